@@ -226,7 +226,7 @@ fn appends(path: &Path, count: usize) -> Duration {
     let start = Instant::now();
     let mut head = 0;
     for _ in 0..2 * count {
-        let event = Event::RunResumed(RunResumed { worker: "x".repeat(400), sandbox: None });
+        let event = Event::RunResumed(RunResumed { worker: "x".repeat(400), ..RunResumed::default() });
         let stored =
             runtime.block_on(journal.append(&run, &[(Subject::Run, head)], Timestamp::now(), &[event])).unwrap();
         head = stored[0].seq;

@@ -127,6 +127,9 @@ pub struct RunArguments {
     pub project: ProjectArguments,
     #[command(flatten)]
     pub runs: RunsArguments,
+    /// Begin at this node instead of the start node. Goal gates before it stay unmet unless a loop reaches them
+    #[arg(long, value_name = "NODE")]
+    pub from: Option<NodeId>,
     /// Id of the run: letters, digits, `-` and `_`; default: a new id
     #[arg(long, value_name = "ID")]
     pub run_id: Option<String>,
@@ -314,8 +317,26 @@ pub struct PlanArguments {
 /// `glovebox resume`.
 #[derive(Debug, Args)]
 pub struct ResumeArguments {
-    /// The run to resume
+    /// The run to resume. A run that failed begins again at the node that failed
     pub run: RunSelector,
+    /// Begin again at this node
+    #[arg(long, value_name = "NODE")]
+    pub from: Option<NodeId>,
+    /// Continue with the current glovebox.toml and plugins, and show what that changes
+    #[arg(long)]
+    pub replan: bool,
+    /// With `--replan`: accept a plan that allows more, without a question
+    #[arg(long, requires = "replan")]
+    pub yes: bool,
+    /// Continue with this model script; its turns count from the start of the run
+    #[arg(long, value_name = "F")]
+    pub script: Option<PathBuf>,
+    /// The most steps of the run from here on, those that it has made included
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_steps: Option<u64>,
+    /// The longest time of the run from here on, such as 30m, the time that it has used included
+    #[arg(long, value_name = "T", value_parser = wall_time)]
+    pub max_wall_time: Option<Duration>,
     /// Run the commands of stages without a sandbox; required again if the run was started with it
     #[arg(long)]
     pub dangerously_no_sandbox: bool,

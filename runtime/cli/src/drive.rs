@@ -16,6 +16,7 @@ use glovebox_engine::evidence::{RunStatus, RunSummary};
 use glovebox_engine::ports::{PortError, Signals};
 use glovebox_engine::run::{HoldoutError, Run, RunDir, Update};
 use glovebox_engine::signals::LocalSignals;
+use glovebox_record::FailureCode;
 use glovebox_sandbox::user_key::UserKey;
 use std::error::Error;
 use std::path::Path;
@@ -81,6 +82,7 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
             Some(HoldoutError::Copied(_)) => Exit::Policy,
             None => Exit::Internal,
         },
+        RunError::LimitReached(_) => Exit::Budget,
         RunError::Workspace(_) | RunError::Ended { .. } => Exit::Usage,
         RunError::Stalled(_) | RunError::NotStarted => Exit::Internal,
     };
@@ -92,6 +94,10 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     }
     let stop = Stop::new(exit, message);
     match error {
+        RunError::LimitReached(failure) => stop.with_help(match failure.code == FailureCode::RUN_STEPS {
+            true => "raise the limit for the rest of the run: `glovebox resume RUN --max-steps N`",
+            false => "raise the limit for the rest of the run: `glovebox resume RUN --max-wall-time T`",
+        }),
         RunError::Holdouts(source) if matches!(source.downcast_ref(), Some(HoldoutError::Copied(_))) => stop.with_help(
             "remove the copies or add them to `.gitignore`; if builders may read them, set `scenario_copies=\"allow\"` on the graph",
         ),

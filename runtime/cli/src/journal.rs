@@ -79,6 +79,15 @@ pub fn beginning<'a>(run: &RunFolder, records: &'a [Record]) -> Result<&'a RunSt
     }
 }
 
+/// How a run was started, with what resumes have changed since.
+pub fn terms(run: &RunFolder, records: &[Record]) -> Result<RunStarted, Stop> {
+    let resumes = records.iter().filter_map(|record| match &record.event {
+        Event::RunResumed(resumed) => Some(resumed),
+        _ => None,
+    });
+    Ok(resumes.fold(beginning(run, records)?.clone(), RunStarted::resumed))
+}
+
 /// Why a journal cannot be used.
 pub fn unreadable(run: &RunFolder, error: &PortError) -> Stop {
     let is_mismatch = matches!(error, PortError::Corrupt { .. } | PortError::Version { .. });

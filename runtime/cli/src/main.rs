@@ -6,6 +6,7 @@
 #![expect(unreachable_pub, reason = "a binary exports nothing; `pub` marks what other modules use")]
 
 mod arguments;
+mod begin_at;
 mod binding_check;
 mod branch;
 mod builtins;
@@ -26,6 +27,7 @@ mod prepare;
 mod project;
 mod references;
 mod regular_file;
+mod replan;
 mod rule_plugins;
 mod runs;
 mod scenarios;

@@ -13,8 +13,8 @@ pub use failure_source::UNFIXABLE;
 pub use retry::finalize_attempt;
 
 use crate::event::{
-    BranchId, Event, GateUnmet, RouteCandidate, RouteTaken, RunFinished, StagePassed, StageReady, StageRetrying, Task,
-    Verdict, Work,
+    BranchId, Event, GateUnmet, RouteCandidate, RouteTaken, RunFinished, RunResumed, StagePassed, StageReady,
+    StageRetrying, Task, Verdict, Work,
 };
 use crate::state::{Branch, RunState};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
@@ -56,7 +56,8 @@ struct BranchDecision<'a> {
 impl BranchDecision<'_> {
     fn follow(&self, cause: &Event) -> Vec<Event> {
         match cause {
-            Event::RunStarted(_) => self.arrive(&self.pipeline.start),
+            Event::RunStarted(started) => self.arrive(started.from.as_ref().unwrap_or(&self.pipeline.start)),
+            Event::RunResumed(RunResumed { from: Some(from), .. }) => self.arrive(from),
             Event::StageFinished(finished) if finished.retrying => {
                 vec![Event::StageRetrying(retry::after(self.pipeline, self.state, finished))]
             }
@@ -236,10 +237,11 @@ fn answer(outcome: &Outcome) -> Answer<'_> {
     }
 }
 
-fn steps_exceeded(state: &RunState) -> Option<Failure> {
+/// The end of a run that has no step left.
+pub(crate) fn steps_exceeded(state: &RunState) -> Option<Failure> {
     let steps_max = state.run.as_ref().map_or(0, |run| run.steps_max);
     let reason = || format!("Pipeline exceeded maximum step count ({steps_max}). Use --max-steps to increase.");
-    (state.steps >= steps_max).then(|| Failure::new(FailureClass::Budget, "limit/max_steps", reason()))
+    (state.steps >= steps_max).then(|| Failure::new(FailureClass::Budget, FailureCode::RUN_STEPS, reason()))
 }
 
 /// The end of a run that has no time left at `now`, while nothing of it is under way.
@@ -249,10 +251,11 @@ pub fn out_of_time(state: &RunState, now: Timestamp) -> Option<Event> {
     wall_failure(state, driven_ms).map(failed)
 }
 
-fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
+/// The end of a run that was driven for so long, if that is too long.
+pub(crate) fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
     let wall_max_ms = state.run.as_ref()?.wall_max_ms?;
     let reason = || format!("Pipeline exceeded maximum wall time ({wall_max_ms} ms). Use --max-wall-time to increase.");
-    (driven_ms >= wall_max_ms).then(|| Failure::new(FailureClass::Budget, "limit/max_wall_time", reason()))
+    (driven_ms >= wall_max_ms).then(|| Failure::new(FailureClass::Budget, FailureCode::RUN_WALL_TIME, reason()))
 }
 
 /// The stage's own failure, unchanged.

@@ -7,7 +7,7 @@
 
 use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use crate::blobs::{BLOBS_DIR, DirBlobs};
-use crate::event::{RunFinished, StageFinished};
+use crate::event::StageFinished;
 use crate::project::run_files::{history_folder, task_folder};
 use crate::run::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
 use cap_std::fs::{Dir, Metadata, MetadataExt};
@@ -22,12 +22,6 @@ const NOT_COUNTED: [&str; 4] = [WORKSPACE_DIR, HOLDOUTS_DIR, STAGE_DIR, REPOSITO
 /// Deepest folder that is measured; what lies below counts nothing. The host makes none that deep.
 const DEPTH_MAX: usize = 128;
 const BLOCK_BYTES: u64 = 512;
-
-/// True for the end of a run that only its bound on disk brought about.
-pub fn is_out_of_disk(finished: &RunFinished) -> bool {
-    let is_bound = |failure: &Failure| failure.class == FailureClass::Budget && failure.code == FailureCode::RUN_DISK;
-    finished.failure.as_ref().is_some_and(is_bound)
-}
 
 /// Watches a run's folder.
 pub struct DiskGauge {

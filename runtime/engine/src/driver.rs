@@ -15,13 +15,14 @@ use commit::{Batch, Committed};
 use crate::decide::{failed, finalize_attempt};
 use crate::disk::DiskGauge;
 use crate::event::{
-    Attempt, AttemptId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, SandboxRecord, StageFinished,
-    StageReady, StageStarted, Subject, Verdict,
+    Attempt, AttemptId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, StageStarted,
+    Subject, Verdict,
 };
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use crate::state::{OpenTask, RunState, was_cut};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_record::Failure;
 use jiff::Timestamp;
 use std::error::Error;
 use std::sync::Arc;
@@ -57,13 +58,16 @@ pub enum RunError {
     #[error("could not keep the hold-outs")]
     Holdouts(#[source] Box<dyn Error + Send + Sync>),
     /// The run is over; there is nothing to resume.
-    #[error("run `{run_id}` has ended already ({verdict}), expected one that was interrupted")]
+    #[error("run `{run_id}` has ended ({verdict}), expected one that failed or was interrupted")]
     Ended {
         /// Which run.
         run_id: RunId,
         /// How it ended.
         verdict: Verdict,
     },
+    /// The run has used up a limit that the resume does not raise.
+    #[error("{}", .0.reason)]
+    LimitReached(Failure),
     /// Nothing is ready and nothing is under way.
     #[error("the run is at node `{0}` and nothing is ready, expected an attempt or an end")]
     Stalled(NodeId),
@@ -277,14 +281,14 @@ impl<J: RunLog, S> Driver<'_, J, S> {
     }
 
     /// Takes over a run that `last` was the last event of. An attempt that was under way is abandoned: its result will be dropped.
-    pub async fn resume(
-        &mut self,
-        last: Option<Event>,
-        sandbox: Option<SandboxRecord>,
-    ) -> Result<Vec<Record>, RunError> {
-        let mut events = vec![Event::RunResumed(RunResumed { worker: self.worker.clone(), sandbox })];
+    /// A run that begins again at a node forgets what was outstanding.
+    pub async fn resume(&mut self, last: Option<Event>, resumed: RunResumed) -> Result<Vec<Record>, RunError> {
+        let continues = resumed.from.is_none();
+        let last = last.filter(|_| continues);
+        let stopped = self.state.stopped.iter().filter(|_| continues);
+        let mut events = vec![Event::RunResumed(RunResumed { worker: self.worker.clone(), ..resumed })];
         // The end of a stopped run emptied the queue.
-        let stopped = self.state.stopped.iter().filter(|_| !matches!(last, Some(Event::StageFinished(_))));
+        let stopped = stopped.filter(|_| !matches!(last, Some(Event::StageFinished(_))));
         let waiting = stopped.flat_map(|stopped| stopped.branches.values()).filter_map(|branch| branch.open());
         let again =
             |open: &OpenTask| StageReady { task: open.task.clone(), ordinal: open.ordinal, due_at: open.due_at };

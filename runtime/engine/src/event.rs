@@ -170,6 +170,12 @@ pub struct RunStarted {
     pub verifiers: BTreeSet<String>,
     /// Digest of the plan: what was bound, with which grants and limits.
     pub plan_digest: Digest,
+    /// Blob with what the plan allows; absent in journals of before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities_digest: Option<Digest>,
+    /// The node that the run begins at; absent when that is the start node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<NodeId>,
     /// Blob with the list of files the workspace began with.
     pub base_digest: Digest,
     /// Folder the workspace was copied from, for `apply` and for people.
@@ -203,6 +209,21 @@ pub struct RunStarted {
     pub labels: BTreeMap<String, String>,
 }
 
+impl RunStarted {
+    /// What holds after a resume: the same, but for what the resume changed.
+    #[must_use]
+    pub fn resumed(mut self, resumed: &RunResumed) -> Self {
+        self.steps_max = resumed.steps_max.unwrap_or(self.steps_max);
+        self.wall_max_ms = resumed.wall_max_ms.or(self.wall_max_ms);
+        self.script_digest = resumed.script_digest.or(self.script_digest);
+        if let Some(replanned) = &resumed.replanned {
+            self.plan_digest = replanned.plan_digest;
+            self.capabilities_digest = Some(replanned.capabilities_digest);
+        }
+        self
+    }
+}
+
 /// The confinement of a run's commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxRecord {
@@ -220,13 +241,43 @@ pub struct SandboxRecord {
 }
 
 /// Another process took the run over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResumed {
     /// Who drives it now.
     pub worker: String,
     /// The confinement of its commands from here on; absent when no stage runs commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRecord>,
+    /// The node that it begins again at; absent when it continues where it stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<NodeId>,
+    /// The most steps from here on; absent when the limit stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps_max: Option<u64>,
+    /// The longest driven time from here on, milliseconds; absent when the limit stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_max_ms: Option<u64>,
+    /// Blob with another script for the model; absent when the script stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script_digest: Option<Digest>,
+    /// The plan from here on; absent when the plan stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replanned: Option<Replanned>,
+}
+
+/// A run continues with another plan, as the user asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Replanned {
+    /// Digest of the new plan.
+    pub plan_digest: Digest,
+    /// Blob with what the new plan allows.
+    pub capabilities_digest: Digest,
+    /// What the new plan allows and the plan before did not.
+    #[serde(default)]
+    pub more: Vec<String>,
+    /// What the plan before allowed and the new plan does not.
+    #[serde(default)]
+    pub less: Vec<String>,
 }
 
 /// An engine-native node was passed.

@@ -117,6 +117,21 @@ pub struct RunSummary {
     last_failure: Option<(NodeId, Failure)>,
 }
 
+/// What a resume of a run does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resumption {
+    /// It continues where the run stopped.
+    Continues,
+    /// It needs more steps to continue.
+    NeedsSteps,
+    /// It needs more time to continue.
+    NeedsTime,
+    /// It begins again at the node that failed.
+    Repeats,
+    /// It only shows the run, which has succeeded or was canceled for good.
+    Shows,
+}
+
 /// One finished visit.
 #[derive(Debug, Clone, Serialize)]
 pub struct Visit {
@@ -193,10 +208,18 @@ impl RunSummary {
         }
     }
 
-    /// True when `resume` continues the run although it has ended: a signal or the bound on disk space stopped it.
-    pub fn is_resumable_failure(&self) -> bool {
-        let is_out_of_disk = self.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::RUN_DISK);
-        is_out_of_disk || matches!(self.exit, ExitClass::Interrupted | ExitClass::Terminated)
+    /// What a resume of the run does.
+    pub fn resumption(&self) -> Resumption {
+        let code = self.failure.as_ref().map(|failure| &failure.code);
+        match (self.status, self.exit) {
+            (RunStatus::Success | RunStatus::Running, _) => Resumption::Shows,
+            (RunStatus::Unfinished, _) | (_, ExitClass::Interrupted | ExitClass::Terminated) => Resumption::Continues,
+            (RunStatus::Fail, _) if self.canceled_by.is_some() => Resumption::Shows,
+            (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_DISK) => Resumption::Continues,
+            (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_STEPS) => Resumption::NeedsSteps,
+            (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_WALL_TIME) => Resumption::NeedsTime,
+            (RunStatus::Fail, _) => Resumption::Repeats,
+        }
     }
 
     /// True when a verifier ran a command.

@@ -10,7 +10,7 @@ mod workspace;
 
 pub use begin::NewRun;
 pub use holdouts::{HOLDOUTS_DIR, HoldoutError, Holdouts, OpenCopy};
-pub use session::Session;
+pub use session::{Replan, ResumeTerms, Session};
 pub use workspace::apply_changes;
 
 use crate::attempt::{AttemptError, SandboxEnv, Workbench, sweep};
@@ -126,13 +126,21 @@ impl Run {
         Ok(Self { begun, ..run })
     }
 
-    /// Opens a run that was started before. One that can go on is taken over, up to its next attempt; the files of one that is over
+    /// Opens a run that was started before. One that can be resumed is taken over, up to its next attempt; the files of any other
     /// are made again. The journal is not read a second time.
-    pub async fn open(dir: RunDir, executor: Executor, verified: VerifiedJournal) -> Result<Self, RunError> {
+    pub async fn open(
+        dir: RunDir,
+        executor: Executor,
+        verified: VerifiedJournal,
+        terms: ResumeTerms<'_>,
+    ) -> Result<Self, RunError> {
         let (session, records) = Session::open(dir, executor.worker.clone(), verified)?;
         let mut run = Self::of(session, executor)?;
         run.tell(&records)?;
-        if run.session.is_over() {
+        if let Some(verdict) = run.session.verdict().filter(|_| !run.session.can_be_resumed()) {
+            if terms.from.is_some() {
+                return Err(RunError::Ended { run_id: run.session.run_id(), verdict });
+            }
             // The process may have died between the last record and what follows from it.
             let Session { dir, blobs, state, .. } = &run.session;
             apply_changes(&dir.workspace(), blobs, state.main().changes.values())?;
@@ -140,7 +148,7 @@ impl Run {
             return Ok(run);
         }
         sweep(&run.session.dir);
-        let begun = run.session.resume(&run.executor.plan.pipeline).await?;
+        let begun = run.session.resume(&run.executor.plan.pipeline, terms).await?;
         run.tell(&begun)?;
         Ok(Self { begun, ..run })
     }

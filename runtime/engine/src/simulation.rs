@@ -43,6 +43,8 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
         transformed_digest: None,
         verifiers: std::collections::BTreeSet::new(),
         plan_digest: Digest::ZERO,
+        capabilities_digest: None,
+        from: None,
         base_digest: Digest::ZERO,
         source_dir: ".".into(),
         model: "simulated".into(),

@@ -7,8 +7,12 @@ mod branch;
 
 pub use branch::{Branch, FailedStage, NodeHistory, OpenTask, Position};
 
-use crate::disk::is_out_of_disk;
-use crate::event::{BranchId, Ending, Event, NodeId, Record, RunFinished, RunId, RunStarted, StageFinished, Subject};
+use crate::decide;
+use crate::event::{
+    BranchId, Ending, Event, NodeId, Record, RunFinished, RunId, RunResumed, RunStarted, StageFinished, Subject,
+    Verdict,
+};
+use glovebox_record::{Failure, FailureClass, FailureCode};
 use jiff::Timestamp;
 use rpds::RedBlackTreeSetSync;
 use serde_json::Value;
@@ -41,7 +45,7 @@ pub struct RunState {
     pub caches_filled: RedBlackTreeSetSync<NodeId>,
     /// Who asked the run to stop.
     pub canceled: Option<Arc<str>>,
-    /// The run as if no signal and no bound on disk had stopped it, when one has: a resume goes on from there (design §9 #33).
+    /// The run as if no signal and no limit of the run had stopped it, when one has: a resume goes on from there (design §9 #33).
     pub stopped: Option<Box<RunState>>,
     /// How it ended.
     pub verdict: Option<Arc<RunFinished>>,
@@ -59,7 +63,7 @@ impl RunState {
         self.count_time(at, event);
         match event {
             Event::RunStarted(started) => self.start(started),
-            Event::RunResumed(_) => self.undo_stop(),
+            Event::RunResumed(resumed) => self.resume(resumed),
             Event::CacheFilled(filled) => self.caches_filled.insert_mut(filled.node.clone()),
             Event::StageFinished(finished) => {
                 if let Some(stopped) = self.stopped.as_mut().filter(|_| !was_cut(finished)) {
@@ -73,7 +77,7 @@ impl RunState {
                 self.canceled = Some(canceled.by.as_str().into());
             }
             Event::RunFinished(finished) => {
-                if is_out_of_disk(finished) {
+                if can_continue(finished) {
                     self.stopped = Some(self.without_stop());
                 }
                 self.finish(finished);
@@ -132,6 +136,33 @@ impl RunState {
         self.verdict.is_some() && self.stopped.is_none()
     }
 
+    /// True when a resume can take the run up: it has not ended, or it failed and was not canceled for good.
+    pub fn can_be_resumed(&self) -> bool {
+        let failed = || self.verdict.as_ref().is_some_and(|ended| ended.status == Verdict::Fail);
+        !self.is_over() || failed() && self.canceled.is_none()
+    }
+
+    /// The node that a resume begins again at: the stage whose failure ended the run, the gate that was unmet, or the node that no edge
+    /// led away from. None for a run that continues where it stopped, that succeeded, or that was canceled for good.
+    pub fn node_to_repeat(&self) -> Option<&NodeId> {
+        let failure = self.verdict.as_ref()?.failure.as_ref()?;
+        let main = self.main();
+        let is_of_stage = main.last_failure.as_ref() == Some(failure);
+        let continues = self.stopped.is_some() && !(is_of_stage && failure.class == FailureClass::Budget);
+        if continues || self.canceled.is_some() {
+            return None;
+        }
+        main.last_failed.as_ref().map(|failed| &failed.node).or(main.node.as_ref())
+    }
+
+    /// The limit that the run has used up, as its end would say it, if a resume under these terms would end it at once.
+    pub fn limit_reached(&self, resumed: &RunResumed) -> Option<Failure> {
+        let run = self.run.as_deref()?.clone().resumed(resumed);
+        let mut resumed = Self { run: Some(Arc::new(run)), ..self.clone() };
+        resumed.stopped = None;
+        decide::steps_exceeded(&resumed).or_else(|| decide::wall_failure(&resumed, resumed.driven_ms))
+    }
+
     fn branch_mut(&mut self, id: &BranchId) -> &mut Branch {
         Arc::make_mut(self.branches.entry(id.clone()).or_default())
     }
@@ -164,8 +195,8 @@ impl RunState {
         Box::new(Self { stopped: None, ..self.clone() })
     }
 
-    /// Another process drives from here on. A run that a signal stopped is as it was before, but for what ended by itself.
-    fn undo_stop(&mut self) {
+    /// Another process drives from here on. A run that a signal or a limit stopped is as it was before, but for what ended by itself.
+    fn resume(&mut self, resumed: &RunResumed) {
         if let Some(stopped) = self.stopped.take() {
             let ended = std::mem::replace(self, *stopped);
             self.at = ended.at;
@@ -173,7 +204,13 @@ impl RunState {
             self.refusals_total = ended.refusals_total;
             self.caches_filled = ended.caches_filled;
         }
+        if resumed.from.is_some() {
+            (self.verdict, self.canceled) = (None, None);
+            self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).end(None));
+        }
         self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).abandon_attempt());
+        let begun = self.run.take().map(Arc::unwrap_or_clone);
+        self.run = begun.map(|started| Arc::new(started.resumed(resumed)));
     }
 
     fn finish(&mut self, finished: &RunFinished) {
@@ -183,6 +220,13 @@ impl RunState {
         }
         self.verdict = Some(Arc::new(finished.clone()));
     }
+}
+
+/// True for the end of a run that only a limit of the run brought about: with a higher limit it continues.
+fn can_continue(finished: &RunFinished) -> bool {
+    let limits = [FailureCode::RUN_DISK, FailureCode::RUN_STEPS, FailureCode::RUN_WALL_TIME];
+    let is_limit = |failure: &Failure| failure.class == FailureClass::Budget && limits.contains(&failure.code);
+    finished.failure.as_ref().is_some_and(is_limit)
 }
 
 /// True for an attempt that ended because it was asked to: it counts for nothing once the run goes on.

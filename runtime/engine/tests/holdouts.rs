@@ -90,6 +90,7 @@ impl Place {
             include: Include::parse(&["./"]).unwrap(),
             script: None,
             inputs: BTreeMap::new(),
+            from: None,
             steps_max: None,
             wall_max: None,
             labels: BTreeMap::new(),

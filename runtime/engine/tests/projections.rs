@@ -124,7 +124,7 @@ impl Run {
                 due_at: at(6),
             }),
             ready("workspace", 2),
-            Event::RunResumed(RunResumed { worker: "w2".into(), sandbox: None }),
+            Event::RunResumed(RunResumed { worker: "w2".into(), ..RunResumed::default() }),
             claimed("workspace", 2),
             Event::StageFinished(Box::new(second)),
             route("workspace", "test", 1, ""),

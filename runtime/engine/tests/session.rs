@@ -10,7 +10,7 @@ use glovebox_engine::driver::{Assignment, RunError};
 use glovebox_engine::event::{ChangeOp, Digest, Event, FileChange, Record, RuleReport, StageFinished, Verdict};
 use glovebox_engine::plan::{Confinement, Plan, SandboxPlan};
 use glovebox_engine::ports::{BlobStore, PortError, RunLog};
-use glovebox_engine::run::{NewRun, RunDir, Session, Worker, apply_changes};
+use glovebox_engine::run::{NewRun, ResumeTerms, RunDir, Session, Worker, apply_changes};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_engine::sqlite::{Provenance, SqliteReader, VerifiedJournal};
 use glovebox_pipeline::Source;
@@ -61,6 +61,7 @@ impl Place {
             include: Include::default(),
             script: Some(b"script"),
             inputs: BTreeMap::new(),
+            from: None,
             steps_max: Some(100),
             wall_max: None,
             labels: BTreeMap::new(),
@@ -175,7 +176,7 @@ async fn a_run_that_was_cut_off_goes_on_from_its_last_commit() {
 
     let mut session = place.open();
     assert_eq!((session.run_id(), session.verdict()), ("run-1".into(), None));
-    session.resume(&place.pipeline).await.unwrap();
+    session.resume(&place.pipeline, ResumeTerms::default()).await.unwrap();
     assert_eq!((place.read("made/new.txt").as_deref(), place.read("old.txt")), (Some("new"), None));
     drive(&place, &mut session, true).await.unwrap();
     assert_eq!(session.verdict(), Some(Verdict::Success));
@@ -202,8 +203,8 @@ async fn a_finished_run_says_so() {
     drop(session);
     let mut session = place.open();
     let before = kinds(&session).await;
-    let error = session.resume(&place.pipeline).await.unwrap_err();
-    assert_eq!(error.to_string(), "run `run-1` has ended already (success), expected one that was interrupted");
+    let error = session.resume(&place.pipeline, ResumeTerms::default()).await.unwrap_err();
+    assert_eq!(error.to_string(), "run `run-1` has ended (success), expected one that failed or was interrupted");
     assert_eq!(kinds(&session).await, before);
 }
 
@@ -236,7 +237,7 @@ async fn a_rotten_blob_stops_a_resume() {
     std::fs::write(place.path(blob.to_str().unwrap()), "bad").unwrap();
     std::fs::remove_file(place.path("run/workspace/made/new.txt")).unwrap();
     let mut session = place.open();
-    let error = session.resume(&place.pipeline).await.unwrap_err();
+    let error = session.resume(&place.pipeline, ResumeTerms::default()).await.unwrap_err();
     assert!(matches!(error, RunError::Workspace(_)), "{error}");
     assert_eq!(place.read("made/new.txt"), None, "nothing that is not what was stored gets into the workspace");
 }
@@ -252,7 +253,7 @@ async fn child() {
     let dir = RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path, key: None };
     let pipeline = check(Source::new(SOURCE), &Inputs::default()).pipeline.unwrap();
     let mut session = open(dir, &format!("process {}", std::process::id())).unwrap();
-    session.resume(&pipeline).await.unwrap();
+    session.resume(&pipeline, ResumeTerms::default()).await.unwrap();
     let blobs = session.blobs.clone();
     let stage = async |claim: Assignment| -> Result<StageFinished, Failed> {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;

@@ -137,6 +137,10 @@ codes! {
     GATE_UNSATISFIED = "GoalGateUnsatisfied";
     /// The run used up its disk space.
     RUN_DISK = "limit/run_disk_bytes";
+    /// The run used up its steps.
+    RUN_STEPS = "limit/max_steps";
+    /// The run used up its time.
+    RUN_WALL_TIME = "limit/max_wall_time";
 }
 
 impl FailureCode {

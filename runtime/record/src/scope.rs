@@ -5,6 +5,7 @@
 //! them.
 
 use crate::path::{ScopePath, ScopePathProblem};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -21,8 +22,9 @@ pub struct EntryProblem {
 }
 
 /// One path of a grant, as the user writes it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
 pub struct Entry {
     path: ScopePath,
     subtree: bool,

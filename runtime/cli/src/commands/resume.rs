@@ -1,27 +1,27 @@
-//! `glovebox resume`: continues a run that a signal, a kill or a crash stopped.
+//! `glovebox resume`: continues a run that was stopped or killed, and gives a run that failed a second chance.
 //!
-//! Pipeline, script and inputs come from the run's blobs, the rest from its project. The plan must be the same as at the start of the
-//! run: another plan is exit 11.
+//! Pipeline and inputs come from the run's blobs, and so does the script, unless there is another one. The plan must be the same as
+//! before: another plan is exit 11, unless `--replan` accepts it.
 
 use crate::arguments::ResumeArguments;
 use crate::changes;
 use crate::drive;
 use crate::exit::{Ended, Exit, Stop};
-use crate::prepare::{self, Purpose, Request, SharedHost};
+use crate::prepare::{self, Purpose, Request, ScriptFile, SharedHost};
 use crate::runs::{self, RunFolder};
 use crate::source::{self, CheckedPipeline};
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::visible;
-use crate::{journal, project, rule_plugins, user_key};
+use crate::{begin_at, journal, project, replan, rule_plugins, user_key};
 use glovebox_engine::event::{Event, Record, RunStarted};
 use glovebox_engine::plan::{TIER_NONE, TIER_UNCONFINED};
-use glovebox_engine::run::{Executor, Run};
+use glovebox_engine::run::{Executor, Replan, ResumeTerms, Run};
 use glovebox_engine::sqlite::VerifiedJournal;
 use glovebox_record::Tier;
 use glovebox_sandbox::holdout;
 use std::path::Path;
 
-/// Resumes a run. A run that has ended is shown again, with the same exit code.
+/// Resumes a run. A run that succeeded, or that was canceled for good, is shown again with the same exit code.
 pub fn resume(arguments: &ResumeArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
@@ -32,11 +32,20 @@ pub fn resume(arguments: &ResumeArguments) -> Ended {
     journal::refuse_foreign(&run, verified.provenance, help)?;
     refuse_running(&run, &verified.records)?;
     runs::repair(&run)?;
-    let started = journal::beginning(&run, &verified.records)?;
-    refuse_other_confinement(&run, started, arguments)?;
-    let source = source::of_run(&run, started)?;
-    let executor = bind(&run, started, &source)?;
-    let ended = drive::runtime()?.block_on(continue_run(executor, &run, verified, format))?;
+    let terms = journal::terms(&run, &verified.records)?;
+    refuse_other_confinement(&run, &terms, arguments)?;
+    let source = source::of_run(&run, &terms)?;
+    arguments.from.iter().try_for_each(|node| begin_at::check(&source.pipeline, node))?;
+    let script = arguments.script.as_deref().map(prepare::read_script).transpose()?;
+    let (executor, replan) = bind(&run, &terms, &source, (arguments, script.as_ref()))?;
+    let changed = ResumeTerms {
+        from: arguments.from.clone(),
+        steps_max: arguments.max_steps,
+        wall_max: arguments.max_wall_time,
+        script: script.as_ref().map(|file| file.text.as_bytes()),
+        replan,
+    };
+    let ended = drive::runtime()?.block_on(continue_run(executor, &run, (verified, changed), format))?;
     drive::conclude(&run, ended.summary(), format, &arguments.runs.runs_dir)
 }
 
@@ -58,47 +67,45 @@ fn refuse_running(run: &RunFolder, records: &[Record]) -> Result<(), Stop> {
 async fn continue_run(
     executor: Executor,
     folder: &RunFolder,
-    verified: VerifiedJournal,
+    (verified, terms): (VerifiedJournal, ResumeTerms<'_>),
     format: ProgressFormat,
 ) -> Result<Run, Stop> {
     let dir = drive::open_dir(folder, user_key::to_verify()?)?;
     let reporter = Reporter::new(format, &executor.plan.pipeline);
-    let mut run = Run::open(dir, executor, verified).await.map_err(|error| drive::stop(folder, &error))?;
+    let opened = Run::open(dir, executor, verified, terms).await;
+    let mut run = opened.map_err(|error| drive::stop(folder, &error))?;
     if !run.had_ended() {
         drive::drive(&mut run, folder, reporter).await?;
     }
     Ok(run)
 }
 
-fn bind(run: &RunFolder, started: &RunStarted, source: &CheckedPipeline) -> Result<Executor, Stop> {
-    let project = project::read_project(Path::new(&started.source_dir), Some(&source.file))?;
-    rule_plugins::check_unchanged(run, &project, &started.rules)?;
-    let script = match &started.script_digest {
+fn bind(
+    run: &RunFolder,
+    terms: &RunStarted,
+    source: &CheckedPipeline,
+    (arguments, script): (&ResumeArguments, Option<&ScriptFile>),
+) -> Result<(Executor, Option<Replan>), Stop> {
+    let project = project::read_project(Path::new(&terms.source_dir), Some(&source.file))?;
+    rule_plugins::check_unchanged(run, &project, &terms.rules)?;
+    let kept = match terms.script_digest.as_ref().filter(|_| script.is_none()) {
         Some(digest) => {
             let text = changes::read_blob_text(run, &changes::open_blobs(run)?, digest)?;
             Some(prepare::parse_script(text, "of the run")?)
         }
         None => None,
     };
-    let unconfined = started.sandbox_tier == TIER_UNCONFINED;
+    let unconfined = terms.sandbox_tier == TIER_UNCONFINED;
     let purpose = if unconfined { Purpose::RunUnconfined } else { Purpose::Run };
     // The hold-outs from the start of the run; the project may have others now.
-    let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
+    let folders = terms.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
-    let request = Request { script: script.as_ref(), purpose, sealed: holdouts };
+    let request = Request { script: script.or(kept.as_ref()), purpose, sealed: holdouts };
     let executor = prepare::bind_plan(&SharedHost::default(), source, &project, request)?;
     prepare::warn_of_open_access(&executor);
-    refuse_lower_tier(run, started, &executor)?;
-    if executor.plan.digest() != started.plan_digest {
-        let message = format!(
-            "run `{}` was started with another plan: a component, a grant or a limit has changed since",
-            run.id
-        );
-        return Err(
-            Stop::new(Exit::Mismatch, message).with_help("restore glovebox.toml and the plugins, or start a new run")
-        );
-    }
-    Ok(executor)
+    refuse_lower_tier(run, terms, &executor)?;
+    let replan = replan::accept(run, terms, &executor.plan, arguments)?;
+    Ok((executor, replan))
 }
 
 /// `--dangerously-no-sandbox` applies to one command: a resume must repeat it. It cannot remove the sandbox of a run that has one.

@@ -9,7 +9,7 @@ use crate::runs::{self, RunFolder, RunId};
 use crate::source;
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::{self, visible};
-use crate::{pipeline_file, rule_plugins, user_key, widening};
+use crate::{begin_at, pipeline_file, rule_plugins, user_key, widening};
 use glovebox_engine::plan::Plan;
 use glovebox_engine::run::{Executor, NewRun, Run};
 use glovebox_record::scope::Entry;
@@ -28,6 +28,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     let file = pipeline_file::choose(arguments.file.as_deref(), &arguments.project.workdir)?;
     let (source, project) = rule_plugins::read_pipeline(host, &file, &inputs, &arguments.project.workdir)?;
     widening::refuse(&project, &source.rule_report.rules)?;
+    arguments.from.iter().try_for_each(|node| begin_at::check(&source.pipeline, node))?;
     let script = arguments.execution.script.as_deref().map(prepare::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
     let request = Request { script: script.as_ref(), purpose, sealed: prepare::holdouts(&source, &project)? };
@@ -45,6 +46,7 @@ pub fn run(arguments: RunArguments) -> Ended {
         include: include(&executor.plan, &project, &run)?,
         script: script.as_ref().map(|file: &ScriptFile| file.text.as_bytes()),
         inputs: arguments.project.inputs.iter().cloned().collect(),
+        from: arguments.from,
         steps_max: arguments.execution.max_steps,
         wall_max: arguments.execution.max_wall_time,
         labels: std::collections::BTreeMap::new(),

@@ -76,7 +76,10 @@ fn words(event: &Event) -> Vec<String> {
             visible::line(&run.model),
             visible::line(&run.sandbox_tier)
         )),
-        Event::RunResumed(_) => one("resumed".to_owned()),
+        Event::RunResumed(resumed) => one(match &resumed.from {
+            Some(node) => format!("resumed from {}", visible::line(node.as_str())),
+            None => "resumed".to_owned(),
+        }),
         Event::CacheFilled(filled) => one(match filled.receipts.first().map(|receipt| receipt.duration_ms) {
             Some(ms) => format!("caches filled from the files the run began with, in {}", duration(ms)),
             None => "caches filled from the files the run began with".to_owned(),

@@ -115,6 +115,11 @@ pub fn is_live() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
+/// True if a person can read a question on stderr and answer it on stdin.
+pub fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// True if stderr may have colours: `NO_COLOR` means never, `CLICOLOR_FORCE` always, else a live terminal has them.
 pub fn is_coloured() -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());

@@ -6,7 +6,7 @@ use crate::shell;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::event::{ChangeOp, FileChange};
-use glovebox_engine::evidence::{CommandEvidence, Proof, RunStatus, RunSummary};
+use glovebox_engine::evidence::{CommandEvidence, Proof, Resumption, RunStatus, RunSummary};
 use glovebox_engine::folded::Folded;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::lower::handler::HandlerKind;
@@ -206,13 +206,22 @@ fn what_next(summary: &RunSummary, named: &Named) -> String {
     let next = &named.short;
     let node =
         summary.failed_node.as_ref().map(|node| format!(" {}", visible::line(node.as_str()))).unwrap_or_default();
+    let exact = &named.exact;
     match (summary.status, summary.changed.is_empty()) {
         (RunStatus::Success, false) => format!("glovebox diff {next}, then glovebox apply {next}"),
         (RunStatus::Success, true) => format!("glovebox show {next}"),
-        (RunStatus::Fail, _) if summary.is_resumable_failure() => format!("glovebox resume {}", named.exact),
-        (RunStatus::Fail, true) => format!("glovebox show {next}{node}, then run again"),
-        (RunStatus::Fail, false) => format!("glovebox show {next}{node}, glovebox diff {next}, then run again"),
         (RunStatus::Running, _) => format!("wait until it ends: glovebox show {}", named.exact),
-        (RunStatus::Unfinished, _) => format!("glovebox resume {}", named.exact),
+        (_, nothing_changed) => match (summary.resumption(), nothing_changed) {
+            (Resumption::Continues, _) => format!("glovebox resume {exact}"),
+            (Resumption::NeedsSteps, _) => format!("glovebox resume {exact} --max-steps N, with a higher N"),
+            (Resumption::NeedsTime, _) => format!("glovebox resume {exact} --max-wall-time T, with a longer T"),
+            (Resumption::Shows, _) => format!("glovebox show {next}{node}, then run again"),
+            (Resumption::Repeats, true) => {
+                format!("glovebox show {next}{node}, then glovebox resume {exact} or run again")
+            }
+            (Resumption::Repeats, false) => {
+                format!("glovebox show {next}{node}, glovebox diff {next}, then glovebox resume {exact} or run again")
+            }
+        },
     }
 }

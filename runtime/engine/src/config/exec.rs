@@ -18,7 +18,9 @@ pub struct ExecSetting {
 }
 
 /// A toolchain the host knows how to find.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Toolchain {
     /// `cargo` and `rustc`: rustup's home and cargo's downloaded packages, nothing else of cargo's home.

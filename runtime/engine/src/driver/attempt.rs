@@ -103,7 +103,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
             _ => None,
         };
         let reason = "the run's wall time ended during the attempt";
-        let failure = failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, "limit/max_wall_time", reason));
+        let failure = failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, FailureCode::RUN_WALL_TIME, reason));
         StageFinished { outcome: Outcome::failed(failure), ..finished }
     }
 }

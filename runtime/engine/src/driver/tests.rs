@@ -123,7 +123,7 @@ async fn every_prefix_of_the_journal_can_be_resumed() {
         let log = journal(folder.path());
         let (state, last) = replayed(&log).await;
         let mut resumed = Driver { state, ..driver(&pipeline, &log, &signals) };
-        resumed.resume(last, None).await.unwrap();
+        resumed.resume(last, RunResumed::default()).await.unwrap();
         resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
         assert_eq!(resumed.state.verdict, whole.state.verdict, "after record {length}");
         assert_eq!(resumed.state.main().completed, whole.state.main().completed);
@@ -187,7 +187,7 @@ async fn a_run_that_a_signal_stopped_goes_on_and_ends_as_if_it_had_not_been() {
         assert_eq!(state, stopped.state, "{at} {is_cut}");
         let signals = LocalSignals::new();
         let mut resumed = Driver { state, ..driver(&pipeline, &log, &signals) };
-        resumed.resume(last, None).await.unwrap();
+        resumed.resume(last, RunResumed::default()).await.unwrap();
         assert!(resumed.state.stopped.is_none() && resumed.state.canceled.is_none());
         resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
         assert_eq!(resumed.state.verdict, whole.state.verdict, "{at} {is_cut}");
@@ -226,7 +226,7 @@ async fn an_attempt_of_a_driver_that_was_overtaken_stores_nothing() {
                 // Meanwhile another driver takes the run over, claims the same attempt and drives on to the end.
                 let (state, last) = replayed(&log).await;
                 let mut successor = Driver { state, ..driver(&pipeline, &log, &signals) };
-                successor.resume(last, None).await.unwrap();
+                successor.resume(last, RunResumed::default()).await.unwrap();
                 let open = successor.state.main().open().cloned().unwrap();
                 log.done(&Delivery { run: RUN.into(), task: open.task, ready_seq: open.head - 1 }).await.unwrap();
                 successor.drive(at_once, |_, _| Ok(())).await.unwrap();
@@ -344,7 +344,7 @@ async fn a_fault_of_the_runtime_leaves_a_run_that_can_be_resumed() {
     let log = journal(folder.path());
     let (state, last) = replayed(&log).await;
     let mut resumed = Driver { state, ..self::driver(&pipeline, &log, &signals) };
-    resumed.resume(last, None).await.unwrap();
+    resumed.resume(last, RunResumed::default()).await.unwrap();
     resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
     assert_eq!(reason(&resumed.state), "success");
 }

@@ -7,11 +7,13 @@ use crate::config::Toolchain;
 use glovebox_record::network::HostRule;
 use glovebox_record::scope::Entry;
 use glovebox_record::{LimitName, Tier};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
 /// Paths of the workspace without some of them.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Region {
     /// The paths.
     pub entry: Entry,
@@ -20,7 +22,8 @@ pub struct Region {
 }
 
 /// What a run or a visit can use up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Resource {
     /// Wall time of a run, milliseconds.
     WallMs,
@@ -31,7 +34,8 @@ pub enum Resource {
 }
 
 /// One thing a node can do, at most.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Capability {
     /// Reads paths of the workspace.
     Read(Region),
@@ -167,7 +171,7 @@ pub(super) fn narrower<'a>(one: &'a Entry, other: &'a Entry) -> Option<&'a Entry
 }
 
 /// An absolute folder of the machine, without a slash at the end.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct MachineFolder(pub String);
 
 impl MachineFolder {
@@ -185,7 +189,7 @@ impl fmt::Display for MachineFolder {
 }
 
 /// The leading words of a command.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct CommandWords(pub Vec<String>);
 
 /// The words, then `…` for any others.

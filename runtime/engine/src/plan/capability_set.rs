@@ -10,10 +10,13 @@ use glovebox_pipeline::holdout_roles::{Feedback, Writes};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Network, Tier};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a node, or a run as a whole, can do. The default is nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
 pub struct CapabilitySet(BTreeSet<Capability>);
 
 impl CapabilitySet {
@@ -74,7 +77,7 @@ impl IntoIterator for CapabilitySet {
 }
 
 /// What a plan can do: per node, and together.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanCapabilities {
     /// Of each node; empty for control nodes.
     pub nodes: BTreeMap<NodeId, CapabilitySet>,

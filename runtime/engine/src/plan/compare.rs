@@ -9,6 +9,7 @@ use glovebox_pipeline::ir::NodeId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// What changed in what can be done.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +59,16 @@ pub struct Addition {
     pub node: Option<NodeId>,
     /// What it could not do before.
     pub capability: Capability,
+}
+
+/// The capability as one line, with the node that has it.
+impl fmt::Display for Addition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(node) = &self.node {
+            write!(f, "{node}: ")?;
+        }
+        write!(f, "{}", self.capability)
+    }
 }
 
 /// Everything the new plan allows and the old one does not: node by node, then what only the run as a whole has.

@@ -176,7 +176,7 @@ pub(super) fn lines<'a>(
                 pipeline_path: &started.pipeline_path,
                 workspace: crate::run::WORKSPACE_DIR,
             },
-            TraceFact::PipelineStarted { run_id, start_node: &pipeline.start },
+            TraceFact::PipelineStarted { run_id, start_node: started.from.as_ref().unwrap_or(&pipeline.start) },
         ],
         Event::RunResumed(resumed) => vec![TraceFact::ResumeLoaded { worker: &resumed.worker }],
         Event::StageStarted(started) => {

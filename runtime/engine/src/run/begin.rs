@@ -7,10 +7,11 @@ use super::session::{driver, stores};
 use super::{HoldoutError, RunDir, Session, Worker, holdouts};
 use crate::driver::RunError;
 use crate::event::{Digest, Event, Record, RunId, RunStarted, SCHEMA_VERSION, SandboxRecord};
-use crate::plan::Plan;
+use crate::plan::{Plan, RunBounds};
 use crate::ports::BlobStore;
 use crate::state::RunState;
 use glovebox_pipeline::holdout_roles::Copies;
+use glovebox_pipeline::ir::NodeId;
 use glovebox_sandbox::project::{self, Base, Include};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,8 @@ pub struct NewRun<'a> {
     pub script: Option<&'a [u8]>,
     /// `--set` values.
     pub inputs: BTreeMap<String, String>,
+    /// The node to begin at, in place of the start node.
+    pub from: Option<NodeId>,
     /// `--max-steps`; the lower of this and the pipeline's own counts, or this alone when the pipeline does not say.
     pub steps_max: Option<u64>,
     /// `--max-wall-time`; the lower of this and the pipeline's own counts.
@@ -66,6 +69,10 @@ impl Session {
             return Err(RunError::Holdouts(Box::new(HoldoutError::Copied(open_copies))));
         }
         let bytes = serde_json::to_vec(&base).map_err(|error| RunError::Workspace(Box::new(error)))?;
+        let bounds =
+            RunBounds { steps_max: plan.pipeline.steps_max(new.steps_max), wall_max_ms: wall_max_ms(plan, &new) };
+        let capabilities = serde_json::to_vec(&plan.capabilities(bounds));
+        let capabilities = capabilities.map_err(|error| RunError::Project(Box::new(error)))?;
         let transformed = plan.rule_report.transformed.as_ref();
         let started = RunStarted {
             pipeline_digest: blobs.put_bytes(new.source.as_bytes())?,
@@ -76,6 +83,7 @@ impl Session {
                 .collect::<Result<_, RunError>>()?,
             transformed_digest: transformed.map(|text| blobs.put_bytes(text.as_bytes())).transpose()?,
             base_digest: blobs.put_bytes(&bytes)?,
+            capabilities_digest: Some(blobs.put_bytes(&capabilities)?),
             script_digest: new.script.map(|script| blobs.put_bytes(script)).transpose()?,
             holdouts,
             ..describe(&worker, plan, new)
@@ -100,7 +108,7 @@ async fn copy(from: PathBuf, to: PathBuf, include: Include) -> Result<Base, RunE
 
 fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
     let pipeline = &plan.pipeline;
-    let wall_max = pipeline.wall_max(new.wall_max);
+    let wall_max_ms = wall_max_ms(plan, &new);
     let attributes = &pipeline.attributes;
     RunStarted {
         schema_version: SCHEMA_VERSION,
@@ -117,6 +125,8 @@ fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
         transformed_digest: None,
         verifiers: pipeline.verifiers.clone(),
         plan_digest: plan.digest(),
+        capabilities_digest: None,
+        from: new.from,
         base_digest: Digest::ZERO,
         source_dir: new.project.display().to_string(),
         model: plan.model.clone(),
@@ -126,10 +136,14 @@ fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
         sandbox_tier: tier_word(worker.sandbox.as_ref()),
         sandbox: worker.sandbox.clone(),
         steps_max: pipeline.steps_max(new.steps_max),
-        wall_max_ms: wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
+        wall_max_ms,
         holdouts: None,
         labels: new.labels,
     }
+}
+
+fn wall_max_ms(plan: &Plan, new: &NewRun<'_>) -> Option<u64> {
+    plan.pipeline.wall_max(new.wall_max).map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn tier_word(sandbox: Option<&SandboxRecord>) -> String {

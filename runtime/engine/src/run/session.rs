@@ -8,16 +8,19 @@ use super::{OWNER_FILE, OpenCopy, RunDir, Worker, apply_changes};
 use crate::blobs::DirBlobs;
 use crate::disk::DiskGauge;
 use crate::driver::{Assignment, Driver, GRACE, RunError, replay};
-use crate::event::{CacheFilled, Event, Record, RunId, StageFinished, Verdict};
-use crate::ports::{RunLog, Signals};
+use crate::event::{CacheFilled, Digest, Event, Record, Replanned, RunId, RunResumed, StageFinished, Verdict};
+use crate::plan::compare::{Addition, Change, additions};
+use crate::plan::{Plan, PlanCapabilities, RunBounds};
+use crate::ports::{BlobStore, RunLog, Signals};
 use crate::sqlite::{Owner, SqliteLog, VerifiedJournal};
 use crate::state::RunState;
-use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_sandbox::project::Skipped;
 use glovebox_sandbox::run::JOURNAL_FILE;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A run that this process may drive.
 pub struct Session {
@@ -37,6 +40,42 @@ pub struct Session {
     pub(super) last: Option<Event>,
     // Dropped last: no other process may open the stores above before they are closed.
     pub(super) _owner: Owner,
+}
+
+/// What a resume changes. The default changes nothing, and begins a run that failed again at the node that failed.
+#[derive(Default)]
+pub struct ResumeTerms<'a> {
+    /// The node to begin again at.
+    pub from: Option<NodeId>,
+    /// The most steps of the run from here on.
+    pub steps_max: Option<u64>,
+    /// The longest driven time of the run from here on.
+    pub wall_max: Option<Duration>,
+    /// Another script for the model.
+    pub script: Option<&'a [u8]>,
+    /// Another plan.
+    pub replan: Option<Replan>,
+}
+
+/// The plan that a run continues with in place of its own.
+pub struct Replan {
+    /// Its digest.
+    pub plan_digest: Digest,
+    /// What it allows.
+    pub capabilities: PlanCapabilities,
+    /// How that differs from the plan before.
+    pub change: Change,
+}
+
+impl Replan {
+    /// A plan, compared with what the plan before allowed.
+    pub fn of(plan: &Plan, bounds: RunBounds, before: &PlanCapabilities) -> Self {
+        let capabilities = plan.capabilities(bounds);
+        let lines = |additions: Vec<Addition>| additions.iter().map(ToString::to_string).collect();
+        let change =
+            Change { more: lines(additions(before, &capabilities)), less: lines(additions(&capabilities, before)) };
+        Self { plan_digest: plan.digest(), capabilities, change }
+    }
 }
 
 impl Session {
@@ -59,18 +98,43 @@ impl Session {
     }
 
     /// Takes the run over: brings the workspace to where the journal says, abandons an attempt that was cut off and appends
-    /// whatever decision was outstanding. A run that has ended is an error that says how, unless a signal stopped it.
-    pub async fn resume(&mut self, pipeline: &Pipeline) -> Result<Vec<Record>, RunError> {
-        if let Some(verdict) = self.state.verdict.as_ref().filter(|_| self.state.is_over()) {
+    /// whatever decision was outstanding. A run that failed begins again at the node that failed, or at the node that is asked for.
+    /// One that succeeded, or that was canceled for good, is an error that says how it ended.
+    pub async fn resume(&mut self, pipeline: &Pipeline, terms: ResumeTerms<'_>) -> Result<Vec<Record>, RunError> {
+        if let Some(verdict) = self.state.verdict.as_ref().filter(|_| !self.state.can_be_resumed()) {
             return Err(RunError::Ended { run_id: self.run_id(), verdict: verdict.status });
+        }
+        let resumed = self.resumed(terms)?;
+        if let Some(failure) = self.state.limit_reached(&resumed) {
+            return Err(RunError::LimitReached(failure));
         }
         apply_changes(&self.dir.workspace(), &self.blobs, self.state.main().changes.values())?;
         let last = self.last.take();
         let begun = (self.run_id(), std::mem::take(&mut self.state));
         let mut driver = driver(begun, pipeline, (&self.journal, &()), &self.worker);
-        let resumed = driver.resume(last, self.worker.sandbox.clone()).await;
+        let resumed = driver.resume(last, resumed).await;
         self.state = driver.state;
         resumed
+    }
+
+    /// The record of a resume under these terms; what it names is durable.
+    fn resumed(&self, terms: ResumeTerms<'_>) -> Result<RunResumed, RunError> {
+        let ResumeTerms { from, steps_max, wall_max, script, replan } = terms;
+        let replanned = replan.map(|replan| {
+            let json = serde_json::to_vec(&replan.capabilities).map_err(|error| RunError::Project(Box::new(error)))?;
+            let capabilities_digest = self.blobs.put_bytes(&json)?;
+            let Change { more, less } = replan.change;
+            Ok::<_, RunError>(Replanned { plan_digest: replan.plan_digest, capabilities_digest, more, less })
+        });
+        Ok(RunResumed {
+            worker: self.worker.name.clone(),
+            sandbox: self.worker.sandbox.clone(),
+            from: from.or_else(|| self.state.node_to_repeat().cloned()),
+            steps_max,
+            wall_max_ms: wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
+            script_digest: script.map(|script| self.blobs.put_bytes(script)).transpose()?,
+            replanned: replanned.transpose()?,
+        })
     }
 
     /// Records that caches were filled.
@@ -122,9 +186,9 @@ impl Session {
         self.state.run_id().cloned().unwrap_or_else(|| RunId::new(""))
     }
 
-    /// True when nothing of it is left to do; one that a signal stopped can be resumed.
-    pub fn is_over(&self) -> bool {
-        self.state.is_over()
+    /// True when a resume can take it up: it has not ended, or it failed.
+    pub fn can_be_resumed(&self) -> bool {
+        self.state.can_be_resumed()
     }
 
     /// How it ended, if it has.

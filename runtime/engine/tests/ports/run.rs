@@ -2,7 +2,9 @@
 
 use super::{Adapter, Under};
 use glovebox_engine::driver::{Assignment, Driver, GRACE, replay};
-use glovebox_engine::event::{Attempt, Event, Record, RunFinished, RunId, StageFinished, Subject, Task, Verdict};
+use glovebox_engine::event::{
+    Attempt, Event, Record, RunFinished, RunId, RunResumed, StageFinished, Subject, Task, Verdict,
+};
 use glovebox_engine::memory::MemoryLog;
 use glovebox_engine::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals, Stored};
 use glovebox_engine::signals::LocalSignals;
@@ -96,7 +98,7 @@ async fn overtake<L: Adapter>(log: &L, run: &RunId) {
     let (state, last) = replay(&log.read(run, 1, usize::MAX).await.unwrap()).unwrap();
     let open = state.main().open().cloned().unwrap();
     let mut successor = Driver { state, ..driver(&pipeline, log, &signals) };
-    successor.resume(last, None).await.unwrap();
+    successor.resume(last, RunResumed::default()).await.unwrap();
     log.done(&Delivery { run: run.clone(), task: open.task, ready_seq: open.ready_seq }).await.unwrap();
     successor.drive(succeed, |_, _| Ok(())).await.unwrap();
 }
@@ -273,7 +275,7 @@ pub(crate) async fn a_journal_that_moves_to_another_adapter_folds_the_same<L: Ad
     let (state, last) = replay(&to.records().await).unwrap();
     assert_eq!(state, first.state);
     let mut second = Driver { state, ..driver(&pipeline, &*to.log, &signals) };
-    second.resume(last, None).await.unwrap();
+    second.resume(last, RunResumed::default()).await.unwrap();
     second.drive(succeed, |_, _| Ok(())).await.unwrap();
     assert_eq!(finishes(&to.records().await), 2, "the queue moved with the journal");
 }

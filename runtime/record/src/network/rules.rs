@@ -3,6 +3,8 @@
 //! Knows names only. What a name resolves to is checked where it is resolved; no rule can allow an address.
 
 use super::host::{Host, HostError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -19,7 +21,9 @@ pub struct HostRules(Vec<HostRule>);
 
 /// One entry of a list: a host name, or `*.` and a domain for every name below it (not the domain itself). It may end in `:port`;
 /// without a port it allows 443 and 80. Addresses, capitals, names without a dot and `*.com` are refused.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
 pub struct HostRule {
     name: Host,
     below: bool,
@@ -90,6 +94,20 @@ impl fmt::Display for HostRules {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rules: Vec<String> = self.iter().map(HostRule::to_string).collect();
         formatter.write_str(&rules.join(","))
+    }
+}
+
+impl TryFrom<String> for HostRule {
+    type Error = HostRuleError;
+
+    fn try_from(entry: String) -> Result<Self, HostRuleError> {
+        entry.parse()
+    }
+}
+
+impl From<HostRule> for String {
+    fn from(rule: HostRule) -> Self {
+        rule.to_string()
     }
 }
 

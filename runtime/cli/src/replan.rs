@@ -1,0 +1,80 @@
+//! `resume --replan`: compares today's plan with the plan of a run, shows the difference, and asks before it allows more.
+//!
+//! The run keeps what its plan allowed, so the comparison does not depend on files that may have changed since.
+
+use crate::arguments::ResumeArguments;
+use crate::changes;
+use crate::exit::{Exit, Stop};
+use crate::runs::{self, RunFolder};
+use crate::terminal::{self, visible};
+use glovebox_engine::event::RunStarted;
+use glovebox_engine::plan::{Plan, PlanCapabilities, RunBounds};
+use glovebox_engine::run::Replan;
+
+/// Compares the plan with that of the run. None if it is the same. Another plan is exit 11 without `--replan`, and exit 6 if it allows
+/// more and nobody accepts that.
+pub fn accept(
+    run: &RunFolder,
+    terms: &RunStarted,
+    plan: &Plan,
+    arguments: &ResumeArguments,
+) -> Result<Option<Replan>, Stop> {
+    if plan.digest() == terms.plan_digest {
+        return Ok(None);
+    }
+    let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+    if !arguments.replan {
+        let message =
+            format!("run `{}` has another plan: a component, a grant, a limit or the model has changed since", run.id);
+        let help = format!(
+            "continue with the new plan: `glovebox resume {named} --replan`; or restore glovebox.toml and the plugins"
+        );
+        return Err(Stop::new(Exit::Mismatch, message).with_help(help));
+    }
+    let bounds = RunBounds { steps_max: terms.steps_max, wall_max_ms: terms.wall_max_ms };
+    let replan = Replan::of(plan, bounds, &kept_capabilities(run, terms)?);
+    show(&replan);
+    if replan.change.more.is_empty() || arguments.yes || is_accepted()? {
+        return Ok(Some(replan));
+    }
+    let message =
+        format!("the new plan of run `{}` allows more than its plan before, and nobody accepted that", run.id);
+    Err(Stop::new(Exit::Policy, message).with_help(format!("accept it: `glovebox resume {named} --replan --yes`")))
+}
+
+fn kept_capabilities(run: &RunFolder, terms: &RunStarted) -> Result<PlanCapabilities, Stop> {
+    let Some(digest) = &terms.capabilities_digest else {
+        let message = format!("run `{}` does not say what its plan allowed: an older version started it", run.id);
+        return Err(Stop::new(Exit::Mismatch, message).with_help("start a new run"));
+    };
+    let text = changes::read_blob_text(run, &changes::open_blobs(run)?, digest)?;
+    serde_json::from_str(&text).map_err(|error| {
+        Stop::new(
+            Exit::Mismatch,
+            format!("the record of what the plan of run `{}` allowed is not valid: {error}", run.id),
+        )
+    })
+}
+
+/// Prints the difference: `+` for what is new, `-` for what is gone.
+fn show(replan: &Replan) {
+    let lines = |sign: char, lines: &[String]| -> String {
+        lines.iter().map(|line| format!("  {sign} {}\n", visible::line(line))).collect()
+    };
+    let (more, less) = (lines('+', &replan.change.more), lines('-', &replan.change.less));
+    match more.is_empty() && less.is_empty() {
+        true => terminal::say("the plan has changed; it allows the same as before\n"),
+        false => terminal::say(format_args!("the plan has changed:\n{more}{less}")),
+    }
+}
+
+/// Asks a person. Nobody can answer if standard input or standard error is not a terminal.
+fn is_accepted() -> Result<bool, Stop> {
+    if !terminal::can_ask() {
+        return Ok(false);
+    }
+    terminal::say("continue with this plan? [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(|error| Stop::io("read the answer", &error))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

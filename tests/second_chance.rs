@@ -1,0 +1,177 @@
+//! Second chances: a run that failed begins again where it failed, one that hit a limit continues with a higher one, and a run may
+//! begin at a node in its middle. The witness is the journal: what ran again, and what did not.
+
+mod workbench;
+
+use serde_json::Value;
+use workbench::Workbench;
+
+/// Two stages; the second passes only if a file exists outside the project, which commands may read.
+fn flaky() -> Workbench {
+    let bench = Workbench::with_pipeline(
+        "digraph flaky { start [shape=Mdiamond]; done [shape=Msquare]
+         first [shape=parallelogram, tool_command=\"echo made > out/first.txt\", allowed_write_paths=\"out/\"]
+         check [shape=parallelogram, tool_command=\"cat out/first.txt $FLAG\", allowed_write_paths=\"\"]
+         start -> first -> check -> done }",
+    );
+    bench.write("out/.keep", "");
+    let flags = bench.outside().join("flags");
+    std::fs::create_dir(&flags).unwrap();
+    bench.write("glovebox.toml", &configuration(&bench, ""));
+    bench
+}
+
+fn configuration(bench: &Workbench, more: &str) -> String {
+    let flags = bench.outside().join("flags");
+    let flags = flags.to_str().unwrap();
+    format!("[sandbox]\nread = [\"{flags}\"]\n{more}\n[exec]\nenv = {{ FLAG = \"{flags}/up\" }}\n")
+}
+
+fn raise_flag(bench: &Workbench) {
+    std::fs::write(bench.outside().join("flags/up"), "up").unwrap();
+}
+
+fn visits(bench: &Workbench, run: &str) -> Vec<(String, u64)> {
+    let shown = bench.glovebox(&["show", run, "--json"]).json();
+    let visit = |visit: &Value| (visit["node"].as_str().unwrap().to_owned(), visit["visit"].as_u64().unwrap());
+    shown["visited"].as_array().unwrap().iter().map(visit).collect()
+}
+
+fn named(visits: &[(&str, u64)]) -> Vec<(String, u64)> {
+    visits.iter().map(|(node, visit)| ((*node).to_owned(), *visit)).collect()
+}
+
+#[test]
+fn a_run_that_failed_begins_again_at_the_stage_that_failed() {
+    let bench = flaky();
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("then glovebox resume r or run again");
+    bench.glovebox(&["resume", "r"]).ends(1).says("run resumed from check");
+    raise_flag(&bench);
+    bench.glovebox(&["resume", "r", "--json"]).ends(0);
+    assert_eq!(visits(&bench, "r"), named(&[("first", 1), ("check", 1), ("check", 2), ("check", 3)]));
+    let ended = bench.run_json("r", "final.json");
+    assert_eq!(ended["status"], "success");
+    bench.glovebox(&["apply", "r"]).ends(0);
+    assert_eq!(bench.read("out/first.txt"), "made\n");
+    let before = bench.run_text("r", "progress.ndjson");
+    bench.glovebox(&["resume", "r"]).ends(0).says("success");
+    assert_eq!(bench.run_text("r", "progress.ndjson"), before, "a run that succeeded is only shown");
+}
+
+#[test]
+fn a_second_chance_may_begin_at_any_stage_of_the_pipeline() {
+    let bench = flaky();
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1);
+    let before = bench.run_text("r", "progress.ndjson");
+    bench.glovebox(&["resume", "r", "--from", "frist"]).ends(2).says("did you mean `--from first`?");
+    bench.glovebox(&["resume", "r", "--from", "done"]).ends(2).says("`done` is an exit");
+    assert_eq!(bench.run_text("r", "progress.ndjson"), before, "what is refused changes nothing");
+    raise_flag(&bench);
+    bench.glovebox(&["resume", "r", "--from", "first"]).ends(0);
+    assert_eq!(visits(&bench, "r"), named(&[("first", 1), ("check", 1), ("first", 2), ("check", 2)]));
+    bench.glovebox(&["resume", "r", "--from", "first"]).ends(2).says("has ended (success)");
+}
+
+#[test]
+fn a_second_chance_that_is_killed_is_resumed_where_it_was() {
+    let bench = flaky();
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1);
+    let child = bench.start(&["resume", "r", "--json"]);
+    // Somewhere in it; wherever that is, the run is not lost.
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    let mut child = child;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    raise_flag(&bench);
+    bench.glovebox(&["resume", "r"]).ends(0);
+    let first = visits(&bench, "r").into_iter().filter(|(node, _)| node == "first").count();
+    assert_eq!(first, 1, "the stage before the failure is not repeated");
+}
+
+#[test]
+fn a_run_out_of_steps_continues_with_more_and_repeats_nothing() {
+    let bench = Workbench::with_pipeline(
+        "digraph steps { graph [max_steps=3]; start [shape=Mdiamond]; done [shape=Msquare]
+         a [prompt=x, allowed_write_paths=\"\"]; b [prompt=x, allowed_write_paths=\"\"]; c [prompt=x, allowed_write_paths=\"\"]
+         start -> a -> b -> c -> done }",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(5).says("glovebox resume r --max-steps N");
+    let before = bench.run_text("r", "progress.ndjson");
+    for same in [&["resume", "r"][..], &["resume", "r", "--max-steps", "3"]] {
+        bench.glovebox(same).ends(5).says("maximum step count (3)").says("--max-steps N");
+    }
+    assert_eq!(bench.run_text("r", "progress.ndjson"), before, "what is refused changes nothing");
+    bench.glovebox(&["resume", "r", "--max-steps", "4"]).ends(0);
+    assert_eq!(visits(&bench, "r"), named(&[("a", 1), ("b", 1), ("c", 1)]));
+}
+
+#[test]
+fn a_run_out_of_time_repeats_the_stage_that_was_cut() {
+    let bench = flaky();
+    bench.write(
+        "pipeline.dot",
+        "digraph slow { graph [max_wall_time=\"2s\"]; start [shape=Mdiamond]; done [shape=Msquare]
+         wait [shape=parallelogram, tool_command=\"test -e $FLAG || sleep 60\", allowed_write_paths=\"\"]; start -> wait -> done }",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(5).says("glovebox resume r --max-wall-time T");
+    raise_flag(&bench);
+    bench.glovebox(&["resume", "r"]).ends(5).says("--max-wall-time T");
+    bench.glovebox(&["resume", "r", "--max-wall-time", "1h"]).ends(0);
+    assert_eq!(visits(&bench, "r"), named(&[("wait", 1), ("wait", 2)]));
+}
+
+#[test]
+fn another_configuration_is_accepted_only_when_asked_for_and_shown() {
+    let bench = flaky();
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1);
+    raise_flag(&bench);
+    bench.write("glovebox.toml", &configuration(&bench, "scratch = [\"tmp/\"]"));
+    let before = bench.run_text("r", "progress.ndjson");
+    bench.glovebox(&["resume", "r"]).ends(11).says("has another plan").says("--replan");
+    bench.glovebox(&["resume", "r", "--yes"]).ends(2);
+    bench.glovebox(&["resume", "r", "--replan"]).ends(6).says("+ check: scratch tmp/").says("--replan --yes");
+    assert_eq!(bench.run_text("r", "progress.ndjson"), before, "what is refused changes nothing");
+    let resumed = bench.glovebox(&["resume", "r", "--replan", "--yes", "--json"]);
+    resumed.ends(0).says("+ first: scratch tmp/");
+    let resumed = resumed.json_lines().into_iter().find(|line| line["event"]["kind"] == "run.resumed").unwrap();
+    assert_eq!(resumed["event"]["replanned"]["more"][0], "check: scratch tmp/");
+}
+
+#[test]
+fn a_plan_that_allows_less_needs_no_answer_and_holds_from_then_on() {
+    let bench = flaky();
+    bench.write("glovebox.toml", &configuration(&bench, "scratch = [\"tmp/\"]"));
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1);
+    bench.write("glovebox.toml", &configuration(&bench, ""));
+    bench.glovebox(&["resume", "r", "--replan"]).ends(1).says("- check: scratch tmp/");
+    raise_flag(&bench);
+    bench.glovebox(&["resume", "r"]).ends(0).never_says("scratch tmp/");
+}
+
+#[test]
+fn a_script_that_ran_dry_is_continued_by_a_longer_one() {
+    let bench = Workbench::with_pipeline(workbench::LINEAR);
+    let turn = "[[node.build]]\ntool = [{ name = \"list_dir\", arguments = { path = \".\" } }]\n";
+    bench.write("short.toml", turn);
+    let ended = bench.glovebox(&["run", "pipeline.dot", "--script", "short.toml", "--run-id", "r"]);
+    assert_ne!(ended.code, 0);
+    bench.write("long.toml", &format!("{turn}{turn}[[node.build]]\ntext = \"done\"\n"));
+    bench.glovebox(&["resume", "r", "--script", "long.toml"]).ends(0);
+}
+
+#[test]
+fn a_run_may_begin_at_a_node_and_gates_before_it_stay_unmet() {
+    let bench = Workbench::with_pipeline(
+        "digraph late { start [shape=Mdiamond]; done [shape=Msquare]
+         a [prompt=x, allowed_write_paths=\"\"]; b [prompt=x, allowed_write_paths=\"\"]
+         start -> a -> b -> done }",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--from", "b", "--run-id", "r"]).ends(0);
+    assert_eq!(visits(&bench, "r"), named(&[("b", 1)]));
+    bench.glovebox(&["run", "pipeline.dot", "--from", "c", "--run-id", "s"]).ends(2).says("has no node `c`");
+    assert!(!bench.run_folder("s").exists(), "what is refused makes no run");
+    bench.write("pipeline.dot", &bench.read("pipeline.dot").replace("a [prompt=x", "a [goal_gate=true, prompt=x"));
+    bench.glovebox(&["run", "pipeline.dot", "--from", "b", "--run-id", "t"]).ends(4).says("`a` was never visited");
+    bench.glovebox(&["resume", "t"]).ends(0);
+    assert_eq!(visits(&bench, "t"), named(&[("b", 1), ("a", 1), ("b", 2)]), "it begins again at the gate");
+}
