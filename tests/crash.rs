@@ -461,7 +461,7 @@ fn two_processes_never_drive_one_run() {
     bench.write("script.toml", SCRIPT);
     let mut child = bench.start(RUN);
     wait_for_records(&mut child, 3);
-    bench.glovebox(&["resume", "r"]).ends(9).says("another process drives this run");
+    bench.glovebox(&["resume", "r"]).ends(9).says("drives it");
     kill(child);
 }
 

@@ -22,6 +22,7 @@ use glovebox_pipeline::outcome::Answer;
 use glovebox_pipeline::route::{self, Candidate, FailureTarget};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use jiff::Timestamp;
+use std::sync::Arc;
 
 /// What follows from `cause`, which is already folded into `state`. Empty: wait for an attempt, or the run has ended.
 pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event> {
@@ -237,11 +238,17 @@ fn answer(outcome: &Outcome) -> Answer<'_> {
     }
 }
 
-/// The end of a run that has no step left.
-pub(crate) fn steps_exceeded(state: &RunState) -> Option<Failure> {
+fn steps_exceeded(state: &RunState) -> Option<Failure> {
     let steps_max = state.run.as_ref().map_or(0, |run| run.steps_max);
     let reason = || format!("Pipeline exceeded maximum step count ({steps_max}). Use --max-steps to increase.");
     (state.steps >= steps_max).then(|| Failure::new(FailureClass::Budget, FailureCode::RUN_STEPS, reason()))
+}
+
+/// The limit that the run has used up, if a resume under these terms would end it at once.
+pub fn limit_reached(state: &RunState, resumed: &RunResumed) -> Option<Failure> {
+    let run = state.run.as_deref()?.clone().resumed(resumed);
+    let under_terms = RunState { run: Some(Arc::new(run)), ..state.clone() };
+    steps_exceeded(&under_terms).or_else(|| wall_failure(&under_terms, under_terms.driven_ms))
 }
 
 /// The end of a run that has no time left at `now`, while nothing of it is under way.
@@ -251,8 +258,7 @@ pub fn out_of_time(state: &RunState, now: Timestamp) -> Option<Event> {
     wall_failure(state, driven_ms).map(failed)
 }
 
-/// The end of a run that was driven for so long, if that is too long.
-pub(crate) fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
+fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
     let wall_max_ms = state.run.as_ref()?.wall_max_ms?;
     let reason = || format!("Pipeline exceeded maximum wall time ({wall_max_ms} ms). Use --max-wall-time to increase.");
     (driven_ms >= wall_max_ms).then(|| Failure::new(FailureClass::Budget, FailureCode::RUN_WALL_TIME, reason()))

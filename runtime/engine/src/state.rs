@@ -7,7 +7,6 @@ mod branch;
 
 pub use branch::{Branch, FailedStage, NodeHistory, OpenTask, Position};
 
-use crate::decide;
 use crate::event::{
     BranchId, Ending, Event, NodeId, Record, RunFinished, RunId, RunResumed, RunStarted, StageFinished, Subject,
     Verdict,
@@ -153,14 +152,6 @@ impl RunState {
             return None;
         }
         main.last_failed.as_ref().map(|failed| &failed.node).or(main.node.as_ref())
-    }
-
-    /// The limit that the run has used up, as its end would say it, if a resume under these terms would end it at once.
-    pub fn limit_reached(&self, resumed: &RunResumed) -> Option<Failure> {
-        let run = self.run.as_deref()?.clone().resumed(resumed);
-        let mut resumed = Self { run: Some(Arc::new(run)), ..self.clone() };
-        resumed.stopped = None;
-        decide::steps_exceeded(&resumed).or_else(|| decide::wall_failure(&resumed, resumed.driven_ms))
     }
 
     fn branch_mut(&mut self, id: &BranchId) -> &mut Branch {

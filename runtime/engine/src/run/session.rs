@@ -6,6 +6,7 @@
 
 use super::{OWNER_FILE, OpenCopy, RunDir, Worker, apply_changes};
 use crate::blobs::DirBlobs;
+use crate::decide::limit_reached;
 use crate::disk::DiskGauge;
 use crate::driver::{Assignment, Driver, GRACE, RunError, replay};
 use crate::event::{CacheFilled, Digest, Event, Record, Replanned, RunId, RunResumed, StageFinished, Verdict};
@@ -105,7 +106,7 @@ impl Session {
             return Err(RunError::Ended { run_id: self.run_id(), verdict: verdict.status });
         }
         let resumed = self.resumed(terms)?;
-        if let Some(failure) = self.state.limit_reached(&resumed) {
+        if let Some(failure) = limit_reached(&self.state, &resumed) {
             return Err(RunError::LimitReached(failure));
         }
         apply_changes(&self.dir.workspace(), &self.blobs, self.state.main().changes.values())?;
