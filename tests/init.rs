@@ -375,3 +375,44 @@ fn run_and_plan_take_the_only_pipeline_of_the_project() {
     bench.write("pipeline.dot", &named("usual"));
     bench.glovebox(&["plan"]).ends(0).says("plan of usual");
 }
+
+/// A program that is on this machine, but not in the sandbox: the advice names the line, and the line helps.
+#[test]
+fn a_program_of_a_toolchain_that_is_not_named_is_named() {
+    if ["/usr/bin/go", "/usr/local/bin/go", "/bin/go"].iter().any(|file| Path::new(file).exists()) {
+        return not_run("go", "every command sees the `go` of this machine");
+    }
+    let bench = Workbench::new();
+    let go = bench.outside().join("go");
+    std::fs::create_dir_all(go.join("src/runtime")).unwrap();
+    std::fs::create_dir(go.join("bin")).unwrap();
+    std::fs::write(go.join("bin/go"), "#!/bin/sh\necho tested\n").unwrap();
+    std::fs::set_permissions(go.join("bin/go"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    bench.write("go.mod", "module example.com/clock\n");
+    let with_go = |words: &[&str]| {
+        let path = format!("{}:{}", go.join("bin").display(), std::env::var("PATH").unwrap());
+        Answer::of(bench.bare(words).env("PATH", path))
+    };
+    with_go(&["init"]).ends(0).says("go test ./...").never_says("is not on this machine");
+    let written = bench.read("glovebox.toml");
+    assert!(written.contains("toolchains = [\"go\"]"), "{written}");
+    with_go(&["run"]).ends(0);
+    bench.write("glovebox.toml", &written.replace("toolchains = [\"go\"]", ""));
+    with_go(&["run"]).ends(1).says("`go` belongs to a toolchain of this machine: add `toolchains = [\"go\"]`");
+}
+
+#[test]
+fn a_package_manager_that_a_script_calls_and_no_stage_finds_is_named() {
+    let bench = Workbench::new();
+    bench.write("package.json", r#"{ "scripts": { "test": "bun run x" }, "dependencies": { "count": "1" } }"#);
+    bench.write("bun.lock", "");
+    let said = bench.glovebox(&["init"]);
+    said.ends(0).says("found    Node project: package.json (bun)").says("run `bun install` before the first run");
+    let is_seen = ["/usr/bin/bun", "/usr/local/bin/bun", "/bin/bun"].iter().any(|file| Path::new(file).exists());
+    let note = "a script calls `bun`, which is not in the folder of node";
+    if is_seen {
+        said.never_says(note)
+    } else {
+        said.says(note)
+    };
+}

@@ -85,6 +85,28 @@ pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -
     Ok(policy)
 }
 
+/// The toolchain that a program belongs to.
+pub fn of_program(program: &str) -> Option<Toolchain> {
+    let programs = |toolchain: Toolchain| -> &[&str] {
+        match toolchain {
+            Toolchain::Rust => &["cargo", "rustc", "rustdoc", "rustfmt", "rustup"],
+            Toolchain::Go => &["go", "gofmt"],
+            Toolchain::Node => &["node", "npm", "npx", "pnpm", "yarn", "corepack"],
+            Toolchain::Python => &["python3", "pip3"],
+            Toolchain::Java => &["java", "javac", "jar"],
+            Toolchain::Maven => &["mvn"],
+            Toolchain::Gradle => &["gradle"],
+        }
+    };
+    Toolchain::ALL.into_iter().find(|toolchain| programs(*toolchain).contains(&program))
+}
+
+/// True if commands with a toolchain find a program: in its folders, or in those of the system.
+pub fn shows(toolchain: Toolchain, program: &str) -> bool {
+    let found = find(toolchain, &Machine::here(), Tier::Full).unwrap_or_default();
+    found.path.iter().chain(&ExecPolicy::default().path).any(|folder| folder.join(program).is_file())
+}
+
 /// Why a toolchain cannot be used on this machine, and what to do; nothing if it can.
 pub fn missing(toolchain: Toolchain) -> Option<String> {
     let machine = Machine::here();

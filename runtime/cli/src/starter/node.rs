@@ -4,6 +4,8 @@
 
 use super::folder::Folder;
 use super::part::{Part, Step};
+use crate::toolchain;
+use glovebox_engine::config::Toolchain;
 use serde_json::Value;
 
 /// What `npm init` writes as the script `test`.
@@ -40,6 +42,12 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
             "test",
             "node --test",
             "package.json has no script `test`: node's own runner finds `*.test.js` and `test/`.",
+        ));
+    }
+    let is_called = ["build", "test"].into_iter().filter_map(script).any(|text| text.contains(installer));
+    if installer != "npm" && is_called && !toolchain::shows(Toolchain::Node, installer) {
+        part.notes.push(format!(
+            "a script calls `{installer}`, which is not in the folder of node: run `npm install --global {installer}` before the first run"
         ));
     }
     let wants = |field: &str| package[field].as_object().is_some_and(|listed| !listed.is_empty());

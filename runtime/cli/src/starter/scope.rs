@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 /// How many paths a scope has at most. A longer list is of no use to a reader.
 const PATHS_MAX: usize = 20;
 /// How deep sources are looked for in a folder.
-const DEPTH_MAX: usize = 4;
+const DEPTH_MAX: usize = 5;
+/// How many names are looked at in one folder of the project.
+const NAMES_MAX: usize = 10_000;
 /// What is written if no folder has sources yet.
 const NEW_PROJECT: &str = "src/";
 
@@ -80,17 +82,33 @@ fn source(folder: &Folder, entry: &Entry) -> Option<String> {
     let inner = folder.inner(entry);
     // Maven and Gradle keep the tests beside the sources.
     let is_split = entry.name == "src/" && inner.has("main");
-    let is_kept = !is_built(&entry.name) && !folder.ignores(&entry.name) && has_sources(&inner, DEPTH_MAX);
+    let is_kept = !is_built(&entry.name) && !folder.ignores(&entry.name) && has_sources(&inner);
     is_kept.then(|| if is_split { format!("{path}main/") } else { path })
 }
 
-fn has_sources(folder: &Folder, depth: usize) -> bool {
-    let entries = folder.entries();
-    entries.iter().any(|entry| is_source(&entry.name))
-        || depth > 0
-            && entries.iter().any(|entry| {
-                entry.is_folder() && !is_built(&entry.name) && has_sources(&folder.inner(entry), depth - 1)
-            })
+/// Looks at a bounded number of names, breadth first: a folder of pictures may hold any number.
+fn has_sources(folder: &Folder) -> bool {
+    let mut level = vec![folder.clone()];
+    let mut names = 0;
+    for _ in 0..DEPTH_MAX {
+        let mut next = Vec::new();
+        for folder in level {
+            for entry in folder.entries() {
+                names += 1;
+                if is_source(&entry.name) {
+                    return true;
+                }
+                if entry.is_folder() && !is_built(&entry.name) {
+                    next.push(folder.inner(&entry));
+                }
+            }
+            if names > NAMES_MAX {
+                return false;
+            }
+        }
+        level = next;
+    }
+    false
 }
 
 /// True for a source file that is neither a test nor a setting.

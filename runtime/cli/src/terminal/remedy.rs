@@ -4,8 +4,9 @@
 //! more.
 
 use crate::terminal::visible;
+use crate::toolchain;
 use glovebox_engine::evidence::RunSummary;
-use glovebox_record::LimitName;
+use glovebox_record::{LimitName, Receipt};
 
 /// The code a shell ends with when there is no such program.
 const NO_SUCH_PROGRAM: i32 = 127;
@@ -15,10 +16,9 @@ pub fn of(summary: &RunSummary) -> Option<String> {
     let failure = summary.failure.as_ref()?;
     let node = summary.failed_node.as_ref().map(|node| visible::line(node.as_str())).unwrap_or_default();
     let remedy = match failure.code.as_str() {
-        "tool/exit-code" | "verify/exit-code" if ended_with(summary, NO_SUCH_PROGRAM) => {
-            "exit 127: the shell did not find a program; add its folder under `[exec]` in glovebox.toml, to `path`, or \
-             name its toolchain in `toolchains`"
-                .to_owned()
+        // A model that cannot repair a failure is not its cause.
+        "tool/exit-code" | "verify/exit-code" | "agent/declared-fail" if ended_with(summary, NO_SUCH_PROGRAM) => {
+            missing_program(summary)
         }
         "script/exhausted" => format!("add a `[[node.{node}]]` turn to the script"),
         "limit/max_steps" => "raise the smaller of `max_steps` on the graph and `--max-steps`".to_owned(),
@@ -42,7 +42,37 @@ pub fn of(summary: &RunSummary) -> Option<String> {
     Some(remedy)
 }
 
+/// Names the toolchain of a program in the command, if there is one to name. The command is the pipeline author's text.
+fn missing_program(summary: &RunSummary) -> String {
+    let commands = judged(summary).into_iter().filter(|receipt| receipt.code == Some(NO_SUCH_PROGRAM));
+    let commands = commands.flat_map(|receipt| &receipt.argv);
+    let is_name = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+    let mut words = commands.flat_map(|command| command.split(|character| !is_name(character)));
+    let found = words.find_map(|word| toolchain::of_program(word).map(|toolchain| (word, toolchain)));
+    let what = "exit 127: the shell did not find a program";
+    match found.map(|(word, known)| (word, known, toolchain::missing(known))) {
+        Some((word, known, None)) => format!(
+            "{what}; `{word}` belongs to a toolchain of this machine: add `toolchains = [\"{}\"]` under `[exec]` in glovebox.toml",
+            known.as_str()
+        ),
+        Some((_, _, Some(missing))) => format!("{what}; {missing}"),
+        None => format!(
+            "{what}; add its folder under `[exec]` in glovebox.toml, to `path`, or name its toolchain in `toolchains`"
+        ),
+    }
+}
+
 fn ended_with(summary: &RunSummary, code: i32) -> bool {
+    judged(summary).iter().any(|receipt| receipt.code == Some(code))
+}
+
+/// The commands of the failed stage. A stage without commands was to repair what the last command before it found.
+fn judged(summary: &RunSummary) -> Vec<&Receipt> {
     let failed = summary.failed_node.as_ref();
-    summary.receipts.iter().any(|one| Some(&one.node) == failed && one.receipt.code == Some(code))
+    let own: Vec<&Receipt> =
+        summary.receipts.iter().filter(|one| Some(&one.node) == failed).map(|one| &one.receipt).collect();
+    match own.is_empty() {
+        true => summary.receipts.last().map(|one| &one.receipt).into_iter().collect(),
+        false => own,
+    }
 }
