@@ -116,6 +116,21 @@ fn a_component_that_imports_anything_is_no_rules() {
 }
 
 #[test]
+fn a_component_whose_parts_call_each_other_runs() {
+    let bench = bench(&guests::build("nested"), "");
+    bench.glovebox(&["check", "pipeline.dot"]).ends(0).never_says("acme.house");
+    // The same without what the inner part expects of the graph.
+    let wat = std::fs::read_to_string(guests::folder().join("nested/component.wat")).unwrap();
+    let broken = wat::parse_str(wat.replace("(i32.const 0x7b)", "(i32.const 0x7c)")).unwrap();
+    std::fs::write(bench.project().join("house.wasm"), broken).unwrap();
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("unreachable");
+    // The memories of all parts count together: each alone is within this bound.
+    bench.write("glovebox.toml", &format!("[limits]\nmemory_bytes = 300000\n{}", bench.read("glovebox.toml")));
+    bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("limit `memory_bytes`");
+}
+
+#[test]
 fn hostile_rules_are_errors_that_name_them_and_end_in_time() {
     let lint = |body: &str| format!("(func $lint (param i32 i32) {body})\n(func $transform)");
     for (name, fields, said) in [

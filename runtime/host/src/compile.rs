@@ -197,11 +197,11 @@ mod tests {
           (func (export "take") (param i32 i32)))
         (core instance $i (instantiate $m))
         (func (export "take") (param "text" string)
-          (canon lift (core func $i "take") (memory $i "memory") (realloc (func $i "realloc")))))
+          (canon lift (core func $i "take") (memory (core memory $i "memory")) (realloc (core func $i "realloc")))))
       (instance $inner (instantiate $inner))
       (core module $libc (memory (export "memory") 1))
       (core instance $libc (instantiate $libc))
-      (core func $take (canon lower (func $inner "take") (memory $libc "memory")))
+      (core func $take (canon lower (func $inner "take") (memory (core memory $libc "memory"))))
       (core module $main (import "" "take" (func (param i32 i32))))
       (core instance (instantiate $main (with "" (instance (export "take" (func $take)))))))"#;
 
