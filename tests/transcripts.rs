@@ -2,7 +2,7 @@
 //!
 //! A fence `LANGUAGE PATH` is a file of the project. In a fence `console`, a line `$ …` is a command, and the lines below it must be
 //! printed in this order; `…` stands for any text. `# exit N` after a command is its exit code, else 0. A fence
-//! `console needs=PROGRAM` is left out where the program is not installed. Each page is one project.
+//! `console needs=PROGRAM,…` is left out where a program is not installed. Each page is one project.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -66,7 +66,9 @@ fn steps(page: &str, is_installed: impl Fn(&str) -> bool) -> Vec<(usize, Step<'_
         let Some(words) = line.strip_prefix("```").filter(|words| !words.is_empty()) else { continue };
         let body: Vec<(&str, usize)> = lines.by_ref().take_while(|(line, _)| *line != "```").collect();
         match words.split_once(' ') {
-            Some(("console", needs)) if !needs.strip_prefix("needs=").is_some_and(&is_installed) => {
+            Some(("console", needs))
+                if !needs.strip_prefix("needs=").is_some_and(|needs| needs.split(',').all(&is_installed)) =>
+            {
                 println!("line {opened}: left out, {needs} is not met");
             }
             _ if words.split(' ').next() == Some("console") => steps.extend(commands(&body)),
