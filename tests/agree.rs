@@ -102,3 +102,114 @@ fn whatever_can_be_read_is_drawn() {
     bench.write("pipeline.dot", "digraph g { a -> ");
     bench.glovebox(&["graph", "--format", "svg", "pipeline.dot"]).ends(3).says("dot_syntax");
 }
+
+#[test]
+fn a_path_below_tmp_is_a_remark_unless_two_stages_name_it() {
+    let bench = with(
+        "n [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"printf 'a\\\"b' >/tmp/b.log 2>&1; tail /tmp/b.log\"]",
+    );
+    let check = bench.glovebox(&["check", "pipeline.dot"]);
+    check.ends(0).says("info[private_tmp]: `/tmp/b.log` is private to `n`, and removed after it").says("$TMPDIR/b.log");
+    let marks: Vec<&str> = check.stderr.lines().filter(|line| line.contains('^')).collect();
+    assert!(marks.iter().any(|line| line.matches('^').count() == "/tmp/b.log".len()), "{}", check.stderr);
+    bench.glovebox(&["run", "pipeline.dot"]).ends(0);
+    bench.write(
+        "pipeline.dot",
+        &bench.read("pipeline.dot").replace(
+            "start -> n -> done",
+            "m [shape=octagon, command=\"cat /tmp/b.log\", allowed_write_paths=\"\"] start -> n -> m -> done",
+        ),
+    );
+    for words in [["check", "pipeline.dot"], ["run", "pipeline.dot"]] {
+        bench.glovebox(&words).ends(3).says("`/tmp/b.log` of `m` is not the one of `n`: each stage has its own `/tmp`");
+    }
+}
+
+#[test]
+fn a_value_of_several_words_is_one_error_with_a_fix() {
+    let bench = with("n [shape=parallelogram, tool_command=echo -n hello world, allowed_write_paths=\"\"]");
+    bench
+        .glovebox(&["check", "pipeline.dot"])
+        .ends(3)
+        .says("the value `echo -n hello world` needs quotes")
+        .says("1 error,");
+    bench.glovebox(&["check", "--fix", "pipeline.dot"]).ends(0);
+    assert!(
+        bench.read("pipeline.dot").contains("tool_command=\"echo -n hello world\","),
+        "{}",
+        bench.read("pipeline.dot")
+    );
+    bench.glovebox(&["explain", "write_scope"]).ends(2).says("did you mean `glovebox explain write_scope_missing`?");
+}
+
+#[test]
+fn a_loop_that_ends_at_a_bound_names_the_failure_behind_it() {
+    let looped = |graph: &str, command: &str| {
+        Workbench::with_pipeline(&format!(
+            "digraph g {{ graph [{graph}] start; done [shape=Msquare]; fix [prompt=p, allowed_write_paths=\"src/\"]\n\
+             test [shape=parallelogram, tool_command=\"{command}\", allowed_write_paths=\"\"]\n\
+             start -> test; test -> done [condition=\"outcome=success\"]; test -> fix [condition=\"outcome=fail\"]; fix -> test }}"
+        ))
+    };
+    let missing = looped("max_steps=12", "no-such-program build");
+    let run = missing.glovebox(&["run", "pipeline.dot"]);
+    run.ends(5).says("`test` failed 6 times in a row in the same way: tool_exit_code_127");
+    run.says("more steps do not help. exit 127: the shell did not find a program");
+    let visits = looped("max_visits=3", "exit 4").glovebox(&["run", "pipeline.dot"]).ends(5).stdout.clone();
+    assert!(
+        visits.contains("(limit/max_visits): node `test` exceeded `max_visits` (3). `test` failed 3 times"),
+        "{visits}"
+    );
+    let own =
+        looped("max_steps=30", "exit 4\", max_visits=\"2").glovebox(&["run", "pipeline.dot"]).ends(5).stdout.clone();
+    assert!(own.contains("node `test` exceeded `max_visits` (2)"), "{own}");
+}
+
+#[test]
+fn a_script_for_a_stage_without_a_model_is_an_error() {
+    let bench = with("n [shape=octagon, command=true, allowed_write_paths=\"\"]");
+    bench.write("script.toml", "[[node.n]]\ntext = \"done\"\n");
+    bench
+        .glovebox(&["run", "pipeline.dot", "--script", "script.toml"])
+        .ends(3)
+        .says("the script has turns for `n`, but a `verify` node asks no model");
+    bench.write("pipeline.dot", &bench.read("pipeline.dot").replace("shape=octagon, command=true", "prompt=p"));
+    bench.write("script.toml", "[[node.n]]\ntool = [{ name = \"x\" }]\n[[node.n]]\ntext = \"done\"\n");
+    bench.glovebox(&["run", "pipeline.dot", "--script", "script.toml", "--run-id", "r"]);
+    let told = bench.glovebox(&["show", "r", "n", "--json"]).stdout.clone() + &transcript(&bench);
+    assert!(told.contains("the tools are read_file, write_file, edit_file"), "{told}");
+}
+
+/// Everything that a run kept of its stages.
+fn transcript(bench: &Workbench) -> String {
+    let mut text = String::new();
+    let mut folders = vec![bench.run_folder("r").join("artifacts")];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            match path.is_dir() {
+                true => folders.push(path),
+                false => text.push_str(&String::from_utf8_lossy(&std::fs::read(path).unwrap())),
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn the_configuration_of_the_repository_is_found_and_named() {
+    let bench = with("n [shape=octagon, command=true, network=full]");
+    bench.write("app/pipeline.dot", &bench.read("pipeline.dot"));
+    bench.write("glovebox.toml", "[sandbox]\nnetwork = \"full\"\n");
+    let inside = |words: &[&str]| {
+        let mut command = workbench::glovebox_in(&bench.project().join("app"));
+        command.args(words);
+        Answer::of(&mut command)
+    };
+    inside(&["plan", "pipeline.dot"]).ends(3).never_says("configuration of the repository");
+    std::fs::create_dir(bench.project().join(".git")).unwrap();
+    for words in [["check", "pipeline.dot"], ["plan", "pipeline.dot"]] {
+        inside(&words).ends(0).says("note: using the configuration of the repository: ").says("/project/glovebox.toml");
+    }
+    bench.write("app/glovebox.toml", "");
+    inside(&["plan", "pipeline.dot"]).ends(3).never_says("configuration of the repository");
+}

@@ -291,9 +291,11 @@ fn rules_and_stages_share_one_host() {
 
 #[test]
 fn a_transform_cannot_bypass_the_lint_nor_the_grants() {
-    let late = r#",{"id":"late","shape":"parallelogram","tool_command":"rm -rf /"}"#;
+    let late = r#",{"id":"late","shape":"parallelogram","tool_command":"true"}"#;
+    let outside = r#",{"id":"late","shape":"parallelogram","tool_command":"rm -rf /"}"#;
     for (answer, said) in [
         (graph("", late, ""), "reachability"),
+        (graph("", outside, ""), "tool_command_guard"),
         (graph("", "", r#",{"from":"build","to":"nowhere"}"#), "edge_target_exists"),
         (graph(r#","max_retries":"many""#, "", ""), "attribute_value"),
         (graph(r#","allowed_write_paths":"../out""#, "", ""), "allowed_write_paths"),

@@ -1,15 +1,17 @@
 //! Finds and reads the `glovebox.toml` and `glovebox.lock` of a pipeline or a folder.
 //!
-//! It searches from the pipeline's folder up to the workdir, and never above it. For a pipeline outside the workdir it searches the
-//! pipeline's folder, then the workdir.
+//! It searches from the pipeline's folder up to the workdir; for a pipeline outside the workdir, in the pipeline's folder, then the
+//! workdir. After these it searches above the workdir, up to the root of its git repository. A file found there is named.
 
 use crate::exit::{Exit, Stop};
 use crate::source::{invalid, read_text, report};
 use crate::terminal::diagnostics::Findings;
+use crate::terminal::{self, visible};
 use glovebox_engine::config::{CONFIG_FILE_NAME, Config};
 use glovebox_engine::lock::{LOCK_FILE_NAME, Lock};
 use glovebox_pipeline::diagnostic::Severity;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// A project and its configuration.
 #[derive(Debug)]
@@ -45,7 +47,11 @@ pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, 
             lock: Lock::default(),
         });
     };
-    let config = read_config(&config_dir.join(CONFIG_FILE_NAME))?;
+    let file = config_dir.join(CONFIG_FILE_NAME);
+    if !config_dir.starts_with(&workdir) && workdir.starts_with(&config_dir) {
+        name_once(&file);
+    }
+    let config = read_config(&file)?;
     let lock = read_lock(&config_dir.join(LOCK_FILE_NAME))?;
     Ok(Project { workdir, config, config_dir, has_config: true, lock })
 }
@@ -58,8 +64,29 @@ pub fn cache_dir() -> Option<PathBuf> {
         .or_else(|| variable("HOME").map(|home| home.join(".cache/glovebox")))
 }
 
+/// Names a configuration above the workdir, once for each process.
+fn name_once(file: &Path) {
+    static NAMED: OnceLock<()> = OnceLock::new();
+    if NAMED.set(()).is_ok() {
+        let file = visible::line(&file.display().to_string()).into_owned();
+        terminal::say(format_args!("note: using the configuration of the repository: {file}\n"));
+    }
+}
+
+/// The folders above a folder, up to the root of its git repository; none outside of a repository.
+fn above(folder: &Path) -> Vec<PathBuf> {
+    let Some(depth) = folder.ancestors().position(|ancestor| ancestor.join(".git").exists()) else { return Vec::new() };
+    folder.ancestors().skip(1).take(depth).map(Path::to_owned).collect()
+}
+
 /// The folders that may contain the configuration, best first.
 fn candidates(workdir: &Path, pipeline: Option<&Path>) -> Vec<PathBuf> {
+    let mut folders = own_candidates(workdir, pipeline);
+    folders.extend(above(workdir));
+    folders
+}
+
+fn own_candidates(workdir: &Path, pipeline: Option<&Path>) -> Vec<PathBuf> {
     let Some(pipeline) = pipeline else { return vec![workdir.to_owned()] };
     // The pipeline file of a resumed run may be gone; its folder still leads to the configuration.
     let pipeline = std::fs::canonicalize(pipeline).unwrap_or_else(|_| pipeline.to_owned());

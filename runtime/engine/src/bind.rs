@@ -27,7 +27,7 @@ use glovebox_host::model::{Model, Script};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::key;
-use glovebox_pipeline::lower::handler::Role;
+use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::refusal::escaped;
@@ -132,7 +132,19 @@ fn unknown_in_script(pipeline: &Pipeline, script: &Script) -> Vec<Diagnostic> {
             None => diagnostic,
         }
     };
-    unknown.map(found).collect()
+    let unasked = pipeline.nodes.iter().filter(|node| script.mentions(&node.id) && !asks_model(node));
+    let unasked = unasked.map(|node| {
+        let message =
+            format!("the script has turns for `{}`, but a `{}` node asks no model", node.id, node.handler.name());
+        let diagnostic = Diagnostic::error("script_node", message, node.span).with_node(node.id.as_str());
+        diagnostic.with_help("remove its turns from the script: such a node runs what the pipeline says")
+    });
+    unknown.map(found).chain(unasked).collect()
+}
+
+/// True for a node that may ask a model: an agent stage, or a plugin, whose grants decide.
+fn asks_model(node: &Node) -> bool {
+    matches!(node.handler.kind(), HandlerKind::Codergen | HandlerKind::Plugin)
 }
 
 struct Binder<'a> {

@@ -80,8 +80,10 @@ impl BranchDecision<'_> {
         if node.handler == Handler::Exit {
             return self.check_goal_gates(node);
         }
-        let obstacle =
-            steps_exceeded(self.state).or_else(|| failure_source::unfixable(self.pipeline, self.branch, node));
+        let obstacle = self
+            .steps_exceeded()
+            .or_else(|| self.visits_exceeded(node))
+            .or_else(|| failure_source::unfixable(self.pipeline, self.branch, node));
         if let Some(failure) = obstacle {
             return vec![failed(failure)];
         }
@@ -97,6 +99,31 @@ impl BranchDecision<'_> {
                 failed(Failure::new(FailureClass::Contract, "handler/unavailable", reason))
             }
         }]
+    }
+
+    fn steps_exceeded(&self) -> Option<Failure> {
+        let failure = steps_exceeded(self.state)?;
+        let cause = self.repeated_failure().map(|cause| format!(" {cause}")).unwrap_or_default();
+        Some(Failure { reason: format!("{}{cause}", failure.reason), ..failure })
+    }
+
+    /// A node's own `max_visits`, or that of the graph.
+    fn visits_exceeded(&self, node: &Node) -> Option<Failure> {
+        let most = node.visits_max.filter(|most| self.branch.next_visit(&node.id) > *most)?;
+        let cause = self.repeated_failure().map(|cause| format!(" {cause}")).unwrap_or_default();
+        let reason = format!("node `{}` exceeded `max_visits` ({most}).{cause}", node.id);
+        Some(Failure::new(FailureClass::Budget, "limit/max_visits", reason))
+    }
+
+    /// The failure behind a loop that does not end: that of the stage which failed most often in a row in the same way.
+    fn repeated_failure(&self) -> Option<String> {
+        let (node, history) = self.branch.nodes.iter().max_by_key(|(_, history)| history.alike)?;
+        let failure = history.outcome.as_ref()?.failure.as_ref()?;
+        match history.alike {
+            0 => None,
+            1 => Some(format!("The last failure of `{node}`: {}", failure.reason)),
+            times => Some(format!("`{node}` failed {times} times in a row in the same way: {}", failure.reason)),
+        }
     }
 
     fn passed(&self, node: &NodeId, status: Status) -> Event {
@@ -128,7 +155,7 @@ impl BranchDecision<'_> {
             let exit_node = Some(exit.id.clone());
             return vec![Event::RunFinished(RunFinished { status: Verdict::Success, exit_node, failure: None })];
         };
-        if let Some(failure) = steps_exceeded(self.state) {
+        if let Some(failure) = self.steps_exceeded() {
             return vec![failed(failure)];
         }
         vec![Event::GateUnmet(GateUnmet {
@@ -158,7 +185,7 @@ impl BranchDecision<'_> {
     }
 
     fn try_again(&self, retrying: &StageRetrying) -> Vec<Event> {
-        if let Some(failure) = steps_exceeded(self.state) {
+        if let Some(failure) = self.steps_exceeded() {
             return vec![failed(failure)];
         }
         let due_at = Some(retrying.due_at);

@@ -251,7 +251,10 @@ fn response(answer: Answer, provider: Provider, request: &Request) -> Response {
     for call in answer.tool_calls {
         let mut fields = vec![("id".to_owned(), call.id)];
         if !request.tools.iter().any(|tool| tool.name == call.name) {
-            fields.push(("problem".to_owned(), format!("no tool `{}` was offered", call.name)));
+            let offered = request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
+            let offered = if offered.is_empty() { "none".to_owned() } else { offered };
+            let problem = format!("no tool `{}` was offered; the tools are {offered}", call.name);
+            fields.push(("problem".to_owned(), problem));
         }
         fields.push(("name".to_owned(), call.name));
         parts.push(Part { kind: "tool-call".to_owned(), text: call.arguments, fields });

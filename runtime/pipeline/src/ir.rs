@@ -117,6 +117,8 @@ pub struct Node {
     pub timeout: Option<Duration>,
     /// Maximum number of model turns in one attempt.
     pub max_turns: Option<u32>,
+    /// Maximum number of visits in a run (`max_visits`); none for no limit of its own.
+    pub visits_max: Option<u32>,
     /// What it may write; none if the file does not set it (design §9 #21).
     pub allowed_write_paths: Option<Vec<Entry>>,
     /// What it may read; none for the whole workspace.

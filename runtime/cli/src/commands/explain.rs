@@ -70,7 +70,10 @@ pub fn explain(arguments: &ExplainArguments) -> Ended {
     }
     let rule = Rule::named(name).ok_or_else(|| {
         let stop = Stop::new(Exit::Usage, format!("unknown rule `{name}`"));
-        match nearest(name, RULES.iter().map(|rule| rule.id).chain(BINDING.iter().map(|(id, _)| *id))) {
+        let names = || RULES.iter().map(|rule| rule.id).chain(BINDING.iter().map(|(id, _)| *id));
+        let meant =
+            nearest(name, names()).or_else(|| names().find(|known| name.len() > 2 && known.contains(name.as_str())));
+        match meant {
             Some(meant) => stop.with_help(format!("did you mean `glovebox explain {meant}`?")),
             None => stop.with_help("list all rules: `glovebox explain`"),
         }

@@ -119,7 +119,9 @@ fn attempt(rows: &mut Rows, stage: &StageFinished) {
         rows.row("because", format_args!("{class} ({code}): {}", failure.reason));
     }
     if !stage.outcome.notes.is_empty() {
-        rows.row("notes", &stage.outcome.notes);
+        // The lines below the first stand under it.
+        let notes = visible::block(stage.outcome.notes.trim_end()).replace('\n', "\n               ");
+        rows.block("notes", notes);
     }
     for receipt in &stage.receipts {
         let end = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));

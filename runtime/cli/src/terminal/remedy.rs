@@ -20,6 +20,10 @@ pub fn of(summary: &RunSummary) -> Option<String> {
         "tool/exit-code" | "verify/exit-code" | "agent/declared-fail" if ended_with(summary, NO_SUCH_PROGRAM) => {
             missing_program(summary)
         }
+        "limit/max_steps" | "limit/max_visits" if ended_with(summary, NO_SUCH_PROGRAM) => {
+            format!("more steps do not help. {}", missing_program(summary))
+        }
+        "limit/max_visits" => "raise `max_visits`, or mend what fails again and again".to_owned(),
         "script/exhausted" => format!("add a `[[node.{node}]]` turn to the script"),
         "limit/max_steps" => "raise the smaller of `max_steps` on the graph and `--max-steps`".to_owned(),
         "limit/max_wall_time" => "raise the smaller of `max_wall_time` on the graph and `--max-wall-time`".to_owned(),

@@ -49,6 +49,8 @@ pub enum Position {
 pub struct NodeHistory {
     /// Its last outcome, without its context updates.
     pub outcome: Option<Arc<Outcome>>,
+    /// Visits in a row up to the last one that ended with the same failure; 0 after another outcome.
+    pub alike: u32,
     /// Visits begun.
     pub visits: u32,
     /// Retries since it last succeeded (`node_retries` of a checkpoint).
@@ -275,6 +277,17 @@ impl Branch {
         self.previous = Arc::clone(&kept);
         self.update(node, |history| {
             history.retries = if kept.status.satisfies_gate() { 0 } else { history.retries };
+            let before = history.outcome.as_ref().and_then(|outcome| outcome.failure.as_ref());
+            history.alike = match &kept.failure {
+                Some(failure) if !kept.status.satisfies_gate() => {
+                    if before == Some(failure) {
+                        history.alike.saturating_add(1)
+                    } else {
+                        1
+                    }
+                }
+                _ => 0,
+            };
             history.outcome = Some(kept);
         });
     }

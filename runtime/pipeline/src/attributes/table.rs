@@ -379,8 +379,7 @@ pub const ATTRIBUTES: &[Known] = &[
         .refused("set `timeout` on a verify stage"),
     known(key::VERIFY_PLUGIN, N, Text, "none", "a plugin that verifies the stage", OtherEngines)
         .refused("add a stage of that plugin after it: `type=\"acme.review\"`"),
-    known(key::MAX_VISITS, GN, Integer, "none", "maximum number of visits to a node", OtherEngines)
-        .refused("limit the run with `max_steps`"),
+    known(key::MAX_VISITS, GN, Integer, "none", "maximum number of visits to a node; 0 for no limit", OtherEngines),
     known(key::STALL_TIMEOUT_MS, G, Integer, "none", "maximum time without an event in a run", OtherEngines)
         .refused("set `timeout` on stages, or `max_wall_time` on the graph"),
     known(

@@ -7,6 +7,7 @@ use super::lexer::{Kind, Token, is_bare, is_name, is_odd};
 use super::names::reads_bare;
 use super::parser::{Parser, Spelling};
 use super::{Attr, Value, quote};
+use crate::attributes::{self, ValueKind};
 use crate::diagnostic::Diagnostic;
 use crate::key::Key;
 use crate::span::Span;
@@ -145,7 +146,14 @@ impl<'a> Parser<'a> {
         self.advance();
         match self.token.kind {
             Kind::String => self.string_value(),
-            Kind::Word | Kind::Number => self.bare_value(),
+            Kind::Word | Kind::Number => match self.end_of_words(key) {
+                Some(end) => {
+                    self.extend(end);
+                    let span = self.advance().span;
+                    self.wants_quotes(span)
+                }
+                None => self.bare_value(),
+            },
             Kind::Other => self.odd_value(key),
             _ => {
                 let message = format!("expected a value for `{key}`, found {}", self.found());
@@ -191,6 +199,26 @@ impl<'a> Parser<'a> {
             self.remark(Spelling::BareValue, span, || quote(text));
         }
         Some(Value { text: Cow::Borrowed(text), span, quoted: false })
+    }
+
+    /// The end of a text of several words without quotes, as the value of a key that takes a text: the rest of the line up to a
+    /// separator or the next `key=`. None for a value of one word.
+    fn end_of_words(&self, key: Key<'_>) -> Option<usize> {
+        if !attributes::known(key).is_some_and(|known| known.value == ValueKind::Text) {
+            return None;
+        }
+        let start = self.token.span.start;
+        let line = self.lexer.rest_of_line(start).end;
+        let text = &self.lexer.source.text()[start..line];
+        let text = &text[..text.find([',', ';', ']', '[', '"', '{', '}', '#']).unwrap_or(text.len())];
+        let text = match text.find('=') {
+            // The word before `=` is the next key.
+            Some(equal) => &text[..text[..equal].trim_end().rfind([' ', '\t'])?],
+            None => text,
+        };
+        let text = text.trim_end();
+        let is_text = text.contains([' ', '\t']) && !["//", "/*", "->"].iter().any(|mark| text.contains(mark));
+        is_text.then_some(start + text.len())
     }
 
     fn wants_quotes(&mut self, span: Span) -> Option<Value<'a>> {

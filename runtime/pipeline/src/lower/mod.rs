@@ -3,6 +3,7 @@
 //! Steps: resolve defaults (`scope`), replace inputs, apply the style sheet, give nodes, edges and graph their types (`reader`).
 //! [`crate::lint`] checks later whether the graph makes sense.
 
+mod command_paths;
 mod confine;
 pub mod handler;
 mod holdout_attributes;
@@ -100,6 +101,7 @@ impl<'a> Draft<'a> {
         let mut expansion = expansion(inputs, &mut graph);
         apply_stylesheet(&graph, &mut raw_nodes, &mut findings);
         let graph_turns_max = findings.count(&graph, key::MAX_TURNS, 1);
+        let graph_visits_max = findings.count(&graph, key::MAX_VISITS, 0);
         let feedback = holdout_attributes::feedback(&graph, &mut findings);
         let scenarios = holdout_attributes::scenarios(&graph, &mut findings);
         let sealed = files::sealed(scenarios.as_deref());
@@ -107,6 +109,7 @@ impl<'a> Draft<'a> {
         let mut scope = GraphScope {
             graph: &graph,
             graph_turns_max,
+            graph_visits_max,
             feedback,
             declared: &declared,
             expansion: &mut expansion,
@@ -114,6 +117,7 @@ impl<'a> Draft<'a> {
             sealed: &sealed,
         };
         let nodes: Vec<Node> = raw_nodes.into_iter().map(|raw| node::lower(raw, &mut scope, &mut findings)).collect();
+        command_paths::check(&nodes, &mut findings);
         let edges = raw_edges.into_iter().map(|raw| lower_edge(raw, &mut findings)).collect();
         let span = name.map_or(whole, |name| name.span);
         let name = name.map_or_else(|| "pipeline".to_owned(), |name| name.text.to_string());

@@ -29,6 +29,7 @@ const fn policy(attempts: u32, initial_ms: u64, factor: f64) -> Backoff {
 pub(super) struct GraphScope<'a, 'b> {
     pub(super) graph: &'a Attributes,
     pub(super) graph_turns_max: Option<u32>,
+    pub(super) graph_visits_max: Option<u32>,
     pub(super) feedback: Feedback,
     pub(super) declared: &'a Declared,
     pub(super) expansion: &'a mut Expansion<'b>,
@@ -65,6 +66,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         fallback_retry_target: scope.declared.target(from, key::FALLBACK_RETRY_TARGET),
         timeout: findings.duration(from, key::TIMEOUT),
         max_turns: findings.count(from, key::MAX_TURNS, 1).or(scope.graph_turns_max),
+        visits_max: findings.count(from, key::MAX_VISITS, 0).or(scope.graph_visits_max).filter(|most| *most > 0),
         allowed_write_paths: findings.scope(from, key::ALLOWED_WRITE_PATHS),
         read_paths: findings.scope(from, key::READ_PATHS),
         confinement: confine::lower(from, findings),

@@ -306,7 +306,6 @@ fn every_known_name_is_enforced_or_refused_by_name() {
         "verify_command",
         "verify_timeout",
         "verify_plugin",
-        "max_visits",
         "stall_timeout_ms",
         "max_budget_usd",
         "max_tokens",

@@ -80,7 +80,8 @@ fn mending(source: &str, inputs: &Inputs) -> Vec<String> {
             let more = counts(&now.diagnostics)
                 .into_iter()
                 .filter(|(rule, times)| limit.get(rule).is_none_or(|at| times > at));
-            let more = more.map(|((_, rule), _)| format!("mending brings `{rule}`"));
+            // A list that was cut shows what is behind the mended findings.
+            let more = more.filter(|_| !before.is_cut).map(|((_, rule), _)| format!("mending brings `{rule}`"));
             let says_so = limit.keys().any(|(_, rule)| matches!(rule.as_str(), "type_known" | "shape_known"));
             let other = !says_so && now.pipeline.as_ref().map(handlers) != Some(handlers(pipeline));
             return more.chain(other.then(|| "mending gives a stage another handler".to_owned())).collect();

@@ -1,7 +1,7 @@
 //! Rules about the permissions of stages: write scopes, required commands, and commands that stay in the workspace (seed 2).
 
 use super::Rule;
-use crate::diagnostic::Severity::{Error, Warning};
+use crate::diagnostic::Severity::{Error, Info, Warning};
 use crate::lint::{fixability_rule, guardrails};
 
 pub(super) const RULES: &[Rule] = &[
@@ -151,11 +151,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool_command_guard",
         severity: Error,
-        check: Some(guardrails::tool_command_guard),
+        check: None,
         summary: "a `tool_command` must stay in the workspace",
         help: "use paths relative to the workspace",
         why: "A command that names a home directory (`~`), a `..` segment or an absolute path depends on one machine. The \
-              sandbox does not contain that path. A `~` inside a word is allowed, such as in `HEAD~1`, and so is `/dev/null`. \
+              sandbox does not contain that path. A `~` inside a word is allowed, such as in `HEAD~1`, and so are devices such as \
+              `/dev/null`. A path below `/tmp` is an error only if another stage names it too: each stage has its own `/tmp`. \
               This rule only reports the mistake early: the sandbox decides what a command can reach, whatever the command \
               names.",
         bad: r#"digraph ship {
@@ -165,6 +166,26 @@ pub(super) const RULES: &[Rule] = &[
 }"#,
         good: r#"digraph ship {
   test [shape=parallelogram, tool_command="cargo test --manifest-path app/Cargo.toml", allowed_write_paths=""]
+  start; exit
+  start -> test -> exit
+}"#,
+    },
+    Rule {
+        id: "private_tmp",
+        severity: Info,
+        check: None,
+        summary: "a path below `/tmp` is private to a stage",
+        help: "write `$TMPDIR/name`",
+        why: "Each stage has its own `/tmp`, which is empty when the stage begins and removed when it ends. The command works, but \
+              no other stage and no later visit finds the file. `$TMPDIR` names the same folder and says so. A file that is to be \
+              kept belongs in the workspace.",
+        bad: r#"digraph ship {
+  test [shape=parallelogram, tool_command="make test >/tmp/test.log 2>&1", allowed_write_paths=""]
+  start; exit
+  start -> test -> exit
+}"#,
+        good: r#"digraph ship {
+  test [shape=parallelogram, tool_command="make test >$TMPDIR/test.log 2>&1", allowed_write_paths=""]
   start; exit
   start -> test -> exit
 }"#,
