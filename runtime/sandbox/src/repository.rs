@@ -1,76 +1,58 @@
 //! A repository with one commit that contains only what a stage sees of its workspace, so that `git` works in the sandbox.
 //!
-//! The project's own repository is never read, because its objects, reflogs, stashes and index contain hidden content. The system's
-//! `git` makes this one inside a jail, over a temporary view of the same scope, without hooks, templates, settings or network. It
-//! must be mounted read-only at `.git`.
+//! The project's own repository is never read, because its objects, reflogs, stashes and index contain hidden content. No program runs to
+//! make this one: its objects go into one packfile, so that a large project costs little more than reading it once. It must be
+//! mounted read-only at `.git`.
 
-use crate::exec::{Command, ExecError, Exit, Program};
-use crate::jail::{ExecPolicy, Jail, JailError};
-use crate::stage::{StageError, ViewOverrides, WorkspaceView};
-use crate::tree::{self, Tree};
-use glovebox_record::CommandEnding;
-use glovebox_record::path::ScopePath;
+mod digest;
+mod pack;
+mod snapshot;
+
+use crate::jail::ExecPolicy;
+use crate::stage::is_seen;
+use crate::tree::{self, Tree, WalkEntry, WalkError};
+use digest::{Kind, ObjectId};
 use glovebox_record::scope::Scope;
-use std::io;
+use pack::Pack;
+use rustix::fs::FileType;
+use snapshot::{Files, Mode, Tracked};
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Name of the repository in a workspace, and below the folder it is kept in.
 pub const REPOSITORY_DIR: &str = ".git";
-/// Longest time one step may take: adding half a gigabyte takes ten seconds.
-const STEP_MAX: Duration = Duration::from_secs(120);
-/// Settings of every step: nothing of the workspace or the machine makes `git` start another program.
-const SETTINGS: [&str; 18] = [
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.autocrlf=false",
-    "-c",
-    "core.attributesFile=/dev/null",
-    "-c",
-    "core.excludesFile=/dev/null",
-    "-c",
-    "commit.gpgSign=false",
-    "-c",
-    "user.name=glovebox",
-    "-c",
-    "user.email=glovebox@localhost",
-    "-c",
-    "gc.auto=0",
-];
-/// The steps.
-const STEPS: [&[&str]; 3] = [
-    &["init", "-q", "--template=", "--initial-branch=main"],
-    &["add", "-A"],
-    &["commit", "-q", "--allow-empty", "-m", "the workspace as this run has it"],
-];
+/// The largest file that the commit has. Larger ones are listed in `info/exclude`, so that git leaves them alone.
+const FILE_BYTES_MAX: u64 = 32 << 20;
+/// Times of files mean the same in every view of the workspace; nothing else of their status does.
+const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = false\n\t\
+    autocrlf = false\n\tcheckStat = minimal\n\ttrustctime = false\n[gc]\n\tauto = 0\n";
+const HEAD: &str = "ref: refs/heads/main\n";
+const AUTHOR: &str = "glovebox <glovebox@localhost>";
+const MESSAGE: &str = "the workspace as this run has it";
 
 /// Why a repository could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
-    /// The throw-away view.
-    #[error(transparent)]
-    Stage(#[from] StageError),
-    /// The jail it is made in.
-    #[error(transparent)]
-    Jail(#[from] JailError),
-    /// A step was not started; without a `git` on this machine the first one is.
-    #[error(transparent)]
-    Exec(#[from] ExecError),
-    /// A step failed.
-    #[error("`git {step}` failed: {text}")]
-    Git {
-        /// Which.
-        step: &'static str,
-        /// Its output, unprintable characters escaped.
-        text: String,
+    /// The workspace could not be read.
+    #[error("could not read `{path}`: {source}")]
+    Read {
+        /// What was read, unprintable characters escaped.
+        path: String,
+        /// The system's answer.
+        source: io::Error,
     },
-    /// The operating system refused.
-    #[error("could not keep the repository: {0}")]
-    Io(#[from] io::Error),
+    /// The repository could not be written.
+    #[error("could not write the repository: {0}")]
+    Write(#[from] io::Error),
+}
+
+impl From<WalkError> for RepositoryError {
+    fn from(error: WalkError) -> Self {
+        Self::Read { path: tree::shown(&error.path), source: error.source }
+    }
 }
 
 /// True when the project has a repository and commands would find a `git`: else there is nothing to stand in for.
@@ -84,12 +66,7 @@ pub fn is_wanted(project: &Path, policy: &ExecPolicy) -> bool {
 ///
 /// # Errors
 /// As [`make`].
-pub fn kept(
-    workspace: &Path,
-    scope: &Scope,
-    all: &Path,
-    open: &dyn Fn(&WorkspaceView) -> Result<Jail, RepositoryError>,
-) -> Result<PathBuf, RepositoryError> {
+pub fn kept(workspace: &Path, scope: &Scope, all: &Path) -> Result<PathBuf, RepositoryError> {
     let key = blake3::hash(format!("{:?}", (&scope.read, &scope.write, &scope.hidden)).as_bytes()).to_hex();
     let into = all.join(&key.as_str()[..32]);
     let repository = into.join(REPOSITORY_DIR);
@@ -101,84 +78,108 @@ pub fn kept(
     }
     // A crash can leave an unfinished repository.
     tree::remove_all(&into)?;
-    make(workspace, scope, &into, open)?;
+    make(workspace, scope, &into)?;
     Ok(repository)
 }
 
 /// Makes a repository of what `scope` shows of `workspace` and keeps it as `<into>/.git`; `into` is a new folder, and what is
-/// made is 0700 for this user. `open` opens a jail over the view it is handed, with a root of its own or over a copy.
+/// made is 0700 for this user.
 ///
 /// # Errors
 /// [`RepositoryError`]; nothing of the attempt stays then.
-pub fn make(
-    workspace: &Path,
-    scope: &Scope,
-    into: &Path,
-    open: &dyn Fn(&WorkspaceView) -> Result<Jail, RepositoryError>,
-) -> Result<(), RepositoryError> {
+pub fn make(workspace: &Path, scope: &Scope, into: &Path) -> Result<(), RepositoryError> {
     drop(Tree::create(into)?);
-    let throw_away = into.join("view");
-    let made = fill(workspace, scope, &throw_away, open).and_then(|view| {
-        let kept = keep(&throw_away, into);
-        view.remove()?;
-        Ok(kept?)
-    });
+    // The name that counts is given last: a repository with that name is whole.
+    let (unfinished, finished) = (into.join("unfinished"), into.join(REPOSITORY_DIR));
+    let made = fill(workspace, scope, &unfinished).and_then(|()| Ok(std::fs::rename(&unfinished, &finished)?));
     if made.is_err() {
         tree::remove_all(into)?;
     }
     made
 }
 
-fn fill(
-    workspace: &Path,
-    scope: &Scope,
-    at: &Path,
-    open: &dyn Fn(&WorkspaceView) -> Result<Jail, RepositoryError>,
-) -> Result<WorkspaceView, RepositoryError> {
-    let view = WorkspaceView::choose(workspace, at, scope, &ViewOverrides::default())?;
-    let jail = open(&view)?;
-    for step in STEPS {
-        succeeded(step[0], &jail.run(&command(step), &AtomicBool::new(false))?)?;
+fn fill(workspace: &Path, scope: &Scope, at: &Path) -> Result<(), RepositoryError> {
+    let repository = Tree::create(at)?;
+    for folder in ["objects", "objects/pack", "objects/info", "refs", "refs/heads", "refs/tags", "info"] {
+        drop(Tree::create(&at.join(folder))?);
     }
-    jail.end()?;
-    Ok(view)
+    let packs = repository.directory(Path::new("objects/pack"))?;
+    let mut pack = Pack::begin(pack::file(&packs, "new")?)?;
+    let Content { files, left_out } = add_files(workspace, scope, &mut pack)?;
+    let tree = snapshot::trees(&files, &mut pack)?;
+    let commit = pack.add(Kind::Commit, commit(tree).as_bytes())?;
+    let (name, index) = pack.finish()?;
+    rustix::fs::renameat(&packs, "new", &packs, format!("pack-{name}.pack")).map_err(io::Error::from)?;
+    write(&repository, &format!("objects/pack/pack-{name}.idx"), &index)?;
+    write(&repository, "index", &snapshot::index(&files))?;
+    write(&repository, "info/exclude", &left_out)?;
+    write(&repository, "config", CONFIG.as_bytes())?;
+    write(&repository, "refs/heads/main", format!("{commit}\n").as_bytes())?;
+    Ok(write(&repository, "HEAD", HEAD.as_bytes())?)
 }
 
-fn command(step: &[&str]) -> Command {
-    let words = ["git"].iter().chain(&SETTINGS).chain(step);
-    Command {
-        program: Program::Argv(words.map(|word| (*word).to_owned()).collect()),
-        cwd: ScopePath::root(),
-        env: Vec::new(),
-        stdin: None,
-        timeout: STEP_MAX,
-    }
+/// What the workspace shows.
+#[derive(Default)]
+struct Content {
+    files: Files,
+    /// Lines of `info/exclude`.
+    left_out: Vec<u8>,
 }
 
-fn succeeded(step: &'static str, exit: &Exit) -> Result<(), RepositoryError> {
-    if exit.how == CommandEnding::Exited && exit.code == Some(0) {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&exit.stderr.head).into_owned() + &String::from_utf8_lossy(&exit.stderr.tail);
-    Err(RepositoryError::Git { step, text: crate::refusal::escaped(text.trim()) })
-}
-
-/// Moves the repository out of the view: from the copy, or from the folder that took the changes.
-fn keep(view: &Path, into: &Path) -> io::Result<()> {
-    let (from, to) = (Tree::open(view)?, Tree::open(into)?);
-    for place in ["upper", ""] {
-        let Ok(parent) = from.directory(Path::new(place)) else { continue };
-        let moved = rustix::fs::renameat_with(
-            &parent,
-            REPOSITORY_DIR,
-            to.directory(Path::new(""))?,
-            REPOSITORY_DIR,
-            rustix::fs::RenameFlags::NOREPLACE,
-        );
-        match moved {
-            Err(rustix::io::Errno::NOENT) => {}
-            other => return Ok(other?),
+fn add_files(workspace: &Path, scope: &Scope, pack: &mut Pack) -> Result<Content, RepositoryError> {
+    let workspace = Tree::open(workspace)?;
+    let mut content = Content::default();
+    tree::walk::<RepositoryError>(&workspace, &mut |entry: &WalkEntry<'_>| {
+        let read = |source| RepositoryError::Read { path: tree::shown(entry.path), source };
+        let is_repository = entry.name == OsStr::new(REPOSITORY_DIR);
+        if is_repository || !is_seen(entry.kind(), scope, entry.path) {
+            return Ok(false);
         }
+        let path = entry.path.as_os_str().as_bytes().to_vec();
+        let (mode, bytes) = match entry.kind() {
+            FileType::RegularFile if tree::length(&entry.stat) > FILE_BYTES_MAX => (Mode::File, None),
+            FileType::RegularFile => {
+                let file = tree::open_regular(entry.directory, entry.name, workspace.owner).map_err(read)?;
+                let mode = if tree::is_executable(&entry.stat) { Mode::Executable } else { Mode::File };
+                (mode, pack::content(file, FILE_BYTES_MAX).map_err(read)?)
+            }
+            FileType::Symlink => (Mode::Link, Some(entry.target().map_err(read)?.into_vec())),
+            _ => return Ok(true),
+        };
+        match bytes {
+            Some(bytes) => {
+                let id = pack.add(Kind::Blob, &bytes)?;
+                content.files.insert(path, Tracked { id, mode, stat: entry.stat });
+            }
+            None => content.left_out.extend(pattern(&path)),
+        }
+        Ok(false)
+    })?;
+    Ok(content)
+}
+
+/// A line of `info/exclude` that names exactly this path; none for a name with a line break, which no line can hold.
+fn pattern(path: &[u8]) -> Vec<u8> {
+    if path.contains(&b'\n') {
+        return Vec::new();
     }
-    Err(io::ErrorKind::NotFound.into())
+    let mut line = b"/".to_vec();
+    for byte in path {
+        if matches!(byte, b'*' | b'?' | b'[' | b'\\' | b' ') {
+            line.push(b'\\');
+        }
+        line.push(*byte);
+    }
+    line.push(b'\n');
+    line
+}
+
+fn commit(tree: ObjectId) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    format!("tree {tree}\nauthor {AUTHOR} {now} +0000\ncommitter {AUTHOR} {now} +0000\n\n{MESSAGE}\n")
+}
+
+fn write(repository: &Tree, path: &str, content: &[u8]) -> io::Result<()> {
+    let (parent, name) = repository.parent(Path::new(path))?;
+    tree::create_file(parent, name, tree::file_mode(false))?.write_all(content)
 }

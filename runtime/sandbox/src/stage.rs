@@ -221,6 +221,11 @@ impl Changed for WorkspaceView {
     }
 }
 
+/// True when a stage with this scope sees what is at the path.
+pub(crate) fn is_seen(kind: FileType, scope: &Scope, path: &Path) -> bool {
+    is_visible(kind, access(scope, path))
+}
+
 /// True when something of this kind exists for a stage: what is only passed through is a directory.
 fn is_visible(kind: FileType, access: Access) -> bool {
     match kind {

@@ -16,9 +16,12 @@ use glovebox_record::scope::Entry;
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::user_key::UserKey;
 use std::path::Path;
+use std::time::Duration;
 
 /// The most paths that could not be copied and get a line each.
 const LEFT_OUT_SHOWN_MAX: usize = 10;
+/// The longest time without a word before the first stage.
+const QUIET_START_MAX: Duration = Duration::from_millis(700);
 
 /// Runs a pipeline. Refuses everything that it can before the run exists.
 pub fn run(arguments: RunArguments) -> Ended {
@@ -75,7 +78,7 @@ async fn begin(
     format: ProgressFormat,
 ) -> Result<Run, Stop> {
     let reporter = Reporter::new(format, &executor.plan.pipeline);
-    let started = Run::start(drive::open_dir(folder, key)?, executor, new).await;
+    let started = announced(Run::start(drive::open_dir(folder, key)?, executor, new), format).await;
     let mut run = started.map_err(|error| {
         runs::discard(folder);
         drive::stop(folder, &error)
@@ -84,6 +87,19 @@ async fn begin(
     report_open_copies(&run);
     drive::drive(&mut run, folder, reporter).await?;
     Ok(run)
+}
+
+/// Starts a run, and says what takes so long if it takes longer than a moment.
+async fn announced<T>(starting: impl Future<Output = T>, format: ProgressFormat) -> T {
+    let mut starting = std::pin::pin!(starting);
+    tokio::select! {
+        started = &mut starting => return started,
+        () = tokio::time::sleep(QUIET_START_MAX) => {}
+    }
+    if matches!(format, ProgressFormat::Live | ProgressFormat::Lines) {
+        terminal::say("copying the project\n");
+    }
+    starting.await
 }
 
 /// Warns of files of the project that could not be copied, so that no stage finds them. Files that git ignores are not reported.

@@ -301,9 +301,7 @@ fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Opti
     if !is_wanted || !repository::is_wanted(&env.project, &env.policy) {
         return None;
     }
-    let open = |view: &WorkspaceView| Ok(Jail::open(&setting(env, binding, paths), view.source()?)?);
-    let all = paths.run.join(REPOSITORIES_DIR);
-    let kept = repository::kept(&paths.workspace, &binding.scope, &all, &open);
+    let kept = repository::kept(&paths.workspace, &binding.scope, &paths.run.join(REPOSITORIES_DIR));
     let kept = kept.inspect_err(|error| tracing::warn!(%error, "the stage has no repository")).ok()?;
     Some(Bind::read_only(kept, env.inside().join(REPOSITORY_DIR)))
 }

@@ -1,0 +1,64 @@
+//! The names of objects in a git repository.
+//!
+//! SHA-1 is git's choice. Nothing here relies on it for safety: the repository is made from the workspace and only read by commands.
+
+use sha1_smol::Sha1;
+use std::fmt;
+
+/// What an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Commit,
+    Tree,
+    Blob,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Tree => "tree",
+            Self::Blob => "blob",
+        }
+    }
+
+    /// The number of the kind in a packfile.
+    pub(super) fn number(self) -> u8 {
+        match self {
+            Self::Commit => 1,
+            Self::Tree => 2,
+            Self::Blob => 3,
+        }
+    }
+}
+
+/// The name of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct ObjectId(pub(super) [u8; 20]);
+
+impl ObjectId {
+    /// The name of an object with this content.
+    pub(super) fn of(kind: Kind, content: &[u8]) -> Self {
+        let mut digest = Sha1::new();
+        digest.update(format!("{} {}\0", kind.word(), content.len()).as_bytes());
+        digest.update(content);
+        Self(digest.digest().bytes())
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_git() {
+        assert_eq!(ObjectId::of(Kind::Blob, b"").to_string(), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+        assert_eq!(ObjectId::of(Kind::Tree, b"").to_string(), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+    }
+}
