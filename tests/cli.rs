@@ -187,10 +187,14 @@ fn a_run_is_told_line_by_line_and_summed_up() {
 }
 
 #[test]
-fn json_is_the_journal_and_nothing_else() {
+fn json_is_the_journal_and_then_the_verdict() {
     let bench = Workbench::with_pipeline(LINEAR);
     let answer = bench.glovebox(&["run", "pipeline.dot", "--json", "--run-id", "j"]);
-    let records = answer.ends(0).json_lines();
+    let mut records = answer.ends(0).json_lines();
+    let verdict = records.pop().unwrap();
+    assert_eq!((&verdict["document"], &verdict["status"]), (&"verdict".into(), &"success".into()));
+    assert_eq!(verdict, bench.glovebox(&["show", "j", "--json"]).ends(0).json(), "the same document");
+    assert_eq!(verdict["journal"]["hash"], records.last().unwrap()["hash"]);
     assert_eq!(records[0]["event"]["kind"], "run.started");
     assert_eq!(records.last().unwrap()["event"]["kind"], "run.finished");
     for (index, record) in records.iter().enumerate() {

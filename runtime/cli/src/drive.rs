@@ -12,7 +12,7 @@ use crate::terminal::{self, visible};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::driver::RunError;
-use glovebox_engine::evidence::{RunStatus, RunSummary};
+use glovebox_engine::evidence::RunStatus;
 use glovebox_engine::ports::{PortError, Signals};
 use glovebox_engine::run::{HoldoutError, Run, RunDir, Update};
 use glovebox_engine::signals::LocalSignals;
@@ -106,10 +106,14 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
 }
 
 /// Prints the summary of a run and returns its exit code.
-pub fn conclude(run: &RunFolder, summary: &RunSummary, format: ProgressFormat, runs_dir: &Path) -> Ended {
+pub fn conclude(run: &RunFolder, ended: &Run, format: ProgressFormat, runs_dir: &Path) -> Ended {
+    let summary = ended.summary();
     let text = summary::render(summary, &runs::named(run, runs_dir)?);
     match format {
-        ProgressFormat::Json => terminal::say(text),
+        ProgressFormat::Json => {
+            terminal::print_json_line(&ended.verdict())?;
+            terminal::say(text);
+        }
         _ => terminal::print(text),
     }
     if summary.status == RunStatus::Success {

@@ -31,6 +31,8 @@ mod replan;
 mod rule_plugins;
 mod runs;
 mod scenarios;
+#[cfg(test)]
+mod schemas;
 mod sdk_files;
 mod selection;
 mod shell;

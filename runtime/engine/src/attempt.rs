@@ -313,6 +313,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             artifacts,
             isolation: None,
             turns_used: report.turns_used,
+            tokens: report.tokens,
             duration_ms: report.duration_ms,
         };
         Ok((fact, report.claims))

@@ -168,6 +168,9 @@ pub struct RunStarted {
     /// Plugins that the operator bound as verifiers, by handler type.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub verifiers: BTreeSet<String>,
+    /// The components that the nodes are bound to: digest of the bytes by handler. Absent in journals of before it was recorded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub components: BTreeMap<String, Digest>,
     /// Digest of the plan: what was bound, with which grants and limits.
     pub plan_digest: Digest,
     /// Blob with what the plan allows; absent in journals of before it was kept.
@@ -218,6 +221,7 @@ impl RunStarted {
         self.script_digest = resumed.script_digest.or(self.script_digest);
         if let Some(replanned) = &resumed.replanned {
             self.plan_digest = replanned.plan_digest;
+            self.components.clone_from(&replanned.components);
             self.capabilities_digest = Some(replanned.capabilities_digest);
         }
         self
@@ -270,6 +274,9 @@ pub struct RunResumed {
 pub struct Replanned {
     /// Digest of the new plan.
     pub plan_digest: Digest,
+    /// Its components: digest of the bytes by handler.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub components: BTreeMap<String, Digest>,
     /// Blob with what the new plan allows.
     pub capabilities_digest: Digest,
     /// What the new plan allows and the plan before did not.

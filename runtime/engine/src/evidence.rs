@@ -6,9 +6,11 @@
 
 mod class;
 mod receipt;
+mod verdict;
 
 pub use class::{CanceledBy, ExitClass};
 pub use receipt::{CommandEvidence, Proof};
+pub use verdict::{JournalHead, NodeTraffic, VerdictFile};
 
 use receipt::EndedStage;
 
@@ -18,8 +20,9 @@ use crate::event::{
 };
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_record::path::ScopePath;
-use glovebox_record::{Failure, FailureCode, Network, NodeId};
+use glovebox_record::{Failure, FailureCode, Network, NodeId, Tokens, Traffic};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const IGNORED_NAMES_MAX: usize = 4;
 
 /// How a run stands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// A process drives it. The journal does not know: see [`RunSummary::is_running`].
@@ -63,7 +66,7 @@ impl From<Verdict> for RunStatus {
 }
 
 /// The result of a run so far.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct RunSummary {
     /// The run.
     pub run_id: String,
@@ -72,6 +75,7 @@ pub struct RunSummary {
     /// How the run stands.
     pub status: RunStatus,
     /// How the process that drove it ends.
+    #[serde(skip)]
     pub exit: ExitClass,
     /// Who answered model calls: `scripted` or `simulated`.
     pub model: String,
@@ -95,6 +99,7 @@ pub struct RunSummary {
     pub refused: Vec<RefusedRequest>,
     /// What is changed at the end, one entry per path.
     #[serde(serialize_with = "values")]
+    #[schemars(with = "Vec<FileChange>")]
     pub changed: BTreeMap<ScopePath, FileChange>,
     /// Changes that were set aside, by node.
     pub quarantined: Vec<QuarantinedFile>,
@@ -106,6 +111,19 @@ pub struct RunSummary {
     /// When the first record was appended.
     #[serde(skip)]
     pub started_at: Option<Timestamp>,
+    /// When the run ended.
+    #[serde(skip)]
+    pub finished_at: Option<Timestamp>,
+    /// Tokens of all attempts, as far as a script counts them.
+    #[serde(skip_serializing_if = "Tokens::is_zero")]
+    pub tokens: Tokens,
+    /// What the commands of each node asked of the network through the proxy, all attempts together.
+    #[serde(serialize_with = "verdict::by_node", skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(with = "Vec<NodeTraffic<'_>>")]
+    pub traffic: BTreeMap<NodeId, Traffic>,
+    /// Where the journal ends.
+    #[serde(skip)]
+    pub head: JournalHead,
     /// Stages that get one if they are visited.
     #[serde(skip)]
     to_simulate: BTreeSet<NodeId>,
@@ -133,7 +151,7 @@ pub enum Resumption {
 }
 
 /// One finished visit.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Visit {
     /// The node.
     pub node: NodeId,
@@ -146,7 +164,7 @@ pub struct Visit {
 }
 
 /// A stage that passed without a verified command.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct UnverifiedStage {
     /// The node.
     pub node: NodeId,
@@ -155,7 +173,7 @@ pub struct UnverifiedStage {
 }
 
 /// A refused request and the node that made it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RefusedRequest {
     /// The node.
     pub node: NodeId,
@@ -167,7 +185,7 @@ pub struct RefusedRequest {
 }
 
 /// A change that was set aside.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct QuarantinedFile {
     /// The node.
     pub node: NodeId,
@@ -189,12 +207,16 @@ impl RunSummary {
     pub fn apply(&mut self, record: &Record) {
         let started_at = *self.started_at.get_or_insert(record.at);
         self.duration_ms = record.at.duration_since(started_at).as_millis().try_into().unwrap_or(0);
+        self.head = JournalHead { records: record.seq, hash: record.hash };
         match &record.event {
             Event::RunStarted(run) => self.start(run),
             Event::StageFinished(stage) => self.finish_stage((**stage).clone()),
             Event::RunCanceled(cancel) => self.canceled_by = Some(CanceledBy::of(cancel)),
             Event::RunResumed(_) => self.resume(),
-            Event::RunFinished(run) => self.finish(run),
+            Event::RunFinished(run) => {
+                self.finish(run);
+                self.finished_at = Some(record.at);
+            }
             _ => {}
         }
     }
@@ -255,6 +277,7 @@ impl RunSummary {
         self.failed_node = None;
         self.status = RunStatus::Unfinished;
         self.exit = ExitClass::default();
+        self.finished_at = None;
     }
 
     fn finish(&mut self, run: &RunFinished) {
@@ -267,6 +290,10 @@ impl RunSummary {
 
     fn finish_stage(&mut self, stage: StageFinished) {
         let role = self.role(&stage);
+        self.tokens.add(stage.tokens);
+        if let Some(traffic) = &stage.network {
+            self.traffic.entry(stage.attempt.task.node.clone()).or_default().add(traffic);
+        }
         let StageFinished { attempt, handler, outcome, isolation, receipts, refusals, quarantined, .. } = stage;
         let (changes, ignored) = (stage.changes, stage.ignored);
         let Attempt { task: Task { node, visit, .. }, ordinal, .. } = attempt;

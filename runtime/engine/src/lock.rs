@@ -4,6 +4,7 @@
 //! lock of an unknown version is refused. This module reads text: it opens neither the file nor the plugins.
 
 use glovebox_record::{Digest, NotADigest};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ pub struct Lock {
 }
 
 /// One agreed plugin.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LockedPlugin {
     /// Its name, as in `[plugins."ns.name"]`.

@@ -76,6 +76,11 @@ impl Plan {
         self.bindings.get(node)
     }
 
+    /// The digest of the component of each handler.
+    pub fn components(&self) -> BTreeMap<String, Digest> {
+        self.bindings.values().map(|bound| (bound.handler.clone(), bound.digest)).collect()
+    }
+
     /// Nodes that ask a model and get simulated answers: there is no script, and they have no `test.*` attributes.
     pub fn simulated(&self) -> BTreeSet<NodeId> {
         let is_simulated = |id: &NodeId| {

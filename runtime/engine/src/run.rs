@@ -18,7 +18,7 @@ use crate::blobs::DirBlobs;
 use crate::disk::DiskGauge;
 use crate::driver::{Assignment, RunError};
 use crate::event::{Event, Record, SandboxRecord};
-use crate::evidence::RunSummary;
+use crate::evidence::{RunSummary, VerdictFile};
 use crate::plan::Plan;
 use crate::ports::{BlobStore, Signals};
 use crate::project::{ProjectError, Projector};
@@ -161,6 +161,11 @@ impl Run {
     /// What it came to so far.
     pub fn summary(&self) -> &RunSummary {
         &self.summary
+    }
+
+    /// The same as a document; none before the run has begun.
+    pub fn verdict(&self) -> Option<VerdictFile<'_>> {
+        self.session.state.run.as_ref().map(|started| VerdictFile::of(&self.summary, started))
     }
 
     /// What of the project the workspace could not take, for a run that was just started.

@@ -42,6 +42,7 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
         rules: Vec::new(),
         transformed_digest: None,
         verifiers: std::collections::BTreeSet::new(),
+        components: BTreeMap::new(),
         plan_digest: Digest::ZERO,
         capabilities_digest: None,
         from: None,

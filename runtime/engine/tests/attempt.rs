@@ -107,6 +107,7 @@ fn report() -> Report {
         stdout: Vec::new(),
         stderr: Vec::new(),
         turns_used: 2,
+        tokens: glovebox_record::Tokens::default(),
         duration_ms: 1,
         touched_files: true,
     }

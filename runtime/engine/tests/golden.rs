@@ -50,6 +50,16 @@ fn the_golden_journal_is_read_and_written_byte_for_byte() {
 }
 
 #[test]
+fn times_without_three_decimals_are_read() {
+    // As journals and their lines had them before there was one spelling.
+    for line in std::fs::read_to_string(file()).unwrap().lines() {
+        let before = line.replace(".000Z", "Z").replace(".070Z", ".07Z");
+        let read = |text: &str| serde_json::from_str::<Record>(text).unwrap();
+        assert_eq!(read(&before), read(line));
+    }
+}
+
+#[test]
 fn the_golden_journal_has_every_kind_of_event() {
     let text = std::fs::read_to_string(file()).unwrap();
     let kinds = text.lines().map(|line| serde_json::from_str::<Record>(line).unwrap().event.kind());

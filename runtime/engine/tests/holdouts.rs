@@ -167,6 +167,7 @@ fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
         stdout: Vec::new(),
         stderr: Vec::new(),
         turns_used: 0,
+        tokens: glovebox_record::Tokens::default(),
         duration_ms: 1,
         touched_files: true,
     }

@@ -79,6 +79,7 @@ impl Run {
             stdout: None,
             stderr: None,
             turns_used: 1,
+            tokens: glovebox_record::Tokens::default(),
             duration_ms: 5,
         }
     }

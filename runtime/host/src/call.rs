@@ -5,7 +5,7 @@
 pub use crate::grants::FileTier;
 use crate::input::StageInput;
 use crate::model::Model;
-use glovebox_record::{CommandEnding, Ending, LimitUse, Limits, Outcome, Receipt, Refusal};
+use glovebox_record::{CommandEnding, Ending, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -141,6 +141,8 @@ pub struct Report {
     pub stderr: Vec<u8>,
     /// Model turns that were answered; what a later visit of a scripted node skips.
     pub turns_used: u32,
+    /// Tokens of these turns.
+    pub tokens: Tokens,
     /// Wall time of the call.
     pub duration_ms: u64,
     /// True when files may have changed in the view.

@@ -8,7 +8,7 @@ use crate::bindings::chat::{Message, Part, Usage};
 use crate::bindings::llm::{Error, Event, Host, HostCompletion, Request, Response};
 use crate::call::Progress;
 use crate::model::{Answer, Model, ModelError, Provider};
-use glovebox_record::{LimitName, Refusal, Status};
+use glovebox_record::{LimitName, Refusal, Status, Tokens};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,6 +21,8 @@ pub(crate) struct Conversation {
     model: Option<Model>,
     /// Turns the model answered.
     pub(crate) turns: u32,
+    /// Tokens of these turns.
+    pub(crate) tokens: Tokens,
     /// Turns that asked for tools.
     pub(crate) tool_rounds: u32,
     /// Whether the last outcome that was declared in so many words is a success.
@@ -87,6 +89,7 @@ impl Attempt {
             }
         };
         self.conversation.turns += 1;
+        self.conversation.tokens.add(Tokens { input: answer.usage.input, output: answer.usage.output });
         self.check_leak(Side::Response, || answered_texts(&answer))?;
         if !answer.tool_calls.is_empty() {
             if u64::from(self.conversation.tool_rounds) >= self.limits.tool_rounds {

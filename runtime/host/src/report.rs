@@ -4,7 +4,7 @@ use crate::attempt::Attempt;
 use crate::call::Report;
 use crate::component::Component;
 use crate::ending::Ended;
-use glovebox_record::{FailureClass, LimitName, LimitUse, Limits, Outcome};
+use glovebox_record::{FailureClass, LimitName, LimitUse, Limits, Outcome, Tokens};
 use glovebox_sandbox::view::View;
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, dura
         stdout: attempt.stdout.kept(),
         stderr: attempt.stderr.kept(),
         turns_used: attempt.conversation.turns,
+        tokens: attempt.conversation.tokens,
         duration_ms,
     }
 }
@@ -59,6 +60,7 @@ pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ende
         stdout: Vec::new(),
         stderr: Vec::new(),
         turns_used: 0,
+        tokens: Tokens::default(),
         duration_ms: 0,
         touched_files: false,
     }

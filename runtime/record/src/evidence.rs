@@ -175,6 +175,47 @@ impl Traffic {
     }
 }
 
+impl Traffic {
+    /// Adds what another attempt asked.
+    pub fn add(&mut self, other: &Self) {
+        for (host, traffic) in &other.hosts {
+            self.hosts.entry(host.clone()).or_default().add(*traffic);
+        }
+        self.others.add(other.others);
+    }
+}
+
+impl HostTraffic {
+    fn add(&mut self, other: Self) {
+        self.requests = self.requests.saturating_add(other.requests);
+        self.refused = self.refused.saturating_add(other.refused);
+        self.bytes_sent = self.bytes_sent.saturating_add(other.bytes_sent);
+        self.bytes_received = self.bytes_received.saturating_add(other.bytes_received);
+    }
+}
+
+/// Tokens of exchanges with a model, as its provider or its script counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tokens {
+    /// Sent.
+    pub input: u64,
+    /// Received.
+    pub output: u64,
+}
+
+impl Tokens {
+    /// True if nothing was counted.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Adds those of another exchange.
+    pub fn add(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+    }
+}
+
 /// What one host was asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostTraffic {

@@ -27,7 +27,7 @@ pub mod tier;
 
 pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, NotADigest};
-pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Traffic};
+pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Tokens, Traffic};
 pub use identity::{Attempt, AttemptId, BranchId, NodeId, QuestionId, RunId, Subject, Task, Work};
 pub use limit::{LimitName, LimitSettings, LimitUnit, Limits};
 pub use network::Network;

@@ -12,8 +12,22 @@ use crate::{journal, patch, selection};
 use glovebox_engine::event::Verdict;
 use glovebox_record::{ChangeOp, FileChange};
 use glovebox_sandbox::apply::{self, ApplyError, ApplyPlan, Conflict};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::borrow::Cow;
 use std::path::Path;
+
+/// What `apply --json` prints.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "apply.json")]
+pub struct Applied<'a> {
+    /// Version of this document.
+    schema_version: u32,
+    /// Files, links and directories that were made.
+    writes: &'a [FileChange],
+    /// Files and directories that were removed.
+    deletes: &'a [FileChange],
+}
 
 /// Writes the changes of a successful run to the project, or prints the conflicts.
 pub fn apply(arguments: &ApplyArguments) -> Ended {
@@ -126,7 +140,8 @@ fn report(conflicts: &[Conflict]) {
 
 fn done(arguments: &ApplyArguments, plan: &ApplyPlan) -> Ended {
     if arguments.json {
-        terminal::print_json(plan)?;
+        let ApplyPlan { writes, deletes, .. } = plan;
+        terminal::print_json(&Applied { schema_version: 1, writes, deletes })?;
         return Ok(Exit::Ok);
     }
     for change in &plan.deletes {

@@ -13,37 +13,66 @@ use glovebox_engine::run::HOLDOUTS_DIR;
 use glovebox_record::{Digest, FailureCode};
 use glovebox_sandbox::holdout::verify::{Deviation, Difference};
 use glovebox_sandbox::holdout::{Seal, SealError};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 
 /// What `status --json` prints.
-#[derive(Debug, Serialize)]
-struct Status<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "holdout-status.json")]
+pub struct Status<'a> {
+    /// Version of this document.
     schema_version: u32,
+    /// The run.
     run_id: &'a str,
+    /// What was sealed.
     #[serde(flatten)]
     sealed: &'a HoldoutsSealed,
+    /// Attempts with a copy of a hold-out.
     leaks: Vec<Leak<'a>>,
 }
 
 /// An attempt with a copy of a hold-out.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Leak<'a> {
+    /// The node.
     node: &'a NodeId,
+    /// The attempt.
     attempt_id: &'a AttemptId,
+    /// What was found.
     reason: &'a str,
+    /// Where.
     places: Vec<&'a str>,
 }
 
 /// What `verify --json` prints.
-#[derive(Debug, Serialize)]
-struct Verified<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "holdout-verify.json")]
+pub struct Verified<'a> {
+    /// Version of this document.
     schema_version: u32,
+    /// The run.
     run_id: &'a str,
+    /// The commitment in the journal.
     root: Digest,
+    /// Whether the sealed copy is what the journal commits to.
     matches: bool,
+    /// How the sealed copy differs.
+    #[schemars(with = "Vec<DeviationShape>")]
     sealed_copy: Vec<Deviation>,
+    /// How the project differs now; null if it cannot be read.
+    #[schemars(with = "Option<Vec<DeviationShape>>")]
     project: Option<Vec<Deviation>>,
+}
+
+/// A deviation as it is written.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it only describes how `Deviation` is written")]
+struct DeviationShape {
+    /// The path.
+    path: String,
+    /// How it differs.
+    difference: String,
 }
 
 /// Prints what the journal recorded about a run's hold-outs.

@@ -46,7 +46,7 @@ pub fn resume(arguments: &ResumeArguments) -> Ended {
         replan,
     };
     let ended = drive::runtime()?.block_on(continue_run(executor, &run, (verified, changed), format))?;
-    drive::conclude(&run, ended.summary(), format, &arguments.runs.runs_dir)
+    drive::conclude(&run, &ended, format, &arguments.runs.runs_dir)
 }
 
 /// Two processes never drive one run.

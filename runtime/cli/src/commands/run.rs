@@ -56,7 +56,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     };
     let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
     let ended = drive::runtime()?.block_on(begin(executor, (&run, key), new, format))?;
-    drive::conclude(&run, ended.summary(), format, &arguments.runs.runs_dir)
+    drive::conclude(&run, &ended, format, &arguments.runs.runs_dir)
 }
 
 /// Refuses stages that no model answers, unless the user asked for simulated answers.

@@ -9,7 +9,7 @@ use crate::terminal::{self, duration, lines, visible};
 use crate::{changes, journal, runs, shell};
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished};
-use glovebox_engine::evidence::RunSummary;
+use glovebox_engine::evidence::{RunSummary, VerdictFile};
 use glovebox_engine::folded::Folded;
 use glovebox_engine::ports::BlobStore;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> E
         found.is_running(jiff::Timestamp::now());
     }
     if arguments.json {
-        terminal::print_json(&found)?;
+        terminal::print_json(&VerdictFile::of(&found, &journal::terms(run, records)?))?;
         return Ok(Exit::Ok);
     }
     let mut text = summary::render(&found, &runs::named(run, &arguments.runs.runs_dir)?);

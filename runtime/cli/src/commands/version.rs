@@ -5,20 +5,32 @@ use crate::builtins::BUILTINS;
 use crate::exit::{Ended, Exit};
 use crate::terminal;
 use glovebox_record::Digest;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Serialize)]
-struct Version {
+/// What `version --json` prints.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "version.json")]
+pub struct Version {
+    /// Version of this document.
+    schema_version: u32,
+    /// The program.
     version: &'static str,
+    /// The contract with plugins.
     plugin_package: &'static str,
+    /// Version of the journal's records.
     event_schema: u32,
+    /// The built-in components.
     components: Vec<ComponentVersion>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ComponentVersion {
+    /// Its handler.
     name: &'static str,
+    /// Digest of its bytes.
     digest: Digest,
+    /// Their number.
     bytes: usize,
 }
 
@@ -33,6 +45,7 @@ pub fn version(arguments: &VersionArguments) -> Ended {
         })
         .collect();
     let version = Version {
+        schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
         plugin_package: "glovebox:plugin@0.1.0",
         event_schema: glovebox_engine::event::SCHEMA_VERSION,

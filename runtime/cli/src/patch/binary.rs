@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn nothing_is_written_as_git_writes_it() {
         let mut out = Vec::new();
-        push_line(&mut out, &[0x78, 0x9c, 0x03, 0, 0, 0, 0, 1]);
+        push_line(&mut out, &[0x78, 0x01, 0x03, 0, 0, 0, 0, 1]);
         assert_eq!(out, b"HcmV?d00001\n");
     }
 }

@@ -52,6 +52,14 @@ pub fn print_json(document: &impl serde::Serialize) -> Result<(), Stop> {
     Ok(())
 }
 
+/// Writes a JSON document to stdout in one line.
+pub fn print_json_line(document: &impl serde::Serialize) -> Result<(), Stop> {
+    let text = serde_json::to_string(document)
+        .map_err(|error| Stop::new(crate::exit::Exit::Internal, format!("write JSON: {error}")))?;
+    print(format_args!("{}\n", visible::json(&text)));
+    Ok(())
+}
+
 /// Writes a message to stderr.
 pub fn say(text: impl fmt::Display) {
     // One write for one message: other threads write to stderr too.

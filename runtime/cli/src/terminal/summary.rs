@@ -58,6 +58,9 @@ pub fn render(summary: &RunSummary, named: &Named) -> String {
     if !summary.simulated.is_empty() {
         row("simulated", format!("{}: no model was asked", listed(&summary.simulated)));
     }
+    if !summary.tokens.is_zero() {
+        row("tokens", format!("{} sent, {} received", summary.tokens.input, summary.tokens.output));
+    }
     if !summary.unverified.is_empty() {
         row("unverified", unverified(summary));
     }

@@ -2,7 +2,7 @@
 //!
 //! Knows how a record is hashed and written, not where it is kept.
 
-use super::{Digest, Event};
+use super::{Digest, Event, moment};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ pub struct Record {
     /// Counts from 1 without gaps.
     pub seq: u64,
     /// When it was appended, whole milliseconds. Not trusted for order; `seq` is.
+    #[serde(with = "moment")]
     #[schemars(with = "String")]
     pub at: Timestamp,
     /// Hash of the previous record; all zeros for the first.

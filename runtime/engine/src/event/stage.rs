@@ -2,9 +2,9 @@
 //!
 //! The host's report as the journal records it. Bytes are named by digest and stored before the event that names them.
 
-use super::{Attempt, NodeId, Task};
+use super::{Attempt, NodeId, Task, moment};
 use glovebox_record::{
-    Artifact, Captured, Ending, FileChange, LimitUse, Outcome, Quarantined, Receipt, Refusal, Traffic,
+    Artifact, Captured, Ending, FileChange, LimitUse, Outcome, Quarantined, Receipt, Refusal, Tokens, Traffic,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ pub struct StageReady {
     /// 1 for the first attempt of the task.
     pub ordinal: u32,
     /// Not before this moment; at once when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "moment::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due_at: Option<Timestamp>,
 }
@@ -100,6 +100,9 @@ pub struct StageFinished {
     /// Model turns that were answered.
     #[serde(default)]
     pub turns_used: u32,
+    /// Tokens of these turns; absent where nothing counted them.
+    #[serde(default, skip_serializing_if = "Tokens::is_zero")]
+    pub tokens: Tokens,
     /// Wall time of the call, milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
@@ -127,6 +130,7 @@ impl StageFinished {
             stdout: None,
             stderr: None,
             turns_used: 0,
+            tokens: Tokens::default(),
             duration_ms: 0,
         }
     }
@@ -164,6 +168,7 @@ pub struct StageRetrying {
     /// Back-off, milliseconds.
     pub delay_ms: u64,
     /// When it may start.
+    #[serde(with = "moment")]
     #[schemars(with = "String")]
     pub due_at: Timestamp,
 }

@@ -6,10 +6,11 @@
 use crate::event::{Isolation, Receipt};
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::NodeId;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A receipt, its stage, and whether the command verifies that stage.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CommandEvidence {
     /// The node.
     pub node: NodeId,

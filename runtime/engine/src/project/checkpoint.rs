@@ -3,6 +3,7 @@
 //! For people and other tools. A resume reads the journal and never this file, so a change of it has no effect.
 
 use crate::context::Context;
+use crate::event::moment;
 use crate::event::{NodeId, Record, RunId};
 use crate::state::RunState;
 use schemars::JsonSchema;
@@ -39,7 +40,7 @@ impl CheckpointFile {
         Self {
             schema_version: 1,
             run_id: state.run_id().map(RunId::to_string).unwrap_or_default(),
-            timestamp: record.at.to_string(),
+            timestamp: moment::text(&record.at),
             current_node: exit.or(branch.completed.last()).map(NodeId::to_string).unwrap_or_default(),
             completed_nodes: branch.completed.iter().cloned().collect(),
             node_retries: retried.map(|(node, history)| (node.clone(), history.retries)).collect(),

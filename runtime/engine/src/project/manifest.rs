@@ -3,6 +3,7 @@
 //! Each repeats one record of the journal, with the field names that other tools read (spec §5.6, seed 3). `final.json` exists once the
 //! run has ended, whichever way; its status is binary and a canceled run is a failed one (design §9 #15).
 
+use crate::event::moment;
 use crate::event::{Digest, NodeId, Record, RunFinished, RunId, RunStarted, Verdict};
 use crate::run::WORKSPACE_DIR;
 use schemars::JsonSchema;
@@ -60,7 +61,7 @@ impl<'a> ManifestFile<'a> {
             run_id: &started.run_id,
             name: &started.pipeline_name,
             goal: &started.goal,
-            started_at: record.at.to_string(),
+            started_at: moment::text(&record.at),
             pipeline_path: &started.pipeline_path,
             original_workdir: &started.source_dir,
             workspace_path: WORKSPACE_DIR,
@@ -130,7 +131,7 @@ impl<'a> FinalFile<'a> {
     pub fn of(record: &Record, run_id: RunId, finished: &'a RunFinished, totals: Totals) -> Self {
         let failure = finished.failure.as_ref();
         Self {
-            timestamp: record.at.to_string(),
+            timestamp: moment::text(&record.at),
             status: finished.status,
             run_id,
             final_git_commit_sha: String::new(),

@@ -8,8 +8,15 @@ use super::stage::ReceiptsFile;
 use super::status::StatusFile;
 use super::trace::TraceLine;
 use crate::event::Record;
+use crate::evidence::VerdictFile;
 use crate::plan::PlanFile;
-use schemars::{Schema, schema_for};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, schema_for};
+
+/// The schema of a document that is only written: a field that is never left out is required.
+pub fn written<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
+}
 
 /// Every schema with the name of what it describes.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
@@ -22,5 +29,6 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("record", schema_for!(Record)),
         ("status", schema_for!(StatusFile<'_>)),
         ("trace", schema_for!(TraceLine<'_>)),
+        ("verdict", written::<VerdictFile<'_>>()),
     ]
 }

@@ -33,7 +33,12 @@ pub(super) fn log_line(record: &Record, finished: &StageFinished) -> String {
     let status = finished.outcome.status.as_str();
     let reason = finished.outcome.failure.as_ref().map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
     let Attempt { task, ordinal, .. } = &finished.attempt;
-    format!("{} {}#{} attempt {ordinal} {status}{reason}", record.at, task.node, task.visit)
+    format!(
+        "{} {}#{} attempt {ordinal} {status}{reason}",
+        crate::event::moment::text(&record.at),
+        task.node,
+        task.visit
+    )
 }
 
 impl<B: BlobStore> Projector<B> {

@@ -5,6 +5,7 @@
 
 use super::run_files::task_folder;
 use crate::context::Context;
+use crate::event::moment;
 use crate::event::{Event, NodeId, Record, RouteTaken, RunId, StagePassed, Task, Verdict};
 use crate::state::{Branch, RunState};
 use glovebox_pipeline::ir::Pipeline;
@@ -30,6 +31,7 @@ pub struct TraceLine<'a> {
     /// Always 1.
     pub schema_version: u32,
     /// When it happened, RFC 3339.
+    #[serde(with = "moment")]
     #[schemars(with = "String")]
     pub at: Timestamp,
     /// What happened.

@@ -124,6 +124,7 @@ fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
         rules: plan.rule_report.rules.clone(),
         transformed_digest: None,
         verifiers: pipeline.verifiers.clone(),
+        components: plan.components(),
         plan_digest: plan.digest(),
         capabilities_digest: None,
         from: new.from,

@@ -18,6 +18,7 @@ use crate::state::RunState;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_sandbox::project::Skipped;
 use glovebox_sandbox::run::JOURNAL_FILE;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -62,6 +63,8 @@ pub struct ResumeTerms<'a> {
 pub struct Replan {
     /// Its digest.
     pub plan_digest: Digest,
+    /// Its components: digest by handler.
+    pub components: BTreeMap<String, Digest>,
     /// What it allows.
     pub capabilities: PlanCapabilities,
     /// How that differs from the plan before.
@@ -75,7 +78,7 @@ impl Replan {
         let lines = |additions: Vec<Addition>| additions.iter().map(ToString::to_string).collect();
         let change =
             Change { more: lines(additions(before, &capabilities)), less: lines(additions(&capabilities, before)) };
-        Self { plan_digest: plan.digest(), capabilities, change }
+        Self { plan_digest: plan.digest(), components: plan.components(), capabilities, change }
     }
 }
 
@@ -125,7 +128,8 @@ impl Session {
             let json = serde_json::to_vec(&replan.capabilities).map_err(|error| RunError::Project(Box::new(error)))?;
             let capabilities_digest = self.blobs.put_bytes(&json)?;
             let Change { more, less } = replan.change;
-            Ok::<_, RunError>(Replanned { plan_digest: replan.plan_digest, capabilities_digest, more, less })
+            let (plan_digest, components) = (replan.plan_digest, replan.components);
+            Ok::<_, RunError>(Replanned { plan_digest, components, capabilities_digest, more, less })
         });
         Ok(RunResumed {
             worker: self.worker.name.clone(),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::event::{Attempt, Digest, LimitUse, Quarantined, Receipt};
 use glovebox_pipeline::Source;
-use glovebox_record::CommandEnding;
+use glovebox_record::{CommandEnding, Tokens};
 use serde_json::{Value, json};
 
 const SECRET: &str = "expected 42 apples";
@@ -61,6 +61,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         stdout: None,
         stderr: None,
         turns_used: 0,
+        tokens: Tokens::default(),
         duration_ms: 0,
     }
 }

@@ -1,0 +1,96 @@
+//! The published schemas of what commands print with `--json`, made from the types that are printed.
+//!
+//! `UPDATE_SCHEMAS=1` writes them anew. That real outputs conform to them is `tests/schemas.rs`.
+
+use crate::branch::Branch;
+use crate::commands::apply::Applied;
+use crate::commands::diff::DiffFile;
+use crate::commands::holdout::{Status, Verified};
+use crate::commands::ls::RunList;
+use crate::commands::version::Version;
+use glovebox_engine::event::{Digest, Record};
+use glovebox_engine::lock::LockedPlugin;
+use glovebox_engine::project::schema::written;
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What `plugin inspect --json` prints of a component.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "plugin-inspect.json")]
+struct Inspected {
+    /// Digest of the bytes.
+    digest: Digest,
+    /// Their number.
+    bytes: u64,
+    /// `handler`, `agent`, `verifier`, `tool-provider`, `rules`, or `unknown`.
+    world: String,
+    /// In the order of the binary.
+    imports: Vec<Imported>,
+    /// Names of its exports.
+    exports: Vec<String>,
+    /// Instances that it makes when it is instantiated.
+    core_instances: u64,
+    /// Its own description; null if it carries none.
+    manifest: Option<Manifest>,
+}
+
+/// One import.
+#[derive(Serialize, JsonSchema)]
+struct Imported {
+    /// As written.
+    name: String,
+    /// `provided`, `other-version`, `denied` or `unknown`.
+    state: String,
+    /// The version that there is, for another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provided: Option<String>,
+    /// Why it is never given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// A plugin's own description.
+#[derive(Serialize, JsonSchema)]
+struct Manifest {
+    /// Its handler type.
+    name: String,
+    /// Its version.
+    version: String,
+    /// One line for people.
+    description: String,
+    /// What it asks for.
+    wants: BTreeMap<String, serde_json::Value>,
+}
+
+fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("apply", written::<Applied<'_>>()),
+        ("branch", written::<Branch>()),
+        ("diff", written::<DiffFile>()),
+        ("holdout-status", written::<Status<'_>>()),
+        ("holdout-verify", written::<Verified<'_>>()),
+        ("ls", written::<RunList>()),
+        ("plugin-inspect", written::<Inspected>()),
+        ("plugin-lock", written::<Vec<LockedPlugin>>()),
+        ("show-node", written::<Vec<Record>>()),
+        ("version", written::<Version>()),
+    ]
+}
+
+#[test]
+fn published_schemas_are_current() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+    let mut stale = Vec::new();
+    for (name, schema) in schemas() {
+        let file = folder.join(format!("{name}.schema.json"));
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            std::fs::write(&file, &text).unwrap();
+        } else if std::fs::read_to_string(&file).unwrap_or_default() != text {
+            stale.push(name);
+        }
+    }
+    assert!(stale.is_empty(), "run `UPDATE_SCHEMAS=1 cargo test --workspace schemas`: {stale:?} differ");
+}
