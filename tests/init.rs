@@ -208,6 +208,25 @@ fn a_maven_project_with_junit_succeeds() {
     });
 }
 
+/// Needs no plugin, so it runs wherever Maven is: the JDK, its configuration in `/etc`, and Maven itself work in the sandbox.
+#[test]
+fn maven_starts_in_the_sandbox() {
+    if !is_on_this_machine("mvn") {
+        return not_run("maven", "`mvn` is not on this machine");
+    }
+    let bench = Workbench::new();
+    bench.write(
+        "pom.xml",
+        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n  <modelVersion>4.0.0</modelVersion>\n  <groupId>com.example</groupId>\n  \
+         <artifactId>clock</artifactId>\n  <version>0.1.0</version>\n  <packaging>pom</packaging>\n</project>\n",
+    );
+    bench.glovebox(&["init"]).ends(0).says("found    Maven project: pom.xml");
+    let command = "mvn --offline --batch-mode test";
+    bare(&bench, &["run", "--run-id", "first"]).ends(0).says(&format!("verified     test: sh -c '{command}' exit 0"));
+    assert!(bench.run_text("first", "test/tool.stdout.txt").contains("BUILD SUCCESS"));
+    assert_eq!(bench.glovebox(&["diff", "first"]).ends(0).stdout, "");
+}
+
 #[test]
 fn a_gradle_project_succeeds() {
     check(&Project {
@@ -402,7 +421,7 @@ fn a_program_of_a_toolchain_that_is_not_named_is_named() {
 }
 
 #[test]
-fn a_package_manager_that_a_script_calls_and_no_stage_finds_is_named() {
+fn a_program_that_a_script_calls_and_no_stage_finds_is_named() {
     let bench = Workbench::new();
     bench.write("package.json", r#"{ "scripts": { "test": "bun run x" }, "dependencies": { "count": "1" } }"#);
     bench.write("bun.lock", "");
