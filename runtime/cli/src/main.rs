@@ -15,6 +15,7 @@ mod changes;
 mod children;
 mod commands;
 mod compiler;
+mod dependencies;
 mod doctor;
 mod drive;
 mod exit;

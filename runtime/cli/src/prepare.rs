@@ -4,6 +4,7 @@
 //! of a plan.
 
 use crate::builtins::BUILTINS;
+use crate::dependencies::{self, Dependencies};
 use crate::exit::{Exit, Stop};
 use crate::project::{Project, cache_dir};
 use crate::source::{self, CheckedPipeline};
@@ -13,7 +14,7 @@ use crate::{capability, compiler, toolchain, user_key};
 use glovebox_engine::attempt::SandboxEnv;
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
 use glovebox_engine::components::{Catalog, PluginFile};
-use glovebox_engine::plan::Plan;
+use glovebox_engine::plan::{Binding, Plan};
 use glovebox_engine::run::{Executor, Worker};
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
@@ -22,7 +23,7 @@ use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_record::scope::Entry;
 use glovebox_record::{Network, Tier};
 use glovebox_sandbox::holdout;
-use glovebox_sandbox::jail::ProbeReport;
+use glovebox_sandbox::jail::{Bind, ProbeReport};
 use glovebox_sandbox::protect::Protected;
 use std::cell::OnceCell;
 use std::fmt;
@@ -80,7 +81,9 @@ pub fn bind_plan(
     let host = Arc::clone(host.get()?);
     let Request { script, purpose, sealed } = request;
     let found = capability::find();
+    let dependencies = dependencies::find(project, &sealed);
     let options = BindOptions {
+        dependencies: dependencies.folders.clone(),
         no_sandbox: matches!(purpose, Purpose::RunUnconfined | Purpose::ShowUnconfined),
         plan_only: matches!(purpose, Purpose::Show | Purpose::ShowUnconfined),
         available: capability::to_bind(&found),
@@ -92,7 +95,7 @@ pub fn bind_plan(
             let plan = plan.with_rule_report(source.rule_report.clone());
             source::report(&findings(source, &plan.warnings), Severity::Warning);
             let protected = protected(source, project, &plan);
-            let sandbox_env = sandbox_env(&plan, project, &found)?;
+            let sandbox_env = sandbox_env(&plan, project, &found, dependencies)?;
             let sandbox = plan.sandbox.record(found.landlock_abi);
             Ok(Executor {
                 plan: Arc::new(plan),
@@ -120,6 +123,7 @@ pub fn bind_versions(
 ) -> Result<Vec<Option<Plan>>, Stop> {
     let host = host.get()?;
     let options = BindOptions {
+        dependencies: dependencies::find(project, sealed).folders,
         no_sandbox: false,
         plan_only: true,
         available: capability::to_bind(&capability::find()),
@@ -134,14 +138,48 @@ pub fn bind_versions(
 }
 
 /// The sandbox environment of a plan on this machine.
-fn sandbox_env(plan: &Plan, project: &Project, capability: &ProbeReport) -> Result<SandboxEnv, Stop> {
+fn sandbox_env(
+    plan: &Plan,
+    project: &Project,
+    capability: &ProbeReport,
+    found: Dependencies,
+) -> Result<SandboxEnv, Stop> {
+    let tier = plan.sandbox.tier();
+    let mut policy = toolchain::exec_policy(&plan.exec, tier, &plan.sandbox.setting.read)?;
+    if tier.is_some_and(Tier::has_own_root) {
+        let is_new = |store: &Bind| !policy.binds.iter().any(|known| known.at == store.at);
+        let stores: Vec<Bind> = found.stores.into_iter().filter(is_new).collect();
+        policy.binds.extend(stores);
+    }
     Ok(SandboxEnv {
-        tier: plan.sandbox.tier(),
+        environment: dependencies::environment(&project.workdir, &plan.dependencies),
+        tier,
         can_mount: capability.tier == Some(Tier::Full),
-        policy: toolchain::exec_policy(&plan.exec, plan.sandbox.tier(), &plan.sandbox.setting.read)?,
+        policy,
         project: project.workdir.clone(),
         private: [user_key::folder(), cache_dir()].into_iter().flatten().collect(),
     })
+}
+
+/// Tells what of the dependencies is missing, and what the sandbox cannot show, before the first stage.
+pub fn warn_of_dependencies(plan: &Plan, project: &Project) {
+    let runs_commands = plan.bindings.values().any(Binding::runs_commands);
+    if !runs_commands {
+        return;
+    }
+    for (problem, help) in dependencies::find(project, &plan.sealed).warnings {
+        terminal::say(format_args!("warning: {}\nhelp: {}\n", visible::line(&problem), visible::line(&help)));
+    }
+    let tier = plan.sandbox.tier().filter(|tier| !tier.has_own_root());
+    for folder in tier.iter().flat_map(|_| &plan.dependencies) {
+        let tier = plan.sandbox.tier_word();
+        terminal::say(format_args!(
+            "warning: `{}` is not in this run: the sandbox `{tier}` cannot show it\nhelp: copy it with `include = [\"{}\"]` under \
+             `[workspace]` in glovebox.toml\n",
+            visible::line(&folder.to_string()),
+            visible::line(&folder.to_string())
+        ));
+    }
 }
 
 /// Warns of commands without a sandbox, and of commands with access to the whole network.

@@ -264,8 +264,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 .holdouts
                 .as_ref()
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
-            sealed_paths: self.plan.sealed.clone(),
             has_ignored: !self.ignored.is_empty(),
+            plan: Arc::clone(&self.plan),
             cache_base: Some(fill_caches::base(&self.run, &assignment.attempt.task.node)).filter(|base| base.is_dir()),
             canceled: Arc::clone(&assignment.stop),
         };

@@ -46,6 +46,8 @@ pub struct BindOptions {
     pub plan_only: bool,
     /// The hold-out folders that are sealed in this run; none when the project has none.
     pub sealed: Vec<Entry>,
+    /// Folders of installed dependencies, which commands see read-only.
+    pub dependencies: Vec<Entry>,
     /// `--script`.
     pub script: Option<Arc<Script>>,
 }
@@ -79,6 +81,7 @@ pub fn bind(
         exec: config.exec.clone(),
         workspace_include: config.workspace.include.clone(),
         sealed: options.sealed.clone(),
+        dependencies: options.dependencies.clone(),
         sandbox: SandboxPlan::new(confinement, &config.sandbox, &options.available),
         rule_report: RuleReport::default(),
         unlocked: binder.unlocked,

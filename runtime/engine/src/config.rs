@@ -17,6 +17,7 @@ use glovebox_host::grants::Grants;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_pipeline::span::Span;
+use glovebox_record::scope::Entry;
 use glovebox_record::{LimitName, LimitSettings, Limits};
 use sandbox::SandboxSetting;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,6 +105,8 @@ pub struct RuleEntry {
 pub struct WorkspaceSetting {
     /// Ignored files that are copied all the same, in the grammar of scope paths.
     pub include: Vec<String>,
+    /// Folders of installed dependencies, which commands see read-only; what the kind of project names when absent.
+    pub dependencies: Option<Vec<Entry>>,
 }
 
 /// Something wrong in `glovebox.toml`.
@@ -270,7 +273,8 @@ fn workspace(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> WorkspaceSetting
     for field in fields.table(table) {
         match field.name {
             "include" => setting.include = fields.scope_paths(&field),
-            _ => fields.unknown(&field, &["include"]),
+            "dependencies" => setting.dependencies = Some(sandbox::subtrees(fields, &field)),
+            _ => fields.unknown(&field, &["include", "dependencies"]),
         }
     }
     setting

@@ -48,6 +48,8 @@ pub struct Plan {
     pub workspace_include: Vec<String>,
     /// Hold-out folders that are sealed.
     pub sealed: Vec<Entry>,
+    /// Folders of installed dependencies, which commands see read-only.
+    pub dependencies: Vec<Entry>,
     /// What commands run in.
     pub sandbox: SandboxPlan,
     /// What the project's rule plugins made of the pipeline.

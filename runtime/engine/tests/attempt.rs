@@ -53,6 +53,7 @@ impl Bench {
                 policy: glovebox_sandbox::jail::ExecPolicy::default(),
                 project: PathBuf::from("/project"),
                 private: Vec::new(),
+                environment: None,
             },
             protected: Protected::default(),
             ignored: Default::default(),

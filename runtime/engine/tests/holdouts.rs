@@ -117,6 +117,7 @@ impl Place {
                 policy: ExecPolicy::default(),
                 project: self.path("project"),
                 private: Vec::new(),
+                environment: None,
             },
             protected: Protected::new(&["checks/"]),
             ignored: Default::default(),

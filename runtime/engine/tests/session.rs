@@ -95,6 +95,7 @@ fn plan(pipeline: &Pipeline) -> Plan {
         bindings: BTreeMap::new(),
         exec: ExecSetting::default(),
         workspace_include: Vec::new(),
+        dependencies: Vec::new(),
         sealed: Vec::new(),
         sandbox: SandboxPlan {
             confinement: Confinement::NotNeeded,

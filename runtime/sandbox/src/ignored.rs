@@ -103,6 +103,32 @@ fn text(tree: &Tree, file: &Path) -> Option<String> {
     read.ok().map(|_| text)
 }
 
+/// What git knows of a project's files: which it tracks, and which it ignores.
+#[derive(Debug)]
+pub struct ProjectFiles {
+    tracked: BTreeSet<String>,
+    ignored: Ignored,
+}
+
+impl ProjectFiles {
+    /// Reads the index and the rules that apply to folders of the project's own folder; rules of folders below are not read.
+    pub fn of(project: &Path) -> Self {
+        let rules = IgnoreRules::read(project, std::iter::empty());
+        Self { tracked: tracked(project).into_iter().collect(), ignored: Ignored::of(&rules) }
+    }
+
+    /// True when git tracks a file in this folder.
+    pub fn has_tracked(&self, folder: &ScopePath) -> bool {
+        let below = format!("{folder}/");
+        self.tracked.range(below.clone()..).next().is_some_and(|first| first.starts_with(&below))
+    }
+
+    /// True when git ignores this folder.
+    pub fn ignores(&self, folder: &ScopePath) -> bool {
+        self.ignored.covers(folder, Kind::Directory).is_some()
+    }
+}
+
 /// What is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

@@ -15,6 +15,7 @@ pub mod apply;
 mod beneath;
 pub mod cache;
 pub mod commit;
+pub mod dependencies;
 pub mod exec;
 pub mod found;
 pub mod holdout;

@@ -123,6 +123,10 @@ fn render(file: &PlanFile<'_>) -> String {
         let is_unlocked = file.unlocked.iter().any(|unlocked| unlocked.plugin == node.handler);
         text.push_str(&render_node(node, is_unlocked));
     }
+    if !file.dependencies.is_empty() {
+        let folders: Vec<_> = file.dependencies.iter().map(|folder| visible::line(folder)).collect();
+        text.push_str(&format!("dependencies, read-only for commands: {}\n", folders.join(", ")));
+    }
     file.holdouts.iter().for_each(|holdouts| text.push_str(&render_holdouts(holdouts)));
     text
 }

@@ -12,6 +12,7 @@ use crate::terminal::{self, visible};
 use crate::{begin_at, pipeline_file, rule_plugins, user_key, widening};
 use glovebox_engine::plan::Plan;
 use glovebox_engine::run::{Executor, NewRun, Run};
+use glovebox_record::Tier;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::user_key::UserKey;
@@ -38,6 +39,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     let executor = prepare::bind_plan(host, &source, &project, request)?;
     refuse_unanswered(&executor.plan, arguments.simulate)?;
     prepare::warn_of_open_access(&executor);
+    prepare::warn_of_dependencies(&executor.plan, &project);
     let key = user_key::to_sign()?;
     let run = runs::create(&arguments.runs.runs_dir, id)?;
     let new = NewRun {
@@ -133,6 +135,10 @@ fn include(plan: &Plan, project: &Project, run: &RunFolder) -> Result<Include, S
     if let Some(inside) = runs_dir.and_then(Path::to_str).filter(|inside| !inside.is_empty()) {
         let entry = Entry::parse(&format!("{inside}/"));
         include.leave_out.extend(entry.ok());
+    }
+    // Shown where they are, so they need not be copied.
+    if plan.sandbox.tier().is_some_and(Tier::has_own_root) {
+        include.leave_out.extend(plan.dependencies.iter().cloned());
     }
     Ok(include)
 }

@@ -87,8 +87,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 .holdouts
                 .as_ref()
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
-            sealed_paths: self.plan.sealed.clone(),
             has_ignored: false,
+            plan: Arc::clone(&self.plan),
             cache_base: None,
             canceled: Arc::clone(&canceled),
         };

@@ -5,13 +5,13 @@
 
 use super::AttemptError;
 use super::subject::{self, CacheOwner, Private};
-use crate::plan::Binding;
-use crate::plan::HoldoutAccess;
+use crate::plan::{Binding, HoldoutAccess, Plan};
 use glovebox_host::grants::FileTier;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Network, Tier};
 use glovebox_sandbox::cache::{self, Caches, Domain};
+use glovebox_sandbox::dependencies::{Dependencies, Places};
 use glovebox_sandbox::ignored::{LeftOut, Store};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bind, Jail, JailSetting, ResourceUsage};
@@ -35,6 +35,8 @@ pub struct SandboxEnv {
     pub project: PathBuf,
     /// Folders of this program on this machine that no command is ever shown: the user's key, compiled components.
     pub private: Vec<PathBuf>,
+    /// The virtual environment among the dependencies, whose programs come first.
+    pub environment: Option<Entry>,
 }
 
 /// Where the workspace is when the project's own path cannot be had inside.
@@ -74,10 +76,10 @@ pub(super) struct AttemptPaths {
     pub(super) folder: PathBuf,
     /// Sealed folders in reach of the stage: the path each had, and where it is kept.
     pub(super) holdouts: Vec<(ScopePath, PathBuf)>,
+    /// The plan, for its folders of dependencies and of hold-outs.
+    pub(super) plan: Arc<Plan>,
     /// All that is sealed.
     pub(super) sealed: Option<Sealed>,
-    /// Its folders in the workspace.
-    pub(super) sealed_paths: Vec<Entry>,
     /// Whether git ignores anything in the project.
     pub(super) has_ignored: bool,
     /// What the node's caches begin with, where they were filled from the base.
@@ -87,6 +89,15 @@ pub(super) struct AttemptPaths {
 }
 
 impl AttemptPaths {
+    /// The dependencies that the commands of a stage see.
+    pub(super) fn dependencies(&self, env: &SandboxEnv, binding: &Binding) -> Result<Dependencies<'_>, AttemptError> {
+        if !binding.runs_commands() || !env.tier.is_some_and(Tier::has_own_root) {
+            return Ok(Dependencies::default());
+        }
+        let places = Places { project: &env.project, workspace: &self.workspace, attempt: &self.folder };
+        Dependencies::of(&self.plan.dependencies, &binding.scope, places).map_err(AttemptError::Folder)
+    }
+
     /// The attempt's caches that end with it.
     pub(super) fn private(&self) -> Private<'_> {
         Private { folder: &self.folder, base: self.cache_base.as_deref() }
@@ -140,6 +151,9 @@ impl AttemptSandbox {
             overrides.mount_points.extend(ScopePath::parse(REPOSITORY_DIR));
             binds.push(bind);
         }
+        let shown = paths.dependencies(env, binding)?;
+        overrides.mount_points.extend(shown.mount_points());
+        binds.extend(shown.binds(inside));
         let ignored = domain(binding).filter(|_| mounts && paths.has_ignored);
         let ignored = ignored.map(|domain| Store::open(&paths.run, domain)).transpose()?;
         overrides.below = ignored.as_ref().map(|store| store.folder().to_owned());
@@ -154,6 +168,7 @@ impl AttemptSandbox {
         let jail = needs_jail.then(|| {
             let network = binding.command_access.network.clone();
             let mut setting = JailSetting { inner: binds, network, ..setting(env, binding, paths) };
+            shown.activate(env.environment.as_ref(), &mut setting);
             subjects.iter().for_each(|_| subject::in_path(&mut setting));
             let channels = subjects.as_ref().map(Subjects::channels).unwrap_or_default();
             Jail::open_with_channels(&setting, view.source()?, &channels).map(Arc::new).map_err(AttemptError::from)
@@ -307,7 +322,7 @@ fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Opti
 }
 
 /// The operator's policy with the stage's cap on output.
-pub(super) fn policy(env: &SandboxEnv, binding: &Binding) -> ExecPolicy {
+fn policy(env: &SandboxEnv, binding: &Binding) -> ExecPolicy {
     let output_bytes_max = env.policy.output_bytes_max.min(binding.limits.command_output_bytes);
     ExecPolicy { output_bytes_max, ..env.policy.clone() }
 }

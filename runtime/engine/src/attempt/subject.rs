@@ -4,7 +4,7 @@
 //! writes, goes to the quarantine and is never committed: builders could read it.
 
 use super::AttemptError;
-use super::sandbox::{AttemptPaths, SandboxEnv, policy, setting};
+use super::sandbox::{AttemptPaths, SandboxEnv, setting};
 use crate::event::{Isolation, Quarantined, Receipt, StageFinished};
 use crate::plan::Binding;
 use crate::plan::Separation;
@@ -94,12 +94,16 @@ pub(super) fn offer(
         overrides.mount_points = caches.mount_points();
         inner = caches.binds(inside)?;
     }
-    let of_jail = setting(env, binding, paths);
-    let policy = ExecPolicy { grace: GRACE, ..policy(env, binding) };
+    let shown = paths.dependencies(env, binding)?;
+    overrides.mount_points.extend(shown.mount_points());
+    inner.extend(shown.binds(inside));
+    let mut of_jail = setting(env, binding, paths);
+    shown.activate(env.environment.as_ref(), &mut of_jail);
+    let policy = ExecPolicy { grace: GRACE, ..of_jail.policy.clone() };
     let subjects = Subjects::offer(SubjectSetting {
         jail: JailSetting { policy, network: Network::None, inner, ..of_jail },
         workspace: paths.workspace.clone(),
-        scope: view(binding, &paths.sealed_paths).with_scratch(cache.clone()),
+        scope: view(binding, &paths.plan.sealed).with_scratch(cache.clone()),
         overrides,
         mounts,
         workdir: binding.command_access.workdir.clone(),

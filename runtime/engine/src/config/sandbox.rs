@@ -160,7 +160,7 @@ fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<String> {
 }
 
 /// Subtrees of the workspace outside of everything protected.
-fn subtrees(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Entry> {
+pub(super) fn subtrees(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Entry> {
     let mut found = Vec::new();
     for (text, place) in fields.texts(field) {
         // What such a folder holds is never committed, so it may not be the whole workspace, and nothing protected may be in its place.

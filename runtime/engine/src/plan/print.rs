@@ -47,6 +47,7 @@ impl Plan {
                 env: &self.exec.env,
             },
             workspace_include: &self.workspace_include,
+            dependencies: self.dependencies.iter().map(ToString::to_string).collect(),
             holdouts: Some(self.holdout_plan()).filter(|holdouts| !holdouts.is_empty()),
             rules: self.rule_report.rules.clone(),
             transformed: self.rule_report.transformed.as_ref().map(|text| Digest::of(text.as_bytes())),
@@ -98,6 +99,9 @@ pub struct PlanFile<'a> {
     pub exec: PlanExec<'a>,
     /// Ignored files the workspace takes along.
     pub workspace_include: &'a [String],
+    /// Folders of installed dependencies, which commands see read-only; absent when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<String>,
     /// What is sealed, and who may read it; absent when there are no hold-outs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutPlan>,

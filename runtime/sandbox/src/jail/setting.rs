@@ -113,7 +113,8 @@ pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Sou
     } else {
         [unrooted(setting, &hidden)?, configuration].concat()
     };
-    let inner = setting.inner.iter().map(|bind| checked_inner(bind, setting, &at)).collect::<Result<_, _>>()?;
+    let inner: Vec<Bind> =
+        setting.inner.iter().map(|bind| checked_inner(bind, setting, &at)).collect::<Result<_, _>>()?;
     let (uid, gid) = ids();
     let folders = if has_root {
         vec![at.clone(), home.clone(), tmp.clone()]
@@ -121,7 +122,10 @@ pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Sou
         vec![at.clone(), canonical(&setting.folder)?]
     };
     let read_only = binds.iter().filter(|bind| has_root && !bind.writable);
-    let writable = Writable { folders, shown: read_only.map(|bind| bind.at.to_owned()).collect() };
+    let read_only = read_only.chain(inner.iter().filter(|bind| !bind.writable));
+    let shown = read_only.map(|bind| bind.at.to_owned()).collect();
+    let written = inner.iter().filter(|bind| bind.writable).map(|bind| bind.at.to_owned());
+    let writable = Writable { folders: folders.into_iter().chain(written).collect(), shown };
     check_path(&setting.policy, &writable)?;
     let policy = Policy {
         confinement: confinement(setting.tier),

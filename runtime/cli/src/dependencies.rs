@@ -1,0 +1,195 @@
+//! Installed dependencies of a project: which folders commands see read-only, what of the machine these folders link to, and what is
+//! missing.
+//!
+//! The names come from the table of project kinds, or from `[workspace] dependencies`. A folder with files that git tracks, or that
+//! `[workspace] include` names, is part of the project and not a dependency. Only stores of known package managers and interpreters are
+//! shown beside the project: never the home folder, what is above it, or what this program keeps for the user.
+
+mod store;
+
+use crate::project::{Project, cache_dir};
+use crate::toolchain::kind::KINDS;
+use crate::user_key;
+use glovebox_record::scope::Entry;
+use glovebox_sandbox::ignored::ProjectFiles;
+use glovebox_sandbox::jail::Bind;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How many folders below the project are looked into for projects of their own.
+const FOLDERS_MAX: usize = 2_000;
+/// How deep such a folder may be.
+const DEPTH_MAX: usize = 3;
+/// Names that are a dependency wherever a project of their kind is, even if git does not ignore them.
+const CERTAIN: [&str; 3] = ["node_modules/", ".venv/", "venv/"];
+/// Folders that are not looked into.
+const SKIPPED: [&str; 5] = ["node_modules", "target", "vendor", "venv", "__pycache__"];
+
+/// What of a project is installed and not written in it.
+#[derive(Debug, Default)]
+pub struct Dependencies {
+    /// Folders of the project, by path.
+    pub folders: Vec<Entry>,
+    /// Folders of the machine to which they link.
+    pub stores: Vec<Bind>,
+    /// What to tell the user before a run: what is wrong, then the remedy.
+    pub warnings: Vec<(String, String)>,
+}
+
+/// Finds the dependencies of a project. Hold-outs are never in one, nor is one in them.
+pub fn find(project: &Project, sealed: &[Entry]) -> Dependencies {
+    let mut found = Dependencies::default();
+    let setting = &project.config.workspace;
+    let files = ProjectFiles::of(&project.workdir);
+    let include: Vec<Entry> = setting.include.iter().filter_map(|text| Entry::parse(text).ok()).collect();
+    let candidates = match &setting.dependencies {
+        Some(named) => Cow::Borrowed(named.as_slice()),
+        None => Cow::Owned(by_kind(&project.workdir)),
+    };
+    for folder in candidates.into_owned() {
+        let at = project.workdir.join(folder.path().as_str());
+        let overlaps = |other: &Entry| other.covers(&folder) || folder.covers(other);
+        if include.iter().any(overlaps) {
+            continue;
+        }
+        if sealed.iter().any(overlaps) {
+            let help = "keep hold-outs and dependencies in separate folders".to_owned();
+            found.warnings.push((format!("`{folder}` is not shown to commands: it overlaps hold-outs"), help));
+            continue;
+        }
+        let is_folder = fs::symlink_metadata(&at).is_ok_and(|at| at.is_dir());
+        if setting.dependencies.is_some() {
+            if is_folder {
+                found.folders.push(folder);
+            } else {
+                let help = "install it, or remove it from `[workspace] dependencies` in glovebox.toml".to_owned();
+                found.warnings.push((format!("`{folder}` is not a folder of the project"), help));
+            }
+            continue;
+        }
+        let is_certain = CERTAIN.iter().any(|name| ends_with(&folder, name));
+        if is_folder && !files.has_tracked(folder.path()) && (is_certain || files.ignores(folder.path())) {
+            found.folders.push(folder);
+        }
+    }
+    found.folders.sort();
+    found.folders.dedup();
+    found.stores = stores(project, &found.folders);
+    found.warnings.extend(missing(project, &found.folders, setting.dependencies.is_some()));
+    found
+}
+
+fn ends_with(folder: &Entry, name: &str) -> bool {
+    folder.path().names().last().is_some_and(|last| last == name.trim_end_matches('/'))
+}
+
+/// The virtual environment in the project's folder, if one is shown.
+pub fn environment(workdir: &Path, folders: &[Entry]) -> Option<Entry> {
+    let is_one = |folder: &&Entry| workdir.join(folder.path().as_str()).join("pyvenv.cfg").is_file();
+    folders.iter().filter(|folder| folder.path().parent().is_some_and(|above| above.is_root())).find(is_one).cloned()
+}
+
+/// The folders that the kinds of the project, and of projects below it, name.
+fn by_kind(workdir: &Path) -> Vec<Entry> {
+    let mut found = Vec::new();
+    let mut pending = vec![(workdir.to_owned(), 0)];
+    let mut seen = 0;
+    while let Some((at, depth)) = pending.pop() {
+        seen += 1;
+        for kind in KINDS.iter().filter(|kind| kind.markers.iter().any(|marker| at.join(marker).is_file())) {
+            for name in kind.dependencies.iter().filter(|name| name.ends_with('/')) {
+                let path = at.join(name.trim_end_matches('/'));
+                let inside = path.strip_prefix(workdir).ok().and_then(Path::to_str);
+                found.extend(inside.and_then(|inside| Entry::parse(&format!("{inside}/")).ok()));
+            }
+        }
+        if depth < DEPTH_MAX && seen < FOLDERS_MAX {
+            let mut below: Vec<PathBuf> = folders_in(&at).collect();
+            below.sort();
+            pending.extend(below.into_iter().rev().map(|folder| (folder, depth + 1)));
+        }
+    }
+    found
+}
+
+fn folders_in(at: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(at).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let plain = folders.filter(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        !name.starts_with('.') && !SKIPPED.contains(&name.as_ref())
+    });
+    plain.map(|entry| entry.path())
+}
+
+/// The folders of the machine that the dependencies link to, if they may be shown.
+fn stores(project: &Project, folders: &[Entry]) -> Vec<Bind> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).map(|home| home.canonicalize().unwrap_or(home));
+    let private = [user_key::folder(), cache_dir()].into_iter().flatten();
+    let never: Vec<PathBuf> =
+        private.chain([project.workdir.clone()]).map(|at| at.canonicalize().unwrap_or(at)).collect();
+    let mut targets = BTreeSet::new();
+    for folder in folders {
+        store::linked(&project.workdir.join(folder.path().as_str()), &project.workdir, &mut targets);
+    }
+    let may_show = |target: &PathBuf| store::may_be_shown(target, home.as_deref(), &never);
+    let shown: Vec<PathBuf> = targets.into_iter().filter(may_show).collect();
+    let is_outer = |at: &&PathBuf| !shown.iter().any(|other| *at != other && at.starts_with(other));
+    shown
+        .iter()
+        .filter(is_outer)
+        .map(|at| Bind { optional: true, ..Bind::read_only(at.to_owned(), at.to_owned()) })
+        .collect()
+}
+
+/// What the project names and nobody installed, each with the command that installs it.
+fn missing(project: &Project, shown: &[Entry], is_set: bool) -> Vec<(String, String)> {
+    let at = |name: &str| project.workdir.join(name);
+    let has = |name: &str| at(name).exists();
+    let is_shown = |name: &str| shown.iter().any(|folder| folder.to_string() == name);
+    let includes = |name: &str| project.config.workspace.include.iter().any(|text| text == name || text == "./");
+    let mut found = Vec::new();
+    let mut tell = |name: &str, install: &str| {
+        if !has(name.trim_end_matches('/')) {
+            found.push((
+                format!("`{name}` is not there: commands find no installed dependencies"),
+                format!("run `{install}` first"),
+            ));
+        } else if is_set && !is_shown(name) && !includes(name) {
+            let help = format!(
+                "add `dependencies = [\"{name}\"]` under `[workspace]` in glovebox.toml, or `include` to copy it"
+            );
+            found.push((format!("`{name}` is not in this run: `[workspace] dependencies` does not name it"), help));
+        }
+    };
+    if names_packages(&at("package.json")) {
+        let managers =
+            [("pnpm-lock.yaml", "pnpm install"), ("yarn.lock", "yarn install"), ("package-lock.json", "npm ci")];
+        let install = managers.iter().find(|(lock, _)| has(lock)).map_or("npm install", |(_, install)| install);
+        if !has(".pnp.cjs") {
+            tell("node_modules/", install);
+        }
+    }
+    if !has("venv") {
+        let managers = [("uv.lock", "uv sync"), ("poetry.lock", "poetry install")];
+        if let Some((_, install)) = managers.iter().find(|(lock, _)| has(lock)) {
+            tell(".venv/", install);
+        }
+    }
+    found
+}
+
+/// True for a `package.json` that needs packages.
+fn names_packages(file: &Path) -> bool {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let Ok(parsed) = serde_json::from_str::<serde_json::Value>(&text) else { return false };
+    let named =
+        ["dependencies", "devDependencies"].map(|name| parsed[name].as_object().is_some_and(|all| !all.is_empty()));
+    named.contains(&true)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Installed dependencies: commands see them read-only where they are, with what they link to, and nothing else comes along.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use workbench::{Answer, Workbench};
+
+const NODE: &str = "{ \"dependencies\": { \"a\": \"1\" } }";
+
+/// A project with one command, its rules of git, and in the second case so many files that stages work on overlays.
+fn bench(command: &str, attributes: &str, many: bool) -> Workbench {
+    let command = serde_json::Value::from(command);
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 test [shape=parallelogram, tool_command={command}, allowed_write_paths=\"out/\"{attributes}]\n\
+         \x20 start -> test -> done\n}}\n"
+    ));
+    bench.write(".gitignore", "node_modules/\n.venv/\n");
+    if many {
+        (0..300).for_each(|number| bench.write(&format!("data/{number}.txt"), "x"));
+    }
+    bench
+}
+
+fn run(bench: &Workbench) -> Answer {
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"])
+}
+
+fn link(bench: &Workbench, to: &std::path::Path, at: &str) {
+    let at = bench.project().join(at);
+    fs::create_dir_all(at.parent().unwrap()).unwrap();
+    symlink(to, at).unwrap();
+}
+
+#[test]
+fn packages_are_shown_read_only_and_not_copied() {
+    for many in [false, true] {
+        let command = "test $(cat node_modules/a/index.js) = a && test $(cat node_modules/b/index.js) = b && \
+                       test -f packages/web/node_modules/c/index.js && \
+                       ! touch node_modules/a/new && ! sh -c 'echo evil > node_modules/a/index.js' && ! rm -rf node_modules && \
+                       ! mv node_modules other && test -z \"$(ls -A node_modules/.cache)\" && echo warm > node_modules/.cache/x";
+        let bench = bench(command, "", many);
+        bench.write("package.json", NODE);
+        bench.write("packages/web/package.json", NODE);
+        bench.write("packages/web/node_modules/c/index.js", "c");
+        bench.write("node_modules/a/index.js", "a");
+        bench.write("node_modules/.pnpm/b@1/node_modules/b/index.js", "b");
+        bench.write("node_modules/.cache/of-the-user", "holds what a test runner kept");
+        link(&bench, ".pnpm/b@1/node_modules/b".as_ref(), "node_modules/b");
+        let before = bench.snapshot();
+        let answer = run(&bench);
+        answer.ends(0).never_says("warning").never_says("quarantined");
+        assert_eq!(bench.snapshot(), before);
+        assert!(!bench.run_folder("r").join("workspace/node_modules").exists());
+        let plan = bench.glovebox(&["plan", "pipeline.dot", "--json"]).ends(0).json();
+        assert_eq!(plan["dependencies"].to_string(), "[\"node_modules/\",\"packages/web/node_modules/\"]");
+        bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("node_modules/");
+    }
+}
+
+#[test]
+fn a_virtual_environment_is_active() {
+    let check = "python -c \"import own, sys, os; assert sys.prefix.endswith('.venv') and os.environ['VIRTUAL_ENV'] == sys.prefix\" \
+                 && test \"$(command -v python)\" = \"$PWD/.venv/bin/python\"";
+    let bench = bench(check, "", false);
+    let made = std::process::Command::new("python3")
+        .current_dir(bench.project())
+        .args(["-m", "venv", "--without-pip", ".venv"])
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let lib = fs::read_dir(bench.project().join(".venv/lib")).unwrap().next().unwrap().unwrap().path();
+    fs::write(lib.join("site-packages/own.py"), "x = 1\n").unwrap();
+    bench.write("pyproject.toml", "[project]\nname = \"x\"\n");
+    run(&bench).ends(0).never_says("warning");
+}
+
+#[test]
+fn a_shared_store_of_packages_comes_along_and_nothing_of_the_user() {
+    let bench = bench("sh check.sh", "", false);
+    let outside = bench.outside().canonicalize().unwrap();
+    for (file, text) in [("pnpm/store/v10/b/index.js", "b"), ("keys/id", "SECRET"), ("uv/archive-v0/x/m.py", "m")] {
+        fs::create_dir_all(outside.join(file).parent().unwrap()).unwrap();
+        fs::write(outside.join(file), text).unwrap();
+    }
+    bench.write("package.json", NODE);
+    bench.write("pyproject.toml", "");
+    bench.write(".venv/pyvenv.cfg", "home = /nowhere\n");
+    link(&bench, &outside.join("pnpm/store/v10/b"), "node_modules/b");
+    link(&bench, &outside.join("keys"), "node_modules/keys");
+    link(&bench, &outside, "node_modules/all");
+    link(&bench, "/etc".as_ref(), "node_modules/etc");
+    link(&bench, "/".as_ref(), "node_modules/root");
+    link(&bench, &outside.join("uv/archive-v0/x/m.py"), ".venv/m.py");
+    link(&bench, &bench.project(), "node_modules/project");
+    bench.write("secret.txt", "mine");
+    let keys = outside.join("keys/id");
+    bench.write(
+        "check.sh",
+        &format!(
+            "set -e\ntest \"$(cat node_modules/b/index.js)\" = b\ntest \"$(cat .venv/m.py)\" = m\n\
+             for f in node_modules/keys/id node_modules/all/keys/id node_modules/etc/shadow {} ; do\n\
+             if cat $f 2>/dev/null; then echo leaked $f; exit 1; fi\ndone\n\
+             if echo evil > node_modules/b/index.js; then exit 1; fi\n",
+            keys.display()
+        ),
+    );
+    run(&bench).ends(0).never_says("SECRET");
+    assert_eq!(fs::read_to_string(outside.join("pnpm/store/v10/b/index.js")).unwrap(), "b");
+}
+
+#[test]
+fn hold_outs_are_not_reached_through_a_dependency() {
+    let bench = bench("sh check.sh", "", false);
+    bench.write("package.json", NODE);
+    bench.write("scripts/scenarios/secret.txt", "SECRET");
+    bench.write("node_modules/.cache/copy.txt", "SECRET");
+    bench.write("node_modules/a/index.js", "a");
+    link(&bench, &bench.project().join("scripts/scenarios"), "node_modules/scenarios");
+    let builder = "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+                   \x20 build [prompt=\"x\", allowed_commands=\"*\", allowed_write_paths=\"src/\"]\n\
+                   \x20 start -> build -> done\n}\n";
+    bench.write("pipeline.dot", builder);
+    let look =
+        "test -f node_modules/a/index.js && ! grep -rqs SECRET node_modules && ! cat node_modules/scenarios/secret.txt";
+    let script = format!(
+        "[[node.build]]\ntool = [{{ name = \"shell\", arguments = {{ command = {} }} }}]\n[[node.build]]\ntext = \"OUTCOME: SUCCESS\"\n",
+        serde_json::Value::from(format!("mkdir -p src; {look} && echo clean > src/seen"))
+    );
+    fs::write(bench.outside().join("script.toml"), script).unwrap();
+    bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"]).ends(0);
+    bench.glovebox(&["diff", "r"]).says("+clean");
+    // A folder that holds hold-outs is no dependency, whoever names it.
+    bench.write("glovebox.toml", "[workspace]\ndependencies = [\"scripts/\"]\n");
+    bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "s"]).says("overlaps hold-outs");
+}
+
+#[test]
+fn what_the_project_tracks_or_includes_is_no_dependency() {
+    let bench =
+        bench("echo x > vendor/new && cat node_modules/a/index.js && echo y > node_modules/a/index.js", "", false);
+    let text = bench.read("pipeline.dot").replace("\"out/\"", "\"./\"");
+    bench.write("pipeline.dot", &text);
+    bench.write("package.json", NODE);
+    bench.write("go.mod", "module x\n");
+    bench.write("vendor/modules.txt", "tracked");
+    bench.write("node_modules/a/index.js", "a\n");
+    bench.write("glovebox.toml", "[workspace]\ninclude = [\"node_modules/\"]\n");
+    run(&bench).ends(0);
+    bench.glovebox(&["diff", "r"]).says("vendor/new").says("node_modules/a/index.js");
+}
+
+#[test]
+fn what_is_missing_is_told_before_the_first_stage() {
+    let bench = bench("true", "", false);
+    bench.write("package.json", NODE);
+    bench.write("package-lock.json", "{}");
+    run(&bench).ends(0).says("`node_modules/` is not there").says("npm ci");
+    bench.write("node_modules/a/index.js", "a");
+    bench.write("glovebox.toml", "[workspace]\ndependencies = []\n");
+    let off = bench.glovebox(&["run", "pipeline.dot", "--run-id", "s"]);
+    off.ends(0).says("not in this run").says("dependencies = [\"node_modules/\"]");
+    bench.write("glovebox.toml", "[workspace]\ndependencies = [\"../x/\", \".git/\", \"./\"]\n");
+    bench.glovebox(&["run", "pipeline.dot"]).ends(3).says("glovebox.toml:2").says(".git");
+}
