@@ -167,3 +167,18 @@ fn what_is_missing_is_told_before_the_first_stage() {
     bench.write("glovebox.toml", "[workspace]\ndependencies = [\"../x/\", \".git/\", \"./\"]\n");
     bench.glovebox(&["run", "pipeline.dot"]).ends(3).says("glovebox.toml:2").says(".git");
 }
+
+#[test]
+fn a_folder_of_programs_in_the_project_is_refused_at_its_line() {
+    let bench = bench("true", "", false);
+    let inside = bench.project().canonicalize().unwrap().join("tools");
+    bench.write("tools/x", "");
+    let outside = bench.outside().canonicalize().unwrap().join("link");
+    symlink(&inside, &outside).unwrap();
+    for folder in [inside, outside] {
+        bench.write("glovebox.toml", &format!("[exec]\npath = [\"{}\"]\n", folder.display()));
+        for command in ["check", "plan", "run"] {
+            bench.glovebox(&[command, "pipeline.dot"]).ends(3).says("glovebox.toml:2").says("in the project");
+        }
+    }
+}

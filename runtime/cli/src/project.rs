@@ -9,7 +9,9 @@ use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, visible};
 use glovebox_engine::config::{CONFIG_FILE_NAME, Config};
 use glovebox_engine::lock::{LOCK_FILE_NAME, Lock};
-use glovebox_pipeline::diagnostic::Severity;
+use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
+use glovebox_pipeline::span::Span;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -51,7 +53,7 @@ pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, 
     if !config_dir.starts_with(&workdir) && workdir.starts_with(&config_dir) {
         name_once(&file);
     }
-    let config = read_config(&file)?;
+    let config = read_config(&file, &workdir)?;
     let lock = read_lock(&config_dir.join(LOCK_FILE_NAME))?;
     Ok(Project { workdir, config, config_dir, has_config: true, lock })
 }
@@ -102,14 +104,37 @@ fn exists(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| !found.is_dir())
 }
 
-fn read_config(file: &Path) -> Result<Config, Stop> {
+fn read_config(file: &Path, workdir: &Path) -> Result<Config, Stop> {
     let text = read_text(file)?;
-    Config::parse(&text, &file.display().to_string()).map_err(|problems| {
-        let diagnostics = problems.iter().map(|problem| problem.to_diagnostic()).collect();
+    let parsed = Config::parse(&text, &file.display().to_string())
+        .map_err(|problems| problems.iter().map(|problem| problem.to_diagnostic()).collect());
+    let checked = parsed.and_then(|config| match writable_programs(&config, workdir) {
+        found if found.is_empty() => Ok(config),
+        found => Err(found),
+    });
+    checked.map_err(|diagnostics: Vec<Diagnostic>| {
         let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
         report(&findings, Severity::Warning);
         invalid(&findings)
     })
+}
+
+/// Folders of `[exec] path` in the project: a stage could replace every program there.
+fn writable_programs(config: &Config, workdir: &Path) -> Vec<Diagnostic> {
+    let exec = &config.exec;
+    let is_inside = |folder: &Path| {
+        folder.starts_with(workdir) || std::fs::canonicalize(folder).is_ok_and(|real| real.starts_with(workdir))
+    };
+    let inside = exec.path.iter().zip(&exec.path_places).filter(|(folder, _)| is_inside(Path::new(folder)));
+    let problem = |(folder, place): (&String, &Range<usize>)| {
+        let message =
+            format!("`exec.path` holds `{folder}`, which is in the project: stages could replace the programs there");
+        Diagnostic::error("config_value", message, Span { start: place.start, end: place.end }).with_help(
+            "name a folder outside of the project; a virtual environment in `.venv/` is found by itself, and programs of \
+             `node_modules/` start with `npx`",
+        )
+    };
+    inside.map(problem).collect()
 }
 
 fn read_lock(file: &Path) -> Result<Lock, Stop> {

@@ -119,7 +119,7 @@ impl Attempt {
         match grant.map_or(Err("the stage may not run commands".to_owned()), |grant| check(grant, &program)) {
             Ok(()) => Ok(program),
             Err(reason) => {
-                let help = format!("allowed_commands=\"{}\"", remedy(&program));
+                let help = remedy(&program);
                 self.refuse(Refusal::new("run", &text_of(&program), &reason, &help));
                 Err(error(Code::NotGranted, format!("{reason}; `{help}` would allow it")))
             }
@@ -228,11 +228,40 @@ fn operator_in(argv: &[String]) -> Option<&'static str> {
 }
 
 fn remedy(program: &Program) -> String {
+    let grant = |words: &[String]| {
+        let words = words.iter().take(2).map(String::as_str).collect::<Vec<_>>().join(" ");
+        format!("allowed_commands=\"{words}\"")
+    };
     match program {
-        Program::Shell(_) => "*".to_owned(),
-        Program::Argv(argv) if operator_in(argv).is_some() => "*".to_owned(),
-        Program::Argv(argv) => argv.iter().take(2).map(String::as_str).collect::<Vec<_>>().join(" "),
+        Program::Shell(_) => "allowed_commands=\"*\"".to_owned(),
+        Program::Argv(argv) if operator_in(argv).is_some() => "allowed_commands=\"*\"".to_owned(),
+        Program::Argv(argv) => match started(argv) {
+            [] => "allowed_commands=\"*\"".to_owned(),
+            // A grant of a program that starts others would allow all of them.
+            own if own.len() < argv.len() => format!("{} without `{}`", grant(own), argv[0]),
+            own => grant(own),
+        },
     }
+}
+
+/// Programs whose work is to start another one.
+const STARTERS: [&str; 16] = [
+    "env", "nice", "ionice", "nohup", "timeout", "time", "xargs", "setsid", "stdbuf", "sudo", "doas", "chroot",
+    "unshare", "busybox", "exec", "command",
+];
+
+/// The command that a command starts in the end: without leading starters, their options, variables and numbers.
+fn started(argv: &[String]) -> &[String] {
+    let Some(first) = argv.first() else { return argv };
+    let name = first.rsplit('/').next().unwrap_or(first);
+    if !STARTERS.contains(&name) {
+        return argv;
+    }
+    let is_own = |word: &String| {
+        word.starts_with('-') || word.contains('=') || word.starts_with(|first: char| first.is_ascii_digit())
+    };
+    let rest = &argv[1..];
+    started(&rest[rest.iter().take_while(|word| is_own(word)).count()..])
 }
 
 fn text_of(program: &Program) -> Cow<'_, str> {
@@ -350,8 +379,15 @@ mod tests {
 
     #[test]
     fn a_refusal_names_what_would_allow_it() {
-        assert_eq!(remedy(&Program::Argv(words("cargo test --lib"))), "cargo test");
-        assert_eq!(remedy(&Program::Argv(words("cargo test a|b"))), "*");
-        assert_eq!(remedy(&Program::Shell("make".to_owned())), "*");
+        let remedy_of = |text: &str| remedy(&Program::Argv(words(text)));
+        assert_eq!(remedy_of("cargo test --lib"), "allowed_commands=\"cargo test\"");
+        assert_eq!(remedy_of("env PATH=agent:/bin bash x"), "allowed_commands=\"bash x\" without `env`");
+        assert_eq!(
+            remedy_of("/usr/bin/env -i nice -n 5 cargo test"),
+            "allowed_commands=\"cargo test\" without `/usr/bin/env`"
+        );
+        assert_eq!(remedy_of("env A=b"), "allowed_commands=\"*\"");
+        assert_eq!(remedy_of("cargo test a|b"), "allowed_commands=\"*\"");
+        assert_eq!(remedy(&Program::Shell("make".to_owned())), "allowed_commands=\"*\"");
     }
 }

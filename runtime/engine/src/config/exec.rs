@@ -5,6 +5,7 @@
 
 use super::field::{Field, Fields, Message};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The `[exec]` table. The default adds nothing to the fixed PATH and environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct ExecSetting {
     pub toolchains: Vec<Toolchain>,
     /// Absolute folders after the fixed PATH.
     pub path: Vec<String>,
+    /// Where each of them stands in the file, in bytes.
+    pub path_places: Vec<Range<usize>>,
     /// Variables with their values.
     pub env: BTreeMap<String, String>,
 }
@@ -101,7 +104,7 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> ExecSetti
     for field in fields.table(table) {
         match field.name {
             "toolchains" => setting.toolchains = toolchains(fields, &field),
-            "path" => setting.path = folders(fields, &field),
+            "path" => (setting.path, setting.path_places) = folders(fields, &field).into_iter().unzip(),
             "env" => setting.env = variables(fields, &field),
             _ => fields.unknown(&field, &["toolchains", "path", "env"]),
         }
@@ -127,14 +130,14 @@ fn toolchains(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Toolchain> 
     found
 }
 
-fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<String> {
+fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<(String, Range<usize>)> {
     let mut found = Vec::new();
     for (text, place) in fields.texts(field) {
         let is_plain = text.starts_with('/')
             && !text.contains([':', '\0'])
             && text.split('/').all(|segment| segment != ".." && segment != ".");
         if is_plain {
-            found.push(text);
+            found.push((text, place.span));
         } else {
             let message = format!("`{field}` holds `{text}`: an absolute folder without `.`, `..` and `:` is expected");
             fields.value_problem(place, message);
