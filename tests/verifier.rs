@@ -31,9 +31,9 @@ fn bench(guest: &str, role: &str) -> Workbench {
 #[test]
 fn a_plugin_that_the_operator_binds_as_a_verifier_reaches_hold_outs_and_verifies() {
     let bench = bench("runs-scenario", "role = \"verifier\"");
-    bench.glovebox(&["plugin", "lock"]).ends(0).says("granted  role verifier");
+    bench.glovebox(&["plugin", "lock"]).ends(0).says("verifier: its commands see hold-outs");
     let plan = bench.glovebox(&["plan", "pipeline.dot"]);
-    plan.ends(0).says("plugin bound as a verifier").says("readers  check").says("hold-outs scripts/scenarios/");
+    plan.ends(0).says("plugin bound as a verifier").says("check reads scripts/scenarios/ (").says("hold-outs scripts/scenarios/");
     let json = bench.glovebox(&["plan", "pipeline.dot", "--json"]).json();
     assert_eq!(json["nodes"][0]["component"]["role"], "verifier");
     assert_eq!(json["holdouts"]["reach"], serde_json::json!(["check"]));
@@ -46,8 +46,8 @@ fn a_plugin_that_the_operator_binds_as_a_verifier_reaches_hold_outs_and_verifies
 fn without_the_operators_word_it_is_a_builder_and_sees_no_hold_outs() {
     for role in ["", "role = \"builder\""] {
         let bench = bench("runs-scenario", role);
-        bench.glovebox(&["plugin", "lock"]).ends(0).never_says("role verifier");
-        bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("readers  nothing").never_says("bound as a verifier");
+        bench.glovebox(&["plugin", "lock"]).ends(0).never_says("verifier: its commands");
+        bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("readers  no stage").never_says("bound as a verifier");
         bench.glovebox(&["run", "pipeline.dot"]).ends(1).never_says("verified     check");
     }
 }

@@ -106,7 +106,7 @@ enum Arrival {
     /// Somebody asks the run to stop.
     Cancel(String),
     /// The run's time is over, and this is how it ends.
-    Deadline(Event),
+    Deadline(Box<Event>),
     /// An attempt may start, or the queue has none.
     Ready(Option<Delivery>),
 }
@@ -126,13 +126,13 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
                 biased;
                 Some(ended) = under_way.next() => Arrival::Ended(Box::new(ended?)),
                 by = self.signals.canceled(), if is_free && self.state.canceled.is_none() => Arrival::Cancel(by),
-                end = self.deadline(), if is_free => Arrival::Deadline(end),
+                end = self.deadline(), if is_free => Arrival::Deadline(Box::new(end)),
                 ready = self.next_ready(), if is_free => Arrival::Ready(ready?),
             };
             let records = match arrival {
                 Arrival::Ended(ended) => self.commit(*ended).await?,
                 Arrival::Cancel(by) => self.cancel(RunCanceled { by }).await?,
-                Arrival::Deadline(end) => self.end(end).await?,
+                Arrival::Deadline(end) => self.end(*end).await?,
                 Arrival::Ready(None) => self.look_for_work().await?,
                 Arrival::Ready(Some(delivery)) => match self.out_of_disk()? {
                     Some(end) => self.end(end).await?,
