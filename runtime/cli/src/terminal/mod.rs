@@ -167,7 +167,7 @@ pub fn about(bytes: u64) -> String {
     let mut shift = 0;
     for (unit, next) in [("B", 10), ("KiB", 20), ("MiB", 30), ("GiB", 40), ("TiB", 64)] {
         if next == 64 || bytes < 1000 << (next - 10) {
-            let (whole, tenth) = (bytes >> shift, (bytes >> shift.max(10) - 10) % 1024 * 10 / 1024);
+            let (whole, tenth) = (bytes >> shift, ((bytes >> (shift.max(10) - 10)) % 1024) * 10 / 1024);
             let point = if shift > 0 && whole < 100 { format!(".{tenth}") } else { String::new() };
             return format!("{whole}{point} {unit}");
         }
