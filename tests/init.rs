@@ -179,7 +179,7 @@ fn a_python_project_with_a_virtual_environment_succeeds() {
         kind: "python",
         program: "python3",
         install: environment,
-        command: "PYTHONPATH=.venv/lib/python",
+        command: ".venv/bin/python -m pytest",
         found: "found    Python project: pyproject.toml (pip, .venv)",
     };
     check(&project);

@@ -25,9 +25,6 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
     }
     // A result that a later stage reads must not be dropped.
     part.scratch.retain(|name| !part.caches.contains(name));
-    if part.include.iter().any(|name| name.ends_with("node_modules/")) {
-        part.scratch.push(format!("{}node_modules/.cache/", folder.below()));
-    }
     if script("test").is_some() {
         // With Plug'n'Play only yarn finds the dependencies.
         let command = if folder.has(".pnp.cjs") { "yarn run test" } else { "npm test" };

@@ -35,8 +35,6 @@ pub struct Part {
     pub caches: Vec<String>,
     /// By-products that are dropped, from the project's root.
     pub scratch: Vec<String>,
-    /// Ignored files that commands need, from the project's root.
-    pub include: Vec<String>,
     /// The scripts that its commands name. Who repairs a failure must be able to repair them too.
     pub scripts: Vec<&'static str>,
     /// What a user should know or do before the first run.
@@ -127,7 +125,6 @@ impl Part {
                 // One at any depth has no path. It is kept out of the tree by a variable.
                 name.ends_with('/') && name != "__pycache__/" && folder.ignores(name)
             }),
-            include: below(kind.dependencies, &|name| folder.has(name.trim_end_matches('/')) && folder.ignores(name)),
             scripts: Vec::new(),
             notes: Vec::new(),
         }

@@ -27,7 +27,6 @@ pub(super) fn part(folder: &Folder) -> Part {
         steps: Vec::new(),
         caches: Vec::new(),
         scratch: Vec::new(),
-        include: Vec::new(),
         scripts: Vec::new(),
         notes: Vec::new(),
     };

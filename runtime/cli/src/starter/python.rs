@@ -23,25 +23,22 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
     let installer = installer(folder);
     part.found.push_str(&format!(" ({installer}{})", environment.map(|name| format!(", {name}")).unwrap_or_default()));
     part.scratch.push(format!("{}.pytest_cache/", folder.below()));
-    let packages = environment.and_then(|name| packages(folder, name));
-    let python =
-        packages.as_ref().map_or_else(|| "python3".to_owned(), |packages| format!("PYTHONPATH={packages} python3"));
-    // The interpreter of the environment is a link to the toolchain's. Its packages are what commands need.
-    part.include.clear();
-    let is_ignored = environment.is_some_and(|name| folder.ignores(name));
-    part.include.extend(packages.filter(|_| is_ignored).map(|packages| format!("{}{packages}/", folder.below())));
+    let python = environment.map_or_else(|| "python3".to_owned(), |name| format!("{name}/bin/python"));
     let declared = DECLARATIONS.iter().any(|name| folder.text(name).contains("pytest"));
     if declared || folder.has("pytest.ini") || folder.has("conftest.py") || folder.has("tests/conftest.py") {
         part.steps.push(Step::new("test", format!("{python} -m pytest"), "The project names pytest."));
-        if environment.is_none() {
-            let how = match installer {
-                "uv" => "uv sync",
-                "poetry" => "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install",
-                _ => "python3 -m venv .venv && .venv/bin/pip install pytest",
-            };
-            part.notes
-                .push(format!("no virtual environment in `./{}`: run `{how}` before the first run", folder.below()));
-        }
+        let how = match installer {
+            "uv" => "uv sync",
+            "poetry" => "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install",
+            _ => "python3 -m venv .venv && .venv/bin/pip install pytest",
+        };
+        let what = match environment {
+            None => Some("no virtual environment".to_owned()),
+            Some(name) if !has_pytest(folder, name) => Some(format!("no pytest in `{name}/`")),
+            Some(_) => None,
+        };
+        part.notes
+            .extend(what.map(|what| format!("{what} in `./{}`: run `{how}` before the first run", folder.below())));
     } else if folder.has("tests") || folder.has("test") {
         let start = if folder.has("tests") { "tests" } else { "test" };
         part.steps.push(Step::new(
@@ -59,12 +56,10 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
     }
 }
 
-/// The packages of a virtual environment, such as `.venv/lib/python3.12/site-packages`.
-fn packages(folder: &Folder, environment: &str) -> Option<String> {
-    let inner = folder.at(&format!("{environment}/lib/")).entries();
-    let version = inner.into_iter().find(|entry| entry.is_folder() && entry.name.starts_with("python3"))?;
-    let packages = format!("{environment}/lib/{}site-packages", version.name);
-    folder.has(&packages).then_some(packages)
+/// True if pytest is among the packages of a virtual environment.
+fn has_pytest(folder: &Folder, environment: &str) -> bool {
+    let lib = folder.at(&format!("{environment}/lib/"));
+    lib.entries().iter().any(|version| lib.inner(version).has("site-packages/pytest"))
 }
 
 fn installer(folder: &Folder) -> &'static str {

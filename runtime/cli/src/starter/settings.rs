@@ -2,12 +2,14 @@
 
 use super::part::{Part, Survey};
 
+const HEADER: &str = "\
+# What the stages of this project may use of your machine. `glovebox init` wrote it; change it as you like.
+# A stage gets only what is named here: no network, no home, no other programs.
+";
+
 /// The text of `glovebox.toml`.
 pub fn settings(survey: &Survey) -> String {
-    let mut text =
-        "# What the stages of this project may use of your machine. `glovebox init` wrote it; change it as you like.\n\
-                    # A stage gets only what is named here: no network, no home, no other programs.\n"
-            .to_owned();
+    let mut text = HEADER.to_owned();
     let toolchains: Vec<&str> = survey.toolchains().into_iter().map(|toolchain| toolchain.as_str()).collect();
     let is_node = survey.parts.iter().any(|part| part.kind == "Node");
     if !toolchains.is_empty() {
@@ -17,12 +19,11 @@ pub fn settings(survey: &Survey) -> String {
     if is_node {
         text.push_str("# Test runners that watch files run once instead.\nenv = { CI = \"true\" }\n");
     }
-    let all = |names: fn(&Part) -> &Vec<String>| survey.parts.iter().flat_map(names).collect::<Vec<_>>();
-    let (include, caches, scratch) = (all(|part| &part.include), all(|part| &part.caches), all(|part| &part.scratch));
-    if !include.is_empty() {
-        text.push_str("\n[workspace]\n# Installed dependencies: git ignores them, and commands need them.\n");
-        text.push_str(&format!("include = {}\n", list(&include)));
+    if survey.parts.iter().any(|part| matches!(part.kind, "Node" | "Python")) {
+        text.push_str("# Installed dependencies, `node_modules/` and `.venv/`, are shown to commands read-only without a line here.\n");
     }
+    let all = |names: fn(&Part) -> &Vec<String>| survey.parts.iter().flat_map(names).collect::<Vec<_>>();
+    let (caches, scratch) = (all(|part| &part.caches), all(|part| &part.scratch));
     if !caches.is_empty() || !scratch.is_empty() {
         text.push_str("\n[sandbox]\n");
     }

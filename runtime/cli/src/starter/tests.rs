@@ -71,11 +71,11 @@ fn each_kind_has_its_commands_and_its_scope() {
         &["clock/"],
     );
     check(&["requirements.txt", "a.py", "test_a.py", "tests/"], &["python3 -m unittest discover -s tests"], &["a.py"]);
-    let packages = ".venv/lib/python3.12/site-packages";
-    let inner = format!("{packages}/");
-    let venv = ["uv.lock", "pytest.ini", "setup.py", ".venv/pyvenv.cfg", ".venv/.gitignore = *", &inner, "a/b.py"];
-    check(&venv, &[&format!("PYTHONPATH={packages} python3 -m pytest")], &["a/"]);
-    assert_eq!(survey(&venv).parts[0].include, [inner]);
+    let venv = ["uv.lock", "pytest.ini", "setup.py", ".venv/pyvenv.cfg", "a/b.py"];
+    check(&venv, &[".venv/bin/python -m pytest"], &["a/"]);
+    let missing = "no pytest in `.venv/` in `./`: run `uv sync` before the first run";
+    assert_eq!(survey(&venv).notes, [missing]);
+    assert_eq!(survey(&[&venv[..], &[".venv/lib/python3.12/site-packages/pytest/"]].concat()).notes, [] as [&str; 0]);
     let node =
         ["package.json = {\"scripts\":{\"test\":\"x\",\"build\":\"y\"}}", "index.js", "a.test.js", "jest.config.js"];
     check(&node, &["npm run build", "npm test"], &["index.js"]);
