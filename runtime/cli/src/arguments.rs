@@ -2,15 +2,17 @@
 //!
 //! A table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in [`crate::exit`].
 
+mod help;
 mod keeping;
+mod plugin;
+mod reading;
 
+pub use help::{CompletionsArguments, HelpArguments, ManArguments};
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
+pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
+pub use reading::{DiffArguments, ShowArguments};
 
 use crate::branch::BranchName;
-mod plugin;
-
-pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
-
 use crate::runs::RunSelector;
 use crate::starter::Template;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -29,13 +31,15 @@ const LATEST: &str = "latest";
 pub const AFTER_HELP: &str = "\
 RUN is a run's id, its unique beginning or end, or `latest`.
 
-Exit codes: 0 ok, 1 run-failed, 2 usage, 3 invalid, 4 unverified, 5 budget, 6 policy, 7 plugin, 8 provider,
-            9 transient, 10 paused, 11 mismatch, 70 internal, 130 interrupted, 143 terminated";
+Exit codes: 0 ok, 1 run-failed, 2 usage, 3 invalid, 4 unverified, 5 budget, 6 policy, 7 plugin,
+            8 provider, 9 transient, 10 paused, 11 mismatch, 70 internal, 130 interrupted,
+            143 terminated
+More: glovebox help exit-codes, glovebox help environment";
 
 /// Runs software-factory pipelines whose stages are untrusted WebAssembly components.
 #[derive(Debug, Parser)]
 #[command(name = "glovebox", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP, disable_help_subcommand = true)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -89,6 +93,12 @@ pub enum Command {
     Doctor(DoctorArguments),
     /// Print the version of glovebox and of its built-in components
     Version(VersionArguments),
+    /// Explain a command or a topic
+    Help(HelpArguments),
+    /// Print a script that completes commands and flags in a shell
+    Completions(CompletionsArguments),
+    /// Write man pages
+    Man(ManArguments),
     /// Compile a component for another process of glovebox
     #[command(hide = true)]
     CompileComponent(CompileArguments),
@@ -346,20 +356,6 @@ pub struct ResumeArguments {
     pub output: OutputArguments,
 }
 
-/// `glovebox show`.
-#[derive(Debug, Args)]
-pub struct ShowArguments {
-    /// The run
-    pub run: RunSelector,
-    /// Show this node's attempts
-    pub node: Option<NodeId>,
-    #[command(flatten)]
-    pub runs: RunsArguments,
-    /// Print one JSON document
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// `glovebox apply`.
 #[derive(Debug, Args)]
 pub struct ApplyArguments {
@@ -378,25 +374,6 @@ pub struct ApplyArguments {
     /// Apply a run that you did not start on this machine; read `glovebox diff RUN` first
     #[arg(long, requires = "workdir")]
     pub foreign: bool,
-    #[command(flatten)]
-    pub runs: RunsArguments,
-    /// Print one JSON document
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `glovebox diff`.
-#[derive(Debug, Args)]
-pub struct DiffArguments {
-    /// The run
-    #[arg(default_value = LATEST)]
-    pub run: RunSelector,
-    /// Show only these files and folders, relative to the project
-    #[arg(last = true, value_name = "PATH")]
-    pub paths: Vec<String>,
-    /// Show the number of changed lines of each file instead of the patch
-    #[arg(long, conflicts_with = "json")]
-    pub stat: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
     /// Print one JSON document

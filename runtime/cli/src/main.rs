@@ -96,6 +96,9 @@ fn dispatch(command: Command) -> Ended {
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),
         Command::Holdout { command: HoldoutCommand::Verify(arguments) } => commands::holdout::verify(&arguments),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
+        Command::Help(arguments) => commands::help::help(&arguments),
+        Command::Completions(arguments) => commands::completions::completions(&arguments),
+        Command::Man(arguments) => commands::man::man(&arguments),
         Command::CompileComponent(arguments) => commands::compile::compile(&arguments),
         Command::Version(arguments) => commands::version::version(&arguments),
     }

@@ -8,6 +8,7 @@ pub mod diagnostics;
 pub mod inspection;
 pub mod lines;
 pub mod machine;
+pub mod page;
 pub mod progress;
 pub mod remedy;
 pub mod rows;
@@ -20,6 +21,12 @@ use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::panic::PanicHookInfo;
 use tracing_subscriber::EnvFilter;
+
+/// Characters in a line without a terminal.
+const COLUMNS_DEFAULT: usize = 100;
+
+/// Text is not folded to fewer characters, which nobody could read.
+const COLUMNS_MIN: usize = 40;
 
 /// Writes a result to stdout. A closed pipe (`| head`) is not an error.
 pub fn print(text: impl fmt::Display) {
@@ -36,6 +43,16 @@ pub fn print_bytes(bytes: &[u8]) {
 /// True if a terminal reads stdout, which obeys control characters.
 pub fn is_terminal() -> bool {
     std::io::stdout().is_terminal()
+}
+
+/// Characters in a line of the terminal that reads stdout; 100 without a terminal.
+pub fn columns() -> usize {
+    columns_of(&std::io::stdout())
+}
+
+fn columns_of(stream: &impl std::os::fd::AsFd) -> usize {
+    let found = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
+    found.filter(|columns| *columns > 0).map_or(COLUMNS_DEFAULT, |columns| columns.max(COLUMNS_MIN))
 }
 
 /// A JSON document as text.
