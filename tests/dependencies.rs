@@ -182,3 +182,16 @@ fn a_folder_of_programs_in_the_project_is_refused_at_its_line() {
         }
     }
 }
+
+#[test]
+fn the_toolchain_keeps_compiled_modules_out_of_the_project() {
+    let check = "python3 -c \"import src.m, os; assert os.path.exists(os.environ['PYTHONPYCACHEPREFIX'])\" && test ! -e src/__pycache__";
+    let bench = bench(check, "", false);
+    bench.write("src/m.py", "x = 1\n");
+    bench.write("glovebox.toml", "[exec]\ntoolchains = [\"python\"]\n");
+    let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
+    // A machine without Python says so.
+    if answer.code != 3 {
+        answer.ends(0).never_says("that git ignores");
+    }
+}

@@ -8,14 +8,21 @@ use glovebox_engine::config::Toolchain;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// What keeps files that tools make beside the sources out of the workspace: compiled modules, and caches of pytest, mypy and Ruff.
+const KEPT_OUT: [(&str, &str); 4] = [
+    ("PYTHONPYCACHEPREFIX", "{home}/.cache/pycache"),
+    ("PYTEST_ADDOPTS", "-o cache_dir={home}/.cache/pytest"),
+    ("MYPY_CACHE_DIR", "{home}/.cache/mypy"),
+    ("RUFF_CACHE_DIR", "{home}/.cache/ruff"),
+];
+
 pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
     let programs =
         machine.folders_with("python3").map(|folder| chosen(machine, &folder).unwrap_or(folder).join("python3"));
     let mut first = None;
     for program in programs {
         if let Some(prefix) = prefix_of(&program).filter(|prefix| is_prefix(prefix)) {
-            // Compiled files beside the sources would be changes to the workspace.
-            let env = vec![("PYTHONDONTWRITEBYTECODE", "1".to_owned())];
+            let env = KEPT_OUT.map(|(name, value)| (name, value.to_owned())).to_vec();
             return Ok(Found { path: vec![prefix.join("bin")], shown: vec![prefix], env, ..Found::default() });
         }
         first.get_or_insert(program);
