@@ -33,7 +33,10 @@ fn a_plugin_that_the_operator_binds_as_a_verifier_reaches_hold_outs_and_verifies
     let bench = bench("runs-scenario", "role = \"verifier\"");
     bench.glovebox(&["plugin", "lock"]).ends(0).says("verifier: its commands see hold-outs");
     let plan = bench.glovebox(&["plan", "pipeline.dot"]);
-    plan.ends(0).says("plugin bound as a verifier").says("check reads scripts/scenarios/ (").says("hold-outs scripts/scenarios/");
+    plan.ends(0)
+        .says("plugin bound as a verifier")
+        .says("check reads scripts/scenarios/ (")
+        .says("hold-outs scripts/scenarios/");
     let json = bench.glovebox(&["plan", "pipeline.dot", "--json"]).json();
     assert_eq!(json["nodes"][0]["component"]["role"], "verifier");
     assert_eq!(json["holdouts"]["reach"], serde_json::json!(["check"]));
