@@ -1,6 +1,8 @@
 //! Second chances: a run that failed begins again where it failed, one that hit a limit continues with a higher one, and a run may
 //! begin at a node in its middle. The witness is the journal: what ran again, and what did not.
 
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
 mod workbench;
 
 use serde_json::Value;

@@ -186,8 +186,11 @@ fn listing(from: &Path, own: &Path, runs: &Arc<Mutex<Vec<PathBuf>>>) -> ignore::
                 runs.lock().unwrap_or_else(PoisonError::into_inner).push(inside);
                 return false;
             }
+            if never {
+                return false;
+            }
             let may_be_own = is_folder && entry.depth() > 0 && entry.file_name() == own.file_name().unwrap_or_default();
-            !never && !(may_be_own && std::fs::canonicalize(entry.path()).is_ok_and(|path| path == own))
+            !(may_be_own && std::fs::canonicalize(entry.path()).is_ok_and(|path| path == own))
         })
         .build()
 }

@@ -135,7 +135,13 @@ fn the_commands_environment_cannot_be_turned_against_them() {
     check("[exec]\npath = [\"bin\"]", "config_value", "exec.path", 2, "absolute");
     check("[exec]\npath = [\"/a/../b\"]", "config_value", "exec.path", 2, "absolute");
     check("[exec]\npath = [\"/a:/b\"]", "config_value", "exec.path", 2, "`:`");
-    check("[exec]\ntoolchains = [\"cobol\"]", "config_value", "exec.toolchains", 2, "`node` or `python` is expected");
+    check(
+        "[exec]\ntoolchains = [\"cobol\"]",
+        "config_value",
+        "exec.toolchains",
+        2,
+        "expected one of `rust`, `go`, `node`",
+    );
 }
 
 #[test]

@@ -107,12 +107,7 @@ pub(super) fn index(files: &Files) -> Vec<u8> {
 }
 
 /// Times, places, mode, owners and length, each cut to 32 bits as git does.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::unnecessary_cast,
-    reason = "git cuts them too"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "git cuts them too")]
 fn numbers(file: &Tracked) -> [u32; 10] {
     let stat = &file.stat;
     [
