@@ -213,7 +213,7 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, 
 
 /// Prints the findings with at least this severity.
 pub fn report(findings: &Findings, at_least: Severity) {
-    terminal::say(diagnostics::render(findings, at_least, terminal::is_coloured()));
+    terminal::say(diagnostics::render(findings, at_least, terminal::message_look()));
 }
 
 /// The stop after errors have been printed.

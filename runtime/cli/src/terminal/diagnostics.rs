@@ -37,12 +37,22 @@ impl Findings {
     }
 }
 
+/// How diagnostics look.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Look {
+    /// With colours.
+    pub coloured: bool,
+    /// Characters in a line of the terminal; a longer source line is cut around its marks. None without a terminal.
+    pub columns: Option<usize>,
+}
+
 /// Renders the diagnostics of one file with at least this severity, each followed by an empty line.
-pub fn render(findings: &Findings, at_least: Severity, coloured: bool) -> String {
+pub fn render(findings: &Findings, at_least: Severity, look: Look) -> String {
     let selected = || findings.diagnostics.iter().filter(|diagnostic| diagnostic.severity <= at_least);
     let Some(end) = selected().map(end_of).max() else { return String::new() };
     let shown = Shown::new(findings, through_line(findings.source(), end));
-    let renderer = if coloured { Renderer::styled() } else { Renderer::plain() };
+    let renderer = if look.coloured { Renderer::styled() } else { Renderer::plain() };
+    let renderer = look.columns.map_or(renderer.clone(), |columns| renderer.term_width(columns));
     let mut text = String::new();
     for diagnostic in selected() {
         text.push_str(&renderer.render(&groups(diagnostic, &shown)));
@@ -261,7 +271,7 @@ mod tests {
             .with_label(span(source, "build -> exit"), "on this edge")
             .with_help("use a single `=`")
             .with_fix(span(source, "=="), "=");
-        insta::assert_snapshot!(render(&findings(source, vec![diagnostic]), Severity::Info, false), @r#"
+        insta::assert_snapshot!(render(&findings(source, vec![diagnostic]), Severity::Info, Look::default()), @r#"
         error[condition_syntax]: `==` is not an operator
          --> ship.dot:3:37
           |
@@ -280,7 +290,7 @@ mod tests {
     fn control_characters_of_the_source_are_shown_and_spans_move_along() {
         let source = "digraph g {\n  a [label=\"\u{1b}[2J\u{202e}x\", shape=blob]\n}\n";
         let diagnostic = Diagnostic::warning("shape_known", "no shape `bl\u{1b}ob`", span(source, "blob"));
-        let text = render(&findings(source, vec![diagnostic]), Severity::Info, false);
+        let text = render(&findings(source, vec![diagnostic]), Severity::Info, Look::default());
         assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
         insta::assert_snapshot!(text, @r#"
         warning[shape_known]: no shape `bl\x1bob`
@@ -292,9 +302,26 @@ mod tests {
     }
 
     #[test]
+    fn a_long_line_is_cut_around_its_mark() {
+        let source = format!(
+            "digraph g {{\n  a [prompt=\"{}\", shape=blob, label=\"{}\"]\n}}\n",
+            "x".repeat(200),
+            "y".repeat(200)
+        );
+        let diagnostic = Diagnostic::error("shape_known", "no shape `blob`", span(&source, "blob"));
+        let text =
+            render(&findings(&source, vec![diagnostic]), Severity::Info, Look { coloured: false, columns: Some(60) });
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+        let lines: Vec<&str> = text.lines().collect();
+        let marks = lines.iter().position(|line| line.contains("^^^^")).unwrap();
+        assert_eq!(lines[marks].find("^^^^"), lines[marks - 1].find("blob"), "{text}");
+    }
+
+    #[test]
     fn spans_beyond_the_text_or_inside_a_character_do_not_break_rendering() {
         for (source, span) in [("", Span::new(0, 0)), ("é", Span::new(1, 9)), ("a\r\n\u{7}", Span::new(3, 4))] {
-            let text = render(&findings(source, vec![Diagnostic::info("x", "y", span)]), Severity::Info, false);
+            let text =
+                render(&findings(source, vec![Diagnostic::info("x", "y", span)]), Severity::Info, Look::default());
             assert!(text.starts_with("info[x]: y"), "{text}");
         }
     }
@@ -310,8 +337,8 @@ mod tests {
         assert_eq!(through(end_of(&last)), source);
         let whole = [source.len(), source.len() + 1].map(through);
         assert_eq!(whole, [source, source]);
-        let cut = render(&findings(&source[..end], vec![diagnostic.clone()]), Severity::Info, false);
-        assert_eq!(render(&findings(source, vec![diagnostic]), Severity::Info, false), cut);
+        let cut = render(&findings(&source[..end], vec![diagnostic.clone()]), Severity::Info, Look::default());
+        assert_eq!(render(&findings(source, vec![diagnostic]), Severity::Info, Look::default()), cut);
     }
 
     #[test]

@@ -47,12 +47,17 @@ pub fn is_terminal() -> bool {
 
 /// Characters in a line of the terminal that reads stdout; 100 without a terminal.
 pub fn columns() -> usize {
-    columns_of(&std::io::stdout())
+    columns_of(&std::io::stdout()).unwrap_or(COLUMNS_DEFAULT)
 }
 
-fn columns_of(stream: &impl std::os::fd::AsFd) -> usize {
+fn columns_of(stream: &impl std::os::fd::AsFd) -> Option<usize> {
     let found = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
-    found.filter(|columns| *columns > 0).map_or(COLUMNS_DEFAULT, |columns| columns.max(COLUMNS_MIN))
+    found.filter(|columns| *columns > 0).map(|columns| columns.max(COLUMNS_MIN))
+}
+
+/// How diagnostics look on stderr.
+pub fn message_look() -> diagnostics::Look {
+    diagnostics::Look { coloured: is_coloured(), columns: columns_of(&std::io::stderr()) }
 }
 
 /// A JSON document as text.
