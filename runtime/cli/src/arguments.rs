@@ -10,7 +10,7 @@ mod reading;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
-pub use reading::{DiffArguments, ShowArguments};
+pub use reading::{DiffArguments, LogsArguments, ShowArguments};
 
 use crate::branch::BranchName;
 use crate::runs::RunSelector;
@@ -73,6 +73,8 @@ pub enum Command {
     Gc(CollectArguments),
     /// Show a run, or one node of it
     Show(ShowArguments),
+    /// Print the whole output of a node's commands
+    Logs(LogsArguments),
     /// Write a run's changes to the project; writes nothing on a conflict
     Apply(ApplyArguments),
     /// Show what a run changed, as a patch in git's format

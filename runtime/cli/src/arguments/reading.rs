@@ -19,6 +19,29 @@ pub struct ShowArguments {
     pub json: bool,
 }
 
+/// `glovebox logs`.
+#[derive(Debug, Args)]
+pub struct LogsArguments {
+    /// The run
+    pub run: RunSelector,
+    /// The node
+    pub node: NodeId,
+    /// Print only the output of this visit; default: of every visit
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub visit: Option<u32>,
+    /// Print only standard output
+    #[arg(long, conflicts_with = "stderr")]
+    pub stdout: bool,
+    /// Print only standard error
+    #[arg(long)]
+    pub stderr: bool,
+    /// Print each output when its attempt ends, until the run ends
+    #[arg(long, short)]
+    pub follow: bool,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+}
+
 /// `glovebox diff`.
 #[derive(Debug, Args)]
 pub struct DiffArguments {

@@ -13,6 +13,7 @@ pub mod graph;
 pub mod help;
 pub mod holdout;
 pub mod init;
+pub mod logs;
 pub mod ls;
 pub mod man;
 pub mod new_plugin;

@@ -1,10 +1,11 @@
 //! `glovebox show`: the summary of a run, or the attempts of one node.
 
 use crate::arguments::ShowArguments;
+use crate::commands::logs::OUTPUTS;
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs::RunFolder;
 use crate::terminal::rows::Rows;
-use crate::terminal::summary;
+use crate::terminal::summary::{self, Named};
 use crate::terminal::{self, duration, lines, visible};
 use crate::{changes, journal, runs, shell};
 use glovebox_engine::blobs::DirBlobs;
@@ -14,8 +15,6 @@ use glovebox_engine::folded::Folded;
 use glovebox_engine::ports::BlobStore;
 use std::collections::BTreeSet;
 
-/// Endings of what `tool` and `verify` keep of a command's output.
-const OUTPUTS: [&str; 3] = [".stdout.txt", ".stderr.txt", ".output"];
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 const OUTPUT_LINES_MAX: usize = 20;
 const OUTPUT_CHARACTERS_MAX: usize = 200;
@@ -69,12 +68,12 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, records:
         return Ok(Exit::Ok);
     }
     let mut rows = Rows::below_a_title(12);
-    let blobs = changes::open_blobs(run)?;
+    let (blobs, named) = (changes::open_blobs(run)?, runs::named(run, &arguments.runs.runs_dir)?);
     for record in about {
         match &record.event {
             Event::StageFinished(stage) => {
                 attempt(&mut rows, stage);
-                output(&mut rows, stage, &blobs);
+                output(&mut rows, stage, &blobs, &named);
             }
             Event::RouteTaken(route) if route.from == *node => edge(&mut rows, route),
             _ => lines::of_record(record).iter().for_each(|line| rows.line(line)),
@@ -94,7 +93,8 @@ fn nodes_of(event: &Event) -> [Option<&NodeId>; 2] {
 }
 
 /// The artifacts of a stage, and the end of its command's output, where a failed command reports its error.
-fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs) {
+fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs, named: &Named) {
+    let mut is_cut = false;
     for artifact in &stage.artifacts {
         rows.row("kept", format_args!("{} ({} bytes)", artifact.name, artifact.bytes));
         let is_output = OUTPUTS.iter().any(|ending| artifact.name.ends_with(ending));
@@ -104,9 +104,16 @@ fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs) {
         let printed = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = printed.lines().collect();
         for line in &lines[lines.len().saturating_sub(OUTPUT_LINES_MAX)..] {
-            let cut: String = visible::line(line).chars().take(OUTPUT_CHARACTERS_MAX).collect();
+            let line = visible::line(line);
+            let cut: String = line.chars().take(OUTPUT_CHARACTERS_MAX).collect();
+            is_cut |= cut.len() < line.len();
             rows.block("", format_args!("| {cut}"));
         }
+        is_cut |= lines.len() > OUTPUT_LINES_MAX;
+    }
+    if is_cut {
+        let (node, visit) = (visible::line(stage.attempt.task.node.as_str()), stage.attempt.task.visit);
+        rows.block("all output", format_args!("glovebox logs {} {node} --visit {visit}", named.short));
     }
 }
 

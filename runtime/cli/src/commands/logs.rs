@@ -1,0 +1,139 @@
+//! `glovebox logs`: the whole output of a node's commands, as the run kept it.
+//!
+//! A pipe gets the exact bytes. A terminal gets them escaped. The line that names the file of an output goes to standard error.
+
+use crate::arguments::LogsArguments;
+use crate::exit::{Ended, Exit, Stop};
+use crate::runs::RunFolder;
+use crate::terminal::{self, visible};
+use crate::{changes, journal, runs};
+use glovebox_engine::blobs::DirBlobs;
+use glovebox_engine::event::{Artifact, Attempt, Event, Record, StageFinished};
+use glovebox_engine::ports::BlobStore;
+use glovebox_engine::project::run_files::history_folder;
+use std::time::{Duration, Instant};
+
+/// Endings of what `tool` and `verify` keep of a command's output.
+pub const OUTPUTS: [&str; 3] = [STDOUT, STDERR, ".output"];
+const STDOUT: &str = ".stdout.txt";
+const STDERR: &str = ".stderr.txt";
+
+/// How often the journal of a running run is read; a long one less often.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// Prints what the node's attempts kept. With `--follow`, goes on until no process drives the run.
+pub fn logs(arguments: &LogsArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let mut log = Log { arguments, run: &run, blobs: changes::open_blobs(&run)?, visits: 0, printed: 0 };
+    let mut records = journal::read_to_show(&run)?;
+    if !arguments.follow {
+        journal::beginning(&run, &records)?;
+    }
+    let mut seen = 0;
+    loop {
+        records.iter().skip(seen).try_for_each(|record| log.record(record))?;
+        seen = records.len();
+        let started = Instant::now();
+        let is_live = arguments.follow && runs::is_live(&run);
+        // Read after the question: a run that is over has no later record.
+        records = journal::read(&run)?.records;
+        if !is_live && records.len() <= seen {
+            return log.conclude();
+        }
+        if records.len() <= seen {
+            std::thread::sleep(PAUSE.max(started.elapsed() * 10));
+        }
+    }
+}
+
+/// What was printed so far.
+struct Log<'a> {
+    arguments: &'a LogsArguments,
+    run: &'a RunFolder,
+    blobs: DirBlobs,
+    visits: u32,
+    printed: usize,
+}
+
+impl Log<'_> {
+    fn record(&mut self, record: &Record) -> Result<(), Stop> {
+        if record.event.node() != Some(&self.arguments.node) {
+            return Ok(());
+        }
+        match &record.event {
+            Event::StageStarted(stage) if self.arguments.follow && self.is_wanted(&stage.attempt) => {
+                terminal::say(format_args!("==> {} started\n", title(&stage.attempt)));
+            }
+            Event::StageFinished(stage) => {
+                self.visits = self.visits.max(stage.attempt.task.visit);
+                if self.is_wanted(&stage.attempt) {
+                    self.outputs(stage)?;
+                }
+            }
+            Event::StagePassed(stage) => self.visits = self.visits.max(stage.visit),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn is_wanted(&self, attempt: &Attempt) -> bool {
+        self.arguments.visit.is_none_or(|visit| visit == attempt.task.visit)
+    }
+
+    fn outputs(&mut self, stage: &StageFinished) -> Result<(), Stop> {
+        let is_wanted = |artifact: &&Artifact| {
+            let name = &artifact.name;
+            let is_output = OUTPUTS.iter().any(|ending| name.ends_with(ending));
+            let is_other =
+                self.arguments.stdout && name.ends_with(STDERR) || self.arguments.stderr && name.ends_with(STDOUT);
+            is_output && !is_other
+        };
+        for artifact in stage.artifacts.iter().filter(is_wanted) {
+            let file = self.run.path.join(history_folder(&stage.attempt)).join(&artifact.name);
+            let file = file.to_string_lossy();
+            let head =
+                format_args!("==> {}: {} bytes: {}\n", title(&stage.attempt), artifact.bytes, visible::line(&file));
+            terminal::say(head);
+            let bytes = self.blobs.read_all(&artifact.digest, artifact.bytes);
+            let bytes = bytes.map_err(|error| journal::unreadable(self.run, &error))?;
+            print(&bytes);
+            self.printed += 1;
+        }
+        Ok(())
+    }
+
+    fn conclude(&self) -> Ended {
+        let (node, run) = (&self.arguments.node, &self.run.id);
+        match (self.visits, self.arguments.visit) {
+            (0, _) => Err(Stop::new(Exit::Usage, format!("run `{run}` has no finished visit of a node `{node}`"))
+                .with_help(format!("glovebox show {run} lists the visited nodes"))),
+            (visits, Some(visit)) if visit > visits => {
+                Err(Stop::new(Exit::Usage, format!("`{node}` has {}", terminal::counted(visits as usize, "visit"))))
+            }
+            _ => {
+                if self.printed == 0 {
+                    let node = visible::line(node.as_str());
+                    terminal::say(format_args!("`{node}` kept no output of commands: glovebox show {run} {node}\n"));
+                }
+                Ok(Exit::Ok)
+            }
+        }
+    }
+}
+
+fn title(attempt: &Attempt) -> String {
+    let (node, visit) = (visible::line(attempt.task.node.as_str()), attempt.task.visit);
+    match attempt.ordinal {
+        1 => format!("{node} visit {visit}"),
+        ordinal => format!("{node} visit {visit} attempt {ordinal}"),
+    }
+}
+
+fn print(bytes: &[u8]) {
+    if !terminal::is_terminal() {
+        return terminal::print_bytes(bytes);
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    terminal::print(format_args!("{}{end}", visible::block(&text)));
+}
