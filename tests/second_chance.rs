@@ -71,7 +71,13 @@ fn a_second_chance_may_begin_at_any_stage_of_the_pipeline() {
     raise_flag(&bench);
     bench.glovebox(&["resume", "r", "--from", "first"]).ends(0);
     assert_eq!(visits(&bench, "r"), named(&[("first", 1), ("check", 1), ("first", 2), ("check", 2)]));
-    bench.glovebox(&["resume", "r", "--from", "first"]).ends(2).says("has ended (success)");
+    bench
+        .glovebox(&["resume", "r", "--from", "first"])
+        .ends(2)
+        .says("error: run `")
+        .never_says("run `r`: run")
+        .says("has ended (success)")
+        .says("glovebox run FILE --from NODE");
 }
 
 #[test]

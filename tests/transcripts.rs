@@ -9,7 +9,7 @@
 mod workbench;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use workbench::{Workbench, root};
 
 /// The example whose packages `cargo xtask components` fetched and built: crates of a page are built with them.
@@ -25,6 +25,11 @@ enum Step<'a> {
 #[test]
 fn docs_plugins() {
     transcript("docs/plugins.md");
+}
+
+#[test]
+fn docs_first_run() {
+    transcript("docs/first-run.md");
 }
 
 /// Executes a page from its first line to its last.
@@ -104,7 +109,7 @@ fn run(bench: &Workbench, folder: &Path, line: &str) -> (i32, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_glovebox")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("exec 2>&1; {line}")]).current_dir(folder).env("PATH", path);
+    shell.args(["-c", &format!("exec 2>&1; {line}")]).current_dir(folder).env("PATH", path).stdin(Stdio::null());
     for (name, value) in bench.command(&[]).get_envs() {
         if let Some(value) = value.filter(|_| name != "PATH") {
             shell.env(name, value);

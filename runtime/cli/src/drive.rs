@@ -56,7 +56,7 @@ fn listen(signals: LocalSignals) -> Result<impl Future<Output = ()>, Stop> {
     Ok(async move {
         let exit = first_of(&mut interrupt, &mut terminate).await;
         let name = if exit == Exit::Terminated { "signal TERM" } else { "signal INT" };
-        terminal::say("stopping after this stage; press Ctrl-C again to stop at once\n");
+        terminal::say("stopping the run; press Ctrl-C again to end at once, without a summary\n");
         signals.cancel(name);
         let exit = first_of(&mut interrupt, &mut terminate).await;
         std::process::exit(i32::from(exit.code()));
@@ -86,7 +86,10 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
         RunError::Workspace(_) | RunError::Ended { .. } => Exit::Usage,
         RunError::Stalled(_) | RunError::NotStarted => Exit::Internal,
     };
-    let mut message = format!("run `{}`: {error}", run.id);
+    let mut message = match error {
+        RunError::Ended { .. } => error.to_string(),
+        _ => format!("run `{}`: {error}", run.id),
+    };
     let mut cause = error.source();
     while let Some(error) = cause {
         message.push_str(&format!(": {error}"));
@@ -94,6 +97,7 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     }
     let stop = Stop::new(exit, message);
     match error {
+        RunError::Ended { .. } => stop.with_help("begin a new run at a stage: `glovebox run FILE --from NODE`"),
         RunError::LimitReached(failure) => stop.with_help(match failure.code == FailureCode::RUN_STEPS {
             true => "raise the limit for the rest of the run: `glovebox resume RUN --max-steps N`",
             false => "raise the limit for the rest of the run: `glovebox resume RUN --max-wall-time T`",

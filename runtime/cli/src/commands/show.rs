@@ -74,6 +74,7 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, records:
             Event::StageFinished(stage) => {
                 attempt(&mut rows, stage);
                 output(&mut rows, stage, &blobs, &named);
+                limits(&mut rows, stage);
             }
             Event::RouteTaken(route) if route.from == *node => edge(&mut rows, route),
             _ => lines::of_record(record).iter().for_each(|line| rows.line(line)),
@@ -147,6 +148,10 @@ fn attempt(rows: &mut Rows, stage: &StageFinished) {
         files.help().iter().for_each(|help| rows.row("help", help));
     }
     stage.ignored.iter().for_each(|files| rows.block("ignored", lines::ignored(files)));
+}
+
+/// What the stage used of its limits, below what people look for.
+fn limits(rows: &mut Rows, stage: &StageFinished) {
     for usage in &stage.usage {
         // A limit that was not measured or not used has no row.
         if let Some(used) = usage.used.filter(|used| *used > 0) {

@@ -70,7 +70,7 @@ impl Survey {
             parts.extend(parts_in(&root.inner(entry), &at_root));
         }
         if parts.is_empty() {
-            parts.push(plain::part(&root));
+            parts.push(without_a_marker(&root));
         }
         let notes = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.notes)).collect();
         Self { scope: scope::of(&root, &parts), parts, notes }
@@ -86,6 +86,16 @@ impl Survey {
 fn parts_in(folder: &Folder, known: &BTreeSet<&str>) -> Vec<Part> {
     let is_here = |kind: &&Kind| !known.contains(kind.name) && kind.markers.iter().any(|marker| folder.has(marker));
     KINDS.iter().filter(is_here).filter_map(|kind| part(kind, folder)).collect()
+}
+
+/// A project without a file that shows its kind: its own test command, else what its files tell.
+fn without_a_marker(root: &Folder) -> Part {
+    let plain = plain::part(root);
+    let kind = KINDS.iter().find(|kind| kind.name == "Python" && plain.found == plain::NO_TESTS);
+    let Some((kind, file)) = kind.zip(python::test_file(root)) else { return plain };
+    let mut part = Part { found: file, ..Part::of(kind, root) };
+    python::look(root, &mut part);
+    part
 }
 
 fn part(kind: &'static Kind, folder: &Folder) -> Option<Part> {

@@ -95,12 +95,16 @@ fn implement(survey: &Survey) -> String {
 }
 
 fn fix(survey: &Survey) -> String {
+    let failed = match stages(survey).as_slice() {
+        [only] => only.id.clone(),
+        _ => "NODE".to_owned(),
+    };
     format!(
         "// A model, asked only if a stage above fails. It gets that stage's output, and may change these paths.\n\
          // Without a model `test.outcome` answers for it, and the run fails. Answers of `glovebox run --script FILE` come first.\n\
          fix [shape=box, label=\"Fix\", max_turns=30, allowed_write_paths={}, prompt=\"Goal: $goal. The stage before failed; \
          its output says why. Change the sources so that it passes. The tests are right as they are.\", \
-         test.outcome=\"fail\", test.notes=\"a stage failed, and no model was asked to fix it; `glovebox show latest` has its output\"]\n",
+         test.outcome=\"fail\", test.notes=\"a stage failed, and no model was asked to fix it; `glovebox show latest {failed}` has its output\"]\n",
         quoted(&survey.scope.join(","))
     )
 }

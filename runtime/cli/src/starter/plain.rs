@@ -14,6 +14,8 @@ const SCRIPTS: [&str; 8] = [
     "tests/test.sh",
     "test/run.sh",
 ];
+/// What was found if nothing was.
+pub(super) const NO_TESTS: &str = "no tests";
 /// Targets of a makefile that test, best first.
 const TARGETS: [(&str, &str); 4] =
     [("test", "make test"), ("check", "make check"), ("tests", "make tests"), ("all", "make all")];
@@ -46,7 +48,7 @@ pub(super) fn part(folder: &Folder) -> Part {
         let shell = if is_bash { "bash" } else { "sh" };
         part.steps.push(Step::new("test", format!("{shell} {script}"), "A script of the project."));
     } else {
-        part.found = "no tests".to_owned();
+        part.found = NO_TESTS.to_owned();
         let command = "echo 'Replace this by the command that tests your project'";
         part.steps.push(Step::new(
             "test",

@@ -39,11 +39,10 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
         };
         part.notes
             .extend(what.map(|what| format!("{what} in `./{}`: run `{how}` before the first run", folder.below())));
-    } else if folder.has("tests") || folder.has("test") {
-        let start = if folder.has("tests") { "tests" } else { "test" };
+    } else if let Some(start) = test_folder(folder) {
         part.steps.push(Step::new(
             "test",
-            format!("{python} -m unittest discover -s {start}"),
+            format!("{python} -m unittest discover{start}"),
             "The project names no test tool: unittest is part of Python.",
         ));
     } else {
@@ -54,6 +53,23 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
         ));
         part.notes.push("no tests found: the stage `test` only looks for syntax errors".to_owned());
     }
+}
+
+/// The first test of a project by its name, such as `tests/test_shop.py`.
+pub(super) fn test_file(folder: &Folder) -> Option<String> {
+    let in_folder = |below: &str| {
+        let entries = folder.at(below).entries();
+        let test = entries.into_iter().find(|entry| entry.name.starts_with("test") && entry.name.ends_with(".py"))?;
+        Some(format!("{below}{}", test.name))
+    };
+    ["tests/", "test/", ""].into_iter().find_map(in_folder)
+}
+
+/// Where unittest starts to look, as its option.
+fn test_folder(folder: &Folder) -> Option<&'static str> {
+    let named = [("tests", " -s tests"), ("test", " -s test")];
+    let at_root = || test_file(folder).map(|_| "");
+    named.into_iter().find(|(name, _)| folder.has(name)).map(|(_, option)| option).or_else(at_root)
 }
 
 /// True if pytest is among the packages of a virtual environment.

@@ -50,6 +50,21 @@ fn is_clean(survey: &Survey) {
 }
 
 #[test]
+fn python_is_found_by_its_tests_alone() {
+    let found = |files: &[&str]| {
+        let survey = survey(files);
+        is_clean(&survey);
+        (survey.parts[0].kind, survey.parts[0].found.clone(), commands(&survey).join(" "))
+    };
+    let expected = |file: &str, command: &str| ("Python", format!("{file} (pip)"), command.to_owned());
+    let command = "python3 -m unittest discover -s tests";
+    assert_eq!(found(&["shop.py", "tests/test_shop.py"]), expected("tests/test_shop.py", command));
+    assert_eq!(found(&["shop.py", "test_shop.py"]), expected("test_shop.py", "python3 -m unittest discover"));
+    assert_eq!(found(&["Makefile = test:", "tests/test_shop.py"]).0, "plain", "the makefile knows better");
+    assert_eq!(found(&["shop.py", "tests/data.txt"]).0, "plain");
+}
+
+#[test]
 fn each_kind_has_its_commands_and_its_scope() {
     let check = |files: &[&str], expected: &[&str], scope: &[&str]| {
         let survey = survey(files);
