@@ -6,8 +6,8 @@
 
 use crate::inspect::InspectError;
 use wasmparser::{
-    FuncToValidate, FuncValidatorAllocations, FunctionBody, Parser, Payload, ValidPayload, Validator,
-    ValidatorResources, WasmFeatures,
+    CompositeInnerType, FuncToValidate, FuncValidatorAllocations, FunctionBody, Parser, Payload, ValidPayload,
+    Validator, ValidatorResources, WasmFeatures,
 };
 
 /// Longest function, bytes of its body.
@@ -47,9 +47,12 @@ pub(crate) fn validate(bytes: &[u8], features: WasmFeatures) -> Result<(), Inspe
 fn widest_signature(payload: &Payload<'_>) -> Result<u64, InspectError> {
     let Payload::TypeSection(types) = payload else { return Ok(0) };
     let mut widest = 0;
-    for declared in types.clone().into_iter_err_on_gc_types() {
-        let declared = declared?;
-        widest = widest.max((declared.params().len() + declared.results().len()) as u64);
+    for group in types.clone() {
+        for declared in group?.types() {
+            if let CompositeInnerType::Func(function) = &declared.composite_type.inner {
+                widest = widest.max((function.params().len() + function.results().len()) as u64);
+            }
+        }
     }
     Ok(widest)
 }

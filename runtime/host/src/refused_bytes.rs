@@ -26,7 +26,7 @@ const OFF: [(F, Feature); 8] = [
     (F::MEMORY64.union(F::CM64), Feature::Memory64),
     (F::THREADS.union(F::SHARED_EVERYTHING_THREADS), Feature::Threads),
     (F::EXCEPTIONS.union(F::LEGACY_EXCEPTIONS), Feature::Exceptions),
-    (F::FUNCTION_REFERENCES.union(F::GC).union(F::CM_GC), Feature::GarbageCollection),
+    (F::FUNCTION_REFERENCES.union(F::GC).union(F::GC_TYPES).union(F::CM_GC), Feature::GarbageCollection),
     (F::RELAXED_SIMD, Feature::RelaxedSimd),
     (
         F::CM_VALUES.union(F::CM_NESTED_NAMES).union(F::CM_FIXED_LENGTH_LISTS).union(F::CM_MAP).union(F::CM_IMPLEMENTS),

@@ -13,6 +13,15 @@ use crate::key::Key;
 use crate::span::Span;
 use std::borrow::Cow;
 
+/// Where an attribute stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Within {
+    /// In square brackets.
+    List,
+    /// Among the statements of a graph.
+    Body,
+}
+
 impl<'a> Parser<'a> {
     /// Reads all blocks that follow. Returns the attributes, and the end of the last block or `end` if there is none.
     pub(super) fn attribute_blocks(&mut self, mut end: Span) -> (Vec<Attr<'a>>, Span) {
@@ -87,7 +96,7 @@ impl<'a> Parser<'a> {
         let quoted = self.at(Kind::String);
         let (key, span) = self.key();
         if self.at(Kind::Equal) {
-            return self.attribute_value(key, span, quoted);
+            return self.attribute_value(Within::List, (key, span), quoted);
         }
         if self.at(Kind::Colon) && self.lexer.source.text()[self.token.span.end..].starts_with([' ', '"']) {
             let colon = self.token.span;
@@ -126,15 +135,20 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads `= value`; the current token is the `=`.
-    pub(super) fn attribute_value(&mut self, key: Cow<'a, str>, key_span: Span, quoted: bool) -> Option<Attr<'a>> {
+    pub(super) fn attribute_value(
+        &mut self,
+        within: Within,
+        (key, key_span): (Cow<'a, str>, Span),
+        quoted: bool,
+    ) -> Option<Attr<'a>> {
         if !quoted && !reads_bare(&key) {
             self.remark(Spelling::BareDottedKey, key_span, || quote(&key));
         }
-        let value = self.value(Key::new(&key))?;
+        let value = self.value(within, Key::new(&key))?;
         Some(Attr { key, key_span, value })
     }
 
-    fn value(&mut self, key: Key<'_>) -> Option<Value<'a>> {
+    fn value(&mut self, within: Within, key: Key<'_>) -> Option<Value<'a>> {
         let equal = self.token.span;
         let blank = self.lexer.run(equal.end, |byte| byte == b' ' || byte == b'\t');
         if self.lexer.source.text().as_bytes().get(blank) == Some(&b'#') {
@@ -146,7 +160,7 @@ impl<'a> Parser<'a> {
         self.advance();
         match self.token.kind {
             Kind::String => self.string_value(),
-            Kind::Word | Kind::Number => match self.end_of_words(key) {
+            Kind::Word | Kind::Number => match self.end_of_words(within, key) {
                 Some(end) => {
                     self.extend(end);
                     let span = self.advance().span;
@@ -202,9 +216,9 @@ impl<'a> Parser<'a> {
     }
 
     /// The end of a text of several words without quotes, as the value of a key that takes a text: the rest of the line up to a
-    /// separator or the next `key=`. None for a value of one word.
-    fn end_of_words(&self, key: Key<'_>) -> Option<usize> {
-        if !attributes::known(key).is_some_and(|known| known.value == ValueKind::Text) {
+    /// separator or the next `key=`. None for a value of one word, and outside of a list, where the next word begins a statement.
+    fn end_of_words(&self, within: Within, key: Key<'_>) -> Option<usize> {
+        if within == Within::Body || !attributes::known(key).is_some_and(|known| known.value == ValueKind::Text) {
             return None;
         }
         let start = self.token.span.start;

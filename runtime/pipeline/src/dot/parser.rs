@@ -3,6 +3,7 @@
 //! After a mistake the parser drops the statement and continues at the next one. Nesting is limited ([`DEPTH_MAX`]), and each step
 //! consumes text, so the time is proportional to the length of the file.
 
+use super::attributes::Within;
 use super::lexer::{Kind, Lexer, Token};
 use super::{Ast, Attr, Keyword, Name, Statement, Target};
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
@@ -414,7 +415,7 @@ impl<'a> Parser<'a> {
             return None;
         }
         if self.at(Kind::Equal) {
-            return self.attribute_value(first.text, first.span, quoted).map(Statement::Assign);
+            return self.attribute_value(Within::Body, (first.text, first.span), quoted).map(Statement::Assign);
         }
         let start = first.span;
         let id = self.node_id(first);
