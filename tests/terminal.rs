@@ -154,3 +154,76 @@ fn without_colours(text: &str) -> String {
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |plain, part| plain + part.split_once('m').map_or(part, |(_, rest)| rest))
 }
+
+/// A bench with a run `r` that changed a file.
+fn with_change() -> Workbench {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         t [shape=parallelogram, allowed_write_paths=\"new.txt\", tool_command=\"printf 'a\\\\033[2Jb\\\\n' > new.txt\"]\n\
+         start -> t -> done }",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
+    bench
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_ask() {
+    let bench = with_change();
+    let commands =
+        [&["show", "r"][..], &["show", "r", "t"], &["ls"], &["plan", "pipeline.dot"], &["diff", "r", "--stat"]];
+    for words in commands {
+        let plain = bench.glovebox(words).ends(0).stdout.clone();
+        assert!(!plain.contains('\u{1b}'), "{words:?} into a pipe: {plain}");
+        let asked = bench.glovebox(&[words, &["--color", "always"]].concat()).ends(0).stdout.clone();
+        assert!(asked.contains("\u{1b}["), "{words:?}: {asked}");
+        let same = |text: &str| text.split_whitespace().filter(|word| !word.ends_with("ago")).count();
+        assert_eq!(same(&without_colours(&asked)), same(&plain), "{words:?}");
+        let shown = on_terminal(bench.command(words), 50, 100);
+        assert!(shown.contains("\u{1b}["), "{words:?} on a terminal: {shown}");
+        let never = on_terminal(bench.command(&[words, &["--color", "never", "--no-pager"]].concat()), 50, 100);
+        assert!(!never.contains('\u{1b}'), "{words:?}: {never}");
+        let mut quiet = bench.command(&[words, &["--no-pager"]].concat());
+        quiet.env("NO_COLOR", "1");
+        assert!(!on_terminal(quiet, 50, 100).contains('\u{1b}'), "{words:?}");
+    }
+    bench.glovebox(&["ls", "--color", "sometimes"]).ends(2).says("always");
+}
+
+#[test]
+fn a_patch_keeps_its_bytes_in_a_pipe_and_has_only_our_escapes_elsewhere() {
+    let bench = with_change();
+    let mut forced = bench.command(&["diff", "r"]);
+    let bytes = workbench::Answer::of(forced.env("CLICOLOR_FORCE", "1")).ends(0).stdout.clone();
+    assert!(bytes.contains("+a\u{1b}[2Jb\n") && !bytes.contains("\u{1b}[32m"), "{bytes:?}");
+    for shown in [
+        bench.glovebox(&["diff", "r", "--color", "always"]).ends(0).stdout.clone(),
+        on_terminal(bench.command(&["diff", "r", "--no-pager"]), 24, 80),
+    ] {
+        assert!(shown.contains("\u{1b}[32m+a\\x1b[2Jb\u{1b}[m\n"), "{shown:?}");
+        assert!(!shown.contains("\u{1b}[2J"), "{shown:?}");
+    }
+}
+
+#[test]
+fn a_pager_shows_results_on_a_terminal_only() {
+    let bench = with_change();
+    let paged = |pager: &str, words: &[&str]| {
+        let mut command = bench.command(words);
+        command.env("PAGER", "echo wrong").env("GLOVEBOX_PAGER", pager);
+        on_terminal(command, 24, 80)
+    };
+    for words in [&["show", "r"][..], &["diff", "r"], &["plan", "pipeline.dot"], &["ls"]] {
+        assert!(paged("echo began; cat; echo ended", words).contains("began"), "{words:?}");
+        assert!(!paged("echo began", &[words, &["--no-pager"]].concat()).contains("began"), "{words:?}");
+    }
+    assert!(
+        paged("no-such-pager-here", &["show", "r"]).contains("success"),
+        "a missing pager falls back to plain text"
+    );
+    assert!(paged("", &["show", "r"]).contains("success"));
+    assert!(paged("true", &["show", "r"]).is_empty(), "a reader may leave early");
+    let shown = paged("cat", &["diff", "r"]);
+    assert!(shown.contains("\\x1b[2J") && !shown.contains("\u{1b}[2J"), "{shown:?}");
+    let mut piped = bench.command(&["show", "r"]);
+    workbench::Answer::of(piped.env("GLOVEBOX_PAGER", "echo began").env("TERM", "xterm")).ends(0).never_says("began");
+}

@@ -10,7 +10,7 @@ mod reading;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
-pub use reading::{DiffArguments, LogsArguments, ShowArguments};
+pub use reading::{DiffArguments, DisplayArguments, LogsArguments, ShowArguments};
 
 use crate::branch::BranchName;
 use crate::runs::RunSelector;
@@ -41,6 +41,8 @@ More: glovebox help exit-codes, glovebox help environment";
 #[command(name = "glovebox", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = AFTER_HELP, disable_help_subcommand = true)]
 pub struct Arguments {
+    #[command(flatten)]
+    pub display: DisplayArguments,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,

@@ -6,6 +6,7 @@
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs;
 use crate::runs::RunFolder;
+use crate::terminal::paint::Paint;
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::summary;
 use crate::terminal::{self, visible};
@@ -112,7 +113,8 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
 /// Prints the summary of a run and returns its exit code.
 pub fn conclude(run: &RunFolder, ended: &Run, format: ProgressFormat, runs_dir: &Path) -> Ended {
     let summary = ended.summary();
-    let text = summary::render(summary, &runs::named(run, runs_dir)?);
+    let paint = if format == ProgressFormat::Json { Paint::stderr() } else { Paint::stdout() };
+    let text = summary::render(summary, &runs::named(run, runs_dir)?, paint);
     match format {
         ProgressFormat::Json => {
             terminal::print_json_line(&ended.verdict())?;

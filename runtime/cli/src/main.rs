@@ -57,7 +57,12 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(terminal::report_bug));
     terminal::start_log();
-    let ended = std::panic::catch_unwind(|| dispatch(Arguments::parse().command));
+    let ended = std::panic::catch_unwind(|| {
+        let arguments = Arguments::parse();
+        terminal::paint::choose(arguments.display.color);
+        terminal::pager::choose(arguments.display.no_pager);
+        dispatch(arguments.command)
+    });
     // What is left of the last jails is gone before we are.
     glovebox_sandbox::jail::wait_for_cleanup();
     match ended {

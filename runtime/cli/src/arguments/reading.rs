@@ -2,8 +2,19 @@
 
 use super::{LATEST, RunsArguments};
 use crate::runs::RunSelector;
-use clap::Args;
+use clap::{Args, ColorChoice};
 use glovebox_engine::event::NodeId;
+
+/// How every command prints.
+#[derive(Debug, Args)]
+pub struct DisplayArguments {
+    /// Use colours; `auto` means on a terminal, unless `NO_COLOR` is set
+    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto, value_enum)]
+    pub color: ColorChoice,
+    /// Never start a pager
+    #[arg(long, global = true)]
+    pub no_pager: bool,
+}
 
 /// `glovebox show`.
 #[derive(Debug, Args)]

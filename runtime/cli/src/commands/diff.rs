@@ -8,8 +8,10 @@ use crate::changes::Changes;
 use crate::exit::{Ended, Exit, Stop};
 use crate::patch::{self, Counts, Delta, Mode, Reader, Version};
 use crate::runs::RunFolder;
-use crate::terminal::{self, visible};
+use crate::terminal::paint::{self, Paint};
+use crate::terminal::{self, pager, visible};
 use crate::{journal, runs, selection};
+use clap::ColorChoice;
 use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
 use schemars::JsonSchema;
@@ -109,14 +111,20 @@ fn document(run: RunFolder, deltas: Vec<Delta>, directories: Vec<ScopePath>) -> 
 
 /// Prints a patch. Returns the paths that it lacks.
 fn print_patch(changes: &Changes, deltas: &[Delta]) -> Result<Vec<ScopePath>, Stop> {
-    let reader = if terminal::is_terminal() { Reader::Terminal } else { Reader::Program };
-    let mut lost = Vec::new();
+    // A program gets every byte, and colours only on request: `CLICOLOR_FORCE` must not break `glovebox diff | git apply`.
+    let is_for_people = terminal::is_terminal() || paint::choice() == ColorChoice::Always;
+    let (mut shown, mut lost) = (String::new(), Vec::new());
     for delta in deltas {
         match changes.bytes(delta)? {
-            Some(bytes) => terminal::print_bytes(&patch::render(delta, &bytes, reader)),
+            Some(bytes) if is_for_people => {
+                let patch = patch::render(delta, &bytes, Reader::Terminal);
+                shown.push_str(&Paint::stdout().patch(&String::from_utf8_lossy(&patch)));
+            }
+            Some(bytes) => terminal::print_bytes(&patch::render(delta, &bytes, Reader::Program)),
             None => lost.push(delta.old_path().clone()),
         }
     }
+    pager::show(&shown);
     Ok(lost)
 }
 
@@ -129,7 +137,7 @@ fn print_stat(changes: &Changes, deltas: Vec<Delta>) -> Result<Vec<ScopePath>, S
         }
     }
     if !rows.is_empty() {
-        terminal::print(patch::render_stat(&rows));
+        pager::show(&Paint::stdout().stat(&patch::render_stat(&rows)));
     }
     Ok(lost)
 }

@@ -57,6 +57,8 @@ mod tests {
     fn every_variable_of_the_program_is_on_the_page() {
         let sources = [
             include_str!("../terminal/mod.rs"),
+            include_str!("../terminal/paint.rs"),
+            include_str!("../terminal/pager.rs"),
             include_str!("../compiler.rs"),
             include_str!("../project.rs"),
             include_str!("../user_key.rs"),

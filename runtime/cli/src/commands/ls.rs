@@ -5,7 +5,8 @@
 use crate::arguments::ListArguments;
 use crate::exit::{Ended, Exit};
 use crate::runs::index::{self, ListedRun};
-use crate::terminal::{self, about, ago, duration, visible};
+use crate::terminal::paint::{Colour, Paint};
+use crate::terminal::{self, about, ago, duration, pager, visible};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,7 +36,7 @@ pub fn ls(arguments: &ListArguments) -> Ended {
         terminal::say(format_args!("{which} in `{}`\n", arguments.runs.runs_dir.display()));
         return Ok(Exit::Ok);
     }
-    terminal::print(table(&runs));
+    pager::show(&table(&runs, Paint::stdout()));
     Ok(Exit::Ok)
 }
 
@@ -44,7 +45,7 @@ fn is_wanted(arguments: &ListArguments, run: &ListedRun) -> bool {
     of_pipeline && (arguments.state.is_empty() || arguments.state.contains(&run.status))
 }
 
-fn table(runs: &[ListedRun]) -> String {
+fn table(runs: &[ListedRun], paint: Paint) -> String {
     let now = Timestamp::now();
     // An end that two runs share names neither.
     let name = |run: &ListedRun| {
@@ -53,16 +54,16 @@ fn table(runs: &[ListedRun]) -> String {
     };
     let names: Vec<String> = runs.iter().map(name).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(2);
-    let mut text =
-        format!("{:<width$} {:<10} {:<10} {:>8} {:>8} PIPELINE\n", "ID", "STATE", "STARTED", "DURATION", "SIZE");
+    let head = format!("{:<width$} {:<10} {:<10} {:>8} {:>8} PIPELINE", "ID", "STATE", "STARTED", "DURATION", "SIZE");
+    let mut text = paint.with(Colour::Bold, head) + "\n";
     for (run, name) in runs.iter().zip(&names) {
         let started = run.started.map_or_else(String::new, |at| ago(at, now));
         let size = run.bytes.map_or_else(|| "-".to_owned(), about);
         let rest = run.problem.as_deref().unwrap_or(&run.pipeline);
         let whose = if run.is_own || run.problem.is_some() { "" } else { " (not signed by you)" };
         text.push_str(&format!(
-            "{name:<width$} {:<10} {started:<10} {:>8} {size:>8} {}{whose}\n",
-            run.status.as_str(),
+            "{name:<width$} {} {started:<10} {:>8} {size:>8} {}{whose}\n",
+            paint.status(&format!("{:<10}", run.status.as_str())),
             duration(run.duration_ms),
             visible::line(rest)
         ));

@@ -4,7 +4,8 @@ use crate::arguments::PlanArguments;
 use crate::exit::{Ended, Exit, Stop};
 use crate::plan_diff::{self, Other};
 use crate::prepare::{self, Purpose, Request, SharedHost};
-use crate::terminal::{self, visible};
+use crate::terminal::paint::Paint;
+use crate::terminal::{self, pager, visible};
 use crate::{pipeline_file, rule_plugins, source, widening};
 use glovebox_engine::event::RuleRecord;
 use glovebox_engine::plan::compare::{Addition, additions, compare};
@@ -35,13 +36,12 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
         terminal::print_json(&file)?;
     } else {
         let compared = file.against.as_ref().map(plan_diff::render).unwrap_or_default();
-        terminal::print(
-            &(render(&file)
-                + &unanswered(&bound.plan)
-                + &rules_of(&source.rule_report.rules)
-                + &sandbox_gaps(&bound.plan.sandbox)
-                + &compared),
-        );
+        let text = render(&file)
+            + &unanswered(&bound.plan)
+            + &rules_of(&source.rule_report.rules)
+            + &sandbox_gaps(&bound.plan.sandbox)
+            + &compared;
+        pager::show(&Paint::stdout().outline(&text));
     }
     widening::refuse(&project, &source.rule_report.rules)?;
     refuse(file.denied.as_deref().unwrap_or_default())?;

@@ -4,9 +4,10 @@ use crate::arguments::ShowArguments;
 use crate::commands::logs::OUTPUTS;
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs::RunFolder;
+use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::summary::{self, Named};
-use crate::terminal::{self, duration, lines, visible};
+use crate::terminal::{self, duration, lines, pager, visible};
 use crate::{changes, journal, runs, shell};
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished};
@@ -39,19 +40,20 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> E
         terminal::print_json(&VerdictFile::of(&found, &journal::terms(run, records)?))?;
         return Ok(Exit::Ok);
     }
-    let mut text = summary::render(&found, &runs::named(run, &arguments.runs.runs_dir)?);
+    let paint = Paint::stdout();
+    let mut text = summary::render(&found, &runs::named(run, &arguments.runs.runs_dir)?, paint);
     for visit in &found.visited {
         let again = if visit.visit > 1 { format!(" visit {}", visit.visit) } else { String::new() };
         let tries = if visit.attempts > 1 { format!(" after {} attempts", visit.attempts) } else { String::new() };
         text.push_str(&format!(
-            "{:<12} {}{again}: {}{tries}\n",
-            "visited",
+            "{} {}{again}: {}{tries}\n",
+            paint.title(&format!("{:<12}", "visited")),
             visible::line(visit.node.as_str()),
-            visit.status
+            paint.status(visit.status)
         ));
     }
-    text.push_str(&format!("{:<12} {}\n", "folder", visible::line(&run.path.to_string_lossy())));
-    terminal::print(text);
+    text.push_str(&format!("{} {}\n", paint.title("folder      "), visible::line(&run.path.to_string_lossy())));
+    pager::show(&text);
     Ok(Exit::Ok)
 }
 
@@ -67,7 +69,7 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, records:
         terminal::print_json(&about)?;
         return Ok(Exit::Ok);
     }
-    let mut rows = Rows::below_a_title(12);
+    let mut rows = Rows::below_a_title(12).painted(Paint::stdout());
     let (blobs, named) = (changes::open_blobs(run)?, runs::named(run, &arguments.runs.runs_dir)?);
     for record in about {
         match &record.event {
@@ -80,7 +82,7 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, records:
             _ => lines::of_record(record).iter().for_each(|line| rows.line(line)),
         }
     }
-    terminal::print(rows.finish());
+    pager::show(&rows.finish());
     Ok(Exit::Ok)
 }
 

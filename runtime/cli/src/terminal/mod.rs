@@ -9,6 +9,8 @@ pub mod inspection;
 pub mod lines;
 pub mod machine;
 pub mod page;
+pub mod pager;
+pub mod paint;
 pub mod progress;
 pub mod remedy;
 pub mod rows;
@@ -57,7 +59,7 @@ fn columns_of(stream: &impl std::os::fd::AsFd) -> Option<usize> {
 
 /// How diagnostics look on stderr.
 pub fn message_look() -> diagnostics::Look {
-    diagnostics::Look { coloured: is_coloured(), columns: columns_of(&std::io::stderr()) }
+    diagnostics::Look { coloured: paint::Paint::stderr().is_on(), columns: columns_of(&std::io::stderr()) }
 }
 
 /// A JSON document as text.
@@ -142,21 +144,17 @@ pub fn report_bug(panic: &PanicHookInfo<'_>) {
 
 /// True if stderr is a terminal that can move its cursor: `TERM` is not `dumb`.
 pub fn is_live() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    is_capable(&std::io::stderr())
+}
+
+/// True if a stream is a terminal, and `TERM` is not `dumb`.
+fn is_capable(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// True if a person can read a question on stderr and answer it on stdin.
 pub fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
-/// True if stderr may have colours: `NO_COLOR` means never, `CLICOLOR_FORCE` always, else a live terminal has them.
-pub fn is_coloured() -> bool {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    if set("NO_COLOR").is_some() {
-        return false;
-    }
-    set("CLICOLOR_FORCE").is_some_and(|value| value != "0") || is_live()
 }
 
 /// Milliseconds for people: `85ms`, `3.2s`, `4m05s`, `2h03m`.

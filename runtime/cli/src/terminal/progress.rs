@@ -146,7 +146,7 @@ struct Board {
 impl Board {
     fn new(pipeline: &Pipeline) -> Self {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND_MAX));
-        let styles = Styles::new(terminal::is_coloured());
+        let styles = Styles::new(terminal::paint::Paint::stderr().is_on());
         let ids = || pipeline.nodes.iter().map(|node| &node.id);
         let width = ids().map(|id| id.as_str().chars().count()).max().unwrap_or(0);
         let nodes = ids().map(|id| {

@@ -1,5 +1,6 @@
 //! Rows of a title and a text, aligned, as summaries and reports print them.
 
+use super::paint::Paint;
 use super::visible;
 use std::fmt::{Display, Write};
 
@@ -8,17 +9,24 @@ pub struct Rows {
     text: String,
     indent: &'static str,
     width: usize,
+    paint: Paint,
 }
 
 impl Rows {
     /// No rows yet; each title gets this width.
     pub fn new(width: usize) -> Self {
-        Self { text: String::new(), indent: "", width }
+        Self { text: String::new(), indent: "", width, paint: Paint::default() }
     }
 
     /// The same, with two spaces before each row.
     pub fn below_a_title(width: usize) -> Self {
         Self { indent: "  ", ..Self::new(width) }
+    }
+
+    /// The same, with titles in colours.
+    #[must_use]
+    pub fn painted(self, paint: Paint) -> Self {
+        Self { paint, ..self }
     }
 
     /// Adds a row. Escapes what could deceive a reader, line breaks included.
@@ -29,8 +37,9 @@ impl Rows {
 
     /// Adds a row with a text that is escaped already.
     pub fn block(&mut self, title: impl Display, body: impl Display) {
-        let (indent, width, title) = (self.indent, self.width, title.to_string());
-        writeln!(self.text, "{indent}{title:<width$} {body}").expect("writing to a string does not fail");
+        let (indent, width) = (self.indent, self.width);
+        let title = self.paint.title(&format!("{:<width$}", title.to_string()));
+        writeln!(self.text, "{indent}{title} {body}").expect("writing to a string does not fail");
     }
 
     /// Adds the lines of a text, indented below the last row.

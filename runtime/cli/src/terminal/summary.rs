@@ -3,6 +3,7 @@
 //! It prints the engine's fold of the journal and decides nothing. `run`, `resume` and `show` print the same text.
 
 use crate::shell;
+use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::event::{ChangeOp, FileChange};
@@ -30,11 +31,11 @@ pub struct Named {
 }
 
 /// Prints a summary for people.
-pub fn render(summary: &RunSummary, named: &Named) -> String {
+pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     let next = &named.short;
-    let mut rows = Rows::new(12);
+    let mut rows = Rows::new(12).painted(paint);
     let mut row = |title: &'static str, body: String| rows.block(title, body);
-    row("run", headline(summary));
+    row("run", headline(summary, paint));
     if let Some(failure) = &summary.failure {
         let whose =
             summary.failed_node.as_ref().map(|node| format!("{}: ", visible::line(node.as_str()))).unwrap_or_default();
@@ -171,14 +172,15 @@ fn indented(text: &str) -> String {
     visible::block(text.trim_end()).replace('\n', "\n             ")
 }
 
-fn headline(summary: &RunSummary) -> String {
+fn headline(summary: &RunSummary, paint: Paint) -> String {
     let (id, name) = (visible::line(&summary.run_id), visible::line(&summary.pipeline));
     let exit = match summary.status {
         RunStatus::Success | RunStatus::Unfinished | RunStatus::Running => String::new(),
         RunStatus::Fail => format!(", exit {} ({})", summary.exit.code(), summary.exit.name()),
     };
     let visits = counted(summary.visited.len(), "visit");
-    format!("{id} of {name}: {}{exit}, {visits} in {}", summary.status.as_str(), duration(summary.duration_ms))
+    let status = paint.status(summary.status.as_str());
+    format!("{id} of {name}: {status}{exit}, {visits} in {}", duration(summary.duration_ms))
 }
 
 fn receipt(evidence: &CommandEvidence) -> String {
