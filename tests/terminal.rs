@@ -227,3 +227,108 @@ fn a_pager_shows_results_on_a_terminal_only() {
     let mut piped = bench.command(&["show", "r"]);
     workbench::Answer::of(piped.env("GLOVEBOX_PAGER", "echo began").env("TERM", "xterm")).ends(0).never_says("began");
 }
+
+/// What a person sees on an endless screen after a program wrote this: text, line feeds, and the moves of a live view.
+fn seen(text: &str, columns: usize) -> Vec<String> {
+    let mut screen: Vec<Vec<char>> = vec![Vec::new()];
+    let (mut row, mut column) = (0usize, 0usize);
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        match character {
+            '\n' => (row, column) = (row + 1, 0),
+            '\r' => column = 0,
+            '\u{1b}' => {
+                assert_eq!(rest.next(), Some('['));
+                let mut number = String::new();
+                let command = rest.by_ref().find(|next| {
+                    if next.is_ascii_alphabetic() {
+                        true
+                    } else {
+                        number.push(*next);
+                        false
+                    }
+                });
+                let count = number.parse().unwrap_or(1);
+                match command {
+                    Some('A') => row = row.saturating_sub(count),
+                    Some('B') => row += count,
+                    Some('K') => screen[row].clear(),
+                    Some('G') => column = count - 1,
+                    Some('m') => {}
+                    other => panic!("unknown: {number}{other:?}"),
+                }
+            }
+            character => {
+                if column == columns {
+                    (row, column) = (row + 1, 0);
+                }
+                screen.resize(screen.len().max(row + 1), Vec::new());
+                let line = &mut screen[row];
+                line.resize(line.len().max(column + 1), ' ');
+                line[column] = character;
+                column += 1;
+            }
+        }
+        screen.resize(screen.len().max(row + 1), Vec::new());
+    }
+    screen.into_iter().map(|line| line.into_iter().collect::<String>().trim_end().to_owned()).collect()
+}
+
+/// A run of this many stages, the last of which fails to end for a while.
+fn long_pipeline(stages: usize, last: &str) -> String {
+    let stage = |index: usize| {
+        let command = if index + 1 == stages { last } else { "true" };
+        format!("n{index} [shape=parallelogram, tool_command=\"{command}\", allowed_write_paths=\"\"]\n")
+    };
+    let (nodes, chain): (String, String) =
+        ((0..stages).map(stage).collect(), (0..stages).map(|index| format!(" -> n{index}")).collect());
+    format!("digraph g {{ done [shape=Msquare]; start [shape=Mdiamond]\n{nodes} start{chain} -> done }}")
+}
+
+#[test]
+fn a_live_view_folds_and_leaves_one_clean_view() {
+    let bench = Workbench::with_pipeline(&long_pipeline(20, "true"));
+    let written = on_terminal(bench.command(&["run", "pipeline.dot", "--run-id", "r", "--color", "never"]), 12, 80);
+    let lines = seen(&written, 80);
+    let heads = lines.iter().filter(|line| line.contains(" of 22 nodes")).count();
+    assert_eq!(heads, 1, "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with(" … ") && line.ends_with(" done")), "{lines:#?}");
+    assert!(lines.iter().filter(|line| line.contains('✓')).count() < 11, "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains("✓ done") && line.contains("reached")), "{lines:#?}");
+    assert!(!written.contains("n3 started"), "no log lines");
+}
+
+#[test]
+fn ctrl_c_leaves_a_clean_view() {
+    let bench = Workbench::with_pipeline(&long_pipeline(3, "sleep 30"));
+    let mut command = bench.command(&["run", "pipeline.dot", "--run-id", "r", "--color", "never"]);
+    let progress = bench.run_folder("r").join("progress.ndjson");
+    let stopper = std::thread::spawn(move || {
+        let begun = || std::fs::read_to_string(&progress).unwrap_or_default();
+        while !begun().lines().any(|line| line.contains("stage.started") && line.contains("n2")) {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        let owner =
+            std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+        let folder = progress.ancestors().nth(4).unwrap().canonicalize().unwrap();
+        for id in owner.filter(|name| name.bytes().all(|letter| letter.is_ascii_digit())) {
+            let place = std::path::Path::new("/proc").join(&id);
+            let words = std::fs::read(place.join("cmdline")).unwrap_or_default();
+            let is_run = words.windows(5).any(|part| part == b"\0run\0")
+                && std::fs::read_link(place.join("cwd")).is_ok_and(|at| at == folder);
+            if is_run {
+                Command::new("kill").args(["-INT", &id]).status().unwrap();
+            }
+        }
+    });
+    command.env("TERM", "xterm");
+    let written = on_terminal(command, 24, 80);
+    stopper.join().unwrap();
+    let lines = seen(&written, 80);
+    assert_eq!(lines.iter().filter(|line| line.contains(" of 5 nodes")).count(), 1, "{lines:#?}");
+    assert_eq!(lines.iter().filter(|line| line.contains("n0 ") && line.contains('✓')).count(), 1, "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("stopping the run")), "{lines:#?}");
+    let (start, done) = (|name: &str| lines.iter().position(|line| line.contains(name)), "done");
+    assert!(start("start") < start("n0") && start("n2") < start(&format!(" {done}")), "{lines:#?}");
+}

@@ -7,7 +7,7 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::runs;
 use crate::runs::RunFolder;
 use crate::terminal::paint::Paint;
-use crate::terminal::progress::{ProgressFormat, Reporter};
+use crate::terminal::progress::{Notices, ProgressFormat, Reporter};
 use crate::terminal::summary;
 use crate::terminal::{self, visible};
 use cap_std::ambient_authority;
@@ -39,7 +39,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Stop> {
 /// Drives a run to its end, and shows what happens.
 pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter) -> Result<(), Stop> {
     let signals = LocalSignals::new();
-    let listening = tokio::spawn(listen(signals.clone())?);
+    let listening = tokio::spawn(listen(signals.clone(), reporter.notices())?);
     let driven = run.drive(&signals, |update| match update {
         Update::Record(record) => reporter.record(record),
         Update::Activity { node, progress } => reporter.activity(node, progress),
@@ -51,15 +51,16 @@ pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter) ->
 }
 
 /// Turns signals of the operating system into a request to stop.
-fn listen(signals: LocalSignals) -> Result<impl Future<Output = ()>, Stop> {
+fn listen(signals: LocalSignals, notices: Notices) -> Result<impl Future<Output = ()>, Stop> {
     let on = |kind: SignalKind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
     let (mut interrupt, mut terminate) = (on(SignalKind::interrupt())?, on(SignalKind::terminate())?);
     Ok(async move {
         let exit = first_of(&mut interrupt, &mut terminate).await;
         let name = if exit == Exit::Terminated { "signal TERM" } else { "signal INT" };
-        terminal::say("stopping the run; press Ctrl-C again to end at once, without a summary\n");
+        notices.say("stopping the run; press Ctrl-C again to end at once, without a summary");
         signals.cancel(name);
         let exit = first_of(&mut interrupt, &mut terminate).await;
+        notices.leave();
         std::process::exit(i32::from(exit.code()));
     })
 }

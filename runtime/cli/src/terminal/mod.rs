@@ -3,11 +3,13 @@
 //! Results go to stdout, messages to stderr. Nothing here decides anything about a run.
 
 pub mod agreement;
+pub mod board;
 pub mod compiling;
 pub mod diagnostics;
 pub mod inspection;
 pub mod lines;
 pub mod machine;
+pub mod order;
 pub mod page;
 pub mod pager;
 pub mod paint;
@@ -26,6 +28,9 @@ use tracing_subscriber::EnvFilter;
 
 /// Characters in a line without a terminal.
 const COLUMNS_DEFAULT: usize = 100;
+
+/// Lines of a terminal that does not say how many it has.
+const ROWS_DEFAULT: usize = 24;
 
 /// Text is not folded to fewer characters, which nobody could read.
 const COLUMNS_MIN: usize = 40;
@@ -55,6 +60,14 @@ pub fn columns() -> usize {
 fn columns_of(stream: &impl std::os::fd::AsFd) -> Option<usize> {
     let found = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
     found.filter(|columns| *columns > 0).map(|columns| columns.max(COLUMNS_MIN))
+}
+
+/// Lines and characters in a line of the terminal that reads stderr, with its colours.
+pub fn screen() -> board::Screen {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
+    let rows = size.map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0);
+    let columns = columns_of(&std::io::stderr()).unwrap_or(COLUMNS_DEFAULT);
+    board::Screen { rows: rows.unwrap_or(ROWS_DEFAULT), columns, paint: paint::Paint::stderr() }
 }
 
 /// How diagnostics look on stderr.

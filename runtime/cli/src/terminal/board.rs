@@ -1,0 +1,269 @@
+//! What the live view of a run shows: a head with the clock, and a line for each node in the order of the graph.
+//!
+//! Time and the size of the screen come from the caller. If nodes are more than lines, those that have ended and those to come
+//! fold into one line each. What runs always has a line.
+
+use crate::terminal::paint::{Colour, Paint};
+use crate::terminal::{counted, duration, lines, order, visible};
+use glovebox_engine::event::{Attempt, Event, NodeId, Record, RunFinished, StageFinished};
+use glovebox_host::call::Progress;
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_record::{Status, Tokens};
+use std::time::Instant;
+
+/// The fewest lines of a view: a head, a node, and two folds.
+const LINES_MIN: usize = 4;
+
+/// Columns that stay free, so that the terminal can echo `^C` without a new line.
+const FREE_COLUMNS: usize = 4;
+
+/// Where a view is drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Screen {
+    /// Lines.
+    pub rows: usize,
+    /// Characters in a line.
+    pub columns: usize,
+    /// Its colours.
+    pub paint: Paint,
+}
+
+/// How a node stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Running(Instant),
+    Good,
+    Bad,
+}
+
+impl Phase {
+    fn of(status: Status) -> Self {
+        if matches!(status, Status::Fail | Status::Retry) { Phase::Bad } else { Phase::Good }
+    }
+
+    fn has_ended(self) -> bool {
+        matches!(self, Phase::Good | Phase::Bad)
+    }
+}
+
+/// The line of a node.
+#[derive(Debug)]
+struct Row {
+    id: NodeId,
+    title: String,
+    phase: Phase,
+    visit: u32,
+    /// Which of all ends was its last.
+    ended: usize,
+    text: String,
+}
+
+/// The state of a view.
+#[derive(Debug)]
+pub struct Board {
+    rows: Vec<Row>,
+    began: Instant,
+    visits: usize,
+    ends: usize,
+    refused: u64,
+    turns: u64,
+    tokens: Tokens,
+}
+
+impl Board {
+    /// A run that has not begun.
+    pub fn new(pipeline: &Pipeline, began: Instant) -> Self {
+        let row = |id: &NodeId| Row {
+            id: id.clone(),
+            title: visible::line(id.as_str()).into_owned(),
+            phase: Phase::Idle,
+            visit: 0,
+            ended: 0,
+            text: String::new(),
+        };
+        let rows = order::of(pipeline).into_iter().map(|node| row(&node.id)).collect();
+        Self { rows, began, visits: 0, ends: 0, refused: 0, turns: 0, tokens: Tokens::default() }
+    }
+
+    /// Takes a record in. Returns the lines that stay above the view.
+    pub fn record(&mut self, record: &Record, now: Instant) -> Vec<String> {
+        match &record.event {
+            Event::StageStarted(stage) => {
+                let text = format!("{}running", again(&stage.attempt));
+                self.visits += usize::from(stage.attempt.ordinal == 1);
+                self.update(&stage.attempt.task.node, Phase::Running(now), stage.attempt.task.visit, text);
+            }
+            Event::StageFinished(stage) => return self.finished(stage),
+            Event::StageRetrying(stage) => {
+                let text = format!("waiting {} before attempt {}", duration(stage.delay_ms), stage.ordinal);
+                if let Some(row) = record.event.node().and_then(|node| self.row(node)) {
+                    row.text = text;
+                }
+            }
+            Event::StagePassed(stage) => {
+                self.visits += 1;
+                self.update(&stage.node, Phase::of(stage.status), stage.visit, stage.status.as_str().to_owned());
+            }
+            Event::RunFinished(RunFinished { exit_node: Some(exit), .. }) => {
+                self.update(exit, Phase::Good, 1, "reached".to_owned());
+                return lines::of_record(record);
+            }
+            Event::GateUnmet(_) => return lines::of_record(record),
+            event if event.node().is_none_or(|node| self.rows.iter().all(|row| row.id != *node)) => {
+                return lines::of_record(record);
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Shows what a stage is doing.
+    pub fn activity(&mut self, node: &NodeId, progress: &Progress) {
+        if let (Some(row), Some(what)) = (self.row(node), lines::activity(progress, false)) {
+            row.text = what;
+        }
+    }
+
+    fn row(&mut self, node: &NodeId) -> Option<&mut Row> {
+        self.rows.iter_mut().find(|row| row.id == *node)
+    }
+
+    fn update(&mut self, node: &NodeId, phase: Phase, visit: u32, text: String) {
+        self.ends += usize::from(phase.has_ended());
+        let ended = self.ends;
+        if let Some(row) = self.row(node) {
+            (row.phase, row.visit, row.ended, row.text) = (phase, visit, ended, text);
+        }
+    }
+
+    fn finished(&mut self, stage: &StageFinished) -> Vec<String> {
+        self.refused += stage.refusals_total;
+        self.turns += u64::from(stage.turns_used);
+        self.tokens.input = self.tokens.input.saturating_add(stage.tokens.input);
+        self.tokens.output = self.tokens.output.saturating_add(stage.tokens.output);
+        let task = &stage.attempt.task;
+        let text = format!("{}{}", again(&stage.attempt), ending(stage));
+        self.update(&task.node, Phase::of(stage.outcome.status), task.visit, text);
+        let node = visible::line(task.node.as_str());
+        let refusals = lines::distinct(stage.refusals.iter());
+        let shown = refusals.into_iter().take(lines::REFUSALS_SHOWN_MAX);
+        shown.map(|(refusal, times)| format!(" {node}: {}", lines::refused(refusal, times))).collect()
+    }
+
+    /// The lines of the view on a screen.
+    pub fn lines(&self, screen: Screen, now: Instant) -> Vec<String> {
+        let room = screen.rows.saturating_sub(1).max(LINES_MIN) - 1;
+        let shown = self.shown(room);
+        let hidden = |has_ended| {
+            let is_hidden = |(index, row): &(usize, &Row)| row.phase.has_ended() == has_ended && !shown.contains(index);
+            self.rows.iter().enumerate().filter(is_hidden).count()
+        };
+        let fold = |count: usize, what: &str| {
+            (count > 0).then(|| screen.paint.with(Colour::Dim, format!(" … {count} {what}")))
+        };
+        let titles = self.rows.iter().map(|row| row.title.chars().count());
+        let width = titles.max().unwrap_or(0).min(screen.columns / 2);
+        let nodes = shown.iter().map(|index| self.rows[*index].line(width, screen, now));
+        let mut lines = vec![self.head(screen, now)];
+        lines.extend(fold(hidden(true), "done"));
+        lines.extend(nodes);
+        lines.extend(fold(hidden(false), "to come"));
+        lines
+    }
+
+    /// The rows with a line, in order: all if there is room, else what runs, what ended last, and what comes next.
+    fn shown(&self, room: usize) -> Vec<usize> {
+        if self.rows.len() <= room {
+            return (0..self.rows.len()).collect();
+        }
+        let room = room.saturating_sub(2);
+        let having = |is_wanted: fn(Phase) -> bool| {
+            let wanted = self.rows.iter().enumerate().filter(move |(_, row)| is_wanted(row.phase));
+            wanted.map(|(index, _)| index).collect::<Vec<usize>>()
+        };
+        let mut shown = having(|phase| matches!(phase, Phase::Running(_)));
+        shown.truncate(room);
+        let first_running = shown.first().copied().unwrap_or(0);
+        let (mut ended, mut idle) = (having(Phase::has_ended), having(|phase| phase == Phase::Idle));
+        // What was passed over on another branch comes last.
+        idle.sort_by_key(|index| *index < first_running);
+        ended.sort_by_key(|index| std::cmp::Reverse(self.rows[*index].ended));
+        let left = room - shown.len();
+        ended.truncate((left * 2 / 3).max(left.saturating_sub(idle.len())));
+        idle.truncate(left.saturating_sub(ended.len()));
+        shown.extend(ended.into_iter().chain(idle));
+        shown.sort_unstable();
+        shown
+    }
+
+    fn head(&self, screen: Screen, now: Instant) -> String {
+        let ended = self.rows.iter().filter(|row| row.phase.has_ended()).count();
+        let mut text = format!(" {ended} of {}", counted(self.rows.len(), "node"));
+        text.push_str(&format!(", {}", counted(self.visits, "visit")));
+        if self.refused > 0 {
+            text.push_str(&format!(", {} refused", self.refused));
+        }
+        if self.turns > 0 {
+            text.push_str(&format!(", {}", counted(usize::try_from(self.turns).unwrap_or(usize::MAX), "model turn")));
+        }
+        if !self.tokens.is_zero() {
+            text.push_str(&format!(", {} tokens in, {} out", self.tokens.input, self.tokens.output));
+        }
+        let clock = format!(" {}", clock(now.saturating_duration_since(self.began).as_secs()));
+        let left = screen.columns.saturating_sub(clock.chars().count() + FREE_COLUMNS);
+        format!("{}{}", screen.paint.with(Colour::Bold, &clock), cut(&text, left))
+    }
+}
+
+impl Row {
+    fn line(&self, width: usize, screen: Screen, now: Instant) -> String {
+        let (mark, colour, elapsed) = match self.phase {
+            Phase::Idle => ("○", Colour::Dim, String::new()),
+            Phase::Running(since) => ("●", Colour::Cyan, clock(now.saturating_duration_since(since).as_secs()) + " "),
+            Phase::Good => ("✓", Colour::Green, String::new()),
+            Phase::Bad => ("✗", Colour::Red, String::new()),
+        };
+        let visit = if self.visit > 1 { format!("×{} ", self.visit) } else { String::new() };
+        let title = format!("{:<width$}", cut(&self.title, width));
+        let left = screen.columns.saturating_sub(width + 4 + FREE_COLUMNS);
+        let text = cut(&format!("{elapsed}{visit}{}", self.text), left);
+        format!(" {} {text}", screen.paint.with(colour, format!("{mark} {title}"))).trim_end().to_owned()
+    }
+}
+
+/// The beginning of a text, with a mark if it is longer.
+fn cut(text: &str, characters_max: usize) -> String {
+    if text.chars().count() <= characters_max {
+        return text.to_owned();
+    }
+    text.chars().take(characters_max.saturating_sub(1)).chain(std::iter::once('…')).collect()
+}
+
+/// `try 2 ` from the second attempt on.
+fn again(attempt: &Attempt) -> String {
+    if attempt.ordinal > 1 { format!("try {} ", attempt.ordinal) } else { String::new() }
+}
+
+/// `0:42`, `12:05`, `1:00:00`.
+fn clock(seconds: u64) -> String {
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+fn ending(stage: &StageFinished) -> String {
+    let mut text = format!("{} in {}", stage.outcome.status.as_str(), duration(stage.duration_ms));
+    if !stage.changes.is_empty() {
+        text.push_str(&format!(", {} changed", stage.changes.len()));
+    }
+    if stage.refusals_total > 0 {
+        text.push_str(&format!(", {} refused", stage.refusals_total));
+    }
+    if let Some(failure) = &stage.outcome.failure {
+        text.push_str(&format!(": {}", visible::summary(&failure.reason, 100)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+//! The nodes of a pipeline in the order in which a run meets them, whatever the order in the file.
+
+use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
+use glovebox_pipeline::lower::handler::HandlerKind;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// From the start along the edges, a node after those that lead to it; loops back do not count. Exits are last, after nodes that
+/// cannot be reached.
+pub fn of(pipeline: &Pipeline) -> Vec<&Node> {
+    let mut targets: BTreeMap<&NodeId, Vec<&NodeId>> = BTreeMap::new();
+    for edge in &pipeline.edges {
+        targets.entry(&edge.from).or_default().push(&edge.to);
+    }
+    let mut seen = BTreeSet::from([&pipeline.start]);
+    let (mut ended, mut open) = (Vec::new(), vec![&pipeline.start]);
+    while let Some(node) = open.last().copied() {
+        // The last edge first, since the order is reversed below.
+        match targets.get_mut(node).and_then(Vec::pop) {
+            Some(target) if seen.insert(target) => open.push(target),
+            Some(_) => {}
+            None => ended.extend(open.pop()),
+        }
+    }
+    let rank: BTreeMap<&NodeId, usize> = ended.into_iter().rev().enumerate().map(|(rank, node)| (node, rank)).collect();
+    let mut nodes: Vec<&Node> = pipeline.nodes.iter().collect();
+    nodes.sort_by_key(|node| {
+        (node.handler.kind() == HandlerKind::Exit, rank.get(&node.id).copied().unwrap_or(usize::MAX))
+    });
+    nodes
+}
