@@ -5,7 +5,7 @@
 mod workbench;
 
 use std::fs::{File, OpenOptions};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use workbench::{LINEAR, Workbench, root};
 
@@ -76,10 +76,16 @@ fn terminal(rows: u16, columns: u16) -> (File, Stdio, Stdio) {
 }
 
 /// What a command writes to a terminal of this size.
-fn on_terminal(mut command: Command, rows: u16, columns: u16) -> String {
+fn on_terminal(command: Command, rows: u16, columns: u16) -> String {
+    with_user(command, rows, columns, |_, _| {})
+}
+
+/// What a command writes to a terminal where a person acts on its keyboard and its process.
+fn with_user(mut command: Command, rows: u16, columns: u16, act: impl FnOnce(&mut File, u32)) -> String {
     let (mut main, stdout, stderr) = terminal(rows, columns);
     let mut child = command.env("TERM", "xterm").stdout(stdout).stderr(stderr).spawn().unwrap();
     drop(command);
+    let mut keyboard = main.try_clone().unwrap();
     let reader = std::thread::spawn(move || {
         let (mut text, mut part) = (Vec::new(), [0; 4096]);
         // The end of a terminal is an error.
@@ -88,6 +94,7 @@ fn on_terminal(mut command: Command, rows: u16, columns: u16) -> String {
         }
         String::from_utf8_lossy(&text).replace("\r\n", "\n")
     });
+    act(&mut keyboard, child.id());
     child.wait().unwrap();
     reader.join().unwrap()
 }
@@ -251,9 +258,10 @@ fn seen(text: &str, columns: usize) -> Vec<String> {
                 let count = number.parse().unwrap_or(1);
                 match command {
                     Some('A') => row = row.saturating_sub(count),
-                    Some('B') => row += count,
-                    Some('K') => screen[row].clear(),
-                    Some('G') => column = count - 1,
+                    Some('J') => {
+                        screen.truncate(row + 1);
+                        screen[row].truncate(column);
+                    }
                     Some('m') => {}
                     other => panic!("unknown: {number}{other:?}"),
                 }
@@ -301,30 +309,20 @@ fn a_live_view_folds_and_leaves_one_clean_view() {
 #[test]
 fn ctrl_c_leaves_a_clean_view() {
     let bench = Workbench::with_pipeline(&long_pipeline(3, "sleep 30"));
-    let mut command = bench.command(&["run", "pipeline.dot", "--run-id", "r", "--color", "never"]);
+    let command = bench.command(&["run", "pipeline.dot", "--run-id", "r", "--color", "never"]);
     let progress = bench.run_folder("r").join("progress.ndjson");
-    let stopper = std::thread::spawn(move || {
+    let written = with_user(command, 24, 80, |keyboard, process| {
         let begun = || std::fs::read_to_string(&progress).unwrap_or_default();
         while !begun().lines().any(|line| line.contains("stage.started") && line.contains("n2")) {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         std::thread::sleep(std::time::Duration::from_millis(700));
-        let owner =
-            std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
-        let folder = progress.ancestors().nth(4).unwrap().canonicalize().unwrap();
-        for id in owner.filter(|name| name.bytes().all(|letter| letter.is_ascii_digit())) {
-            let place = std::path::Path::new("/proc").join(&id);
-            let words = std::fs::read(place.join("cmdline")).unwrap_or_default();
-            let is_run = words.windows(5).any(|part| part == b"\0run\0")
-                && std::fs::read_link(place.join("cwd")).is_ok_and(|at| at == folder);
-            if is_run {
-                Command::new("kill").args(["-INT", &id]).status().unwrap();
-            }
-        }
+        // The terminal echoes `^C`. It is not the process's own, so the signal comes from here.
+        keyboard.write_all(b"\x03").unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        Command::new("kill").args(["-INT", &process.to_string()]).status().unwrap();
     });
-    command.env("TERM", "xterm");
-    let written = on_terminal(command, 24, 80);
-    stopper.join().unwrap();
+    assert!(written.contains("^C"), "{written:?}");
     let lines = seen(&written, 80);
     assert_eq!(lines.iter().filter(|line| line.contains(" of 5 nodes")).count(), 1, "{lines:#?}");
     assert_eq!(lines.iter().filter(|line| line.contains("n0 ") && line.contains('✓')).count(), 1, "{lines:#?}");

@@ -8,14 +8,14 @@ use crate::terminal::{self, lines, visible};
 use glovebox_engine::event::{NodeId, Record};
 use glovebox_host::call::Progress;
 use glovebox_pipeline::ir::Pipeline;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-const DRAWS_PER_SECOND_MAX: u8 = 10;
+/// The live view is not drawn more often.
+const DRAW_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often the clocks of the live view go on.
 const REDRAW: Duration = Duration::from_millis(500);
@@ -108,44 +108,70 @@ fn json_line(record: &Record) {
 }
 
 /// A board that is drawn again when it changes, and twice a second for its clocks.
+///
+/// The cursor waits on a free line below it, so that the `^C` of the terminal's echo moves nothing.
 struct LiveView {
     board: Board,
-    bar: ProgressBar,
+    lines_drawn: usize,
+    drawn_at: Option<Instant>,
+    is_over: bool,
 }
 
 impl LiveView {
     fn start(pipeline: &Pipeline) -> Arc<Mutex<Self>> {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND_MAX));
-        // The board fits on the screen by itself.
-        let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let view = Self { board: Board::new(pipeline, Instant::now()), bar: bar.with_style(style) };
-        let view = Arc::new(Mutex::new(view));
+        let board = Board::new(pipeline, Instant::now());
+        let view = Arc::new(Mutex::new(Self { board, lines_drawn: 0, drawn_at: None, is_over: false }));
         let weak = Arc::downgrade(&view);
         std::thread::spawn(move || {
             while let Some(view) = weak.upgrade() {
-                lock(&view).draw();
-                drop(view);
                 std::thread::sleep(REDRAW);
+                let mut view = lock(&view);
+                // Before the first record, other messages are written.
+                if view.drawn_at.is_some() {
+                    view.draw();
+                }
             }
         });
         view
     }
 
-    fn draw(&self) {
-        if !self.bar.is_finished() {
-            self.bar.set_message(self.board.lines(terminal::screen(), Instant::now()).join("\n"));
+    /// Draws the board, unless it was drawn a moment ago; the clocks bring what was left out.
+    fn draw(&mut self) {
+        if self.drawn_at.is_none_or(|at| at.elapsed() > DRAW_PAUSE) {
+            self.print(&[]);
+        }
+    }
+
+    /// Writes lines, and the board below them, in one piece.
+    fn print(&mut self, above: &[String]) {
+        let mut text = String::new();
+        if self.lines_drawn > 0 {
+            text.push_str(&format!("\r\x1b[{}A\x1b[J", self.lines_drawn));
+        }
+        above.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+        if !self.is_over {
+            let lines = self.board.lines(terminal::screen(), Instant::now());
+            lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+            (self.lines_drawn, self.drawn_at) = (lines.len(), Some(Instant::now()));
+        }
+        if !text.is_empty() {
+            terminal::say(text);
         }
     }
 
     fn record(&mut self, record: &Record) {
-        self.board.record(record, Instant::now()).iter().for_each(|line| self.bar.println(line));
-        self.draw();
+        match self.board.record(record, Instant::now()) {
+            above if above.is_empty() => self.draw(),
+            above => self.print(&above),
+        }
     }
 
     /// Leaves the last state on the screen, and the cursor below it.
-    fn leave(&self) {
-        self.draw();
-        self.bar.abandon();
+    fn leave(&mut self) {
+        if !self.is_over {
+            self.print(&[]);
+            (self.lines_drawn, self.is_over) = (0, true);
+        }
     }
 }
 
@@ -164,7 +190,7 @@ impl Notices {
     /// Writes a message of one line.
     pub fn say(&self, line: &str) {
         match &self.view {
-            Some(view) => lock(view).bar.println(line),
+            Some(view) => lock(view).print(&[line.to_owned()]),
             None => prose(line),
         }
     }
