@@ -310,7 +310,7 @@ fn plan_says_what_commands_would_reach() {
     };
     assert_eq!(
         of("build"),
-        "build (tool, built in, files: none)\n  read     /opt/data, app/\n  write    app/\n  execute  true\n  reach    *.crates.io\n  \
+        "build (tool, built in)\n  read     /opt/data, app/\n  write    app/\n  execute  true\n  reach    *.crates.io\n  \
          scratch  tmp/\n  cache    target/\n  model    no\n  spend    1000 commands, 10m00s per visit\n  starts   app"
     );
     assert!(
@@ -402,8 +402,23 @@ fn a_long_list_of_refusals_names_the_command_that_has_them_all() {
         &format!("[[node.build]]\ntool = [{}]\n[[node.build]]\ntext = \"done\"\n", calls.join(", ")),
     );
     let answer = bench.glovebox(&["run", "pipeline.dot", "--script", "script.toml"]);
-    answer.ends(0).says("and 2 more: glovebox show latest build");
+    answer.ends(0).says("refused      build: and 2 more: glovebox show latest build");
     bench.glovebox(&["show", "latest", "build"]).ends(0).says("write no0").says("write no11");
+    let two = LINEAR
+        .replace("build -> exit", "build -> polish -> exit")
+        .replace("  exit [", "  polish [shape=box, prompt=\"Do: $goal\", allowed_write_paths=\"src/\"]\n  exit [");
+    bench.write("two.dot", &two);
+    let more = format!(
+        "{}[[node.polish]]\ntool = [{}]\n[[node.polish]]\ntext = \"done\"\n",
+        bench.read("script.toml"),
+        write(99)
+    );
+    bench.write("two.toml", &more);
+    let answer = bench.glovebox(&["run", "two.dot", "--script", "two.toml"]);
+    answer
+        .ends(0)
+        .says("refused      build: and 7 more: glovebox show latest build")
+        .says("refused      polish: write no99");
 }
 
 #[test]

@@ -235,7 +235,7 @@ fn a_verifier_judges_by_the_sealed_copy_and_tells_its_verdict_with_hints() {
         prompts.map(|entry| entry.unwrap().path().join("prompt.md")).filter(|path| path.exists()).collect();
     let second = prompts.iter().find(|path| contains(path, "Failure feedback")).expect("a second prompt");
     let told = std::fs::read_to_string(second).unwrap();
-    let withheld = "withheld: hold-out scenarios were in reach of that stage";
+    let withheld = "output withheld, because that stage can read hold-outs";
     let expected = format!(
         "failed_node: test\nfailure_reason: stage `test` failed; {withheld}\ndetails:\nsummary: verdict: fail; {withheld}\n\
          hint: think of fruit\nhint: what the valley grows is no secret\n"
@@ -319,7 +319,7 @@ fn the_path_of_a_limit_tells_builders_nothing() {
     let bench = judged(scenario, "label=t", &format!("{write}{DONE}[[node.build]]\ntext = \"OUTCOME: FAIL seen\"\n"));
     run(&bench).never_says("forty-two");
     let told = bench.run_text("r", "build/prompt.md");
-    assert!(told.contains("failed_node: test\nfailure_reason: stage `test` failed; withheld"), "{told}");
+    assert!(told.contains("failed_node: test\nfailure_reason: stage `test` failed; output withheld"), "{told}");
     let status = bench.run_json("r", "test/status.json").to_string();
     assert!(!told.contains("forty-two") && !status.contains("forty-two"), "{told}{status}");
 }
@@ -347,7 +347,7 @@ fn a_builder_that_may_read_hold_outs_tells_others_its_verdict_alone() {
     assert_eq!((&context["ready"], &context["kind"]), (&serde_json::Value::Null, &serde_json::Value::Null));
     assert!(context.as_object().unwrap().contains_key("ready"), "a condition names it");
     let told = bench.run_text("r", "mend/prompt.md");
-    assert!(told.contains("failure_reason: stage `build` failed; withheld"), "{told}");
+    assert!(told.contains("failure_reason: stage `build` failed; output withheld"), "{told}");
     for text in [told, context.to_string(), bench.run_text("r", "trace.jsonl")] {
         assert!(!text.contains("forty") && !text.contains("4277009102"), "{text}");
     }

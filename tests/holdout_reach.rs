@@ -53,7 +53,7 @@ fn unit_tests_beside_a_judge_tell_their_whole_failure() {
     assert_eq!((&readers[0]["node"], &readers[0]["is_withheld"]), (&"judge".into(), &true.into()));
     run(&bench).ends(0);
     let told = prompts(&bench);
-    assert!(told.contains("failed_node: test") && !told.contains("withheld: hold-out"), "{told}");
+    assert!(told.contains("failed_node: test") && !told.contains("output withheld"), "{told}");
     assert!(told.contains("case 0 ok\ncase 1 ok") && told.contains("case 119 ok"), "the whole report: {told}");
     assert!(!told.contains("wicker"), "{told}");
 }
@@ -109,7 +109,7 @@ fn without_a_name_every_verifier_has_them_and_check_says_whom_that_blinds() {
     run(&bench).ends(0);
     let told = prompts(&bench);
     assert!(
-        told.contains("withheld: hold-out scenarios were in reach of that stage") && !told.contains("case 1 ok"),
+        told.contains("output withheld, because that stage can read hold-outs") && !told.contains("case 1 ok"),
         "{told}"
     );
 }

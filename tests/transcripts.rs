@@ -32,6 +32,11 @@ fn docs_first_run() {
     transcript("docs/first-run.md");
 }
 
+#[test]
+fn docs_operators() {
+    transcript("docs/operators.md");
+}
+
 /// Executes a page from its first line to its last.
 fn transcript(page: &str) {
     let text = std::fs::read_to_string(root().join(page)).unwrap();
@@ -115,7 +120,7 @@ fn run(bench: &Workbench, folder: &Path, line: &str) -> (i32, String) {
             shell.env(name, value);
         }
     }
-    shell.env("CARGO_NET_OFFLINE", "true").env("CARGO_BUILD_BUILD_DIR", root().join(BUILT));
+    shell.env("CARGO_NET_OFFLINE", "true").env("CARGO_BUILD_BUILD_DIR", root().join(BUILT)).env("REPO", root());
     for name in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "CARGO_ENCODED_RUSTFLAGS"] {
         shell.env_remove(name);
     }

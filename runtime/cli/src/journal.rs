@@ -99,6 +99,9 @@ pub fn unreadable(run: &RunFolder, error: &PortError) -> Stop {
                 "a run that was killed before it began: remove `{}` and start a new run",
                 run.path.display()
             )),
+        PortError::Corrupt { .. } => {
+            stop.with_help("the journal was changed or damaged after the run: do not trust it, and start a new run")
+        }
         _ => stop,
     }
 }

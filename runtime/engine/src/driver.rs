@@ -52,7 +52,7 @@ pub enum RunError {
     #[error("could not write the run's files")]
     Project(#[source] Box<dyn Error + Send + Sync>),
     /// The workspace could not be made or brought up to date.
-    #[error("could not bring the workspace to where the journal says")]
+    #[error("could not restore the workspace from the journal")]
     Workspace(#[source] Box<dyn Error + Send + Sync>),
     /// The hold-outs could not be sealed, or are not those the run began with.
     #[error("could not keep the hold-outs")]

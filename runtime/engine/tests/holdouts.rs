@@ -255,7 +255,7 @@ async fn a_verifier_tells_its_verdict_and_hints() {
         settle(&place, "t", |_| {}, report(SECRET, Some(("tool/exit-code", "tool_exit_code_1")))).await;
     let told = serde_json::to_string(&fact.outcome).unwrap();
     assert!(!told.contains("apples") && told.contains("verdict: fail") && told.contains(HINT), "{told}");
-    let expected = "withheld: hold-out scenarios were in reach of that stage";
+    let expected = "output withheld, because that stage can read hold-outs";
     assert_eq!(fact.outcome.failure.as_ref().map(|failure| failure.reason.as_str()), Some(expected));
     assert!(fact.outcome.context_updates.is_empty(), "no condition names `tool.output`");
     assert!(String::from_utf8(answer).unwrap().contains("apples"), "people can read the whole answer");
@@ -278,7 +278,7 @@ async fn a_builder_is_told_the_summary_alone() {
         Arc::new(FailedStage { node: node.into(), notes: "1 failed".to_owned(), printed: printed.clone() })
     };
     branch.last_failed = Some(failed("t"));
-    let expected = "stage `t` failed; withheld: hold-out scenarios were in reach of that stage";
+    let expected = "stage `t` failed; output withheld, because that stage can read hold-outs";
     let told =
         |input: &StageInput| input.last_failure.clone().map(|told| (told.class, told.code, told.reason)).unwrap();
     let input = bench.prepare(&assignment("b", branch.clone())).await.unwrap().call.input;

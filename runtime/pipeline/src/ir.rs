@@ -283,7 +283,7 @@ impl Pipeline {
         self.verifiers = verifiers;
     }
 
-    /// Maximum number of stage executions of a run with this `--max-steps`: the lower of flag and attribute (design §9 #23), or the
+    /// Maximum number of stage executions of a run with this `--max-steps`: the smaller of flag and attribute (design §9 #23), or the
     /// default if neither is set.
     pub fn steps_max(&self, flag: Option<u64>) -> u64 {
         match flag {
@@ -293,7 +293,7 @@ impl Pipeline {
         }
     }
 
-    /// Maximum wall time of a run with this `--max-wall-time`: the lower of flag and attribute.
+    /// Maximum wall time of a run with this `--max-wall-time`: the smaller of flag and attribute.
     pub fn wall_max(&self, flag: Option<Duration>) -> Option<Duration> {
         [flag, self.bounds.wall_max].into_iter().flatten().min()
     }

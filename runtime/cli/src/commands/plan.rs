@@ -13,6 +13,7 @@ use glovebox_engine::plan::deny::{Denied, Deny, denied};
 use glovebox_engine::plan::{
     CapabilityLists, Confinement, HoldoutPlan, Plan, PlanCapabilities, PlanComponent, PlanFile, PlanNode, SandboxPlan,
 };
+use glovebox_host::grants::FileTier;
 use glovebox_pipeline::lower::handler::Role;
 use std::collections::BTreeSet;
 
@@ -214,9 +215,11 @@ fn render_node(node: &PlanNode<'_>, is_unlocked: bool) -> String {
         (false, true) => "plugin bound as a verifier",
         (false, false) => "plugin",
     };
-    let files = &component.filesystem;
+    // A built-in handler without files of its own still has commands that see the workspace: `files: none` would mislead.
+    let has_files = !component.first_party || component.filesystem != FileTier::None.as_str();
+    let files = if has_files { format!(", files: {}", component.filesystem) } else { String::new() };
     let unlocked = if is_unlocked { ", not locked" } else { "" };
-    let mut text = format!("{id} ({handler}, {whose}{unlocked}, files: {files})\n{}", capabilities(&node.could));
+    let mut text = format!("{id} ({handler}, {whose}{unlocked}{files})\n{}", capabilities(&node.could));
     text.push_str(&format!("  spend    {}\n", spend(node, component)));
     if component.workdir != "." {
         text.push_str(&format!("  {:<8} {}\n", "starts", visible::line(&component.workdir)));

@@ -110,7 +110,7 @@ impl MachineReport {
         rows.row("required", format_args!("{} ({})", self.required, if self.is_met { "met" } else { "NOT met" }));
         rows.row("landlock", format_args!("ABI {}", self.landlock_abi));
         let weaker = self.degradations.join(", ");
-        rows.row("weaker", if weaker.is_empty() { "nothing" } else { &weaker });
+        rows.row("weaker", if weaker.is_empty() { "no protection is missing" } else { &weaker });
         rows.row("network", self.network.join(", "));
         rows.row("self-test", format_args!("all {} checks passed", self.self_test.len()));
         for check in &self.checks {

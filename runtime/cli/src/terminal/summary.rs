@@ -65,17 +65,7 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     if !summary.unverified.is_empty() {
         row("unverified", unverified(summary));
     }
-    for refused in summary.refused.iter().take(lines::REFUSALS_SHOWN_MAX) {
-        let line = lines::refused(&refused.refusal, refused.times);
-        row("refused", format!("{}: {}", visible::line(refused.node.as_str()), line.trim_start_matches("refused ")));
-    }
-    if let Some(first_left_out) = summary.refused.get(lines::REFUSALS_SHOWN_MAX) {
-        let more = summary.refused.len() - lines::REFUSALS_SHOWN_MAX;
-        row(
-            "refused",
-            format!("and {more} more: glovebox show {next} {}", visible::line(first_left_out.node.as_str())),
-        );
-    }
+    refused(summary, next).into_iter().for_each(|body| row("refused", body));
     for change in summary.changed.values() {
         row("changed", change_line(change));
     }
@@ -99,6 +89,25 @@ fn receipts(summary: &RunSummary, Named { short: next, .. }: &Named) -> Vec<(&'s
             let failed = left.iter().filter(|evidence| evidence.receipt.code != Some(0)).count();
             let (node, more) = (visible::line(group[0].node.as_str()), left.len());
             rows.push(("subject", format!("{node}: {more} more, {failed} failed: glovebox show {next} {node}")));
+        }
+    }
+    rows
+}
+
+/// The first refusals of each stage, so that one stage with many does not hide those of another.
+fn refused(summary: &RunSummary, next: &str) -> Vec<String> {
+    let nodes: BTreeSet<&NodeId> = summary.refused.iter().map(|refused| &refused.node).collect();
+    let shown_max = lines::REFUSALS_SHOWN_MAX.div_ceil(nodes.len().max(1)).max(2);
+    let mut rows = Vec::new();
+    for node in nodes {
+        let whose = visible::line(node.as_str());
+        let of_node: Vec<_> = summary.refused.iter().filter(|refused| refused.node == *node).collect();
+        rows.extend(of_node.iter().take(shown_max).map(|refused| {
+            let line = lines::refused(&refused.refusal, refused.times);
+            format!("{whose}: {}", line.trim_start_matches("refused "))
+        }));
+        if of_node.len() > shown_max {
+            rows.push(format!("{whose}: and {} more: glovebox show {next} {whose}", of_node.len() - shown_max));
         }
     }
     rows

@@ -17,7 +17,7 @@ pub(super) const WITHHELD_FILE: &str = "withheld.json";
 /// Endings of artifacts with output.
 const PRINTED: [&str; 3] = [".stdout.txt", ".stderr.txt", ".output"];
 /// What stands in the place of a text.
-const WITHHELD: &str = "withheld: hold-out scenarios were in reach of that stage";
+const WITHHELD: &str = "output withheld, because that stage can read hold-outs";
 
 /// The public hints among what a stage printed, as its sealed files have them and in their order.
 pub(super) fn hints(report: &Report, canary: &Canary) -> Vec<String> {
@@ -72,7 +72,7 @@ fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
     let reason = match limit_reached(fact, &code) {
         Some(reason) => reason,
         None if code == FailureCode::SCOPE_WRITE => {
-            format!("{} (names {WITHHELD})", super::GUARDRAIL.trim_end_matches(": "))
+            format!("{}{WITHHELD}", super::GUARDRAIL)
         }
         None if code == FailureCode::CANCELED => "the run was asked to stop".to_owned(),
         None if code == FailureCode::HOLDOUT_LEAK => super::leak_check::LeakSource::File.reason(),

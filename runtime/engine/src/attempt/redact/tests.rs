@@ -115,7 +115,7 @@ fn a_reason_has_no_path_number_or_text_of_the_stage() {
     check("verify", "verify/exit-code", SECRET, &withheld("verify/exit-code"));
     check("codergen", SECRET, SECRET, &withheld("stage/failed"));
     check("tool", "trap/unreachable", SECRET, &withheld("trap/unreachable"));
-    let scope = format!("scope/write|guardrail_violation: wrote disallowed files (names {WITHHELD})");
+    let scope = format!("scope/write|guardrail_violation: wrote disallowed files: {WITHHELD}");
     check("tool", "scope/write", SECRET, &scope);
     let trapped = StageFinished { ending: Ending::Trapped(SECRET.to_owned()), ..fact("tool", "trap/x", SECRET) };
     assert_eq!(redacted(trapped).ending, Ending::Trapped(WITHHELD.to_owned()));
