@@ -27,6 +27,8 @@ fn help_has_topics_and_commands() {
     bench.glovebox(&["help", "environment"]).ends(0).says("GLOVEBOX_LOG");
     bench.glovebox(&["help", "plugin", "lock"]).ends(0).says("Usage: glovebox plugin lock");
     bench.glovebox(&["help"]).ends(0).says("Usage: glovebox").says("glovebox help exit-codes");
+    bench.glovebox(&["rnu"]).ends(2).says("a similar subcommand exists: 'run'");
+    bench.glovebox(&["holdout", "stauts"]).ends(2).says("a similar subcommand exists: 'status'");
     bench.glovebox(&["help", "exit-code"]).ends(2).says("did you mean `glovebox help exit-codes`?");
     bench.glovebox(&["help", "plugin", "nothing"]).ends(2).says("no command or topic `plugin nothing`");
 }

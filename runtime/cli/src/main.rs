@@ -45,8 +45,10 @@ mod user_key;
 mod widening;
 
 use arguments::{Arguments, Command, HoldoutCommand, PluginCommand};
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, Parser};
 use exit::{Ended, Exit};
+use glovebox_pipeline::nearest::nearest;
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
 
@@ -58,7 +60,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(terminal::report_bug));
     terminal::start_log();
     let ended = std::panic::catch_unwind(|| {
-        let arguments = Arguments::parse();
+        let arguments = arguments();
         terminal::paint::choose(arguments.display.color);
         terminal::pager::choose(arguments.display.no_pager);
         dispatch(arguments.command)
@@ -73,6 +75,28 @@ fn main() -> ExitCode {
         }
         Err(_reported_by_the_hook) => Exit::Internal.into(),
     }
+}
+
+/// The arguments of the command line. A word that is almost a command gets a suggestion, also a short one, for which clap has none.
+fn arguments() -> Arguments {
+    Arguments::try_parse().unwrap_or_else(|mut error| {
+        if let (None, Some(meant)) = (error.get(ContextKind::SuggestedSubcommand), meant_command(&error)) {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![meant]));
+        }
+        error.exit()
+    })
+}
+
+/// The command that was probably meant by an unknown one.
+fn meant_command(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let all = Arguments::command();
+    let mut group = &all;
+    for argument in std::env::args_os().skip(1).take_while(|argument| argument != word.as_str()) {
+        group = group.find_subcommand(argument).unwrap_or(group);
+    }
+    let names = group.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    nearest(word, names).map(str::to_owned)
 }
 
 fn dispatch(command: Command) -> Ended {

@@ -3,7 +3,7 @@
 //! The author of the pipeline chooses the paths, and the texts become prompts. So a path, links included, must stay inside the folder
 //! and must not lead into hold-outs. Pipes and devices are refused. The pipeline's findings report a file that cannot be read.
 
-use crate::scenarios;
+use crate::{scenarios, starter};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use glovebox_pipeline::Source;
@@ -35,7 +35,11 @@ pub fn read(file: &Path, source: Source<'_>, inputs: &Inputs) -> Referring {
     let wanted = text.references(inputs);
     let scenarios_found = wanted.sealed.iter().any(|folder| scenarios::find_folder(file, Path::new(folder)).is_some());
     let inputs = Inputs { files: prompts(file, &wanted), scenarios_found, ..inputs.clone() };
-    Referring { lowered: text.lower(&inputs), wanted, files: inputs.files }
+    let mut lowered = text.lower(&inputs);
+    if lowered.pipeline.has_open_scope() {
+        lowered.pipeline.sources = starter::sources(Path::new("."));
+    }
+    Referring { lowered, wanted, files: inputs.files }
 }
 
 fn prompts(file: &Path, wanted: &References) -> Files {

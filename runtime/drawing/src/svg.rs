@@ -9,6 +9,7 @@ use super::geometry::{Path, Point, Size, Step, at, tenths};
 use super::head::Arrow;
 use super::overlay::NodeProgress;
 use super::palette::{Colour, FAINT, Theme, dashes};
+use super::text::counted;
 use glovebox_pipeline::ir::Status;
 use std::fmt::{Display, Write};
 
@@ -43,7 +44,10 @@ pub fn to_svg(drawing: &Drawing) -> String {
         0 => String::new(),
         count => format!(", {count} subgraphs left without a box"),
     };
-    svg.element("desc", &format!("{} nodes, {} edges{left_out}", drawing.nodes.len(), drawing.edges.len()));
+    svg.element(
+        "desc",
+        &format!("{}, {}{left_out}", counted(drawing.nodes.len(), "node"), counted(drawing.edges.len(), "edge")),
+    );
     svg.raw(format_args!("<style>\n{}</style>\n", stylesheet(!drawing.boxes.is_empty())));
     svg.raw(format_args!("<rect class=\"ground\" width=\"{width}\" height=\"{height}\"/>\n"));
     let (taken, left): (Vec<&DrawnEdge>, Vec<&DrawnEdge>) = drawing.edges.iter().partition(|edge| edge.taken > 0);

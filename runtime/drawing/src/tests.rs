@@ -325,3 +325,14 @@ fn a_label_as_long_as_a_file_costs_no_more_than_a_label() {
     assert!(to_svg(&draw(&pipeline, None)).len() < 20_000);
     assert!(to_text(&pipeline, None, CharSet::Unicode).len() < 2_000);
 }
+
+#[test]
+fn a_list_keeps_words_whole() {
+    let long = (0..90).map(|n| format!("n{n} start -> n{n} -> exit\n")).collect::<String>();
+    let text = format!(
+        "digraph g {{ start [shape=Mdiamond] exit [shape=Msquare] {long} n0 [label=\"interview_until_there_are_no_more_questions\"] }}"
+    );
+    let list = to_text(&pipeline(&text), None, CharSet::Ascii);
+    assert!(list.contains("\"interview_until_there_are_no_more_questions\""), "{list}");
+    assert!(list.starts_with("g: 92 nodes, 180 edges\n"), "{list}");
+}

@@ -73,6 +73,12 @@ pub(crate) fn one_line(text: &str) -> String {
     clean(&start).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A number with its noun: `1 node`, `2 nodes`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// True for what could deceive a reader, and for what XML forbids.
 fn is_hidden(character: char) -> bool {
     is_deceptive(character) || u32::from(character) & 0xfffe == 0xfffe

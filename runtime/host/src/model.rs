@@ -118,7 +118,7 @@ pub struct DeclaredOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// The script has no such turn.
-    #[error("the script has {scripted} turns for node `{node_id}`, expected one for turn {turn}")]
+    #[error("the script has {scripted} {} for node `{node_id}`, expected one for turn {turn}", if *scripted == 1 { "turn" } else { "turns" })]
     ScriptExhausted {
         /// The node.
         node_id: NodeId,

@@ -87,7 +87,7 @@ fn a_script_that_runs_dry_fails_the_stage_and_says_where() {
     let report = execute("asks-model", call);
     expect_failure(&report, FailureClass::Deterministic, "script/exhausted");
     let reason = report.outcome.failure.unwrap().reason;
-    assert_eq!(reason, "the script has 1 turns for node `n`, expected one for turn 2");
+    assert_eq!(reason, "the script has 1 turn for node `n`, expected one for turn 2");
     assert_eq!(report.turns_used, 1);
 }
 

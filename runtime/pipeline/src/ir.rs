@@ -259,6 +259,8 @@ pub struct Pipeline {
     pub scenarios: Option<Vec<Entry>>,
     /// True if the caller found one of these folders ([`crate::Inputs::scenarios_found`]).
     pub scenarios_found: bool,
+    /// The project's folders and files with sources, from the caller; a finding about a write scope offers them.
+    pub sources: Vec<Entry>,
     /// Plugins that the operator binds as verifiers, by handler type ([`Pipeline::set_verifiers`]).
     pub verifiers: BTreeSet<String>,
     /// `scenario_copies`: whether the workspace may contain copies of hold-outs.
@@ -281,6 +283,11 @@ impl Pipeline {
             }
         }
         self.verifiers = verifiers;
+    }
+
+    /// True if a built-in stage has no write scope, and so may write the whole workspace.
+    pub fn has_open_scope(&self) -> bool {
+        self.nodes.iter().any(|node| node.handler.kind().is_first_party() && node.allowed_write_paths.is_none())
     }
 
     /// Maximum number of stage executions of a run with this `--max-steps`: the smaller of flag and attribute (design §9 #23), or the

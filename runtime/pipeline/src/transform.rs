@@ -62,6 +62,7 @@ pub fn reread(text: Source<'_>, original: &Pipeline) -> Lowered {
     diagnostics.extend(found);
     let statements = Statements::of(text, &pipeline);
     pipeline.scenarios_found = original.scenarios_found;
+    pipeline.sources.clone_from(&original.sources);
     pipeline.set_verifiers(original.verifiers.clone());
     relocate::relocate(&mut pipeline, original);
     for diagnostic in &mut diagnostics {

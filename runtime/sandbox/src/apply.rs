@@ -52,7 +52,7 @@ pub struct ApplyPlan {
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// Touched paths differ from what the run was started from.
-    #[error("{} paths changed since the run started; nothing was written", .0.len())]
+    #[error("{} changed since the run started; nothing was written", if let [_] = .0[..] { "1 path".to_owned() } else { format!("{} paths", .0.len()) })]
     Conflicts(Vec<Conflict>),
     /// A change could not be made.
     #[error(transparent)]

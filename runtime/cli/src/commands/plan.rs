@@ -244,9 +244,10 @@ fn spend_of_all(file: &PlanFile<'_>) -> String {
 
 /// The limits of one visit; the JSON document has all of them.
 fn spend(node: &PlanNode<'_>, component: &PlanComponent<'_>) -> String {
+    let counted = |count: u64, noun: &str| terminal::counted(usize::try_from(count).unwrap_or(usize::MAX), noun);
     let most = |name: &str| component.limits.get(name).copied().filter(|most| *most != u64::MAX);
-    let turns = most("turns").filter(|_| node.could.model).map(|turns| format!("{turns} turns"));
-    let commands = most("commands").filter(|_| !node.could.execute.is_empty()).map(|most| format!("{most} commands"));
+    let turns = most("turns").filter(|_| node.could.model).map(|turns| counted(turns, "turn"));
+    let commands = most("commands").filter(|_| !node.could.execute.is_empty()).map(|most| counted(most, "command"));
     let wall = Some(most("wall_ms").map_or_else(|| "unlimited wall time".to_owned(), terminal::duration));
     [turns, commands, wall].into_iter().flatten().collect::<Vec<_>>().join(", ") + " per visit"
 }

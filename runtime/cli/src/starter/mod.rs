@@ -15,6 +15,7 @@ mod template;
 
 pub use part::Survey;
 pub use pipeline::pipeline;
+pub use scope::sources;
 pub use settings::settings;
 pub use template::Template;
 

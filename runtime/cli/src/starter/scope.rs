@@ -2,7 +2,9 @@
 
 use super::folder::{Entry, Folder};
 use super::part::Part;
+use glovebox_record::scope;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// How many paths a scope has at most. A longer list is of no use to a reader.
 const PATHS_MAX: usize = 20;
@@ -10,6 +12,9 @@ const PATHS_MAX: usize = 20;
 const DEPTH_MAX: usize = 5;
 /// How many names are looked at in one folder of the project.
 const NAMES_MAX: usize = 10_000;
+/// How many entries of the root a help text looks at, and how many paths it offers: `check` takes milliseconds.
+const LOOKED_AT_MAX: usize = 40;
+const OFFERED_MAX: usize = 4;
 /// What is written if no folder has sources yet.
 const NEW_PROJECT: &str = "src/";
 
@@ -71,6 +76,14 @@ pub(super) fn of(root: &Folder, parts: &[Part]) -> Vec<String> {
     }
     let scripts = parts.iter().flat_map(|part| part.scripts.iter().map(|script| (*script).to_owned()));
     found.into_iter().take(PATHS_MAX).chain(scripts).collect()
+}
+
+/// The folders and files with sources in a project's root, for a help text. Empty if none is found.
+pub fn sources(project: &Path) -> Vec<scope::Entry> {
+    let root = Folder::root(project);
+    let looked_at = root.entries().into_iter().take(LOOKED_AT_MAX);
+    let found = looked_at.filter_map(|entry| scope::Entry::parse(&source(&root, &entry)?).ok());
+    found.take(OFFERED_MAX).collect()
 }
 
 /// The path of an entry with sources.

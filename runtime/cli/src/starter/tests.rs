@@ -149,3 +149,15 @@ fn only_build_results_that_git_ignores_are_a_cache() {
     assert_eq!(cache(&[package, "dist/a.js"]), [] as [&str; 0]);
     assert_eq!(cache(&[package, ".gitignore = node_modules\ndist\n"]), ["dist/"]);
 }
+
+#[test]
+fn a_help_text_offers_only_what_exists() {
+    let check = |files: &[&str], expected: &[&str]| {
+        let found: Vec<String> = sources(project(files).path()).iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{files:?}");
+    };
+    check(&["app/views/a.py", "main.py", "tests/test_a.py", "README.md"], &["app/", "main.py"]);
+    check(&["pom.xml", "src/main/java/A.java", "src/test/java/ATest.java"], &["src/main/"]);
+    check(&["notes.txt", "docs/a.md"], &[]);
+    check(&["a/a.go", "b/b.go", "c/c.go", "d/d.go", "e/e.go"], &["a/", "b/", "c/", "d/"]);
+}

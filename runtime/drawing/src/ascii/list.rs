@@ -3,7 +3,7 @@
 use super::CharSet;
 use crate::drawing::{DrawnEdge, DrawnNode, Role};
 use crate::scene::Parts;
-use crate::text::one_line;
+use crate::text::{counted, one_line};
 use std::fmt::Write;
 
 /// Writes the list.
@@ -13,7 +13,7 @@ pub(super) fn list(title: &str, parts: &Parts, char_set: CharSet) -> String {
         leaving[*from].push(edge);
     }
     let arrow = if char_set == CharSet::Ascii { "->" } else { "→" };
-    let mut text = format!("{title}: {} nodes, {} edges\n", parts.nodes.len(), parts.edges.len());
+    let mut text = format!("{title}: {}, {}\n", counted(parts.nodes.len(), "node"), counted(parts.edges.len(), "edge"));
     let mut homes: Vec<&str> = vec![""; parts.nodes.len()];
     for (drawn, cluster) in parts.boxes.iter().zip(&parts.clusters) {
         cluster.items.iter().for_each(|node| homes[*node] = &drawn.title);

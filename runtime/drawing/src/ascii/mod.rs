@@ -33,6 +33,8 @@ const COLUMNS_MAX: usize = 150;
 /// The widest lines of labels.
 const LABEL_COLUMNS_MAX: f64 = 26.0;
 const EDGE_COLUMNS_MAX: f64 = 22.0;
+/// The longest word of a label that a list does not break.
+const LIST_COLUMNS_MAX: f64 = 100.0;
 
 const STYLE: TextStyle = TextStyle {
     label_max: |_| LABEL_COLUMNS_MAX,
@@ -40,6 +42,10 @@ const STYLE: TextStyle = TextStyle {
     box_max: LABEL_COLUMNS_MAX,
     width: |line, _| columns(line) as f64,
 };
+
+/// In a list there is room for whole words.
+const LIST_STYLE: TextStyle =
+    TextStyle { label_max: |_| LIST_COLUMNS_MAX, edge_max: LIST_COLUMNS_MAX, box_max: LIST_COLUMNS_MAX, ..STYLE };
 
 const GAPS: Gaps = Gaps {
     items: 3.0,
@@ -61,7 +67,7 @@ pub fn to_text(pipeline: &Pipeline, overlay: Option<&Overlay>, char_set: CharSet
     let parts = Parts::of(pipeline, overlay, &STYLE);
     let is_small = parts.nodes.len() <= NODES_MAX;
     let drawn = is_small.then(|| render::render(&scene(&parts), char_set, COLUMNS_MAX)).flatten();
-    drawn.unwrap_or_else(|| list::list(&title(pipeline), &parts, char_set))
+    drawn.unwrap_or_else(|| list::list(&title(pipeline), &Parts::of(pipeline, overlay, &LIST_STYLE), char_set))
 }
 
 /// A node as text: its lines, without a border.

@@ -233,7 +233,8 @@ fn keep(
     fact.quarantined.extend(named.map(|kept| Quarantined { path: kept.path, reason: kept.reason }));
     if more > 0 {
         let reason = format!("{UNDER_TEST}; `report.json` in the quarantine lists all paths");
-        fact.quarantined.push(Quarantined { path: format!("{more} more paths"), reason });
+        let noun = if more == 1 { "path" } else { "paths" };
+        fact.quarantined.push(Quarantined { path: format!("{more} more {noun}"), reason });
     }
     Ok(())
 }

@@ -168,7 +168,7 @@ impl<'a> Parser<'a> {
                 }
                 None => self.bare_value(),
             },
-            Kind::Other => self.odd_value(key),
+            Kind::Other => self.odd_value(within, key),
             _ => {
                 let message = format!("expected a value for `{key}`, found {}", self.found());
                 self.syntax(message, equal.after());
@@ -215,10 +215,12 @@ impl<'a> Parser<'a> {
         Some(Value { text: Cow::Borrowed(text), span, quoted: false })
     }
 
-    /// The end of a text of several words without quotes, as the value of a key that takes a text: the rest of the line up to a
-    /// separator or the next `key=`. None for a value of one word, and outside of a list, where the next word begins a statement.
+    /// The end of a text of several words without quotes: the rest of the line up to a separator or the next `key=`. None for a value of
+    /// one word, for a key that takes no text, and outside of a list, where the next word begins a statement.
     fn end_of_words(&self, within: Within, key: Key<'_>) -> Option<usize> {
-        if within == Within::Body || !attributes::known(key).is_some_and(|known| known.value == ValueKind::Text) {
+        let takes_text =
+            attributes::known(key).is_none_or(|known| matches!(known.value, ValueKind::Text | ValueKind::Commands));
+        if within == Within::Body || !takes_text {
             return None;
         }
         let start = self.token.span.start;
@@ -242,7 +244,7 @@ impl<'a> Parser<'a> {
         Some(Value { text: Cow::Borrowed(text), span, quoted: false })
     }
 
-    fn odd_value(&mut self, key: Key<'_>) -> Option<Value<'a>> {
+    fn odd_value(&mut self, within: Within, key: Key<'_>) -> Option<Value<'a>> {
         let start = self.token.span.start;
         let source = self.lexer.source.text();
         match source.as_bytes()[start] {
@@ -258,7 +260,8 @@ impl<'a> Parser<'a> {
                 None
             }
             byte if b"/$@%*+~!?\\&|^(.".contains(&byte) => {
-                self.extend(self.lexer.run(start, is_odd));
+                let end = self.end_of_words(within, key).unwrap_or_else(|| self.lexer.run(start, is_odd));
+                self.extend(end);
                 let span = self.advance().span;
                 self.wants_quotes(span)
             }

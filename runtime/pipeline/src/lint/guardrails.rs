@@ -16,6 +16,9 @@ fn text<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
     node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
 }
 
+/// The two ends of a write scope.
+const SCOPE_ENDS: &str = "`\"./\"` allows the whole workspace, an empty value nothing";
+
 /// Reports all stages in one finding, because a list is easier to read than one message for each stage.
 pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     let ours = |node: &Node| node.handler.kind().is_first_party();
@@ -25,7 +28,13 @@ pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     let unbound: Vec<&Node> = subject.pipeline.nodes.iter().filter(open).collect();
     let Some(first) = unbound.first() else { return Found::none() };
     let message = format!("{} may write every file in the workspace", names(&unbound));
-    Found::one(rule.found(message, first.span).with_node(first.id.as_str()))
+    let found = rule.found(message, first.span).with_node(first.id.as_str());
+    let sources: Vec<String> = subject.pipeline.sources.iter().map(ToString::to_string).collect();
+    if sources.is_empty() {
+        return Found::one(found);
+    }
+    let line = format!("allowed_write_paths=\"{}\"", sources.join(","));
+    Found::one(found.with_help(format!("add `{line}`, or the part of it that the stage needs; {SCOPE_ENDS}")))
 }
 
 pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Found {
@@ -53,7 +62,11 @@ pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> Found 
         let paths = node.allowed_write_paths.iter().flatten();
         let refused: Vec<String> = paths.filter_map(|entry| protected::reason(&entry.to_string())).collect();
         let Some(first) = refused.first().filter(|_| !found.is_full()) else { continue };
-        let more = if refused.len() > 1 { format!(" (and {} more paths)", refused.len() - 1) } else { String::new() };
+        let more = match refused.len() {
+            1 => String::new(),
+            2 => " (and 1 more path)".to_owned(),
+            count => format!(" (and {} more paths)", count - 1),
+        };
         let message = format!("`{}` cannot write a path in `allowed_write_paths`: {first}{more}", node.id);
         found.push(rule.found(message, attribute.span).with_node(node.id.as_str()));
     }

@@ -134,6 +134,7 @@ impl<'a> Draft<'a> {
             fallback_retry_target: declared.target(&graph, key::FALLBACK_RETRY_TARGET),
             scenarios,
             scenarios_found: inputs.scenarios_found,
+            sources: Vec::new(),
             verifiers: BTreeSet::new(),
             scenario_copies: holdout_attributes::copies(&graph, &mut findings),
             bounds: bounds(&graph, &mut findings),

@@ -3,6 +3,8 @@
 use super::{errors, found, line, run, with, with_graph, with_node};
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::lint::{RULES, Rule};
+use glovebox_pipeline::{Inputs, Source, parse, validate};
+use glovebox_record::scope::Entry;
 use insta::assert_snapshot;
 use std::collections::HashSet;
 
@@ -160,6 +162,10 @@ fn retry_targets_that_nothing_jumps_to() {
 #[test]
 fn guardrails() {
     assert_snapshot!(rule("write_scope_missing", &with("a b start -> a -> b -> exit")), @"write_scope_missing «a» `a` and `b` may write every file in the workspace");
+    let mut draft = parse(Source::new(&with("a start -> a -> exit"))).lower(&Inputs::default());
+    draft.pipeline.sources = ["app/", "main.py"].map(|path| Entry::parse(path).unwrap()).to_vec();
+    let found = validate(draft).diagnostics.into_iter().find(|found| found.rule == "write_scope_missing").unwrap();
+    assert!(found.help.unwrap().starts_with("add `allowed_write_paths=\"app/,main.py\"`"));
     assert_eq!(rule("write_scope_missing", &with("a [type=\"acme.x\"] start -> a -> exit")), "");
     assert_snapshot!(rule("path_pattern", &with_node("read_paths=\"src/**/*.rs\"")), @r#"path_pattern «"src/**/*.rs"» `src/**/*.rs` in `read_paths` is a file name here, not a pattern"#);
     assert_snapshot!(rule("path_pattern", &with_node("cache=\"*/target/\"")), @r#"path_pattern «"*/target/"» `*/target/` in `cache` is a file name here, not a pattern"#);

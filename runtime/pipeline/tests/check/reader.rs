@@ -154,6 +154,11 @@ fn typing_mistakes_are_named_and_fixed() {
     assert_snapshot!(errors(&with_node("a=1,,b=2")), @"dot_syntax «,» expected an attribute before this separator ~> «»");
     assert_snapshot!(errors(&with_node("a: \"x\"")), @"dot_syntax «:» expected `=` between key and value, found `:` ~> «=»");
     assert_snapshot!(errors(&with_node("a=src/main.rs")), @r#"dot_syntax «src/main.rs» the value `src/main.rs` needs quotes ~> «"src/main.rs"»"#);
+    let words = |value: &str| errors(&with_node(&format!("{value}, b=1")));
+    assert_snapshot!(words("persona=You are strict"), @r#"dot_syntax «You are strict» the value `You are strict` needs quotes ~> «"You are strict"»"#);
+    assert_snapshot!(words("a=very much c=2"), @r#"dot_syntax «very much» the value `very much` needs quotes ~> «"very much"»"#);
+    assert_snapshot!(words("allowed_commands=cargo test"), @r#"dot_syntax «cargo test» the value `cargo test` needs quotes ~> «"cargo test"»"#);
+    assert_snapshot!(words("tool_command=./run.sh --fast"), @r#"dot_syntax «./run.sh --fast» the value `./run.sh --fast` needs quotes ~> «"./run.sh --fast"»"#);
     assert_snapshot!(errors(&with_node("a='x y'")), @r#"dot_syntax «'x y'» a string needs double quotes ~> «"x y"»"#);
     assert_snapshot!(errors(&with_node("a=#ff0000")), @r##"dot_syntax «#ff0000» the value `#ff0000` needs quotes ~> «"#ff0000"»"##);
     assert_snapshot!(errors(&with_node("a=\"x\" + \"y\"")), @"dot_syntax «+» `+` does not join strings");

@@ -10,7 +10,7 @@ pub(super) const RULES: &[Rule] = &[
         severity: Warning,
         check: Some(guardrails::write_scope_missing),
         summary: "every working stage should declare what it may write",
-        help: "name folders and files: `allowed_write_paths=\"src/,README.md\"`; `\"./\"` allows the whole workspace, an empty value nothing",
+        help: "name folders and files, for example `allowed_write_paths=\"src/,README.md\"`; `\"./\"` allows the whole workspace, an empty value nothing",
         why: "Without a write scope, a built-in stage may change any file in the workspace, tests and configuration included. An \
               agent that cannot make a test pass may then change the test. With a write scope, all other files are read-only for \
               the stage. A write outside the scope fails the stage, and the failure names the path.",
