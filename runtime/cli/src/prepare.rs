@@ -25,6 +25,7 @@ use glovebox_record::{Network, Tier};
 use glovebox_sandbox::holdout;
 use glovebox_sandbox::jail::{Bind, ProbeReport};
 use glovebox_sandbox::protect::Protected;
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fmt;
 use std::path::Path;
@@ -276,7 +277,7 @@ pub fn start_host() -> Result<Arc<Host>, Stop> {
 
 /// The built-in components, and the bytes of the project's plugins.
 pub fn catalog(project: &Project) -> Catalog {
-    let builtins = BUILTINS.iter().map(|builtin| (builtin.name.to_owned(), Arc::from(builtin.bytes))).collect();
+    let builtins = BUILTINS.iter().map(|builtin| (builtin.name.to_owned(), Cow::Borrowed(builtin.bytes))).collect();
     let plugins = project.config.plugins.iter().map(|(name, entry)| {
         let path = project.config_dir.join(&entry.path);
         let bytes = source::read_component(&path, project.config.component_bytes(name)).map(Arc::from);

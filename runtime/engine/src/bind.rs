@@ -22,7 +22,7 @@ use crate::plan::{Binding, BoundComponent, Confinement, HostCapability, Plan, Sa
 use effective::{Effective, GrantInputs, effective, grant_lines, granted};
 use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::host::Host;
-use glovebox_host::inspect::{Inspection, inspect};
+use glovebox_host::inspect::{Inspection, inspect, read_validated};
 use glovebox_host::model::{Model, Script};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
@@ -269,9 +269,12 @@ impl<'a> Binder<'a> {
     fn load(&mut self, source: HandlerSource<'_>) -> Result<BoundComponent, PluginProblem> {
         let handler = source.name;
         let bytes = match source.plugin {
-            None => {
-                self.catalog.builtins.get(handler).ok_or_else(|| source.problem("it is not built in".to_owned()))?
-            }
+            None => self
+                .catalog
+                .builtins
+                .get(handler)
+                .ok_or_else(|| source.problem("it is not built in".to_owned()))?
+                .as_ref(),
             Some(entry) => {
                 let bytes = source.plugin_bytes(entry, self.catalog.plugins.get(handler))?;
                 let inspection = self.check_plugin(source, entry, bytes)?;
@@ -287,7 +290,8 @@ impl<'a> Binder<'a> {
             }
         };
         let Some(host) = self.host else {
-            let inspection = inspect(bytes).map_err(|error| source.refused(&LoadError::from(error)))?;
+            // A plugin was validated above, and a built-in component when it was built.
+            let inspection = read_validated(bytes).map_err(|error| source.refused(&LoadError::from(error)))?;
             check_handler(&inspection).map_err(|error| source.refused(&error))?;
             return Ok(BoundComponent::Unlocked(Arc::new(inspection)));
         };

@@ -2,6 +2,7 @@
 //!
 //! This module opens no file: the caller passes bytes. The binder and the rule set decide which components are loaded.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Catalog {
     /// What came with the binary, by handler type.
-    pub builtins: BTreeMap<String, Arc<[u8]>>,
+    pub builtins: BTreeMap<String, Cow<'static, [u8]>>,
     /// What `[plugins]` names, by handler type.
     pub plugins: BTreeMap<String, PluginFile>,
 }

@@ -59,8 +59,8 @@ pub fn component(behaviour: &str, name: &str, wants: &str) -> Arc<[u8]> {
 /// A catalog with built-ins and these plugins.
 pub fn catalog(plugins: &[(&str, Arc<[u8]>)]) -> Catalog {
     let mut catalog = Catalog::default();
-    catalog.builtins.insert("codergen".to_owned(), component("asks-model", "codergen", CODERGEN));
-    catalog.builtins.insert("tool".to_owned(), component("runs-command", "tool", TOOL));
+    catalog.builtins.insert("codergen".to_owned(), component("asks-model", "codergen", CODERGEN).to_vec().into());
+    catalog.builtins.insert("tool".to_owned(), component("runs-command", "tool", TOOL).to_vec().into());
     for (name, bytes) in plugins {
         let file = PluginFile { path: "p.wasm".to_owned(), bytes: Ok(Arc::clone(bytes)) };
         catalog.plugins.insert((*name).to_owned(), file);
