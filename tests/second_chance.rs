@@ -168,6 +168,15 @@ fn a_script_that_ran_dry_is_continued_by_a_longer_one() {
 }
 
 #[test]
+fn a_first_script_answers_from_its_first_turn() {
+    let bench = Workbench::with_pipeline(&workbench::LINEAR.replace("prompt=", "\"test.outcome\"=\"fail\", prompt="));
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1);
+    bench.write("script.toml", "[[node.build]]\ntext = \"OUTCOME: SUCCESS\"\n");
+    bench.glovebox(&["resume", "r", "--script", "script.toml"]).ends(11).says("resume r --script script.toml --replan");
+    bench.glovebox(&["resume", "r", "--script", "script.toml", "--replan"]).ends(0);
+}
+
+#[test]
 fn a_run_may_begin_at_a_node_and_gates_before_it_stay_unmet() {
     let bench = Workbench::with_pipeline(
         "digraph late { start [shape=Mdiamond]; done [shape=Msquare]

@@ -6,6 +6,7 @@ use crate::arguments::ResumeArguments;
 use crate::changes;
 use crate::exit::{Exit, Stop};
 use crate::runs::{self, RunFolder};
+use crate::shell;
 use crate::terminal::{self, visible};
 use glovebox_engine::event::RunStarted;
 use glovebox_engine::plan::{Plan, PlanCapabilities, RunBounds};
@@ -26,8 +27,11 @@ pub fn accept(
     if !arguments.replan {
         let message =
             format!("run `{}` has another plan: a component, a grant, a limit or the model has changed since", run.id);
+        let script =
+            arguments.script.as_ref().map(|file| format!(" --script {}", shell::word(&file.to_string_lossy())));
         let help = format!(
-            "continue with the new plan: `glovebox resume {named} --replan`; or restore glovebox.toml and the plugins"
+            "continue with the new plan: `glovebox resume {named}{} --replan`; or restore glovebox.toml and the plugins",
+            script.unwrap_or_default()
         );
         return Err(Stop::new(Exit::Mismatch, message).with_help(help));
     }

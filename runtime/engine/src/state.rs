@@ -200,6 +200,11 @@ impl RunState {
             self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).end(None));
         }
         self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).abandon_attempt());
+        let had_script = self.run.as_ref().is_some_and(|run| run.script_digest.is_some());
+        if resumed.script_digest.is_some() && !had_script {
+            // A first script answers from its first turn on, whatever answered before.
+            self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).forget_turns());
+        }
         let begun = self.run.take().map(Arc::unwrap_or_clone);
         self.run = begun.map(|started| Arc::new(started.resumed(resumed)));
     }

@@ -190,6 +190,13 @@ impl Branch {
         }
     }
 
+    /// Forgets the model turns of all nodes.
+    pub(super) fn forget_turns(&mut self) {
+        let nodes =
+            self.nodes.iter().map(|(node, history)| (node.clone(), NodeHistory { turns: 0, ..history.clone() }));
+        self.nodes = nodes.collect();
+    }
+
     /// Ends the branch, at an exit when it reached one.
     pub(super) fn end(&mut self, exit: Option<&NodeId>) {
         self.at = Position::Deciding;
