@@ -3,7 +3,8 @@
 //! A [`Command`] is only a description. The host decides if it may run, with which variables, and which of its writes are kept.
 
 use crate::bindings::glovebox::plugin::exec;
-use crate::{Outcome, Stage, imports};
+use crate::imports::exec as host;
+use crate::{Outcome, Stage};
 
 pub use exec::{Captured, Error, Exit};
 
@@ -96,7 +97,7 @@ impl Command {
     /// # Errors
     /// If the command did not run. [`Error::code`] has the reason.
     pub fn run(&self) -> Result<Exit, Error> {
-        imports::exec::run(&self.raw)
+        host::run(&self.raw)
     }
 }
 

@@ -3,7 +3,7 @@
 //! The host counts turns and tool rounds. If they exceed a limit, [`complete`] returns `limit-exceeded`.
 
 use crate::bindings::glovebox::plugin::{chat, llm};
-use crate::imports;
+use crate::imports::llm as host;
 
 pub use chat::{Message, Part, ToolDef, Usage};
 pub use llm::{Error, Request, Response};
@@ -13,12 +13,12 @@ pub use llm::{Error, Request, Response};
 /// # Errors
 /// `limit-exceeded`, `script-exhausted`, `not-granted`, or a provider error in [`Error::kind`].
 pub fn complete(request: &Request) -> Result<Response, Error> {
-    imports::llm::complete(request)
+    host::complete(request)
 }
 
 /// Returns the properties of the model: `provider`, `model`, `context-window`.
 pub fn properties() -> Vec<(String, String)> {
-    imports::llm::info()
+    host::info()
 }
 
 impl Message {
