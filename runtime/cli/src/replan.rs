@@ -13,7 +13,7 @@ use glovebox_engine::plan::{Plan, PlanCapabilities, RunBounds};
 use glovebox_engine::run::Replan;
 
 /// Compares the plan with that of the run. None if it is the same. Another plan is exit 11 without `--replan`, and exit 6 if it allows
-/// more and nobody accepts that.
+/// more and is not accepted.
 pub fn accept(
     run: &RunFolder,
     terms: &RunStarted,
@@ -41,8 +41,7 @@ pub fn accept(
     if replan.change.more.is_empty() || arguments.yes || is_accepted()? {
         return Ok(Some(replan));
     }
-    let message =
-        format!("the new plan of run `{}` allows more than its plan before, and nobody accepted that", run.id);
+    let message = format!("the new plan of run `{}` allows more than its plan before: it must be accepted", run.id);
     Err(Stop::new(Exit::Policy, message).with_help(format!("accept it: `glovebox resume {named} --replan --yes`")))
 }
 
@@ -72,7 +71,7 @@ fn show(replan: &Replan) {
     }
 }
 
-/// Asks a person. Nobody can answer if standard input or standard error is not a terminal.
+/// Asks a person. Without a terminal as standard input and standard error the answer is no.
 fn is_accepted() -> Result<bool, Stop> {
     if !terminal::can_ask() {
         return Ok(false);
