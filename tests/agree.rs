@@ -85,6 +85,28 @@ fn a_plugin_that_may_not_run_is_exit_7_in_both() {
 }
 
 #[test]
+fn an_entry_to_include_that_cannot_be_copied_is_an_error_before_a_run() {
+    let bench = with("n [shape=parallelogram, tool_command=true, allowed_write_paths=\"\"]");
+    for (entry, said) in [
+        ("data/", "names `data/`, which does not exist in the project"),
+        (".git/", "`.git` and `.glovebox` are never copied"),
+        ("old/r/", "names `old/r/`, which is in a run's folder"),
+    ] {
+        bench.write("old/r/journal.sqlite", "");
+        bench.write("old/r/owner.sqlite", "");
+        bench.write("glovebox.toml", &format!("[workspace]\ninclude = [\"pipeline.dot\", \"{entry}\"]\n"));
+        for words in [["check", "pipeline.dot"], ["plan", "pipeline.dot"], ["run", "pipeline.dot"]] {
+            let answer = bench.glovebox(&words);
+            answer.ends(3).says(said).says("glovebox.toml:2:28");
+        }
+        bench.glovebox(&["check", "--for", "lint", "pipeline.dot"]).ends(0);
+        assert!(bench.glovebox(&["ls"]).stdout.is_empty(), "nothing ran");
+    }
+    bench.write("glovebox.toml", "[workspace]\ninclude = [\"./\"]\n");
+    bench.glovebox(&["check", "pipeline.dot"]).ends(0);
+}
+
+#[test]
 fn whatever_can_be_read_is_drawn() {
     let bench = with("n [shape=octagon, max_retries=often]; n -> missing; lost [prompt=p, colour=red]");
     bench.glovebox(&["check", "pipeline.dot"]).ends(3);
@@ -139,6 +161,10 @@ fn a_value_of_several_words_is_one_error_with_a_fix() {
         "{}",
         bench.read("pipeline.dot")
     );
+    let quoted =
+        with("n [shape=parallelogram, tool_command=echo \"a, b\" | grep -q \"a, b\", allowed_write_paths=\"\"]");
+    quoted.glovebox(&["check", "--fix", "pipeline.dot"]).ends(0);
+    quoted.glovebox(&["run", "pipeline.dot"]).ends(0);
     bench.glovebox(&["explain", "write_scope"]).ends(2).says("did you mean `glovebox explain write_scope_missing`?");
 }
 

@@ -12,14 +12,22 @@ use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{Handler, Node, Pipeline};
 use glovebox_pipeline::key;
 use glovebox_record::scope::Entry;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// The rule of a plugin that may not run. `check` ends with exit 7 for it, as `run` does.
 pub const PLUGIN_REFUSED: &str = "plugin_refused";
 
-/// Everything that a run would refuse or warn of.
-pub fn refusals(file: &Path, pipeline: &Pipeline, host: &SharedHost) -> Result<Vec<Diagnostic>, Stop> {
+/// Everything that a run would refuse or warn of. Checks `[workspace] include` once for each configuration: `included` has those before.
+pub fn refusals(
+    file: &Path,
+    pipeline: &Pipeline,
+    (host, included): (&SharedHost, &mut BTreeSet<PathBuf>),
+) -> Result<Vec<Diagnostic>, Stop> {
     let project = project::read_project(Path::new("."), Some(file))?;
+    if included.insert(project.config_dir.clone()) {
+        project::refuse_bad_include(&project)?;
+    }
     let (sealed, mut found) = sealed(file, pipeline);
     let is_plugin = |node: &Node| project.config.plugins.contains_key(node.handler.name());
     let has_plugins = pipeline.nodes.iter().any(is_plugin);

@@ -29,13 +29,21 @@ pub struct RuleSets {
     purpose: CheckFor,
     host: SharedHost,
     rule_sets: BTreeMap<PathBuf, Option<RuleSet>>,
+    /// The folders of configurations whose `[workspace] include` was looked at.
+    included: BTreeSet<PathBuf>,
     refused: Option<Exit>,
 }
 
 impl RuleSets {
     /// Starts without any rule set.
     pub fn new(purpose: CheckFor) -> Self {
-        Self { purpose, host: SharedHost::default(), rule_sets: BTreeMap::new(), refused: None }
+        Self {
+            purpose,
+            host: SharedHost::default(),
+            rule_sets: BTreeMap::new(),
+            included: BTreeSet::new(),
+            refused: None,
+        }
     }
 
     /// True if findings of the binding are wanted.
@@ -45,7 +53,7 @@ impl RuleSets {
 
     /// What a run of the pipeline would refuse.
     pub fn refusals(&mut self, file: &Path, pipeline: &Pipeline) -> Vec<Diagnostic> {
-        binding_check::refusals(file, pipeline, &self.host).unwrap_or_else(|stop| {
+        binding_check::refusals(file, pipeline, (&self.host, &mut self.included)).unwrap_or_else(|stop| {
             terminal::report_stop(&stop);
             self.refused.get_or_insert(stop.exit);
             Vec::new()
@@ -111,12 +119,15 @@ pub fn read_pipeline(
     let project = project::read_project(workdir, Some(file))?;
     opened.draft.pipeline.set_verifiers(project.config.verifiers());
     if project.config.rules.is_empty() {
-        return Ok((opened.finish(lint_builtin)?, project));
+        let source = opened.finish(lint_builtin)?;
+        project::refuse_bad_include(&project)?;
+        return Ok((source, project));
     }
     let rules = load(&project, host)?.map_err(|problems| refuse(&problems))?;
     let mut source = opened.finish(|draft| rules.lint(draft))?;
     report_changes(&source.rule_report.rules);
     widening::record(host, &mut source, &project)?;
+    project::refuse_bad_include(&project)?;
     Ok((source, project))
 }
 
