@@ -55,6 +55,36 @@ fn what_run_refuses_is_one_error_of_check_with_the_same_code() {
 }
 
 #[test]
+fn a_fault_is_found_at_each_node_however_like_the_others_the_node_is() {
+    for (fault, rule) in [
+        ("network=full", "network_not_granted"),
+        ("scratch=\"a/\", cache=\"a/b/\"", "sandbox_folder"),
+        ("limits.turns=\"9999\"", "limit_not_raised"),
+        ("cache=\"src/\"", "write_not_committed"),
+        ("holdouts=\"scripts/scenarios/\"", "verifier_attribute"),
+        ("codex.block_read_paths=\"scripts/scenarios/a\"", "holdout_access"),
+        ("test.outcome=maybe", "test_attribute"),
+    ] {
+        let stage = |name: &str, fault: &str| format!("{name} [prompt=p, allowed_write_paths=\"src/\"{fault}]");
+        let fault = format!(", {fault}");
+        let stages = [
+            stage("n", ""),
+            stage("same", ""),
+            stage("wrong", &fault),
+            stage("too", &fault),
+            stage("good", ""),
+            stage("last", &fault),
+        ];
+        let bench = with(&format!("{}; n -> same -> wrong -> too -> good -> last -> done", stages.join("; ")));
+        let found = bench.glovebox(&["check", "--format", "json", "pipeline.dot"]).json();
+        let named = |found: &&serde_json::Value| found["rule"] == rule;
+        let nodes: Vec<&str> =
+            found.as_array().unwrap().iter().filter(named).filter_map(|found| found["node"].as_str()).collect();
+        assert_eq!(nodes, ["wrong", "too", "last"], "{rule}: {found}");
+    }
+}
+
+#[test]
 fn the_language_alone_is_checked_on_request() {
     for stage in ["n [shape=hexagon, label=\"Go on?\"]", "n [type=\"acme.todo\"]"] {
         with(stage).glovebox(&["check", "--for", "lint", "pipeline.dot"]).ends(0).never_says("error[");

@@ -4,6 +4,7 @@
 //! unknown handler (exit 3), a plugin differs from the lock (exit 7), no sandbox confines commands as the operator requires (exit 6).
 //! This module opens no file: the caller passes bytes.
 
+mod alike;
 mod choose_tier;
 pub mod command_access;
 pub mod effective;
@@ -19,6 +20,7 @@ use crate::config::{Config, PluginEntry, is_plugin_name};
 use crate::event::RuleReport;
 use crate::lock::{Lock, Offer};
 use crate::plan::{Binding, BoundComponent, Confinement, HostCapability, Plan, SandboxPlan};
+use alike::{are_alike, has_test_attributes};
 use effective::{Effective, GrantInputs, effective, grant_lines, granted};
 use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::host::Host;
@@ -103,7 +105,7 @@ pub fn check(
 ) -> BindErrors {
     let options = BindOptions { sealed, ..BindOptions::default() };
     let mut binder = Binder::new(pipeline, (catalog, host), operator, &options);
-    let (_, warnings) = binder.nodes(pipeline);
+    let warnings = binder.findings(pipeline);
     binder.errors.diagnostics.extend(warnings);
     binder.errors
 }
@@ -194,13 +196,40 @@ impl<'a> Binder<'a> {
         self.errors.diagnostics.extend(self.script.iter().flat_map(|script| unknown_in_script(pipeline, script)));
         let (mut bindings, mut warnings) = (BTreeMap::new(), Vec::new());
         for node in &pipeline.nodes {
-            let Handler::Component(handler) = &node.handler else { continue };
-            let source = HandlerSource { name: handler, plugin: self.config.plugins.get(handler.as_str()) };
+            let Some(source) = self.source(node) else { continue };
             if let Some(binding) = self.node(node, source, &mut warnings) {
                 bindings.insert(node.id.clone(), binding);
             }
         }
         (bindings, warnings)
+    }
+
+    /// Finds every reason against every node. Returns the warnings, and keeps no binding.
+    fn findings(&mut self, pipeline: &Pipeline) -> Vec<Diagnostic> {
+        self.errors.diagnostics.extend(refused(pipeline));
+        let mut warnings = Vec::new();
+        let mut faultless: Option<&Node> = None;
+        for node in &pipeline.nodes {
+            let Some(source) = self.source(node) else { continue };
+            if source.role() == Role::Builder && faultless.is_some_and(|known| are_alike(known, node)) {
+                continue;
+            }
+            let before = self.errors.diagnostics.len() + warnings.len();
+            let is_bound = self.node(node, source, &mut warnings).is_some();
+            if is_bound && self.errors.diagnostics.len() + warnings.len() == before {
+                faultless = Some(node);
+            }
+        }
+        warnings
+    }
+
+    /// Where the component of a node comes from; none if no component executes it.
+    fn source<'n>(&self, node: &'n Node) -> Option<HandlerSource<'n>>
+    where
+        'a: 'n,
+    {
+        let Handler::Component(handler) = &node.handler else { return None };
+        Some(HandlerSource { name: handler, plugin: self.config.plugins.get(handler.as_str()) })
     }
 
     fn node(&mut self, node: &Node, source: HandlerSource<'_>, warnings: &mut Vec<Diagnostic>) -> Option<Binding> {
@@ -391,6 +420,9 @@ impl HandlerSource<'_> {
 }
 
 fn wrong_test_answers(node: &Node) -> Option<Diagnostic> {
+    if !has_test_attributes(node) {
+        return None;
+    }
     let attributes: Vec<(String, String)> =
         node.attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect();
     let error = Model::bind(&node.id, &attributes, None, 0, 0).err()?;
