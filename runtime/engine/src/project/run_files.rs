@@ -9,6 +9,7 @@ use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use crate::blobs::BLOBS_DIR;
 use crate::event::{Attempt, BranchId, NodeId, Task, Work};
 use crate::run::{HOLDOUTS_DIR, OWNER_FILE, WORKSPACE_DIR};
+use crate::sqlite::LOG_FILE;
 use cap_std::fs::{Dir, OpenOptions};
 use glovebox_sandbox::cache;
 use glovebox_sandbox::run::JOURNAL_FILE;
@@ -33,7 +34,7 @@ pub const RUN_NAMES: [&str; 20] = [
     HOLDOUTS_DIR,
     JOURNAL_FILE,
     "journal.sqlite-shm",
-    "journal.sqlite-wal",
+    LOG_FILE,
     LIVE_FILE,
     MANIFEST_FILE,
     OWNER_FILE,

@@ -142,6 +142,10 @@ impl<L: Adapter> ClaimQueue for Unkind<'_, L> {
         self.log.extend(delivery, now, lease_ms).await
     }
 
+    async fn hold(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<(), PortError> {
+        self.log.hold(delivery, now, lease_ms).await
+    }
+
     async fn done(&self, delivery: &Delivery) -> Result<(), PortError> {
         self.log.done(delivery).await
     }
