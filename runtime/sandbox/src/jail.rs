@@ -121,6 +121,7 @@ pub struct Jail {
     writable: Writable,
     home: PathBuf,
     tmp: PathBuf,
+    kept: PathBuf,
     policy: ExecPolicy,
     /// Taken when the proxy starts.
     network: Network,
@@ -194,6 +195,7 @@ impl Jail {
             writable,
             home,
             tmp,
+            kept: setting.kept_at(),
             policy: setting.policy.clone(),
             network: setting.network.clone(),
             limits: setting.limits,
@@ -415,7 +417,8 @@ fn watched(source: &Source, setting: &JailSetting) -> Disk {
     }
     // Caches keep what earlier stages left; only what is added counts.
     let before = folders.len();
-    folders.extend(setting.inner.iter().filter(|bind| bind.writable).map(|bind| bind.source.to_owned()));
+    let mounted = setting.inner.iter().chain(&setting.kept);
+    folders.extend(mounted.filter(|bind| bind.writable).map(|bind| bind.source.to_owned()));
     let filled = filled || folders.len() > before;
     Disk::new(folders, setting.limits.disk_bytes, filled)
 }

@@ -137,7 +137,6 @@ struct Mounts {
     overrides: ViewOverrides,
     binds: Vec<Bind>,
     scratch: Vec<Entry>,
-    caches: Option<Caches>,
 }
 
 impl AttemptSandbox {
@@ -145,8 +144,9 @@ impl AttemptSandbox {
     pub(super) fn open(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Result<Self, AttemptError> {
         let mounts = env.tier.map_or(env.can_mount, |tier| tier == Tier::Full);
         let inside = env.inside();
-        let Mounts { mut overrides, mut binds, scratch, caches } =
-            if mounts { mounted(inside, binding, paths)? } else { copied(binding, paths)? };
+        let caches = caches(env, binding, paths)?;
+        let Mounts { mut overrides, mut binds, scratch } =
+            if mounts { mounted(inside, binding, (paths, caches.as_ref()))? } else { copied(binding, paths)? };
         if let Some(bind) = repository(env, binding, paths).filter(|_| mounts) {
             overrides.mount_points.extend(ScopePath::parse(REPOSITORY_DIR));
             binds.push(bind);
@@ -154,7 +154,7 @@ impl AttemptSandbox {
         let shown = paths.dependencies(env, binding)?;
         overrides.mount_points.extend(shown.mount_points());
         binds.extend(shown.binds(inside));
-        let ignored = domain(binding).filter(|_| mounts && paths.has_ignored);
+        let ignored = domain(binding).filter(|_| paths.has_ignored);
         let ignored = ignored.map(|domain| Store::open(&paths.run, domain)).transpose()?;
         overrides.below = ignored.as_ref().map(|store| store.folder().to_owned());
         let scope = binding.scope.clone().with_scratch(scratch);
@@ -167,7 +167,8 @@ impl AttemptSandbox {
         let needs_jail = binding.runs_commands() || view.root().is_none();
         let jail = needs_jail.then(|| {
             let network = binding.command_access.network.clone();
-            let mut setting = JailSetting { inner: binds, network, ..setting(env, binding, paths) };
+            let kept = tool_binds(env, caches.as_ref())?;
+            let mut setting = JailSetting { inner: binds, kept, network, ..setting(env, binding, paths) };
             shown.activate(env.environment.as_ref(), &mut setting);
             subjects.iter().for_each(|_| subject::in_path(&mut setting));
             let channels = subjects.as_ref().map(Subjects::channels).unwrap_or_default();
@@ -230,7 +231,11 @@ pub const REPOSITORIES_DIR: &str = "repository";
 const FILES_DIR: &str = "files";
 
 /// Hold-outs and caches as mounts.
-fn mounted(inside: &Path, binding: &Binding, paths: &AttemptPaths) -> Result<Mounts, AttemptError> {
+fn mounted(
+    inside: &Path,
+    binding: &Binding,
+    (paths, caches): (&AttemptPaths, Option<&Caches>),
+) -> Result<Mounts, AttemptError> {
     // What lies at a cache's place in the workspace itself is nothing: the cache is mounted over it.
     let scratch = binding.command_access.scratch.iter().chain(&binding.command_access.cache).cloned().collect();
     let mut inner = Mounts { scratch, ..Mounts::default() };
@@ -242,23 +247,43 @@ fn mounted(inside: &Path, binding: &Binding, paths: &AttemptPaths) -> Result<Mou
         inner.overrides.mount_points.push(path.clone());
         inner.binds.push(Bind::read_only(source.clone(), inside.join(path.as_str())));
     }
-    if !binding.command_access.cache.is_empty() && binding.runs_commands() {
-        let caches = caches(binding, paths)?;
+    if let Some(caches) = caches {
         inner.overrides.mount_points.extend(caches.mount_points());
         inner.binds.extend(caches.binds(inside)?);
-        inner.caches = Some(caches);
     }
     Ok(inner)
 }
 
-/// The caches of a stage's own commands. Where builders' code could run among them beside hold-outs, they end with the attempt: what
-/// it left there would decide the next verdict.
-fn caches(binding: &Binding, paths: &AttemptPaths) -> Result<Caches, AttemptError> {
-    let entries = &binding.command_access.cache;
-    match domain(binding) {
-        Some(domain) => Ok(Caches::open(&paths.run, domain, entries)?),
-        None => paths.private().caches(CacheOwner::Stage, entries),
+/// The caches of a stage's own commands: folders of the workspace where they can be mounted, and those of toolchains. Where builders'
+/// code could run among them beside hold-outs, they end with the attempt: what it left there would decide the next verdict.
+fn caches(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Result<Option<Caches>, AttemptError> {
+    let tools = tools(env);
+    let can_mount = env.tier.map_or(env.can_mount, Tier::can_mount);
+    let entries = if can_mount { &binding.command_access.cache[..] } else { &[] };
+    if !binding.runs_commands() || (entries.is_empty() && tools.is_empty()) {
+        return Ok(None);
     }
+    let caches = match domain(binding) {
+        Some(domain) => Caches::open(&paths.run, domain, entries)?,
+        None => paths.private().caches(CacheOwner::Stage, entries)?,
+    };
+    Ok(Some(caches.with_tools(&tools)?))
+}
+
+/// The folders below HOME that last: those of the toolchains, and compiled modules of the virtual environment. Those of the project's own
+/// sources do not last: Python knows a changed source by its length and the second of its time, which two quick changes may share.
+pub(super) fn tools(env: &SandboxEnv) -> Vec<PathBuf> {
+    let compiled = env.policy.compiled.as_ref().zip(env.environment.as_ref()).map(|(compiled, environment)| {
+        let inside = env.inside().strip_prefix("/").unwrap_or(env.inside());
+        compiled.join(inside).join(environment.path().as_str())
+    });
+    env.policy.kept.iter().cloned().chain(compiled).collect()
+}
+
+/// The mounts of toolchains' caches.
+pub(super) fn tool_binds(env: &SandboxEnv, caches: Option<&Caches>) -> Result<Vec<Bind>, AttemptError> {
+    let binds = caches.map(|caches| caches.tool_binds(env.tier.unwrap_or(Tier::Full))).transpose()?;
+    Ok(binds.unwrap_or_default())
 }
 
 /// The stages with which a stage shares what lasts from one to the next; none for a stage that shares nothing: builders' code could run
@@ -297,6 +322,7 @@ pub(super) fn setting(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths)
         limits: binding.limits,
         inside: env.inside().to_path_buf(),
         inner: Vec::new(),
+        kept: Vec::new(),
         hidden: hidden(env, paths),
         folder: paths.folder.clone(),
     }
