@@ -19,7 +19,7 @@ use glovebox_engine::plan::{Plan, PolicyKind};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session, Worker};
 use glovebox_engine::state::{Branch, FailedStage, RunState};
-use glovebox_host::call::{Artifact, Report};
+use glovebox_host::call::{Artifact, FileSource, Report};
 use glovebox_host::input::StageInput;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Outcome, Status, Tier};
@@ -178,7 +178,8 @@ async fn settle(place: &Place, node: &str, act: impl FnOnce(&Path), report: Repo
     let bench = place.bench().await;
     let Prepared { call, sandbox: stage } = bench.prepare(&claim(node)).await.unwrap();
     drop(call);
-    act(&stage.as_ref().unwrap().root());
+    let FileSource::Folder(root) = stage.as_ref().unwrap().files() else { panic!("its commands work on a folder") };
+    act(&root);
     let fact = bench.finish(&claim(node), report, stage).await.unwrap();
     let answer = fact.artifacts.iter().find(|artifact| artifact.name == "withheld.json");
     let answer = answer.map(|artifact| bench.blobs.read_all(&artifact.digest, 10_000).unwrap()).unwrap_or_default();

@@ -6,7 +6,7 @@
 use crate::answer;
 use crate::attempt::Attempt;
 use crate::bindings::types;
-use crate::call::{Call, FileSetting, Progress, Report};
+use crate::call::{Call, FileSetting, FileSource, Progress, Report};
 use crate::component::Component;
 use crate::ending::{self, Circumstances};
 use crate::engine::Prepared;
@@ -128,8 +128,12 @@ fn prepare(call: Call, started: Instant, ticker: Ticker) -> Result<(Attempt, typ
     });
     let refusals = Arc::new(refusals);
     let open = |files: FileSetting| {
-        let view = View::open(&files.root, files.scope, limits, Arc::clone(&refusals))?;
-        Ok::<_, ViewProblem>(view.protecting(files.protected).known_as(files.known_as))
+        let FileSetting { source, scope, protected, known_as } = files;
+        let view = match source {
+            FileSource::Folder(root) => View::open(&root, scope, limits, Arc::clone(&refusals))?,
+            FileSource::Layer(layer) => View::over(&layer, scope, limits, Arc::clone(&refusals))?,
+        };
+        Ok::<_, ViewProblem>(view.protecting(protected).known_as(known_as))
     };
     let view = files.map(open);
     let view = view.transpose().map_err(|problem| problem.to_string())?.map(Arc::new);

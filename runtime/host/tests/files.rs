@@ -16,7 +16,7 @@ mod swap;
 mod table;
 
 use fixture::{Fixture, SECRET, scope};
-use glovebox_host::call::{Call, FileSetting, FileTier, Report};
+use glovebox_host::call::{Call, FileSetting, FileSource, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::input::StageInput;
@@ -92,7 +92,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
         input,
         tier,
         files: Some(FileSetting {
-            root: fixture.root().to_owned(),
+            source: FileSource::Folder(fixture.root().to_owned()),
             scope,
             protected: Protected::default(),
             known_as: vec!["/home/me/proj".to_owned()],

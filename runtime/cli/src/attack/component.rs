@@ -2,7 +2,7 @@
 //!
 //! The files are the witness: only what changed outside the write scope counts, and whether a canary came back.
 
-use glovebox_host::call::{Call, FileSetting, FileTier, Report};
+use glovebox_host::call::{Call, FileSetting, FileSource, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::Host;
 use glovebox_host::input::StageInput;
@@ -115,7 +115,7 @@ fn call(tree: &AttackedTree, row: &Row) -> Call {
         },
         tier: FileTier::Posix,
         files: Some(FileSetting {
-            root: tree.root.clone(),
+            source: FileSource::Folder(tree.root.clone()),
             scope: scope(),
             protected: Protected::default(),
             known_as: vec![OWN_PATH.to_owned()],

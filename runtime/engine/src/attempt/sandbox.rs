@@ -1,11 +1,13 @@
 //! The sandbox of one attempt: its files, and the jail of its commands.
 //!
-//! The files are a copy or an overlay of the run's workspace; the jail lives as long as the attempt. Both come from the binding and
+//! The files are a layer over the run's workspace for a component without commands, else a copy or an overlay of it; the jail lives as
+//! long as the attempt. Both come from the binding and
 //! the operator's settings, never from the stage. Blocking: must not be called on the executor's threads.
 
 use super::AttemptError;
 use super::subject::{self, CacheOwner, Private};
 use crate::plan::{Binding, HoldoutAccess, Plan};
+use glovebox_host::call::FileSource;
 use glovebox_host::grants::FileTier;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
@@ -54,13 +56,13 @@ impl SandboxEnv {
 
     /// The absolute paths that mean the workspace to a component with a file system: the one its commands see, and the
     /// project's own (design §9 #34).
-    pub(super) fn known_as(&self, binding: &Binding, files: &Path) -> Vec<String> {
+    pub(super) fn known_as(&self, binding: &Binding, files: Option<&Path>) -> Vec<String> {
         if binding.tier != FileTier::Posix {
             return Vec::new();
         }
         let has_root = self.tier.is_none_or(Tier::has_own_root);
-        let seen = if has_root { self.inside() } else { files };
-        let mut paths = vec![seen, &self.project];
+        let seen = if has_root { Some(self.inside()) } else { files };
+        let mut paths: Vec<&Path> = seen.into_iter().chain([self.project.as_path()]).collect();
         paths.dedup();
         paths.into_iter().filter_map(|path| path.to_str().map(str::to_owned)).collect()
     }
@@ -140,7 +142,7 @@ struct Mounts {
 }
 
 impl AttemptSandbox {
-    /// Makes the files and, when commands may run or the files are an overlay, the jail.
+    /// Makes the files and, when commands may run, the jail.
     pub(super) fn open(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Result<Self, AttemptError> {
         let mounts = env.tier.map_or(env.can_mount, |tier| tier == Tier::Full);
         let inside = env.inside();
@@ -159,13 +161,13 @@ impl AttemptSandbox {
         overrides.below = ignored.as_ref().map(|store| store.folder().to_owned());
         let scope = binding.scope.clone().with_scratch(scratch);
         let at = paths.folder.join(FILES_DIR);
-        let view = match mounts {
-            true => WorkspaceView::choose(&paths.workspace, &at, &scope, &overrides)?,
-            false => WorkspaceView::copy(&paths.workspace, &at, &scope, &overrides)?,
+        let view = match (binding.runs_commands(), mounts) {
+            (false, _) => WorkspaceView::layer(&paths.workspace, &at, &scope, &overrides)?,
+            (true, true) => WorkspaceView::choose(&paths.workspace, &at, &scope, &overrides)?,
+            (true, false) => WorkspaceView::copy(&paths.workspace, &at, &scope, &overrides)?,
         };
         let mut subjects = subject::offer(env, binding, paths)?;
-        let needs_jail = binding.runs_commands() || view.root().is_none();
-        let jail = needs_jail.then(|| {
+        let jail = binding.runs_commands().then(|| {
             let network = binding.command_access.network.clone();
             let kept = tool_binds(env, caches.as_ref())?;
             let mut setting = JailSetting { inner: binds, kept, network, ..setting(env, binding, paths) };
@@ -190,14 +192,22 @@ impl AttemptSandbox {
         Ok(())
     }
 
-    /// The folder with the files, as host code opens it.
-    pub fn root(&self) -> PathBuf {
-        match (self.view.root(), &self.jail) {
-            (Some(root), _) => root.to_owned(),
-            (None, Some(jail)) => jail.root().into_owned(),
+    /// The files, as host code opens them.
+    pub fn files(&self) -> FileSource {
+        match (&self.view, &self.jail) {
+            (WorkspaceView::Layer(layer), _) => FileSource::Layer(Arc::clone(layer)),
+            (WorkspaceView::Copy(copy), _) => FileSource::Folder(copy.root().to_owned()),
+            (WorkspaceView::Overlay(_), Some(jail)) => FileSource::Folder(jail.root().into_owned()),
             // An overlay without a jail is never made; an empty path opens nothing.
-            (None, None) => PathBuf::new(),
+            (WorkspaceView::Overlay(_), None) => FileSource::Folder(PathBuf::new()),
         }
+    }
+
+    /// Removes the files, and returns whether the attempt had a folder.
+    pub(super) fn remove(self) -> Result<bool, AttemptError> {
+        let had_folder = self.view.has_folder();
+        self.view.remove()?;
+        Ok(had_folder)
     }
 
     /// The jail, for as long as the attempt lasts.
