@@ -75,10 +75,15 @@ impl Fixture {
 
     /// As [`Fixture::view_with`], with a layer over the tree, and the layer.
     pub(crate) fn layered_with(&self, scope: Scope, limits: Limits) -> (View, WorkspaceView) {
-        let at = self.aside(&format!("layer-{}", self.layers.fetch_add(1, Ordering::Relaxed)));
-        let files = WorkspaceView::layer(self.root(), &at, &scope, &ViewOverrides::default()).unwrap();
+        let files = self.layer(&scope);
         let view = View::over(files.as_layer().unwrap(), scope, limits, Arc::new(RefusalLog::default())).unwrap();
         (view.known_as(vec!["/home/me/proj".to_owned()]), files)
+    }
+
+    /// A new layer over the tree.
+    pub(crate) fn layer(&self, scope: &Scope) -> WorkspaceView {
+        let at = self.aside(&format!("layer-{}", self.layers.fetch_add(1, Ordering::Relaxed)));
+        WorkspaceView::layer(self.root(), &at, scope, &ViewOverrides::default()).unwrap()
     }
 
     /// A path beside the tree.
