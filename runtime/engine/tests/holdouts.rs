@@ -30,7 +30,7 @@ use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::view::View;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 const SECRET: &str = "test \"$(cat answer.txt)\" = \"forty-two apples in a basket\"";
 const HINT: &str = "hint: count what is in the basket";
@@ -52,6 +52,8 @@ struct Place {
     folder: tempfile::TempDir,
     source: String,
     plan: Arc<Plan>,
+    /// Sessions that were begun: small blobs go to their journals.
+    sessions: Mutex<Vec<Session>>,
 }
 
 impl Place {
@@ -70,7 +72,7 @@ impl Place {
         let options = BindOptions { available: full(), sealed, ..BindOptions::default() };
         let bound = bind(whole(&source), &catalog(&[]), (&config(""), &Lock::default()), &host(), &options);
         let plan = Arc::new(bound.unwrap_or_else(|errors| panic!("{errors}")));
-        Self { folder, source, plan }
+        Self { folder, source, plan, sessions: Mutex::default() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -108,11 +110,13 @@ impl Place {
     async fn bench(&self) -> Workbench<glovebox_engine::blobs::DirBlobs> {
         let (session, records) = self.begin().await.unwrap();
         let holdouts = self.open(started(&records)).unwrap().map(Arc::new);
+        let blobs = Arc::clone(&session.blobs);
+        self.sessions.lock().unwrap().push(session);
         Workbench {
             plan: Arc::clone(&self.plan),
             host: host(),
             run: Arc::new(self.run_dir()),
-            blobs: Arc::clone(&session.blobs),
+            blobs,
             sandbox_env: SandboxEnv {
                 tier: Some(Tier::Full),
                 can_mount: true,
