@@ -10,7 +10,7 @@ mod reading;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
-pub use reading::{DiffArguments, DisplayArguments, LogsArguments, ShowArguments};
+pub use reading::{DiffArguments, DisplayArguments, LogsArguments, ShowArguments, VerifyArguments};
 
 use crate::branch::BranchName;
 use crate::runs::RunSelector;
@@ -75,6 +75,8 @@ pub enum Command {
     Gc(CollectArguments),
     /// Show a run, or one node of it
     Show(ShowArguments),
+    /// Verify that no record of a run was changed or lost
+    Verify(VerifyArguments),
     /// Print the whole output of a node's commands
     Logs(LogsArguments),
     /// Write a run's changes to the project; writes nothing on a conflict

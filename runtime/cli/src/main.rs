@@ -113,6 +113,7 @@ fn dispatch(command: Command) -> Ended {
         Command::Rm(arguments) => commands::rm::rm(&arguments),
         Command::Gc(arguments) => commands::gc::gc(&arguments),
         Command::Show(arguments) => commands::show::show(&arguments),
+        Command::Verify(arguments) => commands::verify::verify(&arguments),
         Command::Logs(arguments) => commands::logs::logs(&arguments),
         Command::Apply(arguments) => commands::apply::apply(&arguments),
         Command::Diff(arguments) => commands::diff::diff(&arguments),

@@ -226,7 +226,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
             FileSource::Layer(_) => None,
         };
         let known_as = self.sandbox_env.known_as(binding, folder);
-        Some(FileSetting { source, scope, protected: self.protected.clone(), known_as })
+        let is_of_plugin = !binding.first_party;
+        Some(FileSetting { source, scope, protected: self.protected.clone(), known_as, is_of_plugin })
     }
 
     fn input(&self, node: &Node, binding: &Binding, assignment: &Assignment) -> Result<StageInput, AttemptError> {

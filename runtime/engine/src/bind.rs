@@ -74,6 +74,7 @@ pub fn bind(
     };
     if !binder.errors.is_empty() {
         binder.errors.diagnostics.extend(warnings);
+        binder.errors.plugins.append(&mut binder.unlocked);
         return Err(binder.errors);
     }
     let model = if options.script.is_some() { "scripted" } else { "simulated" };
@@ -307,13 +308,11 @@ impl<'a> Binder<'a> {
             Some(entry) => {
                 let bytes = source.plugin_bytes(entry, self.catalog.plugins.get(handler))?;
                 let inspection = self.check_plugin(source, entry, bytes)?;
-                match self.check_agreed(source, entry, &inspection) {
-                    Err(problem) if self.plan_only => {
-                        check_handler(&inspection).map_err(|error| source.refused(&error))?;
-                        self.unlocked.push(problem);
-                        return Ok(BoundComponent::Unlocked(Arc::new(inspection)));
-                    }
-                    agreed => agreed?,
+                if let Err(problem) = self.check_agreed(source, entry, &inspection) {
+                    check_handler(&inspection).map_err(|error| source.refused(&error))?;
+                    // Its nodes are looked at all the same, so that everything is reported at once.
+                    if self.plan_only { &mut self.unlocked } else { &mut self.errors.plugins }.push(problem);
+                    return Ok(BoundComponent::Unlocked(Arc::new(inspection)));
                 }
                 bytes
             }

@@ -115,6 +115,7 @@ fn files(host: &Host, runtime: &Runtime, folder: &Path, tier: FileTier) {
             scope: Scope::new(vec![Entry::parse("./").unwrap()], vec![], vec![]),
             protected: Protected::default(),
             known_as: Vec::new(),
+            is_of_plugin: false,
         };
         timed(|| execute(host, runtime, &component, call(tier, Some(files), steps)))
     };

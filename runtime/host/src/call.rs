@@ -89,6 +89,8 @@ pub struct FileSetting {
     pub protected: glovebox_sandbox::protect::Protected,
     /// Absolute paths that mean the root, such as the one commands see it at. Every other absolute path is refused.
     pub known_as: Vec<String>,
+    /// Whether the component is a plugin, which has grants beside its node's attributes.
+    pub is_of_plugin: bool,
 }
 
 /// Something a handler says it did; worth nothing until it was checked.

@@ -128,12 +128,12 @@ fn prepare(call: Call, started: Instant, ticker: Ticker) -> Result<(Attempt, typ
     });
     let refusals = Arc::new(refusals);
     let open = |files: FileSetting| {
-        let FileSetting { source, scope, protected, known_as } = files;
+        let FileSetting { source, scope, protected, known_as, is_of_plugin } = files;
         let view = match source {
             FileSource::Folder(root) => View::open(&root, scope, limits, Arc::clone(&refusals))?,
             FileSource::Layer(layer) => View::over(&layer, scope, limits, Arc::clone(&refusals))?,
         };
-        Ok::<_, ViewProblem>(view.protecting(protected).known_as(known_as))
+        Ok::<_, ViewProblem>(view.protecting(protected).known_as(known_as).for_plugin(is_of_plugin))
     };
     let view = files.map(open);
     let view = view.transpose().map_err(|problem| problem.to_string())?.map(Arc::new);

@@ -96,6 +96,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
             scope,
             protected: Protected::default(),
             known_as: vec!["/home/me/proj".to_owned()],
+            is_of_plugin: false,
         }),
         commands: None,
         model: None,

@@ -185,6 +185,7 @@ fn with_files(limits: &[(LimitName, u64)]) -> (tempfile::TempDir, Call) {
         scope: glovebox_record::scope::Scope::everything(),
         protected: Default::default(),
         known_as: Vec::new(),
+        is_of_plugin: false,
     });
     (folder, call)
 }

@@ -90,6 +90,7 @@ pub struct View {
     scope: Scope,
     protected: Protected,
     known_as: Vec<String>,
+    is_of_plugin: bool,
     hidden: HiddenObjects,
     limits: Limits,
     written_bytes: AtomicU64,
@@ -140,6 +141,7 @@ impl View {
             scope,
             protected: Protected::default(),
             known_as: Vec::new(),
+            is_of_plugin: false,
             hidden,
             limits,
             written_bytes: AtomicU64::new(0),
@@ -152,6 +154,11 @@ impl View {
     /// Sets the paths that no grant can allow, beside the fixed list. Refusals of these paths name no grant.
     pub fn protecting(self, protected: Protected) -> Self {
         Self { protected, ..self }
+    }
+
+    /// Makes refusals name the grants of a plugin too, if a plugin works with it.
+    pub fn for_plugin(self, is_of_plugin: bool) -> Self {
+        Self { is_of_plugin, ..self }
     }
 
     /// Adds absolute paths that mean the root, such as the one commands see it at (design §9 #34).

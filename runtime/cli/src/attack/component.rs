@@ -124,6 +124,7 @@ fn call(layer: &Arc<Layer>, tree: &AttackedTree, row: &Row) -> Call {
             scope: scope(),
             protected: Protected::default(),
             known_as: vec![OWN_PATH.to_owned()],
+            is_of_plugin: false,
         }),
         commands: None,
         model: None,

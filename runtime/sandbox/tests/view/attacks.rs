@@ -182,20 +182,28 @@ fn refusals_name_the_grant() {
     {
         attempt.run(&view).unwrap_err();
     }
-    let told: Vec<String> =
-        view.refusals().kept().iter().map(|refusal| format!("{refusal}; {}", refusal.help)).collect();
+    let told = |view: &View| -> Vec<String> {
+        view.refusals().kept().iter().map(|refusal| format!("{refusal}; {}", refusal.help)).collect()
+    };
     assert_eq!(
-        told,
+        told(&view),
         [
             "refused to write `src/lib.rs`: not in the write scope; to allow it: \
-             `allowed_write_paths=\"out/,src/main.rs,src/lib.rs\"` on the node, and for a plugin \
-             `grants.write = [\"out/\", \"src/main.rs\", \"src/lib.rs\"]` in glovebox.toml",
-            "refused to read `Cargo.toml`: not in the read scope; to allow it: `read_paths=\"src/,Cargo.toml\"` on the node, \
-             and for a plugin `grants.read = [\"src/\", \"Cargo.toml\"]` in glovebox.toml",
+             `allowed_write_paths=\"out/,src/main.rs,src/lib.rs\"` on the node",
+            "refused to read `Cargo.toml`: not in the read scope; to allow it: `read_paths=\"src/,Cargo.toml\"` on the node",
             "refused to read `scenarios/holdout/h.toml`: hidden from this stage; hidden paths cannot be granted",
             "refused to make directory `src/new`: not in the write scope; to allow it: \
-             `allowed_write_paths=\"out/,src/main.rs,src/new/\"` on the node, and for a plugin \
-             `grants.write = [\"out/\", \"src/main.rs\", \"src/new/\"]` in glovebox.toml",
+             `allowed_write_paths=\"out/,src/main.rs,src/new/\"` on the node",
+        ]
+    );
+    let narrow = crate::fixture::scope(&["src/"], &["out/"], &[]);
+    let of_plugin = Arc::new(fixture.view_with(narrow, Default::default()).for_plugin(true));
+    Write("src/lib.rs").run(&of_plugin).unwrap_err();
+    assert_eq!(
+        told(&of_plugin),
+        [
+            "refused to write `src/lib.rs`: not in the write scope; to allow it: `allowed_write_paths=\"out/,src/lib.rs\"` on the \
+          node, and `grants.write = [\"out/\", \"src/lib.rs\"]` of the plugin in glovebox.toml"
         ]
     );
 }
