@@ -1,7 +1,7 @@
 //! What a run keeps on disk, and its bound: `[run] disk_bytes_max`.
 //!
 //! Counted are blobs, quarantine, caches, artifacts, the folders of nodes, the journal and the files made from it. Not counted is what
-//! has a bound of its own and does not grow with every stage: the workspace, the sealed hold-outs, attempts under way. Measured
+//! has a bound of its own and does not grow with every stage: the workspace, the sealed hold-outs, attempts under way, the journal's log. Measured
 //! once as a whole; after that only what the last attempt can have added to, so that a check costs the same at the end of a run as
 //! at its beginning.
 
@@ -10,6 +10,7 @@ use crate::blobs::{BLOBS_DIR, DirBlobs};
 use crate::event::StageFinished;
 use crate::project::run_files::{history_folder, task_folder};
 use crate::run::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
+use crate::sqlite::LOG_FILE;
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_sandbox::cache;
@@ -114,7 +115,7 @@ fn files_in(dir: &Dir) -> io::Result<u64> {
     let mut bytes = 0_u64;
     for entry in dir.entries()? {
         let entry = entry?;
-        if entry.file_type()?.is_file() {
+        if entry.file_type()?.is_file() && entry.file_name() != LOG_FILE {
             bytes = bytes.saturating_add(if_there(entry.metadata().map(|found| on_disk(&found)))?);
         }
     }

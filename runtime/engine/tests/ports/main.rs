@@ -203,6 +203,11 @@ macro_rules! suite {
             }
 
             #[tokio::test]
+            async fn a_stage_after_a_stage_costs_one_append() {
+                run::a_stage_after_a_stage_costs_one_append::<$type>().await;
+            }
+
+            #[tokio::test]
             async fn a_worker_that_paused_too_long_stores_nothing() {
                 run::a_worker_that_paused_too_long_stores_nothing::<$type>().await;
             }
