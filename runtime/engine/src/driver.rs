@@ -185,8 +185,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         let finished = self.finished(&delivery.task.branch, finished, stop);
         let (pipeline, task) = (self.pipeline, &delivery.task);
         let claim = Some(self.next_claim(&task.branch)).filter(|_| canceled.is_none());
-        let claim = if self.out_of_disk()?.is_none() { claim } else { None };
-        self.disk.iter().for_each(|disk| disk.note(&finished));
+        let claim = if self.has_room(&finished)? { claim } else { None };
         let committed = self.append(|state| {
             let branch = state.branch(&task.branch);
             branch.open().filter(|open| open.task == *task && open.attempt_id.as_ref() == Some(&id))?;
@@ -232,6 +231,12 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
 
     fn is_asked_to_stop(&self) -> bool {
         self.state.canceled.is_none() && self.signals.flag().load(Ordering::SeqCst)
+    }
+
+    /// True if another stage may begin after this one, without a look at every file.
+    fn has_room(&self, finished: &StageFinished) -> Result<bool, RunError> {
+        let room = |disk: &DiskGauge| disk.note(finished).and_then(|()| disk.has_room());
+        self.disk.map_or(Ok(true), room).map_err(|error| RunError::Project(Box::new(error)))
     }
 
     /// The end of a run whose folder has no room for another stage.

@@ -12,7 +12,7 @@ mod rows;
 mod signature;
 mod writer;
 
-pub(crate) use log_file::LOG_FILE;
+pub(crate) use log_file::{LOG_BYTES, LOG_FILE};
 pub use owner::Owner;
 pub use signature::Provenance;
 
