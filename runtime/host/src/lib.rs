@@ -35,7 +35,6 @@ mod report;
 mod run;
 mod stdio;
 mod stop;
-mod ticker;
 
 // The contract, one file per interface.
 mod bindings;

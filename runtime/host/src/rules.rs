@@ -10,7 +10,6 @@ use crate::inspect::{Inspection, inspect};
 use crate::limiter::Meter;
 use crate::probe::CarriedTooMuch;
 use crate::stop::Stop;
-use crate::ticker::Ticker;
 use contract::Rules;
 use glovebox_record::{LimitName, LimitSettings, Limits};
 use std::time::{Duration, Instant};
@@ -42,7 +41,6 @@ pub struct RuleComponent {
     inspection: Inspection,
     code: Component,
     carried: CarriedTooMuch,
-    ticker: Ticker,
 }
 
 /// Why a call of a rule gave no answer.
@@ -63,8 +61,7 @@ impl Host {
         let inspection = inspect(bytes)?;
         check(&inspection)?;
         let code = self.compile(&inspection, bytes)?;
-        let (carried, ticker) = (self.prepared.carried_too_much.clone(), self.prepared.ticker.clone());
-        Ok(RuleComponent { inspection, code, carried, ticker })
+        Ok(RuleComponent { inspection, code, carried: self.prepared.carried_too_much.clone() })
     }
 }
 
@@ -121,11 +118,9 @@ impl RuleComponent {
         let mut store = self.store(&limits);
         let mut started = false;
         let answer = self.linker().and_then(|linker| {
-            self.ticker.while_guest_runs(|| {
-                let rules = Rules::instantiate(&mut store, &self.code, &linker)?;
-                started = true;
-                ask(&rules, &mut store)
-            })
+            let rules = Rules::instantiate(&mut store, &self.code, &linker)?;
+            started = true;
+            ask(&rules, &mut store)
         });
         answer.map_err(|error| {
             let circumstances =

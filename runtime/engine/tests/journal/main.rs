@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
-mod blobs;
 mod damage;
 mod disk;
 mod kill;
