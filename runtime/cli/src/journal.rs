@@ -66,8 +66,7 @@ pub fn foreign_reason(provenance: Provenance) -> Option<String> {
     }
 }
 
-/// Opens a run's journal to read it.
-pub fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
+fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
     SqliteReader::open(&run.path.join(JOURNAL_FILE)).map_err(|error| unreadable(run, &error))
 }
 

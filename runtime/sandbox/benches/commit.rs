@@ -94,7 +94,6 @@ fn jail(folder: &Path, view: &WorkspaceView) -> Jail {
         hidden: vec![inside.clone()],
         inside,
         inner: Vec::new(),
-        kept: Vec::new(),
         folder: scratch,
     };
     Jail::open(&setting, view.source().unwrap()).unwrap()

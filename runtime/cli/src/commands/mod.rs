@@ -23,5 +23,4 @@ pub mod resume;
 pub mod rm;
 pub mod run;
 pub mod show;
-pub mod verify;
 pub mod version;

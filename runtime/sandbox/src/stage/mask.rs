@@ -149,7 +149,6 @@ impl Filling<'_> {
     }
 }
 
-/// Marks a directory as one through which nothing below shows.
-pub(crate) fn set_opaque(directory: &OwnedFd) -> io::Result<()> {
+fn set_opaque(directory: &OwnedFd) -> io::Result<()> {
     Ok(rustix::fs::fsetxattr(directory, OPAQUE, b"y", XattrFlags::empty())?)
 }

@@ -6,15 +6,15 @@
 use super::denied::Denied;
 use super::file::FileHandle;
 use super::metadata::{Identity, Kind};
-use super::place::{Holder, last_name};
 use super::refuse::{Operation, Unusable};
-use super::root::{Directory, Root};
+use super::root::Directory;
 use super::{Metadata, View};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Whether an open may create the file.
@@ -53,7 +53,7 @@ impl OpenOptions {
         self.write || self.truncate || self.create != Create::Never
     }
 
-    pub(super) fn operation(self) -> Operation {
+    fn operation(self) -> Operation {
         if self.changes() { Operation::Write } else { Operation::Read }
     }
 
@@ -68,6 +68,11 @@ impl OpenOptions {
     }
 }
 
+/// The last name of a path, for calls that take a name in a directory; the root itself is `.`.
+fn last_name(path: &ScopePath) -> &Path {
+    Path::new(path.name().unwrap_or("."))
+}
+
 /// How often an open is tried again when the name appears and vanishes meanwhile.
 const CREATE_TRIES_MAX: u32 = 4;
 
@@ -79,25 +84,15 @@ impl View {
         if path.is_root() {
             return Err(Denied::IsADirectory);
         }
+        let parent = self.parent(operation, path)?;
         for _ in 0..CREATE_TRIES_MAX {
-            let place = self.find(operation, path)?;
-            match &place.found {
+            match self.lstat(operation, &parent, path)? {
                 Some(_) if options.create == Create::MustBeNew => return Err(Denied::Exists),
-                Some(found) => {
-                    self.require_plain_file(options, path, found)?;
-                    return match &place.holder {
-                        Holder::Disk(root, directory) => self.open_existing((root, directory), path, options),
-                        Holder::Layer(layered, origin) => self.open_in_layer(layered, origin, path, options),
-                    };
-                }
+                Some(stat) => return self.open_existing(&parent, path, options, &stat),
                 None if options.create == Create::Never => return Err(Denied::NotFound),
                 None => {}
             }
-            let created = match &place.holder {
-                Holder::Disk(root, directory) => self.create_new((root, directory), path, options),
-                Holder::Layer(layered, _) => self.create_in_layer(layered, path, options),
-            };
-            match created {
+            match self.create_new(&parent, path, options) {
                 Err(Denied::Exists) if options.create == Create::IfAbsent => {}
                 created => return created,
             }
@@ -118,14 +113,18 @@ impl View {
 
     fn open_existing(
         self: &Arc<Self>,
-        (root, directory): (&Root, &Directory<'_>),
+        directory: &Directory<'_>,
         path: &ScopePath,
         options: OpenOptions,
+        seen: &Stat,
     ) -> Result<FileHandle, Denied> {
-        let fd = root
+        self.require_plain_file(options, path, seen)?;
+        let fd = self
+            .root
             .open_name(directory.as_fd(), last_name(path), options.flags(), Mode::empty())
             .map_err(|errno| self.denied(options.operation(), path, errno))?;
-        self.require_plain_file(options, path, &Metadata::of(&rustix::fs::fstat(&fd)?))?;
+        let opened = rustix::fs::fstat(&fd)?;
+        self.require_plain_file(options, path, &opened)?;
         if options.truncate {
             rustix::fs::ftruncate(&fd, 0)?;
             self.touch();
@@ -135,39 +134,34 @@ impl View {
 
     fn create_new(
         self: &Arc<Self>,
-        (root, directory): (&Root, &Directory<'_>),
+        directory: &Directory<'_>,
         path: &ScopePath,
         options: OpenOptions,
     ) -> Result<FileHandle, Denied> {
         let flags = options.flags() | OFlags::CREATE | OFlags::EXCL;
         let fd = self.charged_entry(path, || {
-            root.open_name(directory.as_fd(), last_name(path), flags, Mode::from_raw_mode(0o666))
+            self.root.open_name(directory.as_fd(), last_name(path), flags, Mode::from_raw_mode(0o666))
         })?;
         Ok(self.handle(fd, path, options))
     }
 
     fn handle(self: &Arc<Self>, fd: OwnedFd, path: &ScopePath, options: OpenOptions) -> FileHandle {
-        FileHandle::on_disk(Arc::clone(self), fd, path.clone(), options)
+        FileHandle::new(Arc::clone(self), fd, path.clone(), options.read, options.write)
     }
 
     /// Refuses special files, objects that are hidden under another name, and writing to files with a second name.
-    pub(super) fn require_plain_file(
-        &self,
-        options: OpenOptions,
-        path: &ScopePath,
-        found: &Metadata,
-    ) -> Result<(), Denied> {
+    fn require_plain_file(&self, options: OpenOptions, path: &ScopePath, stat: &Stat) -> Result<(), Denied> {
         let operation = options.operation();
-        match found.kind {
+        match Kind::of(stat) {
             Kind::Directory => return Err(Denied::IsADirectory),
             Kind::Symlink => return Err(self.refuse_link(operation, path)),
             Kind::Special => return Err(self.refuse_object(operation, path, Unusable::Special)),
             Kind::File => {}
         }
-        if self.hidden.contains(found.identity) {
+        if self.hidden.contains(Identity::of(stat)) {
             return Err(self.refuse_hidden_object(operation, path));
         }
-        if options.changes() { self.require_single_name(operation, path, found) } else { Ok(()) }
+        if options.changes() { self.require_single_name(operation, path, stat) } else { Ok(()) }
     }
 
     /// Refuses to change a file that has a second name.
@@ -175,9 +169,9 @@ impl View {
         &self,
         operation: Operation,
         path: &ScopePath,
-        found: &Metadata,
+        stat: &Stat,
     ) -> Result<(), Denied> {
-        if found.kind == Kind::File && found.links > 1 {
+        if Kind::of(stat) == Kind::File && Metadata::of(stat).links > 1 {
             return Err(self.refuse_object(operation, path, Unusable::HardLink));
         }
         Ok(())
@@ -189,20 +183,25 @@ impl View {
     }
 
     /// Opens the directory a path lies in.
-    pub(super) fn parent<'r>(
-        &self,
-        root: &'r Root,
-        operation: Operation,
-        path: &ScopePath,
-    ) -> Result<Directory<'r>, Denied> {
+    pub(super) fn parent(&self, operation: Operation, path: &ScopePath) -> Result<Directory<'_>, Denied> {
         let parent = path.parent().unwrap_or_default();
-        root.directory(&parent, &self.hidden).map_err(|denied| match denied {
+        self.root.directory(&parent, &self.hidden).map_err(|denied| match denied {
             Denied::Loop => self.refuse_link(operation, path),
             other => other,
         })
     }
 
     /// Examines an entry without opening or following it. What is hidden under another name does not exist.
+    pub(super) fn look(
+        &self,
+        operation: Operation,
+        directory: &Directory<'_>,
+        path: &ScopePath,
+    ) -> Result<Stat, Denied> {
+        self.lstat(operation, directory, path)?.ok_or(Denied::NotFound)
+    }
+
+    /// As [`View::look`], but an absent entry is none, and one that must not be touched is an error.
     pub(super) fn lstat(
         &self,
         operation: Operation,

@@ -215,7 +215,9 @@ impl View {
 
     fn read_grant(&self, path: &ScopePath) -> String {
         let (comma, quoted) = with_entry(&self.scope.read, path, false);
-        self.grant(&format!("`read_paths=\"{comma}\"` on the node"), &format!("`grants.read = [{quoted}]`"))
+        format!(
+            "to allow it: `read_paths=\"{comma}\"` on the node, and for a plugin `grants.read = [{quoted}]` in glovebox.toml"
+        )
     }
 
     /// The grant that would help, if any: protected paths are never committed.
@@ -224,15 +226,9 @@ impl View {
             return format!("no grant allows it: {}", crate::refusal::escaped(&reason));
         }
         let (comma, quoted) = with_entry(&self.scope.write, path, operation == Operation::MakeDirectory);
-        self.grant(&format!("`allowed_write_paths=\"{comma}\"` on the node"), &format!("`grants.write = [{quoted}]`"))
-    }
-
-    /// What would allow it. Only a plugin has grants beside its node's attributes.
-    fn grant(&self, on_node: &str, of_plugin: &str) -> String {
-        match self.is_of_plugin {
-            true => format!("to allow it: {on_node}, and {of_plugin} of the plugin in glovebox.toml"),
-            false => format!("to allow it: {on_node}"),
-        }
+        format!(
+            "to allow it: `allowed_write_paths=\"{comma}\"` on the node, and for a plugin `grants.write = [{quoted}]` in glovebox.toml"
+        )
     }
 }
 

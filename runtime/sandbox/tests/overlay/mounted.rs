@@ -26,7 +26,6 @@ fn open(made: &Bench, view: &WorkspaceView) -> Jail {
         hidden: vec![inside.clone()],
         inside,
         inner: Vec::new(),
-        kept: Vec::new(),
         folder,
     };
     Jail::open(&setting, view.source().unwrap()).unwrap()

@@ -6,7 +6,6 @@
 mod components;
 mod files;
 mod kernel;
-mod left;
 mod names;
 mod network;
 mod processes;
@@ -20,7 +19,7 @@ use crate::row::Row;
 
 /// Every row.
 pub fn all() -> Vec<Row> {
-    let tables: [&[Row]; 12] = [
+    let tables: [&[Row]; 11] = [
         files::ROWS,
         runs::ROWS,
         workspace::ROWS,
@@ -28,7 +27,6 @@ pub fn all() -> Vec<Row> {
         shell::ROWS,
         processes::ROWS,
         kernel::ROWS,
-        left::ROWS,
         network::ROWS,
         resources::ROWS,
         subject::ROWS,
