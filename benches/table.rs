@@ -36,6 +36,12 @@ pub(crate) fn print(name: &str, ours: Duration, theirs: Duration, of: &str) {
     line(name, ours, theirs, &format!("{:>10} {:>8}", "-", "-"), of);
 }
 
+/// Prints a count or a size, which has no baseline.
+#[allow(dead_code)] // Not every benchmark has one.
+pub(crate) fn count(name: &str, counted: f64, unit: &str) {
+    println!("{name:<48} {counted:>10.2} {:>10} {:>8} {:>10} {:>8}  {unit}", "-", "-", "-", "-");
+}
+
 fn line(name: &str, ours: Duration, theirs: Duration, least: &str, of: &str) {
     println!("{name:<48} {:>10} {:>10} {:>8.2} {least}  {of}", shown(ours), shown(theirs), ratio(ours, theirs));
 }
@@ -54,6 +60,7 @@ fn least(times: &[Duration]) -> Duration {
 }
 
 /// The middle one.
+#[allow(dead_code)] // Not every benchmark has samples of its own.
 pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
     times[times.len() / 2]

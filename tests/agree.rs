@@ -55,6 +55,36 @@ fn what_run_refuses_is_one_error_of_check_with_the_same_code() {
 }
 
 #[test]
+fn a_fault_is_found_at_each_node_however_like_the_others_the_node_is() {
+    for (fault, rule) in [
+        ("network=full", "network_not_granted"),
+        ("scratch=\"a/\", cache=\"a/b/\"", "sandbox_folder"),
+        ("limits.turns=\"9999\"", "limit_not_raised"),
+        ("cache=\"src/\"", "write_not_committed"),
+        ("holdouts=\"scripts/scenarios/\"", "verifier_attribute"),
+        ("codex.block_read_paths=\"scripts/scenarios/a\"", "holdout_access"),
+        ("test.outcome=maybe", "test_attribute"),
+    ] {
+        let stage = |name: &str, fault: &str| format!("{name} [prompt=p, allowed_write_paths=\"src/\"{fault}]");
+        let fault = format!(", {fault}");
+        let stages = [
+            stage("n", ""),
+            stage("same", ""),
+            stage("wrong", &fault),
+            stage("too", &fault),
+            stage("good", ""),
+            stage("last", &fault),
+        ];
+        let bench = with(&format!("{}; n -> same -> wrong -> too -> good -> last -> done", stages.join("; ")));
+        let found = bench.glovebox(&["check", "--format", "json", "pipeline.dot"]).json();
+        let named = |found: &&serde_json::Value| found["rule"] == rule;
+        let nodes: Vec<&str> =
+            found.as_array().unwrap().iter().filter(named).filter_map(|found| found["node"].as_str()).collect();
+        assert_eq!(nodes, ["wrong", "too", "last"], "{rule}: {found}");
+    }
+}
+
+#[test]
 fn the_language_alone_is_checked_on_request() {
     for stage in ["n [shape=hexagon, label=\"Go on?\"]", "n [type=\"acme.todo\"]"] {
         with(stage).glovebox(&["check", "--for", "lint", "pipeline.dot"]).ends(0).never_says("error[");
@@ -82,6 +112,28 @@ fn a_plugin_that_may_not_run_is_exit_7_in_both() {
             .replace("done [", "done [class=x]; m [type=\"acme.no\"]; n -> m -> done [label=x] done ["),
     );
     bench.glovebox(&["check", "pipeline.dot"]).ends(3);
+}
+
+#[test]
+fn an_entry_to_include_that_cannot_be_copied_is_an_error_before_a_run() {
+    let bench = with("n [shape=parallelogram, tool_command=true, allowed_write_paths=\"\"]");
+    for (entry, said) in [
+        ("data/", "names `data/`, which does not exist in the project"),
+        (".git/", "`.git` and `.glovebox` are never copied"),
+        ("old/r/", "names `old/r/`, which is in a run's folder"),
+    ] {
+        bench.write("old/r/journal.sqlite", "");
+        bench.write("old/r/owner.sqlite", "");
+        bench.write("glovebox.toml", &format!("[workspace]\ninclude = [\"pipeline.dot\", \"{entry}\"]\n"));
+        for words in [["check", "pipeline.dot"], ["plan", "pipeline.dot"], ["run", "pipeline.dot"]] {
+            let answer = bench.glovebox(&words);
+            answer.ends(3).says(said).says("glovebox.toml:2:28");
+        }
+        bench.glovebox(&["check", "--for", "lint", "pipeline.dot"]).ends(0);
+        assert!(bench.glovebox(&["ls"]).stdout.is_empty(), "nothing ran");
+    }
+    bench.write("glovebox.toml", "[workspace]\ninclude = [\"./\"]\n");
+    bench.glovebox(&["check", "pipeline.dot"]).ends(0);
 }
 
 #[test]
@@ -139,6 +191,10 @@ fn a_value_of_several_words_is_one_error_with_a_fix() {
         "{}",
         bench.read("pipeline.dot")
     );
+    let quoted =
+        with("n [shape=parallelogram, tool_command=echo \"a, b\" | grep -q \"a, b\", allowed_write_paths=\"\"]");
+    quoted.glovebox(&["check", "--fix", "pipeline.dot"]).ends(0);
+    quoted.glovebox(&["run", "pipeline.dot"]).ends(0);
     bench.glovebox(&["explain", "write_scope"]).ends(2).says("did you mean `glovebox explain write_scope_missing`?");
 }
 

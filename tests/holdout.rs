@@ -38,14 +38,16 @@ fn run(bench: &Workbench) -> workbench::Answer {
     bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"])
 }
 
-/// Files of the run that contain a text, hold-outs and blobs aside: the sealed copy has it, and so has the model's script.
+/// Files of the run that contain a text, hold-outs and blobs aside: the sealed copy has it, and so has the model's script. Of the journal
+/// its records count.
 fn files_with(bench: &Workbench, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![bench.run_folder("r")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let path = entry.path();
-            let is_kept = ["holdouts", "blobs"].iter().any(|name| path == bench.run_folder("r").join(name));
+            let is_kept =
+                ["holdouts", "blobs", "journal.sqlite"].iter().any(|name| path == bench.run_folder("r").join(name));
             if entry.file_type().unwrap().is_dir() && !is_kept {
                 folders.push(path);
             } else if !is_kept && contains(&path, text) {
@@ -53,6 +55,11 @@ fn files_with(bench: &Workbench, text: &str) -> Vec<PathBuf> {
             }
         }
     }
+    let journal = bench.run_folder("r").join("journal.sqlite");
+    let connection = rusqlite::Connection::open(&journal).unwrap();
+    let sql = "SELECT count(*) FROM record WHERE instr(event, ?1) > 0";
+    let telling: i64 = connection.query_row(sql, [text], |row| row.get(0)).unwrap();
+    found.extend((telling > 0).then_some(journal));
     found
 }
 

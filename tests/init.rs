@@ -252,9 +252,10 @@ fn a_plain_project_with_a_makefile_succeeds() {
 #[test]
 fn an_empty_folder_gets_a_pipeline_that_says_what_is_missing() {
     let bench = Workbench::new();
-    bench.glovebox(&["init"]).ends(0).says("no tests found: write the command");
+    bench.glovebox(&["init"]).ends(0).says("no tests found, so nothing is verified yet");
     bench.glovebox(&["check", "--strict", "pipeline.dot"]).ends(0);
-    bare(&bench, &["run"]).ends(0).says("verified     test: sh -c 'echo ");
+    bare(&bench, &["run"]).ends(1).says("not verified test: sh -c ").says("glovebox show latest test, then");
+    bench.glovebox(&["show", "latest", "test"]).ends(0).says("| nothing tests this project yet");
 }
 
 #[test]

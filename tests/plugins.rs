@@ -40,6 +40,19 @@ fn a_plugin_runs_only_as_it_was_locked() {
 }
 
 #[test]
+fn what_a_node_lacks_is_reported_beside_a_plugin_that_is_not_locked() {
+    let table = "wants = { filesystem = \"workspace\", read = [\"src/\"], commands = [\"*\"] }\n\
+                 grants = { filesystem = \"workspace\", commands = [\"*\"] }";
+    let bench = plugin_bench(&guests::component("(func $execute)"), table);
+    let text = bench.read("pipeline.dot").replace("\"out/\"]", "\"out/\", network=\"full\"]");
+    bench.write("pipeline.dot", &text);
+    for command in ["plan", "check", "run"] {
+        let answer = bench.glovebox(&[command, "pipeline.dot"]);
+        answer.ends(3).says("network_not_granted").says("glovebox plugin lock");
+    }
+}
+
+#[test]
 fn grants_that_grow_after_the_lock_are_refused() {
     let wants = "wants = { filesystem = \"workspace\", read = [\"src/\", \"docs/\"] }\n";
     let granted = |paths: &str| format!("{wants}grants = {{ filesystem = \"workspace\", read = [{paths}] }}");

@@ -133,6 +133,9 @@ fn explain_prints_the_page_of_every_rule() {
     }
     bench.glovebox(&["explain", "no_failure_rout"]).ends(2).says("did you mean `glovebox explain no_failure_route`?");
     bench.glovebox(&["explain", "zzz"]).ends(2).says("list all rules: `glovebox explain`");
+    bench.glovebox(&["explain", "rnu"]).ends(2).says("did you mean `glovebox help run`?");
+    bench.glovebox(&["explain", "run"]).ends(2).says("did you mean `glovebox help run`?");
+    bench.glovebox(&["explain", "exit-code"]).ends(2).says("did you mean `glovebox help exit-codes`?");
     let page = Rule::named("no_failure_route").unwrap().page();
     insta::assert_snapshot!("page", page);
 }

@@ -315,7 +315,7 @@ fn runs_of_any_folder_are_in_no_later_run() {
         let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", id]);
         match include {
             "ci-runs/" => answer.ends(0).says("ci-runs/one: it contains a run"),
-            _ => answer.ends(2).says("runs contain hold-outs and are never copied"),
+            _ => answer.ends(3).says("runs contain hold-outs and are never copied"),
         };
     }
     let third = bench.run_text("three", "look/tool.stdout.txt");
@@ -456,4 +456,29 @@ fn an_id_that_is_taken_is_refused_with_the_command_that_goes_on() {
     for bad in ["../r", "a/b", "latest", ".r", ""] {
         bench.glovebox(&["run", "pipeline.dot", "--run-id", bad]).ends(2).says("not a valid run id");
     }
+}
+
+#[test]
+fn a_journal_without_its_last_records_is_found_by_a_hash_from_outside() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
+    let head = |bench: &Workbench| {
+        let shown = bench.glovebox(&["show", "r", "--json"]).ends(0).json();
+        shown["journal"]["hash"].as_str().unwrap().to_owned()
+    };
+    let whole = head(&bench);
+    bench.glovebox(&["verify", "r"]).ends(0).says(&whole).says("with your key").says("unknown: without `--head HASH`");
+    bench.glovebox(&["verify", "r", "--head", &whole]).ends(0).says("yes: it ends with the record of `--head`");
+    bench.glovebox(&["verify", "r", "--head", "blake3:12"]).ends(2).says("is not a digest");
+    let journal = Connection::open(bench.run_folder("r").join("journal.sqlite")).unwrap();
+    journal.execute("DELETE FROM record WHERE seq > (SELECT max(seq) - 2 FROM record)", []).unwrap();
+    let short = head(&bench);
+    assert_ne!(short, whole);
+    bench.glovebox(&["verify", "r"]).ends(0).says("unfinished");
+    bench.glovebox(&["verify", "r", "--head", &whole]).ends(11).says("no record of the journal has the hash");
+    // What came later is no loss.
+    bench.glovebox(&["resume", "r"]).ends(0);
+    bench.glovebox(&["verify", "r", "--head", &short]).ends(0).says("yes up to `--head`, record ").says(" since");
+    journal.execute("UPDATE record SET event = replace(event, 'success', 'skipped') WHERE seq > 3", []).unwrap();
+    bench.glovebox(&["verify", "r", "--head", &short]).ends(11).says("is corrupt");
 }

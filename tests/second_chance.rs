@@ -6,7 +6,8 @@
 mod workbench;
 
 use serde_json::Value;
-use workbench::Workbench;
+use std::io::{BufRead, BufReader};
+use workbench::{Answer, Workbench};
 
 /// Two stages; the second passes only if a file exists outside the project, which commands may read.
 fn flaky() -> Workbench {
@@ -41,6 +42,37 @@ fn visits(bench: &Workbench, run: &str) -> Vec<(String, u64)> {
 
 fn named(visits: &[(&str, u64)]) -> Vec<(String, u64)> {
     visits.iter().map(|(node, visit)| ((*node).to_owned(), *visit)).collect()
+}
+
+#[test]
+fn two_signals_at_once_are_one_request_to_stop() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         slow [shape=parallelogram, tool_command=\"sleep 20\", allowed_write_paths=\"\"]\n start -> slow -> done }",
+    );
+    let mut child = bench.start(&["run", "pipeline.dot", "--simulate", "--json", "--run-id", "r"]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.by_ref().map(Result::unwrap).find(|line| line.contains("stage.started")).unwrap();
+    for _ in 0..2 {
+        let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+        std::thread::sleep(std::time::Duration::from_millis(30));
+    }
+    assert!(lines.map(Result::unwrap).any(|line| line.contains("run.finished")), "a last record");
+    Answer::from_child(child).ends(130).says("next         glovebox resume r");
+}
+
+#[test]
+fn the_next_command_names_the_stage_whose_output_says_why() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         test [shape=parallelogram, tool_command=\"echo wrong; exit 4\", allowed_write_paths=\"\"]\n\
+         fix [prompt=p, allowed_write_paths=\"src/\", test.outcome=fail, test.notes=\"cannot\"]\n\
+         start -> test; test -> done [condition=\"outcome=success\"]; test -> fix [condition=\"outcome=fail\"]; fix -> test }",
+    );
+    let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
+    answer.ends(1).says("because      fix: ").says("next         glovebox show latest test, then");
+    bench.glovebox(&["show", "r", "test"]).ends(0).says("| wrong");
 }
 
 #[test]

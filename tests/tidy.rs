@@ -169,7 +169,7 @@ fn dependencies_run_one_way() {
 }
 
 /// Modules of the engine, and the other modules of the engine that each may name.
-const ENGINE_MODULES: [(&str, &[&str]); 13] = [
+const ENGINE_MODULES: [(&str, &[&str]); 14] = [
     ("config", &[]),
     ("lock", &[]),
     ("components", &[]),
@@ -181,7 +181,8 @@ const ENGINE_MODULES: [(&str, &[&str]); 13] = [
     ("decide", &["event", "simulation", "state"]),
     ("ports", &["event", "memory", "sqlite"]),
     ("memory", &["event", "lease", "ports"]),
-    ("sqlite", &["event", "lease", "ports"]),
+    ("blobs", &["event", "ports"]),
+    ("sqlite", &["blobs", "event", "lease", "ports"]),
     ("driver", &["context", "decide", "disk", "event", "ports", "signals", "state"]),
 ];
 

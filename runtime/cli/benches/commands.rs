@@ -1,6 +1,6 @@
-//! What the commands cost as whole processes, each beside a baseline measured in the same run.
+//! What `check` costs as a whole process, beside a baseline measured in the same run.
 //!
-//! `cargo bench -p glovebox` prints a table: the measured median, the baseline's, and their ratio; then the least time and the ratio of
+//! `cargo bench --workspace --bench commands` prints a table: the measured median, the baseline's, and their ratio; then the least time and the ratio of
 //! the least times. Runs in turn (A B A B …), so that a machine whose speed drifts moves both. Nothing here passes or fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
@@ -8,17 +8,13 @@
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_engine::event::{Event, RunId, RunResumed, Subject};
-use glovebox_engine::ports::RunLog;
-use glovebox_engine::sqlite::SqliteLog;
-use jiff::Timestamp;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use table::{median, print, row};
+use table::row;
 
 const BUILT: &str = env!("CARGO_BIN_EXE_glovebox");
 const SAMPLES: usize = 21;
@@ -39,10 +35,6 @@ fn main() {
     }
     own_rules(folder.path(), 10);
     check_in_project(folder.path(), 1_000);
-    warm_start(folder.path());
-    for stages in [50, 200, 800] {
-        stage_overhead(folder.path(), stages);
-    }
 }
 
 /// Copies the program, as an installation does and as the baselines were installed. A linker writes a file in pieces all over it, and
@@ -163,73 +155,4 @@ fn chain_of(nodes: usize, prompt: impl Fn(usize) -> String) -> String {
     }
     writeln!(text, "  n{} -> done\n}}", nodes - 1).unwrap();
     text
-}
-
-/// `stages` simulated component stages in a row; the smallest run is one stage.
-fn stages(stages: usize) -> String {
-    let mut text = format!(
-        "digraph d {{ graph [max_steps={}]\n start [shape=Mdiamond] done [shape=Msquare]\n start -> n1\n",
-        stages + 2
-    );
-    for node in 1..=stages {
-        let next = if node == stages { "done".to_owned() } else { format!("n{}", node + 1) };
-        writeln!(text, " n{node} [type=codergen, prompt=x, read_paths=\"a.txt\", allowed_write_paths=\"b.txt\"]\n n{node} -> {next}").unwrap();
-    }
-    text + "}\n"
-}
-
-fn project(folder: &Path, stage_count: usize) -> std::path::PathBuf {
-    let project = folder.join(format!("project-{stage_count}"));
-    fs::create_dir_all(&project).unwrap();
-    fs::write(project.join("a.txt"), "a").unwrap();
-    fs::write(project.join("p.dot"), stages(stage_count)).unwrap();
-    project
-}
-
-fn run_stages(project: &Path) -> Duration {
-    let time = spawn(glovebox(), &["run", "p.dot", "--quiet", "--simulate"], project);
-    fs::remove_dir_all(project.join(".glovebox")).unwrap();
-    time
-}
-
-/// A run with one stage, components compiled before, beside `glovebox version`.
-fn warm_start(folder: &Path) {
-    let project = project(folder, 1);
-    row(
-        "run of one stage, process, warm",
-        SAMPLES,
-        || run_stages(&project),
-        || spawn(glovebox(), &["version"], folder),
-        "`glovebox version`",
-    );
-}
-
-/// What each further stage costs, beside the durable appends it needs.
-fn stage_overhead(folder: &Path, count: usize) {
-    let (one, many) = (project(folder, 1), project(folder, count));
-    let (mut per_stage, mut per_append) = (Vec::new(), Vec::new());
-    run_stages(&one);
-    for round in 0..5 {
-        let extra = run_stages(&many).saturating_sub(run_stages(&one));
-        per_stage.push(extra / (count as u32 - 1));
-        per_append.push(appends(&folder.join(format!("bench-{count}-{round}.sqlite")), count));
-    }
-    let name = format!("one of {count} component stages, engine included");
-    print(&name, median(per_stage), median(per_append), "the two durable appends of a stage");
-}
-
-/// Time of two durable appends, of `count` pairs.
-fn appends(path: &Path, count: usize) -> Duration {
-    let run = RunId::new("bench");
-    let journal = SqliteLog::open(path, run.clone()).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let start = Instant::now();
-    let mut head = 0;
-    for _ in 0..2 * count {
-        let event = Event::RunResumed(RunResumed { worker: "x".repeat(400), ..RunResumed::default() });
-        let stored =
-            runtime.block_on(journal.append(&run, &[(Subject::Run, head)], Timestamp::now(), &[event])).unwrap();
-        head = stored[0].seq;
-    }
-    start.elapsed() / count as u32
 }

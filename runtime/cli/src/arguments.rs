@@ -2,17 +2,15 @@
 //!
 //! A table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in [`crate::exit`].
 
-mod deferred;
 mod help;
 mod keeping;
 mod plugin;
 mod reading;
 
-pub use deferred::Deferred;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
-pub use reading::{DiffArguments, DisplayArguments, LogsArguments, ShowArguments};
+pub use reading::{DiffArguments, DisplayArguments, LogsArguments, ShowArguments, VerifyArguments};
 
 use crate::branch::BranchName;
 use crate::runs::RunSelector;
@@ -54,35 +52,37 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Write a pipeline and settings that fit the project
-    Init(Deferred<InitArguments>),
+    Init(InitArguments),
     /// Run a pipeline in a private copy of the project
-    Run(Deferred<RunArguments>),
+    Run(RunArguments),
     /// Show problems in pipelines, with fixes
-    Check(Deferred<CheckArguments>),
+    Check(CheckArguments),
     /// Format pipeline files
-    Fmt(Deferred<FmtArguments>),
+    Fmt(FmtArguments),
     /// Explain a rule of `check`, or list all
-    Explain(Deferred<ExplainArguments>),
+    Explain(ExplainArguments),
     /// Draw a pipeline or a run
-    Graph(Deferred<GraphArguments>),
+    Graph(GraphArguments),
     /// Show what a pipeline could read, write, run, reach and spend; runs nothing
-    Plan(Deferred<PlanArguments>),
+    Plan(PlanArguments),
     /// Resume an interrupted run
-    Resume(Deferred<ResumeArguments>),
+    Resume(ResumeArguments),
     /// List runs, newest first
-    Ls(Deferred<ListArguments>),
+    Ls(ListArguments),
     /// Remove runs
-    Rm(Deferred<RemoveArguments>),
+    Rm(RemoveArguments),
     /// Remove old runs, and what killed processes left
-    Gc(Deferred<CollectArguments>),
+    Gc(CollectArguments),
     /// Show a run, or one node of it
-    Show(Deferred<ShowArguments>),
+    Show(ShowArguments),
+    /// Verify that no record of a run was changed or lost
+    Verify(VerifyArguments),
     /// Print the whole output of a node's commands
-    Logs(Deferred<LogsArguments>),
+    Logs(LogsArguments),
     /// Write a run's changes to the project; writes nothing on a conflict
-    Apply(Deferred<ApplyArguments>),
+    Apply(ApplyArguments),
     /// Show what a run changed, as a patch in git's format
-    Diff(Deferred<DiffArguments>),
+    Diff(DiffArguments),
     /// Inspect and lock plugins
     Plugin {
         /// What to do with plugins.
@@ -96,18 +96,18 @@ pub enum Command {
         command: HoldoutCommand,
     },
     /// Check sandbox support; `--attack` tests it
-    Doctor(Deferred<DoctorArguments>),
+    Doctor(DoctorArguments),
     /// Print the version of glovebox and of its built-in components
-    Version(Deferred<VersionArguments>),
+    Version(VersionArguments),
     /// Explain a command or a topic
-    Help(Deferred<HelpArguments>),
+    Help(HelpArguments),
     /// Print a script that completes commands and flags in a shell
-    Completions(Deferred<CompletionsArguments>),
+    Completions(CompletionsArguments),
     /// Write man pages
-    Man(Deferred<ManArguments>),
+    Man(ManArguments),
     /// Compile a component for another process of glovebox
     #[command(hide = true)]
-    CompileComponent(Deferred<CompileArguments>),
+    CompileComponent(CompileArguments),
 }
 
 /// `glovebox compile-component`, which the host of a run starts.

@@ -17,7 +17,6 @@ use glovebox_record::{Digest, FileChange};
 use glovebox_sandbox::apply::open_before;
 use glovebox_sandbox::project::Base;
 use jiff::Timestamp;
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 
@@ -66,8 +65,8 @@ impl Changes {
     }
 
     /// Opens the bytes of a change by the digest it names.
-    pub fn open(&self, digest: &Digest) -> io::Result<File> {
-        self.blobs.open_file(digest).map(cap_std::fs::File::into_std)
+    pub fn open(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>> {
+        self.blobs.open_unverified(digest)
     }
 
     /// Reads both versions of a file. None if the old one is not there any more: runs of before it was kept have it only in the project.
@@ -100,7 +99,7 @@ impl Changes {
             Version::Link(target) => return Ok(Some(target.as_bytes().to_vec())),
             Version::File { digest, bytes, .. } => (digest, *bytes),
         };
-        match self.blobs.open_file(digest) {
+        match self.blobs.open_unverified(digest) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(self.in_project(path, digest, bytes)),
             _ => match self.blobs.read_all(digest, BLOB_BYTES_MAX) {
                 Ok(bytes) => Ok(Some(bytes)),
@@ -122,7 +121,7 @@ impl Changes {
 pub fn open_blobs(run: &RunFolder) -> Result<DirBlobs, Stop> {
     let dir = Dir::open_ambient_dir(&run.path, ambient_authority())
         .map_err(|error| Stop::io(format!("open run `{}`", run.id), &error))?;
-    DirBlobs::open_in(&dir).map_err(|error| journal::unreadable(run, &error))
+    journal::open(run)?.into_blobs(&dir).map_err(|error| journal::unreadable(run, &error))
 }
 
 /// Reads a blob that is text.

@@ -21,7 +21,11 @@ use glovebox_record::FailureCode;
 use glovebox_sandbox::user_key::UserKey;
 use std::error::Error;
 use std::path::Path;
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How soon after a signal another one is the same request.
+const SAME_REQUEST_MAX: Duration = Duration::from_millis(200);
 
 /// Opens a run's folder for the engine. With a key, the engine signs new records.
 pub fn open_dir(run: &RunFolder, key: Option<UserKey>) -> Result<RunDir, Stop> {
@@ -59,6 +63,9 @@ fn listen(signals: LocalSignals, notices: Notices) -> Result<impl Future<Output 
         let name = if exit == Exit::Terminated { "signal TERM" } else { "signal INT" };
         notices.say("stopping the run; press Ctrl-C again to end at once, without a summary");
         signals.cancel(name);
+        let same = async { while first_of(&mut interrupt, &mut terminate).await != Exit::Ok {} };
+        // One request may come twice: from the terminal, and from a program that passes signals on to what it started.
+        let _passed = tokio::time::timeout(SAME_REQUEST_MAX, same).await;
         let exit = first_of(&mut interrupt, &mut terminate).await;
         notices.leave();
         std::process::exit(i32::from(exit.code()));

@@ -66,7 +66,8 @@ pub fn foreign_reason(provenance: Provenance) -> Option<String> {
     }
 }
 
-fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
+/// Opens a run's journal to read it.
+pub fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
     SqliteReader::open(&run.path.join(JOURNAL_FILE)).map_err(|error| unreadable(run, &error))
 }
 

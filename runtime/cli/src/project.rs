@@ -11,6 +11,8 @@ use glovebox_engine::config::{CONFIG_FILE_NAME, Config};
 use glovebox_engine::lock::{LOCK_FILE_NAME, Lock};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::span::Span;
+use glovebox_record::scope::Entry;
+use glovebox_sandbox::project::Include;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -56,6 +58,26 @@ pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, 
     let config = read_config(&file, &workdir)?;
     let lock = read_lock(&config_dir.join(LOCK_FILE_NAME))?;
     Ok(Project { workdir, config, config_dir, has_config: true, lock })
+}
+
+/// Stops if an entry of `[workspace] include` cannot be copied: a run would stop there.
+pub fn refuse_bad_include(project: &Project) -> Result<(), Stop> {
+    let setting = &project.config.workspace;
+    let problem = |(text, place): (&String, &Range<usize>)| {
+        let error = Include::find(&project.workdir, &Entry::parse(text).ok()?).err()?;
+        let span = Span { start: place.start, end: place.end };
+        let help = "name files and folders of the project, or remove the entry";
+        Some(Diagnostic::error("config_value", error.to_string(), span).with_help(help))
+    };
+    let diagnostics: Vec<Diagnostic> =
+        setting.include.iter().zip(&setting.include_places).filter_map(problem).collect();
+    if diagnostics.is_empty() {
+        return Ok(());
+    }
+    let file = project.config_dir.join(CONFIG_FILE_NAME);
+    let findings = Findings { file: file.display().to_string(), source: read_text(&file)?, diagnostics };
+    report(&findings, Severity::Warning);
+    Err(invalid(&findings))
 }
 
 /// The folder of compiled components: `$GLOVEBOX_CACHE_DIR`, `$XDG_CACHE_HOME/glovebox`, `~/.cache/glovebox`, or nowhere.

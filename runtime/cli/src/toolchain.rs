@@ -20,6 +20,9 @@ use glovebox_sandbox::jail::ExecPolicy;
 use machine::Machine;
 use std::path::{Path, PathBuf};
 
+/// Where caches of toolchains are that last from stage to stage of one trust, below the HOME of commands.
+const KEPT: &str = ".cache/kept";
+
 /// What a toolchain adds to every command.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
@@ -31,7 +34,9 @@ struct Found {
     homed: Vec<(PathBuf, &'static str)>,
     /// Files of `/etc` that exist inside, where they are outside.
     configuration: Vec<PathBuf>,
-    /// Variables; `{home}` is the command's HOME.
+    /// Folders whose compiled Python modules last from stage to stage, absolute.
+    compiled: Vec<PathBuf>,
+    /// Variables; `{home}` is the command's HOME, `{kept}` a folder for caches that lasts from stage to stage of one trust.
     env: Vec<(&'static str, String)>,
 }
 
@@ -73,6 +78,11 @@ pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -
         let found = found.map_err(|missing| stop(*toolchain, missing))?;
         first.extend(found.path.iter().filter(|folder| !policy.path.contains(folder)).cloned());
         add(&mut policy, found, tier)?;
+    }
+    if !setting.toolchains.is_empty() {
+        // First: variables name its path where commands have no root of their own.
+        policy.kept.insert(0, KEPT.into());
+        policy.env.insert("XDG_CACHE_HOME".to_owned(), "{kept}".to_owned());
     }
     // The operator names them, so they come before programs of the system with the same name.
     policy.path.splice(0..0, first);
@@ -151,6 +161,11 @@ fn add(policy: &mut ExecPolicy, found: Found, tier: Tier) -> Result<(), Stop> {
         if !policy.configuration.contains(&file) {
             policy.configuration.push(file);
         }
+    }
+    if tier.has_own_root() && !found.compiled.is_empty() {
+        let below = |folder: PathBuf| Path::new(python::COMPILED).join(folder.strip_prefix("/").unwrap_or(&folder));
+        policy.kept.extend(found.compiled.into_iter().map(below));
+        policy.compiled = Some(python::COMPILED.into());
     }
     policy.env.extend(found.env.into_iter().map(|(name, value)| (name.to_owned(), value)));
     Ok(())

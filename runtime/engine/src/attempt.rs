@@ -22,7 +22,9 @@ use crate::event::{Artifact, AttemptId, Captured, Digest, Quarantined, StageFini
 use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
 use crate::run::{Holdouts, RunDir};
-use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSetting, FileTier, LogLine, Progress, Report};
+use glovebox_host::call::{
+    Call, Claim as Stated, CommandSetting, FileSetting, FileSource, FileTier, LogLine, Progress, Report,
+};
 use glovebox_host::host::Host;
 use glovebox_host::input::StageInput;
 use glovebox_host::model::{Model, TestAttributeError};
@@ -136,7 +138,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     pub async fn prepare(&self, assignment: &Assignment) -> Result<Prepared, AttemptError> {
         let (node, binding) = self.bound(&assignment.attempt.task.node)?;
         let sandbox = if binding.needs_copy() { Some(self.open_sandbox(assignment, binding).await?) } else { None };
-        let root = sandbox.as_ref().map_or_else(|| self.run.workspace(), AttemptSandbox::root);
+        let source = sandbox.as_ref().map_or_else(|| FileSource::Folder(self.run.workspace()), AttemptSandbox::files);
         let jail = sandbox.as_ref().filter(|_| binding.runs_commands()).and_then(AttemptSandbox::jail);
         let model = match binding.model {
             true => Some(self.guarded(&node.id, input::model(node, &self.plan, &assignment.branch)?)),
@@ -145,8 +147,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let call = Call {
             input: self.input(node, binding, assignment)?,
             tier: binding.tier,
-            files: files(binding, &root, sandbox.is_some(), &self.protected)
-                .map(|files| FileSetting { known_as: self.sandbox_env.known_as(binding, &root), ..files }),
+            files: self.files(binding, source, sandbox.is_some()),
             commands: jail.map(|jail| CommandSetting {
                 grant: binding.commands.clone(),
                 jail,
@@ -211,6 +212,24 @@ impl<B: BlobStore + 'static> Workbench<B> {
             .map_err(|error| AttemptError::Thread(error.to_string()))?
     }
 
+    /// The files a call is given. Without files of its own the write scope is taken away: nothing may change the workspace but a commit.
+    fn files(&self, binding: &Binding, source: FileSource, may_change: bool) -> Option<FileSetting> {
+        if binding.tier == FileTier::None {
+            return None;
+        }
+        let scope = match may_change {
+            true => binding.scope.clone(),
+            false => Scope { write: Vec::new(), ..binding.scope.clone() },
+        };
+        let folder = match &source {
+            FileSource::Folder(folder) => Some(folder.as_path()),
+            FileSource::Layer(_) => None,
+        };
+        let known_as = self.sandbox_env.known_as(binding, folder);
+        let is_of_plugin = !binding.first_party;
+        Some(FileSetting { source, scope, protected: self.protected.clone(), known_as, is_of_plugin })
+    }
+
     fn input(&self, node: &Node, binding: &Binding, assignment: &Assignment) -> Result<StageInput, AttemptError> {
         let mut input = input::stage_input(&self.plan.pipeline, node, assignment);
         if binding.is_builder() {
@@ -254,7 +273,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
 
     async fn open_sandbox(&self, assignment: &Assignment, binding: &Binding) -> Result<AttemptSandbox, AttemptError> {
         let folder = format!("{STAGE_DIR}/{}", assignment.attempt.id);
-        self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
+        if binding.runs_commands() {
+            self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
+        }
         let paths = AttemptPaths {
             workspace: self.run.workspace(),
             run: self.run.path.clone(),
@@ -352,18 +373,6 @@ pub fn sweep(run: &RunDir) {
     remove_folder(run, STAGE_DIR);
 }
 
-/// The files a call is given. Without a copy the write scope is taken away: nothing may change the workspace but a commit.
-fn files(binding: &Binding, root: &std::path::Path, is_copy: bool, protected: &Protected) -> Option<FileSetting> {
-    if binding.tier == FileTier::None {
-        return None;
-    }
-    let scope = match is_copy {
-        true => binding.scope.clone(),
-        false => Scope { write: Vec::new(), ..binding.scope.clone() },
-    };
-    Some(FileSetting { root: root.to_owned(), scope, protected: protected.clone(), known_as: Vec::new() })
-}
-
 fn remove_folder(run: &RunDir, folder: &str) {
     if let Err(error) = glovebox_sandbox::tree::remove_all(&run.path.join(folder)) {
         tracing::warn!(folder, %error, "not removed");
@@ -405,10 +414,12 @@ impl<B: BlobStore> Examine<B> {
         if taken.is_ok() {
             claims::check(&self.run.dir, fact, stated);
         }
-        if let Err(error) = sandbox.view.remove() {
+        let had_folder = sandbox.remove().inspect_err(|error| {
             tracing::warn!(%error, "the stage's files were not removed");
+        });
+        if had_folder.unwrap_or(true) {
+            remove_folder(&self.run, &format!("{STAGE_DIR}/{}", self.attempt_id));
         }
-        remove_folder(&self.run, &format!("{STAGE_DIR}/{}", self.attempt_id));
         taken
     }
 

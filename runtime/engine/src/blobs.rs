@@ -1,138 +1,138 @@
-//! Blobs in a directory: `ab/<64 hexadecimal digits>`, named by their content.
+//! The blobs of a run: small ones in the journal's database, large ones as files in `blobs/`.
 //!
-//! Knows bytes and digests, never what they are for. A blob is there completely or not at all (temporary file, flush, rename,
-//! flush of the directory), and its bytes are digested again whenever it is opened, so a blob that rotted is an error and
-//! never an input.
+//! Knows bytes and digests, never what they are for. With a journal, what is put is durable with the next append and not before. Without
+//! one, every blob is a file and durable at once. Bytes are digested again whenever they are opened, so a blob that rotted is an error
+//! and never an input.
+
+mod files;
+mod outbox;
+pub(crate) mod rows;
+
+pub use outbox::{Outbox, Parcel, SMALL_BYTES_MAX};
 
 use crate::event::Digest;
 use crate::ports::{BlobStore, PortError};
-use cap_std::fs::{Dir, File, OpenOptions};
-use std::io::{self, Cursor, Read, Seek, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use cap_std::fs::Dir;
+use files::BlobFiles;
+use rows::BlobRows;
+use std::io::{self, Cursor, Read, Seek};
+use std::sync::Arc;
 
 /// Folder of the blobs in the run's folder.
 pub const BLOBS_DIR: &str = "blobs";
 
 /// Blobs up to this size are handed out from memory, so that what was digested is what is read.
 const IN_MEMORY_MAX: u64 = 8 * 1024 * 1024;
-const COPY_BYTES: usize = 64 * 1024;
-/// What a file takes at least and in steps of, on every common file system.
-const BLOCK_BYTES: u64 = 4096;
 
-/// The directory `blobs/` of a run.
+/// The blobs of a run's folder.
 pub struct DirBlobs {
-    root: Dir,
-    written: AtomicU64,
+    files: Arc<BlobFiles>,
+    small: Option<SmallBlobs>,
+}
+
+/// Where small blobs are: waiting for an append, or in the database.
+pub(crate) struct SmallBlobs {
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) rows: BlobRows,
 }
 
 impl DirBlobs {
-    /// Takes the directory; it must be out of reach of every stage.
+    /// Takes the directory `blobs/`; it must be out of reach of every stage. Every blob is a file.
     pub fn new(root: Dir) -> Self {
-        Self { root, written: AtomicU64::new(0) }
+        Self { files: Arc::new(BlobFiles::new(root)), small: None }
     }
 
-    /// Bytes on disk of blobs that were new when they were put here, as far as this store was asked to.
-    pub fn written_bytes(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
-    }
-
-    /// Opens `blobs` in a run directory, made when it is not there.
+    /// Opens `blobs` in a run directory, made when it is not there. Every blob is a file.
     pub fn open_in(run: &Dir) -> Result<Self, PortError> {
         run.create_dir_all(BLOBS_DIR).and_then(|()| run.open_dir(BLOBS_DIR)).map(Self::new).map_err(unavailable)
     }
 
-    /// Opens a blob's file without digesting it, for readers that do so themselves while they copy.
-    pub fn open_file(&self, digest: &Digest) -> io::Result<File> {
-        self.root.open(file_name(digest))
+    /// The same with a journal, which keeps the small ones and makes all durable.
+    pub(crate) fn with(self, small: SmallBlobs) -> Self {
+        small.outbox.flushes(&self.files);
+        Self { small: Some(small), ..self }
     }
 
-    /// Stores what a file holds. One that is stored already is only read.
+    /// Removes what a killed process left half-written. Only for the process that drives the run.
+    pub(crate) fn sweep(&self) -> Result<(), PortError> {
+        self.files.sweep().map_err(unavailable)
+    }
+
+    /// Bytes on disk of files that were new when they were put here, as far as this store was asked to.
+    pub fn written_bytes(&self) -> u64 {
+        self.files.written_bytes()
+    }
+
+    /// Opens a blob without digesting it, for readers that do so themselves while they copy. One that is nowhere is
+    /// [`io::ErrorKind::NotFound`].
+    pub fn open_unverified(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>> {
+        match self.small(digest).map_err(io::Error::other)? {
+            Some(bytes) => Ok(Box::new(Cursor::new(bytes))),
+            None => Ok(Box::new(self.files.open(digest)?)),
+        }
+    }
+
+    /// Stores what a file holds. A large one that is stored already is only read.
     pub fn keep(&self, file: &mut std::fs::File) -> Result<(), PortError> {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(&mut *file).map_err(unavailable)?;
         let bytes = file.stream_position().map_err(unavailable)?;
-        if self.is_stored(&hasher.finalize().into(), bytes) {
+        if self.files.has(&hasher.finalize().into(), bytes) {
             return Ok(());
         }
         file.rewind().map_err(unavailable)?;
         self.put(file).map(drop)
     }
 
-    fn is_stored(&self, digest: &Digest, bytes: u64) -> bool {
-        self.root.symlink_metadata(file_name(digest)).is_ok_and(|found| found.is_file() && found.len() == bytes)
+    /// A small blob, if it is one.
+    fn small(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, PortError> {
+        let Some(small) = &self.small else { return Ok(None) };
+        match small.outbox.get(digest) {
+            Some(bytes) => Ok(Some(bytes)),
+            None => small.rows.read(digest),
+        }
     }
 
-    /// Copies to a temporary file; its digest and length.
-    fn receive(&self, name: &str, bytes: &mut dyn Read) -> io::Result<(Digest, u64)> {
-        let mut file = self.root.open_with(name, OpenOptions::new().write(true).create(true).truncate(true))?;
-        let mut hasher = blake3::Hasher::new();
-        let mut length = 0;
-        let mut buffer = vec![0; COPY_BYTES];
-        loop {
-            let count = match bytes.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            hasher.update(&buffer[..count]);
-            file.write_all(&buffer[..count])?;
-            length += count as u64;
+    fn put_file(&self, bytes: &mut dyn Read) -> Result<Digest, PortError> {
+        let digest = self.files.put(bytes)?;
+        if self.small.is_none() {
+            self.files.flush()?;
         }
-        let digest = hasher.finalize().into();
-        if !self.is_stored(&digest, length) {
-            file.sync_all()?;
-        }
-        Ok((digest, length))
-    }
-
-    fn publish(&self, temporary: &str, digest: &Digest) -> io::Result<()> {
-        let folder = &digest.hex()[..2];
-        match self.root.create_dir(folder) {
-            Ok(()) => flush(&self.root)?,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-        self.root.rename(temporary, &self.root, file_name(digest))?;
-        flush(&self.root.open_dir(folder)?)
+        Ok(digest)
     }
 }
 
 impl BlobStore for DirBlobs {
     fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError> {
-        let temporary = format!(".new-{}", ulid::Ulid::generate());
-        let stored = self.receive(&temporary, bytes).and_then(|(digest, length)| {
-            if self.is_stored(&digest, length) {
-                self.root.remove_file(&temporary)?;
-            } else {
-                self.publish(&temporary, &digest)?;
-                self.written.fetch_add(length.next_multiple_of(BLOCK_BYTES), Ordering::Relaxed);
-            }
-            Ok(digest)
-        });
-        stored.map_err(|error| {
-            let _ = self.root.remove_file(&temporary);
-            unavailable(error)
-        })
+        let mut beginning = Vec::new();
+        Read::take(&mut *bytes, SMALL_BYTES_MAX as u64 + 1).read_to_end(&mut beginning).map_err(unavailable)?;
+        match beginning.len() <= SMALL_BYTES_MAX {
+            true => self.put_bytes(&beginning),
+            false => self.put_file(&mut beginning.as_slice().chain(bytes)),
+        }
     }
 
     fn put_bytes(&self, mut bytes: &[u8]) -> Result<Digest, PortError> {
         let digest = Digest::of(bytes);
-        if self.is_stored(&digest, bytes.len() as u64) { Ok(digest) } else { self.put(&mut bytes) }
+        let is_taken = match &self.small {
+            Some(small) => small.outbox.offer(&digest, bytes)?,
+            None => false,
+        };
+        if is_taken || self.files.has(&digest, bytes.len() as u64) { Ok(digest) } else { self.put_file(&mut bytes) }
     }
 
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError> {
-        let mut file = self.root.open(file_name(digest)).map_err(|error| match error.kind() {
+        if let Some(bytes) = self.small(digest)? {
+            return verified(digest, bytes);
+        }
+        let mut file = self.files.open(digest).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => corrupt(digest, "it is missing"),
             _ => unavailable(error),
         })?;
         if file.metadata().map_err(unavailable)?.len() <= IN_MEMORY_MAX {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).map_err(unavailable)?;
-            return match Digest::of(&bytes) == *digest {
-                true => Ok(Box::new(Cursor::new(bytes))),
-                false => Err(corrupt(digest, "its bytes have another digest")),
-            };
+            return verified(digest, bytes);
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(&mut file).map_err(unavailable)?;
@@ -144,14 +144,15 @@ impl BlobStore for DirBlobs {
     }
 }
 
-fn file_name(digest: &Digest) -> String {
-    let hex = digest.hex();
-    format!("{}/{hex}", &hex[..2])
-}
-
-/// A rename is durable only when its directory is.
-fn flush(dir: &Dir) -> io::Result<()> {
-    dir.open(".")?.sync_all()
+/// Hands out bytes that have the digest they are asked by.
+fn verified<B>(digest: &Digest, bytes: B) -> Result<Box<dyn Read + Send>, PortError>
+where
+    B: AsRef<[u8]> + Send + 'static,
+{
+    match Digest::of(bytes.as_ref()) == *digest {
+        true => Ok(Box::new(Cursor::new(bytes))),
+        false => Err(corrupt(digest, "its bytes have another digest")),
+    }
 }
 
 fn unavailable(error: io::Error) -> PortError {
@@ -166,6 +167,7 @@ fn corrupt(digest: &Digest, found: &str) -> PortError {
 mod tests {
     use super::*;
     use cap_std::ambient_authority;
+    use files::file_name;
 
     fn store() -> (tempfile::TempDir, DirBlobs) {
         let dir = tempfile::tempdir().unwrap();

@@ -105,6 +105,8 @@ pub struct RuleEntry {
 pub struct WorkspaceSetting {
     /// Ignored files that are copied all the same, in the grammar of scope paths.
     pub include: Vec<String>,
+    /// Where each of them stands in the file, in bytes.
+    pub include_places: Vec<std::ops::Range<usize>>,
     /// Folders of installed dependencies, which commands see read-only; what the kind of project names when absent.
     pub dependencies: Option<Vec<Entry>>,
 }
@@ -272,7 +274,9 @@ fn workspace(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> WorkspaceSetting
     let mut setting = WorkspaceSetting::default();
     for field in fields.table(table) {
         match field.name {
-            "include" => setting.include = fields.scope_paths(&field),
+            "include" => {
+                (setting.include, setting.include_places) = fields.scope_paths(&field).into_iter().unzip();
+            }
             "dependencies" => setting.dependencies = Some(sandbox::subtrees(fields, &field)),
             _ => fields.unknown(&field, &["include", "dependencies"]),
         }

@@ -1,21 +1,22 @@
 //! What a run keeps on disk, and its bound: `[run] disk_bytes_max`.
 //!
 //! Counted are blobs, quarantine, caches, artifacts, the folders of nodes, the journal and the files made from it. Not counted is what
-//! has a bound of its own and does not grow with every stage: the workspace, the sealed hold-outs, attempts under way. Measured
-//! once as a whole; after that only what the last attempt can have added to, so that a check costs the same at the end of a run as
-//! at its beginning.
+//! has a bound of its own and does not grow with every stage: the workspace, the sealed hold-outs, attempts under way, the journal's log.
+//! Measured as a whole at first and when the bound may be reached; in between what is written is added up, so that a check costs the same
+//! at the end of a run as at its beginning.
 
 use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
-use crate::blobs::{BLOBS_DIR, DirBlobs};
+use crate::blobs::DirBlobs;
 use crate::event::StageFinished;
-use crate::project::run_files::{history_folder, task_folder};
+use crate::project::run_files::{Written, in_blocks};
 use crate::run::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
+use crate::sqlite::{LOG_BYTES, LOG_FILE};
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_sandbox::cache;
-use std::collections::BTreeMap;
+use glovebox_sandbox::run::JOURNAL_FILE;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Folders with bounds of their own.
 const NOT_COUNTED: [&str; 4] = [WORKSPACE_DIR, HOLDOUTS_DIR, STAGE_DIR, REPOSITORIES_DIR];
@@ -27,61 +28,81 @@ const BLOCK_BYTES: u64 = 512;
 pub struct DiskGauge {
     run: Arc<RunDir>,
     blobs: Arc<DirBlobs>,
+    projected: Written,
     bytes_max: u64,
     kept: Mutex<Kept>,
 }
 
+/// What is known of a run's folder.
 #[derive(Default)]
 struct Kept {
-    /// Bytes by folder, relative to the run's.
-    folders: BTreeMap<String, u64>,
-    /// Folders that were added to since they were measured.
-    stale: Vec<String>,
-    /// Bytes of blobs that were there when the gauge was made, less what the store had written by then.
-    blobs_before: u64,
+    /// Bytes when it was measured as a whole, without caches and journal.
+    measured: u64,
+    /// What blob store and projections had written by then.
+    written: u64,
+    /// What attempts set aside since, and what will be made of their output.
+    added: u64,
+    /// Bytes of the caches; none when a stage may have changed them.
+    cache: Option<u64>,
 }
 
 impl DiskGauge {
-    /// Measures what the run keeps so far.
+    /// Measures what the run keeps so far. `projected` is what its projections write.
     ///
     /// # Errors
     /// When its folder cannot be read.
-    pub fn new(run: Arc<RunDir>, blobs: Arc<DirBlobs>, bytes_max: u64) -> io::Result<Self> {
-        let mut kept = Kept::default();
-        for entry in run.dir.entries()? {
-            let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if !entry.file_type()?.is_dir() || NOT_COUNTED.contains(&name.as_str()) {
-                continue;
-            }
-            let bytes = measure(&run.dir, &name, DEPTH_MAX)?;
-            if name == BLOBS_DIR {
-                kept.blobs_before = bytes.saturating_sub(blobs.written_bytes());
-            } else {
-                kept.folders.insert(name, bytes);
-            }
-        }
-        Ok(Self { run, blobs, bytes_max, kept: Mutex::new(kept) })
+    pub fn new(run: Arc<RunDir>, blobs: Arc<DirBlobs>, projected: Written, bytes_max: u64) -> io::Result<Self> {
+        let gauge = Self { run, blobs, projected, bytes_max, kept: Mutex::default() };
+        *gauge.lock() = gauge.measure()?;
+        Ok(gauge)
     }
 
-    /// Notes what an attempt can have added to; it is measured when it is asked for next.
-    pub fn note(&self, finished: &StageFinished) {
-        let mut stale = vec![task_folder(&finished.attempt.task), history_folder(&finished.attempt)];
-        if !finished.quarantined.is_empty() {
-            stale.push(format!("{QUARANTINE_DIR}/{}", finished.attempt.id));
-        }
+    /// Notes what an attempt adds: at once, and when its files are made.
+    ///
+    /// # Errors
+    /// When the run's folder cannot be read.
+    pub fn note(&self, finished: &StageFinished) -> io::Result<()> {
+        let outputs = [&finished.stdout, &finished.stderr].into_iter().flatten().map(|captured| captured.bytes);
+        // Beside its node, and among those of every attempt.
+        let artifacts = finished.artifacts.iter().flat_map(|artifact| [artifact.bytes; 2]);
+        let files = artifacts.chain(outputs).fold(0, |sum: u64, bytes| sum.saturating_add(in_blocks(bytes)));
+        let set_aside = match finished.quarantined.is_empty() {
+            true => 0,
+            false => measure(&self.run.dir, &format!("{QUARANTINE_DIR}/{}", finished.attempt.id), DEPTH_MAX)?,
+        };
+        let mut kept = self.lock();
+        kept.added = kept.added.saturating_add(files).saturating_add(set_aside);
         // A cache changes by commands only, and what git ignores is kept beside caches.
         if !finished.receipts.is_empty() || finished.ignored.is_some() {
-            stale.push(cache::FOLDER.to_owned());
+            kept.cache = None;
         }
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).stale.extend(stale);
+        Ok(())
     }
 
-    /// Why no further stage may begin; none while there is room.
+    /// True when the run certainly keeps no more than it may, without looking at every file.
+    ///
+    /// # Errors
+    /// When the run's folder cannot be read.
+    pub fn has_room(&self) -> io::Result<bool> {
+        let mut kept = self.lock();
+        let written = self.written().saturating_sub(kept.written);
+        let cache = match kept.cache {
+            Some(cache) => cache,
+            None => *kept.cache.insert(measure(&self.run.dir, cache::FOLDER, DEPTH_MAX)?),
+        };
+        let parts = [kept.measured, written, kept.added, cache, self.journal()?];
+        Ok(parts.into_iter().fold(0, u64::saturating_add) <= self.bytes_max)
+    }
+
+    /// Why no further stage may begin; none while there is room. To be asked when the run's files are written.
     ///
     /// # Errors
     /// When the run's folder cannot be read.
     pub fn over(&self) -> io::Result<Option<Failure>> {
+        if self.has_room()? {
+            return Ok(None);
+        }
+        *self.lock() = self.measure()?;
         let bytes = self.bytes()?;
         if bytes <= self.bytes_max {
             return Ok(None);
@@ -93,15 +114,42 @@ impl DiskGauge {
         Ok(Some(Failure::new(FailureClass::Budget, FailureCode::RUN_DISK, reason)))
     }
 
+    /// What was there when it was measured last.
     fn bytes(&self) -> io::Result<u64> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        for folder in std::mem::take(&mut kept.stale) {
-            let bytes = measure(&self.run.dir, &folder, DEPTH_MAX)?;
-            kept.folders.insert(folder, bytes);
+        let kept = self.lock();
+        Ok(kept.measured.saturating_add(kept.cache.unwrap_or(0)).saturating_add(self.journal()?))
+    }
+
+    fn measure(&self) -> io::Result<Kept> {
+        let mut kept = Kept { written: self.written(), cache: Some(0), ..Kept::default() };
+        for entry in self.run.dir.entries()? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !entry.file_type()?.is_dir() || NOT_COUNTED.contains(&name.as_str()) {
+                continue;
+            }
+            let bytes = measure(&self.run.dir, &name, DEPTH_MAX)?;
+            match name == cache::FOLDER {
+                true => kept.cache = Some(bytes),
+                false => kept.measured = kept.measured.saturating_add(bytes),
+            }
         }
-        let blobs = kept.blobs_before.saturating_add(self.blobs.written_bytes());
-        let files = files_in(&self.run.dir)?;
-        Ok(kept.folders.values().fold(blobs.saturating_add(files), |sum, bytes| sum.saturating_add(*bytes)))
+        kept.measured = kept.measured.saturating_add(files_in(&self.run.dir)?);
+        Ok(kept)
+    }
+
+    fn journal(&self) -> io::Result<u64> {
+        let length = |name| if_there(self.run.dir.symlink_metadata(name).map(|found| on_disk(&found)));
+        // A log of its usual length is a bound of its own.
+        Ok(length(JOURNAL_FILE)?.saturating_add(length(LOG_FILE)?.saturating_sub(LOG_BYTES)))
+    }
+
+    fn written(&self) -> u64 {
+        self.blobs.written_bytes().saturating_add(self.projected.bytes())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,12 +157,13 @@ fn on_disk(found: &Metadata) -> u64 {
     found.blocks().saturating_mul(BLOCK_BYTES)
 }
 
-/// The files directly in a folder: as many as a run has names for, whatever its length.
+/// The files directly in a folder but the journal: as many as a run has names for, whatever its length.
 fn files_in(dir: &Dir) -> io::Result<u64> {
     let mut bytes = 0_u64;
     for entry in dir.entries()? {
         let entry = entry?;
-        if entry.file_type()?.is_file() {
+        let is_journal = [JOURNAL_FILE, LOG_FILE].iter().any(|name| entry.file_name() == *name);
+        if entry.file_type()?.is_file() && !is_journal {
             bytes = bytes.saturating_add(if_there(entry.metadata().map(|found| on_disk(&found)))?);
         }
     }
@@ -175,46 +224,78 @@ mod tests {
         simulation::finished(&open, glovebox_record::Outcome::of(glovebox_record::Status::Success))
     }
 
-    #[test]
-    fn a_running_total_is_what_a_new_measure_finds() {
-        let (folder, run, blobs) = run_dir();
-        blobs.put_bytes(&[1; 100_000]).unwrap();
-        let gauge = DiskGauge::new(Arc::clone(&run), Arc::clone(&blobs), u64::MAX).unwrap();
-        let before = gauge.bytes().unwrap();
-        assert!(before >= 100_000);
-        blobs.put_bytes(&[2; 200_000]).unwrap();
-        blobs.put_bytes(&[2; 200_000]).unwrap();
-        for path in
-            ["build/response.md", "artifacts/build.1.1/response.md", "quarantine/a1/0001-x", "cache/builder/k/o"]
-        {
-            let file = folder.path().join(path);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(file, vec![3; 50_000]).unwrap();
-        }
-        std::fs::write(folder.path().join("trace.jsonl"), vec![4; 30_000]).unwrap();
-        for path in ["workspace/large", "holdouts/files/large", "stage/a1/large", "repository/large"] {
-            let file = folder.path().join(path);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(file, vec![5; 1_000_000]).unwrap();
-        }
-        let quarantined = crate::event::Quarantined { path: "x".into(), reason: "y".into() };
-        gauge.note(&StageFinished { quarantined: vec![quarantined], ..attempt("a1") });
-        gauge.kept.lock().unwrap().stale.push("cache".to_owned());
-        let after = gauge.bytes().unwrap();
-        let added = after - before;
-        assert!((430_000..480_000).contains(&added), "{added} bytes: each blob once, the workspace not at all");
-        let anew = DiskGauge::new(run, blobs, u64::MAX).unwrap().bytes().unwrap();
-        assert!(anew.abs_diff(after) < 32_000, "{anew} instead of {after}");
+    fn put(folder: &tempfile::TempDir, path: &str, bytes: usize) {
+        let file = folder.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, vec![3; bytes]).unwrap();
+    }
+
+    fn gauge(run: &Arc<RunDir>, blobs: &Arc<DirBlobs>, written: &Written, bytes_max: u64) -> DiskGauge {
+        DiskGauge::new(Arc::clone(run), Arc::clone(blobs), written.clone(), bytes_max).unwrap()
     }
 
     #[test]
-    fn a_bound_is_reported_with_both_numbers() {
+    fn what_has_a_bound_of_its_own_is_not_counted() {
+        let (folder, run, blobs) = run_dir();
+        blobs.put_bytes(&[1; 100_000]).unwrap();
+        for path in ["build/response.md", "artifacts/build.1.1/x", "quarantine/a1/0001-x", "cache/k/o", "trace.jsonl"] {
+            put(&folder, path, 50_000);
+        }
+        for path in ["workspace/large", "holdouts/files/large", "stage/a1/large", "repository/large", LOG_FILE] {
+            put(&folder, path, 1_000_000);
+        }
+        let bytes = gauge(&run, &blobs, &Written::default(), u64::MAX).bytes().unwrap();
+        assert!((350_000..420_000).contains(&bytes), "{bytes} bytes");
+    }
+
+    /// Each way in which a run grows takes away the room, before anything is measured as a whole again.
+    #[test]
+    fn whatever_is_added_counts_at_once() {
+        let quarantined = || crate::event::Quarantined { path: "x".into(), reason: "y".into() };
+        let artifact = crate::event::Artifact {
+            name: "response.md".into(),
+            media_type: "text/plain".into(),
+            digest: crate::event::Digest::ZERO,
+            bytes: 600_000,
+        };
+        type Growth<'a> = &'a dyn Fn(&tempfile::TempDir, &DirBlobs, &Written, &DiskGauge);
+        let growths: [Growth<'_>; 6] = [
+            &|_, blobs, _, _| drop(blobs.put(&mut &[2; 1_200_000][..])),
+            &|_, _, written, _| written.add(1_200_000),
+            &|_, _, _, gauge| gauge.note(&StageFinished { artifacts: vec![artifact.clone()], ..attempt("a") }).unwrap(),
+            &|folder, _, _, gauge| {
+                put(folder, "quarantine/a1/0001-x", 1_200_000);
+                gauge.note(&StageFinished { quarantined: vec![quarantined()], ..attempt("a1") }).unwrap();
+            },
+            &|folder, _, _, gauge| {
+                put(folder, "cache/builder/k/o", 1_200_000);
+                let ignored = crate::event::IgnoredFiles { files: 1, bytes: 1, names: Vec::new() };
+                gauge.note(&StageFinished { ignored: Some(ignored), ..attempt("a1") }).unwrap();
+            },
+            &|folder, _, _, _| put(folder, JOURNAL_FILE, 1_200_000),
+        ];
+        for (index, grow) in growths.into_iter().enumerate() {
+            let (folder, run, blobs) = run_dir();
+            let written = Written::default();
+            let gauge = gauge(&run, &blobs, &written, 1_000_000);
+            assert!(gauge.has_room().unwrap());
+            grow(&folder, &blobs, &written, &gauge);
+            assert!(!gauge.has_room().unwrap(), "growth {index}");
+        }
+    }
+
+    #[test]
+    fn a_bound_is_reported_with_both_numbers_and_only_of_what_is_there() {
         let (_folder, run, blobs) = run_dir();
         blobs.put_bytes(&[1; 100_000]).unwrap();
-        let over = |bytes_max| DiskGauge::new(Arc::clone(&run), Arc::clone(&blobs), bytes_max).unwrap().over().unwrap();
+        let written = Written::default();
+        let over = |bytes_max| gauge(&run, &blobs, &written, bytes_max).over().unwrap();
         assert_eq!(over(1 << 20), None);
         let failure = over(99_999).unwrap();
         assert_eq!((failure.class, failure.code), (FailureClass::Budget, FailureCode::RUN_DISK));
         assert!(failure.reason.ends_with("allows 99999"), "{}", failure.reason);
+        let gauge = gauge(&run, &blobs, &written, 200_000);
+        written.add(1_000_000);
+        assert!(!gauge.has_room().unwrap() && gauge.over().unwrap().is_none() && gauge.has_room().unwrap());
     }
 }

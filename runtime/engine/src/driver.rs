@@ -4,6 +4,7 @@
 //! are folded and let go. Each append expects the heads it was decided on, so the result of an attempt that was overtaken is dropped.
 
 mod attempt;
+mod claim;
 mod commit;
 #[cfg(test)]
 mod tests;
@@ -15,8 +16,7 @@ use commit::{Batch, Committed};
 use crate::decide::{failed, finalize_attempt};
 use crate::disk::DiskGauge;
 use crate::event::{
-    Attempt, AttemptId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, StageStarted,
-    Subject, Verdict,
+    Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, Subject, Verdict,
 };
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use crate::state::{OpenTask, RunState, was_cut};
@@ -25,7 +25,6 @@ use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::Failure;
 use jiff::Timestamp;
 use std::error::Error;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -130,7 +129,11 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
                 ready = self.next_ready(), if is_free => Arrival::Ready(ready?),
             };
             let records = match arrival {
-                Arrival::Ended(ended) => self.commit(*ended).await?,
+                Arrival::Ended(ended) => {
+                    let (next, records) = self.commit(*ended).await?;
+                    under_way.extend(next.map(|(one, delivery)| self.attempt(one, delivery, &execute)));
+                    records
+                }
                 Arrival::Cancel(by) => self.cancel(RunCanceled { by }).await?,
                 Arrival::Deadline(end) => self.end(*end).await?,
                 Arrival::Ready(None) => self.look_for_work().await?,
@@ -173,51 +176,16 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         }
     }
 
-    /// Claims what was delivered. No assignment when it is not what the run waits for: a delivery may come twice, and another worker
-    /// may have been faster.
-    async fn claim(&mut self, delivery: &Delivery) -> Result<(Option<Assignment>, Vec<Record>), RunError> {
-        let task = &delivery.task;
-        let open = self.state.branch(&task.branch).open();
-        let open = open.filter(|open| open.task == *task && open.ready_seq == delivery.ready_seq);
-        let Some((ordinal, head)) = open.map(|open| (open.ordinal, open.head)) else {
-            // Another driver may have moved the run; then the next delivery finds the state up to date.
-            let read = self.catch_up().await?;
-            self.journal.done(delivery).await?;
-            return Ok((None, read));
-        };
-        let id = AttemptId::new(ulid::Ulid::generate().to_string());
-        let attempt = Attempt { task: task.clone(), ordinal, id };
-        tracing::debug!(%task, ordinal, worker = self.worker, "claiming");
-        let started = StageStarted { attempt: attempt.clone(), worker: self.worker.clone() };
-        let started = vec![Event::StageStarted(started)];
-        let Committed { records, is_stored } = self
-            .append(|state| {
-                state.branch(&task.branch).open().filter(|open| open.task == *task && open.head == head)?;
-                let expect = vec![(Subject::Task(task.clone()), head)];
-                Some(Batch { expect, events: started.clone(), because: None })
-            })
-            .await?;
-        // The delivery of a lost claim is not done: it may be the winner's lease.
-        Ok((is_stored.then(|| self.assignment(attempt)).flatten(), records))
-    }
-
-    /// What an attempt works on. None when another driver has claimed its task since: a lost answer is found late.
-    fn assignment(&self, attempt: Attempt) -> Option<Assignment> {
-        let branch = self.state.branch(&attempt.task.branch);
-        let open = branch.open().filter(|open| open.attempt_id.as_ref() == Some(&attempt.id))?;
-        let run = Arc::clone(self.state.run.as_ref()?);
-        Some(Assignment { token: open.head, attempt, run, branch: Arc::clone(branch), stop: Arc::default() })
-    }
-
-    /// Commits an attempt and everything that follows, expecting its token. Nothing is stored of an attempt that was overtaken: a
-    /// newer claim has moved the task's head, or another driver abandoned the attempt.
-    async fn commit(&mut self, ended: Ended) -> Result<Vec<Record>, RunError> {
+    /// Commits an attempt and everything that follows, expecting its token, with the claim of the next attempt. Nothing is stored of an
+    /// attempt that was overtaken: a newer claim has moved the task's head, or another driver abandoned the attempt.
+    async fn commit(&mut self, ended: Ended) -> Result<(Option<(Assignment, Delivery)>, Vec<Record>), RunError> {
         let canceled =
             if self.is_asked_to_stop() { Some(RunCanceled { by: self.signals.canceled().await }) } else { None };
         let Ended { delivery, token, id, finished, stop } = ended;
         let finished = self.finished(&delivery.task.branch, finished, stop);
-        self.disk.iter().for_each(|disk| disk.note(&finished));
         let (pipeline, task) = (self.pipeline, &delivery.task);
+        let claim = Some(self.next_claim(&task.branch)).filter(|_| canceled.is_none());
+        let claim = if self.has_room(&finished)? { claim } else { None };
         let committed = self.append(|state| {
             let branch = state.branch(&task.branch);
             branch.open().filter(|open| open.task == *task && open.attempt_id.as_ref() == Some(&id))?;
@@ -233,14 +201,19 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
                 (Subject::Run, state.head),
             ];
             let events = canceled.into_iter().chain([Event::StageFinished(Box::new(finished))]).collect();
-            Some(Batch { expect, events, because: None })
+            Some(Batch { expect, events, because: None, claim: claim.clone() })
         });
         let Committed { records, is_stored } = committed.await?;
-        match is_stored {
-            true => self.journal.done(&delivery).await?,
-            false => tracing::warn!(%task, "another worker was faster, the result is dropped"),
+        if !is_stored {
+            tracing::warn!(%task, "another worker was faster, the result is dropped");
+            return Ok((None, records));
         }
-        Ok(records)
+        self.journal.done(&delivery).await?;
+        let next = match claim {
+            Some(claim) => self.claimed(claim).await?,
+            None => None,
+        };
+        Ok((next, records))
     }
 
     async fn cancel(&mut self, canceled: RunCanceled) -> Result<Vec<Record>, RunError> {
@@ -260,6 +233,12 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         self.state.canceled.is_none() && self.signals.flag().load(Ordering::SeqCst)
     }
 
+    /// True if another stage may begin after this one, without a look at every file.
+    fn has_room(&self, finished: &StageFinished) -> Result<bool, RunError> {
+        let room = |disk: &DiskGauge| disk.note(finished).and_then(|()| disk.has_room());
+        self.disk.map_or(Ok(true), room).map_err(|error| RunError::Project(Box::new(error)))
+    }
+
     /// The end of a run whose folder has no room for another stage.
     fn out_of_disk(&self) -> Result<Option<Event>, RunError> {
         let over = self.disk.map_or(Ok(None), DiskGauge::over);
@@ -271,7 +250,8 @@ impl<J: RunLog, S> Driver<'_, J, S> {
     /// Starts the run: `started` and what follows from it, in one append on an empty journal.
     pub async fn start(&mut self, started: Event) -> Result<Vec<Record>, RunError> {
         let expect = || vec![(Subject::Run, 0)];
-        let first = |_: &RunState| Some(Batch { expect: expect(), events: vec![started.clone()], because: None });
+        let first =
+            |_: &RunState| Some(Batch { expect: expect(), events: vec![started.clone()], because: None, claim: None });
         Ok(self.append(first).await?.records)
     }
 

@@ -39,6 +39,11 @@ impl LeaseTable {
         }
     }
 
+    /// Holds a delivery that was not handed out.
+    pub(crate) fn hold(&mut self, delivery: &Delivery, now: Timestamp, lease_ms: u64) {
+        self.0.insert(delivery.clone(), now.as_millisecond().saturating_add_unsigned(lease_ms));
+    }
+
     /// Forgets a delivery.
     pub(crate) fn end(&mut self, delivery: &Delivery) {
         self.0.remove(delivery);

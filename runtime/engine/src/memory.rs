@@ -98,6 +98,11 @@ impl ClaimQueue for MemoryLog {
         Ok(self.lock().leases.extend(delivery, now, lease_ms))
     }
 
+    async fn hold(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<(), PortError> {
+        self.lock().leases.hold(delivery, now, lease_ms);
+        Ok(())
+    }
+
     async fn done(&self, delivery: &Delivery) -> Result<(), PortError> {
         self.lock().leases.end(delivery);
         Ok(())

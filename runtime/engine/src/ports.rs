@@ -5,7 +5,7 @@
 //! but of two appends that expect the same head only one is stored. Two adapters exist, [`crate::sqlite`] and [`crate::memory`];
 //! `tests/ports` holds both to the same promises.
 
-use crate::event::{Digest, Event, Record, RunId, SCHEMA_VERSION, Subject, Task};
+use crate::event::{Digest, Event, Record, RunId, Subject, Task};
 use jiff::Timestamp;
 use std::future::Future;
 use std::io::Read;
@@ -37,13 +37,15 @@ pub enum PortError {
         /// The first record that is not.
         seq: u64,
     },
-    /// The journal has events of another version. They cannot be folded.
+    /// The journal has another version. It cannot be read.
     #[error(
-        "the journal has version {found}, expected {SCHEMA_VERSION}; the version of glovebox that began the run can read it"
+        "the journal has version {found}, expected {expected}; the version of glovebox that began the run can read it"
     )]
     Version {
         /// The version it has.
         found: i32,
+        /// The version that is written now.
+        expected: i32,
     },
     /// What is stored is not what was written. Stop.
     #[error("{what} is corrupt: {found}")]
@@ -76,7 +78,7 @@ impl Stored {
 /// The journals of runs.
 pub trait RunLog: Send + Sync {
     /// Appends all events to a run's journal or none, each stamped `at`, if every subject's last sequence number is as expected (0 for a
-    /// subject without records). Durable when it returns. `at` must be whole milliseconds; the rest is cut. Answers with one place for
+    /// subject without records). Durable when it returns, with every blob that was put before it began; without events only the blobs are. `at` must be whole milliseconds; the rest is cut. Answers with one place for
     /// each event, in order.
     fn append(
         &self,
@@ -130,14 +132,24 @@ pub trait ClaimQueue: Send + Sync {
         lease_ms: u64,
     ) -> impl Future<Output = Result<bool, PortError>> + Send;
 
+    /// Holds a delivery that was claimed before it was handed out, for `lease_ms` from `now`.
+    fn hold(
+        &self,
+        delivery: &Delivery,
+        now: Timestamp,
+        lease_ms: u64,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+
     /// Forgets a delivery, after its commit or when its task has ended already.
     fn done(&self, delivery: &Delivery) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 
 /// Bytes by their digest. Its calls block, unlike those of the other ports: stages read and write files on threads that may block, and
 /// a copy of the bytes in between would gain nothing.
+///
+/// What was put can be opened at once. It is durable when an append that began after it was put is: an event may name it.
 pub trait BlobStore: Send + Sync {
-    /// Stores all bytes of a stream, durably. Storing the same bytes again changes nothing.
+    /// Stores all bytes of a stream. Storing the same bytes again changes nothing.
     fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError>;
 
     /// Stores bytes that are at hand.

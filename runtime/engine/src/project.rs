@@ -1,10 +1,11 @@
 //! Projections: the files of the run directory, made from the journal's records.
 //!
 //! Every file here can be thrown away and made again with the same bytes, and none is read to decide anything. The journal is
-//! always ahead: after a crash the files are made again from its first record, whole files once and lines in one piece, so
-//! that a reader gets no line twice and never an old state again.
+//! always ahead: records are gathered and written a moment later, within bounds of time and memory. After a crash the files are made again
+//! from its first record, whole files once and lines in one piece, so that a reader gets no line twice and never an old state again.
 
 pub mod checkpoint;
+mod lines;
 pub mod manifest;
 pub mod run_files;
 pub mod schema;
@@ -12,17 +13,21 @@ pub mod stage;
 pub mod status;
 pub mod trace;
 
-use crate::event::{Digest, Event, Record, RunId, canonical};
+use crate::context::Context;
+use crate::event::{BranchId, Digest, Event, Record, RunId};
 use crate::ports::{BlobStore, PortError};
 use crate::state::RunState;
 use cap_std::fs::Dir;
-use checkpoint::CheckpointFile;
+use checkpoint::{CheckpointFile, Completed};
 use glovebox_pipeline::ir::Pipeline;
+use lines::Lines;
 use manifest::{FinalFile, ManifestFile, Totals};
+use run_files::{Folder, Written};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Every event as one line, as the journal has it.
 pub const PROGRESS_FILE: &str = "progress.ndjson";
@@ -61,26 +66,47 @@ pub enum ProjectError {
     },
 }
 
+/// How long records wait before their files are written.
+pub const WRITE_EVERY: Duration = Duration::from_millis(100);
+/// Bytes that wait at most, blobs not counted: they stay where they are until they are written.
+const WAITING_BYTES_MAX: usize = 1024 * 1024;
+/// What a file that waits takes beside its bytes, about.
+const ENTRY_BYTES: usize = 256;
+
 /// What a file is to hold.
 enum Content {
     Bytes(Vec<u8>),
     Blob(Digest),
+    /// The file of this name in another folder.
+    Link {
+        folder: String,
+        digest: Digest,
+    },
     Nothing,
 }
 
-/// Keeps the files of one run where its journal is.
+/// Keeps the files of one run where its journal is, at most [`WRITE_EVERY`] behind it.
 pub struct Projector<B> {
     dir: Dir,
     blobs: Arc<B>,
     pipeline: Arc<Pipeline>,
     state: RunState,
     totals: Totals,
-    logs: Vec<String>,
-    artifacts: BTreeMap<String, BTreeSet<String>>,
-    waiting: BTreeMap<String, Content>,
-    live: Vec<u8>,
-    progress: Vec<u8>,
-    trace: Vec<u8>,
+    completed: Option<Completed>,
+    logs: VecDeque<String>,
+    /// Files beside the status in each task's folder.
+    names: BTreeMap<String, BTreeSet<String>>,
+    /// The context as the trace has it so far.
+    traced: BTreeMap<BranchId, Context>,
+    /// Files by folder and name.
+    waiting: BTreeMap<String, BTreeMap<String, Content>>,
+    waiting_bytes: usize,
+    progress: Lines,
+    trace: Lines,
+    written: Written,
+    /// Since when records wait; none when everything is written.
+    waits_since: Option<Instant>,
+    written_at: Option<Instant>,
     is_catching_up: bool,
 }
 
@@ -94,12 +120,17 @@ impl<B: BlobStore> Projector<B> {
             pipeline,
             state: RunState::default(),
             totals: Totals::default(),
-            logs: Vec::new(),
-            artifacts: BTreeMap::new(),
+            completed: None,
+            logs: VecDeque::new(),
+            names: BTreeMap::new(),
+            traced: BTreeMap::new(),
             waiting: BTreeMap::new(),
-            live: Vec::new(),
-            progress: Vec::new(),
-            trace: Vec::new(),
+            waiting_bytes: 0,
+            progress: Lines::of(PROGRESS_FILE),
+            trace: Lines::of(TRACE_FILE),
+            written: Written::default(),
+            waits_since: None,
+            written_at: None,
             is_catching_up: true,
         }
     }
@@ -112,92 +143,181 @@ impl<B: BlobStore> Projector<B> {
         Ok(projector)
     }
 
-    /// Takes records in, in the order of the journal, each once. A record that it already has is skipped.
-    pub fn tell(&mut self, records: &[Record]) -> Result<(), ProjectError> {
-        for record in records.iter().filter(|record| record.seq > self.state.seq).collect::<Vec<_>>() {
-            self.take(record)?;
-        }
-        if self.is_catching_up { Ok(()) } else { self.flush() }
+    /// Counts what is written here.
+    pub fn written(&self) -> Written {
+        self.written.clone()
     }
 
-    /// Writes everything and from here on follows each append.
+    /// When [`Projector::write`] is to be called; none while nothing waits.
+    pub fn due(&self) -> Option<Instant> {
+        let since = self.waits_since.filter(|_| !self.is_catching_up)?;
+        Some(self.written_at.map_or(since, |at| at + WRITE_EVERY))
+    }
+
+    /// Takes records in, in the order of the journal, each once. A record that it already has is skipped. They are written at once if the
+    /// last write is long enough ago, if too much waits, or if the run has ended.
+    pub fn tell(&mut self, records: &[Record]) -> Result<(), ProjectError> {
+        let known = self.state.seq;
+        for record in records.iter().filter(|record| record.seq > known) {
+            self.take(record)?;
+        }
+        if self.is_catching_up {
+            for lines in [&mut self.progress, &mut self.trace] {
+                lines.spill(&self.dir).map_err(|source| io_error(lines.name, source))?;
+            }
+            return Ok(());
+        }
+        let waits = self.waiting_bytes + self.progress.bytes() + self.trace.bytes();
+        let is_due = self.due().is_some_and(|due| due <= Instant::now());
+        let has_ended = self.state.verdict.is_some();
+        if is_due || has_ended || waits > WAITING_BYTES_MAX { self.write() } else { Ok(()) }
+    }
+
+    /// Writes everything and from here on follows the journal.
     pub fn caught_up(&mut self) -> Result<(), ProjectError> {
+        self.write_files()?;
+        let live = self.live()?;
         // Lines go in whole, instead of what is there: a crash may have left a part of one.
-        let (progress, trace) = (std::mem::take(&mut self.progress), std::mem::take(&mut self.trace));
-        self.flush_files()?;
-        self.replace(PROGRESS_FILE, &mut &progress[..])?;
-        self.replace(TRACE_FILE, &mut &trace[..])?;
-        self.flush_live()?;
+        for lines in [&mut self.progress, &mut self.trace] {
+            let bytes = lines.replace(&self.dir).map_err(|source| io_error(lines.name, source))?;
+            self.written.add(bytes);
+        }
+        self.write_live(live)?;
         self.is_catching_up = false;
+        self.is_written();
+        Ok(())
+    }
+
+    /// Writes what waits. Files before lines: who reads of an end in `progress.ndjson` finds `final.json` there.
+    pub fn write(&mut self) -> Result<(), ProjectError> {
+        if self.is_catching_up || self.waits_since.is_none() {
+            return Ok(());
+        }
+        self.write_files()?;
+        let live = self.live()?;
+        for lines in [&mut self.progress, &mut self.trace] {
+            let bytes = lines.append(&self.dir).map_err(|source| io_error(lines.name, source))?;
+            self.written.add(bytes);
+        }
+        self.write_live(live)?;
+        self.is_written();
         Ok(())
     }
 
     fn take(&mut self, record: &Record) -> Result<(), ProjectError> {
-        let before = trace::branch_of(&record.event, &self.state).context.clone();
+        self.waits_since.get_or_insert_with(Instant::now);
         self.state.apply(record);
-        for line in trace::lines(&self.pipeline, &before, record, &self.state) {
-            push_line(&mut self.trace, TRACE_FILE, &line)?;
-        }
-        push_line(&mut self.progress, PROGRESS_FILE, record)?;
-        self.live = pretty(LIVE_FILE, record)?;
+        self.trace_record(record)?;
+        self.progress.push(record).map_err(|source| json_error(PROGRESS_FILE, source))?;
         match &record.event {
-            Event::RunStarted(started) => self.file(MANIFEST_FILE, &ManifestFile::of(record, started))?,
+            Event::RunStarted(started) => self.file("", MANIFEST_FILE, &ManifestFile::of(record, started))?,
             Event::StageFinished(finished) => {
                 self.totals.refusals = self.totals.refusals.saturating_add(finished.refusals_total);
                 self.totals.quarantined += finished.quarantined.len() as u64;
-                self.logs.push(stage::log_line(record, finished));
+                self.logs.push_back(stage::log_line(record, finished));
+                self.logs.drain(..self.logs.len().saturating_sub(checkpoint::LOGS_MAX));
                 self.stage(finished)?;
             }
             Event::StagePassed(passed) => self.passed(passed)?,
             // It goes on: how it was stopped is no longer how it ended.
-            Event::RunResumed(_) => drop(self.waiting.insert(FINAL_FILE.to_owned(), Content::Nothing)),
+            Event::RunResumed(_) => self.hold("", FINAL_FILE, Content::Nothing),
             Event::RunFinished(finished) => {
                 self.totals.steps = self.state.steps;
                 let run_id = self.state.run_id().cloned().unwrap_or_else(|| RunId::new(""));
-                self.file(FINAL_FILE, &FinalFile::of(record, run_id, finished, self.totals))?;
+                self.file("", FINAL_FILE, &FinalFile::of(record, run_id, finished, self.totals))?;
             }
             _ => {}
         }
         if completes(&record.event) {
-            self.file(CHECKPOINT_FILE, &CheckpointFile::of(record, &self.state, &self.logs))?;
+            self.completed = Some(Completed::after(record, &self.state));
         }
         Ok(())
     }
 
-    /// Files before lines: who reads of an end in `progress.ndjson` finds `final.json` there.
-    fn flush(&mut self) -> Result<(), ProjectError> {
-        self.flush_files()?;
-        for (path, lines) in [(PROGRESS_FILE, &mut self.progress), (TRACE_FILE, &mut self.trace)] {
-            run_files::append(&self.dir, path, lines).map_err(|source| io_error(path, source))?;
-            lines.clear();
+    /// Lines of a record, with what became different in its branch's context since the line before.
+    fn trace_record(&mut self, record: &Record) -> Result<(), ProjectError> {
+        let branch = record.event.branch().cloned().unwrap_or_else(BranchId::main);
+        let now = self.state.branch(&branch).context.clone();
+        let before = self.traced.get(&branch).cloned().unwrap_or_default();
+        let lines = trace::lines(&self.pipeline, &before, record, &self.state);
+        if lines.iter().any(|line| line.fact.has_context()) {
+            self.traced.insert(branch, now);
         }
-        self.flush_live()
+        lines.iter().try_for_each(|line| self.trace.push(line)).map_err(|source| json_error(TRACE_FILE, source))
     }
 
-    fn flush_files(&mut self) -> Result<(), ProjectError> {
-        for (path, content) in std::mem::take(&mut self.waiting) {
-            match content {
-                Content::Bytes(bytes) => self.replace(&path, &mut &bytes[..])?,
-                Content::Blob(digest) => self.replace(&path, &mut self.blobs.open(&digest)?)?,
-                Content::Nothing => run_files::remove(&self.dir, &path).map_err(|source| io_error(&path, source))?,
-            }
+    fn write_files(&mut self) -> Result<(), ProjectError> {
+        if let Some(completed) = self.completed.take() {
+            let file = CheckpointFile::of(&completed, &self.logs);
+            self.file("", CHECKPOINT_FILE, &file)?;
+        }
+        let mut waiting = std::mem::take(&mut self.waiting);
+        self.waiting_bytes = 0;
+        // The end last, when everything it tells of is there. What other files link to before them.
+        let of_run = waiting.remove("");
+        let (kept, others): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .partition(|(_, files)| files.values().all(|content| matches!(content, Content::Blob(_))));
+        for (folder, files) in kept.into_iter().chain(others).chain(of_run.map(|files| (String::new(), files))) {
+            self.write_folder(&folder, files)?;
         }
         Ok(())
     }
 
-    fn flush_live(&mut self) -> Result<(), ProjectError> {
-        let live = std::mem::take(&mut self.live);
-        if live.is_empty() { Ok(()) } else { self.replace(LIVE_FILE, &mut &live[..]) }
-    }
-
-    fn replace(&self, path: &str, bytes: &mut dyn io::Read) -> Result<(), ProjectError> {
-        run_files::replace(&self.dir, path, bytes).map_err(|source| io_error(path, source))
-    }
-
-    fn file<T: Serialize>(&mut self, path: &str, content: &T) -> Result<(), ProjectError> {
-        let bytes = pretty(path, content)?;
-        self.waiting.insert(path.to_owned(), Content::Bytes(bytes));
+    fn write_folder(&self, path: &str, files: BTreeMap<String, Content>) -> Result<(), ProjectError> {
+        let folder = Folder::open(&self.dir, path, &self.written).map_err(|source| io_error(path, source))?;
+        for (name, content) in files {
+            let put = match content {
+                Content::Bytes(bytes) if path.is_empty() && name == FINAL_FILE => {
+                    folder.put_durably(&name, &mut &bytes[..])
+                }
+                Content::Bytes(bytes) => folder.put(&name, &mut &bytes[..]),
+                Content::Blob(digest) => folder.put(&name, &mut self.blobs.open(&digest)?),
+                Content::Link { folder: from, digest } => {
+                    let linked =
+                        Folder::open(&self.dir, &from, &self.written).and_then(|from| folder.link(&from, &name));
+                    // Not every file system has links.
+                    if linked.is_ok() { linked } else { folder.put(&name, &mut self.blobs.open(&digest)?) }
+                }
+                Content::Nothing => folder.remove(&name),
+            };
+            put.map_err(|source| io_error(&format!("{path}/{name}"), source))?;
+        }
         Ok(())
+    }
+
+    /// The last event as a file; none when there was none since the last write.
+    fn live(&self) -> Result<Option<Vec<u8>>, ProjectError> {
+        if self.progress.last().is_empty() {
+            return Ok(None);
+        }
+        let record: serde_json::Value =
+            serde_json::from_slice(self.progress.last()).map_err(|source| json_error(LIVE_FILE, source))?;
+        pretty(LIVE_FILE, &record).map(Some)
+    }
+
+    fn write_live(&self, live: Option<Vec<u8>>) -> Result<(), ProjectError> {
+        let Some(live) = live else { return Ok(()) };
+        self.write_folder("", BTreeMap::from([(LIVE_FILE.to_owned(), Content::Bytes(live))]))
+    }
+
+    fn is_written(&mut self) {
+        self.waits_since = None;
+        self.written_at = Some(Instant::now());
+    }
+
+    fn file<T: Serialize>(&mut self, folder: &str, name: &str, content: &T) -> Result<(), ProjectError> {
+        let bytes = pretty(name, content)?;
+        self.hold(folder, name, Content::Bytes(bytes));
+        Ok(())
+    }
+
+    fn hold(&mut self, folder: &str, name: &str, content: Content) {
+        self.waiting_bytes += ENTRY_BYTES + if let Content::Bytes(bytes) = &content { bytes.len() } else { 0 };
+        match self.waiting.get_mut(folder) {
+            Some(files) => drop(files.insert(name.to_owned(), content)),
+            None => drop(self.waiting.insert(folder.to_owned(), BTreeMap::from([(name.to_owned(), content)]))),
+        }
     }
 }
 
@@ -207,17 +327,13 @@ fn completes(event: &Event) -> bool {
 }
 
 fn pretty<T: Serialize>(path: &str, content: &T) -> Result<Vec<u8>, ProjectError> {
-    let mut bytes =
-        serde_json::to_vec_pretty(content).map_err(|source| ProjectError::Json { path: path.to_owned(), source })?;
+    let mut bytes = serde_json::to_vec_pretty(content).map_err(|source| json_error(path, source))?;
     bytes.push(b'\n');
     Ok(bytes)
 }
 
-fn push_line<T: Serialize>(lines: &mut Vec<u8>, path: &str, line: &T) -> Result<(), ProjectError> {
-    let text = canonical(line).map_err(|source| ProjectError::Json { path: path.to_owned(), source })?;
-    lines.extend_from_slice(text.as_bytes());
-    lines.push(b'\n');
-    Ok(())
+fn json_error(path: &str, source: serde_json::Error) -> ProjectError {
+    ProjectError::Json { path: path.to_owned(), source }
 }
 
 fn io_error(path: &str, source: io::Error) -> ProjectError {

@@ -38,6 +38,8 @@ use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// Hints of progress that wait to be shown; more are dropped.
@@ -189,21 +191,28 @@ impl Run {
         let filled = self.fill_caches(&bench, signals).await?;
         watcher.borrow_mut().records(&filled);
         let Self { session, executor, projector, summary, .. } = self;
-        let disk = DiskGauge::new(Arc::clone(&session.dir), Arc::clone(&session.blobs), executor.plan.disk_bytes_max);
+        let (dir, blobs, written) = (Arc::clone(&session.dir), Arc::clone(&session.blobs), projector.written());
+        let disk = DiskGauge::new(dir, blobs, written, executor.plan.disk_bytes_max);
         let disk = disk.map_err(|error| RunError::Project(Box::new(error)))?;
+        let (files, told) = (RefCell::new(Files { projector, failed: None }), Notify::new());
         let execute = async |assignment: Assignment| {
             bench.execute(&assignment).await.map_err(|error| Box::new(error) as Box<dyn Error + Send + Sync>)
         };
         let project = |records: &[Record], _state: &RunState| {
-            projector.tell(records)?;
+            files.borrow_mut().tell(records, &disk)?;
+            told.notify_one();
             records.iter().for_each(|record| summary.apply(record));
             watcher.borrow_mut().records(records);
             Ok(())
         };
-        tokio::select! {
+        let driven = tokio::select! {
             driven = session.drive(&executor.plan.pipeline, (signals, Some(&disk)), execute, project) => driven,
             never = show(hints, &watcher) => match never {},
-        }
+            never = keep_written(&files, &told) => match never {},
+        };
+        // Also of a run that cannot go on.
+        let written = files.borrow_mut().write();
+        driven.and(written.map_err(RunError::Project))
     }
 
     fn of(session: Session, executor: Executor) -> Result<Self, RunError> {
@@ -265,6 +274,51 @@ impl Run {
 
 fn project_error(error: ProjectError) -> RunError {
     RunError::Project(Box::new(error))
+}
+
+/// The run's files while it is driven.
+struct Files<'a> {
+    projector: &'a mut Projector<DirBlobs>,
+    /// Why a write between two records failed.
+    failed: Option<ProjectError>,
+}
+
+impl Files<'_> {
+    fn tell(&mut self, records: &[Record], disk: &DiskGauge) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.projector.tell(records)?;
+        // Whether a run is over its bound is found out by what is on disk.
+        if disk.has_room()? { self.check() } else { self.write() }
+    }
+
+    fn write(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.projector.write()?;
+        self.check()
+    }
+
+    fn check(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.failed.take().map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// Writes the run's files when they are due, for as long as it is polled: also while a stage takes its time.
+async fn keep_written(files: &RefCell<Files<'_>>, told: &Notify) -> Infallible {
+    loop {
+        let due = files.borrow().projector.due();
+        let Some(due) = due else {
+            told.notified().await;
+            continue;
+        };
+        tokio::time::sleep_until(due.into()).await;
+        let mut files = files.borrow_mut();
+        if files.projector.due().is_some_and(|due| due <= Instant::now()) {
+            // Tried once more with the next records.
+            if let Err(error) = files.projector.write() {
+                files.failed = Some(error);
+                drop(files);
+                told.notified().await;
+            }
+        }
+    }
 }
 
 /// Shows records and hints, and knows the node that hints are about: one stage runs at a time.

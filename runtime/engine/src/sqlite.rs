@@ -5,32 +5,49 @@
 //! The hash chain is verified from the first record to the last whenever a journal is opened.
 
 mod connection;
+mod log_file;
 mod owner;
 mod queue;
 mod rows;
 mod signature;
 mod writer;
 
+pub(crate) use log_file::{LOG_BYTES, LOG_FILE};
 pub use owner::Owner;
 pub use signature::Provenance;
 
+use crate::blobs::rows::{BlobRows, SharedReader};
+use crate::blobs::{DirBlobs, Outbox, SmallBlobs};
 use crate::event::{Digest, Event, Record, RunId, Subject, whole_milliseconds};
 use crate::ports::{PortError, RunLog, Stored};
+use cap_std::fs::Dir;
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use queue::Leases;
 use rows::Tip;
 use rusqlite::Connection;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use writer::{Batch, Entry, Writer};
 
 /// The journal of one run, to append to. Its opener holds the run's [`Owner`] lock. Calls for another run are refused.
+///
+/// When it is dropped, everything is brought into the database's one file, so that a copy of it is a copy of the journal.
 pub struct SqliteLog {
     run: RunId,
     writer: Writer,
-    reader: Mutex<Connection>,
+    reader: SharedReader,
+    outbox: Arc<Outbox>,
     leases: Leases,
+}
+
+impl Drop for SqliteLog {
+    fn drop(&mut self) {
+        self.outbox.close();
+        // Closed first: the log's file can be emptied and removed only by the last connection, and that one must be able to write.
+        drop(self.reader.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.writer.stop();
+    }
 }
 
 impl SqliteLog {
@@ -81,18 +98,33 @@ impl SqliteLog {
         connection: Connection,
         (tip, key): (Tip, Option<UserKey>),
     ) -> Result<Self, PortError> {
-        let reader = connection::read_only(path)?;
-        let writer = Writer::start(connection, (tip, key))?;
-        Ok(Self { run, writer, reader: Mutex::new(reader), leases: Leases::default() })
+        let reader = Arc::new(Mutex::new(Some(connection::read_only(path)?)));
+        let outbox = Arc::new(Outbox::default());
+        let writer = Writer::start(connection, (tip, key), Arc::clone(&outbox))?;
+        Ok(Self { run, writer, reader, outbox, leases: Leases::default() })
+    }
+
+    /// The blobs of this run in its directory: small ones are stored with the appends, and larger ones flushed before them.
+    pub fn blobs(&self, run: &Dir) -> Result<DirBlobs, PortError> {
+        let small = SmallBlobs { outbox: Arc::clone(&self.outbox), rows: BlobRows(Arc::clone(&self.reader)) };
+        Ok(DirBlobs::open_in(run)?.with(small))
+    }
+
+    /// Makes the log's file as long as it gets, so that appends write in place. Only before the first append of a process.
+    pub fn lengthen(&self, run: &Dir) -> Result<(), PortError> {
+        log_file::lengthen(run).map_err(|error| PortError::Unavailable(error.to_string()))
     }
 
     /// The hash of the last record: two journals with the same one are the same.
     pub fn tip(&self) -> Result<Digest, PortError> {
-        Ok(rows::tip(&self.reader())?.hash)
+        Ok(self.reading(rows::tip)?.hash)
     }
 
-    fn reader(&self) -> MutexGuard<'_, Connection> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reading<T>(&self, read: impl FnOnce(&Connection) -> Result<T, PortError>) -> Result<T, PortError> {
+        match &*self.reader.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(reader) => read(reader),
+            None => Err(PortError::Unavailable("the journal is closed".into())),
+        }
     }
 
     fn require(&self, run: &RunId) -> Result<(), PortError> {
@@ -124,7 +156,7 @@ impl RunLog for SqliteLog {
 
     async fn read(&self, run: &RunId, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
         self.require(run)?;
-        rows::read(&self.reader(), from, records_max)
+        self.reading(|reader| rows::read(reader, from, records_max))
     }
 }
 
@@ -176,6 +208,14 @@ impl SqliteReader {
     /// Whose journal it is, by the signatures of its records.
     pub fn provenance(&self, key: Option<&UserKey>) -> Result<Provenance, PortError> {
         signature::provenance(&self.connection, key)
+    }
+
+    /// The blobs of the same run, to be read.
+    pub fn into_blobs(self, run: &Dir) -> Result<DirBlobs, PortError> {
+        let outbox = Arc::new(Outbox::default());
+        outbox.close();
+        let rows = BlobRows(Arc::new(Mutex::new(Some(self.connection))));
+        Ok(DirBlobs::open_in(run)?.with(SmallBlobs { outbox, rows }))
     }
 
     /// Sequence number and hash of the last record.

@@ -5,7 +5,7 @@ mod components;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use components::{agreed, assignment, catalog, component, config, host, pipeline, plan};
-use glovebox_engine::attempt::{Prepared, SandboxEnv, Workbench, sweep};
+use glovebox_engine::attempt::{AttemptSandbox, Prepared, SandboxEnv, Workbench, sweep};
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::driver::Assignment;
 use glovebox_engine::event::{ChangeOp, Digest, Ending, StageFinished};
@@ -13,11 +13,14 @@ use glovebox_engine::lock::Lock;
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::run::RunDir;
 use glovebox_engine::state::Branch;
-use glovebox_host::call::{Claim as Stated, Report};
-use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, LimitName, Outcome, Receipt, Status};
+use glovebox_host::call::{Claim as Stated, FileSetting, FileSource, Report};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
+use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, LimitName, Limits, Outcome, Receipt, Status};
 use glovebox_sandbox::protect::Protected;
+use glovebox_sandbox::view::View;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 struct Bench {
@@ -67,16 +70,36 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// Makes the copy, lets `act` loose on it and settles what a stage with that report did.
-    async fn settle(&self, act: impl FnOnce(&Path), report: Report) -> StageFinished {
+    /// Makes the layer, lets `act` loose on it, without the stage's scope, and settles what a stage with that report did.
+    async fn settle(&self, act: impl FnOnce(&Loose), report: Report) -> StageFinished {
         let Prepared { call, sandbox } = self.bench.prepare(&claim()).await.expect("prepared");
         drop(call);
-        act(&sandbox.as_ref().expect("a stage that may write works on a copy").root());
+        act(&Loose::on(sandbox.as_ref().expect("a stage that may write has a layer")));
         let fact = self.bench.finish(&claim(), report, sandbox).await.expect("settled");
-        assert_eq!(std::fs::read_dir(self.path("stage")).expect("list").count(), 0, "the copy is removed");
+        let left = std::fs::read_dir(self.path("stage")).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "what the layer kept is removed");
         assert_eq!(std::fs::read(self.path("workspace/src/lib.rs")).expect("read"), b"old", "nothing is committed yet");
         fact
     }
+}
+
+/// A view that may do everything: what a component could do if the checks of its own view failed.
+struct Loose(Arc<View>);
+
+impl Loose {
+    fn on(sandbox: &AttemptSandbox) -> Self {
+        let FileSource::Layer(layer) = sandbox.files() else { panic!("a component without commands works on a layer") };
+        let view = View::over(&layer, Scope::everything(), Limits::default(), Arc::default());
+        Self(Arc::new(view.expect("view")))
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        self.0.write_file(&at(path), content.as_bytes()).expect("write");
+    }
+}
+
+fn at(path: &str) -> ScopePath {
+    ScopePath::parse(path).expect("path")
 }
 
 fn claim() -> Assignment {
@@ -134,18 +157,18 @@ fn receipt(id: &str, code: i32) -> Receipt {
     }
 }
 
-fn write_both(root: &Path) {
-    std::fs::write(root.join("src/lib.rs"), "new").expect("allowed");
-    std::fs::write(root.join("evil.txt"), "evil").expect("disallowed");
-    std::fs::write(root.join("also.txt"), "evil").expect("disallowed");
+fn write_both(files: &Loose) {
+    files.write("src/lib.rs", "new");
+    files.write("evil.txt", "evil");
+    files.write("also.txt", "evil");
 }
 
 #[tokio::test]
 async fn allowed_changes_are_stored_and_listed() {
     let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\"");
-    let act = |root: &Path| {
-        std::fs::write(root.join("src/lib.rs"), "new").expect("write");
-        std::fs::write(root.join("src/more.rs"), "more").expect("write");
+    let act = |files: &Loose| {
+        files.write("src/lib.rs", "new");
+        files.write("src/more.rs", "more");
     };
     let fact = bench.settle(act, report()).await;
     assert_eq!((fact.outcome.status, fact.turns_used, fact.quarantined.len()), (Status::Success, 2, 0));
@@ -174,7 +197,7 @@ async fn disallowed_changes_fail_the_stage_and_are_set_aside() {
 #[tokio::test]
 async fn thousands_of_disallowed_paths_make_no_endless_reason() {
     let made = Bench::new("prompt=x, allowed_write_paths=\"src/\"");
-    let act = |root: &Path| (0..500).for_each(|n| std::fs::write(root.join(format!("{n:0>200}")), "x").expect("file"));
+    let act = |files: &Loose| (0..500).for_each(|n| files.write(&format!("{n:0>200}"), "x"));
     let fact = made.settle(act, report()).await;
     let reason = fact.outcome.failure.expect("failure").reason;
     assert!(reason.len() < 9 << 10 && reason.ends_with(" more"), "{} bytes", reason.len());
@@ -209,8 +232,7 @@ async fn a_stage_that_did_not_end_by_itself_changes_nothing() {
 #[tokio::test]
 async fn more_than_a_limit_allows_is_a_failure_that_names_it() {
     let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\", limits.write_bytes=10");
-    let fact =
-        bench.settle(|root| std::fs::write(root.join("src/lib.rs"), "x".repeat(11)).expect("write"), report()).await;
+    let fact = bench.settle(|files| files.write("src/lib.rs", &"x".repeat(11)), report()).await;
     let failure = fact.outcome.failure.expect("failure");
     assert_eq!((failure.class, failure.code.as_str()), (FailureClass::Budget, "limit/write_bytes"));
     assert_eq!((fact.ending, fact.changes.len()), (Ending::LimitHit("write_bytes".to_owned()), 0));
@@ -242,11 +264,18 @@ async fn a_stage_that_can_change_nothing_reads_the_workspace_itself() {
     let Prepared { call, sandbox } = bench.bench.prepare(&claim()).await.expect("prepared");
     let files = call.files.expect("it may read");
     assert!(sandbox.is_none() && call.commands.is_none() && call.model.is_none() && files.scope.write.is_empty());
-    assert_eq!(files.root, bench.path("workspace"));
+    assert!(matches!(files.source, FileSource::Folder(root) if root == bench.path("workspace")));
     let writer = Bench::new("type=\"acme.review\", allowed_write_paths=\"src/\"");
-    let Prepared { sandbox, .. } = writer.bench.prepare(&claim()).await.expect("prepared");
-    let root = sandbox.expect("sandbox").root();
-    assert!(root.join("src/lib.rs").exists() && !root.join("secret.txt").exists(), "only what it may see exists");
+    let Prepared { call, .. } = writer.bench.prepare(&claim()).await.expect("prepared");
+    let FileSetting { source: FileSource::Layer(layer), scope, .. } = call.files.expect("files") else {
+        panic!("a component without commands works on a layer")
+    };
+    let view = View::over(&layer, scope, Limits::default(), Arc::default()).expect("view");
+    assert!(
+        view.stat(&at("src/lib.rs")).is_ok() && view.stat(&at("secret.txt")).is_err(),
+        "only what it may see exists"
+    );
+    assert!(!writer.path("stage").exists(), "it has changed nothing yet");
     sweep(&writer.bench.run);
     assert!(!writer.path("stage").exists());
 }

@@ -19,16 +19,18 @@ use glovebox_engine::plan::{Plan, PolicyKind};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session, Worker};
 use glovebox_engine::state::{Branch, FailedStage, RunState};
-use glovebox_host::call::{Artifact, Report};
+use glovebox_host::call::{Artifact, FileSource, Report};
 use glovebox_host::input::StageInput;
-use glovebox_record::scope::Entry;
-use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Outcome, Status, Tier};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Entry, Scope};
+use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Limits, Outcome, Status, Tier};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::protect::Protected;
+use glovebox_sandbox::view::View;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 const SECRET: &str = "test \"$(cat answer.txt)\" = \"forty-two apples in a basket\"";
 const HINT: &str = "hint: count what is in the basket";
@@ -50,6 +52,8 @@ struct Place {
     folder: tempfile::TempDir,
     source: String,
     plan: Arc<Plan>,
+    /// Sessions that were begun: small blobs go to their journals.
+    sessions: Mutex<Vec<Session>>,
 }
 
 impl Place {
@@ -68,7 +72,7 @@ impl Place {
         let options = BindOptions { available: full(), sealed, ..BindOptions::default() };
         let bound = bind(whole(&source), &catalog(&[]), (&config(""), &Lock::default()), &host(), &options);
         let plan = Arc::new(bound.unwrap_or_else(|errors| panic!("{errors}")));
-        Self { folder, source, plan }
+        Self { folder, source, plan, sessions: Mutex::default() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -106,11 +110,13 @@ impl Place {
     async fn bench(&self) -> Workbench<glovebox_engine::blobs::DirBlobs> {
         let (session, records) = self.begin().await.unwrap();
         let holdouts = self.open(started(&records)).unwrap().map(Arc::new);
+        let blobs = Arc::clone(&session.blobs);
+        self.sessions.lock().unwrap().push(session);
         Workbench {
             plan: Arc::clone(&self.plan),
             host: host(),
             run: Arc::new(self.run_dir()),
-            blobs: Arc::clone(&session.blobs),
+            blobs,
             sandbox_env: SandboxEnv {
                 tier: Some(Tier::Full),
                 can_mount: true,
@@ -174,11 +180,27 @@ fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
     }
 }
 
-async fn settle(place: &Place, node: &str, act: impl FnOnce(&Path), report: Report) -> (StageFinished, Vec<u8>) {
+/// Writes a stage's file as if no check of a view were in the way.
+fn write(files: &FileSource, path: &str, content: &str) {
+    match files {
+        FileSource::Folder(root) => {
+            std::fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            std::fs::write(root.join(path), content).unwrap();
+        }
+        FileSource::Layer(layer) => {
+            let view = View::over(layer, Scope::everything(), Limits::default(), Arc::default()).unwrap();
+            Arc::new(view).write_file(&ScopePath::parse(path).unwrap(), content.as_bytes()).unwrap();
+        }
+    }
+}
+
+async fn settle(place: &Place, node: &str, wrote: &[(&str, &str)], report: Report) -> (StageFinished, Vec<u8>) {
     let bench = place.bench().await;
     let Prepared { call, sandbox: stage } = bench.prepare(&claim(node)).await.unwrap();
     drop(call);
-    act(&stage.as_ref().unwrap().root());
+    let files = stage.as_ref().unwrap().files();
+    wrote.iter().for_each(|(path, content)| write(&files, path, content));
+    drop(files);
     let fact = bench.finish(&claim(node), report, stage).await.unwrap();
     let answer = fact.artifacts.iter().find(|artifact| artifact.name == "withheld.json");
     let answer = answer.map(|artifact| bench.blobs.read_all(&artifact.digest, 10_000).unwrap()).unwrap_or_default();
@@ -230,7 +252,7 @@ async fn what_stages_wrote_before_a_resume_makes_nothing_public() {
         holdouts.canary().find(&line).is_some()
     };
     assert!(!finds(&state), "the run began with it");
-    let path = glovebox_record::path::ScopePath::parse("src/copy.txt").unwrap();
+    let path = ScopePath::parse("src/copy.txt").unwrap();
     let written =
         FileChange { path: path.clone(), op: ChangeOp::Write, digest: None, bytes: 1, executable: false, target: None };
     let mut branch = Branch::default();
@@ -251,8 +273,7 @@ async fn hold_outs_that_cannot_be_sealed_stop_the_run_before_it_begins() {
 #[tokio::test]
 async fn a_verifier_tells_its_verdict_and_hints() {
     let place = Place::new("label=b", "label=t");
-    let (fact, answer) =
-        settle(&place, "t", |_| {}, report(SECRET, Some(("tool/exit-code", "tool_exit_code_1")))).await;
+    let (fact, answer) = settle(&place, "t", &[], report(SECRET, Some(("tool/exit-code", "tool_exit_code_1")))).await;
     let told = serde_json::to_string(&fact.outcome).unwrap();
     assert!(!told.contains("apples") && told.contains("verdict: fail") && told.contains(HINT), "{told}");
     let expected = "output withheld, because that stage can read hold-outs";
@@ -260,7 +281,7 @@ async fn a_verifier_tells_its_verdict_and_hints() {
     assert!(fact.outcome.context_updates.is_empty(), "no condition names `tool.output`");
     assert!(String::from_utf8(answer).unwrap().contains("apples"), "people can read the whole answer");
     let bench = Place::new("label=b", "scenario_feedback=full");
-    let (fact, _) = settle(&bench, "t", |_| {}, report(SECRET, None)).await;
+    let (fact, _) = settle(&bench, "t", &[], report(SECRET, None)).await;
     assert_eq!(fact.outcome.notes, SECRET, "the opt-out tells everything");
     assert_eq!(bench.plan.holdout_plan().opt_outs, ["builders can read what `t` prints"]);
 }
@@ -313,13 +334,13 @@ fn check_leak(fact: &StageFinished, what: &str) {
 async fn a_builder_that_quotes_a_hold_out_fails_and_is_quoted_nowhere() {
     let place = Place::new("label=b", "label=t");
     let line = std::fs::read_to_string(place.path("project/checks/a.sh")).unwrap();
-    let fine = |root: &Path| std::fs::write(root.join("src/lib.rs"), "fn answer() {}\n").unwrap();
-    let (fact, _) = settle(&place, "b", fine, report(&line, None)).await;
+    let fine = [("src/lib.rs", "fn answer() {}\n")];
+    let (fact, _) = settle(&place, "b", &fine, report(&line, None)).await;
     check_leak(&fact, "its answer");
     assert!(fact.artifacts.is_empty(), "what it kept quotes it too");
     let place = Place::new("label=b", "label=t");
     let quiet = Report { artifacts: Vec::new(), ..report("done", None) };
-    let (fact, _) = settle(&place, "b", |root| std::fs::write(root.join("src/x"), &line).unwrap(), quiet).await;
+    let (fact, _) = settle(&place, "b", &[("src/x", &line)], quiet).await;
     check_leak(&fact, "a file it wrote");
 }
 
@@ -328,23 +349,17 @@ async fn a_verifier_leaves_nothing_behind_and_what_it_may_commit_is_leak_checked
     let place = Place::new("label=b", "scenario_writes=commit");
     assert_eq!(place.plan.holdout_plan().opt_outs, ["`t` commits what it writes, and builders can read it"]);
     let line = std::fs::read_to_string(place.path("project/checks/a.sh")).unwrap();
-    let act = |root: &Path| {
-        std::fs::create_dir(root.join("out")).unwrap();
-        std::fs::write(root.join("out/log"), &line).unwrap();
-    };
-    let (fact, _) = settle(&place, "t", act, report("done", None)).await;
+    let log = [("out/log", line.as_str())];
+    let (fact, _) = settle(&place, "t", &log, report("done", None)).await;
     check_leak(&fact, "a file it wrote");
     let place = Place::new("label=b", "label=t");
-    let (fact, _) = settle(&place, "t", act, report("done", None)).await;
+    let (fact, _) = settle(&place, "t", &log, report("done", None)).await;
     let aside: Vec<&str> = fact.quarantined.iter().map(|file| file.path.as_str()).collect();
     assert_eq!((fact.changes.len(), aside), (0, vec!["out", "out/log"]), "without the opt-out it is scratch");
     assert_eq!((fact.outcome.failure, fact.isolation), (None, Some(Isolation::NotIsolated)));
     let place = Place::new("label=b", "scenario_writes=commit, allowed_write_paths=\"out/,checks/\"");
-    let swap = |root: &Path| {
-        std::fs::create_dir_all(root.join("checks")).unwrap();
-        std::fs::write(root.join("checks/a.sh"), "exit 0\n").unwrap();
-    };
-    let (fact, _) = settle(&place, "t", swap, report("done", None)).await;
+    let swapped = [("checks/a.sh", "exit 0\n")];
+    let (fact, _) = settle(&place, "t", &swapped, report("done", None)).await;
     assert!(fact.changes.iter().all(|change| !change.path.as_str().starts_with("checks")), "{:?}", fact.changes);
 }
 

@@ -9,7 +9,7 @@ use glovebox_engine::event::{
     StageStarted, Task, Verdict, Work,
 };
 use glovebox_engine::ports::BlobStore;
-use glovebox_engine::project::Projector;
+use glovebox_engine::project::{Projector, WRITE_EVERY};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
@@ -242,7 +242,9 @@ fn made_again_is_the_same_as_made_live_at_every_record() {
         let mut again = run.projector(&again_at);
         again.tell(&records[..count]).expect("take");
         again.caught_up().expect("write");
-        if count > 0 {
+        // Some records are written one by one, others several at a time.
+        if count > 0 && count % 3 != 1 {
+            live.write().expect("written");
             assert_eq!(files(&live_at), files(&again_at), "after {count} records");
         }
         // Whoever resumes is told the last records a second time and goes on from there.
@@ -252,6 +254,97 @@ fn made_again_is_the_same_as_made_live_at_every_record() {
         Projector::rebuild(open(&whole_at), blobs, Arc::clone(&run.pipeline), &records).expect("whole");
         assert_eq!(files(&again_at), files(&whole_at), "resumed after {count} records");
     }
+}
+
+#[test]
+fn records_are_gathered_for_a_while_and_the_end_is_written_at_once() {
+    let run = Run::new();
+    let records = run.records();
+    let at = run.dir("gathered");
+    let mut live = run.projector(&at);
+    live.tell(&records[..5]).expect("take");
+    assert!(live.due().is_none() && files(&at).is_empty(), "nothing is due before the journal was read back");
+    live.caught_up().expect("write");
+    let before = files(&at);
+    live.tell(&records[5..8]).expect("take");
+    live.tell(&records[8..11]).expect("take");
+    assert_eq!(files(&at), before, "they wait");
+    let due = live.due().expect("something waits");
+    assert!(due <= std::time::Instant::now() + WRITE_EVERY);
+    std::thread::sleep(WRITE_EVERY);
+    live.tell(&records[11..12]).expect("take");
+    assert_ne!(files(&at), before, "long enough ago");
+    assert!(live.due().is_none());
+    live.tell(&records[12..]).expect("take");
+    assert_eq!(json(&files(&at), "final.json")["status"], "success", "the end waits for nothing");
+}
+
+#[test]
+fn what_waits_is_bounded_in_bytes() {
+    let run = Run::new();
+    let records = run.records();
+    let at = run.dir("bounded");
+    let mut live = run.projector(&at);
+    live.tell(&records[..5]).expect("take");
+    live.caught_up().expect("write");
+    let text = "x".repeat(60_000);
+    for seq in 6..40 {
+        let outcome = Outcome { notes: text.clone(), ..Outcome::of(Status::Success) };
+        let finished = run.finished(&format!("n{seq}"), 1, outcome);
+        live.tell(&[record(seq, Event::StageFinished(Box::new(finished)))]).expect("take");
+    }
+    let lines = files(&at)["progress.ndjson"].len();
+    assert!(lines > 800_000, "{lines} bytes are written, though the time has not come");
+}
+
+#[test]
+fn a_checkpoint_does_not_grow_with_the_run() {
+    let run = Run::new();
+    let begun = run.records()[..5].to_vec();
+    let length = |stages: u64| {
+        let at = run.dir(&format!("of-{stages}"));
+        let stages = (6..6 + stages).map(|seq| {
+            let finished = run.finished("workspace", 1, Outcome::of(Status::Success));
+            record(seq, Event::StageFinished(Box::new(finished)))
+        });
+        let records: Vec<Record> = begun.iter().cloned().chain(stages).collect();
+        let (blobs, pipeline) = (Arc::clone(&run.blobs), Arc::clone(&run.pipeline));
+        Projector::rebuild(open(&at), blobs, pipeline, &records).expect("files");
+        let files = files(&at);
+        let checkpoint = json(&files, "checkpoint.json");
+        assert_eq!(checkpoint["journal_seq"], records.len());
+        assert_eq!(checkpoint["completed_total"], records.len() as u64 - 5 + 1);
+        files["checkpoint.json"].len()
+    };
+    let (short, long) = (length(300), length(3000));
+    assert!(long < short + 50, "{short} bytes after 300 stages, {long} after 3,000");
+}
+
+/// What a reader of `trace.jsonl` makes of the context: the whole at the beginning and at a resume, and what became different.
+#[test]
+fn the_trace_tells_the_context_by_what_became_different() {
+    let run = Run::new();
+    let at = run.dir("run");
+    let blobs = Arc::clone(&run.blobs);
+    Projector::rebuild(open(&at), blobs, Arc::clone(&run.pipeline), &run.records()).expect("files");
+    let files = files(&at);
+    let mut context = serde_json::Map::new();
+    for line in String::from_utf8(files["trace.jsonl"].clone()).expect("text").lines() {
+        let line: Value = serde_json::from_str(line).expect("line");
+        if let Some(whole) = line["context"].as_object() {
+            context = whole.clone();
+        }
+        let delta = &line["context_delta"];
+        for (key, value) in ["added", "updated"].iter().filter_map(|kind| delta[kind].as_object()).flatten() {
+            context.insert(key.clone(), value.clone());
+        }
+        for key in delta["removed"].as_array().into_iter().flatten() {
+            context.remove(key.as_str().expect("a key"));
+        }
+    }
+    // The exit has no line that tells of the context.
+    context.insert("current_node".to_owned(), "done".into());
+    assert_eq!(Value::Object(context), json(&files, "checkpoint.json")["context"]);
 }
 
 #[test]
@@ -321,7 +414,7 @@ fn lines_are_whole_sorted_and_of_the_known_types() {
         .map(|line| {
             let value: Value = serde_json::from_str(line).expect("line");
             assert_eq!(line, glovebox_engine::event::canonical(&value).expect("canonical"), "keys are sorted");
-            assert_eq!(value["schema_version"], 1);
+            assert_eq!(value["schema_version"], 2);
             value["type"].as_str().expect("type").to_owned()
         })
         .collect();

@@ -233,9 +233,10 @@ async fn a_rotten_blob_stops_a_resume() {
     let (mut session, _) = place.create().await;
     drive(&place, &mut session, false).await.unwrap_err();
     drop(session);
-    let hex = Digest::of(b"new").hex();
-    let blob = Path::new("run/blobs").join(&hex[..2]).join(&hex);
-    std::fs::write(place.path(blob.to_str().unwrap()), "bad").unwrap();
+    let journal = rusqlite::Connection::open(place.path("run/journal.sqlite")).unwrap();
+    let sql = "UPDATE blob SET bytes = CAST('bad' AS BLOB) WHERE digest = ?1";
+    assert_eq!(journal.execute(sql, [Digest::of(b"new").as_bytes()]).unwrap(), 1);
+    drop(journal);
     std::fs::remove_file(place.path("run/workspace/made/new.txt")).unwrap();
     let mut session = place.open();
     let error = session.resume(&place.pipeline, ResumeTerms::default()).await.unwrap_err();

@@ -10,7 +10,7 @@ mod guests;
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_host::call::{Call, FileSetting, FileTier};
+use glovebox_host::call::{Call, FileSetting, FileSource, FileTier};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::input::StageInput;
@@ -111,10 +111,11 @@ fn files(host: &Host, runtime: &Runtime, folder: &Path, tier: FileTier) {
     let project = folder.join("project");
     let with = |steps: &[(&str, &str)]| {
         let files = FileSetting {
-            root: project.clone(),
+            source: FileSource::Folder(project.clone()),
             scope: Scope::new(vec![Entry::parse("./").unwrap()], vec![], vec![]),
             protected: Protected::default(),
             known_as: Vec::new(),
+            is_of_plugin: false,
         };
         timed(|| execute(host, runtime, &component, call(tier, Some(files), steps)))
     };

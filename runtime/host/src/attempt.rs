@@ -8,6 +8,7 @@ use crate::call::{Artifact, CommandSetting, FileTier, LogLine, Progress};
 use crate::limiter::Meter;
 use crate::llm::Conversation;
 use crate::stdio::Output;
+use crate::ticker::Ticker;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use glovebox_record::{AttemptId, Limits, Receipt, Refusal};
@@ -58,6 +59,8 @@ pub(crate) struct Attempt {
     pub(crate) deadline: Instant,
     /// Where progress goes.
     pub(crate) progress: Sender<Progress>,
+    /// Rests while the guest waits for a command.
+    pub(crate) ticker: Ticker,
 }
 
 impl Attempt {

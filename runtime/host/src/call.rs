@@ -27,7 +27,7 @@ pub struct CommandGrant {
 pub struct CommandSetting {
     /// What may run.
     pub grant: CommandGrant,
-    /// The jail they run in; its files are those of [`FileSetting::root`] when there are any.
+    /// The jail they run in; its files are those of [`FileSetting::source`] when there are any.
     pub jail: Arc<glovebox_sandbox::jail::Jail>,
     /// Where they start when they do not say.
     pub workdir: glovebox_record::path::ScopePath,
@@ -70,16 +70,27 @@ pub struct Call {
     pub progress: tokio::sync::mpsc::Sender<Progress>,
 }
 
-/// The directory a call works on.
+/// What a call's files are.
+#[derive(Debug, Clone)]
+pub enum FileSource {
+    /// A folder of the host, which the call changes.
+    Folder(PathBuf),
+    /// A layer over the workspace, which takes the call's changes.
+    Layer(Arc<glovebox_sandbox::layer::Layer>),
+}
+
+/// The files a call works on.
 pub struct FileSetting {
-    /// Root of the stage's view on the host.
-    pub root: PathBuf,
+    /// Where they are.
+    pub source: FileSource,
     /// What may be read, written and must stay hidden.
     pub scope: glovebox_record::scope::Scope,
     /// What no grant can allow; refusals say so.
     pub protected: glovebox_sandbox::protect::Protected,
     /// Absolute paths that mean the root, such as the one commands see it at. Every other absolute path is refused.
     pub known_as: Vec<String>,
+    /// Whether the component is a plugin, which has grants beside its node's attributes.
+    pub is_of_plugin: bool,
 }
 
 /// Something a handler says it did; worth nothing until it was checked.

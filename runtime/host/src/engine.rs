@@ -1,13 +1,12 @@
 //! The wasmtime engine: which language guests may use, how they are interrupted, where their memories come from.
 //!
-//! One engine per host and one ticker thread per engine. The ticker holds a weak handle, so it ends with the engine.
+//! One engine per host. Its memories are reused: after a call the kernel says which pages the guest wrote, and only those are reset.
 
 use crate::probe::{self, CarriedTooMuch};
-use std::time::Duration;
-use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result, WasmBacktraceDetails};
-
-/// Time between two looks at a running guest: the precision of the wall limit and of cancellation.
-const TICK: Duration = Duration::from_millis(10);
+use crate::ticker::Ticker;
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result, WasmBacktraceDetails,
+};
 
 /// Memories, tables and core instances the pool keeps ready for each slot; a component that needs more does not link.
 const PER_SLOT_MEMORIES: u32 = 4;
@@ -15,29 +14,48 @@ const PER_SLOT_TABLES: u32 = 16;
 const PER_SLOT_INSTANCES: u32 = 64;
 /// The most `table_elements` can be raised to where there is a pool.
 const PER_TABLE_ELEMENTS: usize = 100_000;
+/// Written pages of a memory that stay mapped between two calls, cleared: the next call has no page faults for them.
+const WRITTEN_KEPT_BYTES: usize = 4 << 20;
+/// The same where all of it, written or not, is cleared after each call.
+const BEGINNING_KEPT_BYTES: usize = 1 << 20;
+const TABLE_KEPT_BYTES: usize = 64 << 10;
 
 /// An engine that has been tried out.
+#[derive(Clone)]
 pub(crate) struct Prepared {
     pub(crate) engine: Engine,
     /// False when the pooling allocator did not work here.
     pub(crate) pooled: bool,
     pub(crate) carried_too_much: CarriedTooMuch,
+    pub(crate) ticker: Ticker,
+}
+
+/// How memories of the pool are reset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reset {
+    /// The kernel lists the pages that a guest wrote (`PAGEMAP_SCAN`, Linux 6.7), and only those are cleared.
+    WrittenPages,
+    /// The beginning of the memory is cleared, and the rest is unmapped.
+    Beginning,
 }
 
 /// Makes an engine with a pool if one works on this machine, else without.
 pub(crate) fn prepare(slots: u32) -> Result<Prepared> {
-    let pooled = Engine::new(config().allocation_strategy(pool(slots))).and_then(|engine| {
-        let carried_too_much = probe::run(&engine)?;
-        Ok(Prepared { engine, pooled: true, carried_too_much })
+    let pooled =
+        |reset| Engine::new(config().allocation_strategy(pool(slots, reset))).and_then(|engine| try_out(engine, true));
+    let pooled = pooled(Reset::WrittenPages).or_else(|problem| {
+        tracing::debug!(%problem, "the kernel does not list written pages, or has no room for a pool");
+        pooled(Reset::Beginning)
     });
-    let prepared = pooled.or_else(|problem| {
+    pooled.or_else(|problem| {
         tracing::info!(%problem, "pooling allocator does not work here, instances are allocated on demand");
-        let engine = Engine::new(&config())?;
-        let carried_too_much = probe::run(&engine)?;
-        Ok::<_, wasmtime::Error>(Prepared { engine, pooled: false, carried_too_much })
-    })?;
-    start_ticking(&prepared.engine)?;
-    Ok(prepared)
+        try_out(Engine::new(&config())?, false)
+    })
+}
+
+fn try_out(engine: Engine, pooled: bool) -> Result<Prepared> {
+    let (carried_too_much, ticker) = (probe::run(&engine)?, Ticker::start(&engine)?);
+    Ok(Prepared { engine, pooled, carried_too_much, ticker })
 }
 
 /// An engine that only compiles, for the engines that [`prepare`] makes: same code, no pool, which would take terabytes of address space.
@@ -56,7 +74,7 @@ fn config() -> Config {
     config
 }
 
-fn pool(slots: u32) -> InstanceAllocationStrategy {
+fn pool(slots: u32, reset: Reset) -> InstanceAllocationStrategy {
     let slots = slots.max(1);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots).total_stacks(slots);
@@ -65,19 +83,10 @@ fn pool(slots: u32) -> InstanceAllocationStrategy {
     pool.max_tables_per_module(PER_SLOT_TABLES).table_elements(PER_TABLE_ELEMENTS);
     pool.total_core_instances(slots.saturating_mul(PER_SLOT_INSTANCES));
     pool.max_core_instances_per_component(PER_SLOT_INSTANCES);
-    pool.linear_memory_keep_resident(1 << 20).table_keep_resident(64 << 10);
-    InstanceAllocationStrategy::Pooling(pool)
-}
-
-fn start_ticking(engine: &Engine) -> Result<()> {
-    let weak = engine.weak();
-    let tick = move || {
-        while let Some(engine) = weak.upgrade() {
-            engine.increment_epoch();
-            drop(engine);
-            std::thread::sleep(TICK);
-        }
+    let (kept_bytes, scan) = match reset {
+        Reset::WrittenPages => (WRITTEN_KEPT_BYTES, Enabled::Yes),
+        Reset::Beginning => (BEGINNING_KEPT_BYTES, Enabled::No),
     };
-    std::thread::Builder::new().name("glovebox-epoch".to_owned()).spawn(tick)?;
-    Ok(())
+    pool.linear_memory_keep_resident(kept_bytes).table_keep_resident(TABLE_KEPT_BYTES).pagemap_scan(scan);
+    InstanceAllocationStrategy::Pooling(pool)
 }

@@ -81,7 +81,7 @@ impl Attempt {
         let asked = sandbox::Command { program, cwd, env: command.env, stdin: command.stdin, timeout: time.timeout };
         self.meter.commands += 1;
         self.report(Progress::CommandStarted(shown.clone()));
-        let mut exit = jail.run(&asked, &self.canceled)?;
+        let mut exit = self.ticker.while_guest_waits(|| jail.run(&asked, &self.canceled))?;
         shorten(&mut exit.stdout, self.limits.command_output_bytes);
         shorten(&mut exit.stderr, self.limits.command_output_bytes);
         let id = format!("{}/{}", self.attempt_id, self.receipts.len() + 1);

@@ -130,10 +130,10 @@ impl Host {
         let Ok(_slot) = self.slots.acquire().await else {
             return run::fault(&call, "the host is closed");
         };
-        let (component, carried) = (Arc::clone(component), self.prepared.carried_too_much.clone());
+        let (component, prepared) = (Arc::clone(component), self.prepared.clone());
         let lost = run::fault(&call, "the thread of the call panicked");
         let runtime = tokio::runtime::Handle::current();
-        let call = move || runtime.block_on(run::run(&component, call, &carried));
+        let call = move || runtime.block_on(run::run(&component, call, &prepared));
         tokio::task::spawn_blocking(call).await.unwrap_or(lost)
     }
 

@@ -35,6 +35,7 @@ mod report;
 mod run;
 mod stdio;
 mod stop;
+mod ticker;
 
 // The contract, one file per interface.
 mod bindings;

@@ -10,6 +10,7 @@ use crate::inspect::{Inspection, inspect};
 use crate::limiter::Meter;
 use crate::probe::CarriedTooMuch;
 use crate::stop::Stop;
+use crate::ticker::Ticker;
 use contract::Rules;
 use glovebox_record::{LimitName, LimitSettings, Limits};
 use std::time::{Duration, Instant};
@@ -41,6 +42,7 @@ pub struct RuleComponent {
     inspection: Inspection,
     code: Component,
     carried: CarriedTooMuch,
+    ticker: Ticker,
 }
 
 /// Why a call of a rule gave no answer.
@@ -61,7 +63,8 @@ impl Host {
         let inspection = inspect(bytes)?;
         check(&inspection)?;
         let code = self.compile(&inspection, bytes)?;
-        Ok(RuleComponent { inspection, code, carried: self.prepared.carried_too_much.clone() })
+        let (carried, ticker) = (self.prepared.carried_too_much.clone(), self.prepared.ticker.clone());
+        Ok(RuleComponent { inspection, code, carried, ticker })
     }
 }
 
@@ -118,9 +121,11 @@ impl RuleComponent {
         let mut store = self.store(&limits);
         let mut started = false;
         let answer = self.linker().and_then(|linker| {
-            let rules = Rules::instantiate(&mut store, &self.code, &linker)?;
-            started = true;
-            ask(&rules, &mut store)
+            self.ticker.while_guest_runs(|| {
+                let rules = Rules::instantiate(&mut store, &self.code, &linker)?;
+                started = true;
+                ask(&rules, &mut store)
+            })
         });
         answer.map_err(|error| {
             let circumstances =

@@ -6,32 +6,35 @@
 use crate::answer;
 use crate::attempt::Attempt;
 use crate::bindings::types;
-use crate::call::{Call, FileSetting, Progress, Report};
+use crate::call::{Call, FileSetting, FileSource, Progress, Report};
 use crate::component::Component;
 use crate::ending::{self, Circumstances};
+use crate::engine::Prepared;
 use crate::limiter::Meter;
 use crate::llm::Conversation;
-use crate::probe::CarriedTooMuch;
 use crate::report;
 use crate::stdio::Output;
 use crate::stop::Stop;
+use crate::ticker::Ticker;
 use glovebox_record::{LimitName, Limits};
 use glovebox_sandbox::refusal::RefusalLog;
 use glovebox_sandbox::view::{View, ViewProblem};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Error, Result, Store, UpdateDeadline};
 use wasmtime_wasi::WasiCtx;
 
-/// How often a waiting call looks whether it was canceled.
-const WATCH: Duration = Duration::from_millis(10);
+/// How often a call whose guest waits inside the host looks whether it was canceled. While the guest runs the ticks do that.
+const WATCH: Duration = Duration::from_millis(50);
 
 /// Most random bytes a guest gets in one call.
 const RANDOM_BYTES_MAX: u64 = 1 << 20;
 
 /// Runs a call on the current thread, which may block.
-pub(crate) async fn run(component: &Component, call: Call, carried: &CarriedTooMuch) -> Report {
+pub(crate) async fn run(component: &Component, call: Call, prepared: &Prepared) -> Report {
     let started = Instant::now();
     let (limits, canceled) = (call.limits, Arc::clone(&call.canceled));
     if let Some(name) = over_static(component, &limits) {
@@ -40,16 +43,20 @@ pub(crate) async fn run(component: &Component, call: Call, carried: &CarriedTooM
     if canceled.load(std::sync::atomic::Ordering::Relaxed) {
         return report::without_guest(Some(component), &limits, ending::canceled());
     }
-    let (attempt, input) = match prepare(call, started) {
+    let ticker = &prepared.ticker;
+    let (attempt, input) = match prepare(call, started, ticker.clone()) {
         Ok(prepared) => prepared,
         Err(problem) => return report::without_guest(Some(component), &limits, ending::host_fault(problem)),
     };
     let mut store = store_of(component, attempt);
     let mut instantiated = false;
-    let ended = tokio::select! {
-        biased;
-        ended = guest(component, &mut store, &input, &mut instantiated) => ended,
-        stop = watch(&limits, started, &canceled) => Err(Error::new(stop)),
+    let ended = {
+        let mut guest = pin!(guest(component, &mut store, &input, &mut instantiated));
+        tokio::select! {
+            biased;
+            ended = poll_fn(|context| ticker.while_guest_runs(|| guest.as_mut().poll(context))) => ended,
+            stop = watch(&limits, started, &canceled) => Err(Error::new(stop)),
+        }
     };
     let mut attempt = store.into_data();
     let ended = match ended {
@@ -58,7 +65,7 @@ pub(crate) async fn run(component: &Component, call: Call, carried: &CarriedTooM
             let stderr_tail = attempt.stderr.tail(2 << 10);
             let circumstances = Circumstances {
                 limits: &limits,
-                carried_too_much: carried,
+                carried_too_much: &prepared.carried_too_much,
                 stderr_tail: &stderr_tail,
                 started: instantiated,
             };
@@ -89,7 +96,7 @@ async fn watch(limits: &Limits, started: Instant, canceled: &std::sync::atomic::
         if let Some(stop) = stop_of(limits, started, canceled) {
             return stop;
         }
-        tokio::time::sleep(WATCH).await;
+        tokio::time::sleep(WATCH.min(Duration::from_millis(limits.wall_ms).saturating_sub(started.elapsed()))).await;
     }
 }
 
@@ -111,7 +118,7 @@ fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
     (component.instances() > limits.instances).then_some(LimitName::Instances)
 }
 
-fn prepare(call: Call, started: Instant) -> Result<(Attempt, types::StageInput), String> {
+fn prepare(call: Call, started: Instant, ticker: Ticker) -> Result<(Attempt, types::StageInput), String> {
     let Call { input, tier, files, commands, model, limits, canceled, progress } = call;
     let to_progress = progress.clone();
     let kept_max = usize::try_from(limits.refusals).unwrap_or(usize::MAX);
@@ -121,8 +128,12 @@ fn prepare(call: Call, started: Instant) -> Result<(Attempt, types::StageInput),
     });
     let refusals = Arc::new(refusals);
     let open = |files: FileSetting| {
-        let view = View::open(&files.root, files.scope, limits, Arc::clone(&refusals))?;
-        Ok::<_, ViewProblem>(view.protecting(files.protected).known_as(files.known_as))
+        let FileSetting { source, scope, protected, known_as, is_of_plugin } = files;
+        let view = match source {
+            FileSource::Folder(root) => View::open(&root, scope, limits, Arc::clone(&refusals))?,
+            FileSource::Layer(layer) => View::over(&layer, scope, limits, Arc::clone(&refusals))?,
+        };
+        Ok::<_, ViewProblem>(view.protecting(protected).known_as(known_as).for_plugin(is_of_plugin))
     };
     let view = files.map(open);
     let view = view.transpose().map_err(|problem| problem.to_string())?.map(Arc::new);
@@ -150,6 +161,7 @@ fn prepare(call: Call, started: Instant) -> Result<(Attempt, types::StageInput),
         attempt_id,
         canceled,
         progress,
+        ticker,
     };
     Ok((attempt, input))
 }

@@ -132,6 +132,7 @@ fn commands(prefix: &str) -> CommandSetting {
         limits: glovebox_record::Limits::default(),
         inside: copy.clone(),
         inner: Vec::new(),
+        kept: Vec::new(),
         hidden: Vec::new(),
         folder: folder("scratch"),
     };

@@ -16,7 +16,7 @@ mod swap;
 mod table;
 
 use fixture::{Fixture, SECRET, scope};
-use glovebox_host::call::{Call, FileSetting, FileTier, Report};
+use glovebox_host::call::{Call, FileSetting, FileSource, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::input::StageInput;
@@ -92,10 +92,11 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
         input,
         tier,
         files: Some(FileSetting {
-            root: fixture.root().to_owned(),
+            source: FileSource::Folder(fixture.root().to_owned()),
             scope,
             protected: Protected::default(),
             known_as: vec!["/home/me/proj".to_owned()],
+            is_of_plugin: false,
         }),
         commands: None,
         model: None,
@@ -103,6 +104,15 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
         canceled: Arc::new(AtomicBool::new(false)),
         progress: tokio::sync::mpsc::channel(1).0,
     }
+}
+
+/// The same call with a layer over the tree, which must stay as it is.
+fn on_layer(fixture: &Fixture, call: Call) -> Call {
+    let files = call.files.map(|files| {
+        let layer = fixture.layer(&files.scope);
+        FileSetting { source: FileSource::Layer(Arc::clone(layer.as_layer().unwrap())), ..files }
+    });
+    Call { files, ..call }
 }
 
 fn execute(call: Call) -> Report {
@@ -168,11 +178,13 @@ fn posix_code(denied: Denied) -> &'static str {
 
 #[test]
 fn every_attack_is_refused_by_the_posix_tier() {
-    for (case, attempt, expected) in TABLE {
+    let both = TABLE.iter().flat_map(|row| [(row, false), (row, true)]);
+    for ((case, attempt, expected), is_layered) in both {
         let fixture = Fixture::new();
-        let outside: &[&str] = if expected.is_ok() { &["src/main.rs", "out"] } else { &[] };
+        let outside: &[&str] = if expected.is_ok() && !is_layered { &["src/main.rs", "out"] } else { &[] };
         let before = fixture.witness(outside);
-        let report = execute(call(&fixture, FileTier::Posix, rules(), &[], &posix_steps(*attempt)));
+        let call = call(&fixture, FileTier::Posix, rules(), &[], &posix_steps(*attempt));
+        let report = execute(if is_layered { on_layer(&fixture, call) } else { call });
         let answers = answers(&report);
         match expected {
             Ok(()) => assert!(answers.iter().all(|answer| answer == "ok"), "{case}: {answers:?}"),
@@ -199,7 +211,8 @@ fn files_steps(attempt: Try) -> Option<Vec<Step<'static>>> {
 
 #[test]
 fn every_attack_is_refused_by_the_interface_files() {
-    for tier in [FileTier::Workspace, FileTier::Posix] {
+    let tiers = [FileTier::Workspace, FileTier::Posix].into_iter().flat_map(|tier| [(tier, false), (tier, true)]);
+    for (tier, is_layered) in tiers {
         for (case, attempt, expected) in TABLE {
             let Some(steps) = files_steps(*attempt) else { continue };
             let crooked = steps.iter().any(|(_, path)| path.contains("./"));
@@ -211,9 +224,10 @@ fn every_attack_is_refused_by_the_interface_files() {
                 Err(_) => "not-permitted",
             };
             let fixture = Fixture::new();
-            let outside: &[&str] = if expected == "ok" { &["src/main.rs"] } else { &[] };
+            let outside: &[&str] = if expected == "ok" && !is_layered { &["src/main.rs"] } else { &[] };
             let before = fixture.witness(outside);
-            let report = execute(call(&fixture, tier, rules(), &[], &steps));
+            let call = call(&fixture, tier, rules(), &[], &steps);
+            let report = execute(if is_layered { on_layer(&fixture, call) } else { call });
             assert_eq!(answers(&report), [expected], "{case}");
             assert_eq!(fixture.witness(outside), before, "{case}: the disk changed");
             assert_eq!(report.refusals.is_empty(), expected == "ok", "{case}: {:?}", report.refusals);
@@ -225,12 +239,15 @@ fn every_attack_is_refused_by_the_interface_files() {
 #[track_caller]
 fn check(fixture: &Fixture, steps: &[(&str, &str, &str)]) {
     let asked: Vec<Step<'_>> = steps.iter().map(|(step, value, _)| (*step, *value)).collect();
-    let got = posix(fixture, &asked);
-    let expected = steps.iter().filter(|(step, ..)| *step != "A");
-    for ((step, value, expected), got) in expected.clone().zip(&got) {
-        assert_eq!(got, expected, "step {step} {value:?}");
+    let layered = on_layer(fixture, call(fixture, FileTier::Posix, rules(), &[], &asked));
+    // The layer comes first: it leaves the tree as it is.
+    for (got, place) in [(answers(&execute(layered)), "layer"), (posix(fixture, &asked), "folder")] {
+        let expected = steps.iter().filter(|(step, ..)| *step != "A");
+        for ((step, value, expected), got) in expected.clone().zip(&got) {
+            assert_eq!(got, expected, "step {step} {value:?}, {place}");
+        }
+        assert_eq!(got.len(), expected.count(), "{got:?}");
     }
-    assert_eq!(got.len(), expected.count(), "{got:?}");
 }
 
 #[test]
@@ -342,6 +359,12 @@ fn a_stage_may_make_the_directories_of_its_grant() {
 
 #[test]
 fn swapping_a_directory_for_links_leaks_nothing() {
+    for is_layered in [false, true] {
+        race(is_layered);
+    }
+}
+
+fn race(is_layered: bool) {
     let fixture = Fixture::new();
     let before = fixture.witness(&["out", "park"]);
     let target = "out/d/h.toml";
@@ -357,7 +380,8 @@ fn swapping_a_directory_for_links_leaks_nothing() {
     };
     let (least, most) = (Duration::from_secs(2), Duration::from_secs(60));
     while start.elapsed() < least || !is_lucky(&successes) && start.elapsed() < most {
-        let answers = posix(&fixture, &steps);
+        let call = call(&fixture, FileTier::Posix, rules(), &[], &steps);
+        let answers = answers(&execute(if is_layered { on_layer(&fixture, call) } else { call }));
         assert_eq!(answers.len(), steps.len());
         for ((step, _), answer) in steps.iter().zip(answers) {
             assert!(

@@ -4,7 +4,7 @@
 
 mod world;
 
-use glovebox_host::call::{Call, FileSetting, FileTier};
+use glovebox_host::call::{Call, FileSetting, FileSource, FileTier};
 use glovebox_host::component::LoadError;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_record::{Ending, FailureClass, LimitName, Status};
@@ -181,10 +181,11 @@ fn with_files(limits: &[(LimitName, u64)]) -> (tempfile::TempDir, Call) {
     let mut call = call(limits);
     call.tier = FileTier::Workspace;
     call.files = Some(FileSetting {
-        root: folder.path().to_owned(),
+        source: FileSource::Folder(folder.path().to_owned()),
         scope: glovebox_record::scope::Scope::everything(),
         protected: Default::default(),
         known_as: Vec::new(),
+        is_of_plugin: false,
     });
     (folder, call)
 }

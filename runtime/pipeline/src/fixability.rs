@@ -4,7 +4,7 @@
 //! the hold-outs are exempt: their purpose is to fail on wrong code, and no builder may change them. The same pure function serves the
 //! warning of `check` and the stop of a run.
 
-use crate::hash::{HashMap, HashSet};
+use crate::hash::HashSet;
 use crate::holdout_roles::is_builder;
 use crate::ir::{Attribute, Node, NodeId, Pipeline};
 use crate::key;
@@ -43,19 +43,15 @@ pub fn reason(failed: &NodeId, scripts: &[String], builder: &NodeId) -> String {
 
 /// True if edges and jumps to retry targets lead from one node to the other.
 pub fn leads_to(pipeline: &Pipeline, from: &NodeId, to: &NodeId) -> bool {
-    let mut next: HashMap<&NodeId, Vec<&NodeId>> = HashMap::default();
-    pipeline.edges.iter().for_each(|edge| next.entry(&edge.from).or_default().push(&edge.to));
-    for node in &pipeline.nodes {
-        let targets = [&node.retry_target, &node.fallback_retry_target].into_iter().flatten();
-        next.entry(&node.id).or_default().extend(targets);
-    }
     let (mut seen, mut open) = (HashSet::default(), vec![from]);
     while let Some(node) = open.pop() {
-        for target in next.get(node).into_iter().flatten() {
-            if *target == to {
+        let retry = pipeline.node(node).map(|node| [&node.retry_target, &node.fallback_retry_target]);
+        let retry = retry.into_iter().flatten().flatten();
+        for target in pipeline.outgoing(node).map(|(_, edge)| &edge.to).chain(retry) {
+            if target == to {
                 return true;
             }
-            if seen.insert(*target) {
+            if seen.insert(target) {
                 open.push(target);
             }
         }

@@ -5,6 +5,7 @@
 
 use crate::condition::Condition;
 use crate::holdout_roles::{Copies, NodeHoldouts};
+use crate::index::Index;
 use crate::key;
 use crate::keyed::Attributes;
 pub use crate::keyed::{Attribute, Text};
@@ -14,6 +15,7 @@ use glovebox_record::scope::Entry;
 use glovebox_record::{LimitSettings, Network};
 pub use glovebox_record::{NodeId, Status};
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The behaviour of a node.
@@ -49,7 +51,7 @@ impl Handler {
 }
 
 /// Where a node's commands work and what they can reach. It never grants more than the operator does.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Confinement {
     /// `codex.workdir`: the folder where commands start (seed 2).
     pub workdir: Option<Entry>,
@@ -70,7 +72,7 @@ pub struct Confinement {
 }
 
 /// The files that fill a stage's caches before their first use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheFrom {
     /// The files that the run began with, before any stage changed them.
     Base,
@@ -80,7 +82,7 @@ pub enum CacheFrom {
 pub const CACHE_SOURCES: &[(&str, CacheFrom)] = &[("base", CacheFrom::Base)];
 
 /// The program under test of a verifying stage. By default there is none, and the stage's commands pass one to `subject`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subject {
     /// `verify_subject`: the shell text that `subject` runs if it has no arguments.
     pub command: Option<Text>,
@@ -271,6 +273,8 @@ pub struct Pipeline {
     pub attributes: Attributes,
     /// The span of its name; of the whole graph if it has none.
     pub span: Span,
+    /// Made when something first looks up a node.
+    pub(crate) index: OnceLock<Index>,
 }
 
 impl Pipeline {
@@ -305,17 +309,18 @@ impl Pipeline {
         [flag, self.bounds.wall_max].into_iter().flatten().min()
     }
 
-    /// The node with this id. Linear in the number of nodes.
+    /// The node with this id. The first call makes an index, which is linear in the file.
     pub fn node(&self, id: &NodeId) -> Option<&Node> {
-        self.nodes.iter().find(|node| &node.id == id)
+        self.nodes.get(self.index().place(id)?.node?)
     }
 
     /// Outgoing edges of a node with their indices, in file order.
-    pub fn outgoing<'a>(&'a self, id: &'a NodeId) -> impl Iterator<Item = (EdgeIndex, &'a Edge)> {
-        self.edges
-            .iter()
-            .enumerate()
-            .filter(move |(_, edge)| &edge.from == id)
-            .map(|(index, edge)| (EdgeIndex(index), edge))
+    pub fn outgoing(&self, id: &NodeId) -> impl Iterator<Item = (EdgeIndex, &Edge)> {
+        let indices = self.index().place(id).map_or(&[][..], |place| &place.edges);
+        indices.iter().filter_map(|index| Some((EdgeIndex(*index), self.edges.get(*index)?)))
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| Index::of(&self.nodes, &self.edges))
     }
 }

@@ -17,6 +17,7 @@ pub mod format;
 pub mod graph;
 mod hash;
 pub mod holdout_roles;
+mod index;
 pub mod inputs;
 pub mod ir;
 pub mod key;

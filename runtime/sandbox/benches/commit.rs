@@ -94,6 +94,7 @@ fn jail(folder: &Path, view: &WorkspaceView) -> Jail {
         hidden: vec![inside.clone()],
         inside,
         inner: Vec::new(),
+        kept: Vec::new(),
         folder: scratch,
     };
     Jail::open(&setting, view.source().unwrap()).unwrap()

@@ -53,6 +53,7 @@ fn jails(folder: &Path, tier: Tier, megabytes: usize) {
         limits: Limits::default(),
         inside: "/workspace".into(),
         inner: Vec::new(),
+        kept: Vec::new(),
         hidden: Vec::new(),
         folder: folder.join("attempt"),
     };

@@ -207,11 +207,11 @@ impl From<tree::WalkError> for Unknown {
 /// # Errors
 /// [`ApplyError::Conflicts`] before anything was written; [`ApplyError::Commit`] possibly between two writes, after which
 /// planning and performing again goes on where it stopped.
-pub fn perform(
+pub fn perform<R: io::Read>(
     plan: &ApplyPlan,
     base: &Base,
     user_tree: &Path,
-    open_blob: &dyn Fn(&Digest) -> io::Result<File>,
+    open_blob: &dyn Fn(&Digest) -> io::Result<R>,
 ) -> Result<(), ApplyError> {
     let changes: Vec<FileChange> = plan.deletes.iter().chain(&plan.writes).cloned().collect();
     let again = self::plan(base, &changes, user_tree)?;

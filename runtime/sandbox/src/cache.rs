@@ -1,12 +1,15 @@
-//! Build caches: folders of the workspace that are kept from one stage of a run to the next, and never committed.
+//! Build caches: folders of the workspace, and of toolchains outside of it, that are kept from one stage of a run to the next, and never
+//! committed.
 //!
 //! They lie in the run's folder: one set for builders, one for verifiers. A verifier sees hold-outs, and what it compiles from
 //! them must not reach a builder. A stage in which the program under test ran leaves no caches. Stages of one domain share caches
 //! and can corrupt them for each other. The content is untrusted: this module measures and removes it, and never reads it.
 
+use crate::jail::HOME_INSIDE;
 use crate::stage::{ViewOverrides, WorkspaceView};
 use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
 use glovebox_jail::policy::Bind;
+use glovebox_record::Tier;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use rustix::fs::{FileType, FlockOperation, flock};
@@ -70,6 +73,8 @@ pub struct Caches {
     domain: PathBuf,
     held: File,
     folders: Vec<(ScopePath, PathBuf)>,
+    /// Folders of toolchains: the path below HOME, and where it is kept.
+    tools: Vec<(PathBuf, PathBuf)>,
 }
 
 /// What the caches of a domain hold after a stage.
@@ -118,7 +123,37 @@ impl Caches {
                 folders.push((entry.path().clone(), folder));
             }
         }
-        Ok(Self { domain, held, folders })
+        Ok(Self { domain, held, folders, tools: Vec::new() })
+    }
+
+    /// Adds folders of toolchains, each by its path below the HOME of commands.
+    ///
+    /// # Errors
+    /// [`CacheError::Io`] when the system refuses.
+    pub fn with_tools(mut self, below_home: &[PathBuf]) -> Result<Self, CacheError> {
+        for path in below_home {
+            let name = blake3::hash(&[b"tools:", path.as_os_str().as_encoded_bytes()].concat());
+            let folder = self.domain.join(&name.to_hex()[..16]);
+            make_private(&folder).map_err(failed("make", &folder))?;
+            let folder = fs::canonicalize(&folder).map_err(failed("find", &folder))?;
+            self.tools.push((path.to_owned(), folder));
+        }
+        Ok(self)
+    }
+
+    /// Returns the mounts of the toolchains' folders for a sandbox of this tier. Without a root of its own a path is the same inside and
+    /// outside, so only the first folder, which variables name, can be had.
+    ///
+    /// # Errors
+    /// [`CacheError::Io`] when a path is not UTF-8.
+    pub fn tool_binds(&self, tier: Tier) -> Result<Vec<Bind>, CacheError> {
+        let bind = |(below_home, folder): &(PathBuf, PathBuf)| {
+            let folder = utf8(folder.to_owned())?;
+            let at = if tier.has_own_root() { Path::new(HOME_INSIDE).join(below_home) } else { folder.to_owned() };
+            Ok(Bind { writable: true, ..Bind::read_only(folder, utf8(at)?) })
+        };
+        let had = if tier.has_own_root() { self.tools.len() } else { 1 };
+        self.tools.iter().take(had).map(bind).collect()
     }
 
     /// Returns the paths at which the caches are mounted, for [`crate::stage::ViewOverrides`].

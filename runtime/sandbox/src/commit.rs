@@ -141,10 +141,10 @@ pub fn fold<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileCh
 ///
 /// Idempotent: the result is the same for a tree with these changes, for a half-made tree, and for the tree of a later stage if
 /// the later changes follow. Conflicting files are replaced. Nothing outside the workspace is ever changed.
-pub fn apply<'a>(
+pub fn apply<'a, R: Read>(
     workspace: &Path,
     changes: impl IntoIterator<Item = &'a FileChange>,
-    open_blob: &dyn Fn(&Digest) -> io::Result<File>,
+    open_blob: &dyn Fn(&Digest) -> io::Result<R>,
 ) -> Result<(), CommitError> {
     let tree = Tree::open(workspace).map_err(|source| CommitError::io(workspace, source))?;
     Applying { tree: &tree, obstacle: Obstacle::Replace, open_blob }.all(&fold(changes))
@@ -161,13 +161,13 @@ pub(crate) enum Obstacle {
 }
 
 /// Changes being made below one folder.
-pub(crate) struct Applying<'a> {
+pub(crate) struct Applying<'a, R> {
     pub(crate) tree: &'a Tree,
     pub(crate) obstacle: Obstacle,
-    pub(crate) open_blob: &'a dyn Fn(&Digest) -> io::Result<File>,
+    pub(crate) open_blob: &'a dyn Fn(&Digest) -> io::Result<R>,
 }
 
-impl Applying<'_> {
+impl<R: Read> Applying<'_, R> {
     /// Makes all changes in the order given.
     pub(crate) fn all(&self, changes: &[FileChange]) -> Result<(), CommitError> {
         changes.iter().try_for_each(|change| self.one(change))

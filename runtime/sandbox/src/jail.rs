@@ -12,6 +12,7 @@ mod disk;
 mod environment;
 mod exec_policy;
 mod namespaces;
+mod origin;
 mod probe;
 mod processes;
 mod program;
@@ -22,6 +23,7 @@ mod setting;
 mod sockets;
 mod spawner;
 mod stores;
+mod template;
 mod watchdog;
 
 pub(crate) use binary::program_bytes;
@@ -40,10 +42,11 @@ use crate::proxy::{self, Proxy};
 use cgroup::Cgroup;
 use control::Control;
 use disk::Disk;
-use glovebox_jail::policy::Policy;
+use glovebox_jail::policy::{Policy, Preparation};
 use glovebox_jail::wire::{Reply, Request};
 use glovebox_record::{Limits, Network, Tier};
 use namespaces::Namespaces;
+use origin::Origin;
 use processes::JailProcesses;
 use reaper::JailCleanup;
 use serde::{Deserialize, Serialize};
@@ -53,7 +56,6 @@ use std::borrow::Cow;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::Child;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -61,6 +63,8 @@ use stores::Stores;
 
 /// Longest time that building a jail may take.
 const OPEN_MAX: Duration = Duration::from_secs(20);
+/// Longest time that a template may take to fork a jail's first process.
+const FORK_MAX: Duration = Duration::from_secs(5);
 
 /// Why a jail could not be built, or did not end.
 #[derive(Debug, thiserror::Error)]
@@ -107,8 +111,8 @@ pub struct JailStatus {
 pub struct Jail {
     /// None once the jail is lost.
     control: Mutex<Option<Control>>,
-    /// The helper; none once the jail is dead.
-    child: Option<Child>,
+    /// None once the jail is dead.
+    origin: Option<Origin>,
     /// Readable when everything in the jail is dead.
     pidfd: Option<OwnedFd>,
     /// The workspace's root as commands see it, if that is not a folder of the host.
@@ -121,6 +125,7 @@ pub struct Jail {
     writable: Writable,
     home: PathBuf,
     tmp: PathBuf,
+    kept: PathBuf,
     policy: ExecPolicy,
     /// Taken when the proxy starts.
     network: Network,
@@ -165,26 +170,64 @@ impl Jail {
         Self::build(setting, source, &JailChannels::default(), dialer)
     }
 
+    /// Builds it by a template if possible, else by a helper of its own, which enforces the same.
     fn build(
         setting: &JailSetting,
         source: Source,
         channels: &JailChannels,
         dialer: Arc<dyn Dialer>,
     ) -> Result<Self, JailError> {
-        let Checked { mut policy, writable } = setting::check(setting, channels, &source)?;
+        let checked = setting::check(setting, channels, &source)?;
+        let Some(preparation) = checked.policy.preparation().filter(|_| template::is_usable()) else {
+            return Self::build_alone(setting, checked, dialer);
+        };
+        let why = match Self::build_forked(setting, checked, &preparation, Arc::clone(&dialer)) {
+            Ok(jail) => return Ok(jail),
+            Err(why) => why,
+        };
+        let jail = Self::build_alone(setting, setting::check(setting, channels, &source)?, dialer)?;
+        // Not before: a jail that nothing can build is not the fault of a template.
+        template::failed(&preparation, &why);
+        Ok(jail)
+    }
+
+    fn build_forked(
+        setting: &JailSetting,
+        checked: Checked,
+        preparation: &Preparation,
+        dialer: Arc<dyn Dialer>,
+    ) -> Result<Self, JailError> {
+        let (control, theirs) = Control::pair().map_err(io_error("make the control socket of a jail"))?;
+        template::fork(preparation, theirs).map_err(io_error("start the template of jails"))?;
+        let jail = Self::raise(setting, checked, control, || Ok(Origin::Fork(None)), dialer)?;
+        template::succeeded();
+        Ok(jail)
+    }
+
+    fn build_alone(setting: &JailSetting, checked: Checked, dialer: Arc<dyn Dialer>) -> Result<Self, JailError> {
         let (control, theirs) = Control::pair().map_err(io_error("make the control socket of the jail helper"))?;
-        // The helper waits for its first request, so the work here costs no time.
         let starting = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
+        Self::raise(setting, checked, control, || starting.wait().map(Origin::Program), dialer)
+    }
+
+    /// Goes on while the helper starts: it waits for its first request.
+    fn raise(
+        setting: &JailSetting,
+        Checked { mut policy, writable }: Checked,
+        control: Control,
+        started: impl FnOnce() -> io::Result<Origin>,
+        dialer: Arc<dyn Dialer>,
+    ) -> Result<Self, JailError> {
         let cgroup = Cgroup::make(&setting.limits).inspect_err(|why| tracing::debug!(why, "no control group")).ok();
         let procs = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
         policy.cgroup_procs = procs.into_iter().map(setting::utf8).collect::<Result<_, _>>()?;
         let disk = watched(&policy.workspace.source, setting);
-        let child = starting.wait().map_err(io_error("start the jail helper"))?;
+        let origin = started().map_err(io_error("start the jail helper"))?;
         let (home, tmp) = setting.home_and_tmp();
-        let processes = JailProcesses::new(child.id());
         let mut jail = Self {
             control: Mutex::new(None),
-            child: Some(child),
+            processes: JailProcesses::of(&origin),
+            origin: Some(origin),
             pidfd: None,
             merged: None,
             folder: host_folder(&policy.workspace.source),
@@ -194,11 +237,11 @@ impl Jail {
             writable,
             home,
             tmp,
+            kept: setting.kept_at(),
             policy: setting.policy.clone(),
             network: setting.network.clone(),
             limits: setting.limits,
             disk,
-            processes,
             namespaces: Namespaces::of(setting.tier),
             status: JailStatus { tier: setting.tier, landlock_abi: 0, degradations: Vec::new() },
             usage: Mutex::default(),
@@ -220,15 +263,17 @@ impl Jail {
     fn set_up(&mut self, control: &Control, policy: Policy, dialer: Arc<dyn Dialer>) -> Result<(), JailError> {
         let has_sockets = policy.sockets;
         let setup = Request::Setup(Box::new(policy));
-        let deadline = Instant::now() + OPEN_MAX;
+        let (begin, is_forked) = (Instant::now(), matches!(self.origin, Some(Origin::Fork(_))));
         control.send(&setup, &[]).map_err(io_error("send the setup to the jail helper"))?;
         loop {
-            let reply = control.receive_until(deadline).map_err(io_error("read a reply of the jail helper"))?;
+            let max = if is_forked && self.pidfd.is_none() { FORK_MAX } else { OPEN_MAX };
+            let reply = control.receive_until(begin + max).map_err(io_error("read a reply of the jail helper"))?;
             let Some((reply, descriptors)) = reply else { return Err(self.silent()) };
             let mut descriptors = descriptors.into_iter();
             match reply {
                 Reply::Spawned => {
                     self.pidfd = descriptors.next();
+                    self.take_fork(&mut descriptors)?;
                     let spawned = self.namespaces.spawned(control, &setup, descriptors);
                     spawned.map_err(io_error("send the setup to the jail helper"))?;
                 }
@@ -254,6 +299,17 @@ impl Jail {
                 Reply::Started | Reply::Ended(_) => return Err(self.missing("the expected reply")),
             }
         }
+    }
+
+    /// Takes what the first process of a forked jail sends beside its own descriptor.
+    fn take_fork(&mut self, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<(), JailError> {
+        let Some(Origin::Fork(_)) = self.origin else { return Ok(()) };
+        let mounts = descriptors.next().ok_or_else(|| self.missing("the mount namespace"))?;
+        self.origin = Some(Origin::Fork(Some(mounts)));
+        if let Some(process) = self.pidfd.as_ref().and_then(origin::pid_of) {
+            self.processes.set_root(process);
+        }
+        Ok(())
     }
 
     fn check_complete(&self) -> Result<(), JailError> {
@@ -361,8 +417,8 @@ impl Jail {
     fn kill(&mut self) -> Result<(), JailError> {
         drop(self.control().take());
         self.await_death()?;
-        let Some(child) = self.child.take() else { return Ok(()) };
-        let cleanup = JailCleanup { child, merged: self.merged.take(), cgroup: self.cgroup.take() };
+        let Some(origin) = self.origin.take() else { return Ok(()) };
+        let cleanup = JailCleanup { origin, merged: self.merged.take(), cgroup: self.cgroup.take() };
         if self.pidfd.is_some() && self.status.tier.has_own_root() {
             reaper::reap_later(cleanup);
             return Ok(());
@@ -387,7 +443,7 @@ impl Jail {
 
 impl Drop for Jail {
     fn drop(&mut self) {
-        if self.child.is_some()
+        if self.origin.is_some()
             && let Err(error) = self.kill()
         {
             tracing::error!(%error, "a sandbox did not end");
@@ -415,7 +471,8 @@ fn watched(source: &Source, setting: &JailSetting) -> Disk {
     }
     // Caches keep what earlier stages left; only what is added counts.
     let before = folders.len();
-    folders.extend(setting.inner.iter().filter(|bind| bind.writable).map(|bind| bind.source.to_owned()));
+    let mounted = setting.inner.iter().chain(&setting.kept);
+    folders.extend(mounted.filter(|bind| bind.writable).map(|bind| bind.source.to_owned()));
     let filled = filled || folders.len() > before;
     Disk::new(folders, setting.limits.disk_bytes, filled)
 }

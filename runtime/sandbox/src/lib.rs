@@ -1,8 +1,8 @@
 //! Confinement: scoped views of a directory, sandboxed commands, the private copy and its commit.
 //!
 //! Reading order: [`glovebox_record::scope`] decides what a stage may do with a path. [`view`] does it on a real directory and never
-//! leaves it. [`refusal`] records what was denied and which grant would allow it. [`project`] is the run's own copy, [`stage`] the
-//! files of one stage. [`exec`] describes a command and [`jail`] runs it. [`found`] lists changes, [`protect`] the protected paths.
+//! leaves it, [`layer`] takes the changes of a component. [`refusal`] records what was denied and which grant would allow it.
+//! [`project`] is the run's own copy, [`stage`] the files of one stage. [`exec`] describes a command and [`jail`] runs it. [`found`] lists changes, [`protect`] the protected paths.
 //! [`commit`] stores and applies allowed changes, [`quarantine`] keeps the rest, [`apply`] changes the user's project.
 //! [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
 //! The crate does not know graphs, components or journals.
@@ -21,6 +21,7 @@ pub mod found;
 pub mod holdout;
 pub mod ignored;
 pub mod jail;
+pub mod layer;
 mod link;
 pub mod project;
 pub mod protect;

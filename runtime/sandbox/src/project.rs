@@ -49,6 +49,30 @@ impl Include {
         let entries = texts.iter().map(|text| Entry::parse(text.as_ref())).collect::<Result<_, _>>()?;
         Ok(Self { entries, ..Self::default() })
     }
+
+    /// Finds an entry's file or folder in the project at `from`; none for the whole project.
+    ///
+    /// # Errors
+    /// [`ProjectError`] for an entry that no copy has, and for one that names nothing.
+    pub fn find(from: &Path, entry: &Entry) -> Result<Option<Stat>, ProjectError> {
+        let source = Tree::open(from).map_err(|source| ProjectError::io(from, source))?;
+        find_included(&source, from, entry)
+    }
+}
+
+fn find_included(source: &Tree, from: &Path, entry: &Entry) -> Result<Option<Stat>, ProjectError> {
+    let path = Path::new(entry.path().as_str());
+    if entry.path().names().any(|name| NEVER.contains(&name)) {
+        return Err(ProjectError::IncludeNever(entry.to_string()));
+    }
+    if path.ancestors().any(|above| !above.as_os_str().is_empty() && run::is_run(&from.join(above))) {
+        return Err(ProjectError::IncludeRun(entry.to_string()));
+    }
+    if entry.path().is_root() {
+        return Ok(None);
+    }
+    let found = source.stat(path).map_err(|source| ProjectError::io(path, source))?;
+    found.map(Some).ok_or_else(|| ProjectError::IncludeMissing(entry.to_string()))
 }
 
 /// What one file of the project was when it was copied.
@@ -222,17 +246,7 @@ impl Copying<'_> {
 
     fn copy_included(&mut self, entry: &Entry) -> Result<(), ProjectError> {
         let path = Path::new(entry.path().as_str());
-        if entry.path().names().any(|name| NEVER.contains(&name)) {
-            return Err(ProjectError::IncludeNever(entry.to_string()));
-        }
-        if path.ancestors().any(|above| !above.as_os_str().is_empty() && run::is_run(&self.from.join(above))) {
-            return Err(ProjectError::IncludeRun(entry.to_string()));
-        }
-        let missing = || ProjectError::IncludeMissing(entry.to_string());
-        if entry.path().is_root() {
-            return self.copy_below(path);
-        }
-        let stat = self.source.stat(path).map_err(|source| ProjectError::io(path, source))?.ok_or_else(missing)?;
+        let Some(stat) = find_included(self.source, self.from, entry)? else { return self.copy_below(path) };
         self.copy_entry(path, &stat)?;
         if entry.is_subtree() { self.copy_below(path) } else { Ok(()) }
     }

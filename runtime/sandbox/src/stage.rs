@@ -1,14 +1,17 @@
-//! The files of a stage: a private copy, or an overlay over the run's workspace. After a program ran in it, the content is
-//! untrusted.
+//! The files of a stage: a private copy, an overlay over the run's workspace, or a layer over it. After a program ran in it, the content
+//! is untrusted.
 //!
-//! Both answer the same questions: where a jail finds the files, what was changed, what a changed file contains. So one engine
-//! decides about changes, stores, applies and quarantines them. Paths that the stage may not see exist in neither of them.
+//! All answer the same questions: where a jail finds the files, what was changed, what a changed file contains. So one engine
+//! decides about changes, stores, applies and quarantines them. Paths that the stage may not see exist in none of them.
 
+mod compare;
 mod copied;
 mod copy;
 mod decide;
 pub(crate) mod findings;
 
+mod layered;
+pub(crate) mod lower;
 mod lower_entry;
 mod mask;
 mod overlay;
@@ -16,10 +19,12 @@ mod upper;
 
 pub use crate::found::{ChangeLimits, Found, Op, Verdict};
 pub use copy::Copy;
+pub(crate) use mask::set_opaque;
 pub use overlay::Overlay;
 pub(crate) use upper::has_overlay_attribute;
 
 use crate::ignored::{Ignored, LeftOut};
+use crate::layer::Layer;
 use crate::protect::Protected;
 use crate::tree::{self, Tree, WalkError};
 use copy::Allowance;
@@ -30,6 +35,7 @@ use rustix::fs::FileType;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Most entries and bytes that are copied where an overlay could be had. Up to here a copy is made in less time than a
 /// mount, and stages without commands need no jail for it.
@@ -111,6 +117,8 @@ pub enum WorkspaceView {
     Copy(Copy),
     /// An overlay. A process with its own mount namespace mounts it.
     Overlay(Overlay),
+    /// A layer, which becomes an overlay when something mounts it.
+    Layer(Arc<Layer>),
 }
 
 impl WorkspaceView {
@@ -129,6 +137,14 @@ impl WorkspaceView {
     /// [`StageError::Io`] when `at` exists already, a path is not UTF-8 or the system refuses.
     pub fn overlay(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
         Overlay::create(workspace, at, scope, overrides).map(Self::Overlay)
+    }
+
+    /// Makes a layer for a component; `at` is made when the stage changes something. Denied: as for an overlay.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when the system refuses.
+    pub fn layer(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
+        Layer::open(workspace, at, scope, overrides).map(Self::Layer)
     }
 
     /// Makes a copy if the stage sees few files, else an overlay. Also makes a copy if files of the workspace belong to other
@@ -151,14 +167,31 @@ impl WorkspaceView {
         match self {
             Self::Copy(copy) => overlay::resolved(copy.root()).map(Source::Directory),
             Self::Overlay(overlay) => Ok(overlay.source()),
+            Self::Layer(layer) => layer.source(),
         }
     }
 
-    /// Returns the folder with the files; none for an overlay, whose merged folder only the jail has.
+    /// Returns the folder with the files; none for an overlay, whose merged folder only the jail has, and for a layer.
     pub fn root(&self) -> Option<&Path> {
         match self {
             Self::Copy(copy) => Some(copy.root()),
-            Self::Overlay(_) => None,
+            Self::Overlay(_) | Self::Layer(_) => None,
+        }
+    }
+
+    /// True when the stage has a folder of its own.
+    pub fn has_folder(&self) -> bool {
+        match self {
+            Self::Copy(_) | Self::Overlay(_) => true,
+            Self::Layer(layer) => layer.has_folder(),
+        }
+    }
+
+    /// Returns the layer, if it is one.
+    pub fn as_layer(&self) -> Option<&Arc<Layer>> {
+        match self {
+            Self::Layer(layer) => Some(layer),
+            Self::Copy(_) | Self::Overlay(_) => None,
         }
     }
 
@@ -180,14 +213,16 @@ impl WorkspaceView {
         match self {
             Self::Copy(copy) => copied::changes(copy, rules),
             Self::Overlay(overlay) => upper::changes(overlay, rules),
+            Self::Layer(layer) => layered::changes(layer, rules),
         }
     }
 
-    /// The folder in which the stage's changes lie.
-    pub(crate) fn changed_tree(&self) -> &Tree {
+    /// The folder in which the stage's changes lie; a layer is laid out for it.
+    pub(crate) fn changed_tree(&self) -> Result<&Tree, StageError> {
         match self {
-            Self::Copy(copy) => &copy.tree,
-            Self::Overlay(overlay) => &overlay.upper,
+            Self::Copy(copy) => Ok(&copy.tree),
+            Self::Overlay(overlay) => Ok(&overlay.upper),
+            Self::Layer(layer) => layer.changed_tree(),
         }
     }
 
@@ -199,6 +234,7 @@ impl WorkspaceView {
         match self {
             Self::Copy(copy) => copy.remove(),
             Self::Overlay(overlay) => overlay.remove(),
+            Self::Layer(layer) => layer.remove_folder(),
         }
     }
 }
@@ -217,6 +253,7 @@ impl Changed for WorkspaceView {
         match self {
             Self::Copy(copy) => copy.open(change),
             Self::Overlay(overlay) => overlay.open(change),
+            Self::Layer(layer) => layer.open_changed(&change.raw),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -20,6 +20,12 @@ pub(crate) const PATH_BYTES_MAX: u64 = 4095;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
+
+impl AsFd for Tree {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+}
 
 /// The owner of the files in a folder. It decides how to treat files that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +60,11 @@ impl Tree {
     /// Opens a directory below as a tree of its own.
     pub(crate) fn below(&self, path: &Path) -> io::Result<Self> {
         Ok(Self { root: self.directory(path)?, walker: Walker::new(), owner: self.owner })
+    }
+
+    /// Returns another descriptor of the folder.
+    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.root.try_clone()
     }
 
     /// Returns the numbers of the file system and of the folder on it.

@@ -1,16 +1,20 @@
 //! A directory as a stage may see it: one root and one scope. Every operation is checked separately.
 //!
-//! A [`View`] never follows a symbolic link and never leaves its root. Paths that the stage may not see are not found, never "not
-//! permitted". Each operation walks from the root to the parent directory and compares device and inode of each directory with the
-//! hidden objects. Then it acts on the last name without following it. A refusal is recorded with the grant that would allow it.
-//! This module does not know components or guests.
+//! A [`View`] works on a folder, or on a [`Layer`] over a workspace that it only reads; the checks are the same. It never follows a
+//! symbolic link and never leaves its root. Paths that the stage may not see are not found, never "not permitted". Each operation walks
+//! from the root to the parent directory and compares device and inode of each directory with the hidden objects. Then it acts on the
+//! last name without following it. A refusal is recorded with the grant that would allow it. This module does not know components or
+//! guests.
 
 mod denied;
 mod directory;
 mod file;
 mod hidden;
+mod layered;
 mod metadata;
+mod moving;
 mod open;
+mod place;
 mod refuse;
 mod rename;
 mod root;
@@ -23,14 +27,16 @@ pub use hidden::HIDDEN_OBJECTS_MAX;
 pub use metadata::{Identity, Kind, Metadata, NewTime};
 pub use open::{Create, OpenOptions};
 pub use refuse::Operation;
+pub(crate) use root::Root;
 
+use crate::layer::Layer;
 use crate::protect::Protected;
 use crate::refusal::RefusalLog;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
 use glovebox_record::{LimitName, Limits};
 use hidden::HiddenObjects;
-use root::Root;
+use layered::Layered;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::path::Path;
@@ -80,16 +86,26 @@ impl ViewProblem {
 /// A root directory, what may be done in it, and what was done so far.
 #[derive(Debug)]
 pub struct View {
-    root: Root,
+    files: Files,
     scope: Scope,
     protected: Protected,
     known_as: Vec<String>,
+    is_of_plugin: bool,
     hidden: HiddenObjects,
     limits: Limits,
     written_bytes: AtomicU64,
     written_entries: AtomicU64,
     touched: AtomicBool,
     refusals: Arc<RefusalLog>,
+}
+
+/// What a view works on.
+#[derive(Debug)]
+enum Files {
+    /// A folder, which it changes.
+    Root(Root),
+    /// A layer, and the folders below it, which it only reads.
+    Layer(Layered),
 }
 
 impl View {
@@ -102,24 +118,47 @@ impl View {
         let fd = rustix::fs::openat(CWD, root, flags, Mode::empty())
             .map_err(|source| ViewProblem::Root { root: root.display().to_string(), source })?;
         let root = Root::new(fd);
-        let hidden = HiddenObjects::index(&root, &scope.hidden)?;
-        Ok(Self {
-            root,
+        let hidden = HiddenObjects::index([&root], &scope.hidden)?;
+        Ok(Self::with(Files::Root(root), scope, hidden, limits, refusals))
+    }
+
+    /// Opens a layer, and indexes what lies below it at and below the hidden entries. Denied is what [`View::open`] denies; what lies
+    /// below the layer is never changed.
+    pub fn over(
+        layer: &Arc<Layer>,
+        scope: Scope,
+        limits: Limits,
+        refusals: Arc<RefusalLog>,
+    ) -> Result<Self, ViewProblem> {
+        let layered = Layered::open(layer)?;
+        let hidden = HiddenObjects::index(layered.lower(), &scope.hidden)?;
+        Ok(Self::with(Files::Layer(layered), scope, hidden, limits, refusals))
+    }
+
+    fn with(files: Files, scope: Scope, hidden: HiddenObjects, limits: Limits, refusals: Arc<RefusalLog>) -> Self {
+        Self {
+            files,
             scope,
             protected: Protected::default(),
             known_as: Vec::new(),
+            is_of_plugin: false,
             hidden,
             limits,
             written_bytes: AtomicU64::new(0),
             written_entries: AtomicU64::new(0),
             touched: AtomicBool::new(false),
             refusals,
-        })
+        }
     }
 
     /// Sets the paths that no grant can allow, beside the fixed list. Refusals of these paths name no grant.
     pub fn protecting(self, protected: Protected) -> Self {
         Self { protected, ..self }
+    }
+
+    /// Makes refusals name the grants of a plugin too, if a plugin works with it.
+    pub fn for_plugin(self, is_of_plugin: bool) -> Self {
+        Self { is_of_plugin, ..self }
     }
 
     /// Adds absolute paths that mean the root, such as the one commands see it at (design §9 #34).
@@ -179,7 +218,10 @@ impl View {
     /// Makes the walk behave as on a kernel without `openat2`, to exercise the fallback.
     #[doc(hidden)]
     pub fn without_openat2(self) -> Self {
-        self.root.forget_openat2();
+        match &self.files {
+            Files::Root(root) => root.forget_openat2(),
+            Files::Layer(layered) => layered.lower().for_each(Root::forget_openat2),
+        }
         self
     }
 

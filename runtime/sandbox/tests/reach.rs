@@ -77,6 +77,7 @@ impl Fixture {
             limits: Limits::default(),
             inside: self.at("project"),
             inner,
+            kept: Vec::new(),
             hidden: vec![self.at("project"), self.at("run")],
             folder,
         };

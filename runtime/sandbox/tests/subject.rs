@@ -39,6 +39,7 @@ fn setting(root: &Path, tier: Tier) -> JailSetting {
         limits: Limits::default(),
         inside: root.join("project"),
         inner: Vec::new(),
+        kept: Vec::new(),
         hidden: vec![root.join("project")],
         folder: root.join("attempt"),
     }

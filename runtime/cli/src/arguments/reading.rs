@@ -3,7 +3,7 @@
 use super::{LATEST, RunsArguments};
 use crate::runs::RunSelector;
 use clap::{Args, ColorChoice};
-use glovebox_engine::event::NodeId;
+use glovebox_engine::event::{Digest, NodeId};
 
 /// How every command prints.
 #[derive(Debug, Args)]
@@ -70,4 +70,16 @@ pub struct DiffArguments {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+/// `glovebox verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArguments {
+    /// The run
+    pub run: RunSelector,
+    /// The hash of a record that the journal must have: `journal.hash` of `glovebox show --json`
+    #[arg(long, value_name = "HASH")]
+    pub head: Option<Digest>,
+    #[command(flatten)]
+    pub runs: RunsArguments,
 }

@@ -1,8 +1,9 @@
 //! The attacks of a component, one call each, on files with traps, against the host that runs every plugin.
 //!
-//! The files are the witness: only what changed outside the write scope counts, and whether a canary came back.
+//! The component works on a layer over the files, as in a run. The files are the witness: nothing in them may change. So are the
+//! changes in the layer: only what is outside the write scope counts. And whether a canary came back.
 
-use glovebox_host::call::{Call, FileSetting, FileTier, Report};
+use glovebox_host::call::{Call, FileSetting, FileSource, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::Host;
 use glovebox_host::input::StageInput;
@@ -11,7 +12,9 @@ use glovebox_hostile::row::{Payload, Proof, Row};
 use glovebox_hostile::target::{self, Tier};
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Attempt, AttemptId, BranchId, Ending, Limits, Task, Work};
+use glovebox_sandbox::layer::Layer;
 use glovebox_sandbox::protect::Protected;
+use glovebox_sandbox::stage::{ChangeLimits, StageError, ViewOverrides, WorkspaceView};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -43,6 +46,7 @@ pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: Tier) -> Result<Vec<E
         let at = parent.join(format!("tree-{index}"));
         let tree = AttackedTree::plant(&at).map_err(|error| failed("plant the files to attack", &error))?;
         let finding = attack(host, &component, &runtime, &tree, row);
+        let finding = finding.map_err(|error| failed("look at what the hostile component wrote", &error))?;
         evaluated.push(evaluate(row, finding, &Ok(Vec::new()), tier));
     }
     Ok(evaluated)
@@ -54,16 +58,20 @@ fn attack(
     runtime: &tokio::runtime::Runtime,
     tree: &AttackedTree,
     row: &Row,
-) -> Finding {
+) -> Result<Finding, StageError> {
     let before = tree.look();
-    let report = runtime.block_on(host.execute(component, call(tree, row)));
+    let layer = Layer::open(&tree.root, &tree.folder.join("layer"), &scope(), &ViewOverrides::default())?;
+    let report = runtime.block_on(host.execute(component, call(&layer, tree, row)));
     let after = tree.look();
     let changed = before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path));
     let mut touched: Vec<String> = changed.map(|path| format!("`{path}` was changed")).collect();
     touched.dedup();
+    let found = WorkspaceView::Layer(layer).changes(&ChangeLimits::of(limits(row)), &Protected::default())?;
+    let disallowed = found.iter().filter(|change| !change.is_allowed());
+    touched.extend(disallowed.map(|change| format!("`{}` is a change outside the write scope", change.path)));
     let leaked = report.outcome.notes.contains(CANARY);
     let (ended, result) = ending(&report);
-    Finding::of_component(result, ended, touched, leaked)
+    Ok(Finding::of_component(result, ended, touched, leaked))
 }
 
 /// How the call ended, and what the component reported, if it did.
@@ -77,7 +85,7 @@ fn ending(report: &Report) -> (target::Ending, Option<AttackResult>) {
     }
 }
 
-fn call(tree: &AttackedTree, row: &Row) -> Call {
+fn call(layer: &Arc<Layer>, tree: &AttackedTree, row: &Row) -> Call {
     let words = match row.payload {
         Payload::Component(words) | Payload::Program(words) => words,
         Payload::Shell(_) => &[],
@@ -85,10 +93,7 @@ fn call(tree: &AttackedTree, row: &Row) -> Call {
     let names = ["attack", "first", "second"];
     let fill = |word: &str| word.replace("{secret}", &tree.secret.to_string_lossy());
     let attributes = names.iter().zip(words).map(|(name, word)| ((*name).to_owned(), fill(word))).collect();
-    // An attack that the host must end ends soon.
-    let wall_ms = if row.proof == Proof::Ended { 400 } else { 10_000 };
-    let limits =
-        Limits { wall_ms, memory_bytes: 64 << 20, write_bytes: 1 << 20, write_entries: 200, ..Limits::default() };
+    let limits = limits(row);
     Call {
         input: StageInput {
             run: "doctor".into(),
@@ -115,10 +120,11 @@ fn call(tree: &AttackedTree, row: &Row) -> Call {
         },
         tier: FileTier::Posix,
         files: Some(FileSetting {
-            root: tree.root.clone(),
+            source: FileSource::Layer(Arc::clone(layer)),
             scope: scope(),
             protected: Protected::default(),
             known_as: vec![OWN_PATH.to_owned()],
+            is_of_plugin: false,
         }),
         commands: None,
         model: None,
@@ -126,6 +132,12 @@ fn call(tree: &AttackedTree, row: &Row) -> Call {
         canceled: Arc::new(AtomicBool::new(false)),
         progress: tokio::sync::mpsc::channel(1).0,
     }
+}
+
+fn limits(row: &Row) -> Limits {
+    // An attack that the host must end ends soon.
+    let wall_ms = if row.proof == Proof::Ended { 400 } else { 10_000 };
+    Limits { wall_ms, memory_bytes: 64 << 20, write_bytes: 1 << 20, write_entries: 200, ..Limits::default() }
 }
 
 /// Everything readable, two paths writable, one hidden. All entries are literals, so each of them parses.
@@ -172,20 +184,16 @@ impl AttackedTree {
         Ok(Self { folder: folder.to_owned(), root, secret })
     }
 
-    /// Returns the state of everything outside the write scope.
+    /// Returns the state of everything but the layer.
     fn look(&self) -> BTreeMap<String, String> {
         let mut seen = BTreeMap::new();
-        self.remember(&self.folder, &mut seen);
+        [&self.root, &self.secret].into_iter().for_each(|path| self.remember(path, &mut seen));
         seen
     }
 
     fn remember(&self, path: &Path, seen: &mut BTreeMap<String, String>) {
         let Ok(meta) = path.symlink_metadata() else { return };
         let inside = path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned();
-        let is_own = (inside.starts_with("out/") && inside != "out/hard") || inside == "src/main.rs";
-        if is_own {
-            return;
-        }
         let content = if meta.is_file() { fs::read(path).unwrap_or_default() } else { Vec::new() };
         let times = if meta.is_dir() { (0, 0) } else { (meta.mtime(), meta.mtime_nsec()) };
         let text = String::from_utf8_lossy(&content).into_owned();

@@ -253,6 +253,7 @@ fn setting(tier: Tier, fixture: &HostFixture, limits: &Limits) -> Result<JailSet
         limits: limits_of_jail,
         inside: "/workspace".into(),
         inner: Vec::new(),
+        kept: Vec::new(),
         hidden: vec![fixture.folder().to_owned()],
         folder,
     })

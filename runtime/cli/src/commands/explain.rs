@@ -1,6 +1,7 @@
 //! `glovebox explain`: what a rule of `check` demands, and why. Also the rules that need the pipeline's configuration.
 
 use crate::arguments::ExplainArguments;
+use crate::commands::help;
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal;
 use glovebox_pipeline::lint::{RULES, Rule};
@@ -68,16 +69,23 @@ pub fn explain(arguments: &ExplainArguments) -> Ended {
         ));
         return Ok(Exit::Ok);
     }
-    let rule = Rule::named(name).ok_or_else(|| {
-        let stop = Stop::new(Exit::Usage, format!("unknown rule `{name}`"));
-        let names = || RULES.iter().map(|rule| rule.id).chain(BINDING.iter().map(|(id, _)| *id));
-        let meant =
-            nearest(name, names()).or_else(|| names().find(|known| name.len() > 2 && known.contains(name.as_str())));
-        match meant {
-            Some(meant) => stop.with_help(format!("did you mean `glovebox explain {meant}`?")),
-            None => stop.with_help("list all rules: `glovebox explain`"),
-        }
-    })?;
+    let rule = Rule::named(name).ok_or_else(|| unknown(name))?;
     terminal::print(rule.page());
     Ok(Exit::Ok)
+}
+
+/// The answer to a name that no rule has: the nearest rule, the page of a command or topic with that name, or the nearest of those.
+fn unknown(name: &str) -> Stop {
+    let stop = Stop::new(Exit::Usage, format!("unknown rule `{name}`"));
+    let rules = || RULES.iter().map(|rule| rule.id).chain(BINDING.iter().map(|(id, _)| *id));
+    let rule = nearest(name, rules());
+    let part = || rules().find(|known| name.len() > 2 && known.contains(name));
+    let page = help::nearest_page(name);
+    match (rule.or_else(part), page) {
+        (rule, Some(page)) if rule.is_none() || page == name => {
+            stop.with_help(format!("did you mean `glovebox help {page}`? List all rules: `glovebox explain`"))
+        }
+        (Some(meant), _) => stop.with_help(format!("did you mean `glovebox explain {meant}`?")),
+        (None, _) => stop.with_help("list all rules: `glovebox explain`"),
+    }
 }

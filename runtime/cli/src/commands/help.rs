@@ -33,14 +33,18 @@ pub fn help(arguments: &HelpArguments) -> Ended {
 
 fn unknown(arguments: &HelpArguments) -> Stop {
     let asked = arguments.words.join(" ");
-    let tree = Arguments::command();
-    let commands = tree.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
-    let known = commands.chain(TOPICS.iter().map(|(name, _)| *name));
-    let help = match nearest(&asked, known) {
+    let help = match nearest_page(&asked) {
         Some(meant) => format!("did you mean `glovebox help {meant}`?"),
         None => format!("commands: `glovebox help`; topics: {}", TOPICS.map(|(name, _)| name).join(", ")),
     };
     Stop::new(Exit::Usage, format!("no command or topic `{asked}`")).with_help(help)
+}
+
+/// The command or topic whose name is nearest to a word.
+pub fn nearest_page(word: &str) -> Option<String> {
+    let tree = Arguments::command();
+    let commands = tree.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    nearest(word, commands.chain(TOPICS.iter().map(|(name, _)| *name))).map(str::to_owned)
 }
 
 #[cfg(test)]

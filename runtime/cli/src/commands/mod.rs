@@ -23,4 +23,5 @@ pub mod resume;
 pub mod rm;
 pub mod run;
 pub mod show;
+pub mod verify;
 pub mod version;

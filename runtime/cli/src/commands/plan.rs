@@ -110,8 +110,8 @@ fn render(file: &PlanFile<'_>) -> String {
         text.push_str(&format!(", at most {}", terminal::duration(wall_ms)));
     }
     text.push_str(&format!(
-        ", model {}, sandbox {}, network {}\n",
-        visible::line(file.model),
+        ", {}, sandbox {}, network {}\n",
+        if file.could.model { format!("model {}", visible::line(file.model)) } else { "no model".to_owned() },
         visible::line(file.sandbox_tier),
         file.sandbox.network
     ));

@@ -49,13 +49,16 @@ pub(super) fn part(folder: &Folder) -> Part {
         part.steps.push(Step::new("test", format!("{shell} {script}"), "A script of the project."));
     } else {
         part.found = NO_TESTS.to_owned();
-        let command = "echo 'Replace this by the command that tests your project'";
+        let command = "echo 'nothing tests this project yet: write your command into the stage test'; exit 1";
         part.steps.push(Step::new(
             "test",
             command,
-            "Nothing that tests the project was found. Write your command here.",
+            "Nothing that tests the project was found. Write your command here; until then the stage fails.",
         ));
-        part.notes.push("no tests found: write the command that tests your project into the stage `test`".to_owned());
+        part.notes.push(
+            "no tests found, so nothing is verified yet: the stage `test` fails until it has the command that tests your project"
+                .to_owned(),
+        );
     }
     part
 }

@@ -97,7 +97,7 @@ fn each_kind_has_its_commands_and_its_scope() {
     check(&["package.json = {", "src/a.ts"], &["node --test"], &["src/"]);
     check(&["Makefile = CC = cc\n\ntest: all\n\t./t\n", "a.c"], &["make test"], &["a.c"]);
     check(&["test.sh = #!/bin/bash", "bin/"], &["bash test.sh"], &["src/", "test.sh"]);
-    check(&[], &["echo 'Replace this by the command that tests your project'"], &["src/"]);
+    check(&[], &["echo 'nothing tests this project yet: write your command into the stage test'; exit 1"], &["src/"]);
 }
 
 #[test]

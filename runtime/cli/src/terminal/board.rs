@@ -10,6 +10,7 @@ use glovebox_host::call::Progress;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::{Status, Tokens};
 use std::time::Instant;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The fewest lines of a view: a head, a node, and two folds.
 const LINES_MIN: usize = 4;
@@ -162,7 +163,7 @@ impl Board {
         let fold = |count: usize, what: &str| {
             (count > 0).then(|| screen.paint.with(Colour::Dim, format!(" … {count} {what}")))
         };
-        let titles = self.rows.iter().map(|row| row.title.chars().count());
+        let titles = self.rows.iter().map(|row| row.title.width());
         let width = titles.max().unwrap_or(0).min(screen.columns / 2);
         let nodes = shown.iter().map(|index| self.rows[*index].line(width, screen, now));
         let mut lines = vec![self.head(screen, now)];
@@ -225,19 +226,28 @@ impl Row {
             Phase::Bad => ("✗", Colour::Red, String::new()),
         };
         let visit = if self.visit > 1 { format!("×{} ", self.visit) } else { String::new() };
-        let title = format!("{:<width$}", cut(&self.title, width));
+        let title = cut(&self.title, width);
+        let title = format!("{title}{}", " ".repeat(width.saturating_sub(title.width())));
         let left = screen.columns.saturating_sub(width + 4 + FREE_COLUMNS);
         let text = cut(&format!("{elapsed}{visit}{}", self.text), left);
         format!(" {} {text}", screen.paint.with(colour, format!("{mark} {title}"))).trim_end().to_owned()
     }
 }
 
-/// The beginning of a text, with a mark if it is longer.
-fn cut(text: &str, characters_max: usize) -> String {
-    if text.chars().count() <= characters_max {
+/// The beginning of a text, with a mark if it takes more columns. Some characters take two, and some none.
+fn cut(text: &str, columns_max: usize) -> String {
+    if text.width() <= columns_max {
         return text.to_owned();
     }
-    text.chars().take(characters_max.saturating_sub(1)).chain(std::iter::once('…')).collect()
+    let (mut taken, mut short) = (0, String::new());
+    for character in text.chars() {
+        taken += character.width().unwrap_or(0);
+        if taken >= columns_max {
+            break;
+        }
+        short.push(character);
+    }
+    short + "…"
 }
 
 /// `try 2 ` from the second attempt on.

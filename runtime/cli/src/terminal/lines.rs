@@ -4,9 +4,10 @@
 //! stage is escaped. Refusals come from the journal's record, not from the live hint, so that each is printed once.
 
 use crate::terminal::{counted, duration, visible};
-use glovebox_engine::event::{Event, IgnoredFiles, NodeId, Record, Refusal, StageFinished, Verdict};
+use glovebox_engine::event::{Event, IgnoredFiles, NodeId, Record, Refusal, RunStarted, StageFinished, Verdict};
 use glovebox_engine::folded::Folded;
 use glovebox_host::call::{LogLine, Progress};
+use glovebox_host::model::Provider;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
@@ -70,10 +71,10 @@ fn words(event: &Event) -> Vec<String> {
     let one = |text: String| vec![text];
     match event {
         Event::RunStarted(run) => one(format!(
-            "started {} pipeline={} model={} sandbox={}",
+            "started {} pipeline={}{} sandbox={}",
             visible::line(run.run_id.as_str()),
             visible::line(&run.pipeline_name),
-            visible::line(&run.model),
+            model(run).map(|model| format!(" model={}", visible::line(model))).unwrap_or_default(),
             visible::line(&run.sandbox_tier)
         )),
         Event::RunResumed(resumed) => one(match &resumed.from {
@@ -110,6 +111,12 @@ fn words(event: &Event) -> Vec<String> {
             }
         }),
     }
+}
+
+/// What answers stages that ask a model; none if no stage does.
+fn model(run: &RunStarted) -> Option<&str> {
+    let is_asked = run.model != Provider::Simulated.as_str() || !run.simulated.is_empty();
+    is_asked.then_some(run.model.as_str())
 }
 
 /// Files that were set aside for one reason: which, and why.

@@ -128,12 +128,14 @@ pub fn start_log() {
         .init();
 }
 
-/// Stderr, open or closed: a closed stderr does not stop a run.
+/// Stderr, open or closed: a closed stderr does not stop a run. While a live view is drawn, lines go above it.
 struct Stderr;
 
 impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let _reader_gone = std::io::stderr().write_all(bytes);
+        if !progress::write_above(&String::from_utf8_lossy(bytes)) {
+            let _reader_gone = std::io::stderr().write_all(bytes);
+        }
         Ok(bytes.len())
     }
 

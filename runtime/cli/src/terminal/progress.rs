@@ -11,11 +11,17 @@ use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
 use std::fmt;
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 /// The live view is not drawn more often.
 const DRAW_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a line of the log waits for a view that is being drawn.
+const DRAWING_MAX: Duration = Duration::from_millis(50);
+
+/// The view of this process, for lines of the log.
+static LIVE: Mutex<Weak<Mutex<LiveView>>> = Mutex::new(Weak::new());
 
 /// How often the clocks of the live view go on.
 const REDRAW: Duration = Duration::from_millis(500);
@@ -122,6 +128,7 @@ impl LiveView {
         let board = Board::new(pipeline, Instant::now());
         let view = Arc::new(Mutex::new(Self { board, lines_drawn: 0, drawn_at: None, is_over: false }));
         let weak = Arc::downgrade(&view);
+        weak.clone_into(&mut LIVE.lock().unwrap_or_else(PoisonError::into_inner));
         std::thread::spawn(move || {
             while let Some(view) = weak.upgrade() {
                 std::thread::sleep(REDRAW);
@@ -178,6 +185,27 @@ impl LiveView {
 /// A view is never left half changed, so a panic elsewhere does not spoil it.
 fn lock(view: &Mutex<LiveView>) -> MutexGuard<'_, LiveView> {
     view.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes lines above the live view. Returns false if none is drawn, or if it does not get free: then nothing is written.
+pub fn write_above(text: &str) -> bool {
+    let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+    let Some(live) = live else { return false };
+    let since = Instant::now();
+    let mut view = loop {
+        match live.try_lock() {
+            Ok(view) => break view,
+            Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) if since.elapsed() > DRAWING_MAX => return false,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    let is_drawn = view.drawn_at.is_some() && !view.is_over;
+    if is_drawn {
+        let lines: Vec<String> = text.lines().map(|line| visible::line(line).into_owned()).collect();
+        view.print(&lines);
+    }
+    is_drawn
 }
 
 /// Writes messages while a run goes on, above its live view if it has one.

@@ -216,10 +216,19 @@ pub fn change_line(change: &FileChange) -> String {
     }
 }
 
+/// The stage whose output says why a run failed: the failed one, or the one whose failed command it was to repair.
+fn with_output(summary: &RunSummary) -> Option<&NodeId> {
+    let failed = summary.failed_node.as_ref()?;
+    if summary.receipts.iter().any(|evidence| evidence.node == *failed) {
+        return Some(failed);
+    }
+    let unrepaired = summary.receipts.iter().rev().find(|evidence| evidence.receipt.code != Some(0));
+    Some(unrepaired.map_or(failed, |evidence| &evidence.node))
+}
+
 fn what_next(summary: &RunSummary, named: &Named) -> String {
     let next = &named.short;
-    let node =
-        summary.failed_node.as_ref().map(|node| format!(" {}", visible::line(node.as_str()))).unwrap_or_default();
+    let node = with_output(summary).map(|node| format!(" {}", visible::line(node.as_str()))).unwrap_or_default();
     let exact = &named.exact;
     match (summary.status, summary.changed.is_empty()) {
         (RunStatus::Success, false) => format!("glovebox diff {next}, then glovebox apply {next}"),

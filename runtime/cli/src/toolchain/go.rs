@@ -18,9 +18,13 @@ pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
     for (name, value) in [("GOROOT", &*root.to_string_lossy()), ("GOTOOLCHAIN", "local"), ("GOENV", "off")] {
         found.env.push((name, value.to_owned()));
     }
-    if let Some(modules) = module_cache(machine) {
-        found.env.push(("GOMODCACHE", modules.to_string_lossy().into_owned()));
-        found.shown.push(modules);
+    found.env.push(("GOCACHE", "{kept}/go-build".to_owned()));
+    match module_cache(machine) {
+        Some(modules) => {
+            found.env.push(("GOMODCACHE", modules.to_string_lossy().into_owned()));
+            found.shown.push(modules);
+        }
+        None => found.env.push(("GOMODCACHE", "{kept}/go-mod".to_owned())),
     }
     Ok(found)
 }

@@ -52,6 +52,8 @@ pub(super) fn find_gradle(machine: &Machine) -> Result<Found, Missing> {
         found.shown.push(caches.join("modules-2"));
         found.env.push(("GRADLE_RO_DEP_CACHE", caches.to_string_lossy().into_owned()));
     }
+    // Compiled build scripts and transformed modules.
+    found.env.push(("GRADLE_USER_HOME", "{kept}/gradle".to_owned()));
     // A daemon would outlive the command, and is killed with it.
     found.env.push(("GRADLE_OPTS", "-Dorg.gradle.daemon=false".to_owned()));
     Ok(found)

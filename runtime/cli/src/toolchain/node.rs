@@ -5,6 +5,9 @@ use super::{Found, Missing};
 use glovebox_engine::config::Toolchain;
 use std::path::Path;
 
+/// npm's cache, empty when a run begins. Nothing of the user's own is shown.
+const KEPT_OUT: [(&str, &str); 1] = [("npm_config_cache", "{kept}/npm")];
+
 pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
     let program = machine.folders_with("node").next().map(|folder| folder.join("node"));
     let program = program.ok_or_else(|| Missing::program(Toolchain::Node))?;
@@ -12,7 +15,8 @@ pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
         why: format!("`{}` starts a node that is installed elsewhere", program.display()),
         help: "put the folder with the real `node` first in PATH".to_owned(),
     })?;
-    Ok(Found { path: vec![prefix.join("bin")], shown: vec![prefix], ..Found::default() })
+    let env = KEPT_OUT.map(|(name, value)| (name, value.to_owned())).to_vec();
+    Ok(Found { path: vec![prefix.join("bin")], shown: vec![prefix], env, ..Found::default() })
 }
 
 /// A folder in which node itself is, and not a program that chooses one.

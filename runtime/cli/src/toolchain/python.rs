@@ -8,12 +8,18 @@ use glovebox_engine::config::Toolchain;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What keeps files that tools make beside the sources out of the workspace: compiled modules, and caches of pytest, mypy and Ruff.
-const KEPT_OUT: [(&str, &str); 4] = [
+/// Compiled modules, below the HOME of commands and the path of their source. Those of the interpreter last.
+pub(super) const COMPILED: &str = ".cache/pycache";
+
+/// What keeps files that tools make beside the sources out of the workspace: compiled modules, and caches of tools.
+const KEPT_OUT: [(&str, &str); 7] = [
     ("PYTHONPYCACHEPREFIX", "{home}/.cache/pycache"),
-    ("PYTEST_ADDOPTS", "-o cache_dir={home}/.cache/pytest"),
-    ("MYPY_CACHE_DIR", "{home}/.cache/mypy"),
-    ("RUFF_CACHE_DIR", "{home}/.cache/ruff"),
+    ("PYTEST_ADDOPTS", "-o 'cache_dir={kept}/pytest'"),
+    ("MYPY_CACHE_DIR", "{kept}/mypy"),
+    ("RUFF_CACHE_DIR", "{kept}/ruff"),
+    ("HYPOTHESIS_STORAGE_DIRECTORY", "{kept}/hypothesis"),
+    ("PIP_CACHE_DIR", "{kept}/pip"),
+    ("UV_CACHE_DIR", "{kept}/uv"),
 ];
 
 pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
@@ -23,7 +29,14 @@ pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
     for program in programs {
         if let Some(prefix) = prefix_of(&program).filter(|prefix| is_prefix(prefix)) {
             let env = KEPT_OUT.map(|(name, value)| (name, value.to_owned())).to_vec();
-            return Ok(Found { path: vec![prefix.join("bin")], shown: vec![prefix], env, ..Found::default() });
+            let compiled = vec![prefix.join("lib")];
+            return Ok(Found {
+                path: vec![prefix.join("bin")],
+                shown: vec![prefix],
+                compiled,
+                env,
+                ..Found::default()
+            });
         }
         first.get_or_insert(program);
     }

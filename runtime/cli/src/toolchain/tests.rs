@@ -258,6 +258,7 @@ fn cargo_builds_in_a_jail_with_a_home_of_its_own() {
         limits: glovebox_record::Limits::default(),
         inside: at("project"),
         inner: Vec::new(),
+        kept: Vec::new(),
         hidden: vec![at("project")],
         folder: at("attempt"),
     };

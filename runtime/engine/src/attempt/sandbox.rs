@@ -1,11 +1,13 @@
 //! The sandbox of one attempt: its files, and the jail of its commands.
 //!
-//! The files are a copy or an overlay of the run's workspace; the jail lives as long as the attempt. Both come from the binding and
+//! The files are a layer over the run's workspace for a component without commands, else a copy or an overlay of it; the jail lives as
+//! long as the attempt. Both come from the binding and
 //! the operator's settings, never from the stage. Blocking: must not be called on the executor's threads.
 
 use super::AttemptError;
 use super::subject::{self, CacheOwner, Private};
 use crate::plan::{Binding, HoldoutAccess, Plan};
+use glovebox_host::call::FileSource;
 use glovebox_host::grants::FileTier;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
@@ -54,13 +56,13 @@ impl SandboxEnv {
 
     /// The absolute paths that mean the workspace to a component with a file system: the one its commands see, and the
     /// project's own (design §9 #34).
-    pub(super) fn known_as(&self, binding: &Binding, files: &Path) -> Vec<String> {
+    pub(super) fn known_as(&self, binding: &Binding, files: Option<&Path>) -> Vec<String> {
         if binding.tier != FileTier::Posix {
             return Vec::new();
         }
         let has_root = self.tier.is_none_or(Tier::has_own_root);
-        let seen = if has_root { self.inside() } else { files };
-        let mut paths = vec![seen, &self.project];
+        let seen = if has_root { Some(self.inside()) } else { files };
+        let mut paths: Vec<&Path> = seen.into_iter().chain([self.project.as_path()]).collect();
         paths.dedup();
         paths.into_iter().filter_map(|path| path.to_str().map(str::to_owned)).collect()
     }
@@ -137,16 +139,16 @@ struct Mounts {
     overrides: ViewOverrides,
     binds: Vec<Bind>,
     scratch: Vec<Entry>,
-    caches: Option<Caches>,
 }
 
 impl AttemptSandbox {
-    /// Makes the files and, when commands may run or the files are an overlay, the jail.
+    /// Makes the files and, when commands may run, the jail.
     pub(super) fn open(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Result<Self, AttemptError> {
         let mounts = env.tier.map_or(env.can_mount, |tier| tier == Tier::Full);
         let inside = env.inside();
-        let Mounts { mut overrides, mut binds, scratch, caches } =
-            if mounts { mounted(inside, binding, paths)? } else { copied(binding, paths)? };
+        let caches = caches(env, binding, paths)?;
+        let Mounts { mut overrides, mut binds, scratch } =
+            if mounts { mounted(inside, binding, (paths, caches.as_ref()))? } else { copied(binding, paths)? };
         if let Some(bind) = repository(env, binding, paths).filter(|_| mounts) {
             overrides.mount_points.extend(ScopePath::parse(REPOSITORY_DIR));
             binds.push(bind);
@@ -154,20 +156,21 @@ impl AttemptSandbox {
         let shown = paths.dependencies(env, binding)?;
         overrides.mount_points.extend(shown.mount_points());
         binds.extend(shown.binds(inside));
-        let ignored = domain(binding).filter(|_| mounts && paths.has_ignored);
+        let ignored = domain(binding).filter(|_| paths.has_ignored);
         let ignored = ignored.map(|domain| Store::open(&paths.run, domain)).transpose()?;
         overrides.below = ignored.as_ref().map(|store| store.folder().to_owned());
         let scope = binding.scope.clone().with_scratch(scratch);
         let at = paths.folder.join(FILES_DIR);
-        let view = match mounts {
-            true => WorkspaceView::choose(&paths.workspace, &at, &scope, &overrides)?,
-            false => WorkspaceView::copy(&paths.workspace, &at, &scope, &overrides)?,
+        let view = match (binding.runs_commands(), mounts) {
+            (false, _) => WorkspaceView::layer(&paths.workspace, &at, &scope, &overrides)?,
+            (true, true) => WorkspaceView::choose(&paths.workspace, &at, &scope, &overrides)?,
+            (true, false) => WorkspaceView::copy(&paths.workspace, &at, &scope, &overrides)?,
         };
         let mut subjects = subject::offer(env, binding, paths)?;
-        let needs_jail = binding.runs_commands() || view.root().is_none();
-        let jail = needs_jail.then(|| {
+        let jail = binding.runs_commands().then(|| {
             let network = binding.command_access.network.clone();
-            let mut setting = JailSetting { inner: binds, network, ..setting(env, binding, paths) };
+            let kept = tool_binds(env, caches.as_ref())?;
+            let mut setting = JailSetting { inner: binds, kept, network, ..setting(env, binding, paths) };
             shown.activate(env.environment.as_ref(), &mut setting);
             subjects.iter().for_each(|_| subject::in_path(&mut setting));
             let channels = subjects.as_ref().map(Subjects::channels).unwrap_or_default();
@@ -189,14 +192,22 @@ impl AttemptSandbox {
         Ok(())
     }
 
-    /// The folder with the files, as host code opens it.
-    pub fn root(&self) -> PathBuf {
-        match (self.view.root(), &self.jail) {
-            (Some(root), _) => root.to_owned(),
-            (None, Some(jail)) => jail.root().into_owned(),
+    /// The files, as host code opens them.
+    pub fn files(&self) -> FileSource {
+        match (&self.view, &self.jail) {
+            (WorkspaceView::Layer(layer), _) => FileSource::Layer(Arc::clone(layer)),
+            (WorkspaceView::Copy(copy), _) => FileSource::Folder(copy.root().to_owned()),
+            (WorkspaceView::Overlay(_), Some(jail)) => FileSource::Folder(jail.root().into_owned()),
             // An overlay without a jail is never made; an empty path opens nothing.
-            (None, None) => PathBuf::new(),
+            (WorkspaceView::Overlay(_), None) => FileSource::Folder(PathBuf::new()),
         }
+    }
+
+    /// Removes the files, and returns whether the attempt had a folder.
+    pub(super) fn remove(self) -> Result<bool, AttemptError> {
+        let had_folder = self.view.has_folder();
+        self.view.remove()?;
+        Ok(had_folder)
     }
 
     /// The jail, for as long as the attempt lasts.
@@ -230,7 +241,11 @@ pub const REPOSITORIES_DIR: &str = "repository";
 const FILES_DIR: &str = "files";
 
 /// Hold-outs and caches as mounts.
-fn mounted(inside: &Path, binding: &Binding, paths: &AttemptPaths) -> Result<Mounts, AttemptError> {
+fn mounted(
+    inside: &Path,
+    binding: &Binding,
+    (paths, caches): (&AttemptPaths, Option<&Caches>),
+) -> Result<Mounts, AttemptError> {
     // What lies at a cache's place in the workspace itself is nothing: the cache is mounted over it.
     let scratch = binding.command_access.scratch.iter().chain(&binding.command_access.cache).cloned().collect();
     let mut inner = Mounts { scratch, ..Mounts::default() };
@@ -242,23 +257,43 @@ fn mounted(inside: &Path, binding: &Binding, paths: &AttemptPaths) -> Result<Mou
         inner.overrides.mount_points.push(path.clone());
         inner.binds.push(Bind::read_only(source.clone(), inside.join(path.as_str())));
     }
-    if !binding.command_access.cache.is_empty() && binding.runs_commands() {
-        let caches = caches(binding, paths)?;
+    if let Some(caches) = caches {
         inner.overrides.mount_points.extend(caches.mount_points());
         inner.binds.extend(caches.binds(inside)?);
-        inner.caches = Some(caches);
     }
     Ok(inner)
 }
 
-/// The caches of a stage's own commands. Where builders' code could run among them beside hold-outs, they end with the attempt: what
-/// it left there would decide the next verdict.
-fn caches(binding: &Binding, paths: &AttemptPaths) -> Result<Caches, AttemptError> {
-    let entries = &binding.command_access.cache;
-    match domain(binding) {
-        Some(domain) => Ok(Caches::open(&paths.run, domain, entries)?),
-        None => paths.private().caches(CacheOwner::Stage, entries),
+/// The caches of a stage's own commands: folders of the workspace where they can be mounted, and those of toolchains. Where builders'
+/// code could run among them beside hold-outs, they end with the attempt: what it left there would decide the next verdict.
+fn caches(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Result<Option<Caches>, AttemptError> {
+    let tools = tools(env);
+    let can_mount = env.tier.map_or(env.can_mount, Tier::can_mount);
+    let entries = if can_mount { &binding.command_access.cache[..] } else { &[] };
+    if !binding.runs_commands() || (entries.is_empty() && tools.is_empty()) {
+        return Ok(None);
     }
+    let caches = match domain(binding) {
+        Some(domain) => Caches::open(&paths.run, domain, entries)?,
+        None => paths.private().caches(CacheOwner::Stage, entries)?,
+    };
+    Ok(Some(caches.with_tools(&tools)?))
+}
+
+/// The folders below HOME that last: those of the toolchains, and compiled modules of the virtual environment. Those of the project's own
+/// sources do not last: Python knows a changed source by its length and the second of its time, which two quick changes may share.
+pub(super) fn tools(env: &SandboxEnv) -> Vec<PathBuf> {
+    let compiled = env.policy.compiled.as_ref().zip(env.environment.as_ref()).map(|(compiled, environment)| {
+        let inside = env.inside().strip_prefix("/").unwrap_or(env.inside());
+        compiled.join(inside).join(environment.path().as_str())
+    });
+    env.policy.kept.iter().cloned().chain(compiled).collect()
+}
+
+/// The mounts of toolchains' caches.
+pub(super) fn tool_binds(env: &SandboxEnv, caches: Option<&Caches>) -> Result<Vec<Bind>, AttemptError> {
+    let binds = caches.map(|caches| caches.tool_binds(env.tier.unwrap_or(Tier::Full))).transpose()?;
+    Ok(binds.unwrap_or_default())
 }
 
 /// The stages with which a stage shares what lasts from one to the next; none for a stage that shares nothing: builders' code could run
@@ -297,6 +332,7 @@ pub(super) fn setting(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths)
         limits: binding.limits,
         inside: env.inside().to_path_buf(),
         inner: Vec::new(),
+        kept: Vec::new(),
         hidden: hidden(env, paths),
         folder: paths.folder.clone(),
     }

@@ -4,7 +4,7 @@
 //! writes, goes to the quarantine and is never committed: builders could read it.
 
 use super::AttemptError;
-use super::sandbox::{AttemptPaths, SandboxEnv, setting};
+use super::sandbox::{AttemptPaths, SandboxEnv, setting, tool_binds, tools};
 use crate::event::{Isolation, Quarantined, Receipt, StageFinished};
 use crate::plan::Binding;
 use crate::plan::Separation;
@@ -89,10 +89,13 @@ pub(super) fn offer(
     let (cache, inside) = (&binding.command_access.cache, env.inside());
     let mut overrides = ViewOverrides::default();
     let mut inner = Vec::new();
-    if mounts && !cache.is_empty() {
-        let caches = paths.private().caches(CacheOwner::Subject, cache)?;
+    let tools = tools(env);
+    let mut kept = Vec::new();
+    if mounts && !(cache.is_empty() && tools.is_empty()) {
+        let caches = paths.private().caches(CacheOwner::Subject, cache)?.with_tools(&tools)?;
         overrides.mount_points = caches.mount_points();
         inner = caches.binds(inside)?;
+        kept = tool_binds(env, Some(&caches))?;
     }
     let shown = paths.dependencies(env, binding)?;
     overrides.mount_points.extend(shown.mount_points());
@@ -101,7 +104,7 @@ pub(super) fn offer(
     shown.activate(env.environment.as_ref(), &mut of_jail);
     let policy = ExecPolicy { grace: GRACE, ..of_jail.policy.clone() };
     let subjects = Subjects::offer(SubjectSetting {
-        jail: JailSetting { policy, network: Network::None, inner, ..of_jail },
+        jail: JailSetting { policy, network: Network::None, inner, kept, ..of_jail },
         workspace: paths.workspace.clone(),
         scope: view(binding, &paths.plan.sealed).with_scratch(cache.clone()),
         overrides,

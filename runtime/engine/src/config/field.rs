@@ -222,12 +222,12 @@ impl<'i> Fields<'i> {
         found
     }
 
-    /// A list of paths in the grammar of scopes.
-    pub(super) fn scope_paths(&mut self, field: &Field<'_, '_>) -> Vec<String> {
+    /// A list of paths in the grammar of scopes, with their places.
+    pub(super) fn scope_paths(&mut self, field: &Field<'_, '_>) -> Vec<(String, Range<usize>)> {
         let mut found = Vec::new();
         for (text, place) in self.texts(field) {
             match glovebox_record::scope::Entry::parse(&text) {
-                Ok(_) => found.push(text),
+                Ok(_) => found.push((text, place.span)),
                 Err(error) => self.value_problem(place, format!("`{field}` holds `{text}`: {error}")),
             }
         }

@@ -7,8 +7,7 @@
 use crate::state::Branch;
 use glovebox_pipeline::fixability::{leads_to, out_of_reach, reason};
 use glovebox_pipeline::ir::{Handler, Node, Pipeline};
-use glovebox_record::{Failure, FailureClass, Status};
-use std::collections::HashSet;
+use glovebox_record::{Failure, FailureClass};
 
 /// The code of such an end.
 pub const UNFIXABLE: &str = "unfixable_failure_source";
@@ -32,9 +31,5 @@ pub(super) fn unfixable(pipeline: &Pipeline, branch: &Branch, next: &Node) -> Op
 /// The stage that failed last and has not passed since.
 fn last_failed<'a>(pipeline: &'a Pipeline, branch: &Branch) -> Option<&'a Node> {
     let works = |node: &&Node| matches!(node.handler, Handler::Component(_));
-    let has_failed = |node: &&Node| matches!(branch.status(&node.id), Some(Status::Fail | Status::Retry));
-    let failed: Vec<&Node> = pipeline.nodes.iter().filter(works).filter(has_failed).collect();
-    let names: HashSet<&str> = failed.iter().map(|node| node.id.as_str()).collect();
-    let last = branch.completed.iter().rev().find(|id| names.contains(id.as_str()))?;
-    failed.into_iter().find(|node| node.id == *last)
+    branch.failing().filter_map(|id| pipeline.node(id)).find(works)
 }

@@ -75,6 +75,8 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
             _ => finished,
         };
         filter_context(self.state.branch(branch), &mut finished);
+        // A limit that was not measured or not used says nothing.
+        finished.usage.retain(|row| row.used.is_some_and(|used| used > 0 || used >= row.limit));
         finished
     }
 

@@ -3,6 +3,7 @@
 //! Events are folded and decided on a copy of the state. The copy is kept only if the append was stored, so the state never holds
 //! what the journal does not. When another driver appended first, its records are read and the decision is made again on them.
 
+use super::claim::NextClaim;
 use super::{CHUNK, Driver, RunError};
 use crate::decide::decide;
 use crate::event::{Event, Record, Subject, whole_milliseconds};
@@ -17,12 +18,14 @@ pub(super) struct Batch {
     pub(super) events: Vec<Event>,
     /// Stands in for the first event's cause: an event of the past whose consequences may be outstanding.
     pub(super) because: Option<Event>,
+    /// Claims what the events make ready.
+    pub(super) claim: Option<NextClaim>,
 }
 
 impl Batch {
     /// Events about the run itself.
     pub(super) fn of_run(state: &RunState, events: Vec<Event>) -> Self {
-        Self { expect: vec![(Subject::Run, state.head)], events, because: None }
+        Self { expect: vec![(Subject::Run, state.head)], events, because: None, claim: None }
     }
 }
 
@@ -41,11 +44,16 @@ impl<J: RunLog, S> Driver<'_, J, S> {
     pub(super) async fn append(&mut self, propose: impl Fn(&RunState) -> Option<Batch>) -> Result<Committed, RunError> {
         let mut records = Vec::new();
         loop {
-            let Some(Batch { expect, events, because }) = propose(&self.state) else {
+            let Some(Batch { expect, events, because, claim }) = propose(&self.state) else {
                 return Ok(Committed { records, is_stored: false });
             };
             let at = whole_milliseconds(Timestamp::now());
-            let (mut decided, events) = fold_and_decide(self.pipeline, self.state.clone(), (at, because), events);
+            let (mut decided, mut events) = fold_and_decide(self.pipeline, self.state.clone(), (at, because), events);
+            // Nothing follows from a claim.
+            if let Some(claimed) = claim.and_then(|claim| claim.event(&decided, at)) {
+                decided.fold(at, &claimed);
+                events.push(claimed);
+            }
             match self.journal.append(&self.run, &expect, at, &events).await {
                 Ok(stored) => {
                     stored.iter().zip(&events).for_each(|(place, event)| decided.note_position(place.seq, event));

@@ -1,51 +1,85 @@
 //! `checkpoint.json`: where the run stands (spec §5.3), in the words of design §9 #29.
 //!
-//! For people and other tools. A resume reads the journal and never this file, so a change of it has no effect.
+//! For people and other tools. A resume reads the journal and never this file, so a change of it has no effect. Its lists are bounded:
+//! it does not grow with the run. What came before is in `trace.jsonl` and in the journal, whose place it names.
 
 use crate::context::Context;
 use crate::event::moment;
-use crate::event::{NodeId, Record, RunId};
+use crate::event::{Digest, NodeId, Record, RunId};
+use crate::ports::Stored;
 use crate::state::RunState;
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Visits that are listed at most.
+const COMPLETED_MAX: usize = 256;
+/// Lines of the log at most.
+pub(super) const LOGS_MAX: usize = 100;
 
 /// What `checkpoint.json` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "checkpoint.json")]
 pub struct CheckpointFile {
-    /// Always 1.
+    /// Always 2.
     pub schema_version: u32,
     /// The run's id.
     pub run_id: String,
     /// When the last node completed, RFC 3339.
     pub timestamp: String,
+    /// The record of the journal with which it completed.
+    pub journal_seq: u64,
+    /// Its hash, which covers all records before it.
+    pub journal_hash: Digest,
     /// The node that completed last; the exit when the run has ended there.
     pub current_node: String,
-    /// Every finished visit in order, failed ones included, exits not.
+    /// The last 256 finished visits in order, failed ones included, exits not.
     pub completed_nodes: Vec<NodeId>,
+    /// All finished visits.
+    pub completed_total: u64,
     /// Retries since the node last succeeded.
     pub node_retries: BTreeMap<NodeId, u32>,
     /// The pipeline's context.
     pub context: Context,
-    /// One line per finished attempt.
+    /// One line for each of the last 100 finished attempts.
     pub logs: Vec<String>,
 }
 
+/// The run when a node completed. It shares what it can with the run as it goes on.
+pub struct Completed {
+    at: Timestamp,
+    place: Stored,
+    state: RunState,
+}
+
+impl Completed {
+    /// The state after a record.
+    pub fn after(record: &Record, state: &RunState) -> Self {
+        let Record { seq, at, prev, hash, .. } = *record;
+        Self { at, place: Stored { seq, prev, hash }, state: state.clone() }
+    }
+}
+
 impl CheckpointFile {
-    /// Says where the run stands after a record.
-    pub fn of(record: &Record, state: &RunState, logs: &[String]) -> Self {
+    /// Says where the run stood after the record at this place.
+    pub fn of(completed: &Completed, logs: &VecDeque<String>) -> Self {
+        let Completed { at, place, state } = completed;
         let (branch, exit) = (state.main(), state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_ref()));
+        let skipped = branch.completed.len().saturating_sub(COMPLETED_MAX);
         let retried = branch.nodes.iter().filter(|(_, history)| history.retries > 0);
         Self {
-            schema_version: 1,
+            schema_version: 2,
             run_id: state.run_id().map(RunId::to_string).unwrap_or_default(),
-            timestamp: moment::text(&record.at),
+            timestamp: moment::text(at),
+            journal_seq: place.seq,
+            journal_hash: place.hash,
             current_node: exit.or(branch.completed.last()).map(NodeId::to_string).unwrap_or_default(),
-            completed_nodes: branch.completed.iter().cloned().collect(),
+            completed_nodes: branch.completed.iter().skip(skipped).cloned().collect(),
+            completed_total: branch.completed.len() as u64,
             node_retries: retried.map(|(node, history)| (node.clone(), history.retries)).collect(),
             context: branch.context.clone(),
-            logs: logs.to_vec(),
+            logs: logs.iter().cloned().collect(),
         }
     }
 }

@@ -2,18 +2,24 @@
 //!
 //! A reader may open any of these files at any moment, so a file is always whole: it is written beside its place and renamed
 //! into it, or grows by whole lines. Everything goes through one directory handle; no name can lead out of the run directory.
-//! Nothing is synced: after a power loss the journal is the truth and the files are made again.
+//! Nothing but the end of the run is flushed: after a power loss the journal is the truth and the files are made again.
 
 use super::{CHECKPOINT_FILE, FINAL_FILE, LIVE_FILE, MANIFEST_FILE, PROGRESS_FILE, TRACE_FILE};
 use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use crate::blobs::BLOBS_DIR;
 use crate::event::{Attempt, BranchId, NodeId, Task, Work};
 use crate::run::{HOLDOUTS_DIR, OWNER_FILE, WORKSPACE_DIR};
+use crate::sqlite::LOG_FILE;
 use cap_std::fs::{Dir, OpenOptions};
 use glovebox_sandbox::cache;
 use glovebox_sandbox::run::JOURNAL_FILE;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What a file takes at least and in steps of, on every common file system.
+const BLOCK_BYTES: u64 = 4096;
 /// What every attempt left behind.
 const ARTIFACTS_DIR: &str = "artifacts";
 /// Folders of the tasks of branches other than `main`.
@@ -33,7 +39,7 @@ pub const RUN_NAMES: [&str; 20] = [
     HOLDOUTS_DIR,
     JOURNAL_FILE,
     "journal.sqlite-shm",
-    "journal.sqlite-wal",
+    LOG_FILE,
     LIVE_FILE,
     MANIFEST_FILE,
     OWNER_FILE,
@@ -87,33 +93,117 @@ fn lane(generation: u32, branch: &BranchId) -> String {
     lane
 }
 
-/// Puts a whole file in place, making its folder. Readers see the old bytes or the new ones, never a part.
-pub(crate) fn replace(dir: &Dir, path: &str, bytes: &mut dyn Read) -> io::Result<()> {
-    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    if !folder.is_empty() {
-        dir.create_dir_all(folder)?;
+/// Counts what is written, in blocks. Clones share the count.
+#[derive(Debug, Clone, Default)]
+pub struct Written(Arc<AtomicU64>);
+
+impl Written {
+    /// Bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
     }
-    let beside = if folder.is_empty() { format!(".{name}.new") } else { format!("{folder}/.{name}.new") };
-    let mut file = dir.open_with(&beside, OpenOptions::new().write(true).create(true).truncate(true))?;
-    io::copy(bytes, &mut file)?;
-    drop(file);
-    dir.rename(&beside, dir, path)
+
+    pub(crate) fn add(&self, bytes: u64) {
+        self.0.fetch_add(in_blocks(bytes), Ordering::Relaxed);
+    }
 }
 
-/// Removes a file; one that is not there is fine.
-pub(crate) fn remove(dir: &Dir, path: &str) -> io::Result<()> {
-    match dir.remove_file(path) {
+/// What a file of this length takes on disk.
+pub(crate) fn in_blocks(bytes: u64) -> u64 {
+    bytes.next_multiple_of(BLOCK_BYTES)
+}
+
+/// A folder in the run directory that files are put into.
+pub(crate) struct Folder<'a> {
+    dir: FolderHandle<'a>,
+    written: &'a Written,
+}
+
+/// The handle of a folder.
+enum FolderHandle<'a> {
+    Run(&'a Dir),
+    Below(Dir),
+}
+
+impl Deref for FolderHandle<'_> {
+    type Target = Dir;
+
+    fn deref(&self) -> &Dir {
+        match self {
+            Self::Run(dir) => dir,
+            Self::Below(dir) => dir,
+        }
+    }
+}
+
+impl<'a> Folder<'a> {
+    /// The run directory itself for an empty path, else a folder of it, made when it is not there.
+    pub(crate) fn open(run: &'a Dir, path: &str, written: &'a Written) -> io::Result<Self> {
+        if path.is_empty() {
+            return Ok(Self { dir: FolderHandle::Run(run), written });
+        }
+        let dir = match run.open_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                run.create_dir_all(path)?;
+                run.open_dir(path)?
+            }
+            opened => opened?,
+        };
+        Ok(Self { dir: FolderHandle::Below(dir), written })
+    }
+
+    /// Puts a whole file in place. Readers see the old bytes or the new ones, never a part.
+    pub(crate) fn put(&self, name: &str, bytes: &mut dyn Read) -> io::Result<()> {
+        self.put_beside(name, bytes, false)
+    }
+
+    /// The same, durably.
+    pub(crate) fn put_durably(&self, name: &str, bytes: &mut dyn Read) -> io::Result<()> {
+        self.put_beside(name, bytes, true)?;
+        self.dir.open(".")?.sync_all()
+    }
+
+    /// Makes a name of a file that is there already, in place of what has this name.
+    pub(crate) fn link(&self, from: &Folder<'_>, name: &str) -> io::Result<()> {
+        match from.dir.hard_link(name, &self.dir, name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return other,
+        }
+        let beside = beside(name);
+        remove(&self.dir, &beside)?;
+        from.dir.hard_link(name, &self.dir, &beside)?;
+        self.dir.rename(&beside, &self.dir, name)?;
+        // Renaming one name of a file to another of the same file does nothing.
+        remove(&self.dir, &beside)
+    }
+
+    /// Removes a file; one that is not there is fine.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        remove(&self.dir, name)
+    }
+
+    fn put_beside(&self, name: &str, bytes: &mut dyn Read, is_durable: bool) -> io::Result<()> {
+        let beside = beside(name);
+        let mut file = self.dir.open_with(&beside, OpenOptions::new().write(true).create(true).truncate(true))?;
+        self.written.add(io::copy(bytes, &mut file)?);
+        if is_durable {
+            file.sync_all()?;
+        }
+        drop(file);
+        self.dir.rename(&beside, &self.dir, name)
+    }
+}
+
+/// The name of a file while it is written.
+fn beside(name: &str) -> String {
+    format!(".{name}.new")
+}
+
+fn remove(dir: &Dir, name: &str) -> io::Result<()> {
+    match dir.remove_file(name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Adds whole lines to a file by one write.
-pub(crate) fn append(dir: &Dir, path: &str, lines: &[u8]) -> io::Result<()> {
-    if lines.is_empty() {
-        return Ok(());
-    }
-    dir.open_with(path, OpenOptions::new().append(true).create(true))?.write_all(lines)
 }
 
 #[cfg(test)]
@@ -161,16 +251,24 @@ mod tests {
     }
 
     #[test]
-    fn replacing_leaves_nothing_beside_and_appending_keeps_what_was() {
+    fn replacing_leaves_nothing_beside_and_a_link_follows_the_last() {
         let folder = tempfile::tempdir().expect("tempdir");
-        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).expect("open");
-        replace(&dir, "a/status.json", &mut &b"one"[..]).expect("first");
-        replace(&dir, "a/status.json", &mut &b"two"[..]).expect("second");
-        assert_eq!(dir.read("a/status.json").expect("read"), b"two");
-        assert_eq!(dir.read_dir("a").expect("list").count(), 1);
-        append(&dir, "lines", b"1\n").expect("append");
-        append(&dir, "lines", b"2\n").expect("append");
-        assert_eq!(dir.read("lines").expect("read"), b"1\n2\n");
-        assert!(replace(&dir, "../out", &mut &b"x"[..]).is_err(), "the run directory has no outside");
+        let run = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).expect("open");
+        let written = Written::default();
+        let open = |path| Folder::open(&run, path, &written).expect("folder");
+        open("a").put("status.json", &mut &b"one"[..]).expect("first");
+        open("a").put("status.json", &mut &b"two"[..]).expect("second");
+        assert_eq!(run.read("a/status.json").expect("read"), b"two");
+        for (history, text) in [("artifacts/a.1.1", "x"), ("artifacts/a.2.1", "y")] {
+            open(history).put("prompt.md", &mut text.as_bytes()).expect("kept");
+            for _ in 0..2 {
+                open("a").link(&open(history), "prompt.md").expect("linked");
+            }
+        }
+        assert_eq!(run.read_to_string("a/prompt.md").expect("read"), "y");
+        assert_eq!(run.read_to_string("artifacts/a.1.1/prompt.md").expect("read"), "x", "what was kept stays");
+        assert_eq!(run.read_dir("a").expect("list").count(), 2);
+        assert_eq!(written.bytes(), 4 * BLOCK_BYTES);
+        assert!(Folder::open(&run, "../out", &written).is_err(), "the run directory has no outside");
     }
 }

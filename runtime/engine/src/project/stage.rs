@@ -45,14 +45,10 @@ impl<B: BlobStore> Projector<B> {
     pub(super) fn stage(&mut self, finished: &StageFinished) -> Result<(), ProjectError> {
         let Attempt { task, id, .. } = &finished.attempt;
         let folder = task_folder(task);
-        self.file(&format!("{folder}/status.json"), &encode(&finished.outcome, Owner { task, attempt: Some(id) }))?;
-        for (name, captured) in [("stdout.log", &finished.stdout), ("stderr.log", &finished.stderr)] {
-            let content = captured.as_ref().map_or(Content::Nothing, |captured| Content::Blob(captured.digest));
-            self.waiting.insert(format!("{folder}/{name}"), content);
-        }
+        self.file(&folder, "status.json", &encode(&finished.outcome, Owner { task, attempt: Some(id) }))?;
         let receipts = ReceiptsFile { schema_version: 1, attempt: &finished.attempt, receipts: &finished.receipts };
-        self.file(&format!("{folder}/receipts.json"), &receipts)?;
-        self.artifacts(finished);
+        self.file(&folder, "receipts.json", &receipts)?;
+        self.kept(&folder, finished);
         Ok(())
     }
 
@@ -61,23 +57,29 @@ impl<B: BlobStore> Projector<B> {
         let outcome = self.state.branch(&passed.branch).outcome(&passed.node).cloned();
         let outcome = outcome.unwrap_or_else(|| Outcome::of(passed.status));
         let owner = Owner { task: &task, attempt: None };
-        self.file(&format!("{}/status.json", task_folder(&task)), &encode(&outcome, owner))
+        self.file(&task_folder(&task), "status.json", &encode(&outcome, owner))
     }
 
-    fn artifacts(&mut self, finished: &StageFinished) {
-        let folder = task_folder(&finished.attempt.task);
-        let history = history_folder(&finished.attempt);
+    fn kept(&mut self, folder: &str, finished: &StageFinished) {
         let mut names = BTreeSet::new();
+        for (name, captured) in [("stdout.log", &finished.stdout), ("stderr.log", &finished.stderr)] {
+            if let Some(captured) = captured {
+                self.hold(folder, name, Content::Blob(captured.digest));
+                names.insert(name.to_owned());
+            }
+        }
+        let history = history_folder(&finished.attempt);
         for artifact in finished.artifacts.iter().filter(|artifact| has_valid_name(artifact)) {
-            self.waiting.insert(format!("{folder}/{}", artifact.name), Content::Blob(artifact.digest));
-            self.waiting.insert(format!("{history}/{}", artifact.name), Content::Blob(artifact.digest));
+            let digest = artifact.digest;
+            self.hold(&history, &artifact.name, Content::Blob(digest));
+            self.hold(folder, &artifact.name, Content::Link { folder: history.clone(), digest });
             names.insert(artifact.name.clone());
         }
-        let earlier = self.artifacts.remove(&folder).unwrap_or_default();
+        let earlier = self.names.remove(folder).unwrap_or_default();
         for name in earlier.difference(&names) {
-            self.waiting.insert(format!("{folder}/{name}"), Content::Nothing);
+            self.hold(folder, name, Content::Nothing);
         }
-        self.artifacts.insert(folder, names);
+        self.names.insert(folder.to_owned(), names);
     }
 }
 

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// The version of the lines written here.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 /// Stands where a record has no run or no exit.
 static NO_RUN: LazyLock<RunId> = LazyLock::new(|| RunId::new(""));
 static NO_UPDATES: BTreeMap<String, Value> = BTreeMap::new();
@@ -28,7 +28,7 @@ static NO_NODE: LazyLock<NodeId> = LazyLock::new(|| NodeId::new(""));
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(title = "trace.jsonl line")]
 pub struct TraceLine<'a> {
-    /// Always 1.
+    /// Always 2. Lines of version 1 had the whole context before and after each node.
     pub schema_version: u32,
     /// When it happened, RFC 3339.
     #[serde(with = "moment")]
@@ -58,11 +58,15 @@ pub enum TraceFact<'a> {
         run_id: &'a RunId,
         /// Where it began.
         start_node: &'a NodeId,
+        /// The context it began with. From here on lines have what became different.
+        context: &'a Context,
     },
     /// Another process took the run over.
     ResumeLoaded {
         /// Who.
         worker: &'a str,
+        /// The context it goes on with.
+        context: &'a Context,
     },
     /// A node was begun.
     NodeInputCaptured {
@@ -74,8 +78,8 @@ pub enum TraceFact<'a> {
         node_shape: &'a str,
         /// Its attributes.
         node_attrs: BTreeMap<&'a str, &'a str>,
-        /// The context before it.
-        context_before: &'a Context,
+        /// What became different in the context since the line before that tells.
+        context_delta: ContextDelta<'a>,
         /// The run's copy of the project, relative to the run directory.
         workspace: &'static str,
         /// The node's folder, relative to the run directory.
@@ -91,9 +95,7 @@ pub enum TraceFact<'a> {
         failure_reason: &'a str,
         /// What it put into the context.
         context_updates: &'a BTreeMap<String, Value>,
-        /// The context after it.
-        context_after: &'a Context,
-        /// What became different.
+        /// What became different in the context since the line before that tells.
         context_delta: ContextDelta<'a>,
         /// Its status, relative to the run directory.
         status_path: String,
@@ -147,22 +149,24 @@ pub struct TraceCandidate<'a> {
 pub struct ContextDelta<'a> {
     /// New keys.
     pub added: BTreeMap<&'a str, &'a Value>,
-    /// Keys with another value.
-    pub updated: BTreeMap<&'a str, Changed<'a>>,
+    /// Keys with another value, and that value.
+    pub updated: BTreeMap<&'a str, &'a Value>,
     /// Keys that are gone.
     pub removed: Vec<&'a str>,
 }
 
-/// A value and what it became.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Changed<'a> {
-    /// What it was.
-    pub before: &'a Value,
-    /// What it is.
-    pub after: &'a Value,
+impl TraceFact<'_> {
+    /// True if a reader knows the whole context after this line.
+    pub(super) fn has_context(&self) -> bool {
+        use TraceFact::{NodeInputCaptured, NodeOutputCaptured, PipelineStarted, ResumeLoaded};
+        matches!(
+            self,
+            PipelineStarted { .. } | ResumeLoaded { .. } | NodeInputCaptured { .. } | NodeOutputCaptured { .. }
+        )
+    }
 }
 
-/// The lines of one record, given the context before it and the state after.
+/// The lines of one record, given the context that the lines before it tell and the state after it.
 pub(super) fn lines<'a>(
     pipeline: &'a Pipeline,
     before: &'a Context,
@@ -178,12 +182,16 @@ pub(super) fn lines<'a>(
                 pipeline_path: &started.pipeline_path,
                 workspace: crate::run::WORKSPACE_DIR,
             },
-            TraceFact::PipelineStarted { run_id, start_node: started.from.as_ref().unwrap_or(&pipeline.start) },
+            TraceFact::PipelineStarted {
+                run_id,
+                start_node: started.from.as_ref().unwrap_or(&pipeline.start),
+                context,
+            },
         ],
-        Event::RunResumed(resumed) => vec![TraceFact::ResumeLoaded { worker: &resumed.worker }],
+        Event::RunResumed(resumed) => vec![TraceFact::ResumeLoaded { worker: &resumed.worker, context }],
         Event::StageStarted(started) => {
             let task = &started.attempt.task;
-            vec![input(pipeline, &task.node, task_folder(task), before)]
+            vec![input(pipeline, &task.node, task_folder(task), delta(before, context))]
         }
         Event::StageFinished(finished) => vec![output(&finished.attempt.task, &finished.outcome, before, context)],
         Event::StagePassed(passed) => passed_node(pipeline, passed, before, context).into(),
@@ -204,7 +212,7 @@ pub(super) fn lines<'a>(
     facts.into_iter().map(line).collect()
 }
 
-fn input<'a>(pipeline: &'a Pipeline, id: &'a NodeId, folder: String, before: &'a Context) -> TraceFact<'a> {
+fn input<'a>(pipeline: &'a Pipeline, id: &'a NodeId, folder: String, context_delta: ContextDelta<'a>) -> TraceFact<'a> {
     let node = pipeline.node(id);
     let attributes = node.map(|node| &node.attributes).into_iter().flatten();
     TraceFact::NodeInputCaptured {
@@ -212,7 +220,7 @@ fn input<'a>(pipeline: &'a Pipeline, id: &'a NodeId, folder: String, before: &'a
         node_type: node.map_or("", |node| node.handler.name()),
         node_shape: node.map_or("", |node| &node.shape),
         node_attrs: attributes.map(|(key, attribute)| (key.as_str(), &*attribute.value)).collect(),
-        context_before: before,
+        context_delta,
         workspace: crate::run::WORKSPACE_DIR,
         node_artifact_dir: folder,
     }
@@ -224,7 +232,6 @@ fn output<'a>(task: &'a Task, outcome: &'a Outcome, before: &'a Context, after: 
         outcome: outcome.status.as_str(),
         failure_reason: outcome.failure.as_ref().map_or("", |failure| &failure.reason),
         context_updates: &outcome.context_updates,
-        context_after: after,
         context_delta: delta(before, after),
         status_path: format!("{}/status.json", task_folder(task)),
     }
@@ -243,11 +250,10 @@ fn passed_node<'a>(
         outcome: passed.status.as_str(),
         failure_reason: "",
         context_updates: &NO_UPDATES,
-        context_after: after,
-        context_delta: delta(before, after),
+        context_delta: ContextDelta::default(),
         status_path: format!("{folder}/status.json"),
     };
-    [input(pipeline, &passed.node, folder, before), output]
+    [input(pipeline, &passed.node, folder, delta(before, after)), output]
 }
 
 fn routed<'a>(pipeline: &Pipeline, route: &'a RouteTaken, after: &RunState) -> TraceFact<'a> {
@@ -281,7 +287,7 @@ fn delta<'a>(before: &'a Context, after: &'a Context) -> ContextDelta<'a> {
                 delta.added.insert(key, value);
             }
             Some(old) if old != value => {
-                delta.updated.insert(key, Changed { before: old, after: value });
+                delta.updated.insert(key, value);
             }
             Some(_) => {}
         }
@@ -299,7 +305,7 @@ mod tests {
     fn the_delta_tells_added_updated_and_removed() {
         let context = |value: Value| serde_json::from_value::<Context>(value).expect("a context");
         let (before, after) = (context(json!({"a": 1, "b": 2, "c": 3})), context(json!({"a": 1, "b": 4, "d": 5})));
-        let expected = json!({ "added": {"d": 5}, "updated": {"b": {"before": 2, "after": 4}}, "removed": ["c"] });
+        let expected = json!({ "added": {"d": 5}, "updated": {"b": 4}, "removed": ["c"] });
         assert_eq!(serde_json::to_value(delta(&before, &after)).expect("JSON"), expected);
     }
 }

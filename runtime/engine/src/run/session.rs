@@ -4,6 +4,7 @@
 //! everything that the record names is stored. Opening one takes records that were verified and reads only what follows them. The
 //! workspace is the base copy and the changes of finished stages, applied again on resume, since a crash may have cut the last short.
 
+use super::workspace::keep_replaced;
 use super::{OWNER_FILE, OpenCopy, RunDir, Worker, apply_changes};
 use crate::blobs::DirBlobs;
 use crate::decide::limit_reached;
@@ -18,6 +19,7 @@ use crate::state::RunState;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_sandbox::project::Skipped;
 use glovebox_sandbox::run::JOURNAL_FILE;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -94,7 +96,7 @@ impl Session {
         let mut records = verified.records;
         records.extend(tail);
         let (state, last) = replay(&records)?;
-        let blobs = Arc::new(DirBlobs::open_in(&dir.dir)?);
+        let blobs = Arc::new(journal.blobs(&dir.dir)?);
         let (open_copies, left_out) = (Vec::new(), Vec::new());
         let dir = Arc::new(dir);
         let session = Self { dir, journal, blobs, state, worker, last, open_copies, left_out, _owner: owner };
@@ -112,13 +114,24 @@ impl Session {
         if let Some(failure) = limit_reached(&self.state, &resumed) {
             return Err(RunError::LimitReached(failure));
         }
-        apply_changes(&self.dir.workspace(), &self.blobs, self.state.main().changes.values())?;
+        self.blobs.sweep()?;
+        self.journal.lengthen(&self.dir.dir)?;
+        self.restore_workspace().await?;
         let last = self.last.take();
         let begun = (self.run_id(), std::mem::take(&mut self.state));
         let mut driver = driver(begun, pipeline, (&self.journal, &()), &self.worker);
         let resumed = driver.resume(last, resumed).await;
         self.state = driver.state;
         resumed
+    }
+
+    /// Brings the workspace to where the journal says.
+    async fn restore_workspace(&self) -> Result<(), RunError> {
+        let (workspace, changes) = (self.dir.workspace(), &self.state.main().changes);
+        // A version before may have been cut off between a commit and this. Nothing is overwritten before it is kept durably.
+        keep_replaced(&workspace, &self.blobs, changes.values())?;
+        self.journal.append(&self.run_id(), &[], Timestamp::now(), &[]).await?;
+        apply_changes(&workspace, &self.blobs, changes.values())
     }
 
     /// The record of a resume under these terms; what it names is durable.
@@ -177,6 +190,12 @@ impl Session {
         let begun = (self.run_id(), std::mem::take(&mut self.state));
         let mut driver = driver(begun, pipeline, (&self.journal, signals), &self.worker);
         driver.disk = disk;
+        // What a commit replaces in the workspace is durable with it.
+        let execute = async |assignment: Assignment| {
+            let finished = execute(assignment).await?;
+            keep_replaced(&workspace, &blobs, finished.changes.iter())?;
+            Ok(finished)
+        };
         let driven = driver.drive(execute, |records, state| {
             follow(&workspace, &blobs, records)?;
             project(records, state)
@@ -217,7 +236,8 @@ pub(super) fn driver<'a, J: RunLog, S>(
 pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<(Owner, SqliteLog, Arc<DirBlobs>), RunError> {
     let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
     let journal = SqliteLog::open_signed(&dir.path.join(JOURNAL_FILE), run.clone(), dir.key.clone())?;
-    let blobs = Arc::new(DirBlobs::open_in(&dir.dir)?);
+    let blobs = Arc::new(journal.blobs(&dir.dir)?);
+    journal.lengthen(&dir.dir)?;
     Ok((owner, journal, blobs))
 }
 

@@ -5,12 +5,12 @@
 
 use crate::blobs::DirBlobs;
 use crate::driver::RunError;
+use crate::ports::PortError;
 use glovebox_record::{Digest, FileChange};
 use glovebox_sandbox::{apply, commit};
 use std::path::Path;
 
-/// Brings the workspace to where the changes say. Again is the same as once. What a change replaces is kept as a blob first, so that
-/// `diff` knows it when the project has moved on.
+/// Brings the workspace to where the changes say. Again is the same as once.
 pub fn apply_changes<'a>(
     workspace: &Path,
     blobs: &DirBlobs,
@@ -20,17 +20,21 @@ pub fn apply_changes<'a>(
     if changes.is_empty() {
         return Ok(());
     }
-    for change in &changes {
-        keep_replaced(workspace, blobs, change)?;
-    }
-    let open = |digest: &Digest| Ok(blobs.open_file(digest)?.into_std());
+    let open = |digest: &Digest| blobs.open_unverified(digest);
     commit::apply(workspace, changes, &open).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
-/// Keeps the file at the path of a change. Anything else there, or nothing, is no file to keep.
-fn keep_replaced(workspace: &Path, blobs: &DirBlobs, change: &FileChange) -> Result<(), RunError> {
-    match apply::open_before(workspace, change.path.as_str()) {
-        Ok(mut file) => Ok(blobs.keep(&mut file)?),
-        Err(_) => Ok(()),
+/// Keeps the files at the paths of changes, so that `diff` knows them when the project has moved on. To be called before an append that
+/// makes them durable, and that before the changes are applied. Anything else at a path, or nothing, is no file to keep.
+pub(super) fn keep_replaced<'a>(
+    workspace: &Path,
+    blobs: &DirBlobs,
+    changes: impl Iterator<Item = &'a FileChange>,
+) -> Result<(), PortError> {
+    for change in changes {
+        if let Ok(mut file) = apply::open_before(workspace, change.path.as_str()) {
+            blobs.keep(&mut file)?;
+        }
     }
+    Ok(())
 }

@@ -4,15 +4,24 @@
 //! pragmas, nothing of events.
 
 use super::port_error;
-use crate::event::SCHEMA_VERSION;
+use crate::blobs::rows;
 use crate::ports::PortError;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Transaction};
 use std::path::Path;
 use std::time::Duration;
 
 /// Marks the file as a journal ("GBXJ"), so that no other database is mistaken for one.
 const APPLICATION_ID: i32 = 0x4742_584A;
 const BUSY_WAIT: Duration = Duration::from_secs(5);
+/// Version of the tables that are written here, `user_version` of the database.
+pub(super) const LAYOUT: i32 = 3;
+/// The version before: no small blobs, and an index of records that nothing needs. It is read, and a resume adds what is missing.
+const LAYOUT_WITHOUT_BLOBS: i32 = 2;
+/// Pages in the log after which they are brought into the database. The log is written from its beginning again then, in place.
+pub(super) const LOG_PAGES: u32 = 256;
+/// More statements than there are here.
+const STATEMENTS_MAX: usize = 32;
 
 const TABLES: &str = "
 CREATE TABLE record (
@@ -23,7 +32,6 @@ CREATE TABLE record (
     hash BLOB NOT NULL,
     event TEXT NOT NULL
 ) STRICT;
-CREATE INDEX record_subject ON record (subject, seq);
 CREATE TABLE queue (
     task TEXT PRIMARY KEY,
     ready_seq INTEGER NOT NULL,
@@ -38,6 +46,10 @@ pub(super) fn writable(path: &Path) -> Result<Connection, PortError> {
     connection.busy_timeout(BUSY_WAIT).map_err(port_error)?;
     connection.pragma_update(None, "journal_mode", "WAL").map_err(port_error)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(port_error)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES).map_err(port_error)?;
+    // Otherwise a statement is prepared again for other values.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(port_error)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     create_tables(&mut connection).map_err(port_error)?;
     check_marks(&connection)?;
     Ok(connection)
@@ -65,10 +77,24 @@ fn create_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     if tables == 0 {
         transaction.execute_batch(TABLES)?;
         transaction.execute_batch(super::signature::TABLE)?;
+        transaction.execute_batch(rows::TABLE)?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+        transaction.pragma_update(None, "user_version", LAYOUT)?;
+    } else {
+        add_missing(&transaction)?;
     }
     transaction.commit()
+}
+
+/// Brings a journal of the version before to this one.
+fn add_missing(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    let mark = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    if (mark("application_id")?, mark("user_version")?) != (APPLICATION_ID, LAYOUT_WITHOUT_BLOBS) {
+        return Ok(());
+    }
+    transaction.execute_batch(rows::TABLE)?;
+    transaction.execute_batch("DROP INDEX IF EXISTS record_subject")?;
+    transaction.pragma_update(None, "user_version", LAYOUT)
 }
 
 fn check_marks(connection: &Connection) -> Result<(), PortError> {
@@ -78,9 +104,8 @@ fn check_marks(connection: &Connection) -> Result<(), PortError> {
         let found = format!("`application_id` is {id}, expected {APPLICATION_ID}");
         return Err(PortError::Corrupt { what: "the journal's database".into(), found });
     }
-    let version = mark("user_version")?;
-    match u32::try_from(version) {
-        Ok(SCHEMA_VERSION) => Ok(()),
-        _ => Err(PortError::Version { found: version }),
+    match mark("user_version")? {
+        LAYOUT | LAYOUT_WITHOUT_BLOBS => Ok(()),
+        found => Err(PortError::Version { found, expected: LAYOUT }),
     }
 }

@@ -8,6 +8,7 @@ use crate::event::{Event, RunId};
 use crate::lease::LeaseTable;
 use crate::ports::{ClaimQueue, Delivery, Next, PortError};
 use jiff::Timestamp;
+use rusqlite::Connection;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The leases of this process.
@@ -30,6 +31,11 @@ impl ClaimQueue for SqliteLog {
         Ok(self.leases.lock().extend(delivery, now, lease_ms))
     }
 
+    async fn hold(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<(), PortError> {
+        self.leases.lock().hold(delivery, now, lease_ms);
+        Ok(())
+    }
+
     async fn done(&self, delivery: &Delivery) -> Result<(), PortError> {
         self.leases.lock().end(delivery);
         Ok(())
@@ -37,7 +43,10 @@ impl ClaimQueue for SqliteLog {
 }
 
 fn waiting(log: &SqliteLog) -> Result<Vec<(Delivery, i64)>, PortError> {
-    let reader = log.reader();
+    log.reading(|reader| read_waiting(reader, &log.run))
+}
+
+fn read_waiting(reader: &Connection, run: &RunId) -> Result<Vec<(Delivery, i64)>, PortError> {
     let sql = "SELECT event, ready_seq, due_at FROM queue JOIN record ON seq = ready_seq ORDER BY due_at, ready_seq";
     let mut statement = reader.prepare_cached(sql).map_err(port_error)?;
     let rows = statement
@@ -49,7 +58,7 @@ fn waiting(log: &SqliteLog) -> Result<Vec<(Delivery, i64)>, PortError> {
             let found = "it is no `stage.ready`, but the queue says so".to_owned();
             return Err(PortError::Corrupt { what: format!("journal record {ready_seq}"), found });
         };
-        waiting.push((Delivery { run: log.run.clone(), task: ready.task, ready_seq }, due_at));
+        waiting.push((Delivery { run: run.clone(), task: ready.task, ready_seq }, due_at));
     }
     Ok(waiting)
 }

@@ -89,10 +89,12 @@ pub(super) fn ends(connection: &Connection) -> Result<Vec<Record>, PortError> {
 
 /// The sequence number of a subject's last record; 0 when it has none.
 pub(super) fn head(connection: &Connection, subject: &Subject) -> Result<u64, PortError> {
-    let sql = "SELECT coalesce(max(seq), 0) FROM record WHERE subject = ?1";
+    // From the end: a subject that is asked for is one of the last, and only the first append of a process asks.
+    let sql = "SELECT seq FROM record WHERE subject = ?1 ORDER BY seq DESC LIMIT 1";
     let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
-    let head: i64 = statement.query_row([subject.to_string()], |row| row.get(0)).map_err(port_error)?;
-    Ok(head.cast_unsigned())
+    let head: Option<i64> =
+        statement.query_row([subject.to_string()], |row| row.get(0)).optional().map_err(port_error)?;
+    Ok(head.unwrap_or(0).cast_unsigned())
 }
 
 /// Where the journal ends, unverified.

@@ -1,18 +1,20 @@
 //! The one thread that writes.
 //!
-//! It takes what has queued up, stores every batch in a savepoint of its own, commits once and answers everybody. A batch
-//! whose expectations fail leaves no trace and does not disturb its neighbours. Competing writers on one database starve each
-//! other for seconds; many senders to one writer do not.
+//! It takes what has queued up, commits it once and answers everybody. A batch whose expectations fail leaves no trace and does not disturb
+//! its neighbours. Competing writers on one database starve each other for seconds; many senders to one writer do not.
 
-use super::port_error;
-use super::rows::{self, Tip};
-use super::signature;
-use crate::event::{Digest, Event, Subject, canonical, chain};
+mod store;
+
+use super::rows::Tip;
+use crate::blobs::Outbox;
+use crate::event::{Event, Subject, canonical};
 use crate::ports::{PortError, Stored};
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
-use rusqlite::{Connection, Savepoint, TransactionBehavior};
+use rusqlite::Connection;
+use std::sync::Arc;
 use std::thread::JoinHandle;
+use store::Store;
 use tokio::sync::{mpsc, oneshot};
 
 /// Batches that wait at most; more senders than that wait for their turn.
@@ -72,12 +74,17 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread at the journal's end, with the key that records are signed with.
-    pub(super) fn start(connection: Connection, at: (Tip, Option<UserKey>)) -> Result<Self, PortError> {
+    /// Starts the thread at the journal's end, with the key that records are signed with and the blobs that appends take along.
+    pub(super) fn start(
+        connection: Connection,
+        (tip, key): (Tip, Option<UserKey>),
+        outbox: Arc<Outbox>,
+    ) -> Result<Self, PortError> {
         let (requests, inbox) = mpsc::channel(WAITING_MAX);
+        let store = Store::new(connection, (tip, key), outbox);
         let thread = std::thread::Builder::new()
             .name("journal".into())
-            .spawn(move || serve(connection, at, inbox))
+            .spawn(move || serve(store, inbox))
             .map_err(|error| PortError::Unavailable(error.to_string()))?;
         Ok(Self { requests: Some(requests), thread: Some(thread) })
     }
@@ -91,10 +98,9 @@ impl Writer {
         // The writer died with the batch in hand: it may have been committed.
         answered.await.map_err(|_| PortError::Ambiguous("the last append".into()))?
     }
-}
 
-impl Drop for Writer {
-    fn drop(&mut self) {
+    /// Ends the thread after what it was sent, and waits for it.
+    pub(super) fn stop(&mut self) {
         drop(self.requests.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -102,7 +108,13 @@ impl Drop for Writer {
     }
 }
 
-fn serve(mut connection: Connection, (mut tip, key): (Tip, Option<UserKey>), mut inbox: mpsc::Receiver<Request>) {
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn serve(mut store: Store, mut inbox: mpsc::Receiver<Request>) {
     while let Some(first) = inbox.blocking_recv() {
         let mut group = vec![first];
         while group.len() < GROUP_MAX {
@@ -113,98 +125,13 @@ fn serve(mut connection: Connection, (mut tip, key): (Tip, Option<UserKey>), mut
         }
         let (batches, senders): (Vec<Batch>, Vec<_>) =
             group.into_iter().map(|request| (request.batch, request.answer)).unzip();
-        let answers = match commit_group(&mut connection, &mut tip, key.as_ref(), batches) {
+        let answers = match store.commit(batches) {
             Ok(answers) => answers,
-            Err(error) => senders.iter().map(|_| Err(PortError::Ambiguous(error.to_string()))).collect(),
+            Err(error) => senders.iter().map(|_| Err(error.again())).collect(),
         };
         for (sender, answer) in senders.into_iter().zip(answers) {
             let _ = sender.send(answer);
         }
     }
-}
-
-/// Stores a group in one durable transaction. An error means that it is unknown whether the commit happened.
-fn commit_group(
-    connection: &mut Connection,
-    tip: &mut Tip,
-    key: Option<&UserKey>,
-    batches: Vec<Batch>,
-) -> Result<Vec<Answer>, PortError> {
-    // Read again rather than remembered: after a commit of unknown fate the memory may be wrong.
-    *tip = rows::tip(connection)?;
-    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(port_error)?;
-    let mut next = *tip;
-    let mut answers = Vec::with_capacity(batches.len());
-    for batch in batches {
-        let mut savepoint = transaction.savepoint().map_err(port_error)?;
-        savepoint.set_drop_behavior(rusqlite::DropBehavior::Rollback);
-        match store(&savepoint, next, key, batch) {
-            Ok((stored, reached)) => {
-                savepoint.commit().map_err(port_error)?;
-                next = reached;
-                answers.push(Ok(stored));
-            }
-            Err(error) => answers.push(Err(error)),
-        }
-    }
-    transaction.commit().map_err(port_error)?;
-    *tip = next;
-    Ok(answers)
-}
-
-fn store(
-    savepoint: &Savepoint<'_>,
-    mut tip: Tip,
-    key: Option<&UserKey>,
-    batch: Batch,
-) -> Result<(Vec<Stored>, Tip), PortError> {
-    for (subject, expected) in batch.expect {
-        let head = rows::head(savepoint, &subject)?;
-        if head != expected {
-            return Err(PortError::Conflict { subject, expected, head });
-        }
-    }
-    let mut stored = Vec::with_capacity(batch.entries.len());
-    for entry in &batch.entries {
-        let one = insert(savepoint, &tip, batch.at, entry)?;
-        if let Some(key) = key {
-            signature::sign(savepoint, key, one.seq, &one.hash)?;
-        }
-        enqueue(savepoint, one.seq, batch.at, &entry.queue)?;
-        tip = Tip { seq: one.seq, hash: one.hash };
-        stored.push(one);
-    }
-    Ok((stored, tip))
-}
-
-fn insert(connection: &Connection, tip: &Tip, at: Timestamp, entry: &Entry) -> Result<Stored, PortError> {
-    let seq = tip.seq + 1;
-    let hash: Digest = chain(&tip.hash, seq, at, &entry.text);
-    let sql = "INSERT INTO record (seq, at, subject, prev, hash, event) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
-    let (prev, own) = (tip.hash.as_bytes(), hash.as_bytes());
-    let row = (seq.cast_signed(), at.as_millisecond(), &entry.subject, prev, own, &entry.text);
-    statement.execute(row).map_err(port_error)?;
-    Ok(Stored { seq, prev: tip.hash, hash })
-}
-
-/// The queue is what the journal says is ready and not yet finished.
-fn enqueue(connection: &Connection, seq: u64, at: Timestamp, change: &QueueChange) -> Result<(), PortError> {
-    match change {
-        QueueChange::Ready { task, due_at } => {
-            let due_at = due_at.unwrap_or(at.as_millisecond());
-            let sql = "INSERT OR REPLACE INTO queue (task, ready_seq, due_at) VALUES (?1, ?2, ?3)";
-            let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
-            statement.execute((task, seq.cast_signed(), due_at)).map_err(port_error)?;
-        }
-        QueueChange::Done { task } => {
-            let mut statement = connection.prepare_cached("DELETE FROM queue WHERE task = ?1").map_err(port_error)?;
-            statement.execute([task]).map_err(port_error)?;
-        }
-        QueueChange::Clear => {
-            connection.execute("DELETE FROM queue", []).map_err(port_error)?;
-        }
-        QueueChange::Nothing => {}
-    }
-    Ok(())
+    store.close();
 }

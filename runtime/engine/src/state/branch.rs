@@ -59,6 +59,8 @@ pub struct NodeHistory {
     pub attempts: u32,
     /// Model turns of finished attempts: where a script goes on.
     pub turns: u64,
+    /// Its last visit among all finished ones, while its last outcome is a failure.
+    failing_at: Option<usize>,
 }
 
 /// What is kept of a stage that failed: enough to show the next one what it printed (seed 2).
@@ -103,6 +105,8 @@ pub struct Branch {
     pub nodes: RedBlackTreeMapSync<NodeId, NodeHistory>,
     /// Every finished visit in order, failed ones included, exits not (design §9 #29).
     pub completed: VectorSync<NodeId>,
+    /// Nodes whose last outcome is a failure, by their last visit among all finished ones.
+    failing: RedBlackTreeMapSync<usize, NodeId>,
     /// The last change of each path.
     pub changes: RedBlackTreeMapSync<ScopePath, FileChange>,
     /// The failure that led here; none after a success.
@@ -121,6 +125,7 @@ impl Default for Branch {
             previous: Arc::new(Outcome::of(Status::Success)),
             nodes: RedBlackTreeMapSync::new_sync(),
             completed: VectorSync::new_sync(),
+            failing: RedBlackTreeMapSync::new_sync(),
             changes: RedBlackTreeMapSync::new_sync(),
             last_failure: None,
             last_failed: None,
@@ -145,6 +150,11 @@ impl Branch {
     /// The last status of a node.
     pub fn status(&self, node: &NodeId) -> Option<Status> {
         self.outcome(node).map(|outcome| outcome.status)
+    }
+
+    /// Nodes whose last outcome is a failure; the one that was visited last comes first.
+    pub fn failing(&self) -> impl Iterator<Item = &NodeId> {
+        self.failing.iter().rev().map(|(_, node)| node)
     }
 
     /// The visit that the next arrival at a node begins.
@@ -253,8 +263,8 @@ impl Branch {
             self.last_failure.clone_from(&finished.outcome.failure);
         } else {
             self.at = Position::Deciding;
-            self.completed.push_back_mut(node.clone());
             self.record_outcome(node, &finished.outcome);
+            self.complete(node);
         }
         // A stage that was skipped says nothing: the failure before it stays, and so does the stage it is of.
         if finished.retrying || finished.outcome.status != Status::Skipped {
@@ -307,10 +317,26 @@ impl Branch {
 
     fn pass(&mut self, passed: &StagePassed) {
         self.arrive(&passed.node, passed.visit);
-        self.completed.push_back_mut(passed.node.clone());
         let failure = self.previous.failure.as_ref().filter(|_| passed.status == self.previous.status);
         let outcome = Outcome { failure: failure.cloned(), ..Outcome::of(passed.status) };
         self.update(&passed.node, |history| history.outcome = Some(Arc::new(outcome)));
+        self.complete(&passed.node);
+    }
+
+    /// Adds a finished visit, and notes whether the node's last outcome is a failure.
+    fn complete(&mut self, node: &NodeId) {
+        let visit = self.completed.len();
+        self.completed.push_back_mut(node.clone());
+        let has_failed = matches!(self.status(node), Some(Status::Fail | Status::Retry));
+        if let Some(before) = self.nodes.get(node).and_then(|history| history.failing_at) {
+            self.failing.remove_mut(&before);
+        } else if !has_failed {
+            return;
+        }
+        self.update(node, |history| history.failing_at = has_failed.then_some(visit));
+        if has_failed {
+            self.failing.insert_mut(visit, node.clone());
+        }
     }
 
     fn note_unmet_gate(&mut self, unmet: &GateUnmet) {

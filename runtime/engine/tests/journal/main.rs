@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
+mod blobs;
 mod damage;
 mod disk;
 mod kill;

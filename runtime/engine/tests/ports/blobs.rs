@@ -1,27 +1,84 @@
-//! Blobs: what is put is what is opened.
+//! Blobs: what is put is what is opened, and what was put before an append is there for every later process.
 
-use super::Blobs;
-use glovebox_engine::event::Digest;
-use glovebox_engine::ports::PortError;
+use super::{Blobs, note};
+use glovebox_engine::event::{Digest, Subject};
+use glovebox_engine::ports::{BlobStore, PortError};
 use std::io::Read;
 
-pub(crate) fn what_is_put_is_what_is_opened<B: Blobs>() {
-    let folder = tempfile::tempdir().unwrap();
-    let blobs = B::empty(folder.path());
-    for bytes in [&b""[..], b"hello", &[7; 100_000]] {
-        let digest = blobs.put(&mut &bytes[..]).unwrap();
-        assert_eq!((digest, blobs.put_bytes(bytes).unwrap()), (Digest::of(bytes), digest));
-        let mut read = Vec::new();
-        blobs.open(&digest).unwrap().read_to_end(&mut read).unwrap();
-        assert_eq!(read, bytes);
-        assert_eq!(blobs.read_all(&digest, bytes.len() as u64).unwrap(), bytes);
-    }
-    let digest = blobs.put_bytes(b"hello").unwrap();
-    assert!(blobs.read_all(&digest, 4).is_err(), "more than the reader allows");
+/// Around the size up to which blobs travel with the append.
+const SIZES: [usize; 6] = [0, 5, 65_535, 65_536, 65_537, 300_000];
+
+fn bytes(size: usize) -> Vec<u8> {
+    size.to_le_bytes().into_iter().cycle().take(size).collect()
 }
 
-pub(crate) fn a_blob_that_is_missing_is_corrupt<B: Blobs>() {
+fn put_all(blobs: &impl BlobStore, put: &[Vec<u8>]) {
+    for bytes in put {
+        assert_eq!(blobs.put_bytes(bytes).unwrap(), Digest::of(bytes));
+    }
+}
+
+#[track_caller]
+fn check(blobs: &impl BlobStore, expected: &[u8]) {
+    let digest = Digest::of(expected);
+    let mut read = Vec::new();
+    blobs.open(&digest).unwrap().read_to_end(&mut read).unwrap();
+    assert!(read == expected, "{} bytes", expected.len());
+    assert!(blobs.read_all(&digest, expected.len() as u64).unwrap() == expected);
+}
+
+pub(crate) async fn what_is_put_is_what_is_opened<B: Blobs>() {
     let folder = tempfile::tempdir().unwrap();
-    let found = B::empty(folder.path()).open(&Digest::of(b"never stored")).err();
+    let under = B::open(folder.path());
+    for is_stored in [false, true] {
+        for bytes in SIZES.map(bytes) {
+            let digest = under.store().put(&mut &bytes[..]).unwrap();
+            assert_eq!((digest, under.store().put_bytes(&bytes).unwrap()), (Digest::of(&bytes), digest));
+            check(under.store(), &bytes);
+        }
+        let digest = under.store().put_bytes(b"hello").unwrap();
+        assert!(under.store().read_all(&digest, 4).is_err(), "more than the reader allows, {is_stored}");
+        under.append(&[], &[note("a")]).await.unwrap();
+    }
+}
+
+pub(crate) async fn a_blob_that_is_missing_is_corrupt<B: Blobs>() {
+    let folder = tempfile::tempdir().unwrap();
+    let found = B::open(folder.path()).store().open(&Digest::of(b"never stored")).err();
     assert!(matches!(found, Some(PortError::Corrupt { .. })), "{found:?}");
+}
+
+pub(crate) async fn what_was_put_before_an_append_is_there_after_it<B: Blobs>() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut under = B::open(folder.path());
+    for (round, events) in [vec![note("a")], vec![]].into_iter().enumerate() {
+        let put: Vec<_> = SIZES.iter().map(|size| bytes(size + round)).collect();
+        put_all(under.store(), &put);
+        under.append(&[], &events).await.unwrap();
+        put.iter().for_each(|bytes| check(under.store(), bytes));
+        under = under.reopen(folder.path());
+        put.iter().for_each(|bytes| check(under.store(), bytes));
+    }
+}
+
+pub(crate) async fn an_append_that_is_refused_loses_no_blob<B: Blobs>() {
+    let folder = tempfile::tempdir().unwrap();
+    let under = B::open(folder.path());
+    let put = SIZES.map(bytes);
+    put_all(under.store(), &put);
+    let refused = under.append(&[(Subject::Run, 7)], &[note("a")]).await;
+    assert!(matches!(refused, Err(PortError::Conflict { .. })), "{refused:?}");
+    under.append(&[(Subject::Run, 0)], &[note("a")]).await.unwrap();
+    let under = under.reopen(folder.path());
+    put.iter().for_each(|bytes| check(under.store(), bytes));
+}
+
+pub(crate) async fn more_than_memory_takes_is_stored_too<B: Blobs>() {
+    let folder = tempfile::tempdir().unwrap();
+    let under = B::open(folder.path());
+    let put: Vec<_> = (0..400).map(|index| bytes(65_000 + index)).collect();
+    put_all(under.store(), &put);
+    under.append(&[], &[note("a")]).await.unwrap();
+    let under = under.reopen(folder.path());
+    put.iter().for_each(|bytes| check(under.store(), bytes));
 }

@@ -15,6 +15,7 @@ use glovebox_engine::memory::{MemoryBlobs, MemoryLog};
 use glovebox_engine::ports::{BlobStore, ClaimQueue, PortError, RunLog, Stored};
 use glovebox_engine::sqlite::SqliteLog;
 use jiff::{SignedDuration, Timestamp};
+use std::path::Path;
 use std::sync::Arc;
 
 /// An adapter under test, and what must live as long as it does.
@@ -53,21 +54,64 @@ impl<L: Adapter> Under<L> {
     }
 }
 
-/// Makes an empty blob store in a folder, which only some adapters use.
-pub trait Blobs: BlobStore + Sized {
-    fn empty(folder: &std::path::Path) -> Self;
+/// A blob store with the journal that makes its blobs durable, in a folder that only some adapters use.
+pub trait Blobs: Sized {
+    fn open(folder: &Path) -> Self;
+    fn store(&self) -> &impl BlobStore;
+    fn append(
+        &self,
+        expect: &[(Subject, u64)],
+        events: &[Event],
+    ) -> impl Future<Output = Result<Vec<Stored>, PortError>>;
+
+    /// What the next process finds. An adapter that ends with its process goes on.
+    fn reopen(self, folder: &Path) -> Self;
 }
 
-impl Blobs for MemoryBlobs {
-    fn empty(_: &std::path::Path) -> Self {
+/// Journal and blobs in memory.
+#[derive(Default)]
+pub struct InMemory(MemoryLog, MemoryBlobs);
+
+impl Blobs for InMemory {
+    fn open(_: &Path) -> Self {
         Self::default()
+    }
+
+    fn store(&self) -> &impl BlobStore {
+        &self.1
+    }
+
+    async fn append(&self, expect: &[(Subject, u64)], events: &[Event]) -> Result<Vec<Stored>, PortError> {
+        self.0.append(&"run".into(), expect, Timestamp::now(), events).await
+    }
+
+    fn reopen(self, _: &Path) -> Self {
+        self
     }
 }
 
-impl Blobs for DirBlobs {
-    fn empty(folder: &std::path::Path) -> Self {
+/// Journal and small blobs in a database, large blobs in a folder.
+pub struct OnDisk(SqliteLog, DirBlobs);
+
+impl Blobs for OnDisk {
+    fn open(folder: &Path) -> Self {
         let dir = cap_std::fs::Dir::open_ambient_dir(folder, cap_std::ambient_authority()).unwrap();
-        Self::open_in(&dir).unwrap()
+        let log = SqliteLog::open(&folder.join("journal.sqlite"), "run".into()).unwrap();
+        let blobs = log.blobs(&dir).unwrap();
+        Self(log, blobs)
+    }
+
+    fn store(&self) -> &impl BlobStore {
+        &self.1
+    }
+
+    async fn append(&self, expect: &[(Subject, u64)], events: &[Event]) -> Result<Vec<Stored>, PortError> {
+        self.0.append(&"run".into(), expect, Timestamp::now(), events).await
+    }
+
+    fn reopen(self, folder: &Path) -> Self {
+        drop(self);
+        Self::open(folder)
     }
 }
 
@@ -134,6 +178,11 @@ macro_rules! suite {
             }
 
             #[tokio::test]
+            async fn a_delivery_that_is_held_is_not_handed_out() {
+                queue::a_delivery_that_is_held_is_not_handed_out::<$type>().await;
+            }
+
+            #[tokio::test]
             async fn a_job_of_three_leases_is_not_handed_out_twice() {
                 queue::a_job_of_three_leases_is_not_handed_out_twice::<$type>().await;
             }
@@ -151,6 +200,11 @@ macro_rules! suite {
             #[tokio::test]
             async fn a_delivery_that_comes_twice_is_worked_on_once() {
                 run::a_delivery_that_comes_twice_is_worked_on_once::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_stage_after_a_stage_costs_one_append() {
+                run::a_stage_after_a_stage_costs_one_append::<$type>().await;
             }
 
             #[tokio::test]
@@ -189,14 +243,39 @@ macro_rules! suite {
 suite!(memory: MemoryLog);
 suite!(sqlite: SqliteLog);
 
-#[test]
-fn blobs_in_memory() {
-    blobs::what_is_put_is_what_is_opened::<MemoryBlobs>();
-    blobs::a_blob_that_is_missing_is_corrupt::<MemoryBlobs>();
+/// Declares each test of blobs once for each adapter.
+macro_rules! blob_suite {
+    ($adapter:ident: $type:ty) => {
+        mod $adapter {
+            use super::*;
+
+            #[tokio::test]
+            async fn what_is_put_is_what_is_opened() {
+                blobs::what_is_put_is_what_is_opened::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_blob_that_is_missing_is_corrupt() {
+                blobs::a_blob_that_is_missing_is_corrupt::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn what_was_put_before_an_append_is_there_after_it() {
+                blobs::what_was_put_before_an_append_is_there_after_it::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn an_append_that_is_refused_loses_no_blob() {
+                blobs::an_append_that_is_refused_loses_no_blob::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn more_than_memory_takes_is_stored_too() {
+                blobs::more_than_memory_takes_is_stored_too::<$type>().await;
+            }
+        }
+    };
 }
 
-#[test]
-fn blobs_in_a_folder() {
-    blobs::what_is_put_is_what_is_opened::<DirBlobs>();
-    blobs::a_blob_that_is_missing_is_corrupt::<DirBlobs>();
-}
+blob_suite!(blobs_in_memory: InMemory);
+blob_suite!(blobs_on_disk: OnDisk);

@@ -53,6 +53,18 @@ pub(crate) async fn a_finished_task_is_not_delivered_again<L: Adapter>() {
     assert_eq!(under.log.next(&under.run, after(now, 9000), 10).await.unwrap(), Next::Empty, "the run has ended");
 }
 
+/// What a driver claims in the append that made it ready is out, as if it had been handed out.
+pub(crate) async fn a_delivery_that_is_held_is_not_handed_out<L: Adapter>() {
+    let (under, now) = (L::empty(), Timestamp::now());
+    let ready_seq = under.log.append(&under.run, &[], now, &[ready("n", None)]).await.unwrap()[0].seq;
+    let delivery = Delivery { run: under.run.clone(), task: task("n"), ready_seq };
+    under.log.hold(&delivery, now, 90).await.unwrap();
+    assert!(matches!(under.log.next(&under.run, after(now, 60), 90).await.unwrap(), Next::At(_)));
+    assert!(under.log.extend(&delivery, after(now, 60), 90).await.unwrap());
+    assert!(matches!(under.log.next(&under.run, after(now, 120), 90).await.unwrap(), Next::At(_)));
+    assert_eq!(due(&under, after(now, 200), 90).await, delivery, "its lease has ended");
+}
+
 pub(crate) async fn a_job_of_three_leases_is_not_handed_out_twice<L: Adapter>() {
     let (under, now) = (L::empty(), Timestamp::now());
     under.log.append(&under.run, &[], now, &[ready("n", None)]).await.unwrap();

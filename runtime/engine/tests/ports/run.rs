@@ -14,7 +14,7 @@ use glovebox_record::{Outcome, Status};
 use jiff::Timestamp;
 use std::cell::{Cell, RefCell};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const GRAPH: &str =
     "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; a [prompt=a, max_retries=1]; b [prompt=b];
@@ -82,13 +82,20 @@ struct Unkind<'l, L> {
     log: &'l L,
     last: Mutex<Option<Delivery>>,
     loses_answers: bool,
+    appends: AtomicUsize,
     /// Another driver ends the run behind the first claim, whose answer is lost.
     overtakes: AtomicBool,
 }
 
 impl<'l, L> Unkind<'l, L> {
     fn new(log: &'l L, loses_answers: bool) -> Self {
-        Self { log, last: Mutex::default(), loses_answers, overtakes: AtomicBool::new(false) }
+        Self {
+            log,
+            last: Mutex::default(),
+            loses_answers,
+            appends: AtomicUsize::new(0),
+            overtakes: AtomicBool::new(false),
+        }
     }
 }
 
@@ -111,6 +118,7 @@ impl<L: Adapter> RunLog for Unkind<'_, L> {
         at: Timestamp,
         events: &[Event],
     ) -> Result<Vec<Stored>, PortError> {
+        self.appends.fetch_add(1, Ordering::SeqCst);
         let stored = self.log.append(run, expect, at, events).await?;
         let is_claim = matches!(events, [Event::StageStarted(_)]);
         if is_claim && self.overtakes.swap(false, Ordering::SeqCst) {
@@ -142,6 +150,10 @@ impl<L: Adapter> ClaimQueue for Unkind<'_, L> {
         self.log.extend(delivery, now, lease_ms).await
     }
 
+    async fn hold(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<(), PortError> {
+        self.log.hold(delivery, now, lease_ms).await
+    }
+
     async fn done(&self, delivery: &Delivery) -> Result<(), PortError> {
         self.log.done(delivery).await
     }
@@ -159,6 +171,20 @@ pub(crate) async fn a_delivery_that_comes_twice_is_worked_on_once<L: Adapter>() 
     };
     driver.drive(counted, |_, _| Ok(())).await.unwrap();
     assert_eq!((attempts.get(), finishes(&under.records().await)), (2, 2));
+}
+
+/// The claim of the next attempt rides in the commit of the last one.
+pub(crate) async fn a_stage_after_a_stage_costs_one_append<L: Adapter>() {
+    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let counting = Unkind::new(&*under.log, false);
+    let mut driver = driver(&pipeline, &counting, &signals);
+    driver.start(started()).await.unwrap();
+    driver.drive(succeed, |_, _| Ok(())).await.unwrap();
+    let records = under.records().await;
+    let kinds: Vec<&str> = records.iter().map(|record| record.event.kind()).collect();
+    let from = kinds.iter().position(|kind| *kind == "stage.finished").unwrap();
+    assert_eq!(kinds[from..from + 4], ["stage.finished", "route.taken", "stage.ready", "stage.started"]);
+    assert_eq!(counting.appends.load(Ordering::SeqCst), 4, "the start, one claim, and two commits");
 }
 
 pub(crate) async fn an_answer_that_was_lost_is_found_in_the_journal<L: Adapter>() {

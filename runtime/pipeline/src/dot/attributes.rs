@@ -215,7 +215,7 @@ impl<'a> Parser<'a> {
         Some(Value { text: Cow::Borrowed(text), span, quoted: false })
     }
 
-    /// The end of a text of several words without quotes: the rest of the line up to a separator or the next `key=`. None for a value of
+    /// The end of a text of several words without quotes ([`words_without_quotes`]). None for a value of
     /// one word, for a key that takes no text, and outside of a list, where the next word begins a statement.
     fn end_of_words(&self, within: Within, key: Key<'_>) -> Option<usize> {
         let takes_text =
@@ -224,17 +224,8 @@ impl<'a> Parser<'a> {
             return None;
         }
         let start = self.token.span.start;
-        let line = self.lexer.rest_of_line(start).end;
-        let text = &self.lexer.source.text()[start..line];
-        let text = &text[..text.find([',', ';', ']', '[', '"', '{', '}', '#']).unwrap_or(text.len())];
-        let text = match text.find('=') {
-            // The word before `=` is the next key.
-            Some(equal) => &text[..text[..equal].trim_end().rfind([' ', '\t'])?],
-            None => text,
-        };
-        let text = text.trim_end();
-        let is_text = text.contains([' ', '\t']) && !["//", "/*", "->"].iter().any(|mark| text.contains(mark));
-        is_text.then_some(start + text.len())
+        let text = words_without_quotes(&self.lexer.source.text()[start..])?;
+        text.contains([' ', '\t']).then_some(start + text.len())
     }
 
     fn wants_quotes(&mut self, span: Span) -> Option<Value<'a>> {
@@ -298,5 +289,43 @@ impl<'a> Parser<'a> {
         let error = Diagnostic::error("dot_syntax", "HTML labels are not supported", span);
         self.error(error.with_help("write the text in double quotes"));
         None
+    }
+}
+
+/// The words at the start of `text`, which lack their quotes: up to a separator, the end of the line, a quote that is not closed, or the
+/// word before a `=`, which is the next key. A quoted part is a part of them. None before a comment or an arrow.
+fn words_without_quotes(text: &str) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let (mut at, mut last_word) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        match (byte, bytes.get(at + 1)) {
+            (b'/', Some(b'/' | b'*')) | (b'-', Some(b'>')) => return None,
+            (b',' | b';' | b']' | b'[' | b'{' | b'}' | b'#' | b'\n', _) => break,
+            (b'=', _) => {
+                at = last_word;
+                break;
+            }
+            (b'"', _) => match closing_quote(&bytes[at + 1..]) {
+                Some(length) => at += length + 1,
+                None => break,
+            },
+            (b' ' | b'\t', Some(next)) if !matches!(next, b' ' | b'\t' | b'=') => last_word = at + 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    Some(text[..at].trim_end())
+}
+
+/// The offset of the quote that closes a string, on the same line.
+fn closing_quote(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match bytes.get(at)? {
+            b'"' => return Some(at),
+            b'\n' => return None,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
     }
 }

@@ -31,6 +31,7 @@ use node::GraphScope;
 use reader::Findings;
 use scope::{Attributes, Declared, RawEdge, RawNode};
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 /// Lowers a parsed file. After an error the pipeline is a draft that must not run: its start may be empty, and its edges may have
 /// undeclared targets. [`crate::check`] never returns a draft.
@@ -56,7 +57,7 @@ pub(crate) struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// Makes an empty draft.
     pub(crate) fn new(source: Source<'a>) -> Self {
-        Self { declared: Declared::with_room_for(source.text().len()), findings: Findings::new(source) }
+        Self { declared: Declared::default(), findings: Findings::new(source) }
     }
 
     /// Adds the next outer statement of the file.
@@ -140,6 +141,7 @@ impl<'a> Draft<'a> {
             bounds: bounds(&graph, &mut findings),
             attributes: Attributes::new(),
             span,
+            index: OnceLock::new(),
         };
         expansion.finish(&graph, span, &mut findings);
         (Pipeline { attributes: graph, ..pipeline }, findings.diagnostics)

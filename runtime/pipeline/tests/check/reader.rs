@@ -159,6 +159,10 @@ fn typing_mistakes_are_named_and_fixed() {
     assert_snapshot!(words("a=very much c=2"), @r#"dot_syntax «very much» the value `very much` needs quotes ~> «"very much"»"#);
     assert_snapshot!(words("allowed_commands=cargo test"), @r#"dot_syntax «cargo test» the value `cargo test` needs quotes ~> «"cargo test"»"#);
     assert_snapshot!(words("tool_command=./run.sh --fast"), @r#"dot_syntax «./run.sh --fast» the value `./run.sh --fast` needs quotes ~> «"./run.sh --fast"»"#);
+    assert_snapshot!(words("tool_command=pytest -k \"a, b=1\" -q"), @r#"dot_syntax «pytest -k "a, b=1" -q» the value `pytest -k "a, b=1" -q` needs quotes ~> «"pytest -k \"a, b=1\" -q"»"#);
+    assert_snapshot!(words("tool_command=curl \"http://x\" \"k\"=2"), @r#"dot_syntax «curl "http://x"» the value `curl "http://x"` needs quotes ~> «"curl \"http://x\""»"#);
+    assert_snapshot!(words("a=very \"c\"=2"), @"");
+    assert_snapshot!(words("a=say \"x"), @r#"dot_syntax «"x, b=1] start -> n -> exit }» the string that begins here has no closing quote"#);
     assert_snapshot!(errors(&with_node("a='x y'")), @r#"dot_syntax «'x y'» a string needs double quotes ~> «"x y"»"#);
     assert_snapshot!(errors(&with_node("a=#ff0000")), @r##"dot_syntax «#ff0000» the value `#ff0000` needs quotes ~> «"#ff0000"»"##);
     assert_snapshot!(errors(&with_node("a=\"x\" + \"y\"")), @"dot_syntax «+» `+` does not join strings");

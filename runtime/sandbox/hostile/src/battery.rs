@@ -65,9 +65,10 @@ pub fn run<W: Confinement>(
 
 /// Splits rows by the sandbox they run in; the long ones first.
 fn split(rows: &[Row], workers: usize) -> Vec<Vec<Row>> {
-    let mut chunks: Vec<Vec<Row>> = rows.iter().filter(|row| row.limits.alone).map(|row| vec![*row]).collect();
+    let is_alone = |row: &&Row| row.limits.alone || !row.limits.before.is_empty();
+    let mut chunks: Vec<Vec<Row>> = rows.iter().filter(is_alone).map(|row| vec![*row]).collect();
     let mut kinds: Vec<Limits> = Vec::new();
-    for row in rows.iter().filter(|row| !row.limits.alone) {
+    for row in rows.iter().filter(|row| !is_alone(row)) {
         if !kinds.contains(&row.limits) {
             kinds.push(row.limits);
         }
@@ -86,6 +87,11 @@ fn run_chunk<W: Confinement>(confinement: &W, program: &[u8], parent: &Path, row
         rows.iter().map(|row| evaluate(row, finding(), &Ok(Vec::new()), tier)).collect::<Vec<_>>()
     };
     let Some(limits) = rows.first().map(|row| row.limits) else { return Vec::new() };
+    if !limits.before.is_empty()
+        && let Err(reason) = run_before(confinement, program, parent, &limits)
+    {
+        return broken(&reason);
+    }
     let mut fixture = match HostFixture::create(parent, program) {
         Ok(fixture) => fixture,
         Err(error) => return broken(&format_args!("failed to make the canaries: {error}")),
@@ -104,6 +110,19 @@ fn run_chunk<W: Confinement>(confinement: &W, program: &[u8], parent: &Path, row
     }
     let expects_refusal = rows.iter().any(|row| row.proof == Proof::Refused);
     conclude(rows, findings, &changes, expects_refusal, tier)
+}
+
+/// Runs what an attack needs to have happened in a target of its own, and ends that. Its result does not count.
+fn run_before<W: Confinement>(confinement: &W, program: &[u8], parent: &Path, limits: &Limits) -> Result<(), String> {
+    let fixture =
+        HostFixture::create(parent, program).map_err(|error| format!("failed to make the canaries: {error}"))?;
+    let mut target = confinement.open(&fixture, &Limits { before: &[], ..*limits })?;
+    let hostile = fixture.attacker().join("glovebox-hostile").to_string_lossy().into_owned();
+    let words = std::iter::once(hostile).chain(limits.before.iter().map(|word| (*word).to_owned())).collect();
+    let command = AttackCommand { program: Program::Argv(words), timeout: Duration::from_millis(limits.timeout_ms) };
+    let seen = target.run(&command).map_err(|error| error.reason)?;
+    printed(&seen.stdout).ok_or("the hostile program did not run before the attack")?;
+    target.end().map(drop)
 }
 
 fn conclude(

@@ -99,6 +99,8 @@ pub struct Limits {
     pub proxy: bool,
     /// Whether the program under test tries it, beside a verifier that has the hold-out.
     pub subject: bool,
+    /// Words with which the hostile program runs in another target, which ends before this one begins; empty for none.
+    pub before: &'static [&'static str],
 }
 
 impl Limits {
@@ -113,6 +115,7 @@ impl Limits {
         disk_bytes: 2 << 30,
         proxy: false,
         subject: false,
+        before: &[],
     };
 
     /// The limits of a target for one attack.

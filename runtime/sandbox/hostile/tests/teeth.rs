@@ -164,6 +164,27 @@ fn what_the_kernel_shares_is_reached_without_a_sandbox() {
 }
 
 #[test]
+fn what_was_left_is_found_without_a_sandbox() {
+    check(
+        &[
+            "left-listener",
+            "left-abstract",
+            "left-counter",
+            "left-segment",
+            "left-queue",
+            "left-semaphore",
+            "left-files",
+            "left-lock",
+            "foreign-process",
+        ],
+        Verdict::Through,
+    );
+    // A listener that was left would hold the port as well.
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    check(&["left-port"], Verdict::Through);
+}
+
+#[test]
 fn listeners_notice_who_comes() {
     check(
         &[

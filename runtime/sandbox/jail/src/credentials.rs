@@ -24,12 +24,6 @@ pub(crate) fn clear_groups() -> Result<(), Failure> {
     }
 }
 
-/// Whether the user outside our user namespace is root, for whom some limits do not count.
-pub(crate) fn is_root_outside() -> bool {
-    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    map.split_ascii_whitespace().nth(1).is_none_or(|outside| outside == "0")
-}
-
 /// Drops the bounding and ambient sets, locks the secure bits, drops every capability, and forbids to gain any.
 pub(crate) fn drop_all() -> Result<(), Failure> {
     let held = capabilities(None).at("check capabilities")?;
@@ -45,9 +39,7 @@ pub(crate) fn drop_all() -> Result<(), Failure> {
         set_capabilities_secure_bits(bits).at("set secure bits")?;
     }
     clear_ambient_capability_set().at("clear ambient capabilities")?;
-    let none = CapabilitySet::empty();
-    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-    set_capabilities(None, none).at("drop capabilities")?;
+    drop_held()?;
     // Without this an ordinary user's bounding set would count: a file with capabilities could grant them.
     set_no_new_privs(true).at("set no_new_privs")
 }
@@ -62,6 +54,13 @@ fn drop_bounding_set() -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Drops every capability for now: a program could get them back. For a process that starts none.
+pub(crate) fn drop_held() -> Result<(), Failure> {
+    let none = CapabilitySet::empty();
+    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    set_capabilities(None, none).at("drop capabilities")
 }
 
 /// Makes sure that nothing is left, in the process that becomes a command.

@@ -1,7 +1,7 @@
 //! The jail helper: builds the sandbox that a policy describes, then runs commands in it as their PID 1.
 //!
 //! One thread, no arguments, no environment. Descriptor 0 is the control socket; when the host closes it, the jail ends. Reading
-//! order: `stage` builds, `serve` answers requests, `command` becomes a program. A part of the sandbox that cannot be built is a
+//! order: `template` prepares, `stage` builds, `serve` answers requests, `command` becomes a program. A part of the sandbox that cannot be built is a
 //! failure; the helper never leaves one out. Under the name `subject` it is another program, `client`: the command with which a
 //! verifier starts the program under test.
 #![deny(unsafe_code)]
@@ -46,6 +46,8 @@ mod serve;
 mod stage;
 #[cfg(target_os = "linux")]
 mod stores;
+#[cfg(target_os = "linux")]
+mod template;
 #[cfg(target_os = "linux")]
 mod watch;
 

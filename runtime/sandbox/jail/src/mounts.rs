@@ -6,15 +6,18 @@
 #![forbid(unsafe_code)]
 
 mod etc;
+mod prepared;
 mod proc;
 mod workspace;
 
 pub(crate) use etc::{ETC, ETC_OWN};
+pub(crate) use prepared::PreparedRoot;
 
 use crate::device::{self, Nature};
 use crate::fault::At;
 use crate::raw;
-use glovebox_jail::policy::{Bind, Network, Policy};
+use crate::stage::Base;
+use glovebox_jail::policy::{Bind, Policy};
 use glovebox_jail::wire::{Enforcement, Failure};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, readlinkat, symlinkat};
@@ -48,25 +51,25 @@ pub(crate) struct Built {
 }
 
 /// Makes the new root, fills it, and leaves the host's for it.
-pub(crate) fn build(policy: &Policy, enforcement: &mut Enforcement) -> Result<Built, Failure> {
+pub(crate) fn build(policy: &Policy, base: &Base<'_>, enforcement: &mut Enforcement) -> Result<Built, Failure> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at("make mounts private")?;
     let root = Root::new()?;
-    for path in SYSTEM {
-        root.system(Path::new(path))?;
+    let prepared = base.prepared.map(|prepared| &prepared.root);
+    match prepared {
+        Some(prepared) => prepared.show(&root)?,
+        None => root.fill(policy)?,
     }
-    root.folder(Path::new("/dev"))?;
-    device::fill(&root, policy.bounds.tmp_bytes)?;
+    device::mount_own(&root, policy.bounds.tmp_bytes)?;
     root.memory(&policy.tmp, Mode::from_raw_mode(0o1777), policy.bounds.tmp_bytes)?;
     root.memory(&policy.home, Mode::from_raw_mode(0o700), policy.bounds.tmp_bytes)?;
-    let proc = root.processes(policy.network, enforcement)?;
-    etc::fill(&root, policy.network)?;
-    for bind in &policy.binds {
+    let proc = root.processes(enforcement, || match prepared {
+        Some(prepared) => prepared.cover(&root),
+        None => proc::cover(&root, base.is_root_outside, policy.network),
+    })?;
+    for bind in policy.binds.iter().filter(|bind| prepared.is_none() || !bind.is_configuration()) {
         bind_at(&root, bind, Nature::Files)?;
     }
     let workspace = workspace::mount(&root, &policy.workspace)?;
-    for (path, content) in &policy.files {
-        root.file(path, content.as_bytes())?;
-    }
     root.become_root()?;
     Ok(Built { root, workspace, proc })
 }
@@ -97,6 +100,17 @@ impl Root {
         move_mount(&root, "", CWD, "/", from_itself).at("make the new root")?;
         fchdir(&root).at("make the new root")?;
         Ok(Self(root))
+    }
+
+    /// Fills what a template would have prepared.
+    fn fill(&self, policy: &Policy) -> Result<(), Failure> {
+        for path in SYSTEM {
+            self.system(Path::new(path))?;
+        }
+        self.folder(Path::new("/dev"))?;
+        device::fill_fixed(self)?;
+        etc::fill(self, policy.network)?;
+        policy.files.iter().try_for_each(|(path, content)| self.file(path, content.as_bytes()))
     }
 
     /// Makes this the root of the namespace and gets rid of the host's.
@@ -154,11 +168,15 @@ impl Root {
         mount("tmpfs", below_root(path), "tmpfs", flags, options.as_c_str()).at(step())
     }
 
-    /// A fresh `/proc`; the host's own, where the system hides parts of it and so allows no other.
-    fn processes(&self, network: Network, enforcement: &mut Enforcement) -> Result<OwnedFd, Failure> {
+    /// A fresh `/proc`, covered; the host's own, where the system hides parts of it and so allows no other.
+    fn processes(
+        &self,
+        enforcement: &mut Enforcement,
+        cover: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<OwnedFd, Failure> {
         self.folder(Path::new("/proc"))?;
         match proc::mount_own() {
-            Ok(()) => proc::cover(self, network)?,
+            Ok(()) => cover()?,
             Err(Errno::PERM) => {
                 enforcement.degradations.push("proc=shared".to_owned());
                 bind_at(self, &Bind::read_only("/proc".into(), "/proc".into()), Nature::Files)?;
@@ -200,7 +218,7 @@ pub(crate) fn bind_at(root: &Root, bind: &Bind, nature: Nature) -> Result<(), Fa
 }
 
 /// Returns a path relative to the root; the root itself is `.`.
-fn below_root(path: &Path) -> &Path {
+pub(crate) fn below_root(path: &Path) -> &Path {
     let path = path.strip_prefix("/").unwrap_or(path);
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }

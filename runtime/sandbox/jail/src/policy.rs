@@ -56,6 +56,35 @@ pub struct Policy {
     pub cgroup_procs: Vec<PathBuf>,
 }
 
+/// What several jails have in common, and what a template therefore prepares once: [`crate::wire::Request::Prepare`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preparation {
+    /// As in the policies.
+    pub uid: u32,
+    /// As in the policies.
+    pub gid: u32,
+    /// As in the policies.
+    pub files: Vec<(PathBuf, String)>,
+    /// The binds of the policies below `/etc`.
+    pub configuration: Vec<Bind>,
+}
+
+impl Policy {
+    /// Returns what a template prepares for this jail. None if a helper of its own must build it: without its own root, and with the
+    /// network of the host, whose resolver can change at any time.
+    pub fn preparation(&self) -> Option<Preparation> {
+        let is_separate = self.confinement == Confinement::Full && self.network != Network::Full;
+        let configuration = || self.binds.iter().filter(|bind| bind.is_configuration()).cloned().collect();
+        is_separate.then(|| Preparation {
+            uid: self.uid,
+            gid: self.gid,
+            files: self.files.clone(),
+            configuration: configuration(),
+        })
+    }
+}
+
 /// The workspace of a jail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,6 +144,11 @@ pub struct Bind {
 }
 
 impl Bind {
+    /// True if it is below `/etc`.
+    pub fn is_configuration(&self) -> bool {
+        self.at.starts_with("/etc")
+    }
+
     /// Shows a path of the host that must exist, and that no command may write.
     pub fn read_only(source: PathBuf, at: PathBuf) -> Self {
         Self { source, at, writable: false, optional: false }

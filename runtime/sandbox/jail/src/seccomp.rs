@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Programs for the kernel, in the order in which they are put on.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Filters(Vec<BpfProgram>);
 
 impl Filters {
@@ -42,6 +42,13 @@ impl Filters {
     /// Its mode is in memory, which filters cannot read, so it could make files with set-user-id bits.
     pub(crate) fn of_commands() -> Result<Self, Failure> {
         Ok(Self(vec![lookup::compile(&BTreeMap::from([(libc::SYS_openat2, libc::ENOSYS)]))?]))
+    }
+
+    /// Splits the filters of a policy: those that a template carries for all its jails, and those that each jail adds. By arguments
+    /// alone, `clone3` passes, with which a template makes namespaces.
+    pub(crate) fn split(mut self) -> (Self, Self) {
+        let by_arguments = self.0.split_off(1);
+        (Self(by_arguments), self)
     }
 
     /// These, and then others.

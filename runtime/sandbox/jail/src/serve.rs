@@ -113,7 +113,9 @@ fn serve_request(
         (Request::Run(_), Some(_)) => {
             send_reply(jail, &Reply::Failed(refused("run a command", "another command is running")))
         }
-        (Request::Setup(_), _) => send_reply(jail, &Reply::Failed(refused("set up", "the jail is already set up"))),
+        (Request::Setup(_) | Request::Prepare(_) | Request::Fork, _) => {
+            send_reply(jail, &Reply::Failed(refused("set up", "the jail is already set up")))
+        }
         (Request::Terminate, Some(running)) => {
             // A group that is gone needs no signal.
             let _ = kill_process_group(running.pid, Signal::TERM);

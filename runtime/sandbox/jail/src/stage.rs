@@ -13,6 +13,7 @@ use crate::reaper::Reach;
 use crate::seccomp::Filters;
 use crate::serve::{self, Jail};
 use crate::stores::Stores;
+use crate::template::{self, Prepared};
 use crate::{bounds, bwrap, credentials, mounts, namespaces, network, raw};
 use glovebox_jail::control::{receive_frame, send_frame};
 use glovebox_jail::policy::{Confinement, Network, Policy};
@@ -22,8 +23,8 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_child_subreaper, set_dumpable_behavior,
-    set_parent_process_death_signal,
+    DumpableBehavior, Pid, PidfdFlags, Signal, geteuid, getpid, getppid, pidfd_open, set_child_subreaper,
+    set_dumpable_behavior, set_parent_process_death_signal,
 };
 use std::process::ExitCode;
 
@@ -36,7 +37,10 @@ pub(crate) fn enter() -> ExitCode {
     };
     let policy = match receive_frame::<Request>(&control) {
         Ok(Some((Request::Setup(policy), _))) => *policy,
-        Ok(Some(_)) => return fail(&control, refused("set up", "the first request must be `setup`")),
+        Ok(Some((Request::Prepare(preparation), _))) if entry == Entry::Host => {
+            return template::serve(control, preparation);
+        }
+        Ok(Some(_)) => return fail(&control, refused("set up", "the first request must be `setup` or `prepare`")),
         Err(error) => return fail(&control, refused("set up", error.to_string())),
         Ok(None) => return ExitCode::FAILURE,
     };
@@ -63,25 +67,30 @@ fn move_control(entry: &Entry) -> Result<OwnedFd, Failure> {
     Ok(control)
 }
 
-fn fail(control: &OwnedFd, failure: Failure) -> ExitCode {
+/// Reports why there is no jail.
+pub(crate) fn fail(control: &OwnedFd, failure: Failure) -> ExitCode {
     // A host that is gone needs no reply.
     let _ = send_frame(control, &Reply::Failed(failure), &[]);
     ExitCode::FAILURE
 }
 
 /// Replaces descriptor 0: a second descriptor of the control socket would keep it open.
-fn release_stdin() -> Result<(), Failure> {
+pub(crate) fn release_stdin() -> Result<(), Failure> {
     rustix::stdio::dup2_stdin(rustix::stdio::stdout()).at("redirect standard input")
+}
+
+/// Dies with the host, also if that has already ended.
+pub(crate) fn die_with_host() -> Result<(), Failure> {
+    let host = getppid();
+    set_parent_process_death_signal(Some(Signal::KILL)).at("set the parent death signal")?;
+    if getppid() == host { Ok(()) } else { Err(refused("set the parent death signal", "the host is gone")) }
 }
 
 /// Builds tier `full`: seven namespaces and its own root. This process stays outside and waits.
 fn full(control: &OwnedFd, policy: Policy) -> Result<(), Failure> {
-    let host = getppid();
-    set_parent_process_death_signal(Some(Signal::KILL)).at("set the parent death signal")?;
-    if getppid() != host {
-        return Err(refused("set the parent death signal", "the host is gone"));
-    }
+    die_with_host()?;
     release_stdin()?;
+    let base = Base { is_root_outside: geteuid().is_root(), prepared: None };
     enter_cgroups(&policy)?;
     credentials::clear_groups()?;
     namespaces::enter(&policy)?;
@@ -91,17 +100,23 @@ fn full(control: &OwnedFd, policy: Policy) -> Result<(), Failure> {
     let (announced, announce_end) = pipe_with(PipeFlags::CLOEXEC).at("make a pipe")?;
     let Some(first) = raw::fork().at("fork")? else {
         drop(announce_end);
-        let code = match first_process(control, policy, &outside, &announced) {
-            Ok(()) => 0,
-            Err(failure) => {
-                wait_for_announcement(&announced);
-                fail(control, failure);
-                1
-            }
-        };
-        raw::exit_now(code)
+        let built = die_with(&outside).and_then(|()| raise(control, policy, &base));
+        // The process outside announces this one: the first reply must be `Spawned`.
+        wait_for_announcement(&announced);
+        raw::exit_now(serve_or_fail(control, built))
     };
     announce(control, first, announce_end)
+}
+
+/// Serves a jail until the host is gone, or reports why there is none. Returns the exit code.
+pub(crate) fn serve_or_fail(control: &OwnedFd, built: Result<Raised, Failure>) -> i32 {
+    match built.and_then(Raised::serve) {
+        Ok(()) => 0,
+        Err(failure) => {
+            fail(control, failure);
+            1
+        }
+    }
 }
 
 /// Tells the host that PID 1 exists, then waits for its end.
@@ -116,16 +131,33 @@ fn announce(control: &OwnedFd, first: Pid, announce_end: OwnedFd) -> Result<(), 
     raw::exit_now(0)
 }
 
-/// Waits until the process outside has announced this one: the first reply must be `Spawned`.
+/// Waits until the process outside has announced this one.
 fn wait_for_announcement(announced: &OwnedFd) {
     // The end of the pipe is the message.
     let _ = rustix::io::read(announced, &mut [0_u8; 1]);
 }
 
-fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, announced: &OwnedFd) -> Result<(), Failure> {
-    die_with(outside)?;
+/// What exists before a jail of tier `full` is built.
+pub(crate) struct Base<'t> {
+    /// Whether the user outside all namespaces is root, for whom some limits do not count.
+    pub(crate) is_root_outside: bool,
+    /// What a template has prepared.
+    pub(crate) prepared: Option<&'t Prepared>,
+}
+
+/// A jail of tier `full` that is built, and what the host gets of it.
+pub(crate) struct Raised {
+    jail: Jail,
+    enforcement: Enforcement,
+    stores: Stores,
+    listener: Option<OwnedFd>,
+    hosts_end: Option<OwnedFd>,
+}
+
+/// Builds a jail of tier `full` around this process, which is the first of its PID namespace.
+pub(crate) fn raise(control: &OwnedFd, policy: Policy, base: &Base<'_>) -> Result<Raised, Failure> {
     let mut enforcement = Enforcement::default();
-    let built = mounts::build(&policy, &mut enforcement)?;
+    let built = mounts::build(&policy, base, &mut enforcement)?;
     let is_bounded = bounds::limit_process_ids(&built.proc, &policy.bounds);
     namespaces::forbid_more(&built.proc);
     bounds::limit_shared(&built.proc, &policy.bounds);
@@ -136,10 +168,10 @@ fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, announced
     }
     let listener = if policy.network == Network::Proxy { Some(network::listen()?) } else { None };
     // The limit of a user does not count for root of the host.
-    if !is_bounded && policy.cgroup_procs.is_empty() && credentials::is_root_outside() {
+    if !is_bounded && policy.cgroup_procs.is_empty() && base.is_root_outside {
         enforcement.degradations.push("processes=soft".to_owned());
     }
-    let confinement = confine(&policy, &mut enforcement)?;
+    let confinement = confine(&policy, base.prepared, &mut enforcement)?;
     let (sockets, hosts_end) = if policy.sockets { socket_pair()? } else { (None, None) };
     let jail = Jail {
         control: control.try_clone().at("copy the control socket")?,
@@ -150,16 +182,23 @@ fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, announced
         reach: Reach::Namespace,
         policy,
     };
-    wait_for_announcement(announced);
-    stores.send(&jail.control)?;
-    drop(stores);
-    let mut beside = vec![jail.workspace.as_fd()];
-    beside.extend(listener.as_ref().map(AsFd::as_fd));
-    beside.extend(hosts_end.as_ref().map(AsFd::as_fd));
-    ready(&jail, enforcement, &beside)?;
-    drop((listener, hosts_end));
-    serve::serve(&jail);
-    Ok(())
+    Ok(Raised { jail, enforcement, stores, listener, hosts_end })
+}
+
+impl Raised {
+    /// Hands the host what it gets, and serves until the host is gone.
+    fn serve(self) -> Result<(), Failure> {
+        let Self { jail, enforcement, stores, listener, hosts_end } = self;
+        stores.send(&jail.control)?;
+        drop(stores);
+        let mut beside = vec![jail.workspace.as_fd()];
+        beside.extend(listener.as_ref().map(AsFd::as_fd));
+        beside.extend(hosts_end.as_ref().map(AsFd::as_fd));
+        ready(&jail, enforcement, &beside)?;
+        drop((listener, hosts_end));
+        serve::serve(&jail);
+        Ok(())
+    }
 }
 
 /// Makes the socket pair for the host's requests for sockets: the helper's end, and the host's.
@@ -170,7 +209,7 @@ fn socket_pair() -> Result<(Option<OwnedFd>, Option<OwnedFd>), Failure> {
 }
 
 /// Makes this process die with the process outside, also if that has already ended.
-fn die_with(outside: &OwnedFd) -> Result<(), Failure> {
+pub(crate) fn die_with(outside: &OwnedFd) -> Result<(), Failure> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     set_parent_process_death_signal(Some(Signal::KILL)).at("set the parent death signal")?;
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -187,7 +226,7 @@ fn as_subreaper(control: &OwnedFd, policy: Policy, entry: &Entry) -> Result<(), 
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at("set dumpable")?;
     let mut enforcement = Enforcement::default();
     let stores = entry.prepare(&policy, &mut enforcement)?;
-    let confinement = confine(&policy, &mut enforcement)?;
+    let confinement = confine(&policy, None, &mut enforcement)?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let jail = Jail {
         control: control.try_clone().at("copy the control socket")?,
@@ -206,12 +245,19 @@ fn as_subreaper(control: &OwnedFd, policy: Policy, entry: &Entry) -> Result<(), 
 }
 
 /// Gives up every privilege, confines this process, and returns what confines each command.
-fn confine(policy: &Policy, enforcement: &mut Enforcement) -> Result<CommandConfinement, Failure> {
+fn confine(
+    policy: &Policy,
+    prepared: Option<&Prepared>,
+    enforcement: &mut Enforcement,
+) -> Result<CommandConfinement, Failure> {
     if policy.confinement == Confinement::Unconfined {
         return Ok(CommandConfinement::default());
     }
     credentials::drop_all()?;
-    let (filters, own) = (Filters::compile(policy.confinement, policy.network)?, Filters::of_commands()?);
+    let (filters, own) = match prepared {
+        Some(prepared) => (prepared.filters.clone(), prepared.of_commands.clone()),
+        None => (Filters::compile(policy.confinement, policy.network)?, Filters::of_commands()?),
+    };
     let rules = Rules::build(policy)?;
     enforcement.landlock_abi = rules.enforce()?;
     if policy.confinement == Confinement::Landlock {

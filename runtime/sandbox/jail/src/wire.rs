@@ -2,7 +2,7 @@
 //!
 //! The socket is also the lifeline: when the host's end closes, the jail and everything in it dies.
 
-use crate::policy::Policy;
+use crate::policy::{Policy, Preparation};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -16,6 +16,10 @@ pub enum Request {
     /// Build the jail; the first frame. With [`crate::policy::Confinement::Bwrap`] sent twice, the second time after `Spawned`: the helper inside
     /// takes it anew.
     Setup(Box<Policy>),
+    /// Become a template; the first frame instead of `Setup`. No reply unless that fails. From then on only `Fork` follows.
+    Prepare(Preparation),
+    /// Fork the first process of a new jail. Beside it the jail's control socket, whose first frame is `Setup`.
+    Fork,
     /// Start a command. Beside it three descriptors: its standard input, output and error. One at a time.
     Run(Command),
     /// Ask the running command's process group to end.
@@ -92,7 +96,8 @@ pub struct SelfTestCheck {
 #[serde(rename_all = "lowercase")]
 pub enum Reply {
     /// The first process exists. Beside it a pidfd: of PID 1 where there is a PID namespace, else of the helper itself; with
-    /// [`crate::policy::Confinement::Bwrap`] also the file in memory that `bwrap` writes its errors into.
+    /// [`crate::policy::Confinement::Bwrap`] also the file in memory that `bwrap` writes its errors into; from a template also the
+    /// jail's mount namespace, which whoever holds it keeps from being removed.
     Spawned,
     /// What holds memory beside processes, to be read at any time. Beside it six descriptors: the namespace's lists of segments,
     /// queues and semaphores of System V, then the folders in memory: for temporary files, home and `/dev/shm`. Only where these

@@ -70,7 +70,8 @@ impl Store {
         changes.sort_by(|(a, _), (b, _)| a.cmp(b));
         let (removed, made): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(_, op)| op.removes());
         removed.iter().rev().try_for_each(|(path, _)| remove(&into, path)).map_err(&failed)?;
-        let moving = Moving { from: view.changed_tree(), into: &into };
+        let from = view.changed_tree().map_err(io::Error::other).map_err(&failed)?;
+        let moving = Moving { from, into: &into };
         made.iter().try_for_each(|(path, op)| moving.one(path, op)).map_err(&failed)?;
         let fits = cache::measure(&self.at, bytes_max).is_some_and(|bytes| bytes <= bytes_max);
         if !fits {

@@ -11,7 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The helper and its first process count too.
@@ -60,8 +60,8 @@ impl Cgroup {
     /// Makes a group that bounds memory and processes. The error text is the reason for a failure.
     pub(super) fn make(limits: &Limits) -> Result<Self, String> {
         let groups = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
-        let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
-        let own = Own { groups: &groups, mounts: &mounts };
+        let mounts = mounts().map_err(|error| error.to_string())?;
+        let own = Own { groups: &groups, mounts };
         let second = make_second(&own, limits);
         let Err(why) = second else { return second };
         make_first(&own, limits).map_err(|also| format!("version 2: {why}; version 1: {also}"))
@@ -233,11 +233,10 @@ fn make_first(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
 
 /// Makes a new group in `parent`. The first one there removes those that programs of ours left behind.
 fn begin(parent: &Path) -> io::Result<PathBuf> {
-    let space = fs::read_link("/proc/self/ns/pid")?;
-    let space: String = space.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
+    let space = own_space()?;
     let mut tidied = TIDIED.lock().unwrap_or_else(PoisonError::into_inner);
     if !tidied.iter().any(|known| known == parent) {
-        tidy(parent, &space)?;
+        tidy(parent, space)?;
         tidied.push(parent.to_owned());
     }
     drop(tidied);
@@ -245,6 +244,26 @@ fn begin(parent: &Path) -> io::Result<PathBuf> {
     let made = parent.join(format!("{PREFIX}{space}-{}-{number}", std::process::id()));
     fs::create_dir(&made)?;
     Ok(made)
+}
+
+/// Returns what is mounted, read once: hierarchies of control groups are mounted when a machine starts.
+fn mounts() -> io::Result<&'static str> {
+    static MOUNTS: OnceLock<String> = OnceLock::new();
+    if let Some(mounts) = MOUNTS.get() {
+        return Ok(mounts);
+    }
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    Ok(MOUNTS.get_or_init(|| mounts))
+}
+
+/// Returns the number of the process namespace of this program, which stays the same.
+fn own_space() -> io::Result<&'static str> {
+    static SPACE: OnceLock<String> = OnceLock::new();
+    if let Some(space) = SPACE.get() {
+        return Ok(space);
+    }
+    let link = fs::read_link("/proc/self/ns/pid")?;
+    Ok(SPACE.get_or_init(|| link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()))
 }
 
 /// Removes the groups of programs of this process namespace that are gone: killed, or ended before the last was removed.

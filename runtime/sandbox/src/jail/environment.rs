@@ -17,6 +17,8 @@ pub(super) struct OwnFolders<'p> {
     pub(super) tmp: &'p Path,
     /// What `{scratch}` in a variable stands for.
     pub(super) scratch: &'p Path,
+    /// What `{kept}` stands for.
+    pub(super) kept: &'p Path,
 }
 
 /// Names that start so make programs load or run something else, or read other settings.
@@ -143,6 +145,7 @@ pub(super) fn build(
         }
         let filled = value.replace("{scratch}", &folders.scratch.to_string_lossy());
         let filled = filled.replace("{home}", &folders.home.to_string_lossy());
+        let filled = filled.replace("{kept}", &folders.kept.to_string_lossy());
         all.insert(name.to_owned(), filled.into());
     }
     for (name, value) in &command.env {
@@ -179,7 +182,12 @@ mod tests {
             stdin: None,
             timeout: Duration::ZERO,
         };
-        let places = OwnFolders { home: Path::new("/h"), tmp: Path::new("/t"), scratch: Path::new("/scratch") };
+        let places = OwnFolders {
+            home: Path::new("/h"),
+            tmp: Path::new("/t"),
+            scratch: Path::new("/scratch"),
+            kept: Path::new("/k"),
+        };
         build(&policy, &command, places, false)
     }
 
@@ -200,13 +208,13 @@ mod tests {
         }
         assert!(build_with(&[("CARGO_HOME", "/c")], &[("CARGO_HOME", "/evil")]).is_err());
         let all = build_with(
-            &[("CARGO_HOME", "{scratch}/c"), ("LANG", "de"), ("X", "{home}/x")],
+            &[("CARGO_HOME", "{scratch}/c"), ("LANG", "de"), ("X", "{home}/x"), ("Y", "{kept}/y")],
             &[("MODE", "fast"), ("LANG", "fr")],
         )
         .unwrap();
         let get = |name: &str| all.get(name).and_then(|value| value.to_str());
         assert_eq!((get("CARGO_HOME"), get("MODE"), get("LANG")), (Some("/scratch/c"), Some("fast"), Some("fr")));
-        assert_eq!(get("X"), Some("/h/x"));
+        assert_eq!((get("X"), get("Y")), (Some("/h/x"), Some("/k/y")));
         assert!(build_with(&[("PATH", "/x")], &[]).is_err() && build_with(&[], &[("a=b", "x")]).is_err());
     }
 }

@@ -12,12 +12,17 @@ use std::time::Duration;
 pub struct ExecPolicy {
     /// Where programs are looked up; absolute folders outside the workspace.
     pub path: Vec<PathBuf>,
-    /// Variables of every command. `{scratch}` in a value stands for the command's scratch folder, `{home}` for its HOME.
+    /// Variables of every command. `{scratch}` in a value stands for the command's scratch folder, `{home}` for its HOME, `{kept}` for
+    /// the first folder of `kept`.
     pub env: BTreeMap<String, String>,
     /// Folders and files of the host that exist read-only in a jail: toolchains, `[sandbox] read`.
     pub binds: Vec<Bind>,
     /// Files in folders of `/etc` that exist read-only in a jail: configuration that a toolchain links to.
     pub configuration: Vec<PathBuf>,
+    /// Folders below HOME that stay for later stages of the same trust: caches of toolchains. Relative paths.
+    pub kept: Vec<PathBuf>,
+    /// Folder below HOME in which Python keeps compiled modules, each below the path of its source. Relative.
+    pub compiled: Option<PathBuf>,
     /// Bytes kept per stream, half from its head and half from its tail; limit `command_output_bytes`.
     pub output_bytes_max: u64,
     /// Time between SIGTERM and SIGKILL after a timeout or a cancellation.
@@ -34,6 +39,8 @@ impl Default for ExecPolicy {
             env: BTreeMap::new(),
             binds: Vec::new(),
             configuration: Vec::new(),
+            kept: Vec::new(),
+            compiled: None,
             output_bytes_max: 1 << 20,
             grace: Duration::from_secs(2),
             kill_max: Duration::from_secs(10),

@@ -123,6 +123,7 @@ fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<SelfTestC
         limits: Limits::default(),
         inside: PathBuf::from("/workspace"),
         inner: Vec::new(),
+        kept: Vec::new(),
         hidden: vec![folder.0.clone()],
         folder: folder.0.join("attempt"),
     };

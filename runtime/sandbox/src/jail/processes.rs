@@ -7,6 +7,7 @@
 
 mod held;
 
+use super::origin::Origin;
 use super::stores::Stores;
 use glovebox_jail::process::{self, ProcessStat};
 pub(super) use held::Held;
@@ -19,8 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The processes of one jail.
 #[derive(Debug)]
 pub(super) struct JailProcesses {
-    /// The helper; every process of the jail descends from it.
-    helper: i32,
+    /// The process from which every process of a command descends, and when it was started; none before it is known.
+    root: Option<(i32, u64)>,
     baseline: OnceLock<Baseline>,
     stores: Option<Stores>,
 }
@@ -45,8 +46,18 @@ pub(super) struct Sample {
 }
 
 impl JailProcesses {
-    pub(super) fn new(helper: u32) -> Self {
-        Self { helper: i32::try_from(helper).unwrap_or(0), baseline: OnceLock::new(), stores: None }
+    /// Those of a jail, by where its first process comes from.
+    pub(super) fn of(origin: &Origin) -> Self {
+        let mut processes = Self { root: None, baseline: OnceLock::new(), stores: None };
+        if let Origin::Program(child) = origin {
+            processes.set_root(i32::try_from(child.id()).unwrap_or(0));
+        }
+        processes
+    }
+
+    /// Takes the process from which every process of a command descends: the helper, or the fork of a template.
+    pub(super) fn set_root(&mut self, process: i32) {
+        self.root = process::stat(process).map(|one| (one.pid, one.started));
     }
 
     /// Adds what holds memory beside the processes, where that belongs to the jail.
@@ -56,7 +67,7 @@ impl JailProcesses {
 
     /// True where the processes of the jail can be seen at all.
     pub(super) fn can_look(&self) -> bool {
-        process::stat(self.helper).is_some()
+        self.root().is_some()
     }
 
     /// Notes which processes exist before the first command.
@@ -106,10 +117,17 @@ impl JailProcesses {
         sample.held.hides_memory && others.saturating_sub(least) > bytes_max
     }
 
-    /// Returns every process that descends from the helper.
+    /// Returns the process from which all descend, unless another one has its number by now.
+    fn root(&self) -> Option<i32> {
+        let (process, started) = self.root?;
+        process::stat(process).is_some_and(|one| one.started == started).then_some(process)
+    }
+
+    /// Returns every process that descends from it.
     fn all(&self) -> Vec<ProcessStat> {
-        let (mut found, mut from) = (Vec::new(), vec![self.helper]);
-        let mut known = HashSet::from([self.helper]);
+        let Some(root) = self.root() else { return Vec::new() };
+        let (mut found, mut from) = (Vec::new(), vec![root]);
+        let mut known = HashSet::from([root]);
         while let Some(parent) = from.pop() {
             for child in children(parent).into_iter().filter(|child| known.insert(*child)) {
                 from.push(child);
@@ -151,7 +169,8 @@ mod tests {
 
     #[test]
     fn descendants_are_found_and_those_before_are_not_counted() {
-        let jail = JailProcesses::new(std::process::id());
+        let mut jail = JailProcesses::of(&Origin::Fork(None));
+        jail.set_root(std::process::id() as i32);
         let mut before = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         jail.note_first();
         let mut after = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();

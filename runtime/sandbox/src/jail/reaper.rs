@@ -4,17 +4,13 @@
 //! before. One thread cleans up one jail after the other; [`wait_for_cleanup`] waits for it. Failures are logged.
 
 use super::cgroup::Cgroup;
-use super::control::wait_readable;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use super::origin::Origin;
+use super::template;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::Child;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-/// Longest time that the helper of a dead jail may take to end.
-const REAP_MAX: Duration = Duration::from_secs(5);
 /// Most jails that wait. The caller cleans up one more itself.
 const WAITING_MAX: usize = 16;
 
@@ -29,7 +25,8 @@ enum Task {
 /// The remains of a dead jail.
 #[derive(Debug)]
 pub(super) struct JailCleanup {
-    pub(super) child: Child,
+    /// The helper, or the mount namespace of the first process.
+    pub(super) origin: Origin,
     /// Holds the workspace's mount.
     pub(super) merged: Option<OwnedFd>,
     /// Can be removed when the helper is gone.
@@ -38,16 +35,8 @@ pub(super) struct JailCleanup {
 
 impl JailCleanup {
     /// Waits for the helper and removes everything.
-    pub(super) fn run(mut self) -> io::Result<()> {
-        if let Some(process) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
-            && self.child.try_wait()?.is_none()
-            // Not reaped yet, so the number is still its own.
-            && !wait_readable(pidfd_open(process, PidfdFlags::empty())?, Instant::now() + REAP_MAX)?
-        {
-            // Everything in the jail is dead; only the helper is stuck.
-            self.child.kill()?;
-        }
-        self.child.wait()?;
+    pub(super) fn run(self) -> io::Result<()> {
+        self.origin.clean_up()?;
         drop((self.merged, self.cgroup));
         Ok(())
     }
@@ -73,9 +62,10 @@ pub(super) fn reap_later(cleanup: JailCleanup) {
     }
 }
 
-/// Waits until every jail that has ended is cleaned up. A program that ends earlier leaves empty control groups, which the next one
-/// removes.
+/// Ends the templates and waits until every jail that has ended is cleaned up. All jails must have ended. A program that ends earlier
+/// leaves empty control groups, which the next one removes.
 pub fn wait_for_cleanup() {
+    template::end_all();
     let sender = REAPER.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let (done, all_done) = sync_channel(1);
     if sender.is_some_and(|reaper| reaper.send(Task::Notify(done)).is_ok()) {
@@ -117,7 +107,7 @@ mod tests {
             let cgroup = Cgroup::make(&glovebox_record::Limits::default()).ok();
             let files = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
             assert!(files.iter().all(|file| file.exists()));
-            reap_later(JailCleanup { child, merged: None, cgroup });
+            reap_later(JailCleanup { origin: Origin::Program(child), merged: None, cgroup });
             wait_for_cleanup();
             assert!(!Path::new(&process).exists(), "{program} is not reaped");
             assert!(files.iter().all(|file| !file.exists()), "{files:?}");

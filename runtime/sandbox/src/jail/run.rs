@@ -146,7 +146,7 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
 
 fn request(jail: &Jail, command: &Command) -> Result<Request, ExecError> {
     let (program, arguments) = program::resolve(&jail.policy, &command.program, &|path| jail.writable.holds(path))?;
-    let folders = OwnFolders { home: &jail.home, tmp: &jail.tmp, scratch: &jail.tmp };
+    let folders = OwnFolders { home: &jail.home, tmp: &jail.tmp, scratch: &jail.tmp, kept: &jail.kept };
     let has_proxy = jail.proxy.is_some();
     let environment = environment::build(&jail.policy, command, folders, has_proxy)?;
     working_directory(&jail.root(), &command.cwd)?;

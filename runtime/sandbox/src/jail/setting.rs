@@ -42,6 +42,9 @@ pub struct JailSetting {
     pub inside: PathBuf,
     /// Mounts inside the workspace: absolute paths below `inside`. Their mount points exist in the layers.
     pub inner: Vec<Bind>,
+    /// Writable folders of the run outside the workspace, in which toolchains keep caches. The first is what `{kept}` in a variable
+    /// stands for.
+    pub kept: Vec<Bind>,
     /// Folders of the host that no other bind may show, hold or lie in: the run's folder, the user's project.
     pub hidden: Vec<PathBuf>,
     /// The attempt's folder. HOME and TMPDIR are made in it if the tier has no root of its own.
@@ -58,6 +61,11 @@ pub struct JailChannels {
 }
 
 impl JailSetting {
+    /// Returns the folder that `{kept}` in a variable stands for. Without one of the run it ends with the jail.
+    pub(super) fn kept_at(&self) -> PathBuf {
+        self.kept.first().map_or_else(|| self.home_and_tmp().0.join(".cache/kept"), |bind| bind.at.to_owned())
+    }
+
     /// Returns HOME and TMPDIR as commands see them.
     pub(super) fn home_and_tmp(&self) -> (PathBuf, PathBuf) {
         if self.tier.has_own_root() {
@@ -113,6 +121,8 @@ pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Sou
     } else {
         [unrooted(setting, &hidden)?, configuration].concat()
     };
+    let kept: Vec<Bind> = setting.kept.iter().map(|bind| checked_kept(bind, setting)).collect::<Result<_, _>>()?;
+    let binds = [binds, kept].concat();
     let inner: Vec<Bind> =
         setting.inner.iter().map(|bind| checked_inner(bind, setting, &at)).collect::<Result<_, _>>()?;
     let (uid, gid) = ids();
@@ -124,7 +134,7 @@ pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Sou
     let read_only = binds.iter().filter(|bind| has_root && !bind.writable);
     let read_only = read_only.chain(inner.iter().filter(|bind| !bind.writable));
     let shown = read_only.map(|bind| bind.at.to_owned()).collect();
-    let written = inner.iter().filter(|bind| bind.writable).map(|bind| bind.at.to_owned());
+    let written = inner.iter().chain(&binds).filter(|bind| bind.writable).map(|bind| bind.at.to_owned());
     let writable = Writable { folders: folders.into_iter().chain(written).collect(), shown };
     check_path(&setting.policy, &writable)?;
     let policy = Policy {
@@ -306,6 +316,16 @@ fn checked_inner(bind: &Bind, setting: &JailSetting, workspace: &Path) -> Result
         return Err(refused(bind, &"it would show what is hidden from all stages"));
     }
     Ok(Bind { source: utf8(source)?, at: utf8(below)?, writable: bind.writable, optional: bind.optional })
+}
+
+/// A folder of the run, which the run itself names: it may lie in what is hidden, and must not show the attempt.
+fn checked_kept(bind: &Bind, setting: &JailSetting) -> Result<Bind, JailError> {
+    let (at, source) = (normal(&bind.at)?, canonical(&bind.source)?);
+    let is_in_place = if setting.tier.has_own_root() { at.starts_with(HOME_INSIDE) } else { at == source };
+    if !is_in_place || canonical(&setting.folder)?.starts_with(&source) {
+        return Err(refused(bind, &"it would show what is hidden from all stages"));
+    }
+    Ok(Bind { source: utf8(source)?, at: utf8(at)?, ..bind.clone() })
 }
 
 fn refused(bind: &Bind, reason: &dyn fmt::Display) -> JailError {

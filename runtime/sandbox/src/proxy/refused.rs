@@ -18,7 +18,7 @@ pub(super) enum Refused {
     Slow,
     #[error("the target is {0}")]
     Target(#[from] HostError),
-    #[error("the stage may not reach port {1} of `{0}`; to allow it: `[sandbox] network = {{ proxy = [\"{entry}\"] }}` in glovebox.toml", entry = entry(.0, *.1))]
+    #[error("the stage may not reach port {1} of `{0}`; to allow it, add `\"{entry}\"` to the list of `[sandbox] network = {{ proxy = [...] }}` in glovebox.toml", entry = entry(.0, *.1))]
     NotGranted(Host, u16),
     #[error("port 80 accepts plain requests (`GET http://{0}/`), not tunnels")]
     PlainTunnel(Host),

@@ -5,7 +5,7 @@
 use super::StageError;
 use super::copy::{Copy, Fact};
 use super::decide::{Before, Kind};
-use super::findings::{self, Findings};
+use super::findings::{self, Findings, Met};
 use super::{ChangeRules, Examined};
 use crate::found::Op;
 use crate::tree::{self, Stamp, WalkEntry};
@@ -72,7 +72,7 @@ struct Search<'s> {
 impl Search<'_> {
     /// Compares one entry of the copy with what was copied. Returns whether to descend into it.
     fn compare(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
-        self.findings.check_size(entry)?;
+        self.findings.check_size(Met::of(entry))?;
         let known = self.copy.facts.get(entry.path);
         if known.is_some() {
             self.findings.seen.insert(entry.path.to_owned());
@@ -93,8 +93,8 @@ impl Search<'_> {
             }
             FileType::RegularFile => {
                 if !self.is_untouched(entry, known).map_err(failed)? {
-                    self.findings.count_bytes(entry)?;
-                    self.replace(entry, known, findings::write(entry))?;
+                    self.findings.count_bytes(Met::of(entry))?;
+                    self.replace(entry, known, Met::of(entry).write())?;
                 }
             }
             FileType::Symlink => {

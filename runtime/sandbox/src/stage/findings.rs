@@ -9,7 +9,7 @@ use crate::ignored::LeftOut;
 use crate::tree::{self, WalkEntry};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Read};
 use std::ops::Bound;
@@ -22,6 +22,41 @@ const AHEAD_BYTES: u64 = 1 << 20;
 const FORGED: &str = "it has an overlay attribute that only the kernel may set";
 /// Most entries that are not changes: in scratch, or touched but equal.
 const UNCHANGED_MAX: u64 = 1_000_000;
+
+/// What a search met at a path.
+#[derive(Clone, Copy)]
+pub(crate) struct Met<'m> {
+    pub(crate) path: &'m Path,
+    /// 1 for entries of the folder itself.
+    pub(crate) depth: u32,
+    /// Length of a file, and what it takes up on disk.
+    pub(crate) bytes: u64,
+    pub(crate) disk_bytes: u64,
+    pub(crate) executable: bool,
+}
+
+impl<'m> Met<'m> {
+    /// What a walk met.
+    pub(crate) fn of(entry: &WalkEntry<'m>) -> Self {
+        Self::file(entry.path, entry.depth, &entry.stat, tree::is_executable(&entry.stat))
+    }
+
+    /// A file with this status.
+    pub(crate) fn file(path: &'m Path, depth: u32, stat: &Stat, executable: bool) -> Self {
+        let disk_bytes = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+        Self { path, depth, bytes: tree::length(stat), disk_bytes, executable }
+    }
+
+    /// Anything else.
+    pub(crate) fn other(path: &'m Path, depth: u32) -> Self {
+        Self { path, depth, bytes: 0, disk_bytes: 0, executable: false }
+    }
+
+    /// What a file would be as a change.
+    pub(crate) fn write(self) -> Op {
+        Op::Write { bytes: self.bytes, executable: self.executable }
+    }
+}
 
 /// Changes being collected.
 pub(crate) struct Findings<'s> {
@@ -83,7 +118,7 @@ impl<'s> Findings<'s> {
     }
 
     /// Refuses to go on when an entry is one too many, too deep or too long.
-    pub(crate) fn check_size(&mut self, entry: &WalkEntry<'_>) -> Result<(), StageError> {
+    pub(crate) fn check_size(&mut self, entry: Met<'_>) -> Result<(), StageError> {
         self.paths += 1;
         if self.paths > self.unchanged_max.saturating_add(self.limits.stage.write_entries) {
             return Err(limit("write_entries", self.limits.stage.write_entries, entry.path));
@@ -91,7 +126,7 @@ impl<'s> Findings<'s> {
         if entry.depth > self.limits.depth {
             return Err(limit("depth", self.limits.depth.into(), entry.path));
         }
-        if entry.name.len() > self.limits.name_bytes as usize {
+        if entry.path.file_name().is_some_and(|name| name.len() > self.limits.name_bytes as usize) {
             return Err(limit("name_bytes", self.limits.name_bytes.into(), entry.path));
         }
         if entry.path.as_os_str().len() as u64 > tree::PATH_BYTES_MAX {
@@ -102,17 +137,16 @@ impl<'s> Findings<'s> {
 
     /// Counts the bytes of a changed file: its length, or what it takes up where that is far more. What is never committed does not
     /// count.
-    pub(crate) fn count_bytes(&mut self, entry: &WalkEntry<'_>) -> Result<(), StageError> {
+    pub(crate) fn count_bytes(&mut self, entry: Met<'_>) -> Result<(), StageError> {
         let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes());
         if path.is_ok_and(|path| self.decider.before.scope().is_scratch(&path)) {
             return Ok(());
         }
-        let left_out = self.decider.left_out(entry.path, &write(entry));
+        let left_out = self.decider.left_out(entry.path, &entry.write());
         if left_out.map_err(|source| StageError::io(entry.path, source))?.is_some() {
             return Ok(());
         }
-        let (length, taken) =
-            (tree::length(&entry.stat), u64::try_from(entry.stat.st_blocks).unwrap_or(0).saturating_mul(512));
+        let (length, taken) = (entry.bytes, entry.disk_bytes);
         let is_ahead = taken <= length.saturating_mul(2).saturating_add(AHEAD_BYTES);
         self.bytes = self.bytes.saturating_add(if is_ahead { length } else { taken });
         if self.bytes > self.limits.stage.write_bytes {
@@ -166,11 +200,6 @@ fn without_redundant_directories(found: Vec<Found>, scope: &Scope) -> Vec<Found>
         _ => true,
     };
     found.into_iter().filter(keep).collect()
-}
-
-/// What a regular file that was met would be as a change.
-pub(crate) fn write(entry: &WalkEntry<'_>) -> Op {
-    Op::Write { bytes: tree::length(&entry.stat), executable: tree::is_executable(&entry.stat) }
 }
 
 /// What a link that was met would be as a change.

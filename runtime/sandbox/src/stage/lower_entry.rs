@@ -4,7 +4,7 @@
 //! of a file reveals a change. Lookups only read, and are cached.
 
 use super::decide::{Before, Kind};
-use super::overlay::Lower;
+use super::lower::Lower;
 use super::{access, is_visible, mask};
 use crate::found::Op;
 use crate::tree::{self, Tree};
@@ -141,19 +141,13 @@ impl<'o> Lookup<'o> {
 
     /// Returns where the link the stage saw points.
     pub(super) fn target(&self, path: &Path) -> io::Result<OsString> {
-        for tree in self.trees() {
+        for tree in self.lower.trees() {
             if tree.stat(path)?.is_some() {
                 let (parent, name) = tree.parent(path)?;
                 return tree::read_link(&parent, name);
             }
         }
         Err(io::ErrorKind::NotFound.into())
-    }
-
-    /// Every tree under the stage's changes, the first on top.
-    fn trees(&self) -> impl Iterator<Item = &Tree> {
-        let Lower { layers, workspace, below, .. } = self.lower;
-        layers.iter().chain([workspace]).chain(below)
     }
 
     /// Meets everything the stage saw below a directory.
@@ -178,7 +172,7 @@ impl<'o> Lookup<'o> {
 
     fn names(&self, at: &Path) -> io::Result<BTreeSet<OsString>> {
         let mut names = BTreeSet::new();
-        for tree in self.trees() {
+        for tree in self.lower.trees() {
             names.extend(names_in(tree, at)?);
         }
         Ok(names)

@@ -149,6 +149,7 @@ impl Filling<'_> {
     }
 }
 
-fn set_opaque(directory: &OwnedFd) -> io::Result<()> {
+/// Marks a directory as one through which nothing below shows.
+pub(crate) fn set_opaque(directory: &OwnedFd) -> io::Result<()> {
     Ok(rustix::fs::fsetxattr(directory, OPAQUE, b"y", XattrFlags::empty())?)
 }

@@ -4,44 +4,30 @@
 //! the number of files. The stage's own folder holds `mask`, `upper` and `work`; these names do not exist inside.
 
 use super::copy::open_all;
+use super::lower::{self, Lower};
 use super::{ChangeLimits, ChangeRules, Changed, Found, StageError, ViewOverrides, mask, upper};
 use crate::ignored::Ignored;
 use crate::protect::Protected;
-use crate::tree::{self, Stamp, Tree};
+use crate::tree::{self, Tree};
 use glovebox_jail::policy::Source;
-use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// What lies under the folder that takes changes.
-#[derive(Debug)]
-pub(super) struct Lower {
-    pub(super) workspace: Tree,
-    pub(super) layers: Vec<Tree>,
-    /// What lies under the workspace.
-    pub(super) below: Option<Tree>,
-    pub(super) mount_points: Vec<ScopePath>,
-    pub(super) scope: Scope,
-    /// When the overlay was ready, in seconds and nanoseconds. Not the coarse clock: a file that was looked at before it was
-    /// changed has a finer time than that.
-    pub(super) begun: (i64, i64),
-}
 
 /// A workspace seen through a scope, whose changes land elsewhere.
 #[derive(Debug)]
 pub struct Overlay {
     at: PathBuf,
     source: Source,
-    pub(super) upper: Tree,
+    pub(crate) upper: Tree,
     /// The file system of the changes.
     pub(super) device: u64,
-    pub(super) lower: Lower,
+    pub(crate) lower: Lower,
 }
 
 impl Overlay {
-    pub(super) fn create(
+    pub(crate) fn create(
         workspace: &Path,
         at: &Path,
         scope: &Scope,
@@ -58,7 +44,7 @@ impl Overlay {
         let top = upper.directory(Path::new("")).map_err(failed)?;
         rustix::fs::fchmod(&top, tree::DIRECTORY_MODE).map_err(|error| failed(error.into()))?;
         drop(Tree::create(&at.join("work")).map_err(failed)?);
-        let begun = begun(&top).map_err(failed)?;
+        let begun = lower::begun(&top).map_err(failed)?;
         let device = upper.inode().map_err(failed)?.0;
         let lower = Lower {
             workspace: source,
@@ -99,12 +85,6 @@ impl Changed for Overlay {
     fn open(&self, change: &Found) -> io::Result<File> {
         self.upper.file(&change.raw)
     }
-}
-
-/// Returns now, by this machine's clock or by that of the file system if it is ahead.
-fn begun(fresh: &impl std::os::fd::AsFd) -> io::Result<(i64, i64)> {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-    Ok((now.tv_sec, now.tv_nsec).max(Stamp::of(&rustix::fs::fstat(fresh)?).changed()))
 }
 
 fn layered(workspace: &Path, at: &Path, overrides: &ViewOverrides) -> Result<Source, StageError> {

@@ -4,9 +4,9 @@
 //! stage saw below it; hidden files stay. Overlay attributes that a program forged are refused. New kernels escape such
 //! attributes, older ones may not.
 
-use super::decide::Kind;
-use super::findings::{self, Findings, same_content};
-use super::lower_entry::{Lookup, LowerEntry};
+use super::compare::{Comparison, Now};
+use super::findings::{self, Met};
+use super::lower_entry::Lookup;
 use super::overlay::Overlay;
 use super::{ChangeRules, Examined, StageError, mask};
 use crate::found::Op;
@@ -36,23 +36,15 @@ const ESCAPED: &[u8] = b"user.overlay.overlay.";
 /// Finds what the stage changed, sorted by path, what was removed first.
 pub(super) fn changes(overlay: &Overlay, rules: ChangeRules<'_>) -> Result<Examined, StageError> {
     let lookup = Lookup::new(&overlay.lower);
-    let findings = Findings::new(&lookup, rules, None);
-    let (gone, pure, forged) = (Vec::new(), HashSet::new(), HashSet::new());
-    let mut search = Search { overlay, lookup: &lookup, findings, gone, pure, forged };
+    let mut search = Search { overlay, comparison: Comparison::new(&lookup, rules), forged: HashSet::new() };
     search.check_top().map_err(|source| StageError::io(Path::new(""), source))?;
     tree::walk(&overlay.upper, &mut |entry| search.compare(entry))?;
-    search.find_removed()?;
-    Ok(search.findings.finish())
+    search.comparison.finish()
 }
 
 struct Search<'s> {
     overlay: &'s Overlay,
-    lookup: &'s Lookup<'s>,
-    findings: Findings<'s>,
-    /// Where nothing is left of what the stage saw, but for what was met in the upper folder.
-    gone: Vec<PathBuf>,
-    /// Directories through which nothing below shows.
-    pure: HashSet<PathBuf>,
+    comparison: Comparison<'s>,
     /// Directories with forged attributes, whose content is unknown.
     forged: HashSet<PathBuf>,
 }
@@ -77,125 +69,50 @@ impl Search<'_> {
 
     /// Compares one entry of the upper folder with what the stage saw there. Returns whether to descend into it.
     fn compare(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
-        self.findings.check_size(entry)?;
+        let met = Met::of(entry);
+        self.comparison.findings.check_size(met)?;
         let failed = |source: io::Error| StageError::io(entry.path, source);
         let mark = mark_of(entry).map_err(failed)?;
         if mark == Mark::Forged || self.forged.contains(entry.path.parent().unwrap_or(Path::new(""))) {
-            self.findings.seen.insert(entry.path.to_owned());
+            self.comparison.findings.seen.insert(entry.path.to_owned());
             return self.refuse(entry);
         }
         if is_whiteout(entry) {
-            self.gone.push(entry.path.to_owned());
+            self.comparison.removed(entry.path);
             return Ok(false);
         }
-        self.findings.seen.insert(entry.path.to_owned());
-        let lower = self.lookup.entry(entry.path).map_err(failed)?;
-        match entry.kind() {
+        let now = match entry.kind() {
             FileType::Directory if entry.stat.st_dev != self.overlay.device => {
-                self.replace(entry, lower, Op::Special { kind: "mount point" })?;
+                Now::Special(Op::Special { kind: "mount point" })
             }
-            FileType::Directory => return self.directory(entry, lower, mark).map(|()| true),
-            FileType::RegularFile => self.file(entry, lower)?,
-            FileType::Symlink => {
-                let now = entry.target().map_err(failed)?;
-                if !self.is_same_link(entry, lower, &now).map_err(failed)? {
-                    self.replace(entry, lower, findings::link(&now))?;
-                }
-            }
-            other => self.replace(entry, lower, findings::special(other))?,
-        }
-        Ok(false)
+            FileType::Directory => Now::Directory { shows_lower: mark == Mark::Plain },
+            FileType::RegularFile => Now::File(&|| tree::open_regular(entry.directory, entry.name, Owner::Us)),
+            FileType::Symlink => Now::Link(entry.target().map_err(failed)?),
+            other => Now::Special(findings::special(other)),
+        };
+        let descends = matches!(now, Now::Directory { .. });
+        self.comparison.compare(met, now)?;
+        Ok(descends)
     }
 
     /// Refuses an entry in or below something forged: it may differ from what the stage saw.
     fn refuse(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
+        let findings = &mut self.comparison.findings;
         let op = match entry.kind() {
             FileType::Directory => Op::MakeDir,
             FileType::RegularFile => {
-                self.findings.count_bytes(entry)?;
-                findings::write(entry)
+                findings.count_bytes(Met::of(entry))?;
+                Met::of(entry).write()
             }
             FileType::Symlink => findings::link(&entry.target().map_err(|source| StageError::io(entry.path, source))?),
             _ if is_whiteout(entry) => Op::Delete,
             other => findings::special(other),
         };
-        self.findings.refuse_forged(entry.path, op)?;
+        findings.refuse_forged(entry.path, op)?;
         if entry.kind() == FileType::Directory {
             self.forged.insert(entry.path.to_owned());
         }
         Ok(entry.kind() == FileType::Directory && entry.stat.st_dev == self.overlay.device)
-    }
-
-    fn directory(&mut self, entry: &WalkEntry<'_>, lower: LowerEntry, mark: Mark) -> Result<(), StageError> {
-        let is_pure_above = self.pure.contains(entry.path.parent().unwrap_or(Path::new("")));
-        match lower.kind {
-            Some(Kind::Directory) if !is_pure_above && mark == Mark::Plain => return Ok(()),
-            Some(Kind::Directory) if is_pure_above => {}
-            Some(Kind::Directory) => self.gone.push(entry.path.to_owned()),
-            Some(_) => {
-                self.findings.add(entry.path, Op::Delete)?;
-                self.findings.add(entry.path, Op::MakeDir)?;
-            }
-            None => self.findings.add(entry.path, Op::MakeDir)?,
-        }
-        self.pure.insert(entry.path.to_owned());
-        Ok(())
-    }
-
-    fn file(&mut self, entry: &WalkEntry<'_>, lower: LowerEntry) -> Result<(), StageError> {
-        if self.is_same_file(entry, lower).map_err(|source| StageError::io(entry.path, source))? {
-            return Ok(());
-        }
-        self.findings.count_bytes(entry)?;
-        self.replace(entry, lower, findings::write(entry))
-    }
-
-    fn is_same_file(&self, entry: &WalkEntry<'_>, lower: LowerEntry) -> io::Result<bool> {
-        let (Some(Kind::File), Some(then)) = (lower.kind, lower.stat) else { return Ok(false) };
-        if tree::length(&then) != tree::length(&entry.stat)
-            || tree::is_executable(&then) != tree::is_executable(&entry.stat)
-        {
-            return Ok(false);
-        }
-        same_content(tree::open_regular(entry.directory, entry.name, Owner::Us)?, self.lookup.open(entry.path)?)
-    }
-
-    fn is_same_link(&self, entry: &WalkEntry<'_>, lower: LowerEntry, now: &OsStr) -> io::Result<bool> {
-        Ok(lower.kind == Some(Kind::Link) && self.lookup.target(entry.path)? == now)
-    }
-
-    /// Adds what now stands at a path, and the removal of a directory that stood there.
-    fn replace(&mut self, entry: &WalkEntry<'_>, lower: LowerEntry, op: Op) -> Result<(), StageError> {
-        if lower.kind == Some(Kind::Directory) {
-            self.findings.add(entry.path, Op::RemoveDir)?;
-            self.gone.push(entry.path.to_owned());
-        }
-        self.findings.add(entry.path, op)
-    }
-
-    /// Lists what the stage saw and is gone.
-    fn find_removed(&mut self) -> Result<(), StageError> {
-        for start in std::mem::take(&mut self.gone) {
-            let lower = self.lookup.entry(&start).map_err(|source| StageError::io(&start, source))?;
-            let Some(kind) = lower.kind else { continue };
-            let mut listed = Vec::new();
-            if kind == Kind::Directory {
-                self.lookup
-                    .each_below(&start, &mut |path, kind| {
-                        listed.push((path.to_owned(), kind));
-                        Ok::<_, io::Error>(())
-                    })
-                    .map_err(|source| StageError::io(&start, source))?;
-            }
-            for (path, kind) in [(start, kind)].into_iter().chain(listed) {
-                if !self.findings.seen.contains(&path) {
-                    let op = if kind == Kind::Directory { Op::RemoveDir } else { Op::Delete };
-                    self.findings.add(&path, op)?;
-                    self.findings.seen.insert(path);
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -58,3 +58,9 @@ impl From<Errno> for Denied {
         }
     }
 }
+
+impl From<std::io::Error> for Denied {
+    fn from(error: std::io::Error) -> Self {
+        Errno::from_io_error(&error).unwrap_or(Errno::IO).into()
+    }
+}

@@ -6,13 +6,14 @@ use super::View;
 use super::denied::Denied;
 use super::hidden::is_dot;
 use super::metadata::{Identity, Kind, Metadata, NewTime};
+use super::place::{Holder, last_name};
 use super::refuse::{Operation, Unusable};
+use super::root::Root;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
-use std::path::Path;
 
 /// Most entries a directory may have to be listed, seen or not.
 pub const LIST_ENTRIES_MAX: usize = 50_000;
@@ -33,12 +34,12 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY
 impl View {
     /// Looks at an entry without following it.
     pub fn stat(&self, path: &ScopePath) -> Result<Metadata, Denied> {
-        self.visible(Operation::Stat, path).map(|stat| Metadata::of(&stat))
+        self.visible(Operation::Stat, path)
     }
 
     /// Looks at a directory; anything else is not one.
     pub fn directory(&self, path: &ScopePath) -> Result<Metadata, Denied> {
-        let metadata = self.visible(Operation::List, path).map(|stat| Metadata::of(&stat))?;
+        let metadata = self.visible(Operation::List, path)?;
         match metadata.kind {
             Kind::Directory => Ok(metadata),
             Kind::Symlink => Err(self.refuse_link(Operation::List, path)),
@@ -50,7 +51,11 @@ impl View {
     /// [`LIST_ENTRIES_MAX`] entries is too large.
     pub fn list(&self, path: &ScopePath) -> Result<Vec<DirectoryEntry>, Denied> {
         self.require(Operation::List, path, Access::Traverse)?;
-        let opened = self.open_directory(Operation::List, path)?;
+        let root = match self.files.on_disk() {
+            Ok(root) => root,
+            Err(layered) => return self.list_layered(layered, path),
+        };
+        let opened = self.open_directory(root, Operation::List, path)?;
         let mut listing = Vec::new();
         for (count, entry) in Dir::read_from(&opened)?.enumerate() {
             let entry = entry?;
@@ -75,41 +80,65 @@ impl View {
         if !self.scope.may_create_directory(path) {
             return Err(self.refuse_scope(Operation::MakeDirectory, path));
         }
-        let Some(name) = path.name() else { return Err(Denied::Exists) };
-        let parent = self.parent(Operation::MakeDirectory, path)?;
-        if self.lstat(Operation::MakeDirectory, &parent, path)?.is_some() {
+        if path.is_root() {
             return Err(Denied::Exists);
         }
-        self.charged_entry(path, || rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)))
+        let place = self.find(Operation::MakeDirectory, path)?;
+        if place.found.is_some() {
+            return Err(Denied::Exists);
+        }
+        self.charged_entry(path, || place.make_directory(path))
     }
 
     /// Removes a file, or a link or special file that lies in the write scope.
     pub fn unlink(&self, path: &ScopePath) -> Result<(), Denied> {
         self.require(Operation::Remove, path, Access::Write)?;
-        let Some(name) = path.name() else { return Err(Denied::IsADirectory) };
-        let parent = self.parent(Operation::Remove, path)?;
-        if Kind::of(&self.look(Operation::Remove, &parent, path)?) == Kind::Directory {
+        if path.is_root() {
             return Err(Denied::IsADirectory);
         }
-        self.charged_entry(path, || rustix::fs::unlinkat(&parent, name, AtFlags::empty()))
+        let (place, found) = self.look(Operation::Remove, path)?;
+        if found.kind == Kind::Directory {
+            return Err(Denied::IsADirectory);
+        }
+        match &place.holder {
+            Holder::Disk(_, directory) => {
+                self.charged_entry(path, || rustix::fs::unlinkat(directory, last_name(path), AtFlags::empty()))
+            }
+            Holder::Layer(layered, _) => {
+                let shows_lower = self.shows_below(layered, Operation::Remove, path);
+                self.charged_entry(path, || layered.layer().remove(path, shows_lower))
+            }
+        }
     }
 
     /// Removes an empty directory; not the one a write entry names, and not one with something hidden below.
     pub fn remove_directory(&self, path: &ScopePath) -> Result<(), Denied> {
         self.require(Operation::Remove, path, Access::Write)?;
-        let Some(name) = path.name() else { return Err(Denied::Invalid) };
+        if path.is_root() {
+            return Err(Denied::Invalid);
+        }
         if self.scope.hides_below(path) {
             return Err(self.refuse_below(Operation::Remove, path));
         }
-        let parent = self.parent(Operation::Remove, path)?;
-        match Kind::of(&self.look(Operation::Remove, &parent, path)?) {
+        let (place, found) = self.look(Operation::Remove, path)?;
+        match found.kind {
             Kind::Directory => {}
             Kind::Symlink => return Err(self.refuse_link(Operation::Remove, path)),
             Kind::File | Kind::Special => return Err(Denied::NotADirectory),
         }
-        // Some systems answer EXIST for a directory that is not empty.
-        let not_empty = |denied| if denied == Denied::Exists { Denied::NotEmpty } else { denied };
-        self.charged_entry(path, || rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)).map_err(not_empty)
+        match &place.holder {
+            Holder::Disk(_, directory) => {
+                let removed =
+                    self.charged_entry(path, || rustix::fs::unlinkat(directory, last_name(path), AtFlags::REMOVEDIR));
+                // Some systems answer EXIST for a directory that is not empty.
+                removed.map_err(|denied| if denied == Denied::Exists { Denied::NotEmpty } else { denied })
+            }
+            Holder::Layer(layered, _) if self.is_empty(layered, Operation::Remove, path)? => {
+                let shows_lower = self.shows_below(layered, Operation::Remove, path);
+                self.charged_entry(path, || layered.layer().remove(path, shows_lower))
+            }
+            Holder::Layer(..) => Err(Denied::NotEmpty),
+        }
     }
 
     /// Sets the times of a file or directory in the write scope.
@@ -117,52 +146,59 @@ impl View {
         let operation = Operation::SetTimes;
         self.require(operation, path, Access::Write)?;
         let times = NewTime::pair(accessed, modified).ok_or(Denied::Invalid)?;
-        let Some(name) = path.name() else { return Err(Denied::Invalid) };
-        let parent = self.parent(operation, path)?;
-        self.require_changeable(&self.look(operation, &parent, path)?, path)?;
-        let fd = self
-            .root
-            .open_name(parent.as_fd(), Path::new(name), READ, Mode::empty())
+        if path.is_root() {
+            return Err(Denied::Invalid);
+        }
+        let (place, found) = self.look(operation, path)?;
+        self.require_changeable(found, path)?;
+        let (root, directory) = match &place.holder {
+            Holder::Disk(root, directory) => (root, directory),
+            Holder::Layer(layered, _) => {
+                self.set_times_in_layer(&place, layered, path, ([accessed, modified], times))?;
+                self.touch();
+                return Ok(());
+            }
+        };
+        let fd = root
+            .open_name(directory.as_fd(), last_name(path), READ, Mode::empty())
             .map_err(|errno| self.denied(operation, path, errno))?;
-        let opened = rustix::fs::fstat(&fd)?;
-        if self.hidden.contains(Identity::of(&opened)) {
+        let opened = Metadata::of(&rustix::fs::fstat(&fd)?);
+        if self.hidden.contains(opened.identity) {
             return Err(self.refuse_hidden_object(operation, path));
         }
-        self.require_changeable(&opened, path)?;
+        self.require_changeable(opened, path)?;
         self.touch();
         Ok(rustix::fs::futimens(&fd, &times)?)
     }
 
-    fn require_changeable(&self, stat: &Stat, path: &ScopePath) -> Result<(), Denied> {
-        match Kind::of(stat) {
+    fn require_changeable(&self, found: Metadata, path: &ScopePath) -> Result<(), Denied> {
+        match found.kind {
             Kind::Symlink => Err(self.refuse_link(Operation::SetTimes, path)),
             Kind::Special => Err(self.refuse_object(Operation::SetTimes, path, Unusable::Special)),
-            Kind::File | Kind::Directory => self.require_single_name(Operation::SetTimes, path, stat),
+            Kind::File | Kind::Directory => self.require_single_name(Operation::SetTimes, path, &found),
         }
     }
 
-    /// Returns the status of what the scope lets exist.
-    fn visible(&self, operation: Operation, path: &ScopePath) -> Result<Stat, Denied> {
+    /// Returns what is known of an entry that the scope lets exist.
+    fn visible(&self, operation: Operation, path: &ScopePath) -> Result<Metadata, Denied> {
         self.require(operation, path, Access::Traverse)?;
-        if path.is_root() {
-            return Ok(rustix::fs::fstat(self.root.directory(path, &self.hidden)?)?);
-        }
-        let parent = self.parent(operation, path)?;
-        let stat = self.look(operation, &parent, path)?;
-        if self.scope.access(path) == Access::Traverse && Kind::of(&stat) != Kind::Directory {
+        let found = self.look(operation, path)?.1;
+        if self.scope.access(path) == Access::Traverse && found.kind != Kind::Directory {
             return Err(self.refuse_scope_of_file(operation, path));
         }
-        Ok(stat)
+        Ok(found)
     }
 
     /// Opens a directory for reading its entries.
-    fn open_directory(&self, operation: Operation, path: &ScopePath) -> Result<OwnedFd, Denied> {
-        let flags = READ | OFlags::DIRECTORY;
-        let parent =
-            if path.is_root() { self.root.directory(path, &self.hidden)? } else { self.parent(operation, path)? };
-        let fd = self
-            .root
-            .open_name(parent.as_fd(), Path::new(path.name().unwrap_or(".")), flags, Mode::empty())
+    pub(super) fn open_directory(
+        &self,
+        root: &Root,
+        operation: Operation,
+        path: &ScopePath,
+    ) -> Result<OwnedFd, Denied> {
+        let parent = self.parent(root, operation, path)?;
+        let fd = root
+            .open_name(parent.as_fd(), last_name(path), READ | OFlags::DIRECTORY, Mode::empty())
             .map_err(|errno| self.denied(operation, path, errno))?;
         if self.hidden.contains(Identity::of(&rustix::fs::fstat(&fd)?)) {
             return Err(self.refuse_hidden_object(operation, path));
@@ -171,7 +207,7 @@ impl View {
     }
 
     /// Looks at an entry if the listing may show it. Leaving out is not a refusal.
-    fn shown(&self, directory: &OwnedFd, child: &ScopePath) -> Result<Option<Metadata>, Denied> {
+    pub(super) fn shown(&self, directory: &OwnedFd, child: &ScopePath) -> Result<Option<Metadata>, Denied> {
         let access = self.scope.access(child);
         if access <= Access::Absent {
             return Ok(None);

@@ -5,8 +5,10 @@
 
 use super::denied::Denied;
 use super::metadata::{Metadata, NewTime};
+use super::open::OpenOptions;
 use super::refuse::{Operation, Unusable};
 use super::{Kind, View};
+use crate::layer::handle::Handle;
 use glovebox_record::path::ScopePath;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -16,15 +18,46 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct FileHandle {
     view: Arc<View>,
-    fd: OwnedFd,
+    file: Opened,
     path: ScopePath,
     readable: bool,
     writable: bool,
 }
 
+/// What a handle reads and writes.
+#[derive(Debug)]
+enum Opened {
+    /// A file of a folder that the view changes.
+    Disk(Arc<OwnedFd>),
+    /// A file of a layer or below it.
+    Layer(Arc<Handle>),
+}
+
 impl FileHandle {
-    pub(super) fn new(view: Arc<View>, fd: OwnedFd, path: ScopePath, readable: bool, writable: bool) -> Self {
-        Self { view, fd, path, readable, writable }
+    pub(super) fn on_disk(view: Arc<View>, fd: OwnedFd, path: ScopePath, options: OpenOptions) -> Self {
+        let (readable, writable) = (options.read, options.write);
+        Self { view, file: Opened::Disk(Arc::new(fd)), path, readable, writable }
+    }
+
+    pub(super) fn of_layer(view: Arc<View>, handle: Arc<Handle>, path: ScopePath, options: OpenOptions) -> Self {
+        let (readable, writable) = (options.read, options.write);
+        Self { view, file: Opened::Layer(handle), path, readable, writable }
+    }
+
+    /// The descriptor of the file as it is now.
+    fn descriptor(&self) -> Result<Arc<OwnedFd>, Errno> {
+        match &self.file {
+            Opened::Disk(fd) => Ok(Arc::clone(fd)),
+            Opened::Layer(handle) => handle.descriptor(),
+        }
+    }
+
+    /// The descriptor for a file that will have this length.
+    fn with_room(&self, bytes: u64) -> Result<Arc<OwnedFd>, Errno> {
+        match &self.file {
+            Opened::Disk(fd) => Ok(Arc::clone(fd)),
+            Opened::Layer(handle) => handle.with_room(bytes),
+        }
     }
 
     /// Returns the path it was opened by.
@@ -47,7 +80,8 @@ impl FileHandle {
         if !self.readable {
             return Err(Denied::Io(Errno::BADF));
         }
-        Ok(rustix::io::retry_on_intr(|| rustix::io::pread(&self.fd, &mut *buffer, offset))?)
+        let fd = self.descriptor()?;
+        Ok(rustix::io::retry_on_intr(|| rustix::io::pread(&fd, &mut *buffer, offset))?)
     }
 
     /// Writes all of `bytes` at `offset`; charges them, or the growth of the file when that is more (a hole costs its size).
@@ -60,9 +94,10 @@ impl FileHandle {
         let size = self.metadata()?.size;
         self.view.charge_bytes(&self.path, end.saturating_sub(size).max(bytes.len() as u64))?;
         self.view.touch();
+        let fd = self.with_room(end.max(size))?;
         let (mut rest, mut at) = (bytes, offset);
         while !rest.is_empty() {
-            let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(&self.fd, rest, at))?;
+            let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(&fd, rest, at))?;
             if written == 0 {
                 return Err(Denied::Io(Errno::IO));
             }
@@ -83,7 +118,7 @@ impl FileHandle {
         self.require_writable()?;
         self.view.charge_bytes(&self.path, size.saturating_sub(self.metadata()?.size))?;
         self.view.touch();
-        Ok(rustix::fs::ftruncate(&self.fd, size)?)
+        Ok(rustix::fs::ftruncate(self.with_room(size)?, size)?)
     }
 
     /// Sets times; asks for a handle that may write.
@@ -91,18 +126,25 @@ impl FileHandle {
         self.require_writable()?;
         let times = NewTime::pair(accessed, modified).ok_or(Denied::Invalid)?;
         self.view.touch();
-        Ok(rustix::fs::futimens(&self.fd, &times)?)
+        Ok(rustix::fs::futimens(self.descriptor()?, &times)?)
     }
 
     /// Looks at the file.
     pub fn metadata(&self) -> Result<Metadata, Denied> {
-        let metadata = Metadata::of(&rustix::fs::fstat(&self.fd)?);
+        let metadata = match &self.file {
+            Opened::Disk(fd) => Metadata::of(&rustix::fs::fstat(fd)?),
+            Opened::Layer(handle) => match handle.content() {
+                Some(content) => Metadata::of_content(&content)?,
+                None => Metadata::of(&rustix::fs::fstat(handle.descriptor()?)?),
+            },
+        };
         if metadata.kind == Kind::File { Ok(metadata) } else { Err(Denied::Invalid) }
     }
 
     /// Brings content, and with `all` the metadata too, to the disk.
     pub fn sync(&self, all: bool) -> Result<(), Denied> {
-        let done = if all { rustix::fs::fsync(&self.fd) } else { rustix::fs::fdatasync(&self.fd) };
+        let fd = self.descriptor()?;
+        let done = if all { rustix::fs::fsync(fd) } else { rustix::fs::fdatasync(fd) };
         Ok(done?)
     }
 

@@ -34,11 +34,11 @@ impl HiddenObjects {
         self.0.contains(&object)
     }
 
-    /// Walks every hidden entry that exists.
-    pub(super) fn index(root: &Root, entries: &[Entry]) -> Result<Self, ViewProblem> {
+    /// Walks every hidden entry that exists, in each of the roots.
+    pub(super) fn index<'r>(roots: impl IntoIterator<Item = &'r Root>, entries: &[Entry]) -> Result<Self, ViewProblem> {
         let mut found = Self::default();
-        for entry in entries {
-            found.add_entry(root, entry.path())?;
+        for root in roots {
+            entries.iter().try_for_each(|entry| found.add_entry(root, entry.path()))?;
         }
         Ok(found)
     }

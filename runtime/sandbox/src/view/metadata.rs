@@ -2,7 +2,10 @@
 //!
 //! A view does not show owners, modes and device numbers of special files.
 
+use crate::layer::content::Content;
+use crate::layer::nodes::SeenDirectory;
 use rustix::fs::{FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+use rustix::io::Errno;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Device and inode. They identify an object independently of its name.
@@ -83,6 +86,38 @@ impl Metadata {
     }
 }
 
+/// The device of what only a layer has.
+const LAYER_DEVICE: u64 = u64::MAX;
+
+impl Metadata {
+    /// The metadata of a file in a layer: it has one name, and its identity stays when its content moves.
+    pub(super) fn of_content(content: &Content) -> Result<Self, Errno> {
+        let identity = Identity { device: LAYER_DEVICE, inode: content.number };
+        Ok(Self { links: 1, identity, ..Self::of(&content.stat()?) })
+    }
+
+    /// The metadata of a directory that only a layer has.
+    pub(super) fn of_directory(seen: SeenDirectory) -> Self {
+        let identity = Identity { device: LAYER_DEVICE, inode: seen.number };
+        let bare =
+            Self { kind: Kind::Directory, size: 0, links: 2, identity, accessed: None, modified: None, changed: None };
+        bare.changed_by(seen)
+    }
+
+    /// The metadata of a link in a layer.
+    pub(super) fn of_link() -> Self {
+        let identity = Identity { device: LAYER_DEVICE, inode: 0 };
+        Self { kind: Kind::Symlink, size: 0, links: 1, identity, accessed: None, modified: None, changed: None }
+    }
+
+    /// The metadata of a directory below a layer that changed its entries or its times.
+    pub(super) fn changed_by(self, seen: SeenDirectory) -> Self {
+        let times = seen.times.unwrap_or_default();
+        let (accessed, modified) = (times.accessed.or(self.accessed), times.modified.or(self.modified));
+        Self { accessed, modified, changed: times.modified.or(self.changed), ..self }
+    }
+}
+
 #[expect(clippy::useless_conversion, reason = "narrower than 64 bits on some targets")]
 fn link_count(stat: &Stat) -> u64 {
     u64::from(stat.st_nlink)
@@ -113,6 +148,15 @@ impl NewTime {
                 Timespec { tv_sec: since.as_secs().try_into().ok()?, tv_nsec: since.subsec_nanos().into() }
             }
         })
+    }
+
+    /// Returns the time to set; none to leave it.
+    pub(super) fn time(self) -> Option<SystemTime> {
+        match self {
+            Self::Keep => None,
+            Self::Now => Some(SystemTime::now()),
+            Self::At(since) => UNIX_EPOCH.checked_add(since),
+        }
     }
 
     /// Pairs two times for the system; none when one is out of its range.

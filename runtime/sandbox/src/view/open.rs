@@ -6,15 +6,15 @@
 use super::denied::Denied;
 use super::file::FileHandle;
 use super::metadata::{Identity, Kind};
+use super::place::{Holder, last_name};
 use super::refuse::{Operation, Unusable};
-use super::root::Directory;
+use super::root::{Directory, Root};
 use super::{Metadata, View};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Whether an open may create the file.
@@ -53,7 +53,7 @@ impl OpenOptions {
         self.write || self.truncate || self.create != Create::Never
     }
 
-    fn operation(self) -> Operation {
+    pub(super) fn operation(self) -> Operation {
         if self.changes() { Operation::Write } else { Operation::Read }
     }
 
@@ -68,11 +68,6 @@ impl OpenOptions {
     }
 }
 
-/// The last name of a path, for calls that take a name in a directory; the root itself is `.`.
-fn last_name(path: &ScopePath) -> &Path {
-    Path::new(path.name().unwrap_or("."))
-}
-
 /// How often an open is tried again when the name appears and vanishes meanwhile.
 const CREATE_TRIES_MAX: u32 = 4;
 
@@ -84,15 +79,25 @@ impl View {
         if path.is_root() {
             return Err(Denied::IsADirectory);
         }
-        let parent = self.parent(operation, path)?;
         for _ in 0..CREATE_TRIES_MAX {
-            match self.lstat(operation, &parent, path)? {
+            let place = self.find(operation, path)?;
+            match &place.found {
                 Some(_) if options.create == Create::MustBeNew => return Err(Denied::Exists),
-                Some(stat) => return self.open_existing(&parent, path, options, &stat),
+                Some(found) => {
+                    self.require_plain_file(options, path, found)?;
+                    return match &place.holder {
+                        Holder::Disk(root, directory) => self.open_existing((root, directory), path, options),
+                        Holder::Layer(layered, origin) => self.open_in_layer(layered, origin, path, options),
+                    };
+                }
                 None if options.create == Create::Never => return Err(Denied::NotFound),
                 None => {}
             }
-            match self.create_new(&parent, path, options) {
+            let created = match &place.holder {
+                Holder::Disk(root, directory) => self.create_new((root, directory), path, options),
+                Holder::Layer(layered, _) => self.create_in_layer(layered, path, options),
+            };
+            match created {
                 Err(Denied::Exists) if options.create == Create::IfAbsent => {}
                 created => return created,
             }
@@ -113,18 +118,14 @@ impl View {
 
     fn open_existing(
         self: &Arc<Self>,
-        directory: &Directory<'_>,
+        (root, directory): (&Root, &Directory<'_>),
         path: &ScopePath,
         options: OpenOptions,
-        seen: &Stat,
     ) -> Result<FileHandle, Denied> {
-        self.require_plain_file(options, path, seen)?;
-        let fd = self
-            .root
+        let fd = root
             .open_name(directory.as_fd(), last_name(path), options.flags(), Mode::empty())
             .map_err(|errno| self.denied(options.operation(), path, errno))?;
-        let opened = rustix::fs::fstat(&fd)?;
-        self.require_plain_file(options, path, &opened)?;
+        self.require_plain_file(options, path, &Metadata::of(&rustix::fs::fstat(&fd)?))?;
         if options.truncate {
             rustix::fs::ftruncate(&fd, 0)?;
             self.touch();
@@ -134,34 +135,39 @@ impl View {
 
     fn create_new(
         self: &Arc<Self>,
-        directory: &Directory<'_>,
+        (root, directory): (&Root, &Directory<'_>),
         path: &ScopePath,
         options: OpenOptions,
     ) -> Result<FileHandle, Denied> {
         let flags = options.flags() | OFlags::CREATE | OFlags::EXCL;
         let fd = self.charged_entry(path, || {
-            self.root.open_name(directory.as_fd(), last_name(path), flags, Mode::from_raw_mode(0o666))
+            root.open_name(directory.as_fd(), last_name(path), flags, Mode::from_raw_mode(0o666))
         })?;
         Ok(self.handle(fd, path, options))
     }
 
     fn handle(self: &Arc<Self>, fd: OwnedFd, path: &ScopePath, options: OpenOptions) -> FileHandle {
-        FileHandle::new(Arc::clone(self), fd, path.clone(), options.read, options.write)
+        FileHandle::on_disk(Arc::clone(self), fd, path.clone(), options)
     }
 
     /// Refuses special files, objects that are hidden under another name, and writing to files with a second name.
-    fn require_plain_file(&self, options: OpenOptions, path: &ScopePath, stat: &Stat) -> Result<(), Denied> {
+    pub(super) fn require_plain_file(
+        &self,
+        options: OpenOptions,
+        path: &ScopePath,
+        found: &Metadata,
+    ) -> Result<(), Denied> {
         let operation = options.operation();
-        match Kind::of(stat) {
+        match found.kind {
             Kind::Directory => return Err(Denied::IsADirectory),
             Kind::Symlink => return Err(self.refuse_link(operation, path)),
             Kind::Special => return Err(self.refuse_object(operation, path, Unusable::Special)),
             Kind::File => {}
         }
-        if self.hidden.contains(Identity::of(stat)) {
+        if self.hidden.contains(found.identity) {
             return Err(self.refuse_hidden_object(operation, path));
         }
-        if options.changes() { self.require_single_name(operation, path, stat) } else { Ok(()) }
+        if options.changes() { self.require_single_name(operation, path, found) } else { Ok(()) }
     }
 
     /// Refuses to change a file that has a second name.
@@ -169,9 +175,9 @@ impl View {
         &self,
         operation: Operation,
         path: &ScopePath,
-        stat: &Stat,
+        found: &Metadata,
     ) -> Result<(), Denied> {
-        if Kind::of(stat) == Kind::File && Metadata::of(stat).links > 1 {
+        if found.kind == Kind::File && found.links > 1 {
             return Err(self.refuse_object(operation, path, Unusable::HardLink));
         }
         Ok(())
@@ -183,25 +189,20 @@ impl View {
     }
 
     /// Opens the directory a path lies in.
-    pub(super) fn parent(&self, operation: Operation, path: &ScopePath) -> Result<Directory<'_>, Denied> {
+    pub(super) fn parent<'r>(
+        &self,
+        root: &'r Root,
+        operation: Operation,
+        path: &ScopePath,
+    ) -> Result<Directory<'r>, Denied> {
         let parent = path.parent().unwrap_or_default();
-        self.root.directory(&parent, &self.hidden).map_err(|denied| match denied {
+        root.directory(&parent, &self.hidden).map_err(|denied| match denied {
             Denied::Loop => self.refuse_link(operation, path),
             other => other,
         })
     }
 
     /// Examines an entry without opening or following it. What is hidden under another name does not exist.
-    pub(super) fn look(
-        &self,
-        operation: Operation,
-        directory: &Directory<'_>,
-        path: &ScopePath,
-    ) -> Result<Stat, Denied> {
-        self.lstat(operation, directory, path)?.ok_or(Denied::NotFound)
-    }
-
-    /// As [`View::look`], but an absent entry is none, and one that must not be touched is an error.
     pub(super) fn lstat(
         &self,
         operation: Operation,

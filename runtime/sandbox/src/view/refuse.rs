@@ -215,9 +215,7 @@ impl View {
 
     fn read_grant(&self, path: &ScopePath) -> String {
         let (comma, quoted) = with_entry(&self.scope.read, path, false);
-        format!(
-            "to allow it: `read_paths=\"{comma}\"` on the node, and for a plugin `grants.read = [{quoted}]` in glovebox.toml"
-        )
+        self.grant(&format!("`read_paths=\"{comma}\"` on the node"), &format!("`grants.read = [{quoted}]`"))
     }
 
     /// The grant that would help, if any: protected paths are never committed.
@@ -226,9 +224,15 @@ impl View {
             return format!("no grant allows it: {}", crate::refusal::escaped(&reason));
         }
         let (comma, quoted) = with_entry(&self.scope.write, path, operation == Operation::MakeDirectory);
-        format!(
-            "to allow it: `allowed_write_paths=\"{comma}\"` on the node, and for a plugin `grants.write = [{quoted}]` in glovebox.toml"
-        )
+        self.grant(&format!("`allowed_write_paths=\"{comma}\"` on the node"), &format!("`grants.write = [{quoted}]`"))
+    }
+
+    /// What would allow it. Only a plugin has grants beside its node's attributes.
+    fn grant(&self, on_node: &str, of_plugin: &str) -> String {
+        match self.is_of_plugin {
+            true => format!("to allow it: {on_node}, and {of_plugin} of the plugin in glovebox.toml"),
+            false => format!("to allow it: {on_node}"),
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 use super::View;
 use super::denied::Denied;
 use super::metadata::Kind;
+use super::place::{Holder, last_name};
 use super::refuse::{Operation, Unusable};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
@@ -20,23 +21,27 @@ impl View {
                 return Err(self.refuse_below(operation, end));
             }
         }
-        let (Some(from_name), Some(to_name)) = (from.name(), to.name()) else { return Err(Denied::Invalid) };
-        if to.is_below(from) {
+        if from.is_root() || to.is_root() || to.is_below(from) {
             return Err(Denied::Invalid);
         }
-        let from_directory = self.parent(operation, from)?;
-        let to_directory = self.parent(operation, to)?;
-        match Kind::of(&self.look(operation, &from_directory, from)?) {
+        let (source, found) = self.look(operation, from)?;
+        let target = self.find(operation, to)?;
+        match found.kind {
             Kind::File => {}
             Kind::Directory => self.require_movable_directory(from, to)?,
             Kind::Symlink => return Err(self.refuse_link(operation, from)),
             Kind::Special => return Err(self.refuse_object(operation, from, Unusable::Special)),
         }
-        let replaced = self.lstat(operation, &to_directory, to)?;
-        if replaced.is_some_and(|stat| Kind::of(&stat) == Kind::Directory) {
+        if target.found.is_some_and(|found| found.kind == Kind::Directory) {
             self.require_movable_directory(from, to)?;
         }
-        self.charged_entry(to, || rustix::fs::renameat(&from_directory, from_name, &to_directory, to_name))
+        match (&source.holder, &target.holder) {
+            (Holder::Disk(_, out_of), Holder::Disk(_, into)) => {
+                self.charged_entry(to, || rustix::fs::renameat(out_of, last_name(from), into, last_name(to)))
+            }
+            (Holder::Layer(layered, _), _) => self.rename_in_layer(layered, (from, &source), (to, &target)),
+            _ => Err(Denied::Invalid),
+        }
     }
 
     fn require_movable_directory(&self, from: &ScopePath, to: &ScopePath) -> Result<(), Denied> {

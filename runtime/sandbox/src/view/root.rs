@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// The opened root directory.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(crate) struct Root {
     fd: OwnedFd,
     walker: Walker,
 }
@@ -35,7 +35,8 @@ impl AsFd for Directory<'_> {
 }
 
 impl Root {
-    pub(super) fn new(fd: OwnedFd) -> Self {
+    /// Takes an opened directory as a root.
+    pub(crate) fn new(fd: OwnedFd) -> Self {
         Self { fd, walker: Walker::new() }
     }
 
@@ -58,6 +59,12 @@ impl Root {
             false => Ok(()),
         };
         self.walker.name_by_name(root, below, how, &mut check).map(Directory::Below)
+    }
+
+    /// Opens a file below, without following a link.
+    pub(crate) fn file(&self, path: &ScopePath, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let how = How::existing(flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC);
+        self.walker.open(self.fd.as_fd(), Path::new(path.as_str()), how)
     }
 
     /// Opens one name in a directory. A link is `ELOOP`.

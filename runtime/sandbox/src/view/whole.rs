@@ -5,6 +5,7 @@
 
 use super::View;
 use super::denied::Denied;
+use super::metadata::Kind;
 use super::open::OpenOptions;
 use super::refuse::Operation;
 use glovebox_record::LimitName;
@@ -43,13 +44,24 @@ impl View {
 
     fn make_parents(&self, path: &ScopePath) -> Result<(), Denied> {
         let Some(parent) = path.parent().filter(|parent| !parent.is_root()) else { return Ok(()) };
-        if self.root.directory(&parent, &self.hidden).is_ok() {
+        if self.has_parent_directory(&parent) {
             return Ok(());
         }
         self.make_parents(&parent)?;
         match self.make_directory(&parent) {
             Ok(()) | Err(Denied::Exists) => Ok(()),
             Err(denied) => Err(denied),
+        }
+    }
+
+    /// True for a directory, seen or not. An error comes up when it is used.
+    fn has_parent_directory(&self, path: &ScopePath) -> bool {
+        match self.files.on_disk() {
+            Ok(root) => root.directory(path, &self.hidden).is_ok(),
+            Err(_) => {
+                let found = self.find(Operation::Write, path).ok().and_then(|place| place.found);
+                found.is_some_and(|found| found.kind == Kind::Directory)
+            }
         }
     }
 }

@@ -74,6 +74,7 @@ impl Fixture {
             limits: Limits::default(),
             inside: self.at("project"),
             inner: Vec::new(),
+            kept: Vec::new(),
             hidden: vec![self.at("attempt"), self.at("project")],
             folder: self.at("attempt"),
         }

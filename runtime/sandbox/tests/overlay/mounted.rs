@@ -26,6 +26,7 @@ fn open(made: &Bench, view: &WorkspaceView) -> Jail {
         hidden: vec![inside.clone()],
         inside,
         inner: Vec::new(),
+        kept: Vec::new(),
         folder,
     };
     Jail::open(&setting, view.source().unwrap()).unwrap()

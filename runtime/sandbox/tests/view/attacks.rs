@@ -42,14 +42,15 @@ impl Try {
     }
 }
 
-fn run_table(prepare: impl Fn(View) -> View) {
+/// Tries everything on a view of a new tree. `changed` are the paths that an allowed change may touch on the disk.
+fn run_table(open: impl Fn(&Fixture) -> View, changed: &[&str]) {
     for (case, attempt, expected) in TABLE {
         let fixture = Fixture::new();
-        let outside = ["src/main.rs", "out"];
-        let before = fixture.witness(if expected.is_ok() { &outside } else { &[] });
-        let view = Arc::new(prepare(fixture.view()));
+        let except = if expected.is_ok() { changed } else { &[] };
+        let before = fixture.witness(except);
+        let view = Arc::new(open(&fixture));
         assert_eq!(attempt.run(&view), *expected, "{case}");
-        assert_eq!(fixture.witness(if expected.is_ok() { &outside } else { &[] }), before, "{case}: the disk changed");
+        assert_eq!(fixture.witness(except), before, "{case}: the disk changed");
         let refusals = view.refusals().kept();
         if expected.is_ok() {
             assert!(refusals.is_empty() && view.touched(), "{case}: {refusals:?}");
@@ -61,14 +62,46 @@ fn run_table(prepare: impl Fn(View) -> View) {
     }
 }
 
+const GRANTED: &[&str] = &["src/main.rs", "out"];
+
 #[test]
 fn every_attack_is_refused_and_leaves_no_trace() {
-    run_table(|view| view);
+    run_table(Fixture::view, GRANTED);
 }
 
 #[test]
 fn every_attack_is_refused_without_openat2() {
-    run_table(View::without_openat2);
+    run_table(|fixture| fixture.view().without_openat2(), GRANTED);
+}
+
+#[test]
+fn every_attack_on_a_layer_is_refused_and_the_workspace_is_never_changed() {
+    run_table(Fixture::layered, &[]);
+}
+
+#[test]
+fn every_attack_on_a_layer_is_refused_without_openat2() {
+    run_table(|fixture| fixture.layered().without_openat2(), &[]);
+}
+
+/// What a stage copied into its layer opens no way to what it may not have.
+#[test]
+fn every_attack_is_refused_after_the_layer_has_copies() {
+    let prepared = |fixture: &Fixture| {
+        let view = Arc::new(fixture.layered());
+        view.make_directory(&crate::fixture::path("out/made")).unwrap();
+        let keeps = OpenOptions { read: true, write: true, ..OpenOptions::default() };
+        for file in ["out/own", "out/d/h.toml", "src/main.rs"] {
+            view.open_file(&crate::fixture::path(file), keeps).unwrap();
+        }
+        view
+    };
+    for (case, attempt, expected) in TABLE {
+        let fixture = Fixture::new();
+        let before = fixture.witness(&[]);
+        assert_eq!(attempt.run(&prepared(&fixture)), *expected, "{case}");
+        assert_eq!(fixture.witness(&[]), before, "{case}: the disk changed");
+    }
 }
 
 #[test]
@@ -77,17 +110,20 @@ fn listings_show_only_what_exists_for_the_stage() {
     let names = |view: &View, at: &str| -> Vec<String> {
         view.list(&crate::fixture::path(at)).unwrap().into_iter().map(|entry| entry.name).collect()
     };
-    let view = fixture.view();
-    assert_eq!(names(&view, ""), ["Cargo.toml", "out", "ro", "scenarios", "src", "visible"]);
-    assert_eq!(names(&view, "scenarios"), ["readme"]);
-    let narrow = crate::fixture::scope(&["src/lib.rs", "visible/v/deep"], &["out/"], &[]);
-    let view = fixture.view_with(narrow, Default::default());
-    assert_eq!(names(&view, ""), ["out", "src", "visible"]);
-    assert_eq!(names(&view, "src"), ["lib.rs"]);
-    assert_eq!(names(&view, "visible"), [""; 0]);
-    assert_eq!(view.refusals().total(), 0);
-    assert_eq!(view.stat(&crate::fixture::path("visible/v")), Err(Denied::NotFound));
-    assert_eq!(view.stat(&crate::fixture::path("ro/a")), Err(Denied::NotFound));
+    for view in [fixture.view(), fixture.layered()] {
+        assert_eq!(names(&view, ""), ["Cargo.toml", "out", "ro", "scenarios", "src", "visible"]);
+        assert_eq!(names(&view, "scenarios"), ["readme"]);
+    }
+    let narrow = || crate::fixture::scope(&["src/lib.rs", "visible/v/deep"], &["out/"], &[]);
+    for view in [fixture.view_with(narrow(), Default::default()), fixture.layered_with(narrow(), Default::default()).0]
+    {
+        assert_eq!(names(&view, ""), ["out", "src", "visible"]);
+        assert_eq!(names(&view, "src"), ["lib.rs"]);
+        assert_eq!(names(&view, "visible"), [""; 0]);
+        assert_eq!(view.refusals().total(), 0);
+        assert_eq!(view.stat(&crate::fixture::path("visible/v")), Err(Denied::NotFound));
+        assert_eq!(view.stat(&crate::fixture::path("ro/a")), Err(Denied::NotFound));
+    }
 }
 
 #[test]
@@ -146,20 +182,28 @@ fn refusals_name_the_grant() {
     {
         attempt.run(&view).unwrap_err();
     }
-    let told: Vec<String> =
-        view.refusals().kept().iter().map(|refusal| format!("{refusal}; {}", refusal.help)).collect();
+    let told = |view: &View| -> Vec<String> {
+        view.refusals().kept().iter().map(|refusal| format!("{refusal}; {}", refusal.help)).collect()
+    };
     assert_eq!(
-        told,
+        told(&view),
         [
             "refused to write `src/lib.rs`: not in the write scope; to allow it: \
-             `allowed_write_paths=\"out/,src/main.rs,src/lib.rs\"` on the node, and for a plugin \
-             `grants.write = [\"out/\", \"src/main.rs\", \"src/lib.rs\"]` in glovebox.toml",
-            "refused to read `Cargo.toml`: not in the read scope; to allow it: `read_paths=\"src/,Cargo.toml\"` on the node, \
-             and for a plugin `grants.read = [\"src/\", \"Cargo.toml\"]` in glovebox.toml",
+             `allowed_write_paths=\"out/,src/main.rs,src/lib.rs\"` on the node",
+            "refused to read `Cargo.toml`: not in the read scope; to allow it: `read_paths=\"src/,Cargo.toml\"` on the node",
             "refused to read `scenarios/holdout/h.toml`: hidden from this stage; hidden paths cannot be granted",
             "refused to make directory `src/new`: not in the write scope; to allow it: \
-             `allowed_write_paths=\"out/,src/main.rs,src/new/\"` on the node, and for a plugin \
-             `grants.write = [\"out/\", \"src/main.rs\", \"src/new/\"]` in glovebox.toml",
+             `allowed_write_paths=\"out/,src/main.rs,src/new/\"` on the node",
+        ]
+    );
+    let narrow = crate::fixture::scope(&["src/"], &["out/"], &[]);
+    let of_plugin = Arc::new(fixture.view_with(narrow, Default::default()).for_plugin(true));
+    Write("src/lib.rs").run(&of_plugin).unwrap_err();
+    assert_eq!(
+        told(&of_plugin),
+        [
+            "refused to write `src/lib.rs`: not in the write scope; to allow it: `allowed_write_paths=\"out/,src/lib.rs\"` on the \
+          node, and `grants.write = [\"out/\", \"src/lib.rs\"]` of the plugin in glovebox.toml"
         ]
     );
 }

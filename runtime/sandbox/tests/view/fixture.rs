@@ -4,18 +4,23 @@ use glovebox_record::Limits;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::refusal::RefusalLog;
+use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use glovebox_sandbox::view::View;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What hidden files say; whoever reads it has escaped.
 pub(crate) const SECRET: &[u8] = b"SECRET";
 
 pub(crate) struct Fixture {
     pub(crate) dir: tempfile::TempDir,
+    /// Where layers keep what they hold.
+    aside: tempfile::TempDir,
+    layers: AtomicU32,
 }
 
 impl Fixture {
@@ -46,7 +51,7 @@ impl Fixture {
         symlink("../scenarios/holdout", root.join("out/to_holdout")).unwrap();
         symlink("../src", root.join("out/to_src")).unwrap();
         symlink("/etc/passwd", root.join("out/to_passwd")).unwrap();
-        Self { dir }
+        Self { dir, aside: tempfile::tempdir().unwrap(), layers: AtomicU32::new(0) }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -61,6 +66,29 @@ impl Fixture {
     pub(crate) fn view_with(&self, scope: Scope, limits: Limits) -> View {
         let view = View::open(self.root(), scope, limits, Arc::new(RefusalLog::default())).unwrap();
         view.known_as(vec!["/home/me/proj".to_owned()])
+    }
+
+    /// As [`Fixture::view`], with a layer over the tree: whatever the view does, the tree must stay as it is.
+    pub(crate) fn layered(&self) -> View {
+        self.layered_with(scope(&["./"], &["out/", "src/main.rs"], &["scenarios/holdout/"]), Limits::default()).0
+    }
+
+    /// As [`Fixture::view_with`], with a layer over the tree, and the layer.
+    pub(crate) fn layered_with(&self, scope: Scope, limits: Limits) -> (View, WorkspaceView) {
+        let files = self.layer(&scope);
+        let view = View::over(files.as_layer().unwrap(), scope, limits, Arc::new(RefusalLog::default())).unwrap();
+        (view.known_as(vec!["/home/me/proj".to_owned()]), files)
+    }
+
+    /// A new layer over the tree.
+    pub(crate) fn layer(&self, scope: &Scope) -> WorkspaceView {
+        let at = self.aside(&format!("layer-{}", self.layers.fetch_add(1, Ordering::Relaxed)));
+        WorkspaceView::layer(self.root(), &at, scope, &ViewOverrides::default()).unwrap()
+    }
+
+    /// A path beside the tree.
+    pub(crate) fn aside(&self, name: &str) -> PathBuf {
+        self.aside.path().join(name)
     }
 
     /// Remembers everything but what lies at or below the named paths: kind, content, names, mode and time.

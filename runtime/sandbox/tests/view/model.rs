@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 #[derive(Debug, Clone)]
-enum Operation {
+pub(crate) enum Operation {
     Write(String, u8),
     Read(String),
     List(String),
@@ -46,7 +46,7 @@ fn any_path() -> impl Strategy<Value = String> {
     prop_oneof![fixed.prop_map(str::to_owned), made]
 }
 
-fn any_operation() -> impl Strategy<Value = Operation> {
+pub(crate) fn any_operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         3 => (any_path(), any::<u8>()).prop_map(|(path, byte)| Operation::Write(path, byte)),
         2 => any_path().prop_map(Operation::Read),
@@ -170,7 +170,7 @@ impl Model {
     }
 }
 
-fn perform(view: &Arc<View>, operation: &Operation) -> Result<(), Denied> {
+pub(crate) fn perform(view: &Arc<View>, operation: &Operation) -> Result<(), Denied> {
     match operation {
         Operation::Write(at, byte) => view.open_file(&path(at), OpenOptions::REPLACE)?.write_at(&[*byte], 0),
         Operation::Read(at) => view.read_file(&path(at), 0, 100).map(|content| assert_ne!(content, SECRET)),

@@ -20,10 +20,12 @@ fn pipes_and_sockets_are_refused_at_once() {
     let fixture = Fixture::new();
     rustix::fs::mkfifoat(CWD, fixture.root().join("out/pipe"), Mode::from_raw_mode(0o666)).unwrap();
     let _socket = UnixListener::bind(fixture.root().join("out/socket")).unwrap();
-    let view = Arc::new(fixture.view());
+    let (on_disk, layered) = (Arc::new(fixture.view()), Arc::new(fixture.layered()));
     let (done, ended) = mpsc::channel();
     std::thread::spawn(move || {
-        for name in ["out/pipe", "out/socket"] {
+        // The layer comes first: it leaves them for the other.
+        for (view, name) in [&layered, &on_disk].into_iter().flat_map(|view| [(view, "out/pipe"), (view, "out/socket")])
+        {
             for wish in [OpenOptions::READ, OpenOptions::REPLACE, WRITE] {
                 assert_eq!(view.open_file(&path(name), wish).map(drop), Err(Denied::NotPermitted), "{name}");
             }
@@ -51,7 +53,16 @@ fn devices_are_refused() {
 fn holes_cost_their_size() {
     let fixture = Fixture::new();
     let limits = Limits { write_bytes: 1 << 20, write_entries: 10, ..Limits::default() };
+    let (layered, _files) = fixture.layered_with(scope(&["./"], &["out/"], &[]), limits);
+    check_holes(&Arc::new(layered));
+    assert!(!fixture.root().join("out/sparse").exists());
     let view = Arc::new(fixture.view_with(scope(&["./"], &["out/"], &[]), limits));
+    check_holes(&view);
+    assert_eq!(fs::metadata(fixture.root().join("out/sparse")).unwrap().len(), 10);
+    assert_eq!(fs::read(fixture.root().join("out/own")).unwrap(), b"own", "given up before the quota was asked");
+}
+
+fn check_holes(view: &Arc<View>) {
     let file = view.open_file(&path("out/sparse"), WRITE).unwrap();
     assert_eq!(file.set_len(1 << 40), Err(Denied::Quota));
     assert_eq!(file.write_at(b"x", 1 << 40), Err(Denied::Quota));
@@ -61,16 +72,21 @@ fn holes_cost_their_size() {
     file.append(b"y").unwrap();
     file.set_len(10).unwrap();
     assert_eq!(view.written_bytes(), 1002);
-    assert_eq!(fs::metadata(fixture.root().join("out/sparse")).unwrap().len(), 10);
+    assert_eq!(view.stat(&path("out/sparse")).unwrap().size, 10);
     assert_eq!(view.write_file(&path("out/own"), &vec![0; 1 << 20]), Err(Denied::Quota));
-    assert_eq!(fs::read(fixture.root().join("out/own")).unwrap(), b"own", "given up before the quota was asked");
+    assert_eq!(view.read_file(&path("out/own"), 0, 10).unwrap(), b"own", "given up before the quota was asked");
 }
 
 #[test]
 fn entries_are_counted() {
     let fixture = Fixture::new();
     let limits = Limits { write_bytes: 100, write_entries: 3, ..Limits::default() };
-    let view = Arc::new(fixture.view_with(scope(&["./"], &["out/"], &[]), limits));
+    let (layered, _files) = fixture.layered_with(scope(&["./"], &["out/"], &[]), limits);
+    check_entries(&Arc::new(layered));
+    check_entries(&Arc::new(fixture.view_with(scope(&["./"], &["out/"], &[]), limits)));
+}
+
+fn check_entries(view: &Arc<View>) {
     view.make_directory(&path("out/a")).unwrap();
     assert_eq!(view.make_directory(&path("out/a")), Err(Denied::Exists));
     view.write_file(&path("out/b"), b"1").unwrap();
@@ -86,8 +102,19 @@ fn entries_are_counted() {
 fn another_name_of_something_hidden_does_not_exist() {
     let fixture = Fixture::new();
     fs::hard_link(fixture.root().join("scenarios/holdout/deep/x"), fixture.root().join("out/alias")).unwrap();
-    let view = Arc::new(fixture.view());
+    let (view, layered) = (Arc::new(fixture.view()), Arc::new(fixture.layered()));
     fs::rename(fixture.root().join("scenarios/holdout/deep"), fixture.root().join("visible/deep")).unwrap();
+    check_other_names(&layered);
+    // Nor does it come along with the directory it lies in.
+    assert_eq!(layered.rename(&path("out/d"), &path("out/e")), Ok(()));
+    fs::hard_link(fixture.root().join("scenarios/holdout/h.toml"), fixture.root().join("out/d/alias")).unwrap();
+    let layered = Arc::new(fixture.layered());
+    assert_eq!(layered.rename(&path("out/d"), &path("out/e")), Err(Denied::NotPermitted));
+    fs::remove_file(fixture.root().join("out/d/alias")).unwrap();
+    check_other_names(&view);
+}
+
+fn check_other_names(view: &Arc<View>) {
     for name in ["out/alias", "visible/deep/x"] {
         assert_eq!(view.read_file(&path(name), 0, 10), Err(Denied::NotFound), "{name}");
         assert_eq!(view.stat(&path(name)), Err(Denied::NotFound), "{name}");
@@ -115,21 +142,32 @@ fn a_hidden_path_that_is_a_link_fails_closed() {
 #[test]
 fn directories_of_grants_can_be_made_but_nothing_beside_them() {
     let fixture = Fixture::new();
-    let view = Arc::new(fixture.view_with(scope(&[], &["new/deep/", "a/b/c.md"], &[]), Limits::default()));
+    let rules = || scope(&[], &["new/deep/", "a/b/c.md"], &[]);
+    check_directories_of_grants(&Arc::new(fixture.layered_with(rules(), Limits::default()).0));
+    check_directories_of_grants(&Arc::new(fixture.view_with(rules(), Limits::default())));
+    assert_eq!(fs::read(fixture.root().join("new/deep/er/x")).unwrap(), b"1");
+}
+
+fn check_directories_of_grants(view: &Arc<View>) {
     view.write_file(&path("new/deep/er/x"), b"1").unwrap();
     view.write_file(&path("a/b/c.md"), b"2").unwrap();
     assert_eq!(view.write_file(&path("a/b/d.md"), b"3"), Err(Denied::NotFound));
     assert_eq!(view.make_directory(&path("a/z")), Err(Denied::NotFound));
     assert_eq!(view.make_directory(&path("a/b/c.md")), Err(Denied::NotPermitted));
     assert_eq!(view.remove_directory(&path("new/deep")), Err(Denied::NotPermitted));
-    assert_eq!(fs::read(fixture.root().join("new/deep/er/x")).unwrap(), b"1");
+    assert_eq!(view.read_file(&path("new/deep/er/x"), 0, 10).unwrap(), b"1");
     assert_eq!(view.read_file(&path("a/b/c.md"), 0, 10).unwrap(), b"2");
 }
 
 #[test]
 fn a_handle_keeps_the_rights_it_was_opened_with() {
     let fixture = Fixture::new();
-    let view = Arc::new(fixture.view());
+    check_handles(&Arc::new(fixture.layered()));
+    check_handles(&Arc::new(fixture.view()));
+    assert_eq!(fs::read(fixture.root().join("src/main.rs")).unwrap(), b"main");
+}
+
+fn check_handles(view: &Arc<View>) {
     let file = view.open_file(&path("src/main.rs"), OpenOptions::READ).unwrap();
     assert_eq!(file.write_at(b"x", 0), Err(Denied::NotPermitted));
     assert_eq!(file.append(b"x"), Err(Denied::NotPermitted));
@@ -137,7 +175,6 @@ fn a_handle_keeps_the_rights_it_was_opened_with() {
     assert_eq!(file.set_times(NewTime::Now, NewTime::Now), Err(Denied::NotPermitted));
     let file = view.open_file(&path("src/main.rs"), OpenOptions { truncate: false, ..OpenOptions::REPLACE }).unwrap();
     assert!(file.read_at(&mut [0; 4], 0).is_err());
-    assert_eq!(fs::read(fixture.root().join("src/main.rs")).unwrap(), b"main");
 }
 
 #[test]
@@ -145,13 +182,17 @@ fn a_directory_with_too_many_entries_is_not_listed() {
     let fixture = Fixture::new();
     let full = fixture.root().join("out/full");
     fs::create_dir(&full).unwrap();
-    let view = fixture.view();
+    let views = [fixture.view(), fixture.layered()];
     for n in 0..LIST_ENTRIES_MAX {
         fs::File::create(full.join(n.to_string())).unwrap();
     }
-    assert_eq!(view.list(&path("out/full")).unwrap().len(), LIST_ENTRIES_MAX);
+    for view in &views {
+        assert_eq!(view.list(&path("out/full")).unwrap().len(), LIST_ENTRIES_MAX);
+    }
     fs::File::create(full.join("one more")).unwrap();
-    assert_eq!(view.list(&path("out/full")), Err(Denied::TooLarge));
+    for view in &views {
+        assert_eq!(view.list(&path("out/full")), Err(Denied::TooLarge));
+    }
 }
 
 #[test]
@@ -160,8 +201,12 @@ fn names_that_no_text_can_say_are_not_shown() {
     let fixture = Fixture::new();
     let odd = std::ffi::OsStr::from_bytes(b"out/d/\xff");
     fs::write(fixture.root().join(odd), "x").unwrap();
-    let names: Vec<String> = fixture.view().list(&path("out/d")).unwrap().into_iter().map(|entry| entry.name).collect();
-    assert_eq!(names, ["h.toml"]);
+    for view in [fixture.view(), fixture.layered()] {
+        let names: Vec<String> = view.list(&path("out/d")).unwrap().into_iter().map(|entry| entry.name).collect();
+        assert_eq!(names, ["h.toml"]);
+    }
+    // What no text can say is not moved either.
+    assert_eq!(fixture.layered().rename(&path("out/d"), &path("out/e")), Err(Denied::NotPermitted));
 }
 
 #[test]

@@ -48,6 +48,20 @@ fn nodes_stand_in_the_order_of_the_graph_with_the_exit_last() {
 }
 
 #[test]
+fn no_line_is_wider_than_the_screen_whatever_a_stage_says() {
+    let began = Instant::now();
+    for text in ["漢字の長い名前".repeat(20), "e\u{301}".repeat(200), "🦀".repeat(90), "a".repeat(300)] {
+        let mut board = board(LOOP, began);
+        board.update(&NodeId::new("test"), Phase::Running(began), 1, text.clone());
+        for line in board.lines(screen(24), began) {
+            assert!(line.width() <= 100 - FREE_COLUMNS, "{} columns: {line}", line.width());
+        }
+        assert!(board.lines(screen(24), began).iter().any(|line| line.width() > 90), "room is used: {text}");
+    }
+    assert_eq!((cut("漢字", 4).as_str(), cut("漢字", 3).as_str(), cut("a漢字", 3).as_str()), ("漢字", "漢…", "a…"));
+}
+
+#[test]
 fn a_view_folds_to_any_screen_and_keeps_what_runs() {
     let chain: String = (0..60).map(|node| format!(" -> n{node}")).collect();
     let nodes: String = (0..60)

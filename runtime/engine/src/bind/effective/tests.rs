@@ -5,8 +5,7 @@ use crate::bind::role::HandlerSource;
 use glovebox_host::inspect::{Import, Manifest};
 use glovebox_host::provided::State;
 use glovebox_pipeline::Source;
-use glovebox_pipeline::ir::{Node, NodeId};
-use glovebox_pipeline::reach::HoldoutReach;
+use glovebox_pipeline::ir::NodeId;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, LimitName};
 use proptest::prelude::*;
@@ -56,22 +55,15 @@ fn node(attributes: &str) -> Node {
 }
 
 fn of(node: &Node, handler: &str, inspection: &Inspection, plugin: Option<&PluginEntry>) -> Effective {
-    within(&LimitSettings::default(), node, HandlerSource { name: handler, plugin }, inspection)
-}
-
-/// The same within these limits of the operator.
-fn within(limits: &LimitSettings, node: &Node, source: HandlerSource<'_>, inspection: &Inspection) -> Effective {
-    let reach = reach();
-    let holdouts = Holdouts { reach: &reach, sealed: &[] };
+    let (limits, sandbox) = (LimitSettings::default(), SandboxSetting::default());
     effective(GrantInputs {
-        request: &Request::of(node, source, holdouts),
-        place: Place::of(node),
-        source,
+        node,
+        source: HandlerSource { name: handler, plugin },
         inspection,
-        granted: &granted(inspection, source.plugin),
-        limits,
-        sandbox: &SandboxSetting::default(),
-        holdouts,
+        limits: &limits,
+        sandbox: &sandbox,
+        reach: &reach(),
+        sealed: &[],
     })
 }
 
@@ -195,7 +187,15 @@ fn limits_lower_and_only_the_operator_raises() {
         let (node, inspection, plugin) = (node(attributes), inspection(Some(FULL), &[]), plugin(None, granted));
         let handler = if granted.is_some() { "acme.review" } else { "codergen" };
         let plugin = granted.is_some().then_some(&plugin);
-        let found = within(&limits, &node, HandlerSource { name: handler, plugin }, &inspection);
+        let found = effective(GrantInputs {
+            node: &node,
+            source: HandlerSource { name: handler, plugin },
+            inspection: &inspection,
+            limits: &limits,
+            sandbox: &SandboxSetting::default(),
+            reach: &reach(),
+            sealed: &[],
+        });
         (found.limits.get(name), found.diagnostics.first().map(|told| told.rule.clone()))
     };
     assert_eq!(bound("prompt=x", &[], None, LimitName::WallMs), (1_800_000, None));

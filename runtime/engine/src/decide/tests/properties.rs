@@ -128,6 +128,24 @@ proptest! {
     }
 
     #[test]
+    fn what_fails_is_known_at_every_record(text in graph(), seed: u64) {
+        let pipeline = pipeline(&text);
+        let mut state = RunState::default();
+        for record in &live(&pipeline, seed).records {
+            state.apply(record);
+            let branch = state.main();
+            let has_failed = |id: &&NodeId| matches!(branch.status(id), Some(Status::Fail | Status::Retry));
+            let mut failing: Vec<&NodeId> = Vec::new();
+            for id in branch.completed.iter().rev().filter(has_failed) {
+                if !failing.contains(&id) {
+                    failing.push(id);
+                }
+            }
+            prop_assert_eq!(branch.failing().collect::<Vec<_>>(), failing);
+        }
+    }
+
+    #[test]
     fn every_prefix_of_a_journal_goes_on_to_the_same_end(text in graph(), seed: u64) {
         let pipeline = pipeline(&text);
         let run = live(&pipeline, seed);

@@ -6,6 +6,7 @@ mod credentials;
 mod files;
 mod holding;
 mod kernel;
+mod left;
 mod memory;
 mod network;
 mod planting;
@@ -110,7 +111,8 @@ const ATTACKS: &[(&str, Attack)] = &[
     ("threads", required::threads), ("fork", required::fork), ("replace-file", required::replace_file),
     ("create-new", required::create_new), ("shared-memory", required::shared_memory), ("edit-in-place", required::edit_in_place),
     ("temp-file", required::temp_file), ("devices", required::devices), ("proc-self", required::proc_self),
-    ("remove-file", required::remove_file),
+    ("remove-file", required::remove_file), ("leave", left::leave), ("find", left::find),
+    ("namespace-above", left::namespace_above), ("foreign-process", left::foreign_process),
 ];
 
 /// Runs the attack that the arguments name.

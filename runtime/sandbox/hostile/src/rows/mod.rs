@@ -6,6 +6,7 @@
 mod components;
 mod files;
 mod kernel;
+mod left;
 mod names;
 mod network;
 mod processes;
@@ -19,7 +20,7 @@ use crate::row::Row;
 
 /// Every row.
 pub fn all() -> Vec<Row> {
-    let tables: [&[Row]; 11] = [
+    let tables: [&[Row]; 12] = [
         files::ROWS,
         runs::ROWS,
         workspace::ROWS,
@@ -27,6 +28,7 @@ pub fn all() -> Vec<Row> {
         shell::ROWS,
         processes::ROWS,
         kernel::ROWS,
+        left::ROWS,
         network::ROWS,
         resources::ROWS,
         subject::ROWS,

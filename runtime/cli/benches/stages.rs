@@ -1,0 +1,268 @@
+//! What a run costs: each further stage, the start, a resume, and how that grows with the length of the run.
+//!
+//! `cargo bench --workspace --bench stages` prints a table. A stage is the difference between a long and a short run of the same kind,
+//! divided by the number of stages between them, so the start is not part of it. Processor time counts every process of the run, the
+//! sandboxes included. Each figure stands beside the least that the machine needs for the same promise, measured in the same run: a
+//! flush of 4 KiB for a stage that must be on the disk, a plain spawn for a command. Nothing here passes or fails.
+
+#![allow(clippy::unwrap_used)] // A benchmark may panic.
+
+#[path = "stages/cost.rs"]
+mod cost;
+#[path = "../../../benches/table.rs"]
+mod table;
+
+use cost::{Cost, Program};
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use table::{count, head, median, print, row};
+
+const ROUNDS: usize = 3;
+const SAMPLES: usize = 21;
+/// The most steps of a pipeline here: more than any of them makes.
+const STEPS_MAX: usize = 100_000;
+const SCRIPT: &str = "script.toml";
+
+fn main() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench { program: Program::install(folder.path()), folder: folder.path() };
+    head();
+    bench.start();
+    bench.stage("component stage", simulated, (100, 1_100), Floor::Flush);
+    bench.stage("component stage, three file calls", working, (100, 600), Floor::Flush);
+    bench.stage("tool stage `true`", tools, (20, 120), Floor::Spawn);
+    bench.hundred();
+    bench.growth();
+    bench.resume(10_000);
+}
+
+/// What a stage cannot be cheaper than.
+#[derive(Clone, Copy)]
+enum Floor {
+    /// One flush of 4 KiB to a file that has its length already.
+    Flush,
+    /// `sh -c true`.
+    Spawn,
+}
+
+struct Bench<'f> {
+    program: Program,
+    folder: &'f Path,
+}
+
+impl Bench<'_> {
+    /// A run of one stage, components compiled before, and one in which they are compiled.
+    fn start(&self) {
+        let project = self.project("start", simulated(1));
+        let run = || self.run(&project).wall;
+        let version = || self.program.run(self.folder, &["version"]).wall;
+        row("run of one stage, process, warm", SAMPLES, run, version, "`glovebox version`");
+        let cold = || {
+            let _ = fs::remove_dir_all(project.join("cache"));
+            self.run(&project).wall
+        };
+        row("run of one stage, process, cold", 5, cold, version, "`glovebox version`");
+        let tool = self.project("start-tool", tools(1));
+        row("run of one tool stage, process, warm", SAMPLES, || self.run(&tool).wall, version, "`glovebox version`");
+    }
+
+    /// One further stage: processor time, time and flushes.
+    fn stage(&self, name: &str, pipeline: fn(usize) -> Stages, (few, many): (usize, usize), floor: Floor) {
+        let label = format!("{name}, {many} stages less {few}");
+        let short = self.project(&format!("{label}-few"), pipeline(few));
+        let long = self.project(&format!("{label}-many"), pipeline(many));
+        self.run(&short);
+        let (mut cpu, mut wall, mut floor_cpu, mut floor_wall) = (vec![], vec![], vec![], vec![]);
+        let each = |long: Duration, short: Duration| long.saturating_sub(short) / (many - few) as u32;
+        for _ in 0..ROUNDS {
+            let (short, long) = (self.run(&short), self.run(&long));
+            cpu.push(each(long.cpu, short.cpu));
+            wall.push(each(long.wall, short.wall));
+            let least = self.floor(floor);
+            floor_cpu.push(least.cpu);
+            floor_wall.push(least.wall);
+        }
+        let of = match floor {
+            Floor::Flush => "a flush of 4 KiB in place",
+            Floor::Spawn => "a spawn of `sh -c true`",
+        };
+        print(&format!("{name}, processor"), median(cpu), median(floor_cpu), of);
+        print(&format!("{name}, time"), median(wall), median(floor_wall), of);
+        match (self.flushes_of(&short), self.flushes_of(&long)) {
+            (Some(short), Some(long)) => {
+                let flushes = long.saturating_sub(short) as f64 / (many - few) as f64;
+                count(&format!("{name}, flushes"), flushes, "flushes a stage");
+            }
+            _ => println!("{name}, flushes: `strace` is not installed"),
+        }
+    }
+
+    /// A short run as a whole, beside as many flushes as it has stages.
+    fn hundred(&self) {
+        let project = self.project("hundred", simulated(100));
+        let flushes = || self.flushes(100);
+        row("run of 100 simulated stages, process", 7, || self.run(&project).wall, flushes, "100 flushes of 4 KiB");
+    }
+
+    /// The same stage in runs of other lengths: everything for each stage must stay the same.
+    fn growth(&self) {
+        let one = self.run(&self.project("growth-1", simulated(1)));
+        for stages in [100, 1_000, 5_000, 10_000] {
+            let project = self.project(&format!("growth-{stages}"), simulated(stages));
+            let cost = self.program.run_watched(&project, &arguments(&project));
+            forget_run(&project);
+            let each = |whole: Duration, start: Duration| whole.saturating_sub(start) / stages as u32;
+            let flush = self.flushes(200) / 200;
+            print(
+                &format!("each of {stages} stages, time"),
+                each(cost.wall, one.wall),
+                flush,
+                "a flush of 4 KiB in place",
+            );
+            print(
+                &format!("each of {stages} stages, processor"),
+                each(cost.cpu, one.cpu),
+                flush,
+                "a flush of 4 KiB in place",
+            );
+            let written = cost.written.saturating_sub(one.written) as f64 / stages as f64 / 1024.0;
+            count(&format!("each of {stages} stages, written"), written, "KiB");
+            count(&format!("run of {stages} stages, peak memory"), cost.peak_bytes as f64 / 1_048_576.0, "MiB");
+        }
+    }
+
+    /// A resume that makes one more step of a long run, beside reading the bytes of its journal.
+    fn resume(&self, stages: usize) {
+        let project = self.project("resume", simulated(stages));
+        let limit = |steps: usize| steps.to_string();
+        let steps = stages - SAMPLES - 5;
+        self.program.run_to_any_end(
+            &project,
+            &["run", "p.dot", "-q", "--simulate", "--run-id", "long", "--max-steps", &limit(steps)],
+        );
+        let mut next = steps;
+        let resume = || {
+            next += 1;
+            self.program.run_to_any_end(&project, &["resume", "long", "-q", "--max-steps", &limit(next)]).wall
+        };
+        let journal = project.join(".glovebox/runs/long");
+        let read = || {
+            let start = Instant::now();
+            bytes_below(&journal);
+            start.elapsed()
+        };
+        row(&format!("resume for one of {stages} stages, process"), 7, resume, read, "a read of the files of its run");
+    }
+
+    fn run(&self, project: &Path) -> Cost {
+        let cost = self.program.run(project, &arguments(project));
+        forget_run(project);
+        cost
+    }
+
+    fn flushes_of(&self, project: &Path) -> Option<u64> {
+        let flushes = self.program.flushes(&arguments(project), project);
+        forget_run(project);
+        flushes
+    }
+
+    fn project(&self, name: &str, stages: Stages) -> PathBuf {
+        let project = self.folder.join(name.replace([' ', '`', ','], "-"));
+        fs::create_dir_all(&project).unwrap();
+        for file in 0..10 {
+            fs::write(project.join(format!("f{file}.txt")), "a line\n".repeat(100)).unwrap();
+        }
+        fs::write(project.join("p.dot"), stages.pipeline).unwrap();
+        if !stages.script.is_empty() {
+            fs::write(project.join(SCRIPT), stages.script).unwrap();
+        }
+        project
+    }
+
+    fn floor(&self, floor: Floor) -> Cost {
+        match floor {
+            Floor::Spawn => cost::spawns(50),
+            Floor::Flush => {
+                let before = cost::own_cpu();
+                let wall = self.flushes(500);
+                Cost { wall: wall / 500, cpu: (cost::own_cpu() - before) / 500, ..Cost::default() }
+            }
+        }
+    }
+
+    /// Time of so many flushes of 4 KiB, one after the other, to a file that has its length already.
+    fn flushes(&self, flushes: u64) -> Duration {
+        let file = File::create(self.folder.join("flushed")).unwrap();
+        file.write_all_at(&vec![1; 4096 * flushes as usize], 0).unwrap();
+        file.sync_all().unwrap();
+        let start = Instant::now();
+        for at in 0..flushes {
+            file.write_all_at(&[2; 4096], at * 4096).unwrap();
+            file.sync_data().unwrap();
+        }
+        start.elapsed()
+    }
+}
+
+fn bytes_below(folder: &Path) -> usize {
+    let entries = fs::read_dir(folder).unwrap().flatten();
+    entries.filter(|entry| entry.path().is_file()).map(|entry| fs::read(entry.path()).unwrap().len()).sum()
+}
+
+/// Runs the pipeline of a project with its script, if it has one.
+fn arguments(project: &Path) -> Vec<&'static str> {
+    let model: &[&str] = if project.join(SCRIPT).exists() { &["--script", SCRIPT] } else { &["--simulate"] };
+    [&["run", "p.dot", "-q"], model].concat()
+}
+
+fn forget_run(project: &Path) {
+    let _ = fs::remove_dir_all(project.join(".glovebox"));
+}
+
+/// A pipeline, and what its model answers.
+struct Stages {
+    pipeline: String,
+    script: String,
+}
+
+/// A pipeline of stages in a row.
+fn in_a_row(stages: usize, attributes: &str) -> Stages {
+    let mut text =
+        format!("digraph d {{ graph [max_steps={STEPS_MAX}]\n start [shape=Mdiamond] done [shape=Msquare]\n");
+    text.push_str(" start -> n1\n");
+    for stage in 1..=stages {
+        let next = if stage == stages { "done".to_owned() } else { format!("n{}", stage + 1) };
+        writeln!(text, " n{stage} [{attributes}, allowed_write_paths=\"./\"]\n n{stage} -> {next}").unwrap();
+    }
+    Stages { pipeline: text + "}\n", script: String::new() }
+}
+
+/// Stages that ask a simulated model.
+fn simulated(stages: usize) -> Stages {
+    in_a_row(stages, "prompt=x")
+}
+
+/// Stages whose model reads a file, writes one and edits one.
+fn working(stages: usize) -> Stages {
+    let mut script = String::new();
+    for stage in 1..=stages {
+        let (read, written, edited) = (stage % 10, (stage + 1) % 10, (stage + 2) % 10);
+        write!(
+            script,
+            "[[node.n{stage}]]\ntool = [{{ name = \"read_file\", arguments = {{ path = \"f{read}.txt\" }} }}, \
+             {{ name = \"write_file\", arguments = {{ path = \"w{written}.txt\", content = \"stage {stage}\" }} }}, \
+             {{ name = \"write_file\", arguments = {{ path = \"f{edited}.txt\", content = \"stage {stage}\" }} }}]\n\
+             [[node.n{stage}]]\ntext = \"done\"\n"
+        )
+        .unwrap();
+    }
+    Stages { script, ..in_a_row(stages, "prompt=x") }
+}
+
+/// Stages that run a command.
+fn tools(stages: usize) -> Stages {
+    in_a_row(stages, "shape=parallelogram, tool_command=\"true\"")
+}

@@ -1,0 +1,138 @@
+//! Runs the program and tells what that cost: time, processor time of all its processes, bytes written, peak memory, flushes.
+//!
+//! Processor time is what the kernel counts for processes that ended, in steps of 10 ms, so only long runs are measured with it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// The program as cargo built it.
+const BUILT: &str = env!("CARGO_BIN_EXE_glovebox");
+/// The kernel's clock ticks in a second, in `/proc`.
+const TICKS: u64 = 100;
+/// How often a running program is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// System calls that make something durable.
+const FLUSHES: [&str; 5] = ["fsync", "fdatasync", "syncfs", "msync", "sync_file_range"];
+
+/// What a run of a program cost.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Cost {
+    pub(crate) wall: Duration,
+    /// Of the program and every process that it waited for.
+    pub(crate) cpu: Duration,
+    /// Bytes sent to the disk by the program itself; 0 on a file system in memory.
+    pub(crate) written: u64,
+    /// Peak memory of the program itself.
+    pub(crate) peak_bytes: u64,
+}
+
+/// The program under measurement.
+pub(crate) struct Program {
+    path: PathBuf,
+}
+
+impl Program {
+    /// Copies the program, as an installation does. A linker writes a file in pieces all over it, and the kernel maps such a file in
+    /// smaller pieces: it starts up to a millisecond later.
+    pub(crate) fn install(folder: &Path) -> Self {
+        let path = folder.join("glovebox");
+        fs::copy(BUILT, &path).unwrap();
+        Self { path }
+    }
+
+    /// Runs the program in a folder to a good end. Does not look at it on the way.
+    pub(crate) fn run(&self, folder: &Path, arguments: &[&str]) -> Cost {
+        let (cost, status) = self.measured(folder, arguments, |_| Cost::default());
+        assert!(status.success(), "{arguments:?} ended with {status}");
+        cost
+    }
+
+    /// Runs it to whatever end.
+    pub(crate) fn run_to_any_end(&self, folder: &Path, arguments: &[&str]) -> Cost {
+        self.measured(folder, arguments, |_| Cost::default()).0
+    }
+
+    /// Runs it to a good end, and looks at its memory and its writing on the way.
+    pub(crate) fn run_watched(&self, folder: &Path, arguments: &[&str]) -> Cost {
+        let (cost, status) = self.measured(folder, arguments, watch);
+        assert!(status.success(), "{arguments:?} ended with {status}");
+        cost
+    }
+
+    fn measured(&self, folder: &Path, arguments: &[&str], look: impl Fn(&mut Child) -> Cost) -> (Cost, ExitStatus) {
+        let before = children_cpu();
+        let start = Instant::now();
+        let mut child = in_folder(Command::new(&self.path).args(arguments), folder).spawn().unwrap();
+        let seen = look(&mut child);
+        let status = child.wait().unwrap();
+        (Cost { wall: start.elapsed(), cpu: children_cpu() - before, ..seen }, status)
+    }
+
+    /// How often a run flushes; none without `strace`.
+    pub(crate) fn flushes(&self, arguments: &[&str], folder: &Path) -> Option<u64> {
+        let table = folder.join("strace.txt");
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "-c", "-o"]).arg(&table);
+        strace.arg(format!("--trace={}", FLUSHES.join(","))).arg(&self.path).args(arguments);
+        let status = in_folder(&mut strace, folder).status().ok()?;
+        assert!(status.success(), "under strace it ended with {status}");
+        let table = fs::read_to_string(table).unwrap();
+        let calls = table.lines().filter_map(|line| {
+            let columns: Vec<&str> = line.split_whitespace().collect();
+            FLUSHES.contains(columns.last()?).then(|| columns[3].parse::<u64>().unwrap())
+        });
+        Some(calls.sum())
+    }
+}
+
+/// Sets the folder, and keeps what the program stores for its user below it.
+fn in_folder<'c>(command: &'c mut Command, folder: &Path) -> &'c mut Command {
+    command.current_dir(folder);
+    command.env("GLOVEBOX_CACHE_DIR", folder.join("cache")).env("GLOVEBOX_STATE_DIR", folder.join("state"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
+}
+
+/// Looks at a program until it ends.
+fn watch(child: &mut Child) -> Cost {
+    let at = PathBuf::from(format!("/proc/{}", child.id()));
+    let number = |file: &str, key: &str| {
+        let text = fs::read_to_string(at.join(file)).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let mut cost = Cost::default();
+    while child.try_wait().unwrap().is_none() {
+        cost.peak_bytes = cost.peak_bytes.max(number("status", "VmHWM:").unwrap_or_default() * 1024);
+        cost.written = cost.written.max(number("io", "write_bytes:").unwrap_or_default());
+        std::thread::sleep(LOOK);
+    }
+    cost
+}
+
+/// Processor time and time of so many `sh -c true`, for each.
+pub(crate) fn spawns(count: u32) -> Cost {
+    let before = children_cpu();
+    let start = Instant::now();
+    (0..count).for_each(|_| assert!(Command::new("sh").args(["-c", "true"]).status().unwrap().success()));
+    Cost { wall: start.elapsed() / count, cpu: (children_cpu() - before) / count, ..Cost::default() }
+}
+
+/// Processor time of this process.
+pub(crate) fn own_cpu() -> Duration {
+    cpu(11)
+}
+
+/// Processor time of the processes that this one waited for, and of those that they waited for.
+fn children_cpu() -> Duration {
+    cpu(13)
+}
+
+/// Two fields of `/proc/self/stat`, counted after the name: user and system time.
+fn cpu(first: usize) -> Duration {
+    let text = fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = text.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let ticks: u64 = fields[first..first + 2].iter().map(|field| field.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(ticks * 1_000 / TICKS)
+}

@@ -1,0 +1,94 @@
+//! Claims: of an attempt that a queue handed out, and of the one that a commit made ready.
+//!
+//! The second rides in the append of the commit, so that a stage after a stage costs one append. Whatever may not begin at once is left
+//! to the queue: what is due later, and what a cancel, a deadline or a full disk keeps from beginning.
+
+use super::attempt::Assignment;
+use super::commit::{Batch, Committed};
+use super::{Driver, LEASE_MS, RunError};
+use crate::decide::out_of_time;
+use crate::event::{Attempt, AttemptId, BranchId, Event, Record, StageStarted, Subject};
+use crate::ports::{ClaimQueue, Delivery, RunLog, Signals};
+use crate::state::RunState;
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// Who claims the next attempt of a branch, if it is due.
+#[derive(Clone)]
+pub(super) struct NextClaim {
+    pub(super) branch: BranchId,
+    pub(super) id: AttemptId,
+    pub(super) worker: String,
+}
+
+impl NextClaim {
+    /// The claim of what the branch waits for; none when it may not begin now.
+    pub(super) fn event(&self, state: &RunState, at: Timestamp) -> Option<Event> {
+        let open = state.branch(&self.branch).open()?;
+        let is_due = open.attempt_id.is_none() && open.due_at.is_none_or(|due| due <= at);
+        let goes_on = state.canceled.is_none() && state.verdict.is_none() && out_of_time(state, at).is_none();
+        (is_due && goes_on).then(|| {
+            let attempt = Attempt { task: open.task.clone(), ordinal: open.ordinal, id: self.id.clone() };
+            Event::StageStarted(StageStarted { attempt, worker: self.worker.clone() })
+        })
+    }
+}
+
+/// A new id for an attempt.
+fn new_id() -> AttemptId {
+    AttemptId::new(ulid::Ulid::generate().to_string())
+}
+
+impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
+    /// Claims what was delivered. No assignment when it is not what the run waits for: a delivery may come twice, and another worker
+    /// may have been faster.
+    pub(super) async fn claim(&mut self, delivery: &Delivery) -> Result<(Option<Assignment>, Vec<Record>), RunError> {
+        let task = &delivery.task;
+        let open = self.state.branch(&task.branch).open();
+        let open = open.filter(|open| open.task == *task && open.ready_seq == delivery.ready_seq);
+        let Some((ordinal, head)) = open.map(|open| (open.ordinal, open.head)) else {
+            // Another driver may have moved the run; then the next delivery finds the state up to date.
+            let read = self.catch_up().await?;
+            self.journal.done(delivery).await?;
+            return Ok((None, read));
+        };
+        let id = new_id();
+        let attempt = Attempt { task: task.clone(), ordinal, id };
+        tracing::debug!(%task, ordinal, worker = self.worker, "claiming");
+        let started = StageStarted { attempt: attempt.clone(), worker: self.worker.clone() };
+        let started = vec![Event::StageStarted(started)];
+        let Committed { records, is_stored } = self
+            .append(|state| {
+                state.branch(&task.branch).open().filter(|open| open.task == *task && open.head == head)?;
+                let expect = vec![(Subject::Task(task.clone()), head)];
+                Some(Batch { expect, events: started.clone(), because: None, claim: None })
+            })
+            .await?;
+        // The delivery of a lost claim is not done: it may be the winner's lease.
+        Ok((is_stored.then(|| self.assignment(&attempt.id, &task.branch)).flatten(), records))
+    }
+
+    /// The claim of the attempt that follows on a branch, for the append that makes it ready.
+    pub(super) fn next_claim(&self, branch: &BranchId) -> NextClaim {
+        NextClaim { branch: branch.clone(), id: new_id(), worker: self.worker.clone() }
+    }
+
+    /// What a claim that rode in an append got; none when it got nothing. Its delivery is held as if the queue had handed it out.
+    pub(super) async fn claimed(&self, claim: NextClaim) -> Result<Option<(Assignment, Delivery)>, RunError> {
+        let Some(assignment) = self.assignment(&claim.id, &claim.branch) else { return Ok(None) };
+        let Some(open) = assignment.branch.open() else { return Ok(None) };
+        tracing::debug!(task = %open.task, ordinal = open.ordinal, worker = self.worker, "claimed with the commit");
+        let delivery = Delivery { run: self.run.clone(), task: open.task.clone(), ready_seq: open.ready_seq };
+        self.journal.hold(&delivery, Timestamp::now(), LEASE_MS).await?;
+        Ok(Some((assignment, delivery)))
+    }
+
+    /// What an attempt works on. None when it claimed nothing, or another driver has claimed its task since: a lost answer is found late.
+    fn assignment(&self, id: &AttemptId, branch: &BranchId) -> Option<Assignment> {
+        let branch = self.state.branch(branch);
+        let open = branch.open().filter(|open| open.attempt_id.as_ref() == Some(id))?;
+        let attempt = Attempt { task: open.task.clone(), ordinal: open.ordinal, id: id.clone() };
+        let run = Arc::clone(self.state.run.as_ref()?);
+        Some(Assignment { token: open.head, attempt, run, branch: Arc::clone(branch), stop: Arc::default() })
+    }
+}

@@ -1,0 +1,96 @@
+//! A file that grows by whole lines: `progress.ndjson` and `trace.jsonl`.
+//!
+//! Lines are gathered and written in one piece. While a journal is read back they go into a file beside, which takes the place of
+//! whatever is there at the end: a crash may have left a part of a line.
+
+use crate::event::canonical;
+use cap_std::fs::{Dir, OpenOptions};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// Bytes that are gathered at most while a journal is read back.
+const GATHERED_BYTES_MAX: usize = 1024 * 1024;
+
+/// Lines of one file that are not written yet.
+pub(super) struct Lines {
+    /// Name in the run directory.
+    pub(super) name: &'static str,
+    gathered: Vec<u8>,
+    /// Where the last line begins.
+    last: usize,
+    /// Bytes that are in the file beside.
+    beside: u64,
+}
+
+impl Lines {
+    pub(super) fn of(name: &'static str) -> Self {
+        Self { name, gathered: Vec::new(), last: 0, beside: 0 }
+    }
+
+    /// Adds a line.
+    pub(super) fn push<T: Serialize>(&mut self, line: &T) -> serde_json::Result<()> {
+        self.last = self.gathered.len();
+        self.gathered.extend_from_slice(canonical(line)?.as_bytes());
+        self.gathered.push(b'\n');
+        Ok(())
+    }
+
+    /// The last line that was added since the last write.
+    pub(super) fn last(&self) -> &[u8] {
+        self.gathered.get(self.last..).unwrap_or_default()
+    }
+
+    /// How much is gathered.
+    pub(super) fn bytes(&self) -> usize {
+        self.gathered.len()
+    }
+
+    /// Writes what is gathered by one write; its length.
+    pub(super) fn append(&mut self, dir: &Dir) -> io::Result<u64> {
+        if self.gathered.is_empty() {
+            return Ok(0);
+        }
+        dir.open_with(self.name, OpenOptions::new().append(true).create(true))?.write_all(&self.gathered)?;
+        let bytes = self.gathered.len() as u64;
+        self.clear();
+        Ok(bytes)
+    }
+
+    /// Moves all but the last line into the file beside when there is much of it, so that memory is bounded.
+    pub(super) fn spill(&mut self, dir: &Dir) -> io::Result<()> {
+        if self.last < GATHERED_BYTES_MAX {
+            return Ok(());
+        }
+        self.write_beside(dir, self.last)
+    }
+
+    /// Puts everything in the place of what is there; the length.
+    pub(super) fn replace(&mut self, dir: &Dir) -> io::Result<u64> {
+        self.write_beside(dir, self.gathered.len())?;
+        dir.rename(self.name_beside(), dir, self.name)?;
+        self.clear();
+        Ok(std::mem::take(&mut self.beside))
+    }
+
+    fn write_beside(&mut self, dir: &Dir, bytes: usize) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        match self.beside {
+            0 => options.write(true).create(true).truncate(true),
+            _ => options.append(true),
+        };
+        dir.open_with(self.name_beside(), &options)?.write_all(&self.gathered[..bytes])?;
+        self.beside += bytes as u64;
+        self.gathered.drain(..bytes);
+        self.last = 0;
+        Ok(())
+    }
+
+    fn name_beside(&self) -> String {
+        format!(".{}.new", self.name)
+    }
+
+    fn clear(&mut self) {
+        self.gathered.clear();
+        self.last = 0;
+    }
+}

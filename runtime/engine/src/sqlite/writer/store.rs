@@ -1,0 +1,209 @@
+//! What the writing thread does with the database.
+//!
+//! One transaction for a group of batches and the blobs that wait. Where the journal ends, and the last record of each subject that is
+//! under way, are remembered; after any error they are read again, since the memory may be wrong then.
+
+use super::super::rows::{self, Tip};
+use super::super::{port_error, signature};
+use super::{Answer, Batch, Entry, QueueChange};
+use crate::blobs::{self, Outbox, Parcel};
+use crate::event::{Digest, Subject, chain};
+use crate::ports::{PortError, Stored};
+use glovebox_sandbox::user_key::UserKey;
+use jiff::Timestamp;
+use rusqlite::Connection;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the last checkpoint waits for readers. They see the same without it.
+const CLOSE_WAIT: Duration = Duration::from_millis(200);
+
+/// Why nothing is known of a group: none of it was stored, or it is unknown whether it was.
+#[derive(Debug)]
+pub(super) enum GroupError {
+    Refused(PortError),
+    Unknown(PortError),
+}
+
+impl GroupError {
+    /// The same for each sender.
+    pub(super) fn again(&self) -> PortError {
+        match self {
+            Self::Refused(PortError::Unavailable(why)) => PortError::Unavailable(why.clone()),
+            Self::Refused(error) => PortError::Unavailable(error.to_string()),
+            Self::Unknown(error) => PortError::Ambiguous(error.to_string()),
+        }
+    }
+}
+
+/// The database in the hands of its one writer.
+pub(super) struct Store {
+    connection: Connection,
+    key: Option<UserKey>,
+    outbox: Arc<Outbox>,
+    /// Where the journal ends; none after an error.
+    tip: Option<Tip>,
+    heads: Heads,
+}
+
+/// The last record of subjects. One that is not here is read.
+#[derive(Default)]
+struct Heads(HashMap<String, u64>);
+
+/// What a transaction adds to what is known, kept once it is committed.
+struct Draft {
+    tip: Tip,
+    /// Subjects with their new heads; none for a task that has ended.
+    heads: Vec<(String, Option<u64>)>,
+}
+
+impl Store {
+    pub(super) fn new(connection: Connection, (tip, key): (Tip, Option<UserKey>), outbox: Arc<Outbox>) -> Self {
+        Self { connection, key, outbox, tip: Some(tip), heads: Heads::default() }
+    }
+
+    /// Stores a group and the blobs that wait in one durable transaction.
+    pub(super) fn commit(&mut self, batches: Vec<Batch>) -> Result<Vec<Answer>, GroupError> {
+        let parcel = self.outbox.parcel().map_err(GroupError::Refused)?;
+        let committed = self.transact(batches, &parcel);
+        match committed {
+            Ok((answers, draft)) => {
+                self.tip = Some(draft.tip);
+                self.heads.take(draft.heads);
+                self.outbox.stored(parcel);
+                Ok(answers)
+            }
+            Err(error) => {
+                (self.tip, self.heads) = (None, Heads::default());
+                if !self.connection.is_autocommit() {
+                    let _ = self.execute("ROLLBACK");
+                }
+                Err(GroupError::Unknown(error))
+            }
+        }
+    }
+
+    /// Brings everything from the log into the database's own file, which a copy may be made of then.
+    pub(super) fn close(self) {
+        let emptied = self.connection.busy_timeout(CLOSE_WAIT).and_then(|()| {
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
+        });
+        match emptied {
+            Ok(0) => {}
+            Ok(_) => tracing::debug!("another process reads the journal: its log is not emptied"),
+            Err(error) => tracing::debug!(%error, "the journal's log is not emptied"),
+        }
+    }
+
+    fn transact(&self, batches: Vec<Batch>, parcel: &Parcel) -> Result<(Vec<Answer>, Draft), PortError> {
+        let tip = self.tip.map_or_else(|| rows::tip(&self.connection), Ok)?;
+        self.execute("BEGIN IMMEDIATE")?;
+        let mut draft = Draft { tip, heads: Vec::new() };
+        let is_alone = batches.len() == 1;
+        let mut answers = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let (tip, known) = (draft.tip, draft.heads.len());
+            // Alone, a batch that is refused was refused before anything was written.
+            if !is_alone {
+                self.execute("SAVEPOINT batch")?;
+            }
+            let stored = self.store(&mut draft, batch);
+            if stored.is_err() {
+                draft.tip = tip;
+                draft.heads.truncate(known);
+            }
+            match (is_alone, stored.is_ok()) {
+                (true, _) => {}
+                (false, true) => self.execute("RELEASE batch")?,
+                (false, false) => self.execute("ROLLBACK TO batch").and_then(|()| self.execute("RELEASE batch"))?,
+            }
+            match stored {
+                Err(error) if !matches!(error, PortError::Conflict { .. }) => return Err(error),
+                stored => answers.push(stored),
+            }
+        }
+        blobs::rows::store(&self.connection, parcel).map_err(port_error)?;
+        self.execute("COMMIT")?;
+        Ok((answers, draft))
+    }
+
+    fn store(&self, draft: &mut Draft, batch: Batch) -> Answer {
+        for (subject, expected) in batch.expect {
+            let head = self.head(draft, &subject)?;
+            if head != expected {
+                return Err(PortError::Conflict { subject, expected, head });
+            }
+        }
+        let mut stored = Vec::with_capacity(batch.entries.len());
+        for entry in batch.entries {
+            let one = self.insert(&draft.tip, batch.at, &entry)?;
+            if let Some(key) = &self.key {
+                signature::sign(&self.connection, key, one.seq, &one.hash)?;
+            }
+            self.enqueue(one.seq, batch.at, &entry.queue)?;
+            draft.tip = Tip { seq: one.seq, hash: one.hash };
+            let has_ended = matches!(entry.queue, QueueChange::Done { .. });
+            draft.heads.push((entry.subject, Some(one.seq).filter(|_| !has_ended)));
+            stored.push(one);
+        }
+        Ok(stored)
+    }
+
+    fn head(&self, draft: &Draft, subject: &Subject) -> Result<u64, PortError> {
+        let name = subject.to_string();
+        let drafted = draft.heads.iter().rev().find(|(known, _)| *known == name);
+        let known = match drafted {
+            Some((_, head)) => *head,
+            None => self.heads.0.get(&name).copied(),
+        };
+        known.map_or_else(|| rows::head(&self.connection, subject), Ok)
+    }
+
+    fn insert(&self, tip: &Tip, at: Timestamp, entry: &Entry) -> Result<Stored, PortError> {
+        let seq = tip.seq + 1;
+        let hash: Digest = chain(&tip.hash, seq, at, &entry.text);
+        let sql = "INSERT INTO record (seq, at, subject, prev, hash, event) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let mut statement = self.connection.prepare_cached(sql).map_err(port_error)?;
+        let (prev, own) = (tip.hash.as_bytes(), hash.as_bytes());
+        let row = (seq.cast_signed(), at.as_millisecond(), &entry.subject, prev, own, &entry.text);
+        statement.execute(row).map_err(port_error)?;
+        Ok(Stored { seq, prev: tip.hash, hash })
+    }
+
+    /// The queue is what the journal says is ready and not yet finished.
+    fn enqueue(&self, seq: u64, at: Timestamp, change: &QueueChange) -> Result<(), PortError> {
+        match change {
+            QueueChange::Ready { task, due_at } => {
+                let due_at = due_at.unwrap_or(at.as_millisecond());
+                let sql = "INSERT OR REPLACE INTO queue (task, ready_seq, due_at) VALUES (?1, ?2, ?3)";
+                let mut statement = self.connection.prepare_cached(sql).map_err(port_error)?;
+                statement.execute((task, seq.cast_signed(), due_at)).map_err(port_error)?;
+            }
+            QueueChange::Done { task } => {
+                let sql = "DELETE FROM queue WHERE task = ?1";
+                let mut statement = self.connection.prepare_cached(sql).map_err(port_error)?;
+                statement.execute([task]).map_err(port_error)?;
+            }
+            QueueChange::Clear => self.execute("DELETE FROM queue")?,
+            QueueChange::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), PortError> {
+        let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        done.map(drop).map_err(port_error)
+    }
+}
+
+impl Heads {
+    fn take(&mut self, changes: Vec<(String, Option<u64>)>) {
+        for (subject, head) in changes {
+            match head {
+                Some(head) => drop(self.0.insert(subject, head)),
+                None => drop(self.0.remove(&subject)),
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Where nodes and their edges are in a pipeline: made when a run first asks, since it asks at every step.
+//!
+//! `check` never asks, so it pays nothing for it. The nodes and edges of a lowered pipeline do not change any more.
+
+use crate::hash::HashMap;
+use crate::ir::{Edge, Node, NodeId};
+
+/// Nodes and leaving edges by the id of a node.
+#[derive(Debug, Clone)]
+pub(crate) struct Index {
+    places: HashMap<NodeId, Place>,
+}
+
+/// A node, and the edges that leave it in file order, by their indices.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    /// None for an id that only edges have.
+    pub(crate) node: Option<usize>,
+    pub(crate) edges: Vec<usize>,
+}
+
+impl Index {
+    pub(crate) fn of(nodes: &[Node], edges: &[Edge]) -> Self {
+        let mut places: HashMap<NodeId, Place> = HashMap::default();
+        for (at, node) in nodes.iter().enumerate() {
+            places.entry(node.id.clone()).or_default().node.get_or_insert(at);
+        }
+        for (at, edge) in edges.iter().enumerate() {
+            places.entry(edge.from.clone()).or_default().edges.push(at);
+        }
+        Self { places }
+    }
+
+    pub(crate) fn place(&self, id: &NodeId) -> Option<&Place> {
+        self.places.get(id)
+    }
+}

@@ -1,0 +1,218 @@
+//! The changes of one stage as a layer over the workspace, without a mount: what a component writes, removes and renames.
+//!
+//! The workspace is only read. A file is copied into the layer when it is first opened for writing; what is removed is an entry
+//! without content; a renamed file moves within the layer. The layer lists its changes itself: nothing is copied when a stage begins,
+//! nothing is searched when it ends, and the cost depends on what the stage touched alone.
+//!
+//! - [`nodes`] has the entries, in memory; their number is bounded by `write_entries` and [`COPIED_ENTRIES_MAX`].
+//! - [`content`] has the bytes: little of them in memory, the others in the stage's own folder, which is made when it is first needed.
+//! - [`handle`] has the files that the component holds open, which follow a copy.
+//! - [`lay_out`] turns the layer into the upper folder of an overlay, when the stage first runs a command: from then on the view works
+//!   on the mounted folder, as the commands do, and the changes are found as in every overlay.
+//!
+//! The layer knows no scopes but the one it was made with: [`crate::view`] checks every operation of a component before it gets here.
+
+pub(crate) mod content;
+pub(crate) mod handle;
+mod lay_out;
+pub(crate) mod nodes;
+
+use crate::stage::lower::{self, Lower};
+use crate::stage::{Overlay, StageError, ViewOverrides};
+use crate::tree::{self, Tree};
+use crate::view::Root;
+use content::{Content, Store};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
+use handle::Readers;
+use nodes::{Folder, Node, Seen};
+use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Most files and directories that may be copied into one layer.
+pub(crate) const COPIED_ENTRIES_MAX: u64 = 100_000;
+
+/// The changes of one stage over what it sees.
+#[derive(Debug)]
+pub struct Layer {
+    workspace: PathBuf,
+    at: PathBuf,
+    overrides: ViewOverrides,
+    pub(crate) lower: Lower,
+    store: Arc<Store>,
+    top: Mutex<Folder>,
+    readers: Readers,
+    /// The layer as files, once a command or a store of files needs them.
+    overlay: OnceLock<Overlay>,
+    /// The mounted folder, once there is one.
+    merged: OnceLock<Root>,
+}
+
+impl Layer {
+    /// Makes an empty layer over the workspace; `at` is made when it is needed. Denied: the workspace is only read.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when a folder cannot be opened.
+    pub fn open(
+        workspace: &Path,
+        at: &Path,
+        scope: &Scope,
+        overrides: &ViewOverrides,
+    ) -> Result<Arc<Self>, StageError> {
+        let store = Store::new(at.to_owned());
+        let mut lower = Lower::open(workspace, scope, overrides)?;
+        let failed = |source| StageError::io(at, source);
+        if !lower::has_local_clock(&lower.workspace).map_err(failed)? {
+            let fresh = store.folder().and_then(|folder| folder.directory(Path::new(""))).map_err(failed)?;
+            lower.begun = lower::begun(&fresh).map_err(failed)?;
+        }
+        let mut top = Folder::over_lower();
+        for path in &overrides.mount_points {
+            top.make_mount_point(path);
+        }
+        let layer = Self {
+            workspace: workspace.to_owned(),
+            at: at.to_owned(),
+            overrides: overrides.clone(),
+            lower,
+            store: Arc::new(store),
+            top: Mutex::new(top),
+            readers: Readers::default(),
+            overlay: OnceLock::new(),
+            merged: OnceLock::new(),
+        };
+        Ok(Arc::new(layer))
+    }
+
+    /// True when nothing was ever changed, copied or laid out.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.overlay.get().is_none() && !self.top().is_changed()
+    }
+
+    /// The layer as files, once it was laid out.
+    pub(crate) fn overlay(&self) -> Option<&Overlay> {
+        self.overlay.get()
+    }
+
+    /// The mounted folder on which views work now; none while they work on the layer itself.
+    pub(crate) fn merged(&self) -> Option<&Root> {
+        self.merged.get()
+    }
+
+    /// The entries.
+    pub(crate) fn top(&self) -> MutexGuard<'_, Folder> {
+        self.top.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the layer says about a path.
+    pub(crate) fn seen(&self, path: &ScopePath) -> Result<Seen, Errno> {
+        self.top().seen(path)
+    }
+
+    /// Adds an empty file where nothing is.
+    pub(crate) fn create_file(&self, path: &ScopePath) -> Result<Arc<Content>, Errno> {
+        let content = self.store.create(false)?;
+        self.put(path, Node::File(Arc::clone(&content)))?;
+        Ok(content)
+    }
+
+    /// Makes an empty file for a copy that [`Layer::put`] adds.
+    pub(crate) fn new_content(&self, executable: bool) -> Result<Arc<Content>, Errno> {
+        self.store.create(executable)
+    }
+
+    /// Adds a new directory where nothing is: nothing of what lies below shows in it.
+    pub(crate) fn make_directory(&self, path: &ScopePath) -> Result<(), Errno> {
+        self.put(path, Node::Folder(Folder::empty(self.store.number())))
+    }
+
+    /// Puts a node at a path; its directory exists for the stage.
+    pub(crate) fn put(&self, path: &ScopePath, node: Node) -> Result<(), Errno> {
+        let mut top = self.top();
+        let (parent, name) = top.parent(path, &mut || self.store.number())?;
+        parent.insert(name, node);
+        Ok(())
+    }
+
+    /// Puts a copy of what lies below at its own path: nothing changes for the stage.
+    pub(crate) fn put_copy(&self, path: &ScopePath, node: Node) -> Result<(), Errno> {
+        let mut top = self.top();
+        let (parent, name) = top.parent(path, &mut || self.store.number())?;
+        parent.insert_copy(name, node);
+        Ok(())
+    }
+
+    /// Moves what is at a path of the layer. A directory brings all it holds: nothing below shows in it.
+    pub(crate) fn rename(&self, from: &ScopePath, to: &ScopePath, shows_lower: bool) -> Result<(), Errno> {
+        let mut node = self.take(from, shows_lower)?.ok_or(Errno::NOENT)?;
+        if let Node::Folder(folder) = &mut node {
+            folder.cover_lower();
+        }
+        self.put(to, node)
+    }
+
+    /// Takes a path away. `shows_lower` says whether something would show in its place.
+    pub(crate) fn remove(&self, path: &ScopePath, shows_lower: bool) -> Result<(), Errno> {
+        self.take(path, shows_lower).map(drop)
+    }
+
+    fn take(&self, path: &ScopePath, shows_lower: bool) -> Result<Option<Node>, Errno> {
+        let mut top = self.top();
+        let (parent, name) = top.parent(path, &mut || self.store.number())?;
+        Ok(parent.take(name, shows_lower))
+    }
+
+    /// Notes the times of a directory, which gets an entry for them.
+    pub(crate) fn set_folder_times(
+        &self,
+        path: &ScopePath,
+        change: impl FnOnce(&mut nodes::Times),
+    ) -> Result<(), Errno> {
+        let mut top = self.top();
+        let folder = top.folder(path, &mut || self.store.number())?;
+        change(folder.times.get_or_insert_with(nodes::Times::default));
+        Ok(())
+    }
+
+    /// Opens the content of a changed file for reading.
+    ///
+    /// # Errors
+    /// The system's error; [`Errno::NOENT`] when the path is no file of the layer.
+    pub(crate) fn open_changed(&self, path: &Path) -> Result<std::fs::File, std::io::Error> {
+        if let Some(overlay) = self.overlay.get() {
+            return overlay.upper.file(path);
+        }
+        let content = self.top().file(path).ok_or(Errno::NOENT)?;
+        content.reader()
+    }
+
+    /// Visits every entry, a directory before its content, with its path and depth.
+    pub(crate) fn each<E>(&self, visit: &mut dyn FnMut(&Path, u32, &Node) -> Result<(), E>) -> Result<(), E> {
+        self.top().each(visit)
+    }
+
+    /// True when the stage has a folder of its own.
+    pub(crate) fn has_folder(&self) -> bool {
+        self.store.has_folder()
+    }
+
+    /// Removes the stage's own folder, if there is one.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when the system refuses.
+    pub(crate) fn remove_folder(&self) -> Result<(), StageError> {
+        if !self.has_folder() {
+            return Ok(());
+        }
+        tree::remove_all(&self.at).map_err(|source| StageError::io(&self.at, source))
+    }
+
+    /// The tree of the layer as files.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when it cannot be laid out.
+    pub(crate) fn changed_tree(&self) -> Result<&Tree, StageError> {
+        Ok(&self.laid_out()?.upper)
+    }
+}

@@ -1,0 +1,344 @@
+//! The content of the files in a layer: in memory while there is little of it, else in the stage's own folder.
+//!
+//! Both are files of the kernel, reached by descriptor, so that reading and writing is the same for both. What outgrows its bounds
+//! in memory moves to the folder, also while it is open. The last user of a content removes its file.
+
+use super::nodes::Times;
+use crate::tree::{self, Tree};
+use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Longest content in memory.
+const FILE_MEMORY_BYTES_MAX: u64 = 256 << 10;
+/// Most bytes in memory of one layer.
+const MEMORY_BYTES_MAX: u64 = 1 << 20;
+/// Most files in memory of one layer: each holds a descriptor.
+const MEMORY_FILES_MAX: u64 = 32;
+/// What a file in memory takes at least.
+const PAGE_BYTES: u64 = 4 << 10;
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// Where the contents of one layer are kept.
+#[derive(Debug)]
+pub(super) struct Store {
+    at: PathBuf,
+    folder: Mutex<Option<Arc<Tree>>>,
+    numbers: AtomicU64,
+    memory_bytes: AtomicU64,
+    memory_files: AtomicU64,
+}
+
+/// The content of one file.
+#[derive(Debug)]
+pub(crate) struct Content {
+    store: Arc<Store>,
+    /// Which file of the layer it is.
+    pub(crate) number: u64,
+    /// Whether its owner may execute it.
+    pub(crate) executable: bool,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    place: Place,
+    /// Open while it is in memory or somebody uses it.
+    fd: Option<Arc<OwnedFd>>,
+    users: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In memory, with the bytes it was charged.
+    Memory(u64),
+    /// In the stage's folder, under its number.
+    Folder,
+    /// In the upper folder of an overlay, which is removed as a whole.
+    LaidOut,
+}
+
+/// A content in use.
+#[derive(Debug)]
+pub(crate) struct Opened(Arc<Content>);
+
+impl Store {
+    pub(super) fn new(at: PathBuf) -> Self {
+        let zero = || AtomicU64::new(0);
+        Self { at, folder: Mutex::default(), numbers: zero(), memory_bytes: zero(), memory_files: zero() }
+    }
+
+    /// A number that nothing else of the layer has; from 1.
+    pub(super) fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(super) fn has_folder(&self) -> bool {
+        self.locked().is_some()
+    }
+
+    /// The stage's own folder, made with those above it if it is not there yet.
+    pub(super) fn folder(&self) -> io::Result<Arc<Tree>> {
+        let mut folder = self.locked();
+        if let Some(made) = &*folder {
+            return Ok(Arc::clone(made));
+        }
+        if let Some(above) = self.at.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(above)?;
+        }
+        let made = Arc::new(Tree::create(&self.at)?);
+        *folder = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Option<Arc<Tree>>> {
+        self.folder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes an empty content.
+    pub(super) fn create(self: &Arc<Self>, executable: bool) -> Result<Arc<Content>, Errno> {
+        let number = self.number();
+        let held = match self.in_memory() {
+            Some(fd) => Held { place: Place::Memory(PAGE_BYTES), fd: Some(Arc::new(fd)), users: 0 },
+            None => {
+                drop(self.on_disk(number)?);
+                Held { place: Place::Folder, fd: None, users: 0 }
+            }
+        };
+        Ok(Arc::new(Content { store: Arc::clone(self), number, executable, held: Mutex::new(held) }))
+    }
+
+    /// An empty file in memory, if there is room for one.
+    fn in_memory(&self) -> Option<OwnedFd> {
+        let one_more = |files: u64| Some(files + 1).filter(|files| *files <= MEMORY_FILES_MAX);
+        self.memory_files.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        if !self.charge(0, PAGE_BYTES) {
+            self.memory_files.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        memory_file().inspect_err(|_| self.give_back(PAGE_BYTES)).ok()
+    }
+
+    /// Takes room in memory beyond what a content has.
+    fn charge(&self, has: u64, needs: u64) -> bool {
+        let more = needs.saturating_sub(has);
+        let within = |used: u64| used.checked_add(more).filter(|sum| *sum <= MEMORY_BYTES_MAX);
+        self.memory_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok()
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.memory_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.memory_files.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn on_disk(&self, number: u64) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = self.folder().map_err(errno)?;
+        rustix::fs::openat(&*folder, name(number), flags, PRIVATE)
+    }
+
+    fn opened(&self, number: u64, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let folder = self.folder().map_err(errno)?;
+        rustix::fs::openat(&*folder, name(number), flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+    }
+}
+
+/// An empty file in memory that cannot be executed.
+fn memory_file() -> Result<OwnedFd, Errno> {
+    let made = |flags: MemfdFlags| rustix::fs::memfd_create("glovebox-layer", MemfdFlags::CLOEXEC | flags);
+    match made(MemfdFlags::NOEXEC_SEAL) {
+        // Older than Linux 6.3.
+        Err(Errno::INVAL) => made(MemfdFlags::empty()),
+        other => other,
+    }
+}
+
+fn name(number: u64) -> String {
+    format!("content-{number}")
+}
+
+/// The system's error in an error of the standard library.
+pub(crate) fn errno(error: io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}
+
+impl Content {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens it for reading and writing.
+    pub(crate) fn open(self: &Arc<Self>) -> Result<Opened, Errno> {
+        let mut held = self.held();
+        if held.fd.is_none() {
+            held.fd = Some(Arc::new(self.store.opened(self.number, OFlags::RDWR)?));
+        }
+        held.users += 1;
+        Ok(Opened(Arc::clone(self)))
+    }
+
+    /// Opens it for reading from the beginning, apart from all that use it.
+    pub(crate) fn reader(&self) -> io::Result<File> {
+        let held = self.held();
+        match &held.fd {
+            Some(fd) => File::open(format!("/proc/self/fd/{}", fd.as_raw_fd())),
+            None => Ok(File::from(self.store.opened(self.number, OFlags::RDONLY)?)),
+        }
+    }
+
+    /// Returns its status.
+    pub(crate) fn stat(&self) -> Result<Stat, Errno> {
+        let held = self.held();
+        match &held.fd {
+            Some(fd) => rustix::fs::fstat(fd),
+            None => {
+                let folder = self.store.folder().map_err(errno)?;
+                rustix::fs::statat(&*folder, name(self.number), AtFlags::SYMLINK_NOFOLLOW)
+            }
+        }
+    }
+
+    /// Makes room for a length; what is too long for memory moves to the folder.
+    fn make_room(&self, bytes: u64) -> Result<(), Errno> {
+        let mut held = self.held();
+        let Place::Memory(charged) = held.place else { return Ok(()) };
+        let needs = bytes.max(PAGE_BYTES);
+        if needs <= charged {
+            return Ok(());
+        }
+        if bytes <= FILE_MEMORY_BYTES_MAX && self.store.charge(charged, needs) {
+            held.place = Place::Memory(needs);
+            return Ok(());
+        }
+        let moved = self.store.on_disk(self.number)?;
+        self.copy_to(&held, &moved)?;
+        (held.place, held.fd) = (Place::Folder, (held.users > 0).then(|| Arc::new(moved)));
+        self.store.give_back(charged);
+        Ok(())
+    }
+
+    /// Copies what it holds to another file, with its times.
+    fn copy_to(&self, held: &Held, to: &OwnedFd) -> Result<(), Errno> {
+        let fd = held.fd.as_ref().ok_or(Errno::BADF)?;
+        let stat = rustix::fs::fstat(fd)?;
+        let mut from = File::open(format!("/proc/self/fd/{}", fd.as_raw_fd())).map_err(errno)?;
+        let mut to = File::from(to.try_clone().map_err(errno)?);
+        io::copy(&mut from, &mut to).map_err(errno)?;
+        tree::keep_times(&to, &stat).map_err(errno)
+    }
+
+    /// True while a handle of the component is open.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.held().users > 0
+    }
+
+    /// True once it is a file of an overlay.
+    pub(crate) fn is_laid_out(&self) -> bool {
+        self.held().place == Place::LaidOut
+    }
+
+    /// Moves it to a name in a directory of an overlay.
+    pub(super) fn lay_out(&self, directory: &OwnedFd, to: &OsStr) -> Result<(), Errno> {
+        let mut held = self.held();
+        let mode = tree::file_mode(self.executable);
+        match held.place {
+            Place::LaidOut => return Err(Errno::BUSY),
+            Place::Memory(charged) => {
+                let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let made = rustix::fs::openat(directory, to, flags, mode)?;
+                self.copy_to(&held, &made)?;
+                rustix::fs::fchmod(&made, mode)?;
+                held.fd = (held.users > 0).then(|| Arc::new(made));
+                self.store.give_back(charged);
+            }
+            Place::Folder => {
+                let folder = self.store.folder().map_err(errno)?;
+                rustix::fs::renameat(&*folder, name(self.number), directory, to)?;
+                rustix::fs::chmodat(directory, to, mode, AtFlags::empty())?;
+            }
+        }
+        held.place = Place::LaidOut;
+        Ok(())
+    }
+
+    /// From now on its users work on this descriptor.
+    pub(super) fn replace(&self, fd: OwnedFd) {
+        self.held().fd = Some(Arc::new(fd));
+    }
+}
+
+impl Drop for Content {
+    fn drop(&mut self) {
+        let held = self.held.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match held.place {
+            Place::Memory(charged) => self.store.give_back(charged),
+            // One that stays goes with the folder soon after.
+            Place::Folder => self.store.folder().iter().for_each(|folder| {
+                let _ = rustix::fs::unlinkat(folder, name(self.number), AtFlags::empty());
+            }),
+            Place::LaidOut => {}
+        }
+    }
+}
+
+impl Opened {
+    /// The content.
+    pub(crate) fn content(&self) -> &Arc<Content> {
+        &self.0
+    }
+
+    /// The descriptor.
+    pub(crate) fn descriptor(&self) -> Result<Arc<OwnedFd>, Errno> {
+        self.0.held().fd.as_ref().map(Arc::clone).ok_or(Errno::BADF)
+    }
+
+    /// The descriptor, with room for a length.
+    pub(crate) fn with_room(&self, bytes: u64) -> Result<Arc<OwnedFd>, Errno> {
+        self.0.make_room(bytes)?;
+        self.descriptor()
+    }
+
+    /// Fills an empty content from a file of this length, and gives it that file's times.
+    pub(crate) fn fill(&self, from: impl AsFd, stat: &Stat) -> Result<(), Errno> {
+        let mut from = File::from(from.as_fd().try_clone_to_owned().map_err(errno)?).take(tree::length(stat));
+        let mut to = File::from(self.with_room(tree::length(stat))?.try_clone().map_err(errno)?);
+        let is_in_memory = matches!(self.0.held().place, Place::Memory(_));
+        match is_in_memory {
+            true => {
+                let mut bytes = Vec::new();
+                from.read_to_end(&mut bytes).and_then(|_| to.write_all(&bytes)).map_err(errno)?;
+            }
+            false => drop(io::copy(&mut from, &mut to).map_err(errno)?),
+        }
+        tree::keep_times(&to, stat).map_err(errno)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let mut held = self.0.held();
+        held.users = held.users.saturating_sub(1);
+        if held.users == 0 && !matches!(held.place, Place::Memory(_)) {
+            held.fd = None;
+        }
+    }
+}
+
+/// Gives a directory the times that a layer noted for it.
+pub(super) fn set_times(directory: &OwnedFd, times: Times) -> io::Result<()> {
+    let mut new = std::fs::FileTimes::new();
+    if let Some(accessed) = times.accessed {
+        new = new.set_accessed(accessed);
+    }
+    if let Some(modified) = times.modified {
+        new = new.set_modified(modified);
+    }
+    File::from(directory.try_clone()?).set_times(new)
+}

@@ -1,0 +1,128 @@
+//! Turns a layer into the upper folder of an overlay: for the commands of a stage, and for what keeps its files.
+//!
+//! Contents move, they are not copied, but for those in memory. What is removed becomes a whiteout, a directory through which nothing
+//! shows becomes opaque. Files that the component has open stay open, and work on the mounted folder afterwards.
+
+use super::Layer;
+use super::content::{self, Content};
+use super::nodes::{Folder, Node};
+use crate::stage::{Overlay, StageError, set_opaque};
+use crate::tree::{self, Tree};
+use crate::view::Root;
+use glovebox_jail::policy::Source;
+use glovebox_record::path::ScopePath;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file that the component has open.
+struct InUse {
+    path: PathBuf,
+    content: Arc<Content>,
+}
+
+impl Layer {
+    /// Returns what a jail mounts. Nothing may change through the layer until [`Layer::work_on`].
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when the files cannot be laid out.
+    pub(crate) fn source(&self) -> Result<Source, StageError> {
+        self.laid_out().map(Overlay::source)
+    }
+
+    /// From now on views work on the folder at which the overlay is mounted, as the commands do.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when it cannot be opened.
+    pub fn work_on(&self, mounted: &Path) -> Result<(), StageError> {
+        let failed = |source: io::Error| StageError::io(mounted, source);
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(mounted, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
+        let root = Root::new(fd);
+        for InUse { path, content } in self.in_use() {
+            let scope_path = ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).unwrap_or_default();
+            content.replace(root.file(&scope_path, OFlags::RDWR).map_err(|error| failed(error.into()))?);
+        }
+        self.read_merged(&root);
+        // A second jail of the same stage is never made.
+        self.merged.set(root).map_err(|_| failed(Errno::BUSY.into()))
+    }
+
+    /// The layer as an overlay on disk.
+    pub(super) fn laid_out(&self) -> Result<&Overlay, StageError> {
+        if let Some(overlay) = self.overlay.get() {
+            return Ok(overlay);
+        }
+        self.store.folder().map_err(|source| StageError::io(&self.at, source))?;
+        let at = self.at.join("overlay");
+        let mut overlay = Overlay::create(&self.workspace, &at, &self.lower.scope, &self.overrides)?;
+        overlay.lower.begun = self.lower.begun;
+        let top = self.top();
+        let mut folders = Vec::new();
+        top.each(&mut |path, _, node| {
+            self.lay_out_one(&overlay.upper, path, node, &mut folders).map_err(|source| StageError::io(path, source))
+        })?;
+        for (path, folder) in folders.into_iter().rev() {
+            self.keep_attributes(&overlay.upper, &path, folder).map_err(|source| StageError::io(&path, source))?;
+        }
+        drop(top);
+        Ok(self.overlay.get_or_init(|| overlay))
+    }
+
+    fn lay_out_one<'n>(
+        &self,
+        upper: &Tree,
+        path: &Path,
+        node: &'n Node,
+        folders: &mut Vec<(PathBuf, &'n Folder)>,
+    ) -> io::Result<()> {
+        let (directory, name) = upper.parent(path)?;
+        match node {
+            Node::Removed => {
+                rustix::fs::mknodat(&directory, name, FileType::CharacterDevice, Mode::empty(), 0)?;
+            }
+            Node::File(content) => content.lay_out(&directory, name)?,
+            Node::Link(target) => rustix::fs::symlinkat(target, &directory, name)?,
+            Node::Folder(folder) => {
+                rustix::fs::mkdirat(&directory, name, tree::DIRECTORY_MODE)?;
+                folders.push((path.to_owned(), folder));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a directory its marks, and the permissions and times it has for the stage.
+    fn keep_attributes(&self, upper: &Tree, path: &Path, folder: &Folder) -> io::Result<()> {
+        let directory = upper.directory(path)?;
+        if !folder.shows_lower {
+            set_opaque(&directory)?;
+        }
+        let below = if folder.shows_lower { self.lower.stat(path)? } else { None };
+        match below.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
+            Some(stat) => {
+                rustix::fs::fchmod(directory.as_fd(), Mode::from_raw_mode(stat.st_mode & 0o777) | Mode::RWXU)?;
+                tree::keep_times(&directory, &stat)?;
+            }
+            None => rustix::fs::fchmod(directory.as_fd(), tree::DIRECTORY_MODE)?,
+        }
+        folder.times.map_or(Ok(()), |times| content::set_times(&directory, times))
+    }
+
+    fn in_use(&self) -> Vec<InUse> {
+        let mut found = Vec::new();
+        let each = self.each(&mut |path, _, node| {
+            if let Node::File(content) = node
+                && content.is_in_use()
+            {
+                found.push(InUse { path: path.to_owned(), content: Arc::clone(content) });
+            }
+            Ok::<_, std::convert::Infallible>(())
+        });
+        match each {
+            Ok(()) => found,
+        }
+    }
+}

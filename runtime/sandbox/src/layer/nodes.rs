@@ -1,0 +1,252 @@
+//! The entries of a layer, as a tree of names.
+//!
+//! Every node is something the stage made, changed or removed, or a directory on the way to it. A directory says whether the one
+//! below it shows through. Node by name, so that the memory is that of the names, and a directory moves with all it holds.
+
+use super::content::Content;
+use glovebox_record::path::ScopePath;
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// One entry of a layer.
+#[derive(Debug)]
+pub(crate) enum Node {
+    /// Nothing is here for the stage, whatever lies below.
+    Removed,
+    /// A file with content of its own.
+    File(Arc<Content>),
+    /// A link, moved with the directory it lies in.
+    Link(OsString),
+    /// A directory.
+    Folder(Folder),
+}
+
+/// Times of a directory that differ from those below; none where they do not.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) accessed: Option<SystemTime>,
+    pub(crate) modified: Option<SystemTime>,
+}
+
+/// A directory of a layer.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    /// Whether entries of the directory below show where this one has none.
+    pub(crate) shows_lower: bool,
+    /// A mount of commands comes here: no change by itself.
+    is_mount: bool,
+    /// Which directory of the layer it is.
+    pub(crate) number: u64,
+    pub(crate) times: Option<Times>,
+    entries: BTreeMap<Box<str>, Node>,
+}
+
+/// What a layer says about one path.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// Nothing is there.
+    Nothing,
+    /// What lies below, if anything.
+    Lower,
+    File(Arc<Content>),
+    Link,
+    Directory(SeenDirectory),
+}
+
+/// What a layer says about a directory that it has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SeenDirectory {
+    /// Whether the one below shows through.
+    pub(crate) shows_lower: bool,
+    pub(crate) number: u64,
+    pub(crate) times: Option<Times>,
+}
+
+/// What stands under a name in a directory of a layer.
+#[derive(Debug)]
+pub(crate) enum Listed {
+    Removed,
+    File(Arc<Content>),
+    Link,
+    Directory,
+}
+
+impl Folder {
+    /// The directory through which all below shows.
+    pub(crate) fn over_lower() -> Self {
+        Self { shows_lower: true, is_mount: false, number: 0, times: None, entries: BTreeMap::new() }
+    }
+
+    /// A new directory, made now.
+    pub(crate) fn empty(number: u64) -> Self {
+        let now = Some(SystemTime::now());
+        let times = Some(Times { accessed: now, modified: now });
+        Self { shows_lower: false, number, times, ..Self::over_lower() }
+    }
+
+    /// An empty directory in which nothing from below shows, and those above it.
+    pub(super) fn make_mount_point(&mut self, path: &ScopePath) {
+        let mut at = self;
+        for name in path.names() {
+            let node = at.entries.entry(name.into());
+            let node = node.or_insert_with(|| Node::Folder(Self { is_mount: true, ..Self::over_lower() }));
+            let Node::Folder(folder) = node else { return };
+            at = folder;
+        }
+        at.shows_lower = false;
+    }
+
+    /// True when there is more than directories to mount on.
+    pub(super) fn is_changed(&self) -> bool {
+        self.entries.values().any(|node| match node {
+            Node::Folder(folder) => !folder.is_mount || folder.is_changed(),
+            _ => true,
+        })
+    }
+
+    /// What is at a path, and whether what lies below shows there.
+    ///
+    /// # Errors
+    /// [`Errno::NOTDIR`] or [`Errno::LOOP`] when the path goes through a file or a link of the layer.
+    pub(crate) fn seen(&self, path: &ScopePath) -> Result<Seen, Errno> {
+        let (mut at, mut shows_lower) = (self, self.shows_lower);
+        let mut names = path.names().peekable();
+        while let Some(name) = names.next() {
+            let is_last = names.peek().is_none();
+            match at.entries.get(name) {
+                None => return Ok(if shows_lower { Seen::Lower } else { Seen::Nothing }),
+                Some(Node::Removed) => return Ok(Seen::Nothing),
+                Some(Node::File(content)) if is_last => return Ok(Seen::File(Arc::clone(content))),
+                Some(Node::Link(_)) if is_last => return Ok(Seen::Link),
+                Some(Node::File(_)) => return Err(Errno::NOTDIR),
+                Some(Node::Link(_)) => return Err(Errno::LOOP),
+                Some(Node::Folder(folder)) => (at, shows_lower) = (folder, shows_lower && folder.shows_lower),
+            }
+        }
+        Ok(Seen::Directory(SeenDirectory { shows_lower, number: at.number, times: at.times }))
+    }
+
+    /// The directory at a path, made with those above it where the stage sees the ones below.
+    pub(super) fn folder(&mut self, path: &ScopePath, number: &mut dyn FnMut() -> u64) -> Result<&mut Self, Errno> {
+        let mut at = self;
+        for name in path.names() {
+            if !at.entries.contains_key(name) {
+                let passed = Self { number: number(), ..Self::over_lower() };
+                at.entries.insert(name.into(), Node::Folder(passed));
+            }
+            match at.entries.get_mut(name) {
+                Some(Node::Folder(folder)) => at = folder,
+                Some(Node::Removed) | None => return Err(Errno::NOENT),
+                Some(Node::File(_)) => return Err(Errno::NOTDIR),
+                Some(Node::Link(_)) => return Err(Errno::LOOP),
+            }
+        }
+        Ok(at)
+    }
+
+    /// The directory a path lies in, as [`Folder::folder`], and the path's name. It counts as changed now.
+    pub(super) fn parent<'n>(
+        &mut self,
+        path: &'n ScopePath,
+        number: &mut dyn FnMut() -> u64,
+    ) -> Result<(&mut Self, &'n str), Errno> {
+        let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Err(Errno::INVAL) };
+        Ok((self.folder(&parent, number)?, name))
+    }
+
+    pub(super) fn insert(&mut self, name: &str, node: Node) {
+        let is_new = !matches!(self.entries.insert(name.into(), node), Some(Node::File(_) | Node::Folder(_)));
+        if is_new {
+            self.note_change();
+        }
+    }
+
+    pub(super) fn insert_copy(&mut self, name: &str, node: Node) {
+        self.entries.insert(name.into(), node);
+    }
+
+    /// Takes a name away; what lies below does not show in its place.
+    pub(super) fn take(&mut self, name: &str, shows_lower: bool) -> Option<Node> {
+        self.note_change();
+        match shows_lower && self.shows_lower {
+            true => self.entries.insert(name.into(), Node::Removed),
+            false => self.entries.remove(name),
+        }
+    }
+
+    fn note_change(&mut self) {
+        self.times.get_or_insert_with(Times::default).modified = Some(SystemTime::now());
+    }
+
+    /// The file at a path.
+    pub(super) fn file(&self, path: &Path) -> Option<Arc<Content>> {
+        let mut at = self;
+        let mut names = path.iter().peekable();
+        while let Some(name) = names.next() {
+            match at.entries.get(name.to_str()?)? {
+                Node::Folder(folder) => at = folder,
+                Node::File(content) if names.peek().is_none() => return Some(Arc::clone(content)),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// What the layer itself has in a directory; nothing where it has none there.
+    pub(crate) fn listed(&self, path: &ScopePath) -> Vec<(Box<str>, Listed)> {
+        let mut at = self;
+        for name in path.names() {
+            match at.entries.get(name) {
+                Some(Node::Folder(folder)) => at = folder,
+                _ => return Vec::new(),
+            }
+        }
+        let listed = at.entries.iter().map(|(name, node)| {
+            let listed = match node {
+                Node::Removed => Listed::Removed,
+                Node::File(content) => Listed::File(Arc::clone(content)),
+                Node::Link(_) => Listed::Link,
+                Node::Folder(_) => Listed::Directory,
+            };
+            (name.clone(), listed)
+        });
+        listed.collect()
+    }
+
+    /// Makes what this directory holds all there is in it, at any depth.
+    pub(crate) fn cover_lower(&mut self) {
+        let mut pending = vec![self];
+        while let Some(folder) = pending.pop() {
+            folder.shows_lower = false;
+            folder.entries.retain(|_, node| !matches!(node, Node::Removed));
+            pending.extend(folder.entries.values_mut().filter_map(|node| match node {
+                Node::Folder(folder) => Some(folder),
+                _ => None,
+            }));
+        }
+    }
+
+    /// Visits every entry but mere mount points, a directory before its content.
+    pub(super) fn each<'f, E>(&'f self, visit: &mut dyn FnMut(&Path, u32, &'f Node) -> Result<(), E>) -> Result<(), E> {
+        let mut pending = vec![(PathBuf::new(), 0_u32, self)];
+        while let Some((at, depth, folder)) = pending.pop() {
+            for (name, node) in &folder.entries {
+                let path = at.join(&**name);
+                if let Node::Folder(below) = node {
+                    if below.is_mount && !below.is_changed() {
+                        continue;
+                    }
+                    visit(&path, depth + 1, node)?;
+                    pending.push((path, depth + 1, below));
+                } else {
+                    visit(&path, depth + 1, node)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! Compares what a stage left at a path with what it saw there: the same for the folder of an overlay and for a layer.
+//!
+//! A removed directory, or one through which nothing shows any more, removes only what the stage saw below it; hidden files stay.
+
+use super::decide::Kind;
+use super::findings::{self, Findings, Met, same_content};
+use super::lower_entry::{Lookup, LowerEntry};
+use super::{ChangeRules, Examined, StageError};
+use crate::found::Op;
+use crate::tree;
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a stage left at a path.
+pub(super) enum Now<'n> {
+    /// A directory.
+    Directory {
+        /// Whether what lies below shows in it.
+        shows_lower: bool,
+    },
+    /// A file, opened to compare it.
+    File(&'n dyn Fn() -> io::Result<File>),
+    /// A link.
+    Link(OsString),
+    /// Something that is never committed.
+    Special(Op),
+}
+
+/// A comparison in progress. Directories come before their content.
+pub(super) struct Comparison<'s> {
+    lookup: &'s Lookup<'s>,
+    pub(super) findings: Findings<'s>,
+    /// Where nothing is left of what the stage saw, but for what was met in its changes.
+    gone: Vec<PathBuf>,
+    /// Directories through which nothing below shows.
+    pure: HashSet<PathBuf>,
+}
+
+impl<'s> Comparison<'s> {
+    pub(super) fn new(lookup: &'s Lookup<'s>, rules: ChangeRules<'s>) -> Self {
+        Self { lookup, findings: Findings::new(lookup, rules, None), gone: Vec::new(), pure: HashSet::new() }
+    }
+
+    /// Notes that nothing is left at a path.
+    pub(super) fn removed(&mut self, path: &Path) {
+        self.gone.push(path.to_owned());
+    }
+
+    /// Compares what was left at a path, whose size was checked.
+    pub(super) fn compare(&mut self, met: Met<'_>, now: Now<'_>) -> Result<(), StageError> {
+        self.findings.seen.insert(met.path.to_owned());
+        let failed = |source: io::Error| StageError::io(met.path, source);
+        let lower = self.lookup.entry(met.path).map_err(failed)?;
+        match now {
+            Now::Directory { shows_lower } => self.directory(met.path, lower, shows_lower),
+            Now::File(open) => {
+                if self.is_same_file(met, lower, open).map_err(failed)? {
+                    return Ok(());
+                }
+                self.findings.count_bytes(met)?;
+                self.replace(met.path, lower, met.write())
+            }
+            Now::Link(target) => {
+                let is_same = lower.kind == Some(Kind::Link) && self.lookup.target(met.path).map_err(failed)? == target;
+                if is_same { Ok(()) } else { self.replace(met.path, lower, findings::link(&target)) }
+            }
+            Now::Special(op) => self.replace(met.path, lower, op),
+        }
+    }
+
+    fn directory(&mut self, path: &Path, lower: LowerEntry, shows_lower: bool) -> Result<(), StageError> {
+        let is_pure_above = self.pure.contains(path.parent().unwrap_or(Path::new("")));
+        match lower.kind {
+            Some(Kind::Directory) if !is_pure_above && shows_lower => return Ok(()),
+            Some(Kind::Directory) if is_pure_above => {}
+            Some(Kind::Directory) => self.gone.push(path.to_owned()),
+            Some(_) => {
+                self.findings.add(path, Op::Delete)?;
+                self.findings.add(path, Op::MakeDir)?;
+            }
+            None => self.findings.add(path, Op::MakeDir)?,
+        }
+        self.pure.insert(path.to_owned());
+        Ok(())
+    }
+
+    fn is_same_file(&self, met: Met<'_>, lower: LowerEntry, open: &dyn Fn() -> io::Result<File>) -> io::Result<bool> {
+        let (Some(Kind::File), Some(then)) = (lower.kind, lower.stat) else { return Ok(false) };
+        if tree::length(&then) != met.bytes || tree::is_executable(&then) != met.executable {
+            return Ok(false);
+        }
+        same_content(open()?, self.lookup.open(met.path)?)
+    }
+
+    /// Adds what now stands at a path, and the removal of a directory that stood there.
+    fn replace(&mut self, path: &Path, lower: LowerEntry, op: Op) -> Result<(), StageError> {
+        if lower.kind == Some(Kind::Directory) {
+            self.findings.add(path, Op::RemoveDir)?;
+            self.gone.push(path.to_owned());
+        }
+        self.findings.add(path, op)
+    }
+
+    /// Adds what the stage saw and is gone, and returns all changes.
+    pub(super) fn finish(mut self) -> Result<Examined, StageError> {
+        for start in std::mem::take(&mut self.gone) {
+            self.add_gone(start)?;
+        }
+        Ok(self.findings.finish())
+    }
+
+    fn add_gone(&mut self, start: PathBuf) -> Result<(), StageError> {
+        let lower = self.lookup.entry(&start).map_err(|source| StageError::io(&start, source))?;
+        let Some(kind) = lower.kind else { return Ok(()) };
+        let mut listed = Vec::new();
+        if kind == Kind::Directory {
+            let each = self.lookup.each_below(&start, &mut |path, kind| {
+                listed.push((path.to_owned(), kind));
+                Ok::<_, io::Error>(())
+            });
+            each.map_err(|source| StageError::io(&start, source))?;
+        }
+        for (path, kind) in [(start, kind)].into_iter().chain(listed) {
+            if !self.findings.seen.contains(&path) {
+                let op = if kind == Kind::Directory { Op::RemoveDir } else { Op::Delete };
+                self.findings.add(&path, op)?;
+                self.findings.seen.insert(path);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! What lies under the changes of a stage: layers, the workspace, and what earlier stages left below it. It is only read.
+
+use super::copy::open_all;
+use super::{StageError, ViewOverrides};
+use crate::tree::{Stamp, Tree};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
+use rustix::fs::Stat;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// What lies under the folder or the layer that takes changes.
+#[derive(Debug)]
+pub(crate) struct Lower {
+    pub(crate) workspace: Tree,
+    pub(crate) layers: Vec<Tree>,
+    /// What lies under the workspace.
+    pub(crate) below: Option<Tree>,
+    pub(crate) mount_points: Vec<ScopePath>,
+    pub(crate) scope: Scope,
+    /// When the stage began, in seconds and nanoseconds. Not the coarse clock: a file that was looked at before it was
+    /// changed has a finer time than that.
+    pub(crate) begun: (i64, i64),
+}
+
+impl Lower {
+    /// Opens everything, for a stage that begins now.
+    pub(crate) fn open(workspace: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
+        let layers = open_all(&overrides.layers)?;
+        let below = open_all(overrides.below.as_slice())?.pop();
+        let workspace_tree = Tree::open(workspace).map_err(|source| StageError::io(workspace, source))?;
+        Ok(Self {
+            workspace: workspace_tree,
+            layers,
+            below,
+            mount_points: overrides.mount_points.clone(),
+            scope: scope.clone(),
+            begun: now(),
+        })
+    }
+
+    /// Every tree, the first on top.
+    pub(crate) fn trees(&self) -> impl Iterator<Item = &Tree> {
+        self.layers.iter().chain([&self.workspace]).chain(&self.below)
+    }
+
+    /// Returns the status of a path in the first tree that has it.
+    pub(crate) fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
+        self.trees().find_map(|tree| tree.stat(path).transpose()).transpose()
+    }
+}
+
+fn now() -> (i64, i64) {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    (now.tv_sec, now.tv_nsec)
+}
+
+/// Returns now, by this machine's clock or by that of the file system if it is ahead.
+pub(crate) fn begun(fresh: &impl AsFd) -> io::Result<(i64, i64)> {
+    Ok(now().max(Stamp::of(&rustix::fs::fstat(fresh)?).changed()))
+}
+
+/// Types of file systems that take times from this machine's clock.
+const LOCAL: [u64; 8] = [
+    0xef53,      // ext2, ext3, ext4
+    0x5846_5342, // XFS
+    0x9123_683e, // Btrfs
+    0xca45_1a4e, // bcachefs
+    0xf2f5_2010, // F2FS
+    0x2fc1_2fc1, // ZFS
+    0x0102_1994, // tmpfs
+    0x794c_7630, // overlayfs
+];
+
+/// True when times of new files in the folder are those of this machine's clock.
+#[expect(clippy::cast_sign_loss, clippy::unnecessary_cast, reason = "the type differs between architectures")]
+pub(crate) fn has_local_clock(folder: &Tree) -> io::Result<bool> {
+    let directory = folder.directory(Path::new(""))?;
+    Ok(LOCAL.contains(&(rustix::fs::fstatfs(&directory)?.f_type as u64 & 0xffff_ffff)))
+}

@@ -1,0 +1,119 @@
+//! Renames in a layer.
+//!
+//! A file moves within the layer, one below it is copied first. A directory is copied with all it holds and then moves as a whole;
+//! one that holds something hidden, or something that cannot be copied, stays where it is.
+
+use super::View;
+use super::denied::Denied;
+use super::layered::Layered;
+use super::metadata::{Kind, Metadata};
+use super::place::{Holder, Place};
+use super::refuse::{Operation, Unusable};
+use crate::layer::nodes::{Listed, Node, Seen};
+use crate::tree;
+use glovebox_record::path::ScopePath;
+use rustix::fd::OwnedFd;
+use rustix::fs::AtFlags;
+use std::ffi::OsStr;
+
+const OPERATION: Operation = Operation::Rename;
+
+impl View {
+    /// Renames what was found at `from`; both ends were checked.
+    pub(super) fn rename_in_layer(
+        &self,
+        layered: &Layered,
+        (from, source): (&ScopePath, &Place<'_>),
+        (to, target): (&ScopePath, &Place<'_>),
+    ) -> Result<(), Denied> {
+        let is_directory = source.found.is_some_and(|found| found.kind == Kind::Directory);
+        match target.found.map(|found| found.kind) {
+            _ if from == to => return self.charged_entry(to, || Ok(())),
+            Some(Kind::Directory) if !is_directory => return Err(Denied::IsADirectory),
+            Some(Kind::Directory) if !self.is_empty(layered, OPERATION, to)? => return Err(Denied::NotEmpty),
+            Some(Kind::File | Kind::Symlink | Kind::Special) if is_directory => return Err(Denied::NotADirectory),
+            _ => {}
+        }
+        let Holder::Layer(_, origin) = &source.holder else { return Err(Denied::Invalid) };
+        match is_directory {
+            true => self.copy_directory(layered, from)?,
+            false => drop(self.in_layer(layered, OPERATION, from, origin)?),
+        }
+        let shows_lower = self.shows_below(layered, OPERATION, from);
+        self.charged_entry(to, || layered.layer().rename(from, to, shows_lower))
+    }
+
+    /// Copies everything in a directory into the layer, so that nothing below needs to show in it.
+    fn copy_directory(&self, layered: &Layered, top: &ScopePath) -> Result<(), Denied> {
+        let mut pending = vec![top.clone()];
+        while let Some(path) = pending.pop() {
+            let (shows_lower, own) = match layered.layer().seen(&path)? {
+                Seen::Lower => (true, Vec::new()),
+                Seen::Directory(seen) => (seen.shows_lower, layered.layer().top().listed(&path)),
+                _ => return Err(Denied::NotFound),
+            };
+            let is_directory = |listed: &Listed| matches!(listed, Listed::Directory);
+            for (name, _) in own.iter().filter(|(_, listed)| is_directory(listed)) {
+                pending.push(path.join(name).map_err(|_| Denied::Invalid)?);
+            }
+            self.copy_folder(layered, &path)?;
+            if !shows_lower {
+                continue;
+            }
+            let copied = self.each_below(layered, OPERATION, &path, &mut |opened, name| {
+                let name = name.to_str().map_err(|_| self.refuse_below(OPERATION, top))?;
+                if own.iter().any(|(known, _)| **known == *name) {
+                    return Ok(());
+                }
+                let child = path.join(name).map_err(|_| self.refuse_below(OPERATION, top))?;
+                // A folder below the first may have the name too.
+                if !matches!(layered.layer().seen(&child)?, Seen::Lower) {
+                    return Ok(());
+                }
+                match self.copy_entry(layered, opened, &child)? {
+                    Kind::Directory => pending.push(child),
+                    _ => {}
+                }
+                Ok(())
+            });
+            match copied {
+                Ok(()) | Err(Denied::NotFound) => {}
+                Err(denied) => return Err(denied),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the entry of a directory in the layer, with the times it has.
+    fn copy_folder(&self, layered: &Layered, path: &ScopePath) -> Result<(), Denied> {
+        let found = self.look(OPERATION, path)?.1;
+        Ok(layered.layer().set_folder_times(path, |times| {
+            (times.accessed, times.modified) = (found.accessed, found.modified);
+        })?)
+    }
+
+    /// Copies one entry below the layer; a directory without its content.
+    fn copy_entry(&self, layered: &Layered, directory: &OwnedFd, path: &ScopePath) -> Result<Kind, Denied> {
+        let name = path.name().unwrap_or(".");
+        let metadata = Metadata::of(&rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?);
+        if self.hidden.contains(metadata.identity) {
+            return Err(self.refuse_below(OPERATION, path));
+        }
+        self.charged_entry(path, || Ok(()))?;
+        match metadata.kind {
+            Kind::File => {
+                let (place, _) = self.look(OPERATION, path)?;
+                let Holder::Layer(_, origin) = &place.holder else { return Err(Denied::Invalid) };
+                self.in_layer(layered, OPERATION, path, origin)?;
+            }
+            Kind::Symlink => {
+                self.charge_copy(layered, path, 0)?;
+                let target = tree::read_link(directory, OsStr::new(name))?;
+                layered.layer().put_copy(path, Node::Link(target))?;
+            }
+            Kind::Directory => self.charge_copy(layered, path, 0)?,
+            Kind::Special => return Err(self.refuse_object(OPERATION, path, Unusable::Special)),
+        }
+        Ok(metadata.kind)
+    }
+}

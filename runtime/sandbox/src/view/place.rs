@@ -1,0 +1,176 @@
+//! The place of a path in a view: what is there, and where it can be opened or changed.
+//!
+//! On a folder it holds the directory open in which the path lies, so that what was examined is what is changed. With a layer it
+//! holds the directory below it in which the entry was found; changes go to the layer.
+
+use super::denied::Denied;
+use super::layered::Layered;
+use super::metadata::{Kind, Metadata};
+use super::refuse::Operation;
+use super::root::{Directory, Root};
+use super::{Files, View};
+use crate::layer::content::Content;
+use crate::layer::nodes::{Seen, SeenDirectory};
+use glovebox_record::path::ScopePath;
+use rustix::io::Errno;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The place of a path.
+pub(super) struct Place<'v> {
+    /// What is there; nothing where it could be made.
+    pub(super) found: Option<Metadata>,
+    pub(super) holder: Holder<'v>,
+}
+
+/// What has the entry of a path.
+pub(super) enum Holder<'v> {
+    /// A directory in which the view changes entries.
+    Disk(&'v Root, Directory<'v>),
+    /// A layer.
+    Layer(&'v Layered, Origin<'v>),
+}
+
+/// Where a view with a layer found an entry.
+pub(super) enum Origin<'v> {
+    /// Nothing is there.
+    Nowhere,
+    /// A file of the layer.
+    Content(Arc<Content>),
+    /// A directory or a link of the layer.
+    Layer,
+    /// In this directory below the layer.
+    Lower(&'v Root, Directory<'v>),
+}
+
+/// An entry below a layer.
+pub(super) struct Lower<'v> {
+    pub(super) root: &'v Root,
+    pub(super) directory: Directory<'v>,
+    pub(super) metadata: Metadata,
+}
+
+/// The last name of a path, for calls that take a name in a directory; the root itself is `.`.
+pub(super) fn last_name(path: &ScopePath) -> &Path {
+    Path::new(path.name().unwrap_or("."))
+}
+
+impl Files {
+    /// The folder it works on; an error with the layer where it works on that.
+    pub(super) fn on_disk(&self) -> Result<&Root, &Layered> {
+        match self {
+            Self::Root(root) => Ok(root),
+            Self::Layer(layered) => layered.merged().ok_or(layered),
+        }
+    }
+}
+
+impl View {
+    /// Finds a path without opening or following it. The directory it lies in must exist.
+    pub(super) fn find(&self, operation: Operation, path: &ScopePath) -> Result<Place<'_>, Denied> {
+        match self.files.on_disk() {
+            Ok(root) => {
+                let directory = self.parent(root, operation, path)?;
+                let found = self.lstat(operation, &directory, path)?.map(|stat| Metadata::of(&stat));
+                Ok(Place { found, holder: Holder::Disk(root, directory) })
+            }
+            Err(layered) => self.find_in_layer(layered, operation, path),
+        }
+    }
+
+    /// As [`View::find`], for a path at which something must be.
+    pub(super) fn look(&self, operation: Operation, path: &ScopePath) -> Result<(Place<'_>, Metadata), Denied> {
+        let place = self.find(operation, path)?;
+        let found = place.found.ok_or(Denied::NotFound)?;
+        Ok((place, found))
+    }
+
+    fn find_in_layer<'v>(
+        &'v self,
+        layered: &'v Layered,
+        operation: Operation,
+        path: &ScopePath,
+    ) -> Result<Place<'v>, Denied> {
+        let place = |found, origin| Ok(Place { found, holder: Holder::Layer(layered, origin) });
+        let seen = layered.layer().seen(path).map_err(|errno| self.denied(operation, path, errno))?;
+        match seen {
+            Seen::File(content) => place(Some(Metadata::of_content(&content)?), Origin::Content(content)),
+            Seen::Link => place(Some(Metadata::of_link()), Origin::Layer),
+            Seen::Directory(seen) => {
+                place(Some(self.directory_in_layer(layered, operation, path, seen)?), Origin::Layer)
+            }
+            Seen::Lower => match self.find_below(layered, operation, path) {
+                Ok(Some(Lower { root, directory, metadata })) => place(Some(metadata), Origin::Lower(root, directory)),
+                Err(Denied::NotFound) if !self.has_directory(layered, path) => Err(Denied::NotFound),
+                Ok(None) | Err(Denied::NotFound) => place(None, Origin::Nowhere),
+                Err(denied) => Err(denied),
+            },
+            Seen::Nothing if self.has_directory(layered, path) => place(None, Origin::Nowhere),
+            Seen::Nothing => Err(Denied::NotFound),
+        }
+    }
+
+    /// True when the layer itself has the directory a path lies in.
+    fn has_directory(&self, layered: &Layered, path: &ScopePath) -> bool {
+        let parent = path.parent().unwrap_or_default();
+        matches!(layered.layer().seen(&parent), Ok(Seen::Directory(_)))
+    }
+
+    fn directory_in_layer(
+        &self,
+        layered: &Layered,
+        operation: Operation,
+        path: &ScopePath,
+        seen: SeenDirectory,
+    ) -> Result<Metadata, Denied> {
+        if !seen.shows_lower {
+            return Ok(Metadata::of_directory(seen));
+        }
+        match self.find_below(layered, operation, path) {
+            Ok(Some(Lower { metadata, .. })) if metadata.kind == Kind::Directory => Ok(metadata.changed_by(seen)),
+            Ok(_) | Err(Denied::NotFound) => Ok(Metadata::of_directory(seen)),
+            Err(denied) => Err(denied),
+        }
+    }
+
+    /// Finds what lies below a layer at a path: in the first folder that has it. Not found when no folder has the directory the path
+    /// lies in. What is no directory in one folder hides what the next ones have there.
+    pub(super) fn find_below<'v>(
+        &'v self,
+        layered: &'v Layered,
+        operation: Operation,
+        path: &ScopePath,
+    ) -> Result<Option<Lower<'v>>, Denied> {
+        let mut missing = Err(Denied::NotFound);
+        for root in layered.lower() {
+            match self.parent(root, operation, path) {
+                Ok(directory) => {
+                    if let Some(stat) = self.lstat(operation, &directory, path)? {
+                        return Ok(Some(Lower { root, directory, metadata: Metadata::of(&stat) }));
+                    }
+                    missing = Ok(None);
+                }
+                Err(Denied::NotFound) => {}
+                Err(denied) => return Err(denied),
+            }
+        }
+        missing
+    }
+
+    /// True when something would show at a path if the layer had nothing there.
+    pub(super) fn shows_below(&self, layered: &Layered, operation: Operation, path: &ScopePath) -> bool {
+        !matches!(self.find_below(layered, operation, path), Ok(None) | Err(Denied::NotFound | Denied::NotADirectory))
+    }
+}
+
+impl Place<'_> {
+    /// Makes a directory where nothing is.
+    pub(super) fn make_directory(&self, path: &ScopePath) -> Result<(), Errno> {
+        match &self.holder {
+            Holder::Disk(_, directory) => {
+                rustix::fs::mkdirat(directory, last_name(path), rustix::fs::Mode::from_raw_mode(0o777))
+            }
+            Holder::Layer(layered, _) => layered.layer().make_directory(path),
+        }
+    }
+}
