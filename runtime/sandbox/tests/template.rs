@@ -51,6 +51,7 @@ impl Stage {
             limits: Limits::default(),
             inside: "/workspace".into(),
             inner: Vec::new(),
+            kept: Vec::new(),
             hidden: vec![self.at("attempt")],
             folder: self.at("attempt"),
         };
