@@ -3,19 +3,21 @@
 //! Ignored files are not copied unless git tracks them or `workspace.include` names them. `.git`, `.glovebox` and folders that hold a run are never copied.
 //! Links are never followed. The user's tree is only read. Invariant: [`Base`] lists exactly the files of the copy.
 
+mod copiers;
+
 use crate::ignored::{self, IgnoreRules, Ignored};
 use crate::link;
 use crate::run;
 use crate::tree::{self, Tree, WalkEntry, WalkError};
+use copiers::{Copiers, Job, Shared};
 use glovebox_names::visible::is_deceptive;
 use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, EntryProblem};
 use ignore::{DirEntry, WalkBuilder};
-use rustix::fs::{FileType, Stat, ioctl_ficlone};
+use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -164,22 +166,18 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
     let source = Tree::open(from).map_err(|source| ProjectError::io(from, source))?;
     let target = Tree::create(to).map_err(|source| ProjectError::io(to, source))?;
     let own = std::fs::canonicalize(to).map_err(|source| ProjectError::io(to, source))?;
-    let base = Base::default();
-    let mut copying =
-        Copying { source: &source, target: &target, include, from, own: &own, base, bytes: 0, can_share: true };
-    let runs = Arc::default();
-    for entry in listing(from, &own, &runs) {
-        let entry = entry.map_err(|error| ProjectError::io(from, io::Error::other(error)))?;
-        copying.copy_listed(from, &entry)?;
-    }
-    for run in runs.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        copying.skip_run(run);
-    }
-    for entry in &include.entries {
-        copying.copy_included(entry)?;
-    }
-    copying.read_rules()?;
-    let mut base = copying.base;
+    let shared = Shared::new(include.bytes_max);
+    let (mut base, copied) = std::thread::scope(|scope| {
+        let copiers = Copiers::start(scope, &shared);
+        let (base, place) = (Base::default(), None);
+        let mut copying = Copying { source: &source, target: &target, include, from, own: &own, base, place, copiers };
+        let listed = copying.all();
+        let Copying { base, copiers, .. } = copying;
+        // Why a file was not copied comes before what followed from it.
+        let copied = copiers.finish()?;
+        listed.map(|()| (base, copied))
+    })?;
+    base.files.extend(copied.into_iter().map(|(path, fact)| (path.as_str().to_owned(), fact)));
     base.skipped.sort_by(|a, b| a.path.cmp(&b.path));
     base.skipped.dedup();
     Ok(base)
@@ -226,19 +224,58 @@ struct Copying<'c> {
     /// The project's folder.
     from: &'c Path,
     own: &'c Path,
+    /// What was copied; files have an empty fact until all of them are.
     base: Base,
-    bytes: u64,
-    /// Until the file system refuses once.
-    can_share: bool,
+    /// The folder of the last entry.
+    place: Option<Place>,
+    copiers: Copiers<'c>,
+}
+
+/// A folder of the project, and of the copy once it has that folder.
+struct Place {
+    path: PathBuf,
+    source: Arc<OwnedFd>,
+    target: Option<Arc<OwnedFd>>,
 }
 
 impl Copying<'_> {
-    fn copy_listed(&mut self, from: &Path, entry: &DirEntry) -> Result<(), ProjectError> {
-        let Ok(path) = entry.path().strip_prefix(from) else { return Ok(()) };
-        if path.as_os_str().is_empty() {
-            return Ok(());
+    fn all(&mut self) -> Result<(), ProjectError> {
+        let runs = Arc::default();
+        for entry in listing(self.from, self.own, &runs) {
+            let entry = entry.map_err(|error| ProjectError::io(self.from, io::Error::other(error)))?;
+            self.copy_listed(&entry)?;
         }
-        match self.source.stat(path).map_err(|source| ProjectError::io(path, source))? {
+        for run in runs.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            self.skip_run(run);
+        }
+        for entry in &self.include.entries {
+            self.copy_included(entry)?;
+        }
+        self.read_rules()
+    }
+
+    /// The folder in which a path lies, opened once for entries that follow each other.
+    fn place(&mut self, path: &Path) -> io::Result<&mut Place> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let place = match self.place.take().filter(|place| place.path == folder) {
+            Some(place) => place,
+            None => {
+                let source = Arc::new(self.source.directory(folder)?);
+                Place { path: folder.to_owned(), source, target: None }
+            }
+        };
+        Ok(self.place.insert(place))
+    }
+
+    fn copy_listed(&mut self, entry: &DirEntry) -> Result<(), ProjectError> {
+        let Ok(path) = entry.path().strip_prefix(self.from) else { return Ok(()) };
+        let Some(name) = path.file_name() else { return Ok(()) };
+        let stat = match self.place(path) {
+            Ok(place) => tree::stat_at(&place.source, name),
+            Err(error) if tree::is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
+        };
+        match stat.map_err(|source| ProjectError::io(path, source))? {
             Some(stat) => self.copy_entry(path, &stat),
             None => Ok(()),
         }
@@ -354,40 +391,32 @@ impl Copying<'_> {
     }
 
     fn copy_file(&mut self, path: &ScopePath, stat: &Stat) -> Result<(), ProjectError> {
-        let at = Path::new(path.as_str());
-        let failed = |source: io::Error| ProjectError::io(at, source);
         if self.base.files.len() as u64 >= self.include.files_max {
             return Err(ProjectError::Limit { limit: "project_files", max: self.include.files_max });
         }
-        let mut source = self.source.file(at).map_err(failed)?;
-        let (parent, name) = self.target.parent(at).map_err(failed)?;
-        let executable = tree::is_executable(stat);
-        let target = tree::create_file(parent, name, tree::file_mode(executable)).map_err(failed)?;
-        let left = self.include.bytes_max.saturating_sub(self.bytes);
-        let (digest, bytes) = self.copy_content(&mut source, (&target, at), left).map_err(failed)?;
-        if bytes > left {
-            return Err(ProjectError::Limit { limit: "project_bytes", max: self.include.bytes_max });
+        let (source, target) = self
+            .folders(Path::new(path.as_str()))
+            .map_err(|source| ProjectError::io(Path::new(path.as_str()), source))?;
+        let fact = FileFact { digest: Digest::ZERO, bytes: 0, executable: false };
+        self.base.files.insert(path.as_str().to_owned(), fact);
+        let goes_on = self.copiers.copy(Job { path: path.clone(), source, target, stat: *stat });
+        // The reason is what the threads say in the end.
+        if goes_on {
+            Ok(())
+        } else {
+            Err(ProjectError::io(Path::new(path.as_str()), io::ErrorKind::Interrupted.into()))
         }
-        tree::keep_times(OwnedFd::from(target), stat).map_err(failed)?;
-        self.bytes += bytes;
-        self.base.files.insert(path.as_str().to_owned(), FileFact { digest, bytes, executable });
-        Ok(())
     }
 
-    /// Copies the content, and digests what the copy has. Where the file system can, the copy shares the blocks of the original until one
-    /// of both is written, so it takes no space. A hard link would take none either, but it is the same file: who writes the workspace
-    /// would write the project.
-    fn copy_content(
-        &mut self,
-        source: &mut File,
-        (target, at): (&File, &Path),
-        left: u64,
-    ) -> io::Result<(Digest, u64)> {
-        self.can_share = self.can_share && source.metadata()?.len() <= left && ioctl_ficlone(target, &*source).is_ok();
-        match self.can_share {
-            true => copy_hashed(&mut self.target.file(at)?, io::sink(), left),
-            false => copy_hashed(source, target, left),
-        }
+    /// The folder of a file in the project and in the copy, which has it.
+    fn folders(&mut self, path: &Path) -> io::Result<(Arc<OwnedFd>, Arc<OwnedFd>)> {
+        let target = self.target;
+        let place = self.place(path)?;
+        let made = match place.target.take() {
+            Some(made) => made,
+            None => Arc::new(target.directory(&place.path)?),
+        };
+        Ok((Arc::clone(&place.source), Arc::clone(place.target.insert(made))))
     }
 
     fn copy_link(&mut self, path: &ScopePath) -> io::Result<()> {

@@ -1,0 +1,168 @@
+//! Threads that copy regular files and digest them, while another one lists the project and makes its folders.
+//!
+//! They get folders as descriptors and one name each, so they resolve no path. The first failure stops them all; that of the first path
+//! is the one that is reported. All of them together keep the bound on bytes.
+
+use super::{FileFact, ProjectError, copy_hashed};
+use crate::tree::{self, Owner};
+use glovebox_record::Digest;
+use glovebox_record::path::ScopePath;
+use rustix::fs::{Stat, ioctl_ficlone};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// Most threads. More only wait for each other: files of one folder are made one after the other.
+const THREADS_MAX: usize = 4;
+/// Files that are handed over at once.
+const BATCH: usize = 32;
+/// Batches that may wait.
+const WAITING_MAX: usize = 16;
+
+/// One file to copy.
+pub(super) struct Job {
+    pub(super) path: ScopePath,
+    /// The folder of the project.
+    pub(super) source: Arc<OwnedFd>,
+    /// The folder of the copy.
+    pub(super) target: Arc<OwnedFd>,
+    pub(super) stat: Stat,
+}
+
+/// What all threads know.
+pub(super) struct Shared {
+    bytes_max: u64,
+    bytes: AtomicU64,
+    /// Until the file system refuses once.
+    can_share: AtomicBool,
+    has_failed: AtomicBool,
+}
+
+impl Shared {
+    pub(super) fn new(bytes_max: u64) -> Self {
+        let (bytes, can_share, has_failed) = (AtomicU64::new(0), AtomicBool::new(true), AtomicBool::new(false));
+        Self { bytes_max, bytes, can_share, has_failed }
+    }
+}
+
+type Copied = Vec<(ScopePath, FileFact)>;
+type Failed = (ScopePath, ProjectError);
+
+/// The threads, and the files that wait for them.
+pub(super) struct Copiers<'s> {
+    shared: &'s Shared,
+    batch: Vec<Job>,
+    jobs: SyncSender<Vec<Job>>,
+    threads: Vec<ScopedJoinHandle<'s, Result<Copied, Failed>>>,
+}
+
+impl<'s> Copiers<'s> {
+    pub(super) fn start(scope: &'s Scope<'s, '_>, shared: &'s Shared) -> Self {
+        let (jobs, waiting) = sync_channel(WAITING_MAX);
+        let waiting = Arc::new(Mutex::new(waiting));
+        let count = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+        let thread = |_| {
+            let waiting = Arc::clone(&waiting);
+            scope.spawn(move || work(&waiting, shared))
+        };
+        Self { shared, batch: Vec::new(), jobs, threads: (0..count).map(thread).collect() }
+    }
+
+    /// Hands a file over. Returns false once something failed: then nothing more is copied.
+    pub(super) fn copy(&mut self, job: Job) -> bool {
+        self.batch.push(job);
+        if self.batch.len() == BATCH {
+            self.hand_over();
+        }
+        !self.shared.has_failed.load(Ordering::Relaxed)
+    }
+
+    fn hand_over(&mut self) {
+        // The receiver lives as long as the threads do.
+        let _sent = self.jobs.send(std::mem::take(&mut self.batch));
+    }
+
+    /// Waits until every file is copied.
+    pub(super) fn finish(mut self) -> Result<Copied, ProjectError> {
+        self.hand_over();
+        drop(self.jobs);
+        let (mut copied, mut failed) = (Vec::new(), Vec::new());
+        for thread in self.threads {
+            match thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+                Ok(some) => copied.extend(some),
+                Err(one) => failed.push(one),
+            }
+        }
+        match failed.into_iter().min_by(|(a, _), (b, _)| a.cmp(b)) {
+            Some((_, error)) => Err(error),
+            None => Ok(copied),
+        }
+    }
+}
+
+/// Copies what waits until nothing more can come. After a failure what waits is dropped, so that nobody waits for this thread.
+fn work(waiting: &Mutex<Receiver<Vec<Job>>>, shared: &Shared) -> Result<Copied, Failed> {
+    let mut copied = Vec::new();
+    let mut failure = None;
+    loop {
+        let batch = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(batch) = batch else { break };
+        for job in batch {
+            if shared.has_failed.load(Ordering::Relaxed) {
+                break;
+            }
+            match shared.copy(&job) {
+                Ok(fact) => copied.push((job.path, fact)),
+                Err(error) => {
+                    shared.has_failed.store(true, Ordering::Relaxed);
+                    failure = Some((job.path, error));
+                }
+            }
+        }
+    }
+    failure.map_or(Ok(copied), Err)
+}
+
+impl Shared {
+    fn copy(&self, job: &Job) -> Result<FileFact, ProjectError> {
+        let failed = |source: io::Error| ProjectError::io(Path::new(job.path.as_str()), source);
+        let limit = || ProjectError::Limit { limit: "project_bytes", max: self.bytes_max };
+        let name = OsStr::new(job.path.name().unwrap_or_default());
+        // Taken before anything is written: the threads together stay within the bound.
+        let planned = tree::length(&job.stat);
+        let before = self.bytes.fetch_add(planned, Ordering::Relaxed);
+        let left = self.bytes_max.checked_sub(before).filter(|left| planned <= *left).ok_or_else(limit)?;
+        let mut source = tree::open_regular(&job.source, name, Owner::Somebody).map_err(failed)?;
+        let executable = tree::is_executable(&job.stat);
+        let target = tree::create_file(&job.target, name, tree::file_mode(executable)).map_err(failed)?;
+        let (digest, bytes) = self.content(&mut source, &target, (job, left)).map_err(failed)?;
+        if bytes > left {
+            return Err(limit());
+        }
+        // A file that grew or shrank meanwhile counts as it was copied.
+        self.bytes.fetch_add(bytes.wrapping_sub(planned), Ordering::Relaxed);
+        tree::keep_times(OwnedFd::from(target), &job.stat).map_err(failed)?;
+        Ok(FileFact { digest, bytes, executable })
+    }
+
+    /// Copies the content, and digests what the copy has. Where the file system can, the copy shares the blocks of the original until one
+    /// of both is written, so it takes no space. A hard link would take none either, but it is the same file: who writes the workspace
+    /// would write the project.
+    fn content(&self, source: &mut File, target: &File, (job, left): (&Job, u64)) -> io::Result<(Digest, u64)> {
+        let is_shared = self.can_share.load(Ordering::Relaxed)
+            && source.metadata()?.len() <= left
+            && ioctl_ficlone(target, &*source).is_ok();
+        if !is_shared {
+            self.can_share.store(false, Ordering::Relaxed);
+            return copy_hashed(source, target, left);
+        }
+        let name = OsStr::new(job.path.name().unwrap_or_default());
+        copy_hashed(&mut tree::open_regular(&job.target, name, Owner::Us)?, io::sink(), left)
+    }
+}
