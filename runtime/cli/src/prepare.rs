@@ -14,7 +14,7 @@ use crate::{capability, compiler, toolchain, user_key};
 use glovebox_engine::attempt::SandboxEnv;
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
 use glovebox_engine::components::{Catalog, PluginFile};
-use glovebox_engine::plan::{Binding, Plan};
+use glovebox_engine::plan::Plan;
 use glovebox_engine::run::{Executor, Worker};
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
@@ -164,7 +164,7 @@ fn sandbox_env(
 
 /// Tells what of the dependencies is missing, and what the sandbox cannot show, before the first stage.
 pub fn warn_of_dependencies(plan: &Plan, project: &Project) {
-    let runs_commands = plan.bindings.values().any(Binding::runs_commands);
+    let runs_commands = plan.bindings.values().any(|binding| binding.runs_commands());
     if !runs_commands {
         return;
     }

@@ -4,12 +4,12 @@
 //! unknown handler (exit 3), a plugin differs from the lock (exit 7), no sandbox confines commands as the operator requires (exit 6).
 //! This module opens no file: the caller passes bytes.
 
-mod alike;
 mod choose_tier;
 pub mod command_access;
 pub mod effective;
 pub mod holdout_access;
 mod problem;
+pub mod request;
 pub mod role;
 pub mod subject;
 
@@ -20,12 +20,13 @@ use crate::config::{Config, PluginEntry, is_plugin_name};
 use crate::event::RuleReport;
 use crate::lock::{Lock, Offer};
 use crate::plan::{Binding, BoundComponent, Confinement, HostCapability, Plan, SandboxPlan};
-use alike::{are_alike, has_test_attributes};
 use effective::{Effective, GrantInputs, effective, grant_lines, granted};
+use foldhash::fast::RandomState;
 use glovebox_host::component::{LoadError, check_handler};
+use glovebox_host::grants::Grants;
 use glovebox_host::host::Host;
 use glovebox_host::inspect::{Inspection, inspect, read_validated};
-use glovebox_host::model::{Model, Script};
+use glovebox_host::model::{Model, Script, TEST_PREFIX};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::key;
@@ -33,8 +34,9 @@ use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::refusal::escaped;
+use request::{Holdouts, Place, Request};
 use role::HandlerSource;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// What the caller decided, and what it knows of the machine. The default refuses all commands, because it has no sandbox.
@@ -63,19 +65,24 @@ pub fn bind(
     options: &BindOptions,
 ) -> Result<Plan, BindErrors> {
     let (config, _) = operator;
-    let mut binder = Binder::new(&pipeline, (catalog, Some(host)), operator, options);
-    let (bindings, warnings) = binder.nodes(&pipeline);
+    let reach = HoldoutReach::of(&pipeline);
+    let mut binder = Binder::new(&reach, (catalog, Some(host)), operator, options);
+    let mut bindings = BTreeMap::new();
+    let warnings = binder.nodes(&pipeline, |id, binding| {
+        bindings.insert(id.clone(), binding);
+    });
+    let Binder { mut errors, mut unlocked, .. } = binder;
     let confinement = match choose_tier::choose_tier(&bindings, &config.sandbox, options) {
         Confinement::Unmet(problem) if !options.plan_only => {
-            binder.errors.policy = Some(Box::new(problem));
+            errors.policy = Some(Box::new(problem));
             Confinement::NotNeeded
         }
         confinement => confinement,
     };
-    if !binder.errors.is_empty() {
-        binder.errors.diagnostics.extend(warnings);
-        binder.errors.plugins.append(&mut binder.unlocked);
-        return Err(binder.errors);
+    if !errors.is_empty() {
+        errors.diagnostics.extend(warnings);
+        errors.plugins.append(&mut unlocked);
+        return Err(errors);
     }
     let model = if options.script.is_some() { "scripted" } else { "simulated" };
     Ok(Plan {
@@ -87,7 +94,7 @@ pub fn bind(
         dependencies: options.dependencies.clone(),
         sandbox: SandboxPlan::new(confinement, &config.sandbox, &options.available),
         rule_report: RuleReport::default(),
-        unlocked: binder.unlocked,
+        unlocked,
         model: model.to_owned(),
         script: options.script.clone(),
         disk_bytes_max: config.run.disk_bytes_max,
@@ -105,8 +112,9 @@ pub fn check(
     sealed: Vec<Entry>,
 ) -> BindErrors {
     let options = BindOptions { sealed, ..BindOptions::default() };
-    let mut binder = Binder::new(pipeline, (catalog, host), operator, &options);
-    let warnings = binder.findings(pipeline);
+    let reach = HoldoutReach::of(pipeline);
+    let mut binder = Binder::new(&reach, (catalog, host), operator, &options);
+    let warnings = binder.nodes(pipeline, |_, _| {});
     binder.errors.diagnostics.extend(warnings);
     binder.errors
 }
@@ -160,18 +168,25 @@ struct Binder<'a> {
     /// None if nothing is to be compiled.
     host: Option<&'a Host>,
     script: Option<&'a Script>,
-    reach: HoldoutReach,
-    sealed: &'a [Entry],
+    holdouts: Holdouts<'a>,
     /// An unlocked plugin is no error.
     plan_only: bool,
-    loaded: BTreeMap<String, Option<BoundComponent>>,
+    loaded: BTreeMap<&'a str, Option<LoadedHandler>>,
     unlocked: Vec<PluginProblem>,
     errors: BindErrors,
 }
 
+/// A handler type that may run.
+#[derive(Clone)]
+struct LoadedHandler {
+    component: BoundComponent,
+    /// What author and operator agree on, whatever a node says.
+    granted: Arc<Grants>,
+}
+
 impl<'a> Binder<'a> {
     fn new(
-        pipeline: &Pipeline,
+        reach: &'a HoldoutReach,
         (catalog, host): (&'a Catalog, Option<&'a Host>),
         (config, lock): (&'a Config, &'a Lock),
         options: &'a BindOptions,
@@ -182,8 +197,7 @@ impl<'a> Binder<'a> {
             lock,
             host,
             script: options.script.as_deref(),
-            reach: HoldoutReach::of(pipeline),
-            sealed: &options.sealed,
+            holdouts: Holdouts { reach, sealed: &options.sealed },
             plan_only: options.plan_only,
             loaded: BTreeMap::new(),
             unlocked: Vec::new(),
@@ -191,62 +205,60 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Binds every node that a component executes. Returns the bindings with the warnings.
-    fn nodes(&mut self, pipeline: &Pipeline) -> (BTreeMap<NodeId, Binding>, Vec<Diagnostic>) {
+    /// Binds every node that a component executes, and passes each binding to `keep`. Returns the warnings.
+    fn nodes(&mut self, pipeline: &'a Pipeline, mut keep: impl FnMut(&'a NodeId, Arc<Binding>)) -> Vec<Diagnostic> {
         self.errors.diagnostics.extend(refused(pipeline));
         self.errors.diagnostics.extend(self.script.iter().flat_map(|script| unknown_in_script(pipeline, script)));
-        let (mut bindings, mut warnings) = (BTreeMap::new(), Vec::new());
-        for node in &pipeline.nodes {
-            let Some(source) = self.source(node) else { continue };
-            if let Some(binding) = self.node(node, source, &mut warnings) {
-                bindings.insert(node.id.clone(), binding);
-            }
-        }
-        (bindings, warnings)
-    }
-
-    /// Finds every reason against every node. Returns the warnings, and keeps no binding.
-    fn findings(&mut self, pipeline: &Pipeline) -> Vec<Diagnostic> {
-        self.errors.diagnostics.extend(refused(pipeline));
         let mut warnings = Vec::new();
-        let mut faultless: Option<&Node> = None;
+        // Only bindings without a finding: a finding names its node.
+        let mut known: HashMap<Request<'a>, Arc<Binding>, RandomState> = HashMap::default();
         for node in &pipeline.nodes {
-            let Some(source) = self.source(node) else { continue };
-            if source.role() == Role::Builder && faultless.is_some_and(|known| are_alike(known, node)) {
-                continue;
+            let Handler::Component(handler) = &node.handler else { continue };
+            let source = HandlerSource { name: handler, plugin: self.config.plugins.get(handler.as_str()) };
+            let request = Request::of(node, source, self.holdouts);
+            let binding = match known.get(&request) {
+                Some(binding) => Arc::clone(binding),
+                None => {
+                    let Some((binding, findings)) = self.node(node, source, &request) else { continue };
+                    let binding = Arc::new(binding);
+                    if findings.is_empty() {
+                        known.insert(request, Arc::clone(&binding));
+                    }
+                    let (wrong, odd): (Vec<_>, Vec<_>) = findings.into_iter().partition(Diagnostic::is_error);
+                    self.errors.diagnostics.extend(wrong);
+                    warnings.extend(odd);
+                    binding
+                }
+            };
+            if binding.model {
+                self.errors.diagnostics.extend(wrong_test_answers(node));
             }
-            let before = self.errors.diagnostics.len() + warnings.len();
-            let is_bound = self.node(node, source, &mut warnings).is_some();
-            if is_bound && self.errors.diagnostics.len() + warnings.len() == before {
-                faultless = Some(node);
-            }
+            keep(&node.id, binding);
         }
         warnings
     }
 
-    /// Where the component of a node comes from; none if no component executes it.
-    fn source<'n>(&self, node: &'n Node) -> Option<HandlerSource<'n>>
-    where
-        'a: 'n,
-    {
-        let Handler::Component(handler) = &node.handler else { return None };
-        Some(HandlerSource { name: handler, plugin: self.config.plugins.get(handler.as_str()) })
-    }
-
-    fn node(&mut self, node: &Node, source: HandlerSource<'_>, warnings: &mut Vec<Diagnostic>) -> Option<Binding> {
+    /// The binding of a node, with the findings about it; none if its component may not run.
+    fn node(
+        &mut self,
+        node: &Node,
+        source: HandlerSource<'a>,
+        request: &Request<'a>,
+    ) -> Option<(Binding, Vec<Diagnostic>)> {
         if source.plugin.is_none() && !self.catalog.builtins.contains_key(source.name) {
             self.errors.diagnostics.push(self.unknown_type(node, source));
             return None;
         }
-        let component = self.component(source)?;
+        let LoadedHandler { component, granted } = self.handler(source)?;
         let inputs = GrantInputs {
-            node,
+            request,
+            place: Place::of(node),
             source,
             inspection: component.inspection(),
+            granted: &granted,
             limits: &self.config.limits,
             sandbox: &self.config.sandbox,
-            reach: &self.reach,
-            sealed: self.sealed,
+            holdouts: self.holdouts,
         };
         let Effective {
             tier,
@@ -260,15 +272,9 @@ impl<'a> Binder<'a> {
             mut grants,
             diagnostics,
         } = effective(inputs);
-        let (wrong, odd): (Vec<_>, Vec<_>) = diagnostics.into_iter().partition(Diagnostic::is_error);
-        self.errors.diagnostics.extend(wrong);
-        warnings.extend(odd);
-        if model {
-            self.errors.diagnostics.extend(wrong_test_answers(node));
-        }
         grants.sort();
         let digest = component.inspection().digest;
-        Some(Binding {
+        let binding = Binding {
             handler: source.name.to_owned(),
             component,
             digest,
@@ -283,14 +289,19 @@ impl<'a> Binder<'a> {
             limits,
             model,
             grants,
-        })
+        };
+        Some((binding, diagnostics))
     }
 
-    /// The component of a handler type; each is loaded once.
-    fn component(&mut self, source: HandlerSource<'_>) -> Option<BoundComponent> {
+    /// A handler type, with its component loaded; each is loaded once.
+    fn handler(&mut self, source: HandlerSource<'a>) -> Option<LoadedHandler> {
         if !self.loaded.contains_key(source.name) {
             let loaded = self.load(source).map_err(|problem| self.errors.plugins.push(problem)).ok();
-            self.loaded.insert(source.name.to_owned(), loaded);
+            let loaded = loaded.map(|component| {
+                let granted = Arc::new(granted(component.inspection(), source.plugin));
+                LoadedHandler { component, granted }
+            });
+            self.loaded.insert(source.name, loaded);
         }
         self.loaded.get(source.name)?.clone()
     }
@@ -375,7 +386,7 @@ impl<'a> Binder<'a> {
         let handler = source.name;
         let known = self.catalog.builtins.keys().chain(self.config.plugins.keys()).map(String::as_str);
         let nearest = glovebox_pipeline::nearest::nearest(handler, known);
-        let span = effective::span_of(node, key::TYPE);
+        let span = Place::of(node).span_of(key::TYPE);
         let message = format!("node `{}` has the type `{handler}`, but no built-in handler or plugin has it", node.id);
         let diagnostic = Diagnostic::error("type_unknown", message, span).with_node(node.id.as_str());
         let diagnostic = match nearest {
@@ -419,11 +430,12 @@ impl HandlerSource<'_> {
 }
 
 fn wrong_test_answers(node: &Node) -> Option<Diagnostic> {
-    if !has_test_attributes(node) {
+    let tested = node.attributes.iter().filter(|(key, _)| key.as_str().starts_with(TEST_PREFIX));
+    let attributes: Vec<(String, String)> =
+        tested.map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect();
+    if attributes.is_empty() {
         return None;
     }
-    let attributes: Vec<(String, String)> =
-        node.attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect();
     let error = Model::bind(&node.id, &attributes, None, 0, 0).err()?;
     Some(
         Diagnostic::error("test_attribute", format!("node `{}`: {error}", node.id), node.span)

@@ -40,8 +40,8 @@ use std::sync::Arc;
 pub struct Plan {
     /// The checked pipeline.
     pub pipeline: Arc<Pipeline>,
-    /// One per node that a component executes.
-    pub bindings: BTreeMap<NodeId, Binding>,
+    /// One per node that a component executes. Nodes that ask for the same share one.
+    pub bindings: BTreeMap<NodeId, Arc<Binding>>,
     /// How commands find their programs.
     pub exec: ExecSetting,
     /// Ignored files the workspace takes along.
@@ -75,7 +75,7 @@ impl Plan {
 
     /// The binding of a node; none for a control node.
     pub fn binding(&self, node: &NodeId) -> Option<&Binding> {
-        self.bindings.get(node)
+        self.bindings.get(node).map(Arc::as_ref)
     }
 
     /// The digest of the component of each handler.

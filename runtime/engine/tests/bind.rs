@@ -11,8 +11,10 @@ use glovebox_engine::lock::Lock;
 use glovebox_engine::plan::HostCapability;
 use glovebox_engine::plan::{Confinement, Plan, TIER_NONE, TIER_UNAVAILABLE};
 use glovebox_host::model::Script;
+use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::transform::{Change, ChangeOp, ChangePlace};
 use glovebox_record::Tier;
+use glovebox_record::scope::Entry;
 use std::sync::Arc;
 
 const REVIEW: &str = "[plugins.\"acme.review\"]\npath = \"p.wasm\"\n\
@@ -299,4 +301,67 @@ fn the_digest_covers_who_judged_and_what_came_of_it() {
     let different: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
     assert_eq!(different.len(), all.len(), "{all:?}");
     assert_eq!(all[3], judged(b"one", &[renamed], Some("digraph h {}")), "how changes are told is no part of it");
+}
+
+/// Nodes that each ask for something else, in what the binder reads. The last ones give a warning.
+const ASKS: [&str; 14] = [
+    "prompt=x",
+    "prompt=x, allowed_write_paths=\"src/\"",
+    "prompt=x, allowed_write_paths=\"src/a\"",
+    "prompt=x, read_paths=\"src/\"",
+    "prompt=x, allowed_commands=\"cargo\"",
+    "prompt=x, timeout=\"5s\"",
+    "prompt=x, max_turns=3",
+    "prompt=x, limits.turns=2",
+    "prompt=x, scratch=\"tmp/\"",
+    "prompt=x, codex.workdir=\"src\"",
+    "shape=parallelogram, tool_command=\"true\"",
+    "shape=parallelogram, tool_command=\"false\"",
+    "prompt=x, limits.turns=20000",
+    "prompt=x, allowed_write_paths=\"tmp/a\", scratch=\"tmp/\"",
+];
+
+#[test]
+fn nodes_that_ask_for_the_same_share_a_binding_and_others_have_their_own() {
+    let node = |name: &str, at: usize| format!("{name}{at} [{}]\n", ASKS[at]);
+    let nodes: String = (0..ASKS.len()).map(|at| node("a", at) + &node("b", at)).collect();
+    let chain: String = (0..ASKS.len()).map(|at| format!("a{at} -> b{at} -> ")).collect();
+    let text = format!("digraph g {{ s [shape=Mdiamond] e [shape=Msquare]\n{nodes} s -> {chain} e }}");
+    let of = |pipeline| plan(&pipeline, &catalog(&[]), &Config::default(), &Lock::default()).expect("bound");
+    let all = of(whole(&text));
+    let told = |plan: &Plan, id: &str| -> Vec<String> {
+        let own = plan.warnings.iter().filter(|warning| warning.node.as_deref() == Some(id));
+        own.map(|warning| warning.rule.to_string()).collect()
+    };
+    let quiet = ASKS.len() - 2;
+    for at in 0..ASKS.len() {
+        let (alone, ids) = (of(pipeline(ASKS[at])), [format!("a{at}"), format!("b{at}")]);
+        let expected = alone.bindings.values().next().expect("bound");
+        for id in &ids {
+            let bound = &all.bindings[&NodeId::new(id.as_str())];
+            assert_eq!((&bound.grants, &bound.scope), (&expected.grants, &expected.scope), "{}", ASKS[at]);
+            assert_eq!((&bound.limits, &bound.commands), (&expected.limits, &expected.commands), "{}", ASKS[at]);
+            assert_eq!(told(&all, id), told(&alone, "n"), "{}", ASKS[at]);
+            assert_eq!(told(&all, id).is_empty(), at < quiet, "{}", ASKS[at]);
+            let others = all.bindings.iter().filter(|(other, _)| !ids.iter().any(|own| own == other.as_str()));
+            assert!(others.into_iter().all(|(_, other)| !Arc::ptr_eq(other, bound)), "{}", ASKS[at]);
+        }
+        let [one, other] = ids.map(|id| Arc::clone(&all.bindings[&NodeId::new(id.as_str())]));
+        assert_eq!(Arc::ptr_eq(&one, &other), at < quiet, "{}", ASKS[at]);
+    }
+}
+
+#[test]
+fn verifiers_share_a_binding_only_with_the_same_hold_outs_in_reach() {
+    let text = "digraph g { scenarios=\"a/,b/\" s [shape=Mdiamond] e [shape=Msquare] node [shape=parallelogram] \
+        one [tool_command=\"sh a/x\"] two [tool_command=\"sh b/x\"] s -> one -> two -> e }";
+    let sealed = ["a/", "b/"].map(|folder| Entry::parse(folder).expect("entry")).to_vec();
+    let options = BindOptions { plan_only: true, sealed, ..BindOptions::default() };
+    let (catalog, config) = (catalog(&[]), Config::default());
+    let plan = bind(whole(text), &catalog, (&config, &Lock::default()), &host(), &options).expect("bound");
+    let hidden = |id: &str| -> Vec<String> {
+        let scope = &plan.binding(&NodeId::new(id)).expect("bound").scope;
+        scope.hidden.iter().skip(2).map(ToString::to_string).collect()
+    };
+    assert_eq!((hidden("one"), hidden("two")), (vec!["b/".to_owned()], vec!["a/".to_owned()]));
 }

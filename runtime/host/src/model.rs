@@ -8,7 +8,7 @@ mod guard;
 mod scripted;
 mod simulated;
 
-pub use attributes::{TestAnswers, TestAttributeError};
+pub use attributes::{TEST_PREFIX, TestAnswers, TestAttributeError};
 pub use guard::TextGuard;
 pub use scripted::{Script, ScriptError};
 

@@ -11,7 +11,7 @@ use glovebox_record::scope::Entry;
 pub const FOLDER_DEFAULT: &str = "scripts/scenarios/";
 
 /// How much output of a stage with hold-outs reaches a builder (design §7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Feedback {
     /// The verdict and `hint:` lines.
     #[default]
@@ -24,7 +24,7 @@ pub enum Feedback {
 pub const FEEDBACKS: &[(&str, Feedback)] = &[("summary", Feedback::Summary), ("full", Feedback::Full)];
 
 /// What happens to the files that a stage with hold-outs in reach writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Writes {
     /// The engine drops them after the stage, so no builder sees them.
     #[default]
@@ -50,7 +50,7 @@ pub enum Copies {
 pub const COPIES: &[(&str, Copies)] = &[("refuse", Copies::Refuse), ("allow", Copies::Allow)];
 
 /// The settings of a node for hold-outs. The default hides them from builders.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct NodeHoldouts {
     /// `holdouts`: the folders that a verifier runs; none if the file does not say, empty for no folder.
     pub named: Option<Vec<Entry>>,

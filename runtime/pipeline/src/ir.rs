@@ -51,7 +51,7 @@ impl Handler {
 }
 
 /// Where a node's commands work and what they can reach. It never grants more than the operator does.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Confinement {
     /// `codex.workdir`: the folder where commands start (seed 2).
     pub workdir: Option<Entry>,
@@ -72,7 +72,7 @@ pub struct Confinement {
 }
 
 /// The files that fill a stage's caches before their first use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CacheFrom {
     /// The files that the run began with, before any stage changed them.
     Base,
@@ -82,7 +82,7 @@ pub enum CacheFrom {
 pub const CACHE_SOURCES: &[(&str, CacheFrom)] = &[("base", CacheFrom::Base)];
 
 /// The program under test of a verifying stage. By default there is none, and the stage's commands pass one to `subject`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Subject {
     /// `verify_subject`: the shell text that `subject` runs if it has no arguments.
     pub command: Option<Text>,

@@ -12,7 +12,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 
 /// What gives a verifier a hold-out folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Naming<'a> {
     /// The attribute `holdouts` lists it.
     Attribute,

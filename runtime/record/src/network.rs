@@ -15,7 +15,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What commands can reach over the network. The default is nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", inline)]
 pub enum Network {

@@ -9,10 +9,11 @@ use crate::plan::{Binding, Confinement, PolicyKind, PolicyProblem};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::{Network, Tier};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Chooses the tier of a plan's commands. A tier that is too low is [`Confinement::Unmet`].
 pub(super) fn choose_tier(
-    bindings: &BTreeMap<NodeId, Binding>,
+    bindings: &BTreeMap<NodeId, Arc<Binding>>,
     setting: &SandboxSetting,
     options: &BindOptions,
 ) -> Confinement {
@@ -49,7 +50,7 @@ pub(super) fn choose_tier(
 }
 
 /// The nodes with such a binding.
-fn nodes(bindings: &BTreeMap<NodeId, Binding>, is_meant: impl Fn(&Binding) -> bool) -> Vec<NodeId> {
+fn nodes(bindings: &BTreeMap<NodeId, Arc<Binding>>, is_meant: impl Fn(&Binding) -> bool) -> Vec<NodeId> {
     bindings.iter().filter(|(_, binding)| is_meant(binding)).map(|(id, _)| id.clone()).collect()
 }
 

@@ -4,19 +4,19 @@
 //! are never committed. Seed 2's read scope (`codex.workdir`, `codex.add_dirs`, `codex.strict_read_scope`) becomes entries of the
 //! scope, and other paths do not exist for the node, whatever its handler.
 
-use super::effective::{Effective, GrantInputs, record_all, span_of};
+use super::effective::{Effective, GrantInputs, record_all};
+use super::request::Place;
 use crate::config::sandbox::cache_folder;
 use crate::plan::{Capability, CommandAccess, Giver, Origin, reached};
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::ir::Node;
+use glovebox_pipeline::ir::Confinement;
 use glovebox_pipeline::key::{self, Key};
 use glovebox_record::Network;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 
 /// The entries that a strict read scope leaves visible beside the write scope; none when the node's read scope is not strict.
-pub(super) fn strict_scope(node: &Node) -> Option<Vec<Entry>> {
-    let said = &node.confinement;
+pub(super) fn strict_scope(said: &Confinement) -> Option<Vec<Entry>> {
     let named = said.workdir.iter().chain(&said.add_dirs).chain(&said.program);
     said.strict_read_scope.then(|| named.cloned().collect())
 }
@@ -26,8 +26,9 @@ pub(super) fn command_access(inputs: GrantInputs<'_>, effective: &mut Effective)
     let network = network(inputs, effective);
     let mut scratch = inputs.sandbox.scratch.clone();
     let mut cache = inputs.sandbox.cache.clone();
-    add_folders(inputs.node, key::SCRATCH, &inputs.node.confinement.scratch, &mut scratch, effective);
-    add_folders(inputs.node, key::CACHE, &inputs.node.confinement.cache, &mut cache, effective);
+    let said = inputs.request.confinement;
+    add_folders(inputs.place, key::SCRATCH, &said.scratch, &mut scratch, effective);
+    add_folders(inputs.place, key::CACHE, &said.cache, &mut cache, effective);
     for entry in scratch.iter().cloned() {
         let origin = folder_origin(inputs.sandbox.scratch.contains(&entry), key::SCRATCH);
         effective.record_origin(Capability::Scratch(entry), origin);
@@ -37,27 +38,26 @@ pub(super) fn command_access(inputs: GrantInputs<'_>, effective: &mut Effective)
         effective.record_origin(Capability::Cache(entry), origin);
     }
     check_overlaps(inputs, &scratch, &cache, effective);
-    lost_writes(inputs.node, [(key::SCRATCH, &scratch), (key::CACHE, &cache)], effective);
-    let workdir = inputs.node.confinement.workdir.as_ref();
-    let workdir = workdir.map_or_else(ScopePath::root, |entry| entry.path().clone());
+    lost_writes(inputs.place, [(key::SCRATCH, &scratch), (key::CACHE, &cache)], effective);
+    let workdir = said.workdir.as_ref().map_or_else(ScopePath::root, |entry| entry.path().clone());
     effective.command_access = CommandAccess { network, scratch, cache, workdir };
 }
 
 fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
     let granted = &inputs.sandbox.network;
     let operator = Origin::of(Giver::Config("sandbox", "network"));
-    let Some(asked) = &inputs.node.confinement.network else {
+    let Some(asked) = &inputs.request.confinement.network else {
         record_all(&mut effective.grants, &operator, reached(granted).into_iter());
         return granted.clone();
     };
     if !granted.covers(asked) {
         let message =
-            format!("node `{}` asks for the network `{asked}`, but the operator grants `{granted}`", inputs.node.id);
+            format!("node `{}` asks for the network `{asked}`, but the operator grants `{granted}`", inputs.place);
         let remedy = toml_of(asked);
         let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml grants it");
         let error =
-            Diagnostic::error("network_not_granted", message, span_of(inputs.node, key::NETWORK)).with_help(help);
-        effective.diagnostics.push(error.with_node(inputs.node.id.as_str()));
+            Diagnostic::error("network_not_granted", message, inputs.place.span_of(key::NETWORK)).with_help(help);
+        effective.diagnostics.push(inputs.place.named_in(error));
         return Network::None;
     };
     let origin = operator.and(Giver::Attribute("network".into()));
@@ -84,14 +84,20 @@ fn folder_origin(is_operators: bool, field: Key<'static>) -> Origin {
 }
 
 /// Adds the folders of the node; one that is not allowed becomes a diagnostic.
-fn add_folders(node: &Node, field: Key<'static>, list: &[Entry], folders: &mut Vec<Entry>, effective: &mut Effective) {
+fn add_folders(
+    place: Place<'_>,
+    field: Key<'static>,
+    list: &[Entry],
+    folders: &mut Vec<Entry>,
+    effective: &mut Effective,
+) {
     for written in list.iter().cloned() {
         let text = written.to_string();
         match cache_folder(written) {
             Ok(entry) if folders.contains(&entry) => {}
             Ok(entry) => folders.push(entry),
             Err((fault, help)) => {
-                let error = refused(node, field, format!("`{field}` of node `{}` contains `{text}`: {fault}", node.id));
+                let error = refused(place, field, format!("`{field}` of node `{place}` contains `{text}`: {fault}"));
                 effective.diagnostics.push(match help {
                     Some(help) => error.with_help(help),
                     None => error,
@@ -103,36 +109,36 @@ fn add_folders(node: &Node, field: Key<'static>, list: &[Entry], folders: &mut V
 
 /// Checks that no folder has two uses: scratch, cache and hidden folders exclude each other.
 fn check_overlaps(inputs: GrantInputs<'_>, scratch: &[Entry], cache: &[Entry], effective: &mut Effective) {
-    let node = inputs.node;
+    let place = inputs.place;
     let hidden: Vec<Entry> = effective.scope.hidden.iter().chain(inputs.scenarios()).cloned().collect();
     for (field, folders) in [(key::SCRATCH, scratch), (key::CACHE, cache)] {
         for entry in folders {
             let Some(hidden) = hidden.iter().find(|hidden| overlap(hidden, entry)) else { continue };
-            let message = format!("`{field}` of node `{}` contains `{entry}`, which overlaps `{hidden}`", node.id);
+            let message = format!("`{field}` of node `{place}` contains `{entry}`, which overlaps `{hidden}`");
             let error =
-                refused(node, field, message).with_help(format!("stages cannot see `{hidden}`; name another folder"));
+                refused(place, field, message).with_help(format!("stages cannot see `{hidden}`; name another folder"));
             effective.diagnostics.push(error);
         }
     }
     let both = scratch.iter().flat_map(|one| cache.iter().map(move |other| (one, other)));
     for (one, other) in both.filter(|(one, other)| overlap(one, other)) {
-        let message = format!("node `{}` has `{one}` as scratch and `{other}` as cache, and they overlap", node.id);
-        let error = refused(node, key::SCRATCH, message)
+        let message = format!("node `{place}` has `{one}` as scratch and `{other}` as cache, and they overlap");
+        let error = refused(place, key::SCRATCH, message)
             .with_help("name the folder once: `scratch` is removed after the stage, `cache` is kept");
         effective.diagnostics.push(error);
     }
 }
 
 /// Warns of a write scope inside such a folder: nothing in it is ever committed.
-fn lost_writes(node: &Node, folders: [(Key<'_>, &[Entry]); 2], effective: &mut Effective) {
+fn lost_writes(place: Place<'_>, folders: [(Key<'_>, &[Entry]); 2], effective: &mut Effective) {
     for (field, folders) in folders {
         for folder in folders {
             let Some(written) = effective.scope.write.iter().find(|entry| folder.covers(entry)) else { continue };
             let message =
-                format!("node `{}` may write `{written}`, but `{folder}` is {field} and never committed", node.id);
-            let warning = Diagnostic::warning("write_not_committed", message, span_of(node, key::ALLOWED_WRITE_PATHS))
+                format!("node `{place}` may write `{written}`, but `{folder}` is {field} and never committed");
+            let warning = Diagnostic::warning("write_not_committed", message, place.span_of(key::ALLOWED_WRITE_PATHS))
                 .with_help(format!("remove `{written}` from `allowed_write_paths`, or `{folder}` from `{field}`"));
-            effective.diagnostics.push(warning.with_node(node.id.as_str()));
+            effective.diagnostics.push(place.named_in(warning));
         }
     }
 }
@@ -141,8 +147,8 @@ fn overlap(one: &Entry, other: &Entry) -> bool {
     one.covers(other) || other.covers(one)
 }
 
-fn refused(node: &Node, attribute: Key<'_>, message: String) -> Diagnostic {
-    Diagnostic::error("sandbox_folder", message, span_of(node, attribute)).with_node(node.id.as_str())
+fn refused(place: Place<'_>, attribute: Key<'_>, message: String) -> Diagnostic {
+    place.named_in(Diagnostic::error("sandbox_folder", message, place.span_of(attribute)))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! nothing (design §9 #21), and a component gets nothing that it does not import.
 
 use super::command_access::{command_access, strict_scope};
+use super::request::{Holdouts, Place, Request};
 use super::role::HandlerSource;
 use super::{holdout_access, subject};
 use crate::config::PluginEntry;
@@ -15,11 +16,8 @@ use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::{FileTier, Grants, shared_commands};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::key::Key;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
-use glovebox_pipeline::reach::HoldoutReach;
-use glovebox_pipeline::span::Span;
 use glovebox_record::limit::StageKind;
 use glovebox_record::scope::{Entry, Scope, intersect};
 use glovebox_record::{LimitName, LimitSettings, Limits};
@@ -30,26 +28,28 @@ const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
 /// All inputs that decide what a node may do.
 #[derive(Clone, Copy)]
 pub struct GrantInputs<'a> {
-    /// The node.
-    pub node: &'a Node,
+    /// What the node asks for.
+    pub request: &'a Request<'a>,
+    /// The node, for messages.
+    pub place: Place<'a>,
     /// Where its component comes from.
     pub source: HandlerSource<'a>,
     /// What the component's bytes say: imports and the author's wants.
     pub inspection: &'a Inspection,
+    /// What author and operator agree on.
+    pub granted: &'a Grants,
     /// The operator's bounds for every stage.
     pub limits: &'a LimitSettings,
     /// What the operator decided about the confinement of commands.
     pub sandbox: &'a SandboxSetting,
-    /// What the pipeline's verifiers have in reach.
-    pub reach: &'a HoldoutReach,
-    /// The hold-out folders that are sealed in this run.
-    pub sealed: &'a [Entry],
+    /// The hold-outs of the pipeline and the run.
+    pub holdouts: Holdouts<'a>,
 }
 
 impl<'a> GrantInputs<'a> {
     /// The pipeline's hold-out folders, there or not.
     pub(super) fn scenarios(&self) -> &'a [Entry] {
-        self.reach.folders()
+        self.holdouts.reach.folders()
     }
 }
 
@@ -112,10 +112,10 @@ pub fn grant_lines(grants: &Grants, role: Role) -> Vec<String> {
 
 /// Works out what a node may do.
 pub fn effective(inputs: GrantInputs<'_>) -> Effective {
-    let granted = granted(inputs.inspection, inputs.source.plugin);
+    let granted = inputs.granted;
     let mut effective = Effective { tier: granted.filesystem, ..Effective::default() };
-    paths(inputs, &granted, &mut effective);
-    commands(inputs, &granted, &mut effective);
+    paths(inputs, &mut effective);
+    commands(inputs, &mut effective);
     command_access(inputs, &mut effective);
     subject::separate(inputs, &mut effective);
     effective.model = granted.model && Interface::Llm.is_imported(inputs.inspection);
@@ -163,16 +163,16 @@ impl Interface {
     }
 }
 
-fn paths(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective) {
+fn paths(inputs: GrantInputs<'_>, effective: &mut Effective) {
+    let granted = inputs.granted;
     let whole = [Entry::whole()];
     // A built-in without a file tier still has commands, and they see what the node is given.
     let by_default = inputs.source.plugin.is_none() && granted.filesystem == FileTier::None;
     let (may_read, may_write): (&[Entry], &[Entry]) =
         if by_default { (&whole, &whole) } else { (&granted.read, &granted.write) };
-    let read = inputs.node.read_paths.as_deref();
-    let write = inputs.node.allowed_write_paths.as_deref();
+    let (read, write) = (inputs.request.read_paths, inputs.request.write_paths);
     effective.scope.read = read.map_or_else(|| may_read.to_vec(), |list| intersect(may_read, list));
-    let strict = strict_scope(inputs.node);
+    let strict = strict_scope(inputs.request.confinement);
     if let Some(seen) = &strict {
         effective.scope.read = intersect(&effective.scope.read, seen);
     }
@@ -208,31 +208,29 @@ fn paths(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective) {
 }
 
 fn unused_write_grant(inputs: GrantInputs<'_>, may_write: &[Entry]) -> Diagnostic {
-    let node = &inputs.node.id;
     let paths = may_write.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let message = format!(
-        "node `{node}` writes nothing: `{}` is granted `{paths}`, but the node has no `allowed_write_paths`",
-        inputs.source.name
+        "node `{}` writes nothing: `{}` is granted `{paths}`, but the node has no `allowed_write_paths`",
+        inputs.place, inputs.source.name
     );
-    Diagnostic::warning("write_scope_missing", message, inputs.node.span)
-        .with_help(format!("add `allowed_write_paths=\"{paths}\"` to the node"))
-        .with_node(node.as_str())
+    let warning = Diagnostic::warning("write_scope_missing", message, inputs.place.span())
+        .with_help(format!("add `allowed_write_paths=\"{paths}\"` to the node"));
+    inputs.place.named_in(warning)
 }
 
-fn commands(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective) {
+fn commands(inputs: GrantInputs<'_>, effective: &mut Effective) {
+    let granted = inputs.granted;
     if granted.commands.is_empty() || !Interface::Exec.is_imported(inputs.inspection) {
         return;
     }
     if let Some(attribute) = HandlerKind::of(inputs.source.name).command() {
-        let text = inputs.node.attributes.get(attribute).map(|attribute| attribute.value.to_string());
-        if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-            effective.record_origin(Capability::Shell(text.clone()), Origin::attribute(attribute.as_str()));
-            effective.commands.shell_texts.push(text);
+        if let Some(text) = inputs.request.shell_text.filter(|text| !text.trim().is_empty()) {
+            effective.record_origin(Capability::Shell(text.to_owned()), Origin::attribute(attribute.as_str()));
+            effective.commands.shell_texts.push(text.to_owned());
         }
         return;
     }
-    let asked = inputs.node.allowed_commands.as_deref().unwrap_or_default();
-    for command in shared_commands(&granted.commands, asked) {
+    for command in shared_commands(&granted.commands, inputs.request.commands) {
         let origin = source(inputs, GrantField::Commands).and(Giver::Attribute("allowed_commands".into()));
         if command.trim() == "*" {
             effective.commands.any = true;
@@ -255,14 +253,14 @@ fn stage_kind(inputs: GrantInputs<'_>) -> StageKind {
 }
 
 fn limits(inputs: GrantInputs<'_>, effective: &mut Effective) {
-    let node = inputs.node;
+    let request = inputs.request;
     let granted = inputs.source.plugin.and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
     let operator = inputs.limits.merge(granted.unwrap_or(&LimitSettings::default()));
     let mut limits = Limits::defaults_for(stage_kind(inputs));
     limits.replace(&operator);
-    let timeout = node.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+    let timeout = request.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     // A node's own timeout and turns stand in for the defaults, but never for what the operator wrote.
-    let turns = node.max_turns.map(u64::from);
+    let turns = request.max_turns.map(u64::from);
     let own = [(LimitName::WallMs, "timeout", timeout), (LimitName::Turns, "max_turns", turns)];
     for (name, attribute, value) in own {
         let Some(value) = value else { continue };
@@ -279,32 +277,26 @@ fn limits(inputs: GrantInputs<'_>, effective: &mut Effective) {
     ] {
         limits.lower(wants.map_or(&LimitSettings::default(), |wants| &wants.limits));
     }
-    for (name, value) in node.limits.iter() {
-        lower_by_attribute(node, name, value, &mut limits, effective);
+    for (name, value) in request.limits.iter() {
+        lower_by_attribute(inputs.place, name, value, &mut limits, effective);
     }
     effective.limits = limits;
 }
 
-fn lower_by_attribute(node: &Node, name: LimitName, value: u64, limits: &mut Limits, effective: &mut Effective) {
+fn lower_by_attribute(place: Place<'_>, name: LimitName, value: u64, limits: &mut Limits, effective: &mut Effective) {
     let attribute = format!("limits.{name}");
     let bound = limits.get(name);
     if value > bound {
-        let message = format!("`{attribute}` of node `{}` asks for {value}, but the limit is {bound}", node.id);
-        let diagnostic = Diagnostic::warning("limit_not_raised", message, span_of(node, Key::new(&attribute)))
-            .with_help(format!(
+        let message = format!("`{attribute}` of node `{place}` asks for {value}, but the limit is {bound}");
+        let warning =
+            Diagnostic::warning("limit_not_raised", message, place.span_of(Key::new(&attribute))).with_help(format!(
                 "a node can only lower a limit; set `{name} = {value}` under `[limits]` in glovebox.toml to raise it"
-            ))
-            .with_node(node.id.as_str());
-        effective.diagnostics.push(diagnostic);
+            ));
+        effective.diagnostics.push(place.named_in(warning));
         return;
     }
     limits.lower(&LimitSettings::from_iter([(name, value)]));
     effective.record_origin(Capability::Limit(name, value), Origin::attribute(attribute));
-}
-
-/// The span of an attribute; that of the node when the attribute has its default.
-pub(super) fn span_of(node: &Node, attribute: Key<'_>) -> Span {
-    node.attributes.get(attribute).map_or(node.span, |attribute| attribute.span)
 }
 
 #[cfg(test)]

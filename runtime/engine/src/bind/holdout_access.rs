@@ -3,7 +3,7 @@
 //! Pure. A built-in builder can opt out as seed 2 says, and the plan lists each opt-out; a plugin cannot. What a node blocks does
 //! not exist for it, even if it is not a hold-out. A hold-out folder is in reach as a whole or not at all.
 
-use super::effective::{Effective, GrantInputs, span_of};
+use super::effective::{Effective, GrantInputs};
 use crate::plan::capability::Region;
 use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
@@ -15,23 +15,24 @@ use glovebox_record::scope::Entry;
 
 /// Decides what is hidden and what is in reach. Must be called before anything reads what the scope hides.
 pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
-    let blocked = inputs.node.holdouts.block_read.as_ref().map(|texts| blocked(inputs, texts, effective));
+    let blocked = inputs.request.holdouts.block_read.as_ref().map(|texts| blocked(inputs, texts, effective));
     let is_builder = inputs.source.role() == Role::Builder;
     let is_plugin = inputs.source.plugin.is_some();
     if is_plugin && is_builder {
         refuse_opt_outs(inputs, blocked.as_deref(), effective);
     }
-    let opts_out = !is_plugin && (inputs.node.holdouts.allow_read || blocked.is_some());
+    let opts_out = !is_plugin && (inputs.request.holdouts.allow_read || blocked.is_some());
     let is_hidden = |folder: &&Entry| match is_builder {
         true => !opts_out,
-        false => inputs.reach.naming(inputs.node, folder).is_none(),
+        false => inputs.request.naming(folder).is_none(),
     };
     // What a verifier blocks itself is listed once.
     let is_listed = |folder: &&Entry| !is_builder && blocked.as_ref().is_some_and(|blocked| covers(blocked, folder));
     let by_default = inputs.scenarios().iter().filter(is_hidden).filter(|folder| !is_listed(folder));
     effective.scope.hidden.extend(by_default.chain(blocked.iter().flatten()).cloned());
     refuse_missing(inputs, effective);
-    let open: Vec<&Entry> = inputs.sealed.iter().filter(|folder| !effective.scope.is_hidden(folder.path())).collect();
+    let open: Vec<&Entry> =
+        inputs.holdouts.sealed.iter().filter(|folder| !effective.scope.is_hidden(folder.path())).collect();
     if open.is_empty() {
         return;
     }
@@ -40,7 +41,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
         let given = Capability::ReadHoldouts(Region::of(folder.clone()));
         effective.record_origin(given, Origin::of(giver(inputs, folder)));
     }
-    if inputs.node.holdouts.feedback == Feedback::Full {
+    if inputs.request.holdouts.feedback == Feedback::Full {
         // The node's own attribute, or the graph's.
         effective.record_origin(Capability::TellHoldouts, Origin::of(Giver::Flag("scenario_feedback=\"full\"")));
     }
@@ -48,8 +49,10 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
 
 /// What gives a node a folder that is not hidden from it.
 fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> Giver {
-    match (inputs.source.role(), inputs.reach.naming(inputs.node, folder)) {
-        (Role::Builder, _) if inputs.node.holdouts.allow_read => Giver::Attribute("codex.allow_read_scenarios".into()),
+    match (inputs.source.role(), inputs.request.naming(folder)) {
+        (Role::Builder, _) if inputs.request.holdouts.allow_read => {
+            Giver::Attribute("codex.allow_read_scenarios".into())
+        }
         (Role::Builder, _) => Giver::NotBlocked("codex.block_read_paths"),
         (Role::Verifier, Some(Naming::Attribute)) => Giver::Attribute("holdouts".into()),
         (Role::Verifier, Some(Naming::Command(key))) => Giver::Attribute(key.to_string().into()),
@@ -60,14 +63,14 @@ fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> Giver {
 
 /// A stage that lists hold-outs of a run without them would pass or fail for nothing.
 fn refuse_missing(inputs: GrantInputs<'_>, effective: &mut Effective) {
-    let named = inputs.node.holdouts.named.iter().flatten();
-    let is_sealed = |entry: &Entry| inputs.sealed.iter().any(|folder| folder.path().starts_with(entry.path()));
+    let named = inputs.request.holdouts.named.iter().flatten();
+    let is_sealed = |entry: &Entry| inputs.holdouts.sealed.iter().any(|folder| folder.path().starts_with(entry.path()));
     let Some(missing) = named.into_iter().find(|entry| !is_sealed(entry)) else { return };
-    let node = &inputs.node.id;
-    let message = format!("`holdouts` of node `{node}` lists `{missing}`, which the project does not have");
-    let error = Diagnostic::error("holdout_access", message, span_of(inputs.node, key::HOLDOUTS))
+    let place = inputs.place;
+    let message = format!("`holdouts` of node `{place}` lists `{missing}`, which the project does not have");
+    let error = Diagnostic::error("holdout_access", message, place.span_of(key::HOLDOUTS))
         .with_help("create the folder with its scenarios, or remove `holdouts`");
-    effective.diagnostics.push(error.with_node(node.as_str()));
+    effective.diagnostics.push(place.named_in(error));
 }
 
 /// What the node blocks. A part of a hold-out folder cannot be blocked: a folder is in reach as a whole or not at all.
@@ -84,7 +87,7 @@ fn blocked(inputs: GrantInputs<'_>, named: &[Entry], effective: &mut Effective) 
 
 /// The pipeline's author cannot give hold-outs to a plugin of another author.
 fn refuse_opt_outs(inputs: GrantInputs<'_>, blocked: Option<&[Entry]>, effective: &mut Effective) {
-    if inputs.node.holdouts.allow_read {
+    if inputs.request.holdouts.allow_read {
         OptOutFault::Allowed.report(inputs, effective);
     }
     let Some(blocked) = blocked else { return };
@@ -132,10 +135,10 @@ impl OptOutFault<'_> {
                 "add the hold-outs to the list, or remove the attribute",
             ),
         };
-        let node = &inputs.node.id;
-        let message = format!("`{attribute}` of node `{node}`: {fault}");
-        let error = Diagnostic::error("holdout_access", message, span_of(inputs.node, attribute)).with_help(help);
-        effective.diagnostics.push(error.with_node(node.as_str()));
+        let place = inputs.place;
+        let message = format!("`{attribute}` of node `{place}`: {fault}");
+        let error = Diagnostic::error("holdout_access", message, place.span_of(attribute)).with_help(help);
+        effective.diagnostics.push(place.named_in(error));
     }
 }
 

@@ -3,7 +3,7 @@
 //! Pure. The program under test is builders' code. It gets a sandbox of its own, and builders never see what a stage with hold-outs in
 //! reach leaves. The author's opt-outs are in the plan and in the record.
 
-use super::effective::{Effective, GrantInputs, span_of};
+use super::effective::{Effective, GrantInputs};
 use crate::plan::binding::runs_commands;
 use crate::plan::{Capability, HoldoutAccess, Origin, Separation};
 use glovebox_pipeline::diagnostic::Diagnostic;
@@ -15,44 +15,45 @@ use glovebox_record::scope::Entry;
 /// Decides it for a verifying stage that has hold-outs in reach or names the program under test. Must be called after scope, commands
 /// and hold-outs are decided.
 pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
-    let node = inputs.node;
+    let request = inputs.request;
     let reaches = effective.holdouts == HoldoutAccess::ReadOnly;
     let is_verifier = inputs.source.role() == Role::Verifier && runs_commands(&effective.commands);
-    let is_asked = node.subject.command.is_some();
+    let is_asked = request.subject.command.is_some();
     if !is_verifier || !(reaches || is_asked) {
         unused_base(inputs, effective);
         return;
     }
-    let cache_from_base = node.confinement.cache_from.is_some() && reaches;
+    let cache_from_base = request.confinement.cache_from.is_some() && reaches;
     if !reaches {
         unused_base(inputs, effective);
     }
-    let sealed = |entry: &Entry| inputs.sealed.iter().any(|folder| folder.covers(entry));
+    let sealed = |entry: &Entry| inputs.holdouts.sealed.iter().any(|folder| folder.covers(entry));
     // What lies in a scratch folder of the workspace is shown too.
     let shown = effective.scope.read.iter().chain(&effective.scope.write).chain(&effective.command_access.scratch);
     let is_isolated = reaches && shown.into_iter().all(sealed);
-    let writes = if reaches { node.holdouts.writes } else { Writes::Commit };
-    let command = node.subject.command.as_ref().map(ToString::to_string);
+    let writes = if reaches { request.holdouts.writes } else { Writes::Commit };
+    let command = request.subject.command.as_ref().map(ToString::to_string);
     if let Some(text) = &command {
         effective.record_origin(Capability::Subject(text.clone()), Origin::attribute("verify_subject"));
     }
     if reaches && writes == Writes::Commit {
         effective.record_origin(Capability::CommitBesideHoldouts, Origin::attribute("scenario_writes=\"commit\""));
     }
-    effective.separation = Some(Separation { command, port: node.subject.port, is_isolated, writes, cache_from_base });
+    effective.separation =
+        Some(Separation { command, port: request.subject.port, is_isolated, writes, cache_from_base });
 }
 
 /// Warns of a `cache_from` without effect: without hold-outs in reach a cache is kept between visits.
 fn unused_base(inputs: GrantInputs<'_>, effective: &mut Effective) {
-    if inputs.node.confinement.cache_from.is_none() {
+    if inputs.request.confinement.cache_from.is_none() {
         return;
     }
-    let id = &inputs.node.id;
+    let place = inputs.place;
     let message = format!(
-        "node `{id}` has no hold-outs in reach, so its cache is kept between visits and `cache_from` has no effect"
+        "node `{place}` has no hold-outs in reach, so its cache is kept between visits and `cache_from` has no effect"
     );
-    let warning = Diagnostic::warning("cache_from", message, span_of(inputs.node, key::CACHE_FROM));
-    effective.diagnostics.push(warning.with_node(id.as_str()));
+    let warning = Diagnostic::warning("cache_from", message, place.span_of(key::CACHE_FROM));
+    effective.diagnostics.push(place.named_in(warning));
 }
 
 #[cfg(test)]

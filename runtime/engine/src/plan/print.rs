@@ -58,7 +58,7 @@ impl Plan {
     }
 
     fn plan_node<'a>(&'a self, node: &'a Node) -> PlanNode<'a> {
-        let binding = self.bindings.get(&node.id);
+        let binding = self.binding(&node.id);
         let mut could = binding.map(|found| CapabilityLists::of(&self.of_binding(found))).unwrap_or_default();
         // What a stage writes beside hold-outs is dropped, unless the node commits it.
         let dropped =

@@ -8,6 +8,9 @@ use glovebox_record::{NodeId, Status};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// What the names of these attributes begin with.
+pub const TEST_PREFIX: &str = "test.";
+
 /// The context key a verification plan is kept under (seed 2).
 const PLAN_KEY: &str = "verification.plan";
 
@@ -52,7 +55,7 @@ impl TestAnswers {
         };
         let mut sequence = None;
         let mut found = false;
-        for (name, value) in attributes.iter().filter(|(name, _)| name.starts_with("test.")) {
+        for (name, value) in attributes.iter().filter(|(name, _)| name.starts_with(TEST_PREFIX)) {
             found = true;
             match name.as_str() {
                 "test.outcome" => outcome.status = StatusWord { name: "test.outcome", value }.read()?,

@@ -32,7 +32,7 @@ fn names() -> String {
 }
 
 /// The limits that one source sets.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct LimitSettings(BTreeMap<LimitName, u64>);
 

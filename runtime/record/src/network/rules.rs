@@ -16,12 +16,12 @@ pub const PORT_TLS: u16 = 443;
 pub const PORT_HTTP: u16 = 80;
 
 /// A domain list. The default list is empty and allows nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct HostRules(Vec<HostRule>);
 
 /// One entry of a list: a host name, or `*.` and a domain for every name below it (not the domain itself). It may end in `:port`;
 /// without a port it allows 443 and 80. Addresses, capitals, names without a dot and `*.com` are refused.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct HostRule {

@@ -1,6 +1,7 @@
 //! What a node's commands reach: never more than the operator says, and a read scope by absence for every handler.
 
-use crate::bind::effective::{Effective, GrantInputs, effective};
+use crate::bind::effective::{Effective, GrantInputs, effective, granted};
+use crate::bind::request::{Holdouts, Place, Request};
 use crate::bind::role::HandlerSource;
 use crate::config::Config;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
@@ -47,14 +48,19 @@ fn of(attributes: &str, table: &str) -> Effective {
     );
     let config = Config::parse(&toml, "glovebox.toml").unwrap_or_else(|problems| panic!("{toml}{problems:#?}"));
     let handler = node.handler.name();
+    let source = HandlerSource { name: handler, plugin: config.plugins.get(handler) };
+    let inspection = inspection();
+    let reach = HoldoutReach::of(&pipeline);
+    let holdouts = Holdouts { reach: &reach, sealed: &[] };
     effective(GrantInputs {
-        node,
-        source: HandlerSource { name: handler, plugin: config.plugins.get(handler) },
-        inspection: &inspection(),
+        request: &Request::of(node, source, holdouts),
+        place: Place::of(node),
+        source,
+        inspection: &inspection,
+        granted: &granted(&inspection, source.plugin),
         limits: &LimitSettings::default(),
         sandbox: &config.sandbox,
-        reach: &HoldoutReach::of(&pipeline),
-        sealed: &[],
+        holdouts,
     })
 }
 

@@ -5,7 +5,8 @@ use crate::bind::role::HandlerSource;
 use glovebox_host::inspect::{Import, Manifest};
 use glovebox_host::provided::State;
 use glovebox_pipeline::Source;
-use glovebox_pipeline::ir::NodeId;
+use glovebox_pipeline::ir::{Node, NodeId};
+use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, LimitName};
 use proptest::prelude::*;
@@ -55,15 +56,22 @@ fn node(attributes: &str) -> Node {
 }
 
 fn of(node: &Node, handler: &str, inspection: &Inspection, plugin: Option<&PluginEntry>) -> Effective {
-    let (limits, sandbox) = (LimitSettings::default(), SandboxSetting::default());
+    within(&LimitSettings::default(), node, HandlerSource { name: handler, plugin }, inspection)
+}
+
+/// The same within these limits of the operator.
+fn within(limits: &LimitSettings, node: &Node, source: HandlerSource<'_>, inspection: &Inspection) -> Effective {
+    let reach = reach();
+    let holdouts = Holdouts { reach: &reach, sealed: &[] };
     effective(GrantInputs {
-        node,
-        source: HandlerSource { name: handler, plugin },
+        request: &Request::of(node, source, holdouts),
+        place: Place::of(node),
+        source,
         inspection,
-        limits: &limits,
-        sandbox: &sandbox,
-        reach: &reach(),
-        sealed: &[],
+        granted: &granted(inspection, source.plugin),
+        limits,
+        sandbox: &SandboxSetting::default(),
+        holdouts,
     })
 }
 
@@ -187,15 +195,7 @@ fn limits_lower_and_only_the_operator_raises() {
         let (node, inspection, plugin) = (node(attributes), inspection(Some(FULL), &[]), plugin(None, granted));
         let handler = if granted.is_some() { "acme.review" } else { "codergen" };
         let plugin = granted.is_some().then_some(&plugin);
-        let found = effective(GrantInputs {
-            node: &node,
-            source: HandlerSource { name: handler, plugin },
-            inspection: &inspection,
-            limits: &limits,
-            sandbox: &SandboxSetting::default(),
-            reach: &reach(),
-            sealed: &[],
-        });
+        let found = within(&limits, &node, HandlerSource { name: handler, plugin }, &inspection);
         (found.limits.get(name), found.diagnostics.first().map(|told| told.rule.clone()))
     };
     assert_eq!(bound("prompt=x", &[], None, LimitName::WallMs), (1_800_000, None));

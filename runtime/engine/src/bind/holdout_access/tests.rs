@@ -1,6 +1,7 @@
 //! Who has hold-outs in reach, and what is said about it: a table over handlers and ways out.
 
-use crate::bind::effective::{Effective, GrantInputs, effective};
+use crate::bind::effective::{Effective, GrantInputs, effective, granted};
+use crate::bind::request::{Holdouts, Place, Request};
 use crate::bind::role::HandlerSource;
 use crate::config::Config;
 use crate::plan::Capability;
@@ -27,14 +28,18 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
         Inspection { digest, bytes: 1, world: "agent", imports, exports, core_instances: 1, manifest: None };
     let scenarios = ["a/", "b/c/"].map(|text| Entry::parse(text).expect("entry"));
     let handler = node.handler.name();
+    let source = HandlerSource { name: handler, plugin: config.plugins.get(handler) };
+    let reach = HoldoutReach::of(&pipeline);
+    let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] } };
     effective(GrantInputs {
-        node,
-        source: HandlerSource { name: handler, plugin: config.plugins.get(handler) },
+        request: &Request::of(node, source, holdouts),
+        place: Place::of(node),
+        source,
         inspection: &inspection,
+        granted: &granted(&inspection, source.plugin),
         limits: &LimitSettings::default(),
         sandbox: &config.sandbox,
-        reach: &HoldoutReach::of(&pipeline),
-        sealed: if is_sealed { &scenarios } else { &[] },
+        holdouts,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Which stages are kept apart from the program they judge, and how.
 
-use crate::bind::effective::{Effective, GrantInputs, effective};
+use crate::bind::effective::{Effective, GrantInputs, effective, granted};
+use crate::bind::request::{Holdouts, Place, Request};
 use crate::bind::role::HandlerSource;
 use crate::config::Config;
 use crate::plan::Separation;
@@ -35,14 +36,18 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
         }),
     };
     let scenarios = [Entry::parse("a/").expect("entry")];
+    let source = HandlerSource { name: node.handler.name(), plugin: None };
+    let reach = HoldoutReach::of(&pipeline);
+    let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] } };
     effective(GrantInputs {
-        node,
-        source: HandlerSource { name: node.handler.name(), plugin: None },
+        request: &Request::of(node, source, holdouts),
+        place: Place::of(node),
+        source,
         inspection: &inspection,
+        granted: &granted(&inspection, source.plugin),
         limits: &LimitSettings::default(),
         sandbox: &config.sandbox,
-        reach: &HoldoutReach::of(&pipeline),
-        sealed: if is_sealed { &scenarios } else { &[] },
+        holdouts,
     })
 }
 

@@ -1,0 +1,115 @@
+//! What the binder reads of a node, and where a message about the node points.
+//!
+//! Nodes that ask for the same get the same binding, and a file has thousands of them: the binder works out each [`Request`] once. That
+//! is sound because it decides by the request alone. Of the node itself it has only a [`Place`].
+
+use super::role::HandlerSource;
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::holdout_roles::NodeHoldouts;
+use glovebox_pipeline::ir::{Confinement, Node, Subject};
+use glovebox_pipeline::key::Key;
+use glovebox_pipeline::lower::handler::{HandlerKind, Role};
+use glovebox_pipeline::reach::{HoldoutReach, Naming};
+use glovebox_pipeline::span::Span;
+use glovebox_record::LimitSettings;
+use glovebox_record::scope::Entry;
+use std::fmt;
+use std::time::Duration;
+
+/// What a node asks for. Nodes with equal requests get equal bindings.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Request<'a> {
+    /// The handler type.
+    pub handler: &'a str,
+    /// What it asks to read.
+    pub read_paths: Option<&'a [Entry]>,
+    /// What it asks to write.
+    pub write_paths: Option<&'a [Entry]>,
+    /// What it says about its commands.
+    pub confinement: &'a Confinement,
+    /// What it says about hold-outs.
+    pub holdouts: &'a NodeHoldouts,
+    /// The program under test.
+    pub subject: &'a Subject,
+    /// The commands that an agent asks for.
+    pub commands: &'a [String],
+    /// The text that the handler runs in a shell.
+    pub shell_text: Option<&'a str>,
+    /// The longest attempt.
+    pub timeout: Option<Duration>,
+    /// The most model turns.
+    pub max_turns: Option<u32>,
+    /// The limits it lowers.
+    pub limits: &'a LimitSettings,
+    /// What gives a verifier each hold-out folder; empty for a builder.
+    namings: Vec<(&'a Entry, Option<Naming<'a>>)>,
+}
+
+/// The hold-outs of a pipeline and a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Holdouts<'a> {
+    /// What the pipeline's verifiers have in reach.
+    pub reach: &'a HoldoutReach,
+    /// The folders that are sealed in this run.
+    pub sealed: &'a [Entry],
+}
+
+impl<'a> Request<'a> {
+    /// Reads the request of a node that this handler executes.
+    pub fn of(node: &'a Node, source: HandlerSource<'a>, holdouts: Holdouts<'a>) -> Self {
+        let shell_text = HandlerKind::of(source.name).command().and_then(|key| node.attributes.get(key));
+        let is_verifier = source.role() == Role::Verifier;
+        let folders = holdouts.reach.folders().iter().chain(holdouts.sealed).filter(|_| is_verifier);
+        Self {
+            handler: source.name,
+            read_paths: node.read_paths.as_deref(),
+            write_paths: node.allowed_write_paths.as_deref(),
+            confinement: &node.confinement,
+            holdouts: &node.holdouts,
+            subject: &node.subject,
+            commands: node.allowed_commands.as_deref().unwrap_or_default(),
+            shell_text: shell_text.map(|attribute| attribute.value.as_str()),
+            timeout: node.timeout,
+            max_turns: node.max_turns,
+            limits: &node.limits,
+            namings: folders.map(|folder| (folder, holdouts.reach.naming(node, folder))).collect(),
+        }
+    }
+
+    /// What gives a verifier this hold-out folder; none if the folder does not exist for it.
+    pub fn naming(&self, folder: &Entry) -> Option<Naming<'a>> {
+        self.namings.iter().find(|(known, _)| *known == folder).and_then(|(_, naming)| *naming)
+    }
+}
+
+/// A node as messages name it.
+#[derive(Clone, Copy)]
+pub struct Place<'a>(&'a Node);
+
+impl<'a> Place<'a> {
+    /// The place of a node.
+    pub fn of(node: &'a Node) -> Self {
+        Self(node)
+    }
+
+    /// The span of its first mention.
+    pub fn span(self) -> Span {
+        self.0.span
+    }
+
+    /// The span of an attribute; that of the node when the attribute has its default.
+    pub fn span_of(self, attribute: Key<'_>) -> Span {
+        self.0.attributes.get(attribute).map_or(self.0.span, |attribute| attribute.span)
+    }
+
+    /// Adds the node to a finding.
+    pub fn named_in(self, diagnostic: Diagnostic) -> Diagnostic {
+        diagnostic.with_node(self.0.id.as_str())
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.id.fmt(f)
+    }
+}
