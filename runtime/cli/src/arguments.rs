@@ -2,11 +2,13 @@
 //!
 //! A table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in [`crate::exit`].
 
+mod deferred;
 mod help;
 mod keeping;
 mod plugin;
 mod reading;
 
+pub use deferred::Deferred;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
@@ -52,37 +54,37 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Write a pipeline and settings that fit the project
-    Init(InitArguments),
+    Init(Deferred<InitArguments>),
     /// Run a pipeline in a private copy of the project
-    Run(RunArguments),
+    Run(Deferred<RunArguments>),
     /// Show problems in pipelines, with fixes
-    Check(CheckArguments),
+    Check(Deferred<CheckArguments>),
     /// Format pipeline files
-    Fmt(FmtArguments),
+    Fmt(Deferred<FmtArguments>),
     /// Explain a rule of `check`, or list all
-    Explain(ExplainArguments),
+    Explain(Deferred<ExplainArguments>),
     /// Draw a pipeline or a run
-    Graph(GraphArguments),
+    Graph(Deferred<GraphArguments>),
     /// Show what a pipeline could read, write, run, reach and spend; runs nothing
-    Plan(PlanArguments),
+    Plan(Deferred<PlanArguments>),
     /// Resume an interrupted run
-    Resume(ResumeArguments),
+    Resume(Deferred<ResumeArguments>),
     /// List runs, newest first
-    Ls(ListArguments),
+    Ls(Deferred<ListArguments>),
     /// Remove runs
-    Rm(RemoveArguments),
+    Rm(Deferred<RemoveArguments>),
     /// Remove old runs, and what killed processes left
-    Gc(CollectArguments),
+    Gc(Deferred<CollectArguments>),
     /// Show a run, or one node of it
-    Show(ShowArguments),
+    Show(Deferred<ShowArguments>),
     /// Verify that no record of a run was changed or lost
-    Verify(VerifyArguments),
+    Verify(Deferred<VerifyArguments>),
     /// Print the whole output of a node's commands
-    Logs(LogsArguments),
+    Logs(Deferred<LogsArguments>),
     /// Write a run's changes to the project; writes nothing on a conflict
-    Apply(ApplyArguments),
+    Apply(Deferred<ApplyArguments>),
     /// Show what a run changed, as a patch in git's format
-    Diff(DiffArguments),
+    Diff(Deferred<DiffArguments>),
     /// Inspect and lock plugins
     Plugin {
         /// What to do with plugins.
@@ -96,18 +98,18 @@ pub enum Command {
         command: HoldoutCommand,
     },
     /// Check sandbox support; `--attack` tests it
-    Doctor(DoctorArguments),
+    Doctor(Deferred<DoctorArguments>),
     /// Print the version of glovebox and of its built-in components
-    Version(VersionArguments),
+    Version(Deferred<VersionArguments>),
     /// Explain a command or a topic
-    Help(HelpArguments),
+    Help(Deferred<HelpArguments>),
     /// Print a script that completes commands and flags in a shell
-    Completions(CompletionsArguments),
+    Completions(Deferred<CompletionsArguments>),
     /// Write man pages
-    Man(ManArguments),
+    Man(Deferred<ManArguments>),
     /// Compile a component for another process of glovebox
     #[command(hide = true)]
-    CompileComponent(CompileArguments),
+    CompileComponent(Deferred<CompileArguments>),
 }
 
 /// `glovebox compile-component`, which the host of a run starts.

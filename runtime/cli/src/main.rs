@@ -44,7 +44,7 @@ mod toolchain;
 mod user_key;
 mod widening;
 
-use arguments::{Arguments, Command, HoldoutCommand, PluginCommand};
+use arguments::{Arguments, Command, Deferred, HoldoutCommand, PluginCommand};
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 use exit::{Ended, Exit};
@@ -101,22 +101,22 @@ fn meant_command(error: &clap::Error) -> Option<String> {
 
 fn dispatch(command: Command) -> Ended {
     match command {
-        Command::Init(arguments) => commands::init::init(&arguments),
-        Command::Run(arguments) => commands::run::run(arguments),
-        Command::Check(arguments) => commands::check::check(&arguments),
-        Command::Fmt(arguments) => commands::fmt::fmt(&arguments),
-        Command::Explain(arguments) => commands::explain::explain(&arguments),
-        Command::Graph(arguments) => commands::graph::graph(&arguments),
-        Command::Plan(arguments) => commands::plan::plan(&arguments),
-        Command::Resume(arguments) => commands::resume::resume(&arguments),
-        Command::Ls(arguments) => commands::ls::ls(&arguments),
-        Command::Rm(arguments) => commands::rm::rm(&arguments),
-        Command::Gc(arguments) => commands::gc::gc(&arguments),
-        Command::Show(arguments) => commands::show::show(&arguments),
-        Command::Verify(arguments) => commands::verify::verify(&arguments),
-        Command::Logs(arguments) => commands::logs::logs(&arguments),
-        Command::Apply(arguments) => commands::apply::apply(&arguments),
-        Command::Diff(arguments) => commands::diff::diff(&arguments),
+        Command::Init(Deferred(arguments)) => commands::init::init(&arguments),
+        Command::Run(Deferred(arguments)) => commands::run::run(arguments),
+        Command::Check(Deferred(arguments)) => commands::check::check(&arguments),
+        Command::Fmt(Deferred(arguments)) => commands::fmt::fmt(&arguments),
+        Command::Explain(Deferred(arguments)) => commands::explain::explain(&arguments),
+        Command::Graph(Deferred(arguments)) => commands::graph::graph(&arguments),
+        Command::Plan(Deferred(arguments)) => commands::plan::plan(&arguments),
+        Command::Resume(Deferred(arguments)) => commands::resume::resume(&arguments),
+        Command::Ls(Deferred(arguments)) => commands::ls::ls(&arguments),
+        Command::Rm(Deferred(arguments)) => commands::rm::rm(&arguments),
+        Command::Gc(Deferred(arguments)) => commands::gc::gc(&arguments),
+        Command::Show(Deferred(arguments)) => commands::show::show(&arguments),
+        Command::Verify(Deferred(arguments)) => commands::verify::verify(&arguments),
+        Command::Logs(Deferred(arguments)) => commands::logs::logs(&arguments),
+        Command::Apply(Deferred(arguments)) => commands::apply::apply(&arguments),
+        Command::Diff(Deferred(arguments)) => commands::diff::diff(&arguments),
         Command::Plugin { command: PluginCommand::Inspect(arguments) } => commands::plugin::inspect(&arguments),
         Command::Plugin { command: PluginCommand::Lock(arguments) } => commands::plugin::lock(&arguments),
         Command::Plugin { command: PluginCommand::New(arguments) } => commands::new_plugin::new(&arguments),
@@ -126,11 +126,11 @@ fn dispatch(command: Command) -> Ended {
         }
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),
         Command::Holdout { command: HoldoutCommand::Verify(arguments) } => commands::holdout::verify(&arguments),
-        Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
-        Command::Help(arguments) => commands::help::help(&arguments),
-        Command::Completions(arguments) => commands::completions::completions(&arguments),
-        Command::Man(arguments) => commands::man::man(&arguments),
-        Command::CompileComponent(arguments) => commands::compile::compile(&arguments),
-        Command::Version(arguments) => commands::version::version(&arguments),
+        Command::Doctor(Deferred(arguments)) => commands::doctor::doctor(&arguments),
+        Command::Help(Deferred(arguments)) => commands::help::help(&arguments),
+        Command::Completions(Deferred(arguments)) => commands::completions::completions(&arguments),
+        Command::Man(Deferred(arguments)) => commands::man::man(&arguments),
+        Command::CompileComponent(Deferred(arguments)) => commands::compile::compile(&arguments),
+        Command::Version(Deferred(arguments)) => commands::version::version(&arguments),
     }
 }

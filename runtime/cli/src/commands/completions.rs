@@ -1,9 +1,9 @@
 //! `glovebox completions`: the script that completes commands and flags in a shell.
 
-use crate::arguments::{Arguments, CompletionsArguments};
+use crate::arguments::{self, Arguments, CompletionsArguments};
 use crate::exit::{Ended, Exit};
 use crate::terminal;
-use clap::{Command, CommandFactory};
+use clap::{Command, CommandFactory, Subcommand};
 
 /// Prints the script of a shell.
 pub fn completions(arguments: &CompletionsArguments) -> Ended {
@@ -13,10 +13,12 @@ pub fn completions(arguments: &CompletionsArguments) -> Ended {
     Ok(Exit::Ok)
 }
 
-/// The commands without those that only other processes of glovebox start.
+/// The commands without those that only other processes of glovebox start. Scripts list flags in the order of the tree, so the arguments
+/// of all commands enter it first.
 fn visible_tree() -> Command {
     let tree = Arguments::command();
-    let commands = tree.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let full = arguments::Command::augment_subcommands_for_update(Command::new("glovebox"));
+    let commands = full.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let empty = Command::new("glovebox").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
     empty.args(tree.get_arguments().cloned()).subcommands(commands)
 }
