@@ -4,7 +4,7 @@
 
 use crate::exit::Stop;
 use crate::prepare::{self, SharedHost};
-use crate::project;
+use crate::project::{self, Project};
 use crate::scenarios;
 use glovebox_engine::bind;
 use glovebox_engine::components::PluginProblem;
@@ -22,18 +22,18 @@ pub const PLUGIN_REFUSED: &str = "plugin_refused";
 pub fn refusals(
     file: &Path,
     pipeline: &Pipeline,
+    project: &Project,
     (host, included): (&SharedHost, &mut BTreeSet<PathBuf>),
 ) -> Result<Vec<Diagnostic>, Stop> {
-    let project = project::read_project(Path::new("."), Some(file))?;
     if included.insert(project.config_dir.clone()) {
-        project::refuse_bad_include(&project)?;
+        project::refuse_bad_include(project)?;
     }
     let (sealed, mut found) = sealed(file, pipeline);
     let is_plugin = |node: &Node| project.config.plugins.contains_key(node.handler.name());
     let has_plugins = pipeline.nodes.iter().any(is_plugin);
     let host = if has_plugins { Some(&**host.get()?) } else { None };
     let operator = (&project.config, &project.lock);
-    let errors = bind::check(pipeline, &prepare::catalog(&project), operator, host, sealed);
+    let errors = bind::check(pipeline, &prepare::catalog(project), operator, host, sealed);
     found.extend(errors.diagnostics);
     found.extend(errors.plugins.iter().map(|problem| plugin_refused(pipeline, problem)));
     Ok(found)

@@ -22,6 +22,7 @@ use glovebox_pipeline::{Inputs, Lowered};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The rule sets of the projects so far, by the folder of the configuration, each loaded once. None for a rule set that may not run.
@@ -31,7 +32,14 @@ pub struct RuleSets {
     rule_sets: BTreeMap<PathBuf, Option<RuleSet>>,
     /// The folders of configurations whose `[workspace] include` was looked at.
     included: BTreeSet<PathBuf>,
+    last: Option<LastProject>,
     refused: Option<Exit>,
+}
+
+/// The project of the last file; none if its configuration cannot be used, which was printed.
+struct LastProject {
+    file: PathBuf,
+    project: Option<Rc<Project>>,
 }
 
 impl RuleSets {
@@ -42,6 +50,7 @@ impl RuleSets {
             host: SharedHost::default(),
             rule_sets: BTreeMap::new(),
             included: BTreeSet::new(),
+            last: None,
             refused: None,
         }
     }
@@ -53,11 +62,28 @@ impl RuleSets {
 
     /// What a run of the pipeline would refuse.
     pub fn refusals(&mut self, file: &Path, pipeline: &Pipeline) -> Vec<Diagnostic> {
-        binding_check::refusals(file, pipeline, (&self.host, &mut self.included)).unwrap_or_else(|stop| {
-            terminal::report_stop(&stop);
-            self.refused.get_or_insert(stop.exit);
+        let Some(project) = self.project(file) else { return Vec::new() };
+        let known = (&self.host, &mut self.included);
+        binding_check::refusals(file, pipeline, &project, known).unwrap_or_else(|stop| {
+            self.refuse(&stop);
             Vec::new()
         })
+    }
+
+    fn refuse(&mut self, stop: &Stop) {
+        terminal::report_stop(stop);
+        self.refused.get_or_insert(stop.exit);
+    }
+
+    /// Reads the project of a file once. None after its problems were printed.
+    fn project(&mut self, file: &Path) -> Option<Rc<Project>> {
+        if let Some(last) = self.last.as_ref().filter(|last| last.file == file) {
+            return last.project.clone();
+        }
+        let read = project::read_project(Path::new("."), Some(file));
+        let project = read.map(Rc::new).map_err(|stop| self.refuse(&stop)).ok();
+        self.last = Some(LastProject { file: file.to_owned(), project: project.clone() });
+        project
     }
 
     /// Lints a draft with the project's rules and the built-in ones. Without usable custom rules it prints why and uses the built-in
@@ -66,17 +92,13 @@ impl RuleSets {
         if draft.has_errors() {
             return lint_builtin(draft);
         }
-        match self.of(file) {
-            Ok((verifiers, rules)) => {
-                draft.pipeline.set_verifiers(verifiers);
-                match rules {
-                    Some(rules) => rules.lint(draft),
-                    None => lint_builtin(draft),
-                }
-            }
+        let Some(project) = self.project(file) else { return lint_builtin(draft) };
+        draft.pipeline.set_verifiers(project.config.verifiers());
+        match self.rules(&project) {
+            Ok(Some(rules)) => rules.lint(draft),
+            Ok(None) => lint_builtin(draft),
             Err(stop) => {
-                terminal::report_stop(&stop);
-                self.refused.get_or_insert(stop.exit);
+                self.refuse(&stop);
                 lint_builtin(draft)
             }
         }
@@ -87,18 +109,16 @@ impl RuleSets {
         self.refused
     }
 
-    /// The plugins that are bound as verifiers, and the rule set of a file's project. Prints the problems of a rule set once.
-    fn of(&mut self, file: &Path) -> Result<(BTreeSet<String>, Option<&RuleSet>), Stop> {
-        let project = project::read_project(Path::new("."), Some(file))?;
+    /// The rule set of a project. Prints the problems of a rule set once.
+    fn rules(&mut self, project: &Project) -> Result<Option<&RuleSet>, Stop> {
         if project.config.rules.is_empty() {
-            return Ok((project.config.verifiers(), None));
+            return Ok(None);
         }
         let rules = match self.rule_sets.entry(project.config_dir.clone()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(load(&project, &self.host)?.map_err(|problems| print(&problems)).ok()),
+            Entry::Vacant(new) => new.insert(load(project, &self.host)?.map_err(|problems| print(&problems)).ok()),
         };
-        let rules = rules.as_ref().ok_or_else(|| Stop::silent(Exit::Plugin))?;
-        Ok((project.config.verifiers(), Some(rules)))
+        rules.as_ref().map(Some).ok_or_else(|| Stop::silent(Exit::Plugin))
     }
 }
 
