@@ -32,7 +32,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     let mut rule_sets = RuleSets::new(arguments.purpose);
     let mut cut = Vec::new();
     let mut reported = BTreeSet::new();
-    for file in &arguments.files {
+    for (number, file) in arguments.files.iter().enumerate() {
         let found = if arguments.fix { fix(file, &inputs) } else { open(file, &inputs) };
         match found.map(|opened| check_file(opened, &mut rule_sets)) {
             Ok(CheckedFile { mut findings, pipeline, wanted, is_cut }) => {
@@ -42,6 +42,10 @@ pub fn check(arguments: &CheckArguments) -> Ended {
                 // Two pipelines may have the same child, which is reported once.
                 checked.extend(below.into_iter().filter(|child| reported.insert(child.file.clone())));
                 scripts.extend(pipeline.iter().flat_map(|pipeline| check_scripts(file, pipeline)));
+                if number + 1 == arguments.files.len() {
+                    // The process ends: freeing ten thousand nodes one by one takes as long as linting them.
+                    std::mem::forget(pipeline);
+                }
             }
             Err(stop) => {
                 terminal::report_stop(&stop);

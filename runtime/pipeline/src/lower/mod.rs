@@ -57,7 +57,7 @@ pub(crate) struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// Makes an empty draft.
     pub(crate) fn new(source: Source<'a>) -> Self {
-        Self { declared: Declared::default(), findings: Findings::new(source) }
+        Self { declared: Declared::with_room_for(source.text().len()), findings: Findings::new(source) }
     }
 
     /// Adds the next outer statement of the file.

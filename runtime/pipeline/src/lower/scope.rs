@@ -12,6 +12,11 @@ use crate::key::{self, Key};
 pub(super) use crate::keyed::Attributes;
 use crate::span::Span;
 
+/// Bytes of text for each node, edges included, in a file with short prompts.
+const NODE_BYTES: usize = 150;
+/// The same for each edge.
+const EDGE_BYTES: usize = 75;
+
 /// A node before its attributes have types.
 pub(super) struct RawNode {
     pub(super) id: NodeId,
@@ -62,6 +67,15 @@ struct Scope {
 }
 
 impl Declared {
+    /// Nothing yet, with room for what a text of this length declares. A list that grows is copied into new memory again and again, and
+    /// in a short process that memory costs more than what is done with it.
+    pub(super) fn with_room_for(text_bytes: usize) -> Self {
+        let nodes = text_bytes / NODE_BYTES;
+        let names = HashMap::with_capacity_and_hasher(nodes, Default::default());
+        let edges = Vec::with_capacity(text_bytes / EDGE_BYTES);
+        Self { nodes: Vec::with_capacity(nodes), edges, names, ..Self::default() }
+    }
+
     /// Adds the next statement of the graph's own body.
     pub(super) fn add(&mut self, statement: Statement<'_>, findings: &mut Findings<'_>) {
         let mut root = std::mem::take(&mut self.root);
