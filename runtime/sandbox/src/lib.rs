@@ -17,6 +17,7 @@ pub mod cache;
 pub mod commit;
 pub mod dependencies;
 pub mod exec;
+pub mod flush;
 pub mod found;
 pub mod holdout;
 pub mod ignored;

@@ -4,7 +4,7 @@
 //! else lies in it.
 
 use super::session::{driver, stores};
-use super::{HoldoutError, RunDir, Session, Worker, holdouts};
+use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session, Worker, holdouts};
 use crate::driver::RunError;
 use crate::event::{Digest, Event, Record, RunId, RunStarted, SCHEMA_VERSION, SandboxRecord};
 use crate::plan::{Plan, RunBounds};
@@ -88,6 +88,7 @@ impl Session {
             holdouts,
             ..describe(&worker, plan, new)
         };
+        flush(vec![dir.workspace(), dir.path.join(HOLDOUTS_DIR)]).await?;
         let run = started.run_id.clone();
         let mut driver = driver((run, RunState::default()), &plan.pipeline, (&journal, &()), &worker);
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
@@ -102,6 +103,18 @@ impl Session {
 async fn copy(from: PathBuf, to: PathBuf, include: Include) -> Result<Base, RunError> {
     match tokio::task::spawn_blocking(move || project::copy(&from, &to, &include)).await {
         Ok(base) => base.map_err(|error| RunError::Workspace(Box::new(error))),
+        Err(panic) => Err(RunError::Workspace(Box::new(panic))),
+    }
+}
+
+/// Makes durable what the first record says that the run begins with.
+async fn flush(folders: Vec<PathBuf>) -> Result<(), RunError> {
+    let flushed = tokio::task::spawn_blocking(move || {
+        let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
+        glovebox_sandbox::flush::flush_all(&folders)
+    });
+    match flushed.await {
+        Ok(flushed) => flushed.map_err(|error| RunError::Workspace(Box::new(error))),
         Err(panic) => Err(RunError::Workspace(Box::new(panic))),
     }
 }

@@ -1,0 +1,129 @@
+//! System calls as `strace -f -y -x` writes them: name, arguments, result, and the paths behind file descriptors.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// A call that ended.
+#[derive(Debug)]
+pub struct Call {
+    pub name: String,
+    pub arguments: Vec<String>,
+    pub result: i64,
+    /// The path of the descriptor that the call made.
+    pub made: Option<PathBuf>,
+}
+
+/// Every call in the order in which they ended.
+pub fn read(log: &str) -> Vec<Call> {
+    let mut begun: HashMap<&str, String> = HashMap::new();
+    let mut calls = Vec::new();
+    for line in log.lines() {
+        let Some((thread, rest)) = line.split_once(' ') else { continue };
+        let rest = rest.trim_start();
+        if let Some(beginning) = rest.strip_suffix(" <unfinished ...>") {
+            begun.insert(thread, beginning.to_owned());
+        } else if rest.starts_with("<... ") {
+            let end = rest.split_once(" resumed>").map_or("", |(_, end)| end);
+            calls.extend(begun.remove(thread).and_then(|beginning| parse(&(beginning + end))));
+        } else {
+            calls.extend(parse(rest));
+        }
+    }
+    calls
+}
+
+fn parse(text: &str) -> Option<Call> {
+    let (name, rest) = text.split_once('(')?;
+    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        return None;
+    }
+    let (arguments, rest) = split(rest)?;
+    let result = rest.trim_start().strip_prefix("= ")?;
+    let number: String = result.chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
+    let made = result.split_once('<').and_then(|(_, path)| path.split_once('>')).map(|(path, _)| PathBuf::from(path));
+    Some(Call { name: name.to_owned(), arguments, result: number.parse().ok()?, made })
+}
+
+/// The arguments up to the closing bracket, and what follows it. Texts, structures and paths of descriptors stay whole.
+fn split(text: &str) -> Option<(Vec<String>, &str)> {
+    let (mut arguments, mut from, mut depth, mut in_text, mut is_escaped) = (Vec::new(), 0, 0, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            _ if in_text => {}
+            b'{' | b'[' | b'<' | b'(' => depth += 1,
+            b'}' | b']' | b'>' => depth -= 1,
+            b')' if depth > 0 => depth -= 1,
+            b',' | b')' if depth == 0 => {
+                arguments.push(text[from..at].trim().to_owned());
+                from = at + 1;
+                if byte == b')' {
+                    return Some((arguments, &text[at + 1..]));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+impl Call {
+    /// The number of an argument that is a descriptor.
+    pub fn descriptor(&self, index: usize) -> Option<i32> {
+        let argument = self.arguments.get(index)?;
+        argument.split('<').next()?.parse().ok()
+    }
+
+    /// The path behind an argument that is a descriptor.
+    pub fn behind(&self, index: usize) -> Option<PathBuf> {
+        let argument = self.arguments.get(index)?;
+        let path = argument.split_once('<')?.1.strip_suffix('>')?;
+        Some(PathBuf::from(path))
+    }
+
+    /// The bytes of an argument that is a text.
+    pub fn text(&self, index: usize) -> Option<Vec<u8>> {
+        let quoted = self.arguments.get(index)?.strip_prefix('"')?;
+        let quoted = quoted.strip_suffix('"').expect("strace wrote the text to its end");
+        Some(unescape(quoted.as_bytes()))
+    }
+
+    /// The number of an argument.
+    pub fn number(&self, index: usize) -> Option<u64> {
+        self.arguments.get(index)?.parse().ok()
+    }
+
+    /// The path of an argument; with a folder before it, relative to that.
+    pub fn path(&self, index: usize) -> Option<PathBuf> {
+        let path = PathBuf::from(String::from_utf8(self.text(index)?).ok()?);
+        let folder = index.checked_sub(1).and_then(|before| self.behind(before));
+        let path = folder.map_or(path.clone(), |folder| folder.join(&path));
+        Some(path.components().collect())
+    }
+}
+
+fn unescape(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len() / 4);
+    let mut rest = text.iter().copied();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        bytes.push(match rest.next().expect("an escape is whole") {
+            b'x' => {
+                let digits = [rest.next(), rest.next()].map(|digit| char::from(digit.expect("two digits")));
+                u8::try_from(digits[0].to_digit(16).unwrap() * 16 + digits[1].to_digit(16).unwrap()).unwrap()
+            }
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'v' => 11,
+            b'f' => 12,
+            other => other,
+        });
+    }
+    bytes
+}
