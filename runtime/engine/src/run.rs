@@ -295,6 +295,13 @@ impl Files<'_> {
         self.check()
     }
 
+    fn write_if_due(&mut self) -> Result<(), ()> {
+        if self.projector.due().is_none_or(|due| due > Instant::now()) {
+            return Ok(());
+        }
+        self.projector.write().map_err(|error| self.failed = Some(error))
+    }
+
     fn check(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.failed.take().map_or(Ok(()), |error| Err(error.into()))
     }
@@ -309,14 +316,9 @@ async fn keep_written(files: &RefCell<Files<'_>>, told: &Notify) -> Infallible {
             continue;
         };
         tokio::time::sleep_until(due.into()).await;
-        let mut files = files.borrow_mut();
-        if files.projector.due().is_some_and(|due| due <= Instant::now()) {
-            // Tried once more with the next records.
-            if let Err(error) = files.projector.write() {
-                files.failed = Some(error);
-                drop(files);
-                told.notified().await;
-            }
+        if files.borrow_mut().write_if_due().is_err() {
+            // Told, and tried again, with the next records.
+            told.notified().await;
         }
     }
 }

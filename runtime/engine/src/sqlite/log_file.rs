@@ -14,7 +14,7 @@ pub(crate) const LOG_FILE: &str = "journal.sqlite-wal";
 const APPEND_PAGES: u32 = 32;
 /// Header of the file, and each page with its own header (SQLite file format §4.1).
 pub(crate) const LOG_BYTES: u64 = 32 + (LOG_PAGES + APPEND_PAGES) as u64 * (24 + 4096);
-const ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// Adds zeros to the log of a run up to its usual length. Only while nothing is appended.
 pub(super) fn lengthen(run: &Dir) -> io::Result<()> {
