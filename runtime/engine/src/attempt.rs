@@ -36,6 +36,7 @@ use glovebox_sandbox::cache::CacheError;
 use glovebox_sandbox::commit::{self, CommitError};
 use glovebox_sandbox::ignored::Ignored;
 use glovebox_sandbox::jail::JailError;
+use glovebox_sandbox::lazy_jail::OpenError;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::stage::{ChangeLimits, ChangeRules, Examined, Found, StageError, WorkspaceView};
@@ -71,6 +72,9 @@ pub enum AttemptError {
     /// The stage's jail could not be built or ended.
     #[error(transparent)]
     Jail(#[from] JailError),
+    /// The jail could not be opened when the stage first ran a command.
+    #[error("could not open the sandbox of the stage's commands: {0}")]
+    Commands(#[source] OpenError),
     /// The program under test could not be offered to the stage.
     #[error(transparent)]
     Subject(#[from] SubjectError),
@@ -290,7 +294,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             cache_base: Some(fill_caches::base(&self.run, &assignment.attempt.task.node)).filter(|base| base.is_dir()),
             canceled: Arc::clone(&assignment.stop),
         };
-        let (env, binding) = (self.sandbox_env.clone(), binding.clone());
+        let (env, binding, paths) = (self.sandbox_env.clone(), binding.clone(), Arc::new(paths));
         let made = tokio::task::spawn_blocking(move || AttemptSandbox::open(&env, &binding, &paths)).await;
         made.map_err(|error| AttemptError::Thread(error.to_string()))?
     }

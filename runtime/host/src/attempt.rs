@@ -5,6 +5,7 @@
 
 use crate::bindings::types;
 use crate::call::{Artifact, CommandSetting, FileTier, LogLine, Progress};
+use crate::deadline::Deadline;
 use crate::limiter::Meter;
 use crate::llm::Conversation;
 use crate::stdio::Output;
@@ -16,7 +17,7 @@ use glovebox_sandbox::refusal::RefusalLog;
 use glovebox_sandbox::view::{Kind, View};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -56,7 +57,7 @@ pub(crate) struct Attempt {
     /// The run was canceled.
     pub(crate) canceled: Arc<AtomicBool>,
     /// When the wall time is over.
-    pub(crate) deadline: Instant,
+    pub(crate) deadline: Arc<Deadline>,
     /// Where progress goes.
     pub(crate) progress: Sender<Progress>,
     /// Rests while the guest waits for a command.
@@ -66,7 +67,7 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// What is left of the wall time.
     pub(crate) fn remaining(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
+        self.deadline.left()
     }
 
     /// True once the run was canceled.

@@ -27,8 +27,8 @@ pub struct CommandGrant {
 pub struct CommandSetting {
     /// What may run.
     pub grant: CommandGrant,
-    /// The jail they run in; its files are those of [`FileSetting::source`] when there are any.
-    pub jail: Arc<glovebox_sandbox::jail::Jail>,
+    /// The jail they run in, opened for the first of them; its files are those of [`FileSetting::source`] when there are any.
+    pub jail: Arc<glovebox_sandbox::lazy_jail::LazyJail>,
     /// Where they start when they do not say.
     pub workdir: glovebox_record::path::ScopePath,
 }

@@ -10,11 +10,12 @@ use crate::stop::Stop;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, LimitName, Receipt, Refusal};
 use glovebox_sandbox::exec::{self as sandbox, ExecError, Program};
-use glovebox_sandbox::jail::CommandLine;
+use glovebox_sandbox::jail::{CommandLine, Jail};
+use glovebox_sandbox::lazy_jail::LazyJail;
 use glovebox_sandbox::refusal::escaped;
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wasmtime::Result;
 
 /// Most bytes of one command's words and environment: every receipt keeps them.
@@ -63,15 +64,16 @@ impl Attempt {
     fn run_command(&mut self, command: Command) -> Result<Exit, Failed> {
         let program = self.granted_program(&command)?;
         check_size(&command)?;
-        let time = self.command_time(command.timeout_ms)?;
-        let Some(setting) = &self.commands else {
+        self.check_may_start()?;
+        let Some(setting) = self.commands.clone() else {
             return Err(error(Code::NotGranted, "the stage may not run commands").into());
         };
         let cwd = match command.cwd.as_str() {
             "" => setting.workdir.clone(),
             cwd => ScopePath::parse(cwd).map_err(|e| error(Code::Invalid, format!("cwd `{cwd}`: {e}")))?,
         };
-        let jail = Arc::clone(&setting.jail);
+        let jail = self.opened(&setting.jail)?;
+        let time = CommandTime::of(command.timeout_ms, self.limits.command_ms, self.remaining());
         let shown = escaped(&text_of(&program));
         let line = CommandLine {
             argv: argv_of(&program),
@@ -126,14 +128,22 @@ impl Attempt {
         }
     }
 
-    fn command_time(&self, asked_ms: Option<u64>) -> Result<CommandTime, Error> {
+    /// The jail. What it takes to open it is not the guest's time.
+    fn opened(&self, jail: &LazyJail) -> Result<Arc<Jail>, Failed> {
+        let begin = Instant::now();
+        let opened = self.ticker.while_guest_waits(|| jail.get());
+        self.deadline.extend(begin.elapsed());
+        opened.map_err(|problem| Failed::End(wasmtime::Error::new(problem)))
+    }
+
+    fn check_may_start(&self) -> Result<(), Error> {
         if self.is_canceled() {
             return Err(error(Code::Canceled, "the run was asked to stop"));
         }
         if self.meter.commands >= self.limits.commands {
             return Err(error(Code::Limit, format!("limit `commands` ({}) reached", self.limits.commands)));
         }
-        Ok(CommandTime::of(asked_ms, self.limits.command_ms, self.remaining()))
+        Ok(())
     }
 }
 

@@ -29,6 +29,7 @@ pub mod rules;
 // From a call to its report.
 mod answer;
 mod attempt;
+mod deadline;
 mod ending;
 mod limiter;
 mod report;

@@ -8,6 +8,7 @@ use crate::attempt::Attempt;
 use crate::bindings::types;
 use crate::call::{Call, FileSetting, FileSource, Progress, Report};
 use crate::component::Component;
+use crate::deadline::Deadline;
 use crate::ending::{self, Circumstances};
 use crate::engine::Prepared;
 use crate::limiter::Meter;
@@ -22,6 +23,7 @@ use glovebox_sandbox::view::{View, ViewProblem};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Error, Result, Store, UpdateDeadline};
@@ -40,11 +42,12 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &Prepared) 
     if let Some(name) = over_static(component, &limits) {
         return report::without_guest(Some(component), &limits, ending::limit_hit(name, &limits));
     }
-    if canceled.load(std::sync::atomic::Ordering::Relaxed) {
+    if canceled.load(Ordering::Relaxed) {
         return report::without_guest(Some(component), &limits, ending::canceled());
     }
     let ticker = &prepared.ticker;
-    let (attempt, input) = match prepare(call, started, ticker.clone()) {
+    let deadline = Arc::new(Deadline::new(started, limits.wall_ms));
+    let (attempt, input) = match prepare(call, &deadline, ticker.clone()) {
         Ok(prepared) => prepared,
         Err(problem) => return report::without_guest(Some(component), &limits, ending::host_fault(problem)),
     };
@@ -55,7 +58,7 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &Prepared) 
         tokio::select! {
             biased;
             ended = poll_fn(|context| ticker.while_guest_runs(|| guest.as_mut().poll(context))) => ended,
-            stop = watch(&limits, started, &canceled) => Err(Error::new(stop)),
+            stop = watch(&deadline, &canceled) => Err(Error::new(stop)),
         }
     };
     let mut attempt = store.into_data();
@@ -91,19 +94,19 @@ async fn guest(
     instance.glovebox_plugin_stage().call_execute(&mut *store, input).await
 }
 
-async fn watch(limits: &Limits, started: Instant, canceled: &std::sync::atomic::AtomicBool) -> Stop {
+async fn watch(deadline: &Deadline, canceled: &AtomicBool) -> Stop {
     loop {
-        if let Some(stop) = stop_of(limits, started, canceled) {
+        if let Some(stop) = stop_of(deadline, canceled) {
             return stop;
         }
-        tokio::time::sleep(WATCH.min(Duration::from_millis(limits.wall_ms).saturating_sub(started.elapsed()))).await;
+        tokio::time::sleep(WATCH.min(deadline.left())).await;
     }
 }
 
-fn stop_of(limits: &Limits, started: Instant, canceled: &std::sync::atomic::AtomicBool) -> Option<Stop> {
-    if canceled.load(std::sync::atomic::Ordering::Relaxed) {
+fn stop_of(deadline: &Deadline, canceled: &AtomicBool) -> Option<Stop> {
+    if canceled.load(Ordering::Relaxed) {
         Some(Stop::Canceled)
-    } else if started.elapsed() >= Duration::from_millis(limits.wall_ms) {
+    } else if deadline.left().is_zero() {
         Some(Stop::Limit(LimitName::WallMs))
     } else {
         None
@@ -118,7 +121,7 @@ fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
     (component.instances() > limits.instances).then_some(LimitName::Instances)
 }
 
-fn prepare(call: Call, started: Instant, ticker: Ticker) -> Result<(Attempt, types::StageInput), String> {
+fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Attempt, types::StageInput), String> {
     let Call { input, tier, files, commands, model, limits, canceled, progress } = call;
     let to_progress = progress.clone();
     let kept_max = usize::try_from(limits.refusals).unwrap_or(usize::MAX);
@@ -150,7 +153,7 @@ fn prepare(call: Call, started: Instant, ticker: Ticker) -> Result<(Attempt, typ
         commands,
         conversation: Conversation::new(model),
         meter: Meter::new(&limits),
-        deadline: started + Duration::from_millis(limits.wall_ms),
+        deadline: Arc::clone(deadline),
         limits,
         refusals,
         receipts: Vec::new(),
@@ -178,18 +181,15 @@ fn wasi_of(stdout: &Output, stderr: &Output) -> WasiCtx {
 fn store_of(component: &Component, attempt: Attempt) -> Store<Attempt> {
     let limits = attempt.limits;
     let canceled = Arc::clone(&attempt.canceled);
-    let deadline = attempt.deadline;
+    let deadline = Arc::clone(&attempt.deadline);
     let mut store = Store::new(component.pre.engine(), attempt);
     store.limiter(|attempt| &mut attempt.meter);
     store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |mut context| {
         context.data_mut().count_handles();
-        if canceled.load(std::sync::atomic::Ordering::Relaxed) {
-            return Err(Error::new(Stop::Canceled));
-        }
-        if Instant::now() >= deadline {
-            return Err(Error::new(Stop::Limit(LimitName::WallMs)));
+        if let Some(stop) = stop_of(&deadline, &canceled) {
+            return Err(Error::new(stop));
         }
         Ok(UpdateDeadline::Yield(1))
     });

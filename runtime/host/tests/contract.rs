@@ -139,7 +139,7 @@ fn commands(prefix: &str) -> CommandSetting {
     let jail = Jail::open(&setting, Source::Directory(copy)).unwrap();
     CommandSetting {
         grant: CommandGrant { argv_prefixes: vec![vec![prefix.to_owned()]], ..CommandGrant::default() },
-        jail: Arc::new(jail),
+        jail: Arc::new(glovebox_sandbox::lazy_jail::LazyJail::opened(jail)),
         workdir: ScopePath::root(),
     }
 }

@@ -43,8 +43,10 @@ pub struct Layer {
     store: Arc<Store>,
     top: Mutex<Folder>,
     readers: Readers,
-    /// The layer as files, once a command or a store of files needs them.
+    /// The layer as files, once a command needs them.
     overlay: OnceLock<Overlay>,
+    /// Its files without the marks of an overlay, once they are to be kept.
+    kept: OnceLock<Tree>,
     /// The mounted folder, once there is one.
     merged: OnceLock<Root>,
 }
@@ -80,6 +82,7 @@ impl Layer {
             top: Mutex::new(top),
             readers: Readers::default(),
             overlay: OnceLock::new(),
+            kept: OnceLock::new(),
             merged: OnceLock::new(),
         };
         Ok(Arc::new(layer))
@@ -206,13 +209,5 @@ impl Layer {
             return Ok(());
         }
         tree::remove_all(&self.at).map_err(|source| StageError::io(&self.at, source))
-    }
-
-    /// The tree of the layer as files.
-    ///
-    /// # Errors
-    /// [`StageError::Io`] when it cannot be laid out.
-    pub(crate) fn changed_tree(&self) -> Result<&Tree, StageError> {
-        Ok(&self.laid_out()?.upper)
     }
 }

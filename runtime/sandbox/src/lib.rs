@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`glovebox_record::scope`] decides what a stage may do with a path. [`view`] does it on a real directory and never
 //! leaves it, [`layer`] takes the changes of a component. [`refusal`] records what was denied and which grant would allow it.
-//! [`project`] is the run's own copy, [`stage`] the files of one stage. [`exec`] describes a command and [`jail`] runs it. [`found`] lists changes, [`protect`] the protected paths.
+//! [`project`] is the run's own copy, [`stage`] the files of one stage. [`exec`] describes a command and [`jail`] runs it, [`lazy_jail`]
+//! opens it when a stage first needs it. [`found`] lists changes, [`protect`] the protected paths.
 //! [`commit`] stores and applies allowed changes, [`quarantine`] keeps the rest, [`apply`] changes the user's project.
 //! [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
 //! The crate does not know graphs, components or journals.
@@ -23,6 +24,7 @@ pub mod holdout;
 pub mod ignored;
 pub mod jail;
 pub mod layer;
+pub mod lazy_jail;
 mod link;
 pub mod project;
 pub mod protect;

@@ -147,6 +147,23 @@ impl WorkspaceView {
         Layer::open(workspace, at, scope, overrides).map(Self::Layer)
     }
 
+    /// Makes a layer for a component that may run commands: it becomes an overlay with the first one. Makes a copy if files of the
+    /// workspace belong to other users, because an overlay cannot copy those up.
+    ///
+    /// # Errors
+    /// As [`WorkspaceView::copy`] and [`WorkspaceView::layer`].
+    pub fn layer_to_mount(
+        workspace: &Path,
+        at: &Path,
+        scope: &Scope,
+        overrides: &ViewOverrides,
+    ) -> Result<Self, StageError> {
+        match overlay::is_ours(workspace)? {
+            true => Self::layer(workspace, at, scope, overrides),
+            false => Self::copy(workspace, at, scope, overrides),
+        }
+    }
+
     /// Makes a copy if the stage sees few files, else an overlay. Also makes a copy if files of the workspace belong to other
     /// users, because an overlay cannot copy those up.
     ///

@@ -7,6 +7,8 @@
 mod bench;
 #[path = "overlay/hostile.rs"]
 mod hostile;
+#[path = "overlay/layered.rs"]
+mod layered;
 #[path = "overlay/mask.rs"]
 mod mask;
 #[path = "overlay/model.rs"]

@@ -92,6 +92,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             cache_base: None,
             canceled: Arc::clone(&canceled),
         };
+        let paths = Arc::new(paths);
         let (env, binding, into) = (self.sandbox_env.clone(), binding.clone(), base(&self.run, id));
         let made = tokio::task::spawn_blocking(move || fill(&env, &binding, &paths, &into, &canceled)).await;
         let calls = made.map_err(|error| AttemptError::Thread(error.to_string()))?;
@@ -108,7 +109,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
 fn fill(
     env: &SandboxEnv,
     binding: &Binding,
-    paths: &AttemptPaths,
+    paths: &Arc<AttemptPaths>,
     into: &Path,
     canceled: &AtomicBool,
 ) -> Result<Vec<(Call, bool)>, AttemptError> {
@@ -123,6 +124,7 @@ fn fill(
             timeout: Duration::from_millis(binding.limits.command_ms.min(binding.limits.wall_ms)),
         };
         let (words, cwd) = (["sh", "-c", text].map(str::to_owned).to_vec(), command.cwd.as_str().to_owned());
+        let jail = jail.get().map_err(|error| AttemptError::Commands(error.into()))?;
         let exit = jail.run(&command, canceled).map_err(|error| AttemptError::Thread(error.to_string()))?;
         calls.push((Call { words, cwd, exit, status: jail.status().clone() }, false));
     }

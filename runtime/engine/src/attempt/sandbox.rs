@@ -17,6 +17,8 @@ use glovebox_sandbox::dependencies::{Dependencies, Places};
 use glovebox_sandbox::ignored::{LeftOut, Store};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bind, Jail, JailSetting, ResourceUsage};
+use glovebox_sandbox::layer::Layer;
+use glovebox_sandbox::lazy_jail::{LazyJail, OpenError};
 use glovebox_sandbox::repository::{self, REPOSITORY_DIR};
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{EndedSubjects, Subjects};
@@ -118,7 +120,7 @@ pub(super) struct Sealed {
 pub struct AttemptSandbox {
     /// The files.
     pub view: WorkspaceView,
-    jail: Option<Arc<Jail>>,
+    jail: Option<Arc<LazyJail>>,
     caches: Option<Caches>,
     subjects: Option<Subjects>,
     /// Where what git ignores stays for the next stage of the same trust.
@@ -142,17 +144,15 @@ struct Mounts {
 }
 
 impl AttemptSandbox {
-    /// Makes the files and, when commands may run, the jail.
-    pub(super) fn open(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Result<Self, AttemptError> {
+    /// Makes the files and, when commands may run, the jail. That of a component with files is opened with its first command.
+    pub(super) fn open(env: &SandboxEnv, binding: &Binding, paths: &Arc<AttemptPaths>) -> Result<Self, AttemptError> {
         let mounts = env.tier.map_or(env.can_mount, |tier| tier == Tier::Full);
         let inside = env.inside();
         let caches = caches(env, binding, paths)?;
         let Mounts { mut overrides, mut binds, scratch } =
             if mounts { mounted(inside, binding, (paths, caches.as_ref()))? } else { copied(binding, paths)? };
-        if let Some(bind) = repository(env, binding, paths).filter(|_| mounts) {
-            overrides.mount_points.extend(ScopePath::parse(REPOSITORY_DIR));
-            binds.push(bind);
-        }
+        let has_repository = mounts && wants_repository(env, binding);
+        overrides.mount_points.extend(has_repository.then(|| ScopePath::parse(REPOSITORY_DIR)).into_iter().flatten());
         let shown = paths.dependencies(env, binding)?;
         overrides.mount_points.extend(shown.mount_points());
         binds.extend(shown.binds(inside));
@@ -160,27 +160,43 @@ impl AttemptSandbox {
         let ignored = ignored.map(|domain| Store::open(&paths.run, domain)).transpose()?;
         overrides.below = ignored.as_ref().map(|store| store.folder().to_owned());
         let scope = binding.scope.clone().with_scratch(scratch);
-        let at = paths.folder.join(FILES_DIR);
+        let (workspace, at) = (&paths.workspace, paths.folder.join(FILES_DIR));
+        let is_lazy = binding.tier != FileTier::None && binding.separation.is_none();
         let view = match (binding.runs_commands(), mounts) {
-            (false, _) => WorkspaceView::layer(&paths.workspace, &at, &scope, &overrides)?,
-            (true, true) => WorkspaceView::choose(&paths.workspace, &at, &scope, &overrides)?,
-            (true, false) => WorkspaceView::copy(&paths.workspace, &at, &scope, &overrides)?,
+            (false, _) => WorkspaceView::layer(workspace, &at, &scope, &overrides)?,
+            (true, true) if is_lazy => WorkspaceView::layer_to_mount(workspace, &at, &scope, &overrides)?,
+            (true, true) => WorkspaceView::choose(workspace, &at, &scope, &overrides)?,
+            (true, false) => WorkspaceView::copy(workspace, &at, &scope, &overrides)?,
         };
-        let mut subjects = subject::offer(env, binding, paths)?;
-        let jail = binding.runs_commands().then(|| {
-            let network = binding.command_access.network.clone();
-            let kept = tool_binds(env, caches.as_ref())?;
-            let mut setting = JailSetting { inner: binds, kept, network, ..setting(env, binding, paths) };
-            shown.activate(env.environment.as_ref(), &mut setting);
-            subjects.iter().for_each(|_| subject::in_path(&mut setting));
-            let channels = subjects.as_ref().map(Subjects::channels).unwrap_or_default();
-            Jail::open_with_channels(&setting, view.source()?, &channels).map(Arc::new).map_err(AttemptError::from)
-        });
-        let jail = jail.transpose()?;
-        if let Some((subjects, jail)) = subjects.as_mut().zip(jail.as_ref()) {
-            subjects.begin(jail, &paths.canceled)?;
+        let mut made = Self { jail: None, view, caches, subjects: subject::offer(env, binding, paths)?, ignored };
+        if !binding.runs_commands() {
+            return Ok(made);
         }
-        Ok(Self { jail, view, caches, subjects, ignored })
+        let network = binding.command_access.network.clone();
+        let kept = tool_binds(env, made.caches.as_ref())?;
+        let mut setting = JailSetting { inner: binds, kept, network, ..setting(env, binding, paths) };
+        shown.activate(env.environment.as_ref(), &mut setting);
+        let commands =
+            Commands { setting, env: env.clone(), binding: binding.clone(), paths: Arc::clone(paths), has_repository };
+        made.open_jail(commands)?;
+        Ok(made)
+    }
+
+    /// Opens the jail, or leaves it to the first command.
+    fn open_jail(&mut self, mut commands: Commands) -> Result<(), AttemptError> {
+        if let Some(layer) = self.view.as_layer().map(Arc::clone) {
+            self.jail = Some(Arc::new(LazyJail::new(move || commands.open_on(layer))));
+            return Ok(());
+        }
+        commands.add_repository();
+        self.subjects.iter().for_each(|_| subject::in_path(&mut commands.setting));
+        let channels = self.subjects.as_ref().map(Subjects::channels).unwrap_or_default();
+        let jail = Jail::open_with_channels(&commands.setting, self.view.source()?, &channels)?;
+        if let Some(subjects) = &mut self.subjects {
+            subjects.begin(&jail, &commands.paths.canceled)?;
+        }
+        self.jail = Some(Arc::new(LazyJail::opened(jail)));
+        Ok(())
     }
 
     /// Keeps what the stage wrote at paths that git ignores. To be called once everything else of its files is stored.
@@ -197,9 +213,11 @@ impl AttemptSandbox {
         match (&self.view, &self.jail) {
             (WorkspaceView::Layer(layer), _) => FileSource::Layer(Arc::clone(layer)),
             (WorkspaceView::Copy(copy), _) => FileSource::Folder(copy.root().to_owned()),
-            (WorkspaceView::Overlay(_), Some(jail)) => FileSource::Folder(jail.root().into_owned()),
-            // An overlay without a jail is never made; an empty path opens nothing.
-            (WorkspaceView::Overlay(_), None) => FileSource::Folder(PathBuf::new()),
+            // An overlay without an open jail is never made; an empty path opens nothing.
+            (WorkspaceView::Overlay(_), jail) => {
+                let jail = jail.as_ref().and_then(|jail| jail.if_opened());
+                FileSource::Folder(jail.map(|jail| jail.root().into_owned()).unwrap_or_default())
+            }
         }
     }
 
@@ -211,7 +229,7 @@ impl AttemptSandbox {
     }
 
     /// The jail, for as long as the attempt lasts.
-    pub(super) fn jail(&self) -> Option<Arc<Jail>> {
+    pub(super) fn jail(&self) -> Option<Arc<LazyJail>> {
         self.jail.as_ref().map(Arc::clone)
     }
 
@@ -225,6 +243,7 @@ impl AttemptSandbox {
         let Some(jail) = self.jail.take() else { return Ok(None) };
         // The call is over, and with it every other holder.
         let jail = Arc::into_inner(jail).ok_or_else(|| AttemptError::Thread("its jail is still in use".to_owned()))?;
+        let Some(jail) = jail.into_jail().map_err(AttemptError::Commands)? else { return Ok(None) };
         let spent = jail.end()?;
         if let Some(usage) = self.caches.take().map(|caches| caches.enforce_limit(cache::BYTES_MAX)).transpose()?
             && usage.dropped
@@ -345,13 +364,40 @@ fn hidden(env: &SandboxEnv, paths: &AttemptPaths) -> Vec<PathBuf> {
     [&paths.run, runs, &env.project].into_iter().chain(private).map(Path::to_path_buf).collect()
 }
 
+/// What the jail of a stage's commands is opened with.
+struct Commands {
+    setting: JailSetting,
+    env: SandboxEnv,
+    binding: Binding,
+    paths: Arc<AttemptPaths>,
+    has_repository: bool,
+}
+
+impl Commands {
+    /// Opens the jail over what a component has written, and lets the component work on the same files.
+    fn open_on(mut self, layer: Arc<Layer>) -> Result<Jail, OpenError> {
+        self.add_repository();
+        let jail = Jail::open(&self.setting, WorkspaceView::Layer(Arc::clone(&layer)).source()?)?;
+        layer.work_on(&jail.root())?;
+        Ok(jail)
+    }
+
+    fn add_repository(&mut self) {
+        if self.has_repository {
+            self.setting.inner.extend(repository(&self.env, &self.binding, &self.paths));
+        }
+    }
+}
+
+/// True when the project has a repository and the sandbox of commands can show one.
+fn wants_repository(env: &SandboxEnv, binding: &Binding) -> bool {
+    let can_show = binding.runs_commands() && env.tier == Some(Tier::Full);
+    can_show && repository::is_wanted(&env.project, &env.policy)
+}
+
 /// The synthetic repository, if the project has one and the sandbox of commands can show it. Without it `git` finds none, and the stage
 /// goes on.
 fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Option<Bind> {
-    let is_wanted = binding.runs_commands() && env.tier == Some(Tier::Full);
-    if !is_wanted || !repository::is_wanted(&env.project, &env.policy) {
-        return None;
-    }
     let kept = repository::kept(&paths.workspace, &binding.scope, &paths.run.join(REPOSITORIES_DIR));
     let kept = kept.inspect_err(|error| tracing::warn!(%error, "the stage has no repository")).ok()?;
     Some(Bind::read_only(kept, env.inside().join(REPOSITORY_DIR)))

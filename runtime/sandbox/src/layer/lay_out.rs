@@ -51,6 +51,28 @@ impl Layer {
         self.merged.set(root).map_err(|_| failed(Errno::BUSY.into()))
     }
 
+    /// The layer's files as a tree. Without an overlay what was removed leaves no mark in it, and nothing may be read from the layer
+    /// afterwards.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when they cannot be laid out.
+    pub(crate) fn changed_tree(&self) -> Result<&Tree, StageError> {
+        if let Some(overlay) = self.overlay.get() {
+            return Ok(&overlay.upper);
+        }
+        if let Some(kept) = self.kept.get() {
+            return Ok(kept);
+        }
+        let failed = |source| StageError::io(&self.at, source);
+        self.store.folder().map_err(failed)?;
+        let kept = Tree::create(&self.at.join("kept")).map_err(failed)?;
+        self.top().each(&mut |path, _, node| match node {
+            Node::Removed => Ok(()),
+            _ => lay_out_one(&kept, path, node).map_err(|source| StageError::io(path, source)),
+        })?;
+        Ok(self.kept.get_or_init(|| kept))
+    }
+
     /// The layer as an overlay on disk.
     pub(super) fn laid_out(&self) -> Result<&Overlay, StageError> {
         if let Some(overlay) = self.overlay.get() {
@@ -63,35 +85,16 @@ impl Layer {
         let top = self.top();
         let mut folders = Vec::new();
         top.each(&mut |path, _, node| {
-            self.lay_out_one(&overlay.upper, path, node, &mut folders).map_err(|source| StageError::io(path, source))
+            if let Node::Folder(folder) = node {
+                folders.push((path.to_owned(), folder));
+            }
+            lay_out_one(&overlay.upper, path, node).map_err(|source| StageError::io(path, source))
         })?;
         for (path, folder) in folders.into_iter().rev() {
             self.keep_attributes(&overlay.upper, &path, folder).map_err(|source| StageError::io(&path, source))?;
         }
         drop(top);
         Ok(self.overlay.get_or_init(|| overlay))
-    }
-
-    fn lay_out_one<'n>(
-        &self,
-        upper: &Tree,
-        path: &Path,
-        node: &'n Node,
-        folders: &mut Vec<(PathBuf, &'n Folder)>,
-    ) -> io::Result<()> {
-        let (directory, name) = upper.parent(path)?;
-        match node {
-            Node::Removed => {
-                rustix::fs::mknodat(&directory, name, FileType::CharacterDevice, Mode::empty(), 0)?;
-            }
-            Node::File(content) => content.lay_out(&directory, name)?,
-            Node::Link(target) => rustix::fs::symlinkat(target, &directory, name)?,
-            Node::Folder(folder) => {
-                rustix::fs::mkdirat(&directory, name, tree::DIRECTORY_MODE)?;
-                folders.push((path.to_owned(), folder));
-            }
-        }
-        Ok(())
     }
 
     /// Gives a directory its marks, and the permissions and times it has for the stage.
@@ -125,4 +128,15 @@ impl Layer {
             Ok(()) => found,
         }
     }
+}
+
+fn lay_out_one(into: &Tree, path: &Path, node: &Node) -> io::Result<()> {
+    let (directory, name) = into.parent(path)?;
+    match node {
+        Node::Removed => rustix::fs::mknodat(&directory, name, FileType::CharacterDevice, Mode::empty(), 0)?,
+        Node::File(content) => content.lay_out(&directory, name)?,
+        Node::Link(target) => rustix::fs::symlinkat(target, &directory, name)?,
+        Node::Folder(_) => rustix::fs::mkdirat(&directory, name, tree::DIRECTORY_MODE)?,
+    }
+    Ok(())
 }

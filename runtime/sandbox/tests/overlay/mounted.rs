@@ -14,7 +14,7 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-fn open(made: &Bench, view: &WorkspaceView) -> Jail {
+pub(crate) fn open(made: &Bench, view: &WorkspaceView) -> Jail {
     let base = made.dir.path().canonicalize().unwrap();
     let (inside, folder) = (base.join("project"), base.join("scratch"));
     [&inside, &folder].into_iter().for_each(|path| fs::create_dir_all(path).unwrap());
@@ -32,15 +32,20 @@ fn open(made: &Bench, view: &WorkspaceView) -> Jail {
     Jail::open(&setting, view.source().unwrap()).unwrap()
 }
 
-/// Runs a script in a jail over the view and returns the tree it left, as the jail has it.
-fn jailed(made: &Bench, view: &WorkspaceView, script: &str) -> BTreeMap<String, String> {
-    let jail = open(made, view);
+/// Runs a script, which must end well.
+pub(crate) fn run(jail: &Jail, script: &str) {
     let program = Program::Shell(format!("set -e\n{script}"));
     let timeout = Duration::from_secs(60);
     let command = Command { program, cwd: ScopePath::root(), env: Vec::new(), stdin: None, timeout };
     let exit = jail.run(&command, &AtomicBool::new(false)).unwrap();
     let said = String::from_utf8_lossy(&exit.stderr.head).into_owned();
     assert_eq!((exit.how, exit.code), (CommandEnding::Exited, Some(0)), "{script}: {said}");
+}
+
+/// Runs a script in a jail over the view and returns the tree it left, as the jail has it.
+fn jailed(made: &Bench, view: &WorkspaceView, script: &str) -> BTreeMap<String, String> {
+    let jail = open(made, view);
+    run(&jail, script);
     let seen = snapshot(&jail.root());
     jail.end().unwrap();
     seen

@@ -1,0 +1,32 @@
+//! When the wall time of a call is over. What the host needs for itself meanwhile is not counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The end of a call's wall time.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    begin: Instant,
+    wall: Duration,
+    /// Time that was not the guest's, in microseconds.
+    extra_us: AtomicU64,
+}
+
+impl Deadline {
+    /// Begins to count at `begin`.
+    pub(crate) fn new(begin: Instant, wall_ms: u64) -> Self {
+        Self { begin, wall: Duration::from_millis(wall_ms), extra_us: AtomicU64::new(0) }
+    }
+
+    /// Adds time that is not the guest's.
+    pub(crate) fn extend(&self, time: Duration) {
+        let extra_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.extra_us.fetch_add(extra_us, Ordering::Relaxed);
+    }
+
+    /// Returns what is left, zero when it is over.
+    pub(crate) fn left(&self) -> Duration {
+        let extra = Duration::from_micros(self.extra_us.load(Ordering::Relaxed));
+        self.wall.saturating_add(extra).saturating_sub(self.begin.elapsed())
+    }
+}
