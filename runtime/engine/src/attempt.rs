@@ -45,6 +45,7 @@ use sandbox::{AttemptPaths, Sealed};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use subject::Keeps;
 use tokio::sync::mpsc::Sender;
 
@@ -117,6 +118,16 @@ pub struct Workbench<B> {
     pub progress: Sender<Progress>,
 }
 
+/// Set when the future of an attempt is dropped.
+#[derive(Default)]
+struct GivenUp(Arc<AtomicBool>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// An attempt that is ready to be called.
 pub struct Prepared {
     /// What the host is asked.
@@ -126,22 +137,32 @@ pub struct Prepared {
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// Makes one attempt from its private copy to the fact that is to be committed. What becomes of the fact is the driver's
-    /// business; an attempt whose future is dropped leaves its folder to [`sweep`].
-    pub async fn execute(&self, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
-        let Prepared { call, sandbox } = self.prepare(assignment).await?;
+    /// Makes one attempt, from its files to the fact that is to be committed, on a thread of its own. What becomes of the fact is the
+    /// driver's business; an attempt whose future is dropped stores nothing more and leaves its folder to [`sweep`].
+    pub async fn execute(self: &Arc<Self>, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
+        let given_up = GivenUp::default();
+        let (bench, assignment, is_given_up) = (Arc::clone(self), assignment.clone(), Arc::clone(&given_up.0));
+        let made = tokio::task::spawn_blocking(move || bench.execute_here(&assignment, &is_given_up)).await;
+        made.map_err(|error| AttemptError::Thread(error.to_string()))?
+    }
+
+    fn execute_here(&self, assignment: &Assignment, is_given_up: &AtomicBool) -> Result<StageFinished, AttemptError> {
+        let Prepared { call, sandbox } = self.prepare(assignment)?;
         let node = &assignment.attempt.task.node;
         let (_, binding) = self.bound(node)?;
         let component = binding.component.loaded().ok_or_else(|| AttemptError::Unbound(node.clone()))?;
-        let report = self.host.execute(component, call).await;
-        self.finish(assignment, report, sandbox).await
+        let report = self.host.execute_here(component, call);
+        if is_given_up.load(Ordering::Relaxed) {
+            return Err(AttemptError::Thread("nobody waits for it any more".to_owned()));
+        }
+        self.finish(assignment, report, sandbox)
     }
 
     /// Makes everything one call needs. Denied: whatever the binding does not grant; without write scope or commands the
-    /// stage reads the workspace itself and has no way to change it.
-    pub async fn prepare(&self, assignment: &Assignment) -> Result<Prepared, AttemptError> {
+    /// stage reads the workspace itself and has no way to change it. Blocks.
+    pub fn prepare(&self, assignment: &Assignment) -> Result<Prepared, AttemptError> {
         let (node, binding) = self.bound(&assignment.attempt.task.node)?;
-        let sandbox = if binding.needs_copy() { Some(self.open_sandbox(assignment, binding).await?) } else { None };
+        let sandbox = if binding.needs_copy() { Some(self.open_sandbox(assignment, binding)?) } else { None };
         let source = sandbox.as_ref().map_or_else(|| FileSource::Folder(self.run.workspace()), AttemptSandbox::files);
         let jail = sandbox.as_ref().filter(|_| binding.runs_commands()).and_then(AttemptSandbox::jail);
         let model = match binding.model {
@@ -166,17 +187,17 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     /// Makes a fact of what the host saw: stores every byte it names, sets aside what was not allowed, checks claims, and
-    /// removes the private copy. What could tell a hold-out is not in the fact.
-    pub async fn finish(
+    /// removes the private copy. What could tell a hold-out is not in the fact. Blocks.
+    pub fn finish(
         &self,
         assignment: &Assignment,
         report: Report,
         sandbox: Option<AttemptSandbox>,
     ) -> Result<StageFinished, AttemptError> {
         let (node, _) = self.bound(&assignment.attempt.task.node)?;
-        let Some(holdouts) = &self.holdouts else { return self.settle(assignment, report, sandbox).await };
+        let Some(holdouts) = &self.holdouts else { return self.settle(assignment, report, sandbox) };
         let withheld = self.plan.withholds(&node.id).then(|| redact::hints(&report, holdouts.canary()));
-        let mut fact = self.settle(assignment, report, sandbox).await?;
+        let mut fact = self.settle(assignment, report, sandbox)?;
         let says = self.plan.is_leak_checked(&node.id);
         if says || withheld.is_some() {
             leak_check::check(&mut fact, holdouts.canary(), &*self.blobs, says)?;
@@ -188,7 +209,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(fact)
     }
 
-    async fn settle(
+    fn settle(
         &self,
         assignment: &Assignment,
         report: Report,
@@ -211,9 +232,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
             keeps: Keeps::of(binding.separation.as_ref(), node.allowed_write_paths.is_some()),
         };
         let (mut fact, stated) = finished;
-        tokio::task::spawn_blocking(move || examine.take(sandbox, &mut fact, &stated).map(|()| fact))
-            .await
-            .map_err(|error| AttemptError::Thread(error.to_string()))?
+        examine.take(sandbox, &mut fact, &stated)?;
+        Ok(fact)
     }
 
     /// The files a call is given. Without files of its own the write scope is taken away: nothing may change the workspace but a commit.
@@ -275,7 +295,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         found.ok_or_else(|| AttemptError::Unbound(id.clone()))
     }
 
-    async fn open_sandbox(&self, assignment: &Assignment, binding: &Binding) -> Result<AttemptSandbox, AttemptError> {
+    fn open_sandbox(&self, assignment: &Assignment, binding: &Binding) -> Result<AttemptSandbox, AttemptError> {
         let folder = format!("{STAGE_DIR}/{}", assignment.attempt.id);
         if binding.runs_commands() {
             self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
@@ -294,9 +314,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             cache_base: Some(fill_caches::base(&self.run, &assignment.attempt.task.node)).filter(|base| base.is_dir()),
             canceled: Arc::clone(&assignment.stop),
         };
-        let (env, binding, paths) = (self.sandbox_env.clone(), binding.clone(), Arc::new(paths));
-        let made = tokio::task::spawn_blocking(move || AttemptSandbox::open(&env, &binding, &paths)).await;
-        made.map_err(|error| AttemptError::Thread(error.to_string()))?
+        AttemptSandbox::open(&self.sandbox_env, binding, &Arc::new(paths))
     }
 
     /// The sealed folders in reach of a node, and where each is kept.

@@ -183,7 +183,7 @@ impl Run {
     /// Drives it to its end. `watch` sees every record from the start or the resume on, in order, and hints between them.
     pub async fn drive<S: Signals>(&mut self, signals: &S, watch: impl FnMut(Update<'_>)) -> Result<(), RunError> {
         let (sender, hints) = mpsc::channel(HINTS_WAITING_MAX);
-        let bench = self.bench(sender)?;
+        let bench = Arc::new(self.bench(sender)?);
         // Whole files first: a crash may have cut them short.
         self.projector.caught_up().map_err(project_error)?;
         let watcher = RefCell::new(Watcher { watch, node: None });

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 struct Bench {
     folder: tempfile::TempDir,
-    bench: Workbench<DirBlobs>,
+    bench: Arc<Workbench<DirBlobs>>,
 }
 
 impl Bench {
@@ -63,7 +63,7 @@ impl Bench {
             holdouts: None,
             progress: tokio::sync::mpsc::channel(8).0,
         };
-        Self { folder, bench }
+        Self { folder, bench: Arc::new(bench) }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -72,10 +72,10 @@ impl Bench {
 
     /// Makes the layer, lets `act` loose on it, without the stage's scope, and settles what a stage with that report did.
     async fn settle(&self, act: impl FnOnce(&Loose), report: Report) -> StageFinished {
-        let Prepared { call, sandbox } = self.bench.prepare(&claim()).await.expect("prepared");
+        let Prepared { call, sandbox } = self.bench.prepare(&claim()).expect("prepared");
         drop(call);
         act(&Loose::on(sandbox.as_ref().expect("a stage that may write has a layer")));
-        let fact = self.bench.finish(&claim(), report, sandbox).await.expect("settled");
+        let fact = self.bench.finish(&claim(), report, sandbox).expect("settled");
         let left = std::fs::read_dir(self.path("stage")).map_or(0, Iterator::count);
         assert_eq!(left, 0, "what the layer kept is removed");
         assert_eq!(std::fs::read(self.path("workspace/src/lib.rs")).expect("read"), b"old", "nothing is committed yet");
@@ -261,12 +261,12 @@ async fn a_claim_without_evidence_fails_the_stage() {
 #[tokio::test]
 async fn a_stage_that_can_change_nothing_reads_the_workspace_itself() {
     let bench = Bench::new("type=\"acme.review\"");
-    let Prepared { call, sandbox } = bench.bench.prepare(&claim()).await.expect("prepared");
+    let Prepared { call, sandbox } = bench.bench.prepare(&claim()).expect("prepared");
     let files = call.files.expect("it may read");
     assert!(sandbox.is_none() && call.commands.is_none() && call.model.is_none() && files.scope.write.is_empty());
     assert!(matches!(files.source, FileSource::Folder(root) if root == bench.path("workspace")));
     let writer = Bench::new("type=\"acme.review\", allowed_write_paths=\"src/\"");
-    let Prepared { call, .. } = writer.bench.prepare(&claim()).await.expect("prepared");
+    let Prepared { call, .. } = writer.bench.prepare(&claim()).expect("prepared");
     let FileSetting { source: FileSource::Layer(layer), scope, .. } = call.files.expect("files") else {
         panic!("a component without commands works on a layer")
     };
@@ -297,7 +297,7 @@ async fn the_input_hides_the_engines_counters_and_names_the_way_on() {
     let mut branch = Branch::default();
     branch.context.set("internal.retry_count.n", 2.into());
     branch.context.set("tests_passed", "true".into());
-    let Prepared { call, .. } = bench.bench.prepare(&assignment("n", branch)).await.expect("prepared");
+    let Prepared { call, .. } = bench.bench.prepare(&assignment("n", branch)).expect("prepared");
     assert_eq!(call.input.context.keys().collect::<Vec<_>>(), ["tests_passed"]);
     assert_eq!((call.input.label.as_str(), call.input.outgoing[0].to.as_str()), ("Build", "e"));
     assert_eq!((call.input.handler_type.as_str(), call.input.attempt.id.as_str()), ("codergen", "A1"));

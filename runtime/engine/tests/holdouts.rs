@@ -196,12 +196,12 @@ fn write(files: &FileSource, path: &str, content: &str) {
 
 async fn settle(place: &Place, node: &str, wrote: &[(&str, &str)], report: Report) -> (StageFinished, Vec<u8>) {
     let bench = place.bench().await;
-    let Prepared { call, sandbox: stage } = bench.prepare(&claim(node)).await.unwrap();
+    let Prepared { call, sandbox: stage } = bench.prepare(&claim(node)).unwrap();
     drop(call);
     let files = stage.as_ref().unwrap().files();
     wrote.iter().for_each(|(path, content)| write(&files, path, content));
     drop(files);
-    let fact = bench.finish(&claim(node), report, stage).await.unwrap();
+    let fact = bench.finish(&claim(node), report, stage).unwrap();
     let answer = fact.artifacts.iter().find(|artifact| artifact.name == "withheld.json");
     let answer = answer.map(|artifact| bench.blobs.read_all(&artifact.digest, 10_000).unwrap()).unwrap_or_default();
     (fact, answer)
@@ -302,18 +302,18 @@ async fn a_builder_is_told_the_summary_alone() {
     let expected = "stage `t` failed; output withheld, because that stage can read hold-outs";
     let told =
         |input: &StageInput| input.last_failure.clone().map(|told| (told.class, told.code, told.reason)).unwrap();
-    let input = bench.prepare(&assignment("b", branch.clone())).await.unwrap().call.input;
+    let input = bench.prepare(&assignment("b", branch.clone())).unwrap().call.input;
     assert_eq!(input.extra[1].1, "summary: 1 failed\n");
     assert!(input.context.is_empty(), "no name for the hold-outs");
     assert_eq!(told(&input), (FailureClass::Deterministic, FailureCode::STAGE_FAILED, expected.to_owned()));
     // The start stands for a node without a component: what it passes on may be the verifier's.
     branch.last_failed = Some(Arc::new(FailedStage { node: "s".into(), notes: String::new(), printed: Vec::new() }));
     glovebox_engine::attempt::sweep(&bench.run);
-    let passed_on = bench.prepare(&assignment("b", branch.clone())).await.unwrap().call.input;
+    let passed_on = bench.prepare(&assignment("b", branch.clone())).unwrap().call.input;
     assert_eq!(told(&passed_on).2, expected.replace("`t`", "`s`"));
     branch.last_failed = Some(failed("b"));
     glovebox_engine::attempt::sweep(&bench.run);
-    let input = bench.prepare(&assignment("b", branch.clone())).await.unwrap().call.input;
+    let input = bench.prepare(&assignment("b", branch.clone())).unwrap().call.input;
     assert!(input.extra[1].1.contains("apples"), "what a stage without hold-outs printed is told");
     assert_eq!(told(&input).2, limit);
 }

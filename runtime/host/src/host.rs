@@ -14,10 +14,15 @@ use crate::inspect::{Inspection, inspect};
 use crate::{link, run};
 use glovebox_record::{Digest, Limits};
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
+
+/// Why a call has no report of its own.
+const LOST: &str = "the thread of the call panicked";
+const CLOSED: &str = "the host is closed";
 
 /// How a host is set up.
 #[derive(Debug, Clone)]
@@ -122,19 +127,33 @@ impl Host {
         Ok(component)
     }
 
-    /// Executes one call and says everything about it; a component cannot make this fail. Needs a tokio runtime with time.
+    /// Executes one call on a thread of its own and says everything about it; a component cannot make this fail. Needs a tokio runtime
+    /// with time.
     ///
     /// Waits for a free slot, which does not count as wall time. Dropping the future does not stop the call: set
     /// [`Call::canceled`], then the report comes within a few ticks, and nothing of the call is running any more.
     pub async fn execute(&self, component: &Arc<Component>, call: Call) -> Report {
         let Ok(_slot) = self.slots.acquire().await else {
-            return run::fault(&call, "the host is closed");
+            return run::fault(&call, CLOSED);
         };
         let (component, prepared) = (Arc::clone(component), self.prepared.clone());
-        let lost = run::fault(&call, "the thread of the call panicked");
+        let lost = run::fault(&call, LOST);
         let runtime = tokio::runtime::Handle::current();
         let call = move || runtime.block_on(run::run(&component, call, &prepared));
         tokio::task::spawn_blocking(call).await.unwrap_or(lost)
+    }
+
+    /// As [`Host::execute`], on this thread, which may block and belongs to a tokio runtime.
+    pub fn execute_here(&self, component: &Component, call: Call) -> Report {
+        let lost = run::fault(&call, LOST);
+        let call = async {
+            let Ok(_slot) = self.slots.acquire().await else {
+                return run::fault(&call, CLOSED);
+            };
+            run::run(component, call, &self.prepared).await
+        };
+        let runtime = tokio::runtime::Handle::current();
+        catch_unwind(AssertUnwindSafe(|| runtime.block_on(call))).unwrap_or(lost)
     }
 
     /// True when instances come from a pool; false when this machine does not let one be made.
