@@ -25,8 +25,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-/// How often time and cancellation are checked.
+/// How often time and cancellation are checked while a command begins or ends, and in between.
 const POLL: Duration = Duration::from_millis(20);
+const POLL_LONG: Duration = Duration::from_millis(100);
 /// How often the control group is read.
 const GROUP_POLL: Duration = Duration::from_millis(100);
 /// How long to read what is left in the pipes when everything is dead.
@@ -119,7 +120,7 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
     let mut driver = CommandDriver { jail, control: &held, pipes: &mut pipes, canceled, begin, timeout };
     let driven = thread::scope(|scope| {
         let result = driver.drive(scope, before, &watchdog);
-        watchdog.ended.store(true, Ordering::Relaxed);
+        watchdog.end();
         result
     });
     let outcome = match driven {
@@ -216,7 +217,8 @@ impl<'d> CommandDriver<'d> {
         let (mut stop, mut kill_at, mut give_up_at) = (None, None, None);
         let mut group_poll = self.begin + GROUP_POLL;
         loop {
-            match self.next_reply()? {
+            let is_ending = kill_at.is_some() || give_up_at.is_some();
+            match self.next_reply(if is_ending { POLL } else { self.patience() })? {
                 Received::Reply(Reply::Started) => started = true,
                 Received::Reply(Reply::Ended(end)) => return Ok(Outcome { stop, ended: Some(end) }),
                 Received::Reply(Reply::Failed(failure)) if !started => return Err(DriveError::NotStarted(failure)),
@@ -261,9 +263,19 @@ impl<'d> CommandDriver<'d> {
         }
     }
 
-    /// Moves output until the helper replies, at most for one poll.
-    fn next_reply(&mut self) -> Result<Received, ExecError> {
-        self.pipes.turn(POLL, &[self.control.as_fd()]).map_err(io_error("read the command's output"))?;
+    /// How long nothing needs to be checked.
+    fn patience(&self) -> Duration {
+        let since = self.begin.elapsed();
+        // Until then the watches begin.
+        if since < watchdog::PERIOD + POLL_LONG {
+            return POLL;
+        }
+        POLL_LONG.min(self.timeout.saturating_sub(since)).max(POLL / 4)
+    }
+
+    /// Moves output until the helper replies, at most for so long.
+    fn next_reply(&mut self, patience: Duration) -> Result<Received, ExecError> {
+        self.pipes.turn(patience, &[self.control.as_fd()]).map_err(io_error("read the command's output"))?;
         let has_reply = super::control::wait_readable(self.control, Instant::now());
         if !has_reply.map_err(io_error("read a reply of the jail helper"))? {
             return Ok(Received::Nothing);

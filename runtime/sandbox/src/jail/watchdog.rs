@@ -7,21 +7,19 @@ use super::Jail;
 use super::processes::Sample;
 use glovebox_record::{LimitName, Limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time from the start of a command to the first sample, and between two samples.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 /// The pause between two samples is at least this many times as long as one takes.
 const PAUSE_FACTOR: u32 = 3;
-/// How soon after the end of a command the watchdog ends.
-const NAP: Duration = Duration::from_millis(5);
 
 /// What is known about a running command, shared by the threads that watch it.
 #[derive(Debug, Default)]
 pub(super) struct Watchdog {
-    /// Set when the command has ended.
-    pub(super) ended: AtomicBool,
+    has_ended: Mutex<bool>,
+    ending: Condvar,
     /// The first limit that was found to be passed.
     pub(super) over: OnceLock<LimitName>,
     /// Bytes of files without a name on disk, in the last sample.
@@ -60,15 +58,19 @@ impl Watchdog {
 
     /// True when the command has ended.
     pub(super) fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
+        *self.has_ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the end of the command, and wakes who waits for it.
+    pub(super) fn end(&self) {
+        *self.has_ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ending.notify_all();
     }
 
     /// Waits, but not beyond the end of the command.
     pub(super) fn pause(&self, time: Duration) {
-        let until = Instant::now() + time;
-        while Instant::now() < until && !self.has_ended() {
-            std::thread::sleep(NAP);
-        }
+        let has_ended = self.has_ended.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.ending.wait_timeout_while(has_ended, time, |has_ended| !*has_ended));
     }
 
     /// Returns the most that was seen.
