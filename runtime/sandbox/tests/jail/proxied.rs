@@ -136,13 +136,13 @@ fn a_listed_host_is_reached_and_counted() {
 fn everything_else_is_refused_and_reaches_nobody() {
     let stage = Stage::new(&["api.example.com", "inside.example"]);
     let refused = [
-        ("CONNECT evil.example:443 HTTP/1.1\r\n\r\n", "proxy = [\"evil.example\"]"),
+        ("CONNECT evil.example:443 HTTP/1.1\r\n\r\n", "add `\"evil.example\"` to the list"),
         ("CONNECT 127.0.0.1:443 HTTP/1.1\r\n\r\n", "IP address"),
         ("CONNECT 2130706433:443 HTTP/1.1\r\n\r\n", "IP address"),
         ("CONNECT [::1]:443 HTTP/1.1\r\n\r\n", "IP address"),
         ("CONNECT inside.example:443 HTTP/1.1\r\n\r\n", "that no stage may reach (loopback)"),
         ("GET http://api.example.com/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", "differs from the target"),
-        ("CONNECT api.example.com:22 HTTP/1.1\r\n\r\n", "proxy = [\"api.example.com:22\"]"),
+        ("CONNECT api.example.com:22 HTTP/1.1\r\n\r\n", "add `\"api.example.com:22\"` to the list"),
     ];
     for (request, reason) in refused {
         let answer = stage.through_proxy(request);
