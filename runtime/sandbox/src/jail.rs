@@ -254,7 +254,7 @@ impl Jail {
         }
         let is_root = rustix::process::geteuid().is_root();
         jail.namespaces.correct(&mut jail.status.degradations, is_root);
-        bounds::name_not_enforced(&mut jail.status.degradations, jail.cgroup.is_some(), jail.processes.can_look());
+        bounds::name_not_enforced(&mut jail.status.degradations, jail.cgroup.is_some(), || jail.processes.can_look());
         jail.control = Mutex::new(Some(control));
         Ok(jail)
     }
@@ -306,9 +306,8 @@ impl Jail {
         let Some(Origin::Fork(_)) = self.origin else { return Ok(()) };
         let mounts = descriptors.next().ok_or_else(|| self.missing("the mount namespace"))?;
         self.origin = Some(Origin::Fork(Some(mounts)));
-        if let Some(process) = self.pidfd.as_ref().and_then(origin::pid_of) {
-            self.processes.set_root(process);
-        }
+        let first = self.pidfd.as_ref().map(OwnedFd::try_clone).transpose().map_err(io_error("copy a descriptor"))?;
+        first.into_iter().for_each(|first| self.processes.set_first(first));
         Ok(())
     }
 

@@ -20,13 +20,14 @@ pub(super) fn enforced_inside(limits: &Limits) -> policy::Bounds {
 
 /// Names the bounds that only the watchdog enforces (`soft`), and those that nothing enforces because the host sees no processes
 /// (`none`). The helper has named those that it cannot enforce.
-pub(super) fn name_not_enforced(degradations: &mut Vec<String>, is_grouped: bool, is_watched: bool) {
+pub(super) fn name_not_enforced(degradations: &mut Vec<String>, is_grouped: bool, is_watched: impl FnOnce() -> bool) {
     if !is_grouped {
         degradations.push("memory=soft".to_owned());
     }
-    let named = degradations.iter_mut().filter(|name| matches!(name.as_str(), "memory=soft" | "processes=soft"));
-    for name in named.filter(|_| !is_watched) {
-        *name = name.replace("=soft", "=none");
+    let mut named = degradations.iter_mut().filter(|name| matches!(name.as_str(), "memory=soft" | "processes=soft"));
+    let first = named.next();
+    if first.is_some() && !is_watched() {
+        first.into_iter().chain(named).for_each(|name| *name = name.replace("=soft", "=none"));
     }
 }
 
@@ -55,7 +56,7 @@ mod tests {
     fn what_nothing_enforces_is_not_called_soft() {
         let check = |is_grouped, is_watched, expected: &[&str]| {
             let mut degradations = vec!["tmp=none".to_owned(), "processes=soft".to_owned()];
-            name_not_enforced(&mut degradations, is_grouped, is_watched);
+            name_not_enforced(&mut degradations, is_grouped, || is_watched);
             assert_eq!(degradations, expected, "{is_grouped} {is_watched}");
         };
         check(true, true, &["tmp=none", "processes=soft"]);

@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What an entry takes at least: an inode and a name.
@@ -40,6 +40,8 @@ pub(super) struct Disk {
     largest: AtomicU64,
     /// How long the last walk took, in microseconds.
     walk_us: AtomicU64,
+    /// Whether the last walk was after the last command.
+    is_final: AtomicBool,
 }
 
 /// What commands held on disk without a name, when that was looked at.
@@ -70,12 +72,18 @@ impl Disk {
             peak: AtomicU64::new(0),
             largest: AtomicU64::new(0),
             walk_us: AtomicU64::new(0),
+            is_final: AtomicBool::new(false),
         };
         let found = if filled { disk.walk() } else { Walked::default() };
         (disk.before, disk.largest_before) = (found.bytes, found.largest);
         disk.free_most = AtomicU64::new(disk.free());
         disk.bytes_max = bytes_max;
         disk
+    }
+
+    /// Notes that a command begins, after which another last look is needed.
+    pub(super) fn note_begin(&self) {
+        self.is_final.store(false, Ordering::Relaxed);
     }
 
     /// Looks again and again until the bound is passed, or the command has ended.
@@ -101,12 +109,16 @@ impl Disk {
     pub(super) fn is_over_at_end(&self, took: Duration) -> bool {
         let is_cheap = Duration::from_micros(self.walk_us.load(Ordering::Relaxed)) * PAUSE_FACTOR <= took;
         let fallen = || self.free_most.load(Ordering::Relaxed).saturating_sub(self.free());
-        (is_cheap || fallen() > self.bytes_max / FREE_PART) && self.is_over(Nameless::default())
+        let walks = is_cheap || fallen() > self.bytes_max / FREE_PART;
+        self.is_final.store(walks, Ordering::Relaxed);
+        walks && self.is_over(Nameless::default())
     }
 
-    /// Looks a last time, and returns the most bytes that were seen.
+    /// Looks a last time unless that has happened, and returns the most bytes that were seen.
     pub(super) fn finish(&self) -> u64 {
-        self.is_over(Nameless::default());
+        if !self.is_final.load(Ordering::Relaxed) {
+            self.is_over(Nameless::default());
+        }
         self.peak.load(Ordering::Relaxed)
     }
 

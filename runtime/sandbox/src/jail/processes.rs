@@ -7,21 +7,24 @@
 
 mod held;
 
-use super::origin::Origin;
+use super::origin::{self, Origin};
 use super::stores::Stores;
 use glovebox_jail::process::{self, ProcessStat};
 pub(super) use held::Held;
 use held::HeldFiles;
 use std::collections::HashSet;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The processes of one jail.
 #[derive(Debug)]
 pub(super) struct JailProcesses {
-    /// The process from which every process of a command descends, and when it was started; none before it is known.
-    root: Option<(i32, u64)>,
+    /// The process from which every process of a command descends, and when it was started; found at the first look.
+    root: OnceLock<Option<(i32, u64)>>,
+    /// The jail's first process, if no helper stands above it.
+    first: Option<OwnedFd>,
     baseline: OnceLock<Baseline>,
     stores: Option<Stores>,
 }
@@ -48,16 +51,16 @@ pub(super) struct Sample {
 impl JailProcesses {
     /// Those of a jail, by where its first process comes from.
     pub(super) fn of(origin: &Origin) -> Self {
-        let mut processes = Self { root: None, baseline: OnceLock::new(), stores: None };
-        if let Origin::Program(child) = origin {
-            processes.set_root(i32::try_from(child.id()).unwrap_or(0));
-        }
-        processes
+        let root = match origin {
+            Origin::Program(child) => i32::try_from(child.id()).ok().and_then(identity).into(),
+            Origin::Fork(_) => OnceLock::new(),
+        };
+        Self { root, first: None, baseline: OnceLock::new(), stores: None }
     }
 
-    /// Takes the process from which every process of a command descends: the helper, or the fork of a template.
-    pub(super) fn set_root(&mut self, process: i32) {
-        self.root = process::stat(process).map(|one| (one.pid, one.started));
+    /// Takes the jail's first process, from which every process of a command descends if it is the fork of a template.
+    pub(super) fn set_first(&mut self, first: OwnedFd) {
+        self.first = Some(first);
     }
 
     /// Adds what holds memory beside the processes, where that belongs to the jail.
@@ -70,11 +73,14 @@ impl JailProcesses {
         self.root().is_some()
     }
 
-    /// Notes which processes exist before the first command.
-    pub(super) fn note_first(&self) {
-        self.baseline.get_or_init(|| Baseline {
-            own: self.all().iter().map(|one| (one.pid, one.started)).collect(),
-            shared_least: AtomicU64::new(shared_of_machine()),
+    /// Notes what exists before the first command. Nothing descends from the first process yet; with a control group, the figures of
+    /// the whole machine do not matter.
+    pub(super) fn note_first(&self, is_grouped: bool) {
+        self.baseline.get_or_init(|| {
+            let own = if self.first.is_some() { Vec::new() } else { self.all() };
+            let shared_bytes = if is_grouped { 0 } else { shared_of_machine() };
+            let own = own.iter().map(|one| (one.pid, one.started)).collect();
+            Baseline { own, shared_least: AtomicU64::new(shared_bytes) }
         });
     }
 
@@ -119,8 +125,8 @@ impl JailProcesses {
 
     /// Returns the process from which all descend, unless another one has its number by now.
     fn root(&self) -> Option<i32> {
-        let (process, started) = self.root?;
-        process::stat(process).is_some_and(|one| one.started == started).then_some(process)
+        let found = self.root.get_or_init(|| self.first.as_ref().and_then(origin::pid_of).and_then(identity));
+        found.filter(|known| identity(known.0) == Some(*known)).map(|(process, _)| process)
     }
 
     /// Returns every process that descends from it.
@@ -136,6 +142,11 @@ impl JailProcesses {
         }
         found
     }
+}
+
+/// Returns the number of a process and when it was started, which together mean one process.
+fn identity(process: i32) -> Option<(i32, u64)> {
+    process::stat(process).map(|one| (one.pid, one.started))
 }
 
 /// Returns the children of a process, thread by thread. Where the kernel does not list them, all processes are searched.
@@ -169,10 +180,10 @@ mod tests {
 
     #[test]
     fn descendants_are_found_and_those_before_are_not_counted() {
-        let mut jail = JailProcesses::of(&Origin::Fork(None));
-        jail.set_root(std::process::id() as i32);
+        let root = OnceLock::from(identity(std::process::id() as i32));
+        let jail = JailProcesses { root, first: None, baseline: OnceLock::new(), stores: None };
         let mut before = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        jail.note_first();
+        jail.note_first(false);
         let mut after = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
         let found = || jail.sample().processes.iter().map(|one| one.pid as u32).collect::<Vec<_>>();
         let mut tries = 0;

@@ -107,10 +107,13 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
     let (theirs, mut pipes) = pipes(jail, invocation.streams)?;
     // Taken out: only a command that ended as expected puts it back.
     let held = control.take().ok_or(ExecError::Lost("it was killed or its helper died"))?;
-    jail.processes.note_first();
+    jail.disk.note_begin();
+    jail.processes.note_first(jail.cgroup.is_some());
+    let is_first = jail.usage.lock().unwrap_or_else(PoisonError::into_inner).commands == 0;
     let before = jail.cgroup.as_ref().map(|group| {
         group.forget_peaks();
-        group.usage()
+        // The group is as new as the jail.
+        if is_first { Usage::default() } else { group.usage() }
     });
     let descriptors = [theirs[0].as_fd(), theirs[1].as_fd(), theirs[2].as_fd()];
     held.send(&invocation.request, &descriptors).map_err(io_error("send the request to the jail helper"))?;
