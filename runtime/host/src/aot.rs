@@ -7,6 +7,7 @@
 mod trim;
 
 use crate::compile::{ARTEFACT_BYTES_MAX, Compiled};
+use crate::inspect;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
 use glovebox_record::Digest;
@@ -97,7 +98,7 @@ impl AotStore {
         found.ok().flatten()
     }
 
-    /// Keeps a compiled component. An error is only a warning: the next run compiles again.
+    /// Keeps a compiled component, whose bytes were inspected before. An error is only a warning: the next run compiles again.
     pub(crate) fn store(&self, digest: Digest, compiled: &Compiled) {
         let (name, code) = (self.name(digest), compiled.bytes());
         let mac = self.mac(&name, code);
@@ -297,7 +298,8 @@ fn make_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     }
 }
 
-/// What decides whether this engine can load an artefact, as part of its name.
+/// What decides whether this engine can load an artefact, as part of its name. The rules of inspection are part of it, because the
+/// bytes of a stored artefact are not validated again.
 fn compatibility(engine: &Engine) -> String {
     struct Sink(blake3::Hasher);
     impl Hasher for Sink {
@@ -310,5 +312,6 @@ fn compatibility(engine: &Engine) -> String {
     }
     let mut sink = Sink(blake3::Hasher::new());
     engine.precompile_compatibility_hash().hash(&mut sink);
+    inspect::rules().hash(&mut sink);
     sink.0.finalize().to_hex()[..16].to_owned()
 }

@@ -10,7 +10,7 @@ use crate::call::{Call, Report};
 use crate::compile::Compiler;
 use crate::component::{Component, LoadError, Needs, check_handler};
 use crate::engine::{self, Prepared};
-use crate::inspect::{Inspection, inspect};
+use crate::inspect::{InspectError, Inspection, inspect, read_validated};
 use crate::{link, run};
 use glovebox_record::{Digest, Limits};
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
-use wasmtime::component::Linker;
+use wasmtime::component::{Component as Code, Linker};
 
 /// Why a call has no report of its own.
 const LOST: &str = "the thread of the call panicked";
@@ -112,9 +112,9 @@ impl Host {
         if let Some(component) = self.loaded().get(&digest) {
             return Ok(Arc::clone(component));
         }
-        let inspection = inspect(bytes)?;
+        let (inspection, stored) = self.read(bytes, digest)?;
         check_handler(&inspection)?;
-        let code = self.compile(&inspection, bytes)?;
+        let code = self.code(&inspection, bytes, stored)?;
         let pre = self.linker.instantiate_pre(&code).and_then(ProvidedPre::new);
         let pre = pre.map_err(|problem| LoadError::Link(format!("{problem:#}")))?;
         let required = code.resources_required();
@@ -166,15 +166,20 @@ impl Host {
         self.aot.as_ref().map(AotStore::counts)
     }
 
-    pub(crate) fn compile(
-        &self,
-        inspection: &Inspection,
-        bytes: &[u8],
-    ) -> Result<wasmtime::component::Component, LoadError> {
-        let (engine, digest) = (&self.prepared.engine, inspection.digest);
-        if let Some(code) = self.aot.as_ref().and_then(|store| store.load(engine, digest)) {
+    /// What the bytes say, with their code if the store has it. Nothing is stored that was not inspected before, so what is stored
+    /// under its MAC is not validated again.
+    pub(crate) fn read(&self, bytes: &[u8], digest: Digest) -> Result<(Inspection, Option<Code>), InspectError> {
+        let stored = self.aot.as_ref().and_then(|store| store.load(&self.prepared.engine, digest));
+        let inspection = if stored.is_some() { read_validated(bytes)? } else { inspect(bytes)? };
+        Ok((inspection, stored))
+    }
+
+    /// The stored code, or what the compiler makes.
+    pub(crate) fn code(&self, inspection: &Inspection, bytes: &[u8], stored: Option<Code>) -> Result<Code, LoadError> {
+        if let Some(code) = stored {
             return Ok(code);
         }
+        let (engine, digest) = (&self.prepared.engine, inspection.digest);
         let name = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
         let mut compiled = Err(LoadError::Compiler("it was not started".to_owned()));
         let mut work = || compiled = self.compiler.compile(engine, bytes);

@@ -11,6 +11,7 @@ use crate::refused_bytes::{self, Feature};
 use glovebox_record::Digest;
 use glovebox_sandbox::refusal::escaped;
 use serde::{Deserialize, Serialize};
+use std::hash::Hash;
 use wasmparser::{ComponentTypeRef, Parser, Payload, WasmFeatures};
 
 /// Name of the custom section a plugin's own description is kept in.
@@ -186,6 +187,11 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
         other => other,
     })?;
     read_validated(bytes)
+}
+
+/// The rules of [`inspect`]. Bytes that passed them under an equal value are not validated again.
+pub(crate) fn rules() -> impl Hash {
+    (env!("CARGO_PKG_VERSION"), features(), complexity::FUNCTION_BYTES_MAX, complexity::COMPLEXITY_MAX)
 }
 
 /// Reads what bytes that were validated before say about a component. They are not validated again, which takes ten times as long.

@@ -6,13 +6,13 @@
 use crate::component::LoadError;
 use crate::ending::{self, Circumstances};
 use crate::host::Host;
-use crate::inspect::{Inspection, inspect};
+use crate::inspect::Inspection;
 use crate::limiter::Meter;
 use crate::probe::CarriedTooMuch;
 use crate::stop::Stop;
 use crate::ticker::Ticker;
 use contract::Rules;
-use glovebox_record::{LimitName, LimitSettings, Limits};
+use glovebox_record::{Digest, LimitName, LimitSettings, Limits};
 use std::time::{Duration, Instant};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Error, Store, UpdateDeadline};
@@ -60,9 +60,9 @@ impl Host {
         if bytes.len() as u64 > component_bytes {
             return Err(LoadError::TooLarge { bytes: bytes.len() as u64, limit: component_bytes });
         }
-        let inspection = inspect(bytes)?;
+        let (inspection, stored) = self.read(bytes, Digest::of(bytes))?;
         check(&inspection)?;
-        let code = self.compile(&inspection, bytes)?;
+        let code = self.code(&inspection, bytes, stored)?;
         let (carried, ticker) = (self.prepared.carried_too_much.clone(), self.prepared.ticker.clone());
         Ok(RuleComponent { inspection, code, carried, ticker })
     }

@@ -6,7 +6,9 @@
 mod guests;
 
 use glovebox_host::aot::AotCounts;
+use glovebox_host::component::LoadError;
 use glovebox_host::host::{Host, HostConfig};
+use glovebox_record::Digest;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -45,6 +47,23 @@ fn a_component_is_compiled_once() {
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(cache.path().join("aot")), 0o700);
     assert_eq!(mode(cache.path().join("aot/mac.key")), 0o600);
+}
+
+/// What is stored is not validated again, so nothing may stand in for bytes that were never let pass.
+#[test]
+fn an_artefact_of_other_bytes_lets_no_refused_component_pass() {
+    let cache = tempfile::tempdir().unwrap();
+    assert_eq!(load(cache.path(), "traps"), STORED);
+    let refused = wat::parse_str("(component (core module (func i32.add drop)))").unwrap();
+    let [good] = &artefacts(cache.path())[..] else { panic!("one artefact") };
+    let name = good.file_name().unwrap().to_str().unwrap();
+    let (_, engine) = name.split_once('-').unwrap();
+    let planted = good.with_file_name(format!("{}-{engine}", Digest::of(&refused).hex()));
+    fs::copy(good, &planted).unwrap();
+    fs::copy(mac_of(good), mac_of(&planted)).unwrap();
+    let host = host(cache.path());
+    assert!(matches!(host.load(&refused), Err(LoadError::Inspect(_))));
+    assert_eq!(host.aot_counts().unwrap().rejected, 1);
 }
 
 #[test]
