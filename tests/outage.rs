@@ -6,9 +6,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub, reason = "a test that is surprised stops there")]
 
-#[path = "power_loss/calls.rs"]
+#[path = "outage/calls.rs"]
 mod calls;
-#[path = "power_loss/disk.rs"]
+#[path = "outage/disk.rs"]
 mod disk;
 mod workbench;
 
