@@ -160,6 +160,39 @@ fn a_node_project_with_a_store_of_pnpm_succeeds() {
     });
 }
 
+#[test]
+fn a_workspace_of_pnpm_whose_script_calls_pnpm_succeeds() {
+    let is_beside_node = |folder: &PathBuf| folder.join("pnpm").is_file() && folder.join("node").is_file();
+    if !std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|folder| is_beside_node(&folder)) {
+        return not_run("pnpm workspace", "`pnpm` is not in the folder of node");
+    }
+    let bench = Workbench::new();
+    bench.write("pnpm-workspace.yaml", "packages:\n  - \"packages/*\"\n");
+    bench
+        .write("package.json", "{ \"name\": \"all\", \"private\": true, \"scripts\": { \"test\": \"pnpm -r test\" } }");
+    let package = "{ \"name\": \"NAME\", \"version\": \"1.0.0\", DEPENDS\"scripts\": { \"test\": \"node test.js\" } }";
+    for (name, depends) in [("five", ""), ("user", "\"dependencies\": { \"five\": \"workspace:*\" }, ")] {
+        let text = package.replace("NAME", name).replace("DEPENDS", depends);
+        bench.write(&format!("packages/{name}/package.json"), &text);
+    }
+    bench.write("packages/five/index.js", "module.exports = 5\n");
+    bench.write("packages/five/test.js", "if (require('./index') !== 5) process.exit(1)\n");
+    bench.write("packages/user/test.js", "if (require('five') !== 5) process.exit(1)\n");
+    bench.write(".gitignore", "node_modules/\n");
+    if let Err(why) = user(&bench.project(), &["pnpm", "install", "--offline"]) {
+        return not_run("pnpm workspace", &why);
+    }
+    commit(&bench);
+    bench.glovebox(&["init"]).ends(0).says("package.json (pnpm)").never_says("which is not in the folder of node");
+    let run = bare(&bench, &["run", "--run-id", "first"]);
+    run.ends(0).says("verified     test: sh -c 'npm test'").never_says("changed  ").never_says("quarantined");
+    bench
+        .glovebox(&["logs", "first", "test"])
+        .ends(0)
+        .says("packages/five test: Done")
+        .says("packages/user test: Done");
+}
+
 /// `cargo xtask pytest` has pytest; a user's pip would bring the same files.
 fn environment(folder: &Path) -> Result<(), String> {
     user(folder, &["python3", "-m", "venv", "--without-pip", ".venv"])?;

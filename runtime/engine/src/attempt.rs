@@ -4,16 +4,19 @@
 //! reached the workspace by then: that follows the commit. A stage that did not end by itself changes nothing (design §9 #22).
 
 mod claims;
+mod error;
 mod feedback;
 mod fill_caches;
 mod guardrail;
 mod input;
 mod leak_check;
+mod preparing;
 mod redact;
 mod sandbox;
 mod subject;
 mod usage;
 
+pub use error::AttemptError;
 pub use guardrail::GUARDRAIL;
 pub use sandbox::{AttemptSandbox, REPOSITORIES_DIR, SandboxEnv};
 
@@ -27,20 +30,18 @@ use glovebox_host::call::{
 };
 use glovebox_host::host::Host;
 use glovebox_host::input::StageInput;
-use glovebox_host::model::{Model, TestAttributeError};
+use glovebox_host::model::Model;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
-use glovebox_sandbox::cache::CacheError;
-use glovebox_sandbox::commit::{self, CommitError};
+use glovebox_sandbox::commit;
 use glovebox_sandbox::ignored::Ignored;
-use glovebox_sandbox::jail::JailError;
-use glovebox_sandbox::lazy_jail::OpenError;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::stage::{ChangeLimits, ChangeRules, Examined, Found, StageError, WorkspaceView};
-use glovebox_sandbox::subject::{EndedSubjects, SubjectError};
+use glovebox_sandbox::subject::EndedSubjects;
+use preparing::Announcement;
 use sandbox::{AttemptPaths, Sealed};
 use std::io;
 use std::path::PathBuf;
@@ -55,46 +56,6 @@ pub const STAGE_DIR: &str = "stage";
 pub const QUARANTINE_DIR: &str = "quarantine";
 /// What a stage logged, beside its status.
 pub const LOG_FILE: &str = "log.ndjson";
-/// Why an attempt could not be made: a fault of the runtime, never of the stage.
-#[derive(Debug, thiserror::Error)]
-pub enum AttemptError {
-    /// The plan has nothing for the node.
-    #[error("node `{0}` is bound to no component")]
-    Unbound(NodeId),
-    /// The stage's files could not be made or read.
-    #[error(transparent)]
-    Stage(#[from] StageError),
-    /// Some hold-outs are in reach of the stage and others are not, which only mounts can tell apart.
-    #[error("some hold-out folders are blocked for the stage and others are not, which needs the sandbox tier `full`")]
-    Holdouts,
-    /// The build caches could not be used.
-    #[error(transparent)]
-    Cache(#[from] CacheError),
-    /// The stage's jail could not be built or ended.
-    #[error(transparent)]
-    Jail(#[from] JailError),
-    /// The jail could not be opened when the stage first ran a command.
-    #[error("could not open the sandbox of the stage's commands: {0}")]
-    Commands(#[source] OpenError),
-    /// The program under test could not be offered to the stage.
-    #[error(transparent)]
-    Subject(#[from] SubjectError),
-    /// Changes could not be stored or set aside.
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-    /// The blob store failed.
-    #[error(transparent)]
-    Port(#[from] PortError),
-    /// The attempt's folder could not be made.
-    #[error("could not make the attempt's folder: {0}")]
-    Folder(#[source] io::Error),
-    /// Test answers that bind accepted are no longer readable.
-    #[error(transparent)]
-    TestAnswers(#[from] TestAttributeError),
-    /// A thread of the runtime died.
-    #[error("a thread of the runtime ended: {0}")]
-    Thread(String),
-}
 
 /// What all attempts of a run share.
 pub struct Workbench<B> {
@@ -314,6 +275,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
             cache_base: Some(fill_caches::base(&self.run, &assignment.attempt.task.node)).filter(|base| base.is_dir()),
             canceled: Arc::clone(&assignment.stop),
         };
+        let what = sandbox::preparation(&self.sandbox_env, binding, &paths);
+        let _announced = Announcement::begin(self.progress.clone(), what);
         AttemptSandbox::open(&self.sandbox_env, binding, &Arc::new(paths))
     }
 

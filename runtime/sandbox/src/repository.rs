@@ -61,6 +61,11 @@ pub fn is_wanted(project: &Path, policy: &ExecPolicy) -> bool {
     project.join(REPOSITORY_DIR).symlink_metadata().is_ok() && policy.path.iter().any(has_git)
 }
 
+/// True if a repository was begun below `all`.
+pub fn has_any(all: &Path) -> bool {
+    all.symlink_metadata().is_ok()
+}
+
 /// Returns the repository of a scope below `all`; the first call for a scope makes it. So the last commit is the workspace as the
 /// first stage of that scope found it.
 ///

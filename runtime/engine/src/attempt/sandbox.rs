@@ -254,6 +254,14 @@ impl AttemptSandbox {
     }
 }
 
+/// What takes long where the files of a stage take long, for people.
+pub(super) fn preparation(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> &'static str {
+    match wants_repository(env, binding) && !repository::has_any(&paths.run.join(REPOSITORIES_DIR)) {
+        true => "making the files of the stage, and a repository for git",
+        false => "making the files of the stage",
+    }
+}
+
 /// Folder of synthetic repositories in the run's folder.
 pub const REPOSITORIES_DIR: &str = "repository";
 /// Folder of a stage's files in the attempt's folder.

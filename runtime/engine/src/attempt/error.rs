@@ -1,0 +1,53 @@
+//! Why an attempt could not be made. What a stage did wrong is an outcome, and none of these.
+
+use crate::ports::PortError;
+use glovebox_host::model::TestAttributeError;
+use glovebox_pipeline::ir::NodeId;
+use glovebox_sandbox::cache::CacheError;
+use glovebox_sandbox::commit::CommitError;
+use glovebox_sandbox::jail::JailError;
+use glovebox_sandbox::lazy_jail::OpenError;
+use glovebox_sandbox::stage::StageError;
+use glovebox_sandbox::subject::SubjectError;
+use std::io;
+
+/// Why an attempt could not be made: a fault of the runtime, never of the stage.
+#[derive(Debug, thiserror::Error)]
+pub enum AttemptError {
+    /// The plan has nothing for the node.
+    #[error("node `{0}` is bound to no component")]
+    Unbound(NodeId),
+    /// The stage's files could not be made or read.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    /// Some hold-outs are in reach of the stage and others are not, which only mounts can tell apart.
+    #[error("some hold-out folders are blocked for the stage and others are not, which needs the sandbox tier `full`")]
+    Holdouts,
+    /// The build caches could not be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// The stage's jail could not be built or ended.
+    #[error(transparent)]
+    Jail(#[from] JailError),
+    /// The jail could not be opened when the stage first ran a command.
+    #[error("could not open the sandbox of the stage's commands: {0}")]
+    Commands(#[source] OpenError),
+    /// The program under test could not be offered to the stage.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// Changes could not be stored or set aside.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// The blob store failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The attempt's folder could not be made.
+    #[error("could not make the attempt's folder: {0}")]
+    Folder(#[source] io::Error),
+    /// Test answers that bind accepted are no longer readable.
+    #[error(transparent)]
+    TestAnswers(#[from] TestAttributeError),
+    /// A thread of the runtime died.
+    #[error("a thread of the runtime ended: {0}")]
+    Thread(String),
+}
