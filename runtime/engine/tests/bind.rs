@@ -334,20 +334,20 @@ fn nodes_that_ask_for_the_same_share_a_binding_and_others_have_their_own() {
         own.map(|warning| warning.rule.to_string()).collect()
     };
     let quiet = ASKS.len() - 2;
-    for at in 0..ASKS.len() {
-        let (alone, ids) = (of(pipeline(ASKS[at])), [format!("a{at}"), format!("b{at}")]);
+    for (at, asked) in ASKS.iter().enumerate() {
+        let (alone, ids) = (of(pipeline(asked)), [format!("a{at}"), format!("b{at}")]);
         let expected = alone.bindings.values().next().expect("bound");
         for id in &ids {
             let bound = &all.bindings[&NodeId::new(id.as_str())];
-            assert_eq!((&bound.grants, &bound.scope), (&expected.grants, &expected.scope), "{}", ASKS[at]);
-            assert_eq!((&bound.limits, &bound.commands), (&expected.limits, &expected.commands), "{}", ASKS[at]);
-            assert_eq!(told(&all, id), told(&alone, "n"), "{}", ASKS[at]);
-            assert_eq!(told(&all, id).is_empty(), at < quiet, "{}", ASKS[at]);
+            assert_eq!((&bound.grants, &bound.scope), (&expected.grants, &expected.scope), "{asked}");
+            assert_eq!((&bound.limits, &bound.commands), (&expected.limits, &expected.commands), "{asked}");
+            assert_eq!(told(&all, id), told(&alone, "n"), "{asked}");
+            assert_eq!(told(&all, id).is_empty(), at < quiet, "{asked}");
             let others = all.bindings.iter().filter(|(other, _)| !ids.iter().any(|own| own == other.as_str()));
-            assert!(others.into_iter().all(|(_, other)| !Arc::ptr_eq(other, bound)), "{}", ASKS[at]);
+            assert!(others.into_iter().all(|(_, other)| !Arc::ptr_eq(other, bound)), "{asked}");
         }
         let [one, other] = ids.map(|id| Arc::clone(&all.bindings[&NodeId::new(id.as_str())]));
-        assert_eq!(Arc::ptr_eq(&one, &other), at < quiet, "{}", ASKS[at]);
+        assert_eq!(Arc::ptr_eq(&one, &other), at < quiet, "{asked}");
     }
 }
 
