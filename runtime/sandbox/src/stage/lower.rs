@@ -74,7 +74,7 @@ const LOCAL: [u64; 8] = [
 ];
 
 /// True when times of new files in the folder are those of this machine's clock.
-#[expect(clippy::cast_sign_loss, clippy::unnecessary_cast, reason = "the type differs between architectures")]
+#[expect(clippy::cast_sign_loss, reason = "the type differs between architectures")]
 pub(crate) fn has_local_clock(folder: &Tree) -> io::Result<bool> {
     Ok(LOCAL.contains(&(rustix::fs::fstatfs(folder)?.f_type as u64 & 0xffff_ffff)))
 }

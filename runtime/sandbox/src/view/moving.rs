@@ -70,9 +70,8 @@ impl View {
                 if !matches!(layered.layer().seen(&child)?, Seen::Lower) {
                     return Ok(());
                 }
-                match self.copy_entry(layered, opened, &child)? {
-                    Kind::Directory => pending.push(child),
-                    _ => {}
+                if self.copy_entry(layered, opened, &child)? == Kind::Directory {
+                    pending.push(child);
                 }
                 Ok(())
             });
