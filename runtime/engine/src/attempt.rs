@@ -6,6 +6,7 @@
 mod claims;
 mod error;
 mod feedback;
+mod files;
 mod fill_caches;
 mod guardrail;
 mod input;
@@ -25,15 +26,12 @@ use crate::event::{Artifact, AttemptId, Captured, Digest, Quarantined, StageFini
 use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
 use crate::run::{Holdouts, RunDir};
-use glovebox_host::call::{
-    Call, Claim as Stated, CommandSetting, FileSetting, FileSource, FileTier, LogLine, Progress, Report,
-};
+use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSource, LogLine, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::input::StageInput;
 use glovebox_host::model::Model;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_record::path::ScopePath;
-use glovebox_record::scope::Scope;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_sandbox::commit;
 use glovebox_sandbox::ignored::Ignored;
@@ -195,24 +193,6 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let (mut fact, stated) = finished;
         examine.take(sandbox, &mut fact, &stated)?;
         Ok(fact)
-    }
-
-    /// The files a call is given. Without files of its own the write scope is taken away: nothing may change the workspace but a commit.
-    fn files(&self, binding: &Binding, source: FileSource, may_change: bool) -> Option<FileSetting> {
-        if binding.tier == FileTier::None {
-            return None;
-        }
-        let scope = match may_change {
-            true => binding.scope.clone(),
-            false => Scope { write: Vec::new(), ..binding.scope.clone() },
-        };
-        let folder = match &source {
-            FileSource::Folder(folder) => Some(folder.as_path()),
-            FileSource::Layer(_) => None,
-        };
-        let known_as = self.sandbox_env.known_as(binding, folder);
-        let is_of_plugin = !binding.first_party;
-        Some(FileSetting { source, scope, protected: self.protected.clone(), known_as, is_of_plugin })
     }
 
     fn input(&self, node: &Node, binding: &Binding, assignment: &Assignment) -> Result<StageInput, AttemptError> {

@@ -39,7 +39,7 @@ impl fmt::Debug for State {
 /// The jail of a stage could not be opened; [`LazyJail::into_jail`] has the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("the sandbox of the stage's commands could not be opened")]
-pub struct NotOpened;
+pub struct NoJail;
 
 impl LazyJail {
     /// A jail that is opened when it is first needed.
@@ -55,8 +55,8 @@ impl LazyJail {
     /// Returns the jail, opened if it was not. Blocks for milliseconds.
     ///
     /// # Errors
-    /// [`NotOpened`], now and each time after.
-    pub fn get(&self) -> Result<Arc<Jail>, NotOpened> {
+    /// [`NoJail`], now and each time after.
+    pub fn get(&self) -> Result<Arc<Jail>, NoJail> {
         let mut state = self.state();
         *state = match std::mem::replace(&mut *state, State::Gone) {
             State::Waiting(open) => open().map_or_else(State::Failed, |jail| State::Opened(Arc::new(jail))),
@@ -64,7 +64,7 @@ impl LazyJail {
         };
         match &*state {
             State::Opened(jail) => Ok(Arc::clone(jail)),
-            State::Waiting(_) | State::Failed(_) | State::Gone => Err(NotOpened),
+            State::Waiting(_) | State::Failed(_) | State::Gone => Err(NoJail),
         }
     }
 
@@ -85,7 +85,7 @@ impl LazyJail {
             State::Waiting(_) => Ok(None),
             State::Opened(jail) => Arc::into_inner(jail).map(Some).ok_or_else(|| "it is still in use".into()),
             State::Failed(error) => Err(error),
-            State::Gone => Err(NotOpened.into()),
+            State::Gone => Err(NoJail.into()),
         }
     }
 

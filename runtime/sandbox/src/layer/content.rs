@@ -67,7 +67,7 @@ enum Place {
 
 /// A content in use.
 #[derive(Debug)]
-pub(crate) struct Opened(Arc<Content>);
+pub(crate) struct ContentUse(Arc<Content>);
 
 impl Store {
     pub(super) fn new(at: PathBuf) -> Self {
@@ -175,13 +175,13 @@ impl Content {
     }
 
     /// Opens it for reading and writing.
-    pub(crate) fn open(self: &Arc<Self>) -> Result<Opened, Errno> {
+    pub(crate) fn open(self: &Arc<Self>) -> Result<ContentUse, Errno> {
         let mut held = self.held();
         if held.fd.is_none() {
             held.fd = Some(Arc::new(self.store.opened(self.number, OFlags::RDWR)?));
         }
         held.users += 1;
-        Ok(Opened(Arc::clone(self)))
+        Ok(ContentUse(Arc::clone(self)))
     }
 
     /// Opens it for reading from the beginning, apart from all that use it.
@@ -288,7 +288,7 @@ impl Drop for Content {
     }
 }
 
-impl Opened {
+impl ContentUse {
     /// The content.
     pub(crate) fn content(&self) -> &Arc<Content> {
         &self.0
@@ -321,7 +321,7 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for ContentUse {
     fn drop(&mut self) {
         let mut held = self.0.held();
         held.users = held.users.saturating_sub(1);

@@ -4,7 +4,7 @@
 //! the layer is mounted for commands.
 
 use super::Layer;
-use super::content::{Content, Opened};
+use super::content::{Content, ContentUse};
 use crate::view::Root;
 use glovebox_record::path::ScopePath;
 use rustix::fs::OFlags;
@@ -24,7 +24,7 @@ enum Behind {
     /// A file below the layer, only read.
     Lower(Arc<OwnedFd>),
     /// A file of the layer.
-    Content(Opened),
+    Content(ContentUse),
 }
 
 /// Handles of files below the layer.

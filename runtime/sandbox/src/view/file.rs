@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct FileHandle {
     view: Arc<View>,
-    file: Opened,
+    file: Backing,
     path: ScopePath,
     readable: bool,
     writable: bool,
@@ -26,7 +26,7 @@ pub struct FileHandle {
 
 /// What a handle reads and writes.
 #[derive(Debug)]
-enum Opened {
+enum Backing {
     /// A file of a folder that the view changes.
     Disk(Arc<OwnedFd>),
     /// A file of a layer or below it.
@@ -36,27 +36,27 @@ enum Opened {
 impl FileHandle {
     pub(super) fn on_disk(view: Arc<View>, fd: OwnedFd, path: ScopePath, options: OpenOptions) -> Self {
         let (readable, writable) = (options.read, options.write);
-        Self { view, file: Opened::Disk(Arc::new(fd)), path, readable, writable }
+        Self { view, file: Backing::Disk(Arc::new(fd)), path, readable, writable }
     }
 
     pub(super) fn of_layer(view: Arc<View>, handle: Arc<Handle>, path: ScopePath, options: OpenOptions) -> Self {
         let (readable, writable) = (options.read, options.write);
-        Self { view, file: Opened::Layer(handle), path, readable, writable }
+        Self { view, file: Backing::Layer(handle), path, readable, writable }
     }
 
     /// The descriptor of the file as it is now.
     fn descriptor(&self) -> Result<Arc<OwnedFd>, Errno> {
         match &self.file {
-            Opened::Disk(fd) => Ok(Arc::clone(fd)),
-            Opened::Layer(handle) => handle.descriptor(),
+            Backing::Disk(fd) => Ok(Arc::clone(fd)),
+            Backing::Layer(handle) => handle.descriptor(),
         }
     }
 
     /// The descriptor for a file that will have this length.
     fn with_room(&self, bytes: u64) -> Result<Arc<OwnedFd>, Errno> {
         match &self.file {
-            Opened::Disk(fd) => Ok(Arc::clone(fd)),
-            Opened::Layer(handle) => handle.with_room(bytes),
+            Backing::Disk(fd) => Ok(Arc::clone(fd)),
+            Backing::Layer(handle) => handle.with_room(bytes),
         }
     }
 
@@ -132,8 +132,8 @@ impl FileHandle {
     /// Looks at the file.
     pub fn metadata(&self) -> Result<Metadata, Denied> {
         let metadata = match &self.file {
-            Opened::Disk(fd) => Metadata::of(&rustix::fs::fstat(fd)?),
-            Opened::Layer(handle) => match handle.content() {
+            Backing::Disk(fd) => Metadata::of(&rustix::fs::fstat(fd)?),
+            Backing::Layer(handle) => match handle.content() {
                 Some(content) => Metadata::of_content(&content)?,
                 None => Metadata::of(&rustix::fs::fstat(handle.descriptor()?)?),
             },

@@ -1,0 +1,26 @@
+//! The files that one call is given: a layer or a folder of its own, or the workspace to read.
+
+use super::Workbench;
+use crate::plan::Binding;
+use glovebox_host::call::{FileSetting, FileSource, FileTier};
+use glovebox_record::scope::Scope;
+
+impl<B> Workbench<B> {
+    /// The files a call is given. Without files of its own the write scope is taken away: nothing may change the workspace but a commit.
+    pub(super) fn files(&self, binding: &Binding, source: FileSource, may_change: bool) -> Option<FileSetting> {
+        if binding.tier == FileTier::None {
+            return None;
+        }
+        let scope = match may_change {
+            true => binding.scope.clone(),
+            false => Scope { write: Vec::new(), ..binding.scope.clone() },
+        };
+        let folder = match &source {
+            FileSource::Folder(folder) => Some(folder.as_path()),
+            FileSource::Layer(_) => None,
+        };
+        let known_as = self.sandbox_env.known_as(binding, folder);
+        let is_of_plugin = !binding.first_party;
+        Some(FileSetting { source, scope, protected: self.protected.clone(), known_as, is_of_plugin })
+    }
+}
