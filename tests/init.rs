@@ -6,11 +6,10 @@
 
 mod workbench;
 
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use workbench::{Answer, Workbench, copy_tree, root};
+use workbench::{Answer, Workbench, copy_tree, is_on_this_machine, root};
 
 /// A project of one kind, and what is true of its first run.
 struct Project {
@@ -61,17 +60,8 @@ fn user(folder: &Path, words: &[&str]) -> Result<(), String> {
     }
 }
 
-fn is_on_this_machine(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-}
-
-/// Past the capture of the test harness, so that it is in the log of a test that passes.
 fn not_run(kind: &str, why: &str) {
-    let first: String =
-        why.lines().next().unwrap_or_default().chars().filter(|one| !one.is_control()).take(200).collect();
-    let line = format!("\nnot run: `glovebox init` in a project of kind {kind}: {first}\n");
-    std::io::stdout().write_all(line.as_bytes()).unwrap();
+    workbench::not_run(&format!("`glovebox init` in a project of kind {kind}"), why);
 }
 
 fn check(project: &Project) {

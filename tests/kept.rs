@@ -122,7 +122,7 @@ fn in_landlock(bench: &Workbench, words: &[&str]) -> Option<Answer> {
     let own = bench.command(words);
     let mut command = behind(own.get_program().to_str()?);
     command.args(own.get_args());
-    own.get_envs().for_each(|(name, value)| drop(value.map(|value| command.env(name, value))));
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let can = behind("true").output().is_ok_and(|output| output.status.success());
     // The tier is remembered beside compiled components.
     let caches = bench.outside().join("caches");
@@ -141,7 +141,7 @@ fn every_tier_keeps_by_products_and_caches_and_names_dependencies_that_it_cannot
     bench.write("glovebox.toml", &format!("{TOOLCHAIN}[sandbox]\nrequire = \"landlock\"\n"));
     let runs = |name: &str, run: &dyn Fn(&[&str]) -> Option<Answer>, flags: &[&str]| {
         let Some(answer) = run(&[&["run", "pipeline.dot", "--run-id", name], flags].concat()) else {
-            return println!("not run: tier {name}: no namespace can be made here");
+            return workbench::not_run(&format!("tier {name}"), "no namespace can be made here");
         };
         answer.ends(0).says(&format!("({name})")).says("left out 1 file that git ignores (target/)");
         answer.says(&format!("warning: `node_modules/` is not in this run: the sandbox `{name}` cannot show it"));

@@ -6,6 +6,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
 
 use serde_json::Value;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -30,6 +31,21 @@ pub struct Answer {
     pub stdout: String,
     pub stderr: String,
     said: String,
+}
+
+/// Says that a test could not run here, and why: `cargo xtask test` counts these lines and lists them in its summary. Written past the
+/// capture of the test harness, so that it is in the log of a test that passes.
+pub fn not_run(what: &str, why: &str) {
+    let first: String =
+        why.lines().next().unwrap_or_default().chars().filter(|one| !one.is_control()).take(200).collect();
+    let line = format!("\nnot run: {what}: {first}\n");
+    std::io::stdout().write_all(line.as_bytes()).unwrap();
+}
+
+/// True if a program is on the search path.
+pub fn is_on_this_machine(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// The repository's root.

@@ -1,7 +1,7 @@
 //! `cargo xtask test` and `cargo xtask ci`: the whole gate, with its summary as the last line.
 //!
-//! A step that could not run counts as failed; nothing is skipped because something is missing. Only a project of `tests/projects` whose
-//! tool is not on this machine is not run, which the summary lists.
+//! A step that could not run counts as failed; nothing is skipped because something is missing. Only a test whose own tool (a language of
+//! `tests/projects`, `strace`) is not on this machine is not run, which the summary lists.
 
 use crate::{Step, attacks, components, numbers, process, pytest, repository, wasm_std::Rung};
 use std::io::{BufRead, BufReader};
