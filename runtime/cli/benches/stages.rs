@@ -1,9 +1,9 @@
 //! What a run costs: each further stage, the start, a resume, and how that grows with the length of the run.
 //!
 //! `cargo bench --workspace --bench stages` prints a table. A stage is the difference between a long and a short run of the same kind,
-//! divided by the number of stages between them, so the start is not part of it. Processor time counts every process of the run, the
-//! sandboxes included. Each figure stands beside the least that the machine needs for the same promise, measured in the same run: a
-//! flush of 4 KiB for a stage that must be on the disk, a plain spawn for a command. Nothing here passes or fails.
+//! divided by the number of stages between them, so the start is not part of it. Processor time is that of the whole machine, so that
+//! it has the sandboxes too. Each figure stands beside the least that the machine needs for the same promise, measured in the same run:
+//! a flush of 4 KiB for a stage that must be on the disk, a plain spawn for a command. Nothing here passes or fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
@@ -186,9 +186,9 @@ impl Bench<'_> {
         match floor {
             Floor::Spawn => cost::spawns(50),
             Floor::Flush => {
-                let before = cost::own_cpu();
+                let before = cost::machine_cpu();
                 let wall = self.flushes(500);
-                Cost { wall: wall / 500, cpu: (cost::own_cpu() - before) / 500, ..Cost::default() }
+                Cost { wall: wall / 500, cpu: (cost::machine_cpu() - before) / 500, ..Cost::default() }
             }
         }
     }

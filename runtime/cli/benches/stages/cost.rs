@@ -1,6 +1,7 @@
 //! Runs the program and tells what that cost: time, processor time of all its processes, bytes written, peak memory, flushes.
 //!
-//! Processor time is what the kernel counts for processes that ended, in steps of 10 ms, so only long runs are measured with it.
+//! Processor time is that of the whole machine, in steps of 10 ms: the jails of a run are reaped by the kernel, so nothing that counts
+//! children sees them. Only long runs are measured with it, and only on a machine that does nothing else.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ const FLUSHES: [&str; 5] = ["fsync", "fdatasync", "syncfs", "msync", "sync_file_
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cost {
     pub(crate) wall: Duration,
-    /// Of the program and every process that it waited for.
+    /// Of the whole machine in this time.
     pub(crate) cpu: Duration,
     /// Bytes sent to the disk by the program itself; 0 on a file system in memory.
     pub(crate) written: u64,
@@ -62,12 +63,12 @@ impl Program {
     }
 
     fn measured(&self, folder: &Path, arguments: &[&str], look: impl Fn(&mut Child) -> Cost) -> (Cost, ExitStatus) {
-        let before = children_cpu();
+        let before = machine_cpu();
         let start = Instant::now();
         let mut child = in_folder(Command::new(&self.path).args(arguments), folder).spawn().unwrap();
         let seen = look(&mut child);
         let status = child.wait().unwrap();
-        (Cost { wall: start.elapsed(), cpu: children_cpu() - before, ..seen }, status)
+        (Cost { wall: start.elapsed(), cpu: machine_cpu() - before, ..seen }, status)
     }
 
     /// How often a run flushes; none without `strace`.
@@ -113,26 +114,17 @@ fn watch(child: &mut Child) -> Cost {
 
 /// Processor time and time of so many `sh -c true`, for each.
 pub(crate) fn spawns(count: u32) -> Cost {
-    let before = children_cpu();
+    let before = machine_cpu();
     let start = Instant::now();
     (0..count).for_each(|_| assert!(Command::new("sh").args(["-c", "true"]).status().unwrap().success()));
-    Cost { wall: start.elapsed() / count, cpu: (children_cpu() - before) / count, ..Cost::default() }
+    Cost { wall: start.elapsed() / count, cpu: (machine_cpu() - before) / count, ..Cost::default() }
 }
 
-/// Processor time of this process.
-pub(crate) fn own_cpu() -> Duration {
-    cpu(11)
-}
-
-/// Processor time of the processes that this one waited for, and of those that they waited for.
-fn children_cpu() -> Duration {
-    cpu(13)
-}
-
-/// Two fields of `/proc/self/stat`, counted after the name: user and system time.
-fn cpu(first: usize) -> Duration {
-    let text = fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = text.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    let ticks: u64 = fields[first..first + 2].iter().map(|field| field.parse::<u64>().unwrap()).sum();
-    Duration::from_millis(ticks * 1_000 / TICKS)
+/// What the processors of the machine worked so far: for programs, the kernel and interrupts.
+pub(crate) fn machine_cpu() -> Duration {
+    let text = fs::read_to_string("/proc/stat").unwrap();
+    let fields: Vec<u64> =
+        text.lines().next().unwrap().split_whitespace().filter_map(|field| field.parse().ok()).collect();
+    let [user, nice, system, _idle, _waiting, interrupts, soft_interrupts, ..] = fields[..] else { panic!("{text}") };
+    Duration::from_millis((user + nice + system + interrupts + soft_interrupts) * 1_000 / TICKS)
 }
