@@ -4,10 +4,10 @@
 //! without content; a renamed file moves within the layer. The layer lists its changes itself: nothing is copied when a stage begins,
 //! nothing is searched when it ends, and the cost depends on what the stage touched alone.
 //!
-//! - [`nodes`] has the entries, in memory; their number is bounded by `write_entries` and [`COPIED_ENTRIES_MAX`].
-//! - [`content`] has the bytes: little of them in memory, the others in the stage's own folder, which is made when it is first needed.
-//! - [`handle`] has the files that the component holds open, which follow a copy.
-//! - [`lay_out`] turns the layer into the upper folder of an overlay, when the stage first runs a command: from then on the view works
+//! - `nodes` has the entries, in memory; their number is bounded by `write_entries` and `COPIED_ENTRIES_MAX`.
+//! - `content` has the bytes: little of them in memory, the others in the stage's own folder, which is made when it is first needed.
+//! - `handle` has the files that the component holds open, which follow a copy.
+//! - `lay_out` turns the layer into the upper folder of an overlay, when the stage first runs a command: from then on the view works
 //!   on the mounted folder, as the commands do, and the changes are found as in every overlay.
 //!
 //! The layer knows no scopes but the one it was made with: [`crate::view`] checks every operation of a component before it gets here.
