@@ -21,15 +21,11 @@ fn errors(answer: &Answer) -> Vec<String> {
 #[test]
 fn what_run_refuses_is_one_error_of_check_with_the_same_code() {
     for (stage, rule) in [
-        ("n [shape=hexagon, label=\"Go on?\"]", "not_enforced"),
-        ("n [shape=component]", "not_enforced"),
-        ("n [shape=tripleoctagon]", "not_enforced"),
-        ("n [shape=house]", "not_enforced"),
-        ("n [prompt=p, allowed_write_paths=\"\", fidelity=full]", "not_enforced"),
-        (
-            "n [prompt=p, allowed_write_paths=\"\"]; n -> n [loop_restart=true, condition=\"outcome=fail\"]",
-            "not_enforced",
-        ),
+        ("n [shape=component]", "fork_join"),
+        ("n [shape=component, k=2]; j [shape=tripleoctagon]; n -> j", "fork_join"),
+        ("n [type=verification]", "not_enforced"),
+        ("n [shape=house]", "child_pipeline"),
+        ("n [prompt=p, allowed_write_paths=\"\", fidelity=ful]", "fidelity_valid"),
         ("n [type=\"acme.todo\"]", "type_unknown"),
         ("n [type=tol, tool_command=true]", "type_unknown"),
         ("n [shape=octagon, command=true, network=full]", "network_not_granted"),
@@ -86,10 +82,10 @@ fn a_fault_is_found_at_each_node_however_like_the_others_the_node_is() {
 
 #[test]
 fn the_language_alone_is_checked_on_request() {
-    for stage in ["n [shape=hexagon, label=\"Go on?\"]", "n [type=\"acme.todo\"]"] {
+    for stage in ["n [type=verification]", "n [type=\"acme.todo\"]"] {
         with(stage).glovebox(&["check", "--for", "lint", "pipeline.dot"]).ends(0).never_says("error[");
     }
-    with("n [shape=hexagon]").glovebox(&["check", "--for", "lint", "pipeline.dot"]).says("warning[not_enforced]");
+    with("n [type=verification]").glovebox(&["check", "--for", "lint", "pipeline.dot"]).says("warning[not_enforced]");
     with("n [shape=octagon]").glovebox(&["check", "--for", "lint", "pipeline.dot"]).ends(3);
 }
 
@@ -207,17 +203,24 @@ fn a_loop_that_ends_at_a_bound_names_the_failure_behind_it() {
              start -> test; test -> done [condition=\"outcome=success\"]; test -> fix [condition=\"outcome=fail\"]; fix -> test }}"
         ))
     };
-    let missing = looped("max_steps=12", "no-such-program build");
+    let missing = looped("max_steps=12, loop_restart_signature_limit=9", "no-such-program build");
     let run = missing.glovebox(&["run", "pipeline.dot"]);
     run.ends(5).says("`test` failed 6 times in a row in the same way: tool_exit_code_127");
     run.says("more steps do not help. exit 127: the shell did not find a program");
-    let visits = looped("max_visits=3", "exit 4").glovebox(&["run", "pipeline.dot"]).ends(5).stdout.clone();
+    let visits = looped("max_visits=3, loop_restart_signature_limit=9", "exit 4")
+        .glovebox(&["run", "pipeline.dot"])
+        .ends(5)
+        .stdout
+        .clone();
     assert!(
         visits.contains("(limit/max_visits): node `test` exceeded `max_visits` (3). `test` failed 3 times"),
         "{visits}"
     );
-    let own =
-        looped("max_steps=30", "exit 4\", max_visits=\"2").glovebox(&["run", "pipeline.dot"]).ends(5).stdout.clone();
+    let own = looped("max_steps=30, loop_restart_signature_limit=9", "exit 4\", max_visits=\"2")
+        .glovebox(&["run", "pipeline.dot"])
+        .ends(5)
+        .stdout
+        .clone();
     assert!(own.contains("node `test` exceeded `max_visits` (2)"), "{own}");
 }
 

@@ -5,6 +5,7 @@
 
 mod workbench;
 
+use std::fs::DirEntry;
 use workbench::{Answer, Workbench};
 
 const IGNORES: &str = "target/\n__pycache__/\n*.log\nlocal.cfg\n";
@@ -209,4 +210,77 @@ fn what_is_refused_is_told_once_for_its_folder() {
     bench.glovebox(&["show", "r", "build"]).says("22 files in out/deep/").says("scratch = [");
     bench.write("glovebox.toml", "[sandbox]\nscratch = [\"out/\"]\n");
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "s"]).ends(0);
+}
+
+/// Blocks below a folder, in bytes.
+fn taken(folder: &std::path::Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let of = |entry: DirEntry| match entry.file_type().unwrap().is_dir() {
+        true => taken(&entry.path()),
+        false => entry.metadata().unwrap().blocks() * 512,
+    };
+    std::fs::read_dir(folder).unwrap().map(|entry| of(entry.unwrap())).sum()
+}
+
+#[test]
+fn a_file_without_content_takes_no_disk_whatever_the_stage_writes_on_it() {
+    if !workbench::is_on_this_machine("python3") {
+        return workbench::not_run("files with attributes", "python3 is missing");
+    }
+    let fill = "import os\nos.makedirs('target', exist_ok=True)\nfor n in range(3):\n    p = f'target/{n}'\n    \
+                open(p, 'w').truncate(400 << 20)\n    os.setxattr(p, 'user.overlay.zz', b'1')\n";
+    let bounds = ", limits.disk_bytes=\"20MiB\", limits.write_bytes=\"10MiB\"";
+    for many in [false, true] {
+        let first = tool("python3 fill.py && truncate -s 400M target/hole", "") + bounds;
+        // What the kernel copies up gets an attribute of its own.
+        let again = tool("echo x >> target/hole && test $(stat -c %s target/0) = 419430400", "") + bounds;
+        let last = tool("test $(stat -c %s target/hole) = 419430402 && tail -c 2 target/hole | grep -q x", "") + bounds;
+        let bench = bench(&[("first", &first), ("again", &again), ("last", &last)], many);
+        bench.write("fill.py", fill);
+        run(&bench).ends(0).never_says("were removed");
+        let cache = taken(&bench.run_folder("r").join("cache"));
+        assert!(cache < 4 << 20, "{cache} bytes");
+    }
+}
+
+/// Runs as a user without any right over files but its own.
+fn as_ordinary_user(bench: &Workbench, words: &[&str]) -> Option<Answer> {
+    let behind = |program: &std::ffi::OsStr| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-U", "--map-user=1000", "--map-group=1000"]).arg(program).current_dir(bench.project());
+        command
+    };
+    let own = bench.command(words);
+    let mut command = behind(own.get_program());
+    command.args(own.get_args()).envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let can = behind("true".as_ref()).output().is_ok_and(|output| output.status.success());
+    let caches = bench.outside().join("caches");
+    can.then(|| Answer::of(command.env("GLOVEBOX_CACHE_DIR", caches)))
+}
+
+#[test]
+fn folders_that_a_stage_closed_are_kept_for_an_ordinary_user_too() {
+    for (many, mode) in [(false, "555"), (true, "555"), (true, "444"), (true, "000")] {
+        let close = format!("mkdir -p target/ro/in && echo 1 > target/ro/in/f && chmod {mode} target/ro/in target/ro");
+        let look = "test -f target/ro/in/f && echo 2 > target/ro/in/g";
+        let bench = bench(&[("close", &tool(&close, "")), ("look", &tool(look, ""))], many);
+        let Some(answer) = as_ordinary_user(&bench, &["run", "pipeline.dot", "--run-id", "r"]) else {
+            return workbench::not_run("an ordinary user", "no namespace can be made here");
+        };
+        answer.ends(0).never_says("were removed");
+    }
+}
+
+#[test]
+fn the_number_of_files_that_git_ignores_is_limited() {
+    for many in [false, true] {
+        let make = |most: u64| {
+            tool("mkdir -p target; for i in $(seq 40); do : > target/$i; done", "")
+                + &format!(", limits.ignored_entries={most}")
+        };
+        let clean = tool("test $(ls target | wc -l) = 40 && rm -r target", "") + ", limits.ignored_entries=1";
+        let bench = bench(&[("make", &make(41)), ("clean", &clean), ("over", &make(40))], many);
+        run(&bench).ends(5).says("limit/ignored_entries").says("over");
+        bench.glovebox(&["show", "r", "make"]).ends(0).says("ignored_entries");
+    }
 }

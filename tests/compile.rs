@@ -138,7 +138,8 @@ fn what_explodes_all_the_same_is_stopped_by_memory_and_by_time() {
     }
     let kept = std::fs::read_dir(bench.outside().join("cache/aot")).unwrap();
     let kept: Vec<String> = kept.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    assert!(kept.iter().all(|name| name == "mac.key"), "nothing of it is kept: {kept:?}");
+    // The host's own component, which is small, is the only one.
+    assert!(kept.iter().filter(|name| name.ends_with(".cwasm")).count() <= 1, "nothing of it is kept: {kept:?}");
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn the_binary_has_no_other_compiler() {
         for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             if path.is_dir() {
                 folders.push(path);
-            } else {
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 assert!(!text.contains("InProcess") && !text.contains("in_process("), "{}", path.display());
                 files += 1;

@@ -100,7 +100,12 @@ fn invalid_pipelines_are_refused_with_their_place() {
             "A [prompt=\"a\"]; start -> A; A -> done [condition=\"outcome ~ x\"]",
             &[Says("pipeline.dot:4:")],
         ),
-        invalid("a handler this version does not run", "A [shape=hexagon]; start -> A -> done", &[Says("wait.human")]),
+        invalid(
+            "a handler this version does not run",
+            "A [type=verification]; start -> A -> done",
+            &[Says("does not execute the handler `verification`")],
+        ),
+        invalid("a supervisor without a child", "A [shape=house]; start -> A -> done", &[Says("child_pipeline")]),
         invalid(
             "an attribute this version does not enforce",
             "A [prompt=\"a\", verify_command=\"true\"]; start -> A -> done",
@@ -219,6 +224,12 @@ fn stages_are_retried_as_asked() {
         Case {
             name: "retries are used up: the last outcome routes",
             graph: "A [prompt=\"x\", max_retries=1, test.outcome=fail]; B [prompt=\"x\"]; start -> A -> done; A -> B [condition=\"outcome=fail\"]; B -> done",
+            visited: "A B",
+            ..PLAIN
+        },
+        Case {
+            name: "each node has its own count",
+            graph: "node [prompt=x, max_retries=1, test.outcome_sequence=\"fail,success\"]; A; B; start -> A -> B -> done",
             visited: "A B",
             ..PLAIN
         },

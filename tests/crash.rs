@@ -10,11 +10,11 @@ mod workbench;
 
 use rusqlite::Connection;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
+use workbench::journal::{End, copy_prefix, end, task_of};
 use workbench::{Answer, Workbench, copy_tree, glovebox_in};
 
 const PIPELINE: &str = r#"digraph crash {
@@ -60,45 +60,6 @@ fn bench() -> Workbench {
     bench
 }
 
-/// What a run came to, whoever drove it how often.
-#[derive(Debug, PartialEq)]
-struct End {
-    last: Value,
-    visited: Value,
-    context: Value,
-    workspace: BTreeMap<String, String>,
-}
-
-fn end(run: &Path) -> End {
-    let json = |name: &str| -> Value {
-        let text = std::fs::read_to_string(run.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-        serde_json::from_str(&text).unwrap()
-    };
-    let mut last = json("final.json");
-    last.as_object_mut().unwrap().remove("timestamp");
-    let checkpoint = json("checkpoint.json");
-    let mut workspace = BTreeMap::new();
-    read_tree(&run.join("workspace"), "", &mut workspace);
-    End { last, visited: checkpoint["completed_nodes"].clone(), context: context(&checkpoint), workspace }
-}
-
-/// The pipeline's own keys: the engine's may name an attempt, which differs between runs.
-fn context(checkpoint: &Value) -> Value {
-    checkpoint["context"]["round"].clone()
-}
-
-fn read_tree(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) {
-    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        if entry.path().is_dir() {
-            found.insert(format!("{name}/"), String::new());
-            read_tree(&entry.path(), &format!("{name}/"), found);
-        } else {
-            found.insert(name, String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned());
-        }
-    }
-}
-
 /// An undisturbed run: how it ends and how many records it writes.
 fn undisturbed() -> (Workbench, End, usize) {
     let bench = bench();
@@ -131,12 +92,6 @@ fn resume_to_the_same_end(bench: &Workbench, expected: &End, what: &str) -> bool
     answer.ends(0);
     assert_eq!(&end(&bench.run_folder("r")), expected, "{what}");
     true
-}
-
-/// The queue's key of the task that an event is about.
-fn task_of(event: &Value) -> String {
-    let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
-    format!("{}/{}/{}#{}", event["generation"], text("branch"), text("node"), event["visit"])
 }
 
 /// `progress.ndjson` is the journal: sequence numbers without gaps, every attempt finished once, one beginning, one end.
@@ -274,11 +229,80 @@ fn read_records(child: &mut Child, count: usize) -> BufReader<ChildStdout> {
 fn every_prefix_of_a_journal_leads_to_the_same_end() {
     let (bench, expected, lines) = undisturbed();
     for kept in 1..=lines {
-        let run = bench.run_folder(&format!("prefix-{kept}"));
+        let runs = format!(".glovebox/prefix-{kept}");
+        let run = bench.project().join(&runs).join("r");
         copy_prefix(&bench, &run, kept as i64);
-        let id = format!("prefix-{kept}");
-        bench.glovebox(&["resume", &id, "--quiet"]).ends(0);
+        bench.glovebox(&["resume", "r", "--runs-dir", &runs, "--quiet"]).ends(0);
         assert_eq!(end(&run), expected, "resumed from {kept} of {lines} records");
+    }
+}
+
+/// Two generations, each with a fork of three branches, one of which fails once.
+const GENERATIONS: &str = r#"digraph g {
+    graph [goal="again", loop_restart_persist_keys="round"]
+    start [shape=Mdiamond]
+    fork  [shape=component]
+    a     [shape=parallelogram, tool_command="echo a >> out/a", allowed_write_paths="out/"]
+    b     [prompt="b", allowed_write_paths="out/", max_retries=1]
+    c     [shape=parallelogram, tool_command="exit 1", allowed_write_paths="out/"]
+    join  [shape=tripleoctagon, merge=all]
+    more  [prompt="more?", allowed_write_paths=""]
+    done  [shape=Msquare]
+    start -> fork
+    fork -> a
+    fork -> b
+    fork -> c
+    a -> join
+    b -> join
+    c -> join [condition="outcome=fail"]
+    join -> more
+    more -> done [condition="context.round=2"]
+    more -> fork [condition="context.round!=2", loop_restart=true]
+}
+"#;
+
+const GENERATIONS_SCRIPT: &str = r#"
+[[node.b]]
+text = "no"
+outcome = { status = "retry" }
+[[node.b]]
+tool = [{ name = "write_file", arguments = { path = "out/b", content = "one\n" } }]
+[[node.b]]
+text = "done"
+[[node.b]]
+tool = [{ name = "write_file", arguments = { path = "out/b", content = "two\n" } }]
+[[node.b]]
+text = "done"
+[[node.more]]
+text = "again"
+outcome = { status = "success", context_updates = { round = "1" } }
+[[node.more]]
+text = "done"
+outcome = { status = "success", context_updates = { round = "2" } }
+"#;
+
+#[test]
+fn every_prefix_of_a_journal_with_branches_and_generations_leads_to_the_same_end() {
+    let bench = Workbench::with_pipeline(GENERATIONS);
+    bench.write("script.toml", GENERATIONS_SCRIPT);
+    bench.write("out/keep", "");
+    let lines = bench.glovebox(RUN).ends(0).json_lines().len() - 1;
+    let expected = end(&bench.run_folder("r"));
+    assert_eq!((expected.workspace["out/a"].as_str(), expected.workspace["out/b"].as_str()), ("a\na\n", "two\n"));
+    assert_eq!(expected.last["run_generation"], 1);
+    for kept in 1..=lines {
+        let runs = format!(".glovebox/prefix-{kept}");
+        let run = bench.project().join(&runs).join("r");
+        copy_prefix(&bench, &run, kept as i64);
+        bench.glovebox(&["resume", "r", "--runs-dir", &runs, "--quiet"]).ends(0);
+        let found = end(&run);
+        // Branches end in another order when they are begun again.
+        assert_eq!(
+            (&found.last, &found.workspace),
+            (&expected.last, &expected.workspace),
+            "from {kept} of {lines} records"
+        );
+        assert_eq!(found.visited.as_array().map(Vec::len), expected.visited.as_array().map(Vec::len), "from {kept}");
     }
 }
 
@@ -311,38 +335,11 @@ fn a_run_of_a_transformed_pipeline_goes_on_with_it_from_every_prefix() {
     assert_eq!(whole.1, expected.visited, "the graph that runs is the one that was answered");
     assert_eq!(whole.3["log.txt"], "two\n");
     for kept in (1..=lines).step_by(4) {
-        let id = format!("prefix-{kept}");
-        copy_prefix(&bench, &bench.run_folder(&id), kept as i64);
-        bench.glovebox(&["resume", &id, "--quiet"]).ends(0);
-        assert_eq!(lasting(&bench.run_folder(&id)), whole, "resumed from {kept} of {lines} records");
-    }
-}
-
-/// A run as a crash after `kept` records could have left it: nothing but journal, blobs, and the workspace it began with.
-fn copy_prefix(bench: &Workbench, run: &PathBuf, kept: i64) {
-    let original = bench.run_folder("r");
-    std::fs::create_dir_all(run).unwrap();
-    copy_tree(&original.join("blobs"), &run.join("blobs"));
-    copy_tree(&bench.project(), &run.join("workspace"));
-    let source = Connection::open(original.join("journal.sqlite")).unwrap();
-    source.execute("VACUUM INTO ?1", [run.join("journal.sqlite").to_str().unwrap()]).unwrap();
-    let journal = Connection::open(run.join("journal.sqlite")).unwrap();
-    journal.execute("DELETE FROM record WHERE seq > ?1", [kept]).unwrap();
-    journal.execute("DELETE FROM queue", []).unwrap();
-    let mut rows = journal.prepare("SELECT seq, event FROM record ORDER BY seq").unwrap();
-    let records = rows.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))).unwrap();
-    let mut waiting: BTreeMap<String, i64> = BTreeMap::new();
-    for (seq, text) in records.map(Result::unwrap) {
-        let event: Value = serde_json::from_str(&text).unwrap();
-        let task = task_of(&event);
-        match event["kind"].as_str().unwrap() {
-            "stage.ready" => drop(waiting.insert(task, seq)),
-            "stage.finished" => drop(waiting.remove(&task)),
-            _ => {}
-        }
-    }
-    for (task, seq) in waiting {
-        journal.execute("INSERT INTO queue (task, ready_seq, due_at) VALUES (?1, ?2, 0)", (task, seq)).unwrap();
+        let runs = format!(".glovebox/prefix-{kept}");
+        let run = bench.project().join(&runs).join("r");
+        copy_prefix(&bench, &run, kept as i64);
+        bench.glovebox(&["resume", "r", "--runs-dir", &runs, "--quiet"]).ends(0);
+        assert_eq!(lasting(&run), whole, "resumed from {kept} of {lines} records");
     }
 }
 

@@ -109,7 +109,20 @@ fn a_shared_store_of_packages_comes_along_and_nothing_of_the_user() {
             keys.display()
         ),
     );
+    let store = outside.join("pnpm/store").display().to_string();
+    bench.glovebox(&["plan"]).ends(0).says(&format!("read-only for commands: {store}, "));
+    let plan = bench.glovebox(&["plan", "--json"]).ends(0).json();
+    assert_eq!(plan["dependency_stores"][0], store.as_str());
+    for denied in [&store, &format!("{store}/v10/"), &outside.display().to_string()] {
+        bench.glovebox(&["plan", "--deny", &format!("read={denied}")]).ends(6).says(&store);
+    }
+    bench.glovebox(&["plan", "--deny", &format!("read={}", outside.join("keys").display())]).ends(0);
     run(&bench).ends(0).never_says("SECRET");
+    // Another link is another plan.
+    link(&bench, &outside.join("yarn/v6/c"), "node_modules/c");
+    fs::create_dir_all(outside.join("yarn/v6/c")).unwrap();
+    let other = bench.glovebox(&["plan", "--json"]).ends(0).json();
+    assert_eq!(other["dependency_stores"].as_array().unwrap().len(), 3);
     assert_eq!(fs::read_to_string(outside.join("pnpm/store/v10/b/index.js")).unwrap(), "b");
 }
 
@@ -137,6 +150,36 @@ fn hold_outs_are_not_reached_through_a_dependency() {
     // A folder that holds hold-outs is no dependency, whoever names it.
     bench.write("glovebox.toml", "[workspace]\ndependencies = [\"scripts/\"]\n");
     bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "s"]).says("overlaps hold-outs");
+}
+
+#[test]
+fn a_copy_of_a_hold_out_in_a_dependency_is_shown_to_no_stage() {
+    let secret = format!("#!/bin/sh\n# {}\nexit 0\n", "SECRET ".repeat(10));
+    let bench =
+        bench("! grep -rqs SECRET node_modules venv .tox && test -f .tox/py/lib/b && ! test -e .tox/dist", "", false);
+    bench.write(".gitignore", "node_modules/\n.tox/\n");
+    bench.write("package.json", NODE);
+    bench.write("tox.ini", "");
+    bench.write("scripts/scenarios/check.sh", &secret);
+    bench.write("node_modules/own/deep/er/scen/check.sh", &secret);
+    bench.write("venv/pyvenv.cfg", "version = 3\n");
+    bench.write(".tox/py/pyvenv.cfg", "version = 3\n");
+    bench.write(".tox/py/lib/b", "b");
+    for packed in
+        [".tox/dist/p.tar.gz", ".tox/.pkg/dist/p.tar.gz", ".tox/log/1.log", ".tox/py/log/1.log", ".tox/py/tmp/x"]
+    {
+        bench.write(packed, &format!("packed {secret}"));
+    }
+    let answer = run(&bench);
+    answer
+        .ends(0)
+        .says("`node_modules/` is not shown to commands: `node_modules/own/deep/er/scen/check.sh` is byte for byte");
+    let plan = bench.glovebox(&["plan", "pipeline.dot", "--json"]).ends(0).json();
+    assert_eq!(plan["dependencies"].to_string(), "[\".tox/py/\",\"venv/\"]");
+    // The witness that the command finds what is shown.
+    fs::write(bench.project().join("node_modules/own/deep/er/scen/check.sh"), secret.replace("exit 0", "exit 1"))
+        .unwrap();
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "s"]).ends(1);
 }
 
 #[test]

@@ -90,6 +90,43 @@ fn apply_works_once(bench: &Workbench, source: &str) {
 }
 
 #[test]
+fn of_two_ways_the_one_that_passes_its_tests_is_taken() {
+    let bench = Workbench::new();
+    copy_tree(&root().join("examples/two-ways"), &bench.project().join("examples/two-ways"));
+    for line in commands("two-ways") {
+        let answer = bench.line(&line);
+        answer.ends(0);
+        if line.starts_with("run ") {
+            answer.says("ways-quick branch fail").says("chose ways-rewrite, merged 1 change");
+        }
+    }
+    bench.glovebox(&["diff", "latest"]).ends(0).says("sed").never_says("+printf '%s\\n' \"$1\" | tr 'A-Z '");
+}
+
+#[test]
+fn release_notes_are_published_after_a_person_agrees() {
+    let bench = Workbench::copy_of("examples/release-gate");
+    let commands = commands("release-gate");
+    let [run, gates, diff, answer, why] = commands.as_slice() else { panic!("{commands:?}") };
+    bench.line(run).ends(10).says("glovebox gates notes");
+    bench
+        .line(gates)
+        .ends(0)
+        .says("notes.md (new) +3 -0")
+        .says("verified     check: ")
+        .says("may write public/\n")
+        .says("default      Stop");
+    bench.line(diff).ends(0).says("+# Release 1.0");
+    bench.line(answer).ends(0).says("success").says("public/notes.md");
+    bench.line(why).ends(0).says("publish");
+    bench.glovebox(&["show", "notes", "--json"]).ends(0).says("publish");
+    // Without a person nothing is published.
+    bench.write("answers", "approve: S\n");
+    let alone = bench.glovebox(&["run", "pipeline.dot", "--answers", "answers"]);
+    alone.ends(0).never_says("public/notes.md");
+}
+
+#[test]
 fn the_hostile_plugin_gets_nothing_and_the_run_goes_on() {
     let bench = place("hostile-plugin", "plugin/target/wasm32-wasip2/release/mallory_tidy.wasm");
     let canary = bench.outside().join("canary");

@@ -213,7 +213,10 @@ fn what_other_commands_print_conforms() {
         ("ls", &["ls", "--json"][..]),
         ("verdict", &["show", "good", "--json"]),
         ("show-node", &["show", "good", "build", "--json"]),
+        ("why", &["why", "good", "--json"]),
+        ("why", &["why", "bad", "--json"]),
         ("diff", &["diff", "good", "--json"]),
+        ("control", &["wait", "good", "--json"]),
         ("holdout-status", &["holdout", "status", "good", "--json"]),
         ("holdout-verify", &["holdout", "verify", "good", "--json"]),
         ("version", &["version", "--json"]),
@@ -242,6 +245,10 @@ fn what_other_commands_print_conforms() {
         let schema = Schema::published(name);
         assert_eq!(schema.fault(&schema.0, &value, name), None, "{value:#}");
     }
+    let outputs = bench.glovebox(&["logs", "bad", "--json"]).ends(0).json_lines();
+    outputs.iter().for_each(|line| conforms("logs", line));
+    conforms("removed", &bench.glovebox(&["gc", "--dry-run", "--keep", "0", "--json"]).ends(0).json());
+    conforms("removed", &bench.glovebox(&["rm", "bad", "--json"]).ends(0).json());
     let trace = bench.run_text("good", "trace.jsonl");
     trace.lines().for_each(|line| conforms("trace", &serde_json::from_str(line).unwrap()));
 }

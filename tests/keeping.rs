@@ -141,6 +141,13 @@ fn runs_are_removed_by_name_number_and_age() {
     bench.glovebox(&["gc", "--keep", "1"]).ends(0).says("removed b (").says("1 run\n");
     bench.glovebox(&["gc", "--older-than", "0s"]).ends(0).says("removed c (");
     assert!(listed(&bench, &[]).is_empty());
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "e", "--quiet"]).ends(0);
+    let would = bench.glovebox(&["gc", "--keep", "0", "--dry-run", "--json"]).ends(0).json();
+    assert_eq!((&would["is_dry_run"], &would["runs"][0]["run_id"]), (&true.into(), &"e".into()));
+    let removed = bench.glovebox(&["rm", "e", "--json"]).ends(0).json();
+    assert_eq!((&removed["is_dry_run"], &removed["runs"]), (&false.into(), &would["runs"]));
+    assert_eq!(removed["bytes"], removed["runs"][0]["bytes"]);
+    assert_eq!(bench.glovebox(&["gc", "--keep", "0", "--json"]).ends(0).json()["runs"].as_array().unwrap().len(), 0);
     bench.glovebox(&["gc", "--older-than", "soon"]).ends(2).says("such as `30d`");
 }
 
@@ -169,7 +176,10 @@ fn removing_a_run_follows_no_link_and_touches_no_other_folder() {
     symlink(&precious, runs.join(".removed-x/way")).unwrap();
     symlink(&precious, runs.join(".removed-way")).unwrap();
     bench.glovebox(&["rm", "a"]).ends(0).says("removed a");
+    let (left, of_this) = (runs.join(".index-999999999"), runs.join(format!(".index-{}", std::process::id())));
+    [&left, &of_this].into_iter().for_each(|file| std::fs::write(file, "").unwrap());
     bench.glovebox(&["gc", "--keep", "0"]).ends(0).says("removed ").says(".removed-x").says("killed");
+    assert!(!left.exists() && of_this.exists(), "a process that was killed left one");
     assert_eq!(std::fs::read_to_string(precious.join("file")).unwrap(), "kept");
     assert!(bench.outside().join("b/journal.sqlite").exists() && runs.join("other/journal.sqlite").exists());
     assert!(runs.join("notes/text").exists() && !runs.join("killed").exists() && !runs.join(".removed-x").exists());

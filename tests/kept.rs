@@ -5,6 +5,8 @@
 
 mod workbench;
 
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
 use std::process::Command;
 use workbench::{Answer, Workbench, state_dir};
 
@@ -24,7 +26,7 @@ fn bench(stages: &[(&str, &str)]) -> Workbench {
 }
 
 fn tool(command: &str) -> String {
-    format!("shape=parallelogram, tool_command={}, allowed_write_paths=\"\"", serde_json::Value::from(command))
+    format!("shape=parallelogram, tool_command={}, allowed_write_paths=\"\"", Value::from(command))
 }
 
 /// A builder with a shell.
@@ -32,7 +34,7 @@ const BUILDER: &str = "prompt=\"build\", allowed_commands=\"*\", allowed_write_p
 
 fn script(bench: &Workbench, turns: &[(&str, &str)]) {
     let turn = |(node, command): &(&str, &str)| {
-        let command = serde_json::Value::from(*command);
+        let command = Value::from(*command);
         format!(
             "[[node.{node}]]\ntool = [{{ name = \"shell\", arguments = {{ command = {command} }} }}]\n\
              [[node.{node}]]\ntext = \"OUTCOME: SUCCESS\"\n"
@@ -61,6 +63,52 @@ fn caches_of_tools_last_from_stage_to_stage_and_reach_no_project() {
     // A run begins without what another one left.
     let fresh = self::bench(&[("only", &tool("test -z \"$(ls -A $XDG_CACHE_HOME)\""))]);
     fresh.glovebox(&["run", "pipeline.dot"]).ends(0);
+}
+
+/// Half of what a killed command was writing looks whole to the next stage.
+#[test]
+fn a_killed_attempt_leaves_nothing_in_what_is_kept() {
+    let bench = Workbench::with_pipeline(
+        "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         whole [shape=parallelogram, tool_command=\"echo w > $XDG_CACHE_HOME/whole\", allowed_write_paths=\"\"]\n\
+         cut [shape=parallelogram, timeout=\"1s\", allowed_write_paths=\"\", \
+         tool_command=\"test -e $XDG_CACHE_HOME/whole && echo h > $XDG_CACHE_HOME/half && sleep 60\"]\n\
+         look [shape=parallelogram, tool_command=\"ls -A $XDG_CACHE_HOME | wc -l; test ! -e $XDG_CACHE_HOME/half\", \
+         allowed_write_paths=\"\"]\n\
+         start -> whole -> cut; cut -> look [condition=\"outcome=fail\"]; cut -> done [condition=\"outcome=success\"]; \
+         look -> done }\n",
+    );
+    bench.write("glovebox.toml", TOOLCHAIN);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
+    let records = bench.run_text("r", "progress.ndjson");
+    let ended: Vec<Value> = records.lines().map(|line| line.parse().unwrap()).collect();
+    let of = |node: &str| {
+        let is_end = |one: &&Value| one["event"]["kind"] == "stage.finished" && one["event"]["node"] == node;
+        ended.iter().find(is_end).expect("it ended")["event"]["outcome"]["status"].to_owned()
+    };
+    assert_eq!([of("whole"), of("cut"), of("look")], ["success", "fail", "success"]);
+}
+
+/// A process of the user may change what a killed run has, and half of what its commands were writing lies there too.
+#[test]
+fn a_run_that_was_killed_goes_on_without_caches_and_with_its_own_workspace() {
+    let wait = "test -e $XDG_CACHE_HOME/warm && sleep 120; test \"$(cat own.py)\" = \"x = 1\" && test ! -e extra.txt";
+    let bench = bench(&[("warm", &tool("echo w > $XDG_CACHE_HOME/warm")), ("wait", &tool(wait))]);
+    let mut child = bench.start(&["run", "pipeline.dot", "--run-id", "r", "--json"]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let is_second = |line: &str| line.contains("stage.started") && line.contains("\"wait\"");
+    while !is_second(&lines.next().expect("the second stage begins").unwrap()) {}
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let workspace = bench.run_folder("r").join("workspace");
+    std::fs::write(workspace.join("own.py"), "x = 2\n").unwrap();
+    std::fs::write(workspace.join("extra.txt"), "planted").unwrap();
+    bench.glovebox(&["resume", "r"]).ends(0).says("workspace restored: 1 made again, 2 removed").says("caches removed");
+    let records = bench.run_text("r", "progress.ndjson");
+    let resumed: Value = records.lines().find(|line| line.contains("\"run.resumed\"")).unwrap().parse().unwrap();
+    assert_eq!(resumed["event"]["repaired"], serde_json::json!({ "made": 1, "removed": 2 }));
+    assert_eq!(resumed["event"]["caches_removed"], true);
+    assert_eq!(bench.glovebox(&["verify", "r"]).code, 0);
 }
 
 #[test]
@@ -95,6 +143,80 @@ fn nothing_is_kept_of_a_stage_with_hold_outs_in_reach() {
     let mut kept = Command::new("grep");
     kept.args(["-rqs", "XYZZY"]).arg(bench.run_folder("r").join("cache"));
     assert!(!kept.status().unwrap().success(), "a cache holds what a hold-out says");
+}
+
+/// What another builder copied to where no diff shows it is as hidden as what it copied.
+#[test]
+fn a_stage_that_may_not_read_everything_finds_nothing_that_others_keep() {
+    let plant = "mkdir -p build && cp private/s build/s && cp private/s $XDG_CACHE_HOME/s";
+    let seek = "! grep -rqs XYZZY . $XDG_CACHE_HOME && mkdir -p build && echo own > build/own && echo s > src/clean";
+    let narrow = [
+        "read_paths=\"src/\"",
+        "\"codex.strict_read_scope\"=true, \"codex.add_dirs\"=\"src\"",
+        "\"codex.block_read_paths\"=\"private/\"",
+    ];
+    for narrowed in narrow {
+        let seeker = format!("{BUILDER}, {narrowed}");
+        let bench = bench(&[("plant", BUILDER), ("seek", &seeker), ("last", BUILDER)]);
+        bench.write(".gitignore", "build/\n");
+        bench.write("private/s", "XYZZY\n");
+        bench.write("src/main.txt", "1\n");
+        script(&bench, &[("plant", plant), ("seek", seek), ("last", "test -f build/s && echo s > src/last")]);
+        run_scripted(&bench).ends(0);
+        let diff = bench.glovebox(&["diff", "r"]);
+        diff.says("src/clean");
+        // Who reads the hold-outs' folder, even where there are none, reads more than the others.
+        assert!(diff.stdout.contains("src/last") || narrowed.contains("block_read"));
+    }
+}
+
+/// Programs of a builder that a test stage executes change what that stage keeps. No diff shows that, so the next verdict says it.
+#[test]
+fn a_verdict_says_that_it_began_with_what_builders_code_left() {
+    let test = tool("sh src/prog.sh; touch -d 2036-01-01 build/prog 2>/dev/null; test -e build/prog || test -e src/ok");
+    let check = tool("test -e build/prog");
+    let bench = bench(&[("first", &test), ("build", BUILDER), ("test", &test), ("check", &check)]);
+    bench.write(".gitignore", "build/\n");
+    bench.write("src/prog.sh", "true\n");
+    bench.write("src/ok", "ok\n");
+    script(&bench, &[("build", "echo 'mkdir -p build; echo forged > build/prog' > src/prog.sh")]);
+    let answer = run_scripted(&bench);
+    answer.ends(0).says("verified     first").says("verified     test");
+    answer.says("verified (with caches of builders' code) check").says("glovebox explain cache_from");
+    let said = bench.glovebox(&["show", "r", "--json"]).json()["receipts"].to_string();
+    assert!(said.contains("builders_caches"), "{said}");
+    // With caches of its own, made from the files that the run began with, it is not in reach of them.
+    let own = check.replace("test -e build/prog", "test ! -e build/prog && test ! -e cached/x")
+        + ", cache=\"cached/\", cache_from=\"base\"";
+    bench.write("pipeline.dot", &bench.read("pipeline.dot").replace(&check, &own));
+    let answer = bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "s"]);
+    answer.ends(0).says("verified     check").never_says("builders' code");
+}
+
+#[test]
+fn builders_code_never_changes_compiled_modules_of_the_interpreter() {
+    let forge = "import glob, os\nfor f in glob.glob(os.environ['PYTHONPYCACHEPREFIX'] + '/**/colorsys.*.pyc', recursive=True):\n    \
+                 data = open(f, 'rb').read()\n    \
+                 import marshal\n    \
+                 open(f, 'wb').write(data[:16] + marshal.dumps(compile('forged = True', 'colorsys', 'exec')))\n";
+    let warm = tool("python3 -c 'import colorsys' && find $PYTHONPYCACHEPREFIX -name 'colorsys.*' | grep -q .");
+    let test = tool("python3 src/mod.py; true");
+    let judge = tool("python3 -c 'import colorsys; assert not hasattr(colorsys, \"forged\")'");
+    let bench = bench(&[("warm", &warm), ("build", BUILDER), ("test", &test), ("judge", &judge)]);
+    bench.write("src/mod.py", "pass\n");
+    bench.write("forge.py", forge);
+    script(&bench, &[("build", "cp forge.py src/mod.py")]);
+    run_scripted(&bench).ends(0).says("verified     judge");
+    // Where a builder comes first nothing is kept of them.
+    let first = self::bench(&[
+        ("build", BUILDER),
+        ("test", &tool("python3 -c 'import colorsys'; python3 src/mod.py; true")),
+        ("judge", &judge),
+    ]);
+    first.write("src/mod.py", "pass\n");
+    first.write("forge.py", forge);
+    script(&first, &[("build", "cp forge.py src/mod.py")]);
+    run_scripted(&first).ends(0).says("verified     judge");
 }
 
 /// A file's time must not be the builder's choice: tools that trust times would judge what was there before.

@@ -209,7 +209,7 @@ fn whenever_the_power_goes_nothing_acknowledged_is_lost() {
 fn flushes_that_do_nothing_are_found() {
     let Some(recorded) = record() else { return };
     let broken = [
-        (("journal.sqlite-wal", 0), "nothing was ever written"),
+        (("journal.sqlite-wal", 0), "was killed before it began"),
         (("journal.sqlite-wal", 1), "is lost"),
         ((".final.json.new", 0), "`final.json`"),
         (("workspace/README.md", 0), "README.md"),

@@ -381,3 +381,24 @@ fn files_that_were_never_committed_are_no_base_for_a_branch() {
     branch(&bench, "b", &[]).ends(6).says("conflict: f: it was in the project, but it is not in HEAD: commit it first");
     branch(&bench, "b", &["--", "new"]).ends(0).says("1 commit on");
 }
+
+#[test]
+fn a_link_that_becomes_a_folder_is_applied_and_can_become_a_link_again() {
+    let bench = |more: &str| {
+        let bench = Workbench::with_pipeline(&format!(
+            "digraph g {{ start; exit\n\
+             a [shape=parallelogram, tool_command=\"rm src/l; mkdir -p src/l/d; echo q > src/l/d/q\", allowed_write_paths=\"src/\"]\n\
+             b [shape=parallelogram, tool_command=\"{more}\", allowed_write_paths=\"src/\"]\n\
+             start -> a -> b -> exit }}",
+        ));
+        bench.write("src/f", "text\n");
+        std::os::unix::fs::symlink("f", bench.project().join("src/l")).unwrap();
+        bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
+        bench
+    };
+    bench("rm -r src/l; ln -s f src/l; cat src/l").glovebox(&["diff", "r"]).ends(0).says("changed nothing");
+    let folder = bench("true");
+    folder.glovebox(&["apply", "r"]).ends(0);
+    assert_eq!(folder.read("src/l/d/q"), "q\n");
+    assert_eq!(folder.read("src/f"), "text\n");
+}

@@ -94,3 +94,60 @@ fn plan_says_what_a_run_and_a_visit_could_use_up() {
     let bound = bench.glovebox(&["plan", "pipeline.dot", "--max-steps", "9", "--max-wall-time", "2h"]);
     bound.ends(0).says("  spend    9 steps, 2h00m, 10GiB of disk\n");
 }
+
+#[test]
+fn plan_against_sees_changes_of_human_gates() {
+    let text = |gate: &str, edges: &str| {
+        format!("digraph g {{ start; exit; gate [shape=hexagon, {gate}]; start -> gate; {edges} }}")
+    };
+    let both = "gate -> exit [label=\"[S] Ship\"]; gate -> gate [label=\"[A] Again\"]";
+    let bench = Workbench::with_pipeline(&text("\"human.default_choice\"=S", both));
+    bench.write("old.dot", &text("label=Ship", "gate -> exit [label=\"[S] Ship\"]"));
+    let against =
+        |new: &str, old: &str, more: &[&str]| bench.glovebox(&[&["plan", new, "--against", old], more].concat());
+    let lines = "  + offer the choice [A] Again -> gate\n  + go on to exit when no person answers\n";
+    against("pipeline.dot", "old.dot", &[]).ends(0).says(lines);
+    against("pipeline.dot", "old.dot", &["--deny", "widened"])
+        .ends(6)
+        .says("go on to exit when no person answers")
+        .says("human.default_choice");
+    bench.write("none.dot", "digraph g { start; exit; start -> exit }");
+    against("none.dot", "old.dot", &[]).ends(0).says("gate (gone)").says("  - offer the choice [S] Ship -> exit\n");
+    // A gate where nothing was asked before allows nothing more.
+    against("pipeline.dot", "none.dot", &["--deny", "widened"]).ends(0);
+}
+
+#[test]
+fn a_plan_that_holds_back_less_is_widened() {
+    let old = "digraph g { graph [max_restarts=1, loop_restart_signature_limit=2, \"tool_hooks.pre\"=\"exit 1\"]
+        start [shape=Mdiamond]; done [shape=Msquare]
+        a [prompt=x, allowed_write_paths=\"\", max_visits=2, max_tokens=50, max_wall_time=\"1m\", goal_gate=true, retry_target=a]
+        start -> a -> done }";
+    let bench = Workbench::new();
+    bench.write("old.dot", old);
+    let against = |text: &str| {
+        bench.write("new.dot", text);
+        bench.glovebox(&["plan", "new.dot", "--against", "old.dot", "--deny", "widened"])
+    };
+    against(old).ends(0).says("no difference");
+    for (was, now, said) in [
+        ("max_restarts=1", "max_restarts=9", "the run: `max_restarts` is raised to 9"),
+        (
+            "loop_restart_signature_limit=2",
+            "loop_restart_signature_limit=8",
+            "`loop_restart_signature_limit` is raised to 8",
+        ),
+        ("\"tool_hooks.pre\"=\"exit 1\"", "max_steps=200", "its tool calls no longer have `tool_hooks.pre` exit 1"),
+        (", max_visits=2", "", "node `a`: `max_visits` is gone"),
+        ("max_tokens=50", "max_tokens=51", "node `a`: `max_tokens` is raised to 51"),
+        ("max_wall_time=\"1m\"", "max_wall_time=\"2m\"", "node `a`: `max_wall_time` is raised to 120000"),
+        (", goal_gate=true, retry_target=a", "", "node `a`: no longer a goal gate"),
+    ] {
+        against(&old.replace(was, now)).ends(6).says("denied by `widened`").says(said);
+    }
+    for (was, now) in
+        [("max_restarts=1", "max_restarts=0"), ("max_visits=2", "max_visits=1"), ("max_tokens=50", "max_tokens=5")]
+    {
+        against(&old.replace(was, now)).ends(0);
+    }
+}

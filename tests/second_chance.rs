@@ -206,6 +206,8 @@ fn a_first_script_answers_from_its_first_turn() {
     bench.write("script.toml", "[[node.build]]\ntext = \"OUTCOME: SUCCESS\"\n");
     bench.glovebox(&["resume", "r", "--script", "script.toml"]).ends(11).says("resume r --script script.toml --replan");
     bench.glovebox(&["resume", "r", "--script", "script.toml", "--replan"]).ends(0);
+    let shown = bench.glovebox(&["show", "r", "--json"]).json();
+    assert_eq!((&shown["simulated"], &shown["model"]), (&Value::Null, &"scripted".into()), "a script answered");
 }
 
 #[test]
@@ -223,4 +225,47 @@ fn a_run_may_begin_at_a_node_and_gates_before_it_stay_unmet() {
     bench.glovebox(&["run", "pipeline.dot", "--from", "b", "--run-id", "t"]).ends(4).says("`a` was never visited");
     bench.glovebox(&["resume", "t"]).ends(0);
     assert_eq!(visits(&bench, "t"), named(&[("b", 1), ("a", 1), ("b", 2)]), "it begins again at the gate");
+}
+
+#[test]
+fn checks_of_branches_that_a_resume_leaves_prove_nothing() {
+    let fresh = "test $(wc -l < src) -lt 2";
+    let check = |name: &str, command: &str| {
+        format!("{name} [shape=parallelogram, tool_command=\"{command}\", allowed_write_paths=\"\"]\n")
+    };
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{ graph [max_steps=60]\nstart [shape=Mdiamond]; done [shape=Msquare]
+         build [shape=parallelogram, tool_command=\"echo v >> src\", allowed_write_paths=src]
+         f [shape=component, error_policy=ignore]; j [shape=tripleoctagon, merge=all]
+         {}{}{}start -> build -> f; f -> pre -> test -> j; f -> slow -> j; j -> done }}",
+        check("pre", fresh),
+        check("test", fresh),
+        check("slow", &format!("{} || sleep 30", fresh.replace("-lt", "-ge"))),
+    ));
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--max-wall-time", "3s"]).ends(5);
+    let answer = bench.glovebox(&["resume", "r", "--from", "build", "--max-wall-time", "1h"]);
+    answer.ends(0).says("not verified pre").never_says("\nverified     pre").never_says("\nverified     test");
+}
+
+#[test]
+fn checks_of_an_earlier_generation_prove_nothing() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { graph [max_steps=40]
+         start [shape=Mdiamond]; done [shape=Msquare]
+         b [prompt=x, allowed_write_paths=src]
+         t [shape=parallelogram, tool_command=\"grep -q good src\", allowed_write_paths=\"\"]
+         start -> b -> t [condition=\"context.n!=2\"]
+         t -> b [loop_restart=true]
+         b -> done [condition=\"context.n=2\"] }",
+    );
+    let turn = |content: &str, outcome: &str| {
+        format!(
+            "[[node.b]]\ntool = [{{ name = \"write_file\", arguments = {{ path = \"src\", content = \"{content}\" }} }}]\n[[node.b]]\ntext = \"x\"\noutcome = {{ {outcome} }}\n"
+        )
+    };
+    let last = turn("bad", "status = \"success\", context_updates = { n = \"2\" }");
+    bench.write("script.toml", &(turn("good", "status = \"success\"") + &last));
+    let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--script", "script.toml"]);
+    answer.ends(0).never_says("\nverified     t:");
+    assert_eq!(bench.run_text("r", "workspace/src"), "bad");
 }

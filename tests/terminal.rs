@@ -121,6 +121,16 @@ fn logs_print_every_byte_into_a_pipe_and_escape_on_a_terminal() {
     bench.glovebox(&["logs", "r", "t", "--visit", "2"]).ends(2).says("`t` has 1 visit");
     bench.glovebox(&["logs", "r", "nothing"]).ends(2).says("no finished visit of a node `nothing`");
     bench.glovebox(&["logs", "r", "start"]).ends(0).says("kept no output");
+    let all = bench.glovebox(&["logs", "r", "--json"]).ends(0).json_lines();
+    let of =
+        |line: &serde_json::Value| format!("{} {} {}", line["node"], line["stream"], line["bytes"]).replace('"', "");
+    assert_eq!(all.iter().map(of).collect::<Vec<_>>(), ["t stdout 292", "t stderr 6", "v output 38"]);
+    assert_eq!((&all[0]["text"], &all[1]["text"]), (&numbers.clone().into(), &"a\u{1b}[2Jb".into()));
+    let file = all[1]["file"].as_str().unwrap();
+    assert_eq!(std::fs::read(file).unwrap(), b"a\x1b[2Jb");
+    assert_eq!(bench.glovebox(&["logs", "r", "t", "--stderr", "--json"]).ends(0).json_lines(), all[1..2]);
+    bench.glovebox(&["logs", "r", "--visit", "1"]).ends(2).says("<NODE>");
+    bench.glovebox(&["logs", "r"]).ends(0).says("t visit 1").says("v visit 1").says("checked");
     let shown = on_terminal(bench.command(&["logs", "r", "t", "--stderr"]), 24, 80);
     assert!(shown.contains("a\\x1b[2Jb\n") && !shown.contains('\u{1b}'), "{shown:?}");
 }
@@ -140,6 +150,9 @@ fn logs_follow_a_run_to_its_end() {
     }
     let followed = bench.glovebox(&["logs", "r", "two", "--follow"]);
     assert_eq!(followed.ends(0).stdout, "second\n");
+    let whole = bench.glovebox(&["logs", "r", "-f", "--json"]).ends(0).json_lines();
+    let texts: Vec<_> = whole.iter().filter_map(|line| line["text"].as_str()).filter(|text| !text.is_empty()).collect();
+    assert_eq!(texts, ["first\n", "second\n"]);
     bench.glovebox(&["show", "r"]).ends(0).says("success");
     workbench::Answer::from_child(run).ends(0);
 }

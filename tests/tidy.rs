@@ -133,8 +133,12 @@ fn dependencies_run_one_way() {
         ("runtime/sandbox/Cargo.toml", &["glovebox-jail", "glovebox-names", "glovebox-record"]),
         ("runtime/sandbox/jail/Cargo.toml", &[]),
         ("runtime/sandbox/hostile/Cargo.toml", &[]),
-        ("runtime/host/Cargo.toml", &["glovebox-names", "glovebox-record", "glovebox-sandbox"]),
-        ("runtime/engine/Cargo.toml", &["glovebox-pipeline", "glovebox-host", "glovebox-record", "glovebox-sandbox"]),
+        ("runtime/models/Cargo.toml", &["glovebox-record"]),
+        ("runtime/host/Cargo.toml", &["glovebox-models", "glovebox-names", "glovebox-record", "glovebox-sandbox"]),
+        (
+            "runtime/engine/Cargo.toml",
+            &["glovebox-pipeline", "glovebox-host", "glovebox-models", "glovebox-record", "glovebox-sandbox"],
+        ),
         (
             "runtime/cli/Cargo.toml",
             &[
@@ -142,6 +146,7 @@ fn dependencies_run_one_way() {
                 "glovebox-engine",
                 "glovebox-pipeline",
                 "glovebox-host",
+                "glovebox-models",
                 "glovebox-names",
                 "glovebox-record",
                 "glovebox-sandbox",
@@ -169,7 +174,7 @@ fn dependencies_run_one_way() {
 }
 
 /// Modules of the engine, and the other modules of the engine that each may name.
-const ENGINE_MODULES: [(&str, &[&str]); 14] = [
+const ENGINE_MODULES: [(&str, &[&str]); 16] = [
     ("config", &[]),
     ("lock", &[]),
     ("components", &[]),
@@ -183,7 +188,9 @@ const ENGINE_MODULES: [(&str, &[&str]); 14] = [
     ("memory", &["event", "lease", "ports"]),
     ("blobs", &["event", "ports"]),
     ("sqlite", &["blobs", "event", "lease", "ports"]),
-    ("driver", &["context", "decide", "disk", "event", "ports", "signals", "state"]),
+    ("inbox", &["event", "ports", "simulation", "state"]),
+    ("rewind", &["event"]),
+    ("driver", &["context", "decide", "disk", "event", "inbox", "ports", "rewind", "signals", "state"]),
 ];
 
 #[test]
@@ -289,6 +296,7 @@ fn unsafe_code_lives_in_the_sandbox_only_and_says_why() {
         ("forbid", "drawing/src/lib.rs"),
         ("deny", "host/src/lib.rs"),
         ("forbid", "engine/src/lib.rs"),
+        ("forbid", "models/src/lib.rs"),
         ("forbid", "cli/src/main.rs"),
     ] {
         let text = fs::read_to_string(root().join("runtime").join(crate_root)).unwrap();

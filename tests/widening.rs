@@ -17,7 +17,7 @@ fn grant(bench: &Workbench, more: &str, transform: &str) {
 const JUDGED: &str = "digraph g {
   graph [goal=\"x\", max_steps=20]
   start [shape=Mdiamond]
-  build [prompt=\"x\", allowed_write_paths=\"src/\", read_paths=\"src/\", max_turns=5]
+  build [prompt=\"x\", allowed_write_paths=\"src/\", read_paths=\"src/\", max_turns=5, max_visits=4, \"tool_hooks.pre\"=\"sh guard.sh\"]
   judge [shape=octagon, command=\"sh scripts/scenarios/check.sh\", allowed_write_paths=\"\", goal_gate=true, timeout=\"1m\", network=none]
   done [shape=Msquare]
   start -> build -> judge
@@ -43,6 +43,16 @@ fn whatever_a_transform_widens_is_refused_unless_it_is_accepted() {
         (r#""read_paths":"src/""#, r#""read_paths":"./""#, "node `build`: read ./"),
         (r#""max_turns":"5""#, r#""max_turns":"6""#, "node `build`: spend 6 turns"),
         (r#""max_turns":"5""#, r#""allowed_commands":"cargo test""#, "node `build`: run cargo test"),
+        (
+            r#""tool_hooks.pre":"sh guard.sh""#,
+            r#""tool_hooks.pre":"""#,
+            "node `build`: its tool calls no longer have `tool_hooks.pre` sh guard.sh",
+        ),
+        (
+            r#""max_turns":"5""#,
+            r#""max_turns":"5","tool_hooks.post":"sh tell.sh""#,
+            "node `build`: run sh tell.sh after each tool call",
+        ),
         (r#""max_turns":"5""#, r#""codex.allow_read_scenarios":"true""#, "node `build`: hold-outs scripts/scenarios/"),
         ("sh scripts/scenarios/check.sh", "true", "node `judge`: run true"),
         ("sh scripts/scenarios/check.sh", "true", "node `judge`: no longer checks with sh scripts/scenarios/check.sh"),
@@ -58,6 +68,8 @@ fn whatever_a_transform_widens_is_refused_unless_it_is_accepted() {
             r#""timeout":"1m","scenario_feedback":"full""#,
             "hold-outs: builders can read what `judge` prints",
         ),
+        (r#""max_visits":"4""#, r#""max_visits":"40""#, "node `build`: `max_visits` is raised to 40"),
+        (r#""max_steps":"20""#, r#""max_steps":"20","max_restarts":"99""#, "the run: `max_restarts` is raised to 99"),
         (r#""max_steps":"20""#, r#""max_steps":"21""#, "the run: spend 21 steps"),
         (
             r#""max_steps":"20""#,

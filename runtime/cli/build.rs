@@ -1,5 +1,8 @@
 //! Embeds the built-in components. It never builds them: they are another target's artefacts, made by one named command.
 
+#[path = "../../xtask/src/sources.rs"]
+mod sources;
+
 use std::path::{Path, PathBuf};
 
 /// The handlers and the component that attacks the host.
@@ -10,7 +13,8 @@ const HOSTILE: &str = "glovebox-hostile";
 fn main() {
     let manifest_dir = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     let out_dir = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let folder = manifest_dir.join("../../target/components");
+    let repository = manifest_dir.join("../..");
+    let folder = repository.join("target/components");
     let is_linux = std::env::var_os("CARGO_CFG_TARGET_OS").is_some_and(|system| system == "linux");
     let files = COMPONENTS.iter().map(|name| format!("{name}.wasm"));
     let mut missing = Vec::new();
@@ -27,6 +31,22 @@ fn main() {
             missing.join(", ")
         );
     }
+    if !are_fresh(&repository, &folder) {
+        println!(
+            "cargo::error=the components in target/components are older than their source: run `cargo xtask components`, then build again"
+        );
+    }
+}
+
+/// True if the components were built from what the repository has now.
+fn are_fresh(repository: &Path, folder: &Path) -> bool {
+    for name in sources::FOLDERS {
+        println!("cargo::rerun-if-changed={}", repository.join(name).display());
+    }
+    let written = folder.join(sources::FILE);
+    println!("cargo::rerun-if-changed={}", written.display());
+    let built_from = std::fs::read_to_string(written);
+    built_from.is_ok_and(|built_from| sources::digest(repository).is_ok_and(|present| present == built_from))
 }
 
 fn copy(source: &Path, target: &Path) -> bool {

@@ -5,6 +5,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
 
+pub mod journal;
+
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@
 
 use crate::process::{at, capture, demand, nested_cargo};
 use crate::wasm_std::{self, Rung, TARGET};
-use crate::{Step, repository};
+use crate::{Step, repository, sources};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -22,12 +22,15 @@ pub(crate) const EXAMPLES: [&str; 3] = [REVIEW_PLUGIN, "examples/hostile-plugin/
 
 /// Builds the first-party components and these plugins of examples.
 pub(crate) fn build(forced: Option<Rung>, examples: &[&str]) -> Step<()> {
+    // Read before the build: what is edited during it counts as newer.
+    let digest = at(&repository(), sources::digest(&repository()))?;
     let std_flags = wasm_std::rustflags(forced)?;
     build_first_party(&FIRST_PARTY, &std_flags, &repository().join("target/wasm"))?;
     for name in FIRST_PARTY {
         let built = repository().join("target/wasm").join(TARGET).join(format!("component/glovebox_{name}.wasm"));
         publish(&built, &format!("{name}.wasm"))?;
     }
+    put(digest.as_bytes(), sources::FILE)?;
     build_programs()?;
     examples.iter().try_for_each(|folder| build_example(&repository().join(folder), &std_flags))
 }
@@ -96,11 +99,16 @@ fn host_triple() -> Step<String> {
     triple.map(str::to_owned).ok_or_else(|| "`rustc -vV` names no host".to_owned())
 }
 
-/// Puts what was built into `target/components`, unless the same bytes are there.
+/// Puts what was built into `target/components`.
 fn publish(built: &Path, name: &str) -> Step<()> {
+    put(&at(built, fs::read(built))?, name)
+}
+
+/// Writes a file of `target/components`, unless it has these bytes.
+fn put(bytes: &[u8], name: &str) -> Step<()> {
     let folder = repository().join("target/components");
     at(&folder, fs::create_dir_all(&folder))?;
-    let (bytes, place) = (at(built, fs::read(built))?, folder.join(name));
+    let place = folder.join(name);
     if fs::read(&place).is_ok_and(|present| present == bytes) {
         return Ok(());
     }

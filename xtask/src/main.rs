@@ -12,6 +12,7 @@ mod gate;
 mod numbers;
 mod process;
 mod pytest;
+mod sources;
 mod sysroot;
 mod wasm_std;
 

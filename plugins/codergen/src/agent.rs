@@ -3,11 +3,14 @@
 //! It counts nothing: the host refuses the turn that is over the limit. A stage that ran into the limit has failed unless
 //! the model declared success before (seed 0, fix 2).
 
+use crate::documents::{self, Maker};
 use crate::ending::{self, Answered, Declaration};
 use crate::prompt;
+use crate::thread;
 use crate::toolbox::Toolbox;
 use glovebox_plugin_sdk::llm::{self, Error, Message, Part, Request, Response};
 use glovebox_plugin_sdk::{Outcome, Stage, Status, artifact, control, json, log};
+use std::path::Path;
 
 /// Executes the stage.
 pub(crate) fn run(stage: &Stage) -> Outcome {
@@ -26,16 +29,29 @@ struct Talk<'a> {
     said: String,
     /// The last outcome the model declared.
     declared: Option<Declaration>,
+    context: ContextUse,
+    /// Texts of tools that were kept whole.
+    kept: u32,
 }
 
 impl<'a> Talk<'a> {
     fn begin(stage: &'a Stage) -> Self {
         let asked = prompt::user(stage);
         Kept { name: "prompt.md", text: &asked }.keep();
-        let toolbox = Toolbox::of(stage);
-        let messages = vec![Message::text("system", prompt::system(stage)), Message::text("user", asked)];
+        let properties = llm::properties();
+        let property = |name: &str| properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let maker = Maker(property("provider").unwrap_or_default());
+        let context = ContextUse {
+            tokens_max: property("context-window").and_then(|text| text.parse().ok()),
+            ..ContextUse::default()
+        };
+        let toolbox = Toolbox::of(stage, maker);
+        let system = prompt::system(stage) + &documents::section(Path::new("."), maker);
+        let mut messages = vec![Message::text("system", system)];
+        messages.extend(thread::earlier(stage));
+        messages.push(Message::text("user", asked));
         let request = Request { messages, tools: toolbox.definitions(), options: Vec::new() };
-        Self { stage, toolbox, request, said: String::new(), declared: None }
+        Self { stage, toolbox, request, said: String::new(), declared: None, context, kept: 0 }
     }
 
     fn hold(&mut self) -> Outcome {
@@ -47,6 +63,7 @@ impl<'a> Talk<'a> {
                 Ok(response) => response,
                 Err(error) => return self.unanswered(error),
             };
+            self.context.note(response.usage.input.saturating_add(response.usage.output));
             let calls: Vec<Part> = calls(&response.message).cloned().collect();
             match self.listen(&response.message) {
                 // Beside tool calls a text may quote anything; the last answer must be readable.
@@ -93,6 +110,10 @@ impl<'a> Talk<'a> {
         let part = |text: String| Part::new("tool-result", text).with("call-id", id);
         match reply {
             Ok(said) => {
+                if let Some(whole) = &said.whole {
+                    self.kept += 1;
+                    Kept { name: &format!("tool-{}.txt", self.kept), text: whole }.keep();
+                }
                 let result = part(said.text);
                 let result = if said.is_error { result.with("is-error", "true") } else { result };
                 said.evidence.iter().fold(result, |result, receipt| result.with("evidence", receipt))
@@ -150,9 +171,27 @@ fn class_of(error: &Error) -> &'static str {
     }
 }
 
+/// How much of the model's context a conversation fills.
+#[derive(Debug, Default)]
+struct ContextUse {
+    tokens_max: Option<u64>,
+    has_warned: bool,
+}
+
+impl ContextUse {
+    /// Warns once at 80 % (coding-agent-loop specification §5.5).
+    fn note(&mut self, tokens: u64) {
+        let Some(most) = self.tokens_max.filter(|most| !self.has_warned && tokens >= most / 5 * 4) else { return };
+        self.has_warned = true;
+        let (used, most) = (tokens.to_string(), most.to_string());
+        log::warn("the conversation fills 80 % of the model's context", &[("tokens", &used), ("context", &most)]);
+        control::emit("warning", &json!({ "context_tokens": tokens }));
+    }
+}
+
 /// A text to keep beside the stage's record.
 struct Kept<'a> {
-    name: &'static str,
+    name: &'a str,
     text: &'a str,
 }
 

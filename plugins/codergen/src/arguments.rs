@@ -14,10 +14,12 @@ pub(crate) enum Argument {
     Content,
     IgnoreCase,
     Include,
+    Key,
     Limit,
     NewString,
     Offset,
     OldString,
+    Patch,
     Path,
     Pattern,
     ReplaceAll,
@@ -31,10 +33,12 @@ impl Argument {
             Self::Content => "content",
             Self::IgnoreCase => "ignore_case",
             Self::Include => "include",
+            Self::Key => "key",
             Self::Limit => "limit",
             Self::NewString => "new_string",
             Self::Offset => "offset",
             Self::OldString => "old_string",
+            Self::Patch => "patch",
             Self::Path => "path",
             Self::Pattern => "pattern",
             Self::ReplaceAll => "replace_all",
@@ -93,6 +97,11 @@ impl Arguments {
                 value.as_u64().map(Some).ok_or_else(|| format!("the argument `{name}` is not a whole number"))
             }
         }
+    }
+
+    /// Returns a number of things that may be left out.
+    pub(crate) fn size(&self, name: Argument) -> Result<Option<usize>, String> {
+        Ok(self.count(name)?.map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
     }
 
     /// Returns a yes or no, which is no when left out.

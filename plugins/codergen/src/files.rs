@@ -137,13 +137,15 @@ impl Workspace {
         Ok(format!("replaced {count} in `{path}`"))
     }
 
-    fn text(&self, path: WorkspacePath<'_>) -> Result<String, String> {
+    /// A whole file.
+    pub(crate) fn text(&self, path: WorkspacePath<'_>) -> Result<String, String> {
         let bytes =
             fs::read(self.root.join(path.0)).map_err(|error| format!("cannot read `{path}`: {}", spelled(&error)))?;
         String::from_utf8(bytes).map_err(|_| format!("cannot read `{path}`: it is not UTF-8 text"))
     }
 
-    fn put(&self, path: WorkspacePath<'_>, Content(text): Content<'_>) -> Result<(), String> {
+    /// Writes a whole file and makes missing folders.
+    pub(crate) fn put(&self, path: WorkspacePath<'_>, Content(text): Content<'_>) -> Result<(), String> {
         let place = self.root.join(path.0);
         make_parent(&place).and_then(|()| fs::write(&place, text)).map_err(|error| {
             let scope = match &self.write_scope {

@@ -7,15 +7,19 @@
 
 mod agent;
 mod arguments;
+mod documents;
 mod ending;
 mod files;
 mod numbering;
+mod patch;
 mod pattern;
 mod prompt;
 mod search;
 mod shell;
+mod thread;
 mod toolbox;
 mod truncate;
+mod values;
 
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
 

@@ -33,15 +33,17 @@ pub(crate) fn system(stage: &Stage) -> String {
     text
 }
 
-/// Writes the user prompt: the node's prompt or its label, then the failure that led here.
+/// Writes the user prompt: what went before, the node's prompt or its label, then the failure that led here.
 pub(crate) fn user(stage: &Stage) -> String {
     let task = stage.prompt().unwrap_or(stage.label());
+    let before = stage.extra("preamble").map(|text| format!("{}\n\nYour task:\n", text.trim_end()));
+    let task = format!("{}{task}", before.unwrap_or_default());
     match stage.last_failure() {
         Some(failure) => {
             let (node, details) = (stage.extra("failed-node"), stage.extra("failure-details"));
             format!("{task}\n\n{}", Feedback { failure, node, details })
         }
-        None => task.to_owned(),
+        None => task,
     }
 }
 

@@ -1,14 +1,17 @@
 //! The tools the model is offered, and the one place where a call becomes an action.
 //!
-//! The table below is the whole offer. `shell` is in it only where the node grants commands. An unknown tool, bad arguments
-//! and a failing tool are sentences for the model.
+//! The table below is the whole offer. `shell` is in it only where the node grants commands, `read_context` only where a value is large,
+//! `apply_patch` only for models that know it. An unknown tool, bad arguments and a failing tool are sentences for the model.
 
 use crate::arguments::{Argument, Arguments};
+use crate::documents::Maker;
 use crate::files::{Content, Edit, NamedPath, READ_LINES_DEFAULT, Wanted, Workspace, WorkspacePath};
 use crate::numbering::Served;
+use crate::patch::Patch;
 use crate::search::{self, Query};
 use crate::shell::{self, CommandLine, ShellGrant};
 use crate::truncate;
+use crate::values::{Key, LargeValues, Part as ValuePart};
 use glovebox_plugin_sdk::Stage;
 use glovebox_plugin_sdk::llm::{Part, ToolDef};
 use std::path::PathBuf;
@@ -20,11 +23,13 @@ pub(crate) struct Said {
     pub(crate) is_error: bool,
     /// The host's receipt of a command.
     pub(crate) evidence: Option<String>,
+    /// The whole text, where the model gets only a part of it.
+    pub(crate) whole: Option<String>,
 }
 
 impl From<String> for Said {
     fn from(text: String) -> Self {
-        Self { text, is_error: false, evidence: None }
+        Self { text, is_error: false, evidence: None, whole: None }
     }
 }
 
@@ -36,13 +41,13 @@ struct Tool {
     run: fn(&mut Toolbox, &Arguments) -> Result<Said, String>,
 }
 
-const TOOLS: [Tool; 6] = [
+const TOOLS: [Tool; 8] = [
     Tool {
         name: "read_file",
         description: "Reads a text file; every line comes as `  1 | text`. Use offset and limit for a part of a long file.",
         parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},"limit":{"type":"integer","minimum":1,"description":"number of lines"}},"required":["path"]}"#,
         run: |toolbox, arguments| {
-            let count = |name| arguments.count(name).map(|n| n.map(|n| usize::try_from(n).unwrap_or(usize::MAX)));
+            let count = |name| arguments.size(name);
             let (first, limit) =
                 (count(Argument::Offset)?.unwrap_or(1), count(Argument::Limit)?.unwrap_or(READ_LINES_DEFAULT));
             let text = toolbox.workspace.read(arguments.path(Argument::Path)?, first, limit)?;
@@ -71,6 +76,15 @@ const TOOLS: [Tool; 6] = [
         },
     },
     Tool {
+        name: APPLY_PATCH,
+        description: "Changes several files at once. The patch begins with `*** Begin Patch` and ends with `*** End Patch`; between them `*** Add File: PATH` with `+` lines, `*** Delete File: PATH`, or `*** Update File: PATH` with hunks of `@@` and lines that begin with ` `, `-` or `+`.",
+        parameters: r#"{"type":"object","properties":{"patch":{"type":"string"}},"required":["patch"]}"#,
+        run: |toolbox, arguments| {
+            let patch = Patch::parse(Content(arguments.text(Argument::Patch)?))?;
+            Ok(patch.apply(&toolbox.workspace)?.into())
+        },
+    },
+    Tool {
         name: "glob",
         description: "Lists files by a pattern such as `src/**/*.rs`. A pattern without `/` matches names in every folder.",
         parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"folder to look in"}},"required":["pattern"]}"#,
@@ -93,6 +107,16 @@ const TOOLS: [Tool; 6] = [
         },
     },
     Tool {
+        name: READ_CONTEXT,
+        description: "Reads a large value of the pipeline's context, of which you were shown only the beginning. Use offset and limit, in characters, for a part of it.",
+        parameters: r#"{"type":"object","properties":{"key":{"type":"string"},"offset":{"type":"integer","minimum":0,"description":"first character, from 0"},"limit":{"type":"integer","minimum":1,"description":"number of characters"}},"required":["key"]}"#,
+        run: |toolbox, arguments| {
+            let (offset, limit) = (arguments.size(Argument::Offset)?.unwrap_or(0), arguments.size(Argument::Limit)?);
+            let key = Key(arguments.text(Argument::Key)?);
+            Ok(toolbox.values.read(key, ValuePart { offset, limit })?.into())
+        },
+    },
+    Tool {
         name: SHELL,
         description: "Runs a command in the workspace and returns its exit code and output.",
         parameters: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout_ms":{"type":"integer","minimum":1}},"required":["command"]}"#,
@@ -102,30 +126,38 @@ const TOOLS: [Tool; 6] = [
                 .ok_or("this stage runs no commands; the attribute `allowed_commands` would allow some")?;
             let exit =
                 grant.run(CommandLine(arguments.text(Argument::Command)?), arguments.count(Argument::TimeoutMs)?)?;
-            let text = truncate::SHELL.keep_ends(&shell::report(&exit));
-            Ok(Said { text, is_error: !exit.passed(), evidence: Some(exit.receipt) })
+            let whole = shell::report(&exit);
+            let text = truncate::SHELL.keep_ends(&whole);
+            let whole = Some(whole).filter(|whole| whole.len() > text.len());
+            Ok(Said { text, is_error: !exit.passed(), evidence: Some(exit.receipt), whole })
         },
     },
 ];
 
 const SHELL: &str = "shell";
+const APPLY_PATCH: &str = "apply_patch";
+const READ_CONTEXT: &str = "read_context";
 
 /// The tools of one attempt and what they remember.
 #[derive(Debug)]
 pub(crate) struct Toolbox {
     workspace: Workspace,
     shell: Option<ShellGrant>,
+    values: LargeValues,
+    /// Whether the model knows patches.
+    has_patches: bool,
 }
 
 impl Toolbox {
     /// Makes the tools a stage has.
-    pub(crate) fn of(stage: &Stage) -> Self {
+    pub(crate) fn of(stage: &Stage, Maker(maker): Maker<'_>) -> Self {
         let write_scope = stage.attribute("allowed_write_paths").filter(|paths| !paths.trim().is_empty());
         let shell = stage.attribute("allowed_commands").and_then(ShellGrant::parse);
         let (root, served, write_scope) = (PathBuf::from("."), Served::default(), write_scope.map(str::to_owned));
         let paths = stage.mounts().iter().map(|mount| mount.guest_path.clone());
         let known_as = paths.filter(|path| path.len() > 1 && path.starts_with('/')).collect();
-        Self { workspace: Workspace { root, write_scope, known_as, served }, shell }
+        let workspace = Workspace { root, write_scope, known_as, served };
+        Self { workspace, shell, values: LargeValues::of(stage), has_patches: maker.starts_with("openai") }
     }
 
     /// The folder a search is for; the root when none is named.
@@ -160,15 +192,24 @@ impl Toolbox {
     }
 
     fn offered(&self) -> impl Iterator<Item = &'static Tool> + use<> {
-        let has_shell = self.shell.is_some();
-        TOOLS.iter().filter(move |tool| tool.name != SHELL || has_shell)
+        let (has_shell, has_values, has_patches) = (self.shell.is_some(), !self.values.is_empty(), self.has_patches);
+        TOOLS.iter().filter(move |tool| match tool.name {
+            SHELL => has_shell,
+            READ_CONTEXT => has_values,
+            APPLY_PATCH => has_patches,
+            _ => true,
+        })
     }
 }
 
 fn listed(bound: truncate::Bound, found: &[String]) -> Said {
     match found {
         [] => "nothing found".to_owned().into(),
-        found => bound.keep_head(found).into(),
+        found => {
+            let text = bound.keep_head(found);
+            let whole = Some(found.join("\n")).filter(|whole| whole.len() > text.len());
+            Said { whole, ..text.into() }
+        }
     }
 }
 
@@ -180,7 +221,12 @@ mod tests {
     fn toolbox(folder: &tempfile::TempDir, shell: Option<ShellGrant>) -> Toolbox {
         let (root, served) = (folder.path().to_owned(), Served::default());
         let known_as = vec!["/home/me/proj".to_owned()];
-        Toolbox { workspace: Workspace { root, write_scope: None, known_as, served }, shell }
+        Toolbox {
+            workspace: Workspace { root, write_scope: None, known_as, served },
+            shell,
+            values: LargeValues::default(),
+            has_patches: false,
+        }
     }
 
     fn call(name: &str, arguments: &str) -> Part {
@@ -209,6 +255,18 @@ mod tests {
             without.call(&call("shell", r#"{"command":"ls"}"#)).unwrap_err(),
             "there is no tool `shell` here; the tools are read_file, write_file, edit_file, glob, grep"
         );
+    }
+
+    #[test]
+    fn patches_exist_only_for_models_that_know_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tools = Toolbox { has_patches: true, ..toolbox(&folder, None) };
+        assert_eq!(tools.definitions().len(), 6);
+        let patch = "*** Begin Patch\n*** Add File: a\n+x\n*** End Patch";
+        let said = tools.call(&call("apply_patch", &glovebox_plugin_sdk::json!({ "patch": patch }).to_string()));
+        assert_eq!(said.unwrap().text, "added `a`");
+        let said = tools.call(&call("apply_patch", r#"{"patch":"x"}"#)).unwrap_err();
+        assert_eq!(said, "apply_patch: the patch does not begin with `*** Begin Patch`");
     }
 
     #[test]

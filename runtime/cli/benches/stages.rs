@@ -1,7 +1,7 @@
 //! What a run costs: each further stage, the start, a resume, and how that grows with the length of the run.
 //!
-//! `cargo bench --workspace --bench stages` prints a table. A stage is the difference between a long and a short run of the same kind,
-//! divided by the number of stages between them, so the start is not part of it. Processor time is that of the whole machine, so that
+//! `cargo bench --workspace --bench stages` prints a table; with `-- growth` only the rows of long runs and of wide forks. A stage is the
+//! difference between a long and a short run of the same kind, divided by the number of stages between them: the start is not part of it. Processor time is that of the whole machine, so that
 //! it has the sandboxes too. Each figure stands beside the least that the machine needs for the same promise, measured in the same run:
 //! a flush of 4 KiB for a stage that must be on the disk, a plain spawn for a command. Nothing here passes or fails.
 
@@ -9,6 +9,8 @@
 
 #[path = "stages/cost.rs"]
 mod cost;
+#[path = "../../../benches/processors.rs"]
+mod processors;
 #[path = "../../../benches/table.rs"]
 mod table;
 
@@ -22,6 +24,8 @@ use table::{count, head, median, print, row};
 
 const ROUNDS: usize = 3;
 const SAMPLES: usize = 21;
+/// Runs of which the processor time is taken together: the kernel counts in steps of 10 ms.
+const CPU_SAMPLES: u32 = 40;
 /// The most steps of a pipeline here: more than any of them makes.
 const STEPS_MAX: usize = 100_000;
 const SCRIPT: &str = "script.toml";
@@ -30,12 +34,19 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench { program: Program::install(folder.path()), folder: folder.path() };
     head();
+    if std::env::args().any(|argument| argument == "growth") {
+        bench.growth();
+        bench.branches();
+        return;
+    }
     bench.start();
     bench.stage("component stage", simulated, (100, 1_100), Floor::Flush);
     bench.stage("component stage, three file calls", working, (100, 600), Floor::Flush);
     bench.stage("tool stage `true`", tools, (20, 120), Floor::Spawn);
     bench.hundred();
     bench.growth();
+    bench.branches();
+    bench.visits();
     bench.resume(10_000);
 }
 
@@ -60,6 +71,15 @@ impl Bench<'_> {
         let run = || self.run(&project).wall;
         let version = || self.program.run(self.folder, &["version"]).wall;
         row("run of one stage, process, warm", SAMPLES, run, version, "`glovebox version`");
+        let cpu = |arguments: &dyn Fn() -> Cost| {
+            let before = processors::machine_cpu();
+            for _ in 0..CPU_SAMPLES {
+                arguments();
+            }
+            (processors::machine_cpu() - before) / CPU_SAMPLES
+        };
+        let version_cpu = cpu(&|| self.program.run(self.folder, &["version"]));
+        print("run of one stage, processor, warm", cpu(&|| self.run(&project)), version_cpu, "`glovebox version`");
         let cold = || {
             let _ = fs::remove_dir_all(project.join("cache"));
             self.run(&project).wall
@@ -109,28 +129,46 @@ impl Bench<'_> {
 
     /// The same stage in runs of other lengths: everything for each stage must stay the same.
     fn growth(&self) {
-        let one = self.run(&self.project("growth-1", simulated(1)));
+        let one = self.run_watched(&self.project("growth-1", simulated(1)));
         for stages in [100, 1_000, 5_000, 10_000] {
             let project = self.project(&format!("growth-{stages}"), simulated(stages));
-            let cost = self.program.run_watched(&project, &arguments(&project));
+            self.each(&project, (stages, "stages"), one);
+        }
+    }
+
+    /// The same branch in forks of other widths: everything for each branch must stay the same.
+    fn branches(&self) {
+        let one = self.run_watched(&self.project("branches-1", branches(1)));
+        for count in [100, 1_000, 10_000] {
+            let project = self.project(&format!("branches-{count}"), branches(count));
+            self.each(&project, (count, "branches"), one);
+        }
+    }
+
+    /// One run, less the run of one stage, for each of its parts; its peak memory as a whole.
+    fn each(&self, project: &Path, (count, parts): (usize, &str), one: Cost) {
+        let cost = self.run_watched(project);
+        let each = |whole: Duration, start: Duration| whole.saturating_sub(start) / count as u32;
+        let (flush, of) = (self.flushes(200) / 200, "a flush of 4 KiB in place");
+        print(&format!("each of {count} {parts}, time"), each(cost.wall, one.wall), flush, of);
+        print(&format!("each of {count} {parts}, processor"), each(cost.cpu, one.cpu), flush, of);
+        let written = cost.written.saturating_sub(one.written) as f64 / count as f64 / 1024.0;
+        table::count(&format!("each of {count} {parts}, written"), written, "KiB");
+        let peak = cost.peak_bytes as f64;
+        table::count(&format!("run of {count} {parts}, peak memory"), peak / 1_048_576.0, "MiB");
+        let more = peak - one.peak_bytes as f64;
+        if one.peak_bytes > 0 {
+            table::count(&format!("each of {count} {parts}, peak memory"), more / count as f64 / 1024.0, "KiB");
+        }
+    }
+
+    /// Peak memory of runs that visit the same two stages again and again: what a run remembers, without the size of its pipeline.
+    fn visits(&self) {
+        for visits in [1_000, 5_000, 10_000] {
+            let project = self.project(&format!("visits-{visits}"), again_and_again(visits));
+            let cost = self.program.run_watched_to_any_end(&project, &arguments(&project));
             forget_run(&project);
-            let each = |whole: Duration, start: Duration| whole.saturating_sub(start) / stages as u32;
-            let flush = self.flushes(200) / 200;
-            print(
-                &format!("each of {stages} stages, time"),
-                each(cost.wall, one.wall),
-                flush,
-                "a flush of 4 KiB in place",
-            );
-            print(
-                &format!("each of {stages} stages, processor"),
-                each(cost.cpu, one.cpu),
-                flush,
-                "a flush of 4 KiB in place",
-            );
-            let written = cost.written.saturating_sub(one.written) as f64 / stages as f64 / 1024.0;
-            count(&format!("each of {stages} stages, written"), written, "KiB");
-            count(&format!("run of {stages} stages, peak memory"), cost.peak_bytes as f64 / 1_048_576.0, "MiB");
+            count(&format!("run of {visits} visits, peak memory"), cost.peak_bytes as f64 / 1_048_576.0, "MiB");
         }
     }
 
@@ -163,6 +201,12 @@ impl Bench<'_> {
         cost
     }
 
+    fn run_watched(&self, project: &Path) -> Cost {
+        let cost = self.program.run_watched(project, &arguments(project));
+        forget_run(project);
+        cost
+    }
+
     fn flushes_of(&self, project: &Path) -> Option<u64> {
         let flushes = self.program.flushes(&arguments(project), project);
         forget_run(project);
@@ -176,6 +220,7 @@ impl Bench<'_> {
             fs::write(project.join(format!("f{file}.txt")), "a line\n".repeat(100)).unwrap();
         }
         fs::write(project.join("p.dot"), stages.pipeline).unwrap();
+        fs::write(project.join("glovebox.toml"), "[run]\nparallel_max = 16\n").unwrap();
         if !stages.script.is_empty() {
             fs::write(project.join(SCRIPT), stages.script).unwrap();
         }
@@ -186,9 +231,9 @@ impl Bench<'_> {
         match floor {
             Floor::Spawn => cost::spawns(50),
             Floor::Flush => {
-                let before = cost::machine_cpu();
+                let before = processors::machine_cpu();
                 let wall = self.flushes(500);
-                Cost { wall: wall / 500, cpu: (cost::machine_cpu() - before) / 500, ..Cost::default() }
+                Cost { wall: wall / 500, cpu: (processors::machine_cpu() - before) / 500, ..Cost::default() }
             }
         }
     }
@@ -238,6 +283,28 @@ fn in_a_row(stages: usize, attributes: &str) -> Stages {
         writeln!(text, " n{stage} [{attributes}, allowed_write_paths=\"./\"]\n n{stage} -> {next}").unwrap();
     }
     Stages { pipeline: text + "}\n", script: String::new() }
+}
+
+/// A fork whose branches have one stage each, 16 of them at a time.
+fn branches(count: usize) -> Stages {
+    let mut text = format!(
+        "digraph d {{ graph [max_steps={STEPS_MAX}]\n start [shape=Mdiamond] done [shape=Msquare]\n \
+         f [shape=component, max_parallel=16] j [shape=tripleoctagon]\n start -> f j -> done\n"
+    );
+    for branch in 1..=count {
+        writeln!(text, " n{branch} [prompt=x, allowed_write_paths=\"\"]\n f -> n{branch} -> j").unwrap();
+    }
+    Stages { pipeline: text + "}\n", script: String::new() }
+}
+
+/// Two stages that lead to each other, up to the bound on steps.
+fn again_and_again(visits: usize) -> Stages {
+    let stage = "[prompt=x, allowed_write_paths=\"./\"]";
+    let pipeline = format!(
+        "digraph d {{ graph [max_steps={visits}]\n start [shape=Mdiamond] done [shape=Msquare]\n a {stage}\n b {stage}\n \
+         start -> a -> b -> a\n b -> done [condition=\"outcome=fail\"] }}\n"
+    );
+    Stages { pipeline, script: String::new() }
 }
 
 /// Stages that ask a simulated model.

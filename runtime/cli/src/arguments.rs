@@ -2,24 +2,37 @@
 //!
 //! A table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in [`crate::exit`].
 
+mod control;
 mod deferred;
+mod fork;
 mod help;
 mod keeping;
+mod machine;
+mod models;
+mod parallel;
+mod people;
 mod plugin;
 mod reading;
+mod spend;
 
+pub use control::{AttachArguments, ControlArguments, WaitArguments};
 pub use deferred::Deferred;
+pub use fork::ForkArguments;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
+pub use machine::{DoctorArguments, VersionArguments};
+pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestArguments};
+pub use parallel::ParallelArguments;
+pub use people::{AnswerArguments, GatesArguments, PeopleArguments};
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
-pub use reading::{DiffArguments, DisplayArguments, LogsArguments, ShowArguments, VerifyArguments};
+pub use reading::{DiffArguments, DisplayArguments, LogsArguments, ShowArguments, VerifyArguments, WhyArguments};
+pub use spend::SpendArguments;
 
 use crate::branch::BranchName;
 use crate::runs::RunSelector;
 use crate::starter::Template;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use glovebox_engine::event::NodeId;
-use glovebox_record::Tier;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -69,14 +82,30 @@ pub enum Command {
     Plan(Deferred<PlanArguments>),
     /// Resume an interrupted run
     Resume(Deferred<ResumeArguments>),
+    /// Begin a new run with everything as it was before a visit of another one
+    Fork(Deferred<ForkArguments>),
+    /// Cancel a run for good
+    Cancel(Deferred<ControlArguments>),
+    /// Pause a running run after the stages under way; `resume` goes on
+    Pause(Deferred<ControlArguments>),
+    /// Wait for the end of a run, and end with its exit code
+    Wait(Deferred<WaitArguments>),
+    /// Show what a running run does, to its end
+    Attach(Deferred<AttachArguments>),
     /// List runs, newest first
     Ls(Deferred<ListArguments>),
     /// Remove runs
     Rm(Deferred<RemoveArguments>),
     /// Remove old runs, and what killed processes left
     Gc(Deferred<CollectArguments>),
+    /// Answer a question of a human gate
+    Answer(Deferred<AnswerArguments>),
+    /// List the questions that wait for an answer
+    Gates(Deferred<GatesArguments>),
     /// Show a run, or one node of it
     Show(Deferred<ShowArguments>),
+    /// Explain why a run went where it went, edge by edge
+    Why(Deferred<WhyArguments>),
     /// Verify that no record of a run was changed or lost
     Verify(Deferred<VerifyArguments>),
     /// Print the whole output of a node's commands
@@ -91,6 +120,14 @@ pub enum Command {
         #[command(subcommand)]
         command: PluginCommand,
     },
+    /// List the models of glovebox.toml, and ask them a test question
+    Models {
+        /// What to do with models.
+        #[command(subcommand)]
+        command: ModelsCommand,
+    },
+    /// Answer model calls from a file, in the wire format of each provider, for tests
+    FakeLlm(Deferred<FakeArguments>),
     /// Show and verify the hold-outs of a run
     Holdout {
         /// What to do with hold-outs.
@@ -157,6 +194,8 @@ pub struct RunArguments {
     #[arg(long, conflicts_with = "script")]
     pub simulate: bool,
     #[command(flatten)]
+    pub people: PeopleArguments,
+    #[command(flatten)]
     pub output: OutputArguments,
 }
 
@@ -185,6 +224,10 @@ pub struct ExecutionArguments {
     /// `max_wall_time` wins
     #[arg(long, value_name = "T", value_parser = wall_time)]
     pub max_wall_time: Option<Duration>,
+    #[command(flatten)]
+    pub parallel: ParallelArguments,
+    #[command(flatten)]
+    pub spend: SpendArguments,
     /// Run the commands of stages without a sandbox
     #[arg(long)]
     pub dangerously_no_sandbox: bool,
@@ -337,9 +380,9 @@ pub struct PlanArguments {
 pub struct ResumeArguments {
     /// The run to resume. A run that failed begins again at the node that failed
     pub run: RunSelector,
-    /// Begin again at this node
-    #[arg(long, value_name = "NODE")]
-    pub from: Option<NodeId>,
+    /// Begin again at this node, or with everything as it was before visit V of it
+    #[arg(long, value_name = "NODE[@V]", value_parser = fork::visit_name)]
+    pub from: Option<(NodeId, Option<u32>)>,
     /// Continue with the current glovebox.toml and plugins, and show what that changes
     #[arg(long)]
     pub replan: bool,
@@ -349,17 +392,26 @@ pub struct ResumeArguments {
     /// Continue with this model script; its turns count from the start of the run
     #[arg(long, value_name = "F")]
     pub script: Option<PathBuf>,
+    /// Ask models again what an attempt that was cut off had asked them; without it, recorded answers are used
+    #[arg(long)]
+    pub live: bool,
     /// The most steps of the run from here on, those that it has made included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_steps: Option<u64>,
     /// The longest time of the run from here on, such as 30m, the time that it has used included
     #[arg(long, value_name = "T", value_parser = wall_time)]
     pub max_wall_time: Option<Duration>,
+    #[command(flatten)]
+    pub parallel: ParallelArguments,
+    #[command(flatten)]
+    pub spend: SpendArguments,
     /// Run the commands of stages without a sandbox; required again if the run was started with it
     #[arg(long)]
     pub dangerously_no_sandbox: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
+    #[command(flatten)]
+    pub people: PeopleArguments,
     #[command(flatten)]
     pub output: OutputArguments,
 }
@@ -408,36 +460,6 @@ pub struct HoldoutArguments {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-}
-
-/// `glovebox version`.
-#[derive(Debug, Args)]
-pub struct VersionArguments {
-    /// Print one JSON document
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `glovebox doctor`.
-#[derive(Debug, Args)]
-pub struct DoctorArguments {
-    /// The project whose glovebox.toml has the required tier
-    #[arg(long, value_name = "D", default_value = ".")]
-    pub workdir: PathBuf,
-    /// Attack the sandbox with a hostile program and a hostile component
-    #[arg(long)]
-    pub attack: bool,
-    /// Attack this tier instead of the best one: full, bwrap or landlock
-    #[arg(long, value_name = "T", requires = "attack", value_parser = tier)]
-    pub tier: Option<Tier>,
-    /// Print one JSON document
-    #[arg(long)]
-    pub json: bool,
-}
-
-fn tier(text: &str) -> Result<Tier, String> {
-    let found = Tier::parse(text).filter(|tier| Tier::CONFINING.contains(tier));
-    found.ok_or_else(|| "expected `full`, `bwrap` or `landlock`".to_owned())
 }
 
 fn wall_time(text: &str) -> Result<Duration, String> {

@@ -1,8 +1,15 @@
-//! `--from NODE`: the node that a run begins at, or begins again at.
+//! Where a run begins, or begins again: `--from NODE`, and a visit of a node, as `NODE@VISIT`.
 
 use crate::exit::{Exit, Stop};
+use crate::runs::RunFolder;
+use crate::terminal::visible;
+use glovebox_engine::event::Record;
+use glovebox_engine::run::{NoVisit, VisitPoint, visits};
 use glovebox_pipeline::ir::{Handler, NodeId, Pipeline};
 use glovebox_pipeline::nearest::nearest;
+
+/// Visits that a message names at most.
+const VISITS_SHOWN_MAX: usize = 20;
 
 /// Refuses a node that does not exist, and an exit, at which nothing can begin.
 pub fn check(pipeline: &Pipeline, id: &NodeId) -> Result<(), Stop> {
@@ -22,4 +29,22 @@ pub fn check(pipeline: &Pipeline, id: &NodeId) -> Result<(), Stop> {
         }
         _ => Ok(()),
     }
+}
+
+/// Finds a visit of a run, or the last one of the node. Refuses one that never was, with the list of those that were.
+pub fn visit(run: &RunFolder, records: &[Record], (node, visit): (NodeId, Option<u32>)) -> Result<VisitPoint, Stop> {
+    VisitPoint::find(records, node, visit).map_err(|problem| {
+        let stop = Stop::new(Exit::Usage, format!("run `{}`: {problem}", run.id));
+        let known = visits(records);
+        let of_node = match &problem {
+            NoVisit::InBranch { .. } => return stop.with_help("name the fork that the branch begins at"),
+            NoVisit::Fewer { node, .. } => Some(node),
+            NoVisit::Never(_) => None,
+        };
+        let of_node = |visited: &&(&NodeId, u32)| of_node.is_none_or(|node| node == visited.0);
+        let named: Vec<String> = known.iter().filter(of_node).map(|(node, visit)| format!("{node}@{visit}")).collect();
+        let others = named.len().saturating_sub(VISITS_SHOWN_MAX);
+        let more = if others > 0 { format!("{others} others, ") } else { String::new() };
+        stop.with_help(format!("its visits: {more}{}", visible::line(&named[others..].join(", "))))
+    })
 }

@@ -2,18 +2,26 @@
 //!
 //! It reads the journal and the blobs, and neither the workspace nor the project.
 
+mod asked;
+
+pub use asked::AskedAbout;
+
 use crate::exit::{Exit, Stop};
 use crate::journal;
 use crate::patch::{Bytes, Delta, Version};
 use crate::runs::RunFolder;
+use crate::terminal::visible;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{Event, Record, RunStarted, StageFinished, Verdict};
+use glovebox_engine::event::{
+    Attempt, AttemptId, BranchId, Event, FanInFinished, Record, RunStarted, StageFinished, Task, Verdict, Work,
+};
 use glovebox_engine::ports::BlobStore;
+use glovebox_engine::rewind;
 use glovebox_engine::sqlite::{Provenance, VerifiedJournal};
 use glovebox_record::path::ScopePath;
-use glovebox_record::{Digest, FileChange};
+use glovebox_record::{ChangeOp, Digest, FileChange, Outcome};
 use glovebox_sandbox::apply::open_before;
 use glovebox_sandbox::project::Base;
 use jiff::Timestamp;
@@ -43,8 +51,24 @@ pub struct Changes {
 impl Changes {
     /// Reads them from a run's journal and blobs.
     pub fn read(run: &RunFolder) -> Result<Self, Stop> {
-        let VerifiedJournal { records, provenance } = journal::read(run)?;
-        let started = journal::beginning(run, &records)?;
+        let VerifiedJournal { records, provenance, .. } = journal::read(run)?;
+        Self::of(run, &records, provenance)
+    }
+
+    /// Those that a question asks a person to approve, and the files as they were before.
+    pub fn read_for(
+        run: &RunFolder,
+        (records, provenance): (&[Record], Provenance),
+        about: &AskedAbout<'_>,
+    ) -> Result<Self, Stop> {
+        let all = Self::of(run, records, provenance)?;
+        let (before, stages) = about.split();
+        let base = all.base.after(&listed(&before));
+        Ok(Self { base, changes: listed(&stages), stages, ..all })
+    }
+
+    fn of(run: &RunFolder, records: &[Record], provenance: Provenance) -> Result<Self, Stop> {
+        let started = journal::beginning(run, records)?;
         let blobs = open_blobs(run)?;
         let base = read_base(run, &blobs, started)?;
         let verdict = records.iter().fold(None, |verdict, record| match &record.event {
@@ -52,7 +76,8 @@ impl Changes {
             Event::RunResumed(_) => None,
             _ => verdict,
         });
-        let stages = changing(&records);
+        let is_main = |branch: &BranchId, _| *branch == BranchId::main();
+        let stages = changing(&rewind::in_force(records), is_main);
         Ok(Self {
             base,
             changes: listed(&stages),
@@ -61,6 +86,16 @@ impl Changes {
             verdict,
             provenance,
             blobs,
+        })
+    }
+
+    /// Checks that what a change leaves at its path is there as it was recorded, before anything is written.
+    pub fn verify(&self, change: &FileChange) -> Result<(), Stop> {
+        let Some(digest) = change.digest.as_ref().filter(|_| change.op == ChangeOp::Write) else { return Ok(()) };
+        self.blobs.verify(digest, change.bytes).map_err(|error| {
+            let path = visible::line(change.path.as_str());
+            let message = format!("read the blob of `{path}`: {error}; nothing was written");
+            Stop::new(Exit::Mismatch, message).with_help("the run's folder is damaged: restore a copy, or run again")
         })
     }
 
@@ -138,12 +173,24 @@ fn read_base(run: &RunFolder, blobs: &DirBlobs, started: &RunStarted) -> Result<
     })
 }
 
-fn changing(records: &[Record]) -> Vec<(Timestamp, StageFinished)> {
+/// The attempts and fan-ins of some branches that changed something. `is_of` gets the branch and the record's number.
+fn changing(records: &[&Record], is_of: impl Fn(&BranchId, u64) -> bool) -> Vec<(Timestamp, StageFinished)> {
     let finished = records.iter().filter_map(|record| match &record.event {
-        Event::StageFinished(stage) if !stage.changes.is_empty() => Some((record.at, (**stage).clone())),
+        Event::StageFinished(stage) if is_of(&stage.attempt.task.branch, record.seq) => {
+            Some((record.at, (**stage).clone()))
+        }
+        Event::FanInFinished(merged) if is_of(&merged.branch, record.seq) => Some((record.at, taken(merged))),
         _ => None,
     });
-    finished.collect()
+    finished.filter(|(_, stage)| !stage.changes.is_empty()).collect()
+}
+
+/// What a fan-in took from branches, as the changes of a stage there.
+fn taken(merged: &FanInFinished) -> StageFinished {
+    let FanInFinished { generation, branch, node, visit, changes, .. } = merged.clone();
+    let task = Task { generation, branch, node, visit, work: Work::Join };
+    let attempt = Attempt { task, ordinal: 1, id: AttemptId::new("") };
+    StageFinished { changes, ..StageFinished::of(attempt, Outcome::of(merged.status)) }
 }
 
 fn listed(stages: &[(Timestamp, StageFinished)]) -> Vec<FileChange> {

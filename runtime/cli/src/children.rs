@@ -8,11 +8,13 @@ use crate::references::Folder;
 use crate::rule_plugins::RuleSets;
 use crate::source::{self, ParsedFile, TEXT_BYTES_MAX};
 use crate::terminal::diagnostics::Findings;
+use glovebox_pipeline::child;
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::files::{Child, References, children_of};
-use glovebox_pipeline::ir::Pipeline;
-use glovebox_pipeline::{Checked, Inputs};
-use std::collections::BTreeSet;
+use glovebox_pipeline::files::{Child, References, child_of, children_of};
+use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
+use glovebox_pipeline::transform::Applied;
+use glovebox_pipeline::{Checked, Inputs, validate};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The most files on one path, without the first.
@@ -41,19 +43,37 @@ pub struct CheckedFile {
 }
 
 /// Checks one file by the project's own rules and the built-in ones, and for what a run would refuse.
-pub fn check_file(opened: ParsedFile, rule_sets: &mut RuleSets) -> CheckedFile {
+pub fn check_file(mut opened: ParsedFile, rule_sets: &mut RuleSets) -> CheckedFile {
+    let children = children_of(&opened.draft.pipeline);
+    let is_whole = opened.put_children_in(FaultsOfChildren::AreToldThere);
     let ParsedFile { file, text, draft, mut wanted, .. } = opened;
     let linted = rule_sets.lint(draft, &file);
     let Checked { pipeline, mut diagnostics, is_cut } = linted.checked;
-    if rule_sets.is_for_run() {
+    if is_whole && rule_sets.is_for_run() {
         let refused = pipeline.as_ref().map(|pipeline| rule_sets.refusals(&file, pipeline)).unwrap_or_default();
         diagnostics = source::merged(diagnostics, refused);
     }
-    if let (Some(pipeline), Some(_)) = (&pipeline, &linted.report.transformed) {
-        wanted.children = children_of(pipeline);
+    // The lowering knows names of other engines, and a rule may have named further children.
+    let of_rules = pipeline.as_ref().map(children_of).unwrap_or_default();
+    for child in children.into_iter().chain(of_rules).filter(|_| pipeline.is_some()) {
+        if !wanted.children.iter().any(|known| known.path == child.path) {
+            wanted.children.push(child);
+        }
     }
+    diagnostics.retain(|found| !is_told_there(pipeline.as_ref(), found));
     let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
     CheckedFile { findings, pipeline, wanted, is_cut }
+}
+
+/// True for advice about what a child's file says: `check` gives it in that file.
+pub fn is_told_there(pipeline: Option<&Pipeline>, found: &Diagnostic) -> bool {
+    let Some(pipeline) = pipeline.filter(|_| !found.is_error()) else { return false };
+    let of_child = || pipeline.nodes.iter().filter(|node| node.child_of.is_some());
+    match &found.node {
+        Some(named) => pipeline.node(&NodeId::from(named.as_str())).is_some_and(|node| node.child_of.is_some()),
+        // An edge has the place of the node that brought it.
+        None => of_child().any(|node| node.span == found.span),
+    }
 }
 
 struct Walk<'a> {
@@ -104,6 +124,88 @@ impl Walk<'_> {
         let source = folder.read(Path::new(&child.path), sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
         self.visited.insert(target.clone());
         Ok(Some((target, source)))
+    }
+}
+
+/// Puts the stages of a file's children into its pipeline, and those of their children before.
+///
+/// # Errors
+/// What is wrong with them, at the nodes that run them.
+pub fn splice(
+    file: &Path,
+    pipeline: &Pipeline,
+    wanted: &References,
+    faults: FaultsOfChildren,
+) -> Result<Applied, Vec<Diagnostic>> {
+    let path: Vec<PathBuf> = std::fs::canonicalize(file).into_iter().collect();
+    Splice { path, faults }.children(file, pipeline, wanted)
+}
+
+/// Where the errors that a child's file has of its own are reported.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum FaultsOfChildren {
+    /// At the node that runs the child: nobody else reads its file.
+    AreToldHere,
+    /// In the child's file, which is checked besides.
+    AreToldThere,
+}
+
+impl FaultsOfChildren {
+    fn of(self, child: &Child, first: Option<&Diagnostic>) -> Vec<Diagnostic> {
+        match self {
+            Self::AreToldHere => vec![child.has_fault(first)],
+            Self::AreToldThere => Vec::new(),
+        }
+    }
+}
+
+struct Splice {
+    /// The files from the first to the current one.
+    path: Vec<PathBuf>,
+    faults: FaultsOfChildren,
+}
+
+impl Splice {
+    fn children(&mut self, file: &Path, pipeline: &Pipeline, wanted: &References) -> Result<Applied, Vec<Diagnostic>> {
+        let mut children = BTreeMap::new();
+        for node in pipeline.nodes.iter().filter(|node| node.wants_child()) {
+            children.insert(node.id.clone(), self.child(file, (pipeline, node), wanted)?);
+        }
+        child::splice(pipeline, &children)
+    }
+
+    /// The checked pipeline of a node's child, with its own children.
+    fn child(
+        &mut self,
+        file: &Path,
+        (pipeline, node): (&Pipeline, &Node),
+        wanted: &References,
+    ) -> Result<Pipeline, Vec<Diagnostic>> {
+        let Some(named) = child_of(pipeline, node) else { return Err(vec![child::names_none(node)]) };
+        let unreadable = |reason: String| vec![named.unreadable(reason)];
+        let folder = Folder::of(file).map_err(unreadable)?;
+        let target = folder.resolve(Path::new(&named.path)).map_err(unreadable)?;
+        if self.path.contains(&target) {
+            return Err(vec![named.leads_back()]);
+        }
+        if self.path.len() > DEPTH_MAX {
+            return Err(vec![named.is_too_deep(DEPTH_MAX)]);
+        }
+        let source = folder.read(Path::new(&named.path), &wanted.sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
+        let place = file.with_file_name("").join(&named.path);
+        let ParsedFile { draft, wanted, .. } = ParsedFile::of(&place, source, &Inputs::default());
+        let is_parent = draft.pipeline.nodes.iter().any(Node::wants_child);
+        let draft = match is_parent && !draft.has_errors() {
+            true => {
+                self.path.push(target);
+                let spliced = self.children(&place, &draft.pipeline, &wanted);
+                self.path.pop();
+                spliced.map_err(|faults| self.faults.of(&named, faults.first()))?.lowered
+            }
+            false => draft,
+        };
+        let Checked { pipeline, diagnostics, .. } = validate(draft);
+        pipeline.ok_or_else(|| self.faults.of(&named, diagnostics.iter().find(|found| found.is_error())))
     }
 }
 

@@ -5,11 +5,14 @@
 //! `[workspace] include` names, is part of the project and not a dependency. Only stores of known package managers and interpreters are
 //! shown beside the project: never the home folder, what is above it, or what this program keeps for the user.
 
+mod copies;
 mod store;
 
 use crate::project::{Project, cache_dir};
 use crate::toolchain::kind::KINDS;
 use crate::user_key;
+use copies::HoldoutFiles;
+use glovebox_engine::plan::capability::MachineFolder;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::ignored::ProjectFiles;
 use glovebox_sandbox::jail::Bind;
@@ -24,6 +27,8 @@ const FOLDERS_MAX: usize = 2_000;
 const DEPTH_MAX: usize = 3;
 /// Names that are a dependency wherever a project of their kind is, even if git does not ignore them.
 const CERTAIN: [&str; 3] = ["node_modules/", ".venv/", "venv/"];
+/// Folders of tools that make virtual environments. Only these of them are dependencies.
+const MANAGED: [&str; 2] = [".tox/", ".nox/"];
 /// Folders that are not looked into.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "vendor", "venv", "__pycache__"];
 
@@ -36,6 +41,13 @@ pub struct Dependencies {
     pub stores: Vec<Bind>,
     /// What to tell the user before a run: what is wrong, then the remedy.
     pub warnings: Vec<(String, String)>,
+}
+
+impl Dependencies {
+    /// The folders of the machine, as a plan names them.
+    pub fn machine_folders(&self) -> Vec<MachineFolder> {
+        self.stores.iter().map(|store| MachineFolder(store.source.display().to_string())).collect()
+    }
 }
 
 /// Finds the dependencies of a project. Hold-outs are never in one, nor is one in them.
@@ -76,9 +88,26 @@ pub fn find(project: &Project, sealed: &[Entry]) -> Dependencies {
     }
     found.folders.sort();
     found.folders.dedup();
+    drop_copies(project, sealed, &mut found);
     found.stores = stores(project, &found.folders);
     found.warnings.extend(missing(project, &found.folders, setting.dependencies.is_some()));
     found
+}
+
+/// Takes out dependencies that have a copy of a hold-out: every stage would see it.
+fn drop_copies(project: &Project, sealed: &[Entry], found: &mut Dependencies) {
+    let holdouts = HoldoutFiles::of(&project.workdir, sealed);
+    let shown = |path: &Path| path.strip_prefix(&project.workdir).unwrap_or(path).display().to_string();
+    let Dependencies { folders, warnings, .. } = found;
+    folders.retain(|folder| {
+        let Some((copy, holdout)) = holdouts.copy_in(&project.workdir.join(folder.path().as_str())) else {
+            return true;
+        };
+        let copied = format!("`{}` is byte for byte the hold-out `{}`", shown(&copy), shown(holdout));
+        let help = "remove the copy, or install the project without its hold-outs".to_owned();
+        warnings.push((format!("`{folder}` is not shown to commands: {copied}"), help));
+        false
+    });
 }
 
 fn ends_with(folder: &Entry, name: &str) -> bool {
@@ -101,8 +130,9 @@ fn by_kind(workdir: &Path) -> Vec<Entry> {
         for kind in KINDS.iter().filter(|kind| kind.markers.iter().any(|marker| at.join(marker).is_file())) {
             for name in kind.dependencies.iter().filter(|name| name.ends_with('/')) {
                 let path = at.join(name.trim_end_matches('/'));
-                let inside = path.strip_prefix(workdir).ok().and_then(Path::to_str);
-                found.extend(inside.and_then(|inside| Entry::parse(&format!("{inside}/")).ok()));
+                let paths = if MANAGED.contains(name) { environments_in(&path) } else { vec![path] };
+                let inside = paths.iter().filter_map(|path| path.strip_prefix(workdir).ok().and_then(Path::to_str));
+                found.extend(inside.filter_map(|inside| Entry::parse(&format!("{inside}/")).ok()));
             }
         }
         if depth < DEPTH_MAX && seen < FOLDERS_MAX {
@@ -112,6 +142,13 @@ fn by_kind(workdir: &Path) -> Vec<Entry> {
         }
     }
     found
+}
+
+/// The virtual environments of a tool. Beside them it keeps packed versions of the project, with its tests.
+fn environments_in(at: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(at).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).filter(|path| path.join("pyvenv.cfg").is_file()).collect()
 }
 
 fn folders_in(at: &Path) -> impl Iterator<Item = PathBuf> {

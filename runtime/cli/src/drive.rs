@@ -3,7 +3,9 @@
 //! Shared by `run` and `resume`. It decides nothing about the run. The first Ctrl-C asks the run to stop and waits for its last
 //! record; the second ends the process at once.
 
+use crate::ask::{self, Leave};
 use crate::exit::{Ended, Exit, Stop};
+use crate::people::Present;
 use crate::runs;
 use crate::runs::RunFolder;
 use crate::terminal::paint::Paint;
@@ -13,7 +15,7 @@ use crate::terminal::{self, visible};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::driver::RunError;
-use glovebox_engine::evidence::RunStatus;
+use glovebox_engine::evidence::{RunStatus, RunSummary, VerdictFile};
 use glovebox_engine::ports::{PortError, Signals};
 use glovebox_engine::run::{HoldoutError, Run, RunDir, Update};
 use glovebox_engine::signals::LocalSignals;
@@ -34,17 +36,27 @@ pub fn open_dir(run: &RunFolder, key: Option<UserKey>) -> Result<RunDir, Stop> {
     Ok(RunDir { path: run.path.clone(), dir, key })
 }
 
-/// Starts the async executor for a run.
+/// Starts the async executor for a run. What takes long has a thread of its own: the executor only waits, and needs none.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Stop> {
-    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.map_err(|error| Stop::io("start the executor", &error))
 }
 
 /// Drives a run to its end, and shows what happens.
-pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter) -> Result<(), Stop> {
+pub async fn drive(
+    run: &mut Run,
+    folder: &RunFolder,
+    (mut reporter, present): (Reporter, Present),
+) -> Result<(), Stop> {
     let signals = LocalSignals::new();
-    let listening = tokio::spawn(listen(signals.clone(), reporter.notices())?);
-    let driven = run.drive(&signals, |update| match update {
+    let Present { mut attendance, asks_in } = present;
+    let mut leave = Leave::default();
+    if let Some(runs_dir) = asks_in {
+        let (person, by_signal) = ask::start(folder, runs_dir, reporter.notices());
+        (attendance.terminal, leave) = (Some(person), by_signal);
+    }
+    let listening = tokio::spawn(listen(signals.clone(), (reporter.notices(), leave))?);
+    let driven = run.drive((&signals, attendance), |update| match update {
         Update::Record(record) => reporter.record(record),
         Update::Activity { node, progress } => reporter.activity(node, progress),
     });
@@ -55,11 +67,20 @@ pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter) ->
 }
 
 /// Turns signals of the operating system into a request to stop.
-fn listen(signals: LocalSignals, notices: Notices) -> Result<impl Future<Output = ()>, Stop> {
+fn listen(signals: LocalSignals, (notices, leave): (Notices, Leave)) -> Result<impl Future<Output = ()>, Stop> {
     let on = |kind: SignalKind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
     let (mut interrupt, mut terminate) = (on(SignalKind::interrupt())?, on(SignalKind::terminate())?);
     Ok(async move {
-        let exit = first_of(&mut interrupt, &mut terminate).await;
+        let mut exit = first_of(&mut interrupt, &mut terminate).await;
+        // The first Ctrl-C at a question leaves the question, not the run.
+        if exit == Exit::Interrupted && leave.leave() {
+            let same = async { while first_of(&mut interrupt, &mut terminate).await == Exit::Interrupted {} };
+            let passed = tokio::time::timeout(SAME_REQUEST_MAX, same).await;
+            exit = match passed {
+                Ok(()) => Exit::Terminated,
+                Err(_) => first_of(&mut interrupt, &mut terminate).await,
+            };
+        }
         let name = if exit == Exit::Terminated { "signal TERM" } else { "signal INT" };
         notices.say("stopping the run; press Ctrl-C again to end at once, without a summary");
         signals.cancel(name);
@@ -92,11 +113,12 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
             None => Exit::Internal,
         },
         RunError::LimitReached(_) => Exit::Budget,
-        RunError::Workspace(_) | RunError::Ended { .. } => Exit::Usage,
+        RunError::Workspace(_) | RunError::Ended { .. } | RunError::Canceled { .. } => Exit::Usage,
         RunError::Stalled(_) | RunError::NotStarted => Exit::Internal,
     };
     let mut message = match error {
         RunError::Ended { .. } => error.to_string(),
+        RunError::Canceled { .. } => visible::line(&error.to_string()).into_owned(),
         _ => format!("run `{}`: {error}", run.id),
     };
     let mut cause = error.source();
@@ -106,11 +128,26 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     }
     let stop = Stop::new(exit, message);
     match error {
-        RunError::Ended { .. } => stop.with_help("begin a new run at a stage: `glovebox run FILE --from NODE`"),
-        RunError::LimitReached(failure) => stop.with_help(match failure.code == FailureCode::RUN_STEPS {
-            true => "raise the limit for the rest of the run: `glovebox resume RUN --max-steps N`",
-            false => "raise the limit for the rest of the run: `glovebox resume RUN --max-wall-time T`",
-        }),
+        RunError::Ended { .. } => stop.with_help(format!(
+            "begin a new run at a stage: `glovebox run FILE --from NODE`, or with what this one has done: `glovebox fork {} NODE@VISIT`",
+            run.id
+        )),
+        RunError::Canceled { .. } => {
+            stop.with_help(format!("begin a new run with what it has done: `glovebox fork {} NODE`", run.id))
+        }
+        RunError::LimitReached(failure) => {
+            let flag = match &failure.code {
+                code if *code == FailureCode::RUN_STEPS => "--max-steps N",
+                code if *code == FailureCode::RUN_TOKENS => "--max-tokens N",
+                code if *code == FailureCode::RUN_COST => "--max-budget-usd USD",
+                _ => "--max-wall-time T",
+            };
+            let operator = match failure.code == FailureCode::RUN_TOKENS || failure.code == FailureCode::RUN_COST {
+                true => "; a smaller bound under `[run]` in glovebox.toml wins over the flag",
+                false => "",
+            };
+            stop.with_help(format!("raise the limit for the rest of the run: `glovebox resume RUN {flag}`{operator}"))
+        }
         RunError::Holdouts(source) if matches!(source.downcast_ref(), Some(HoldoutError::Copied(_))) => stop.with_help(
             "remove the copies or add them to `.gitignore`; if builders may read them, set `scenario_copies=\"allow\"` on the graph",
         ),
@@ -121,19 +158,30 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
 /// Prints the summary of a run and returns its exit code.
 pub fn conclude(run: &RunFolder, ended: &Run, format: ProgressFormat, runs_dir: &Path) -> Ended {
     let summary = ended.summary();
-    let paint = if format == ProgressFormat::Json { Paint::stderr() } else { Paint::stdout() };
-    let text = summary::render(summary, &runs::named(run, runs_dir)?, paint);
-    match format {
-        ProgressFormat::Json => {
-            terminal::print_json_line(&ended.verdict())?;
-            terminal::say(text);
-        }
-        _ => terminal::print(text),
-    }
+    print_end(run, (summary, ended.verdict()), format, runs_dir)?;
     if summary.status == RunStatus::Success {
         runs::remove::slim(run);
     }
     let exit = Exit::from(summary.exit);
     tracing::debug!(run = %visible::line(&run.id), code = exit.code(), "concluded");
     Ok(exit)
+}
+
+/// Prints the summary of a run; with `--json` its verdict as the last line.
+pub fn print_end(
+    run: &RunFolder,
+    (summary, verdict): (&RunSummary, Option<VerdictFile<'_>>),
+    format: ProgressFormat,
+    runs_dir: &Path,
+) -> Result<(), Stop> {
+    let paint = if format == ProgressFormat::Json { Paint::stderr() } else { Paint::stdout() };
+    let text = summary::render(summary, &runs::named(run, runs_dir)?, paint);
+    match format {
+        ProgressFormat::Json => {
+            terminal::print_json_line(&verdict)?;
+            terminal::say(text);
+        }
+        _ => terminal::print(text),
+    }
+    Ok(())
 }

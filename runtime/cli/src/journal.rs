@@ -17,15 +17,39 @@ pub fn read(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
     read_against(run, user_key::to_verify()?.as_ref())
 }
 
+/// Verifies every record of a run, and keeps those that say how it was started and taken up.
+pub fn read_terms(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
+    let journal = open(run)?.read_terms(user_key::to_verify()?.as_ref()).map_err(|error| unreadable(run, &error))?;
+    require_run(run, &journal.records)?;
+    Ok(journal)
+}
+
 fn read_against(run: &RunFolder, key: Option<&UserKey>) -> Result<VerifiedJournal, Stop> {
-    open(run)?.read_verified(key).map_err(|error| unreadable(run, &error))
+    let journal = open(run)?.read_verified(key).map_err(|error| unreadable(run, &error))?;
+    require_run(run, &journal.records)?;
+    Ok(journal)
+}
+
+/// Refuses the journal of another run: each of a user's journals is signed, so the signature does not say which run it is.
+fn require_run(run: &RunFolder, records: &[Record]) -> Result<(), Stop> {
+    let Some(Event::RunStarted(started)) = records.first().map(|record| &record.event) else { return Ok(()) };
+    if started.run_id.as_str() == run.id {
+        return Ok(());
+    }
+    let other = visible::line(started.run_id.as_str()).into_owned();
+    let message = format!("the journal in the folder of run `{}` is that of run `{other}`", visible::line(&run.id));
+    Err(Stop::new(Exit::Mismatch, message).with_help(format!(
+        "if the folder was only renamed, give it the name `{other}` again; else do not trust it, and start a new run"
+    )))
 }
 
 /// Reads the first and the last record of a run, and whose they are, without verifying the journal.
 pub fn read_ends(run: &RunFolder, key: Option<&UserKey>) -> Result<(Vec<Record>, Provenance), Stop> {
     let reader = open(run)?;
     let failed = |error| unreadable(run, &error);
-    Ok((reader.ends().map_err(failed)?, reader.provenance(key).map_err(failed)?))
+    let ends = reader.ends().map_err(failed)?;
+    require_run(run, &ends)?;
+    Ok((ends, reader.provenance(key).map_err(failed)?))
 }
 
 /// Reads every record of a run for a command that only shows it. Warns of a run that this user did not start.
@@ -68,6 +92,13 @@ pub fn foreign_reason(provenance: Provenance) -> Option<String> {
 
 /// Opens a run's journal to read it.
 pub fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
+    // A project may bring a link to a folder elsewhere.
+    if std::fs::symlink_metadata(&run.path).is_ok_and(|found| found.is_symlink()) {
+        let message = format!("the folder of run `{}` is a link, so its record is not read", visible::line(&run.id));
+        let help =
+            format!("name the folder of runs that it leads to: `--runs-dir D`, or remove `{}`", run.path.display());
+        return Err(Stop::new(Exit::Mismatch, message).with_help(help));
+    }
     SqliteReader::open(&run.path.join(JOURNAL_FILE)).map_err(|error| unreadable(run, &error))
 }
 
@@ -83,7 +114,7 @@ pub fn beginning<'a>(run: &RunFolder, records: &'a [Record]) -> Result<&'a RunSt
 /// How a run was started, with what resumes have changed since.
 pub fn terms(run: &RunFolder, records: &[Record]) -> Result<RunStarted, Stop> {
     let resumes = records.iter().filter_map(|record| match &record.event {
-        Event::RunResumed(resumed) => Some(resumed),
+        Event::RunResumed(resumed) => Some(&**resumed),
         _ => None,
     });
     Ok(resumes.fold(beginning(run, records)?.clone(), RunStarted::resumed))

@@ -6,6 +6,7 @@
 #![expect(unreachable_pub, reason = "a binary exports nothing; `pub` marks what other modules use")]
 
 mod arguments;
+mod ask;
 mod begin_at;
 mod binding_check;
 mod branch;
@@ -20,8 +21,10 @@ mod doctor;
 mod drive;
 mod exit;
 mod journal;
+mod models;
 mod overlay;
 mod patch;
+mod people;
 mod pipeline_file;
 mod plan_diff;
 mod prepare;
@@ -29,6 +32,7 @@ mod project;
 mod references;
 mod regular_file;
 mod replan;
+mod review;
 mod rule_plugins;
 mod runs;
 mod scenarios;
@@ -39,12 +43,13 @@ mod selection;
 mod shell;
 mod source;
 mod starter;
+mod takeover;
 mod terminal;
 mod toolchain;
 mod user_key;
 mod widening;
 
-use arguments::{Arguments, Command, Deferred, HoldoutCommand, PluginCommand};
+use arguments::{Arguments, Command, Deferred, HoldoutCommand, ModelsCommand, PluginCommand};
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 use exit::{Ended, Exit};
@@ -109,10 +114,18 @@ fn dispatch(command: Command) -> Ended {
         Command::Graph(Deferred(arguments)) => commands::graph::graph(&arguments),
         Command::Plan(Deferred(arguments)) => commands::plan::plan(&arguments),
         Command::Resume(Deferred(arguments)) => commands::resume::resume(&arguments),
+        Command::Fork(Deferred(arguments)) => commands::fork::fork(arguments),
+        Command::Cancel(Deferred(arguments)) => commands::control::cancel(&arguments),
+        Command::Pause(Deferred(arguments)) => commands::control::pause(&arguments),
+        Command::Wait(Deferred(arguments)) => commands::control::wait(&arguments),
+        Command::Attach(Deferred(arguments)) => commands::attach::attach(&arguments),
         Command::Ls(Deferred(arguments)) => commands::ls::ls(&arguments),
         Command::Rm(Deferred(arguments)) => commands::rm::rm(&arguments),
         Command::Gc(Deferred(arguments)) => commands::gc::gc(&arguments),
+        Command::Answer(Deferred(arguments)) => commands::answer::answer(&arguments),
+        Command::Gates(Deferred(arguments)) => commands::gates::gates(&arguments),
         Command::Show(Deferred(arguments)) => commands::show::show(&arguments),
+        Command::Why(Deferred(arguments)) => commands::why::why(&arguments),
         Command::Verify(Deferred(arguments)) => commands::verify::verify(&arguments),
         Command::Logs(Deferred(arguments)) => commands::logs::logs(&arguments),
         Command::Apply(Deferred(arguments)) => commands::apply::apply(&arguments),
@@ -124,6 +137,9 @@ fn dispatch(command: Command) -> Ended {
         Command::Plugin { command: PluginCommand::EmbedManifest(arguments) } => {
             commands::new_plugin::embed_manifest(&arguments)
         }
+        Command::Models { command: ModelsCommand::Ls(arguments) } => commands::models::ls(&arguments),
+        Command::Models { command: ModelsCommand::Test(arguments) } => commands::models::test(&arguments),
+        Command::FakeLlm(Deferred(arguments)) => commands::fake_llm::fake_llm(&arguments),
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),
         Command::Holdout { command: HoldoutCommand::Verify(arguments) } => commands::holdout::verify(&arguments),
         Command::Doctor(Deferred(arguments)) => commands::doctor::doctor(&arguments),

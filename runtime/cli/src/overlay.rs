@@ -4,25 +4,38 @@
 
 use glovebox_drawing::{NodeProgress, Overlay};
 use glovebox_engine::event::{Event, Record};
-use glovebox_engine::state::RunState;
+use glovebox_engine::rewind;
+use glovebox_engine::state::{Branch, RunState};
 use glovebox_pipeline::ir::{EdgeIndex, NodeId, Status};
 
 /// The overlay of a run with these records.
-pub fn of(records: Vec<Record>) -> Overlay {
+pub fn of(records: &[Record]) -> Overlay {
     let mut state = RunState::default();
     let mut overlay = Overlay::default();
-    for record in records {
-        state.apply(&record);
-        if let Event::RouteTaken(route) = record.event {
-            *match route.edge {
-                Some(edge) => overlay.edges.entry(EdgeIndex(edge)).or_default(),
-                None => overlay.jumps.entry((route.from, route.to)).or_default(),
-            } += 1;
+    // What a run did before it went back is not on its way.
+    for record in rewind::in_force(records) {
+        state.apply(record);
+        match &record.event {
+            // The branches of a fork lead to its fan-in.
+            Event::RouteTaken(route) if route.how == "join" => {}
+            Event::RouteTaken(route) => {
+                *match route.edge {
+                    Some(edge) => overlay.edges.entry(EdgeIndex(edge)).or_default(),
+                    None => overlay.jumps.entry((route.from.clone(), route.to.clone())).or_default(),
+                } += 1;
+            }
+            Event::BranchStarted(started) => *overlay.edges.entry(EdgeIndex(started.edge)).or_default() += 1,
+            _ => {}
         }
     }
     let branch = state.main();
-    for (node, history) in branch.nodes.iter().filter(|(_, history)| history.visits > 0) {
-        overlay.nodes.insert(node.clone(), (progress(&state, node), history.visits));
+    for branch in branches(&state) {
+        for (node, history) in branch.nodes.iter().filter(|(_, history)| history.counted > 0) {
+            let known = overlay.nodes.get(node).map_or(0, |(_, visits)| *visits);
+            if known < history.counted {
+                overlay.nodes.insert(node.clone(), (progress(&state, branch, node), history.counted));
+            }
+        }
     }
     let exit = state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_ref());
     if let Some(exit) = exit {
@@ -31,9 +44,23 @@ pub fn of(records: Vec<Record>) -> Overlay {
     overlay
 }
 
-fn progress(state: &RunState, node: &NodeId) -> NodeProgress {
-    let is_open = state.main().open().is_some_and(|open| open.task.node == *node);
-    match state.main().status(node) {
+/// The branches that have not been joined, and those of them that ended.
+fn branches(state: &RunState) -> impl Iterator<Item = &Branch> {
+    state.branches.values().flat_map(|branch| std::iter::once(&**branch).chain(ended(branch)))
+}
+
+fn ended(branch: &Branch) -> impl Iterator<Item = &Branch> {
+    let forks = [branch.fork(), branch.joined.as_ref()].into_iter().flatten();
+    forks.flat_map(|fork| &fork.ended).map(|one| &*one.branch)
+}
+
+fn progress(state: &RunState, branch: &Branch, node: &NodeId) -> NodeProgress {
+    let is_at = |branch: &Branch| {
+        branch.open().is_some_and(|open| open.task.node == *node)
+            || branch.fork().is_some_and(|fork| fork.node == *node)
+    };
+    let is_open = state.branches.values().any(|branch| is_at(branch));
+    match branch.status(node) {
         _ if is_open && state.verdict.is_none() => NodeProgress::Running,
         Some(status) => NodeProgress::Ended(status),
         // An exit that was left again, since a gate was not met.

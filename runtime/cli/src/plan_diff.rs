@@ -11,8 +11,9 @@ use crate::runs::RunSelector;
 use crate::source::{self, CheckedPipeline};
 use crate::terminal::visible;
 use crate::{journal, references, rule_plugins, runs};
+use glovebox_engine::plan::RunBounds;
 use glovebox_engine::plan::compare::{Change, OtherPlan, PlanDiff};
-use glovebox_engine::plan::{PlanCapabilities, RunBounds};
+use glovebox_engine::rules::Extent;
 use glovebox_engine::run::Executor;
 use glovebox_engine::sqlite::VerifiedJournal;
 use glovebox_pipeline::{Inputs, Source};
@@ -23,37 +24,38 @@ use std::path::Path;
 pub struct Other {
     /// The file or run as the user named it.
     pub plan: OtherPlan,
-    /// Its capabilities.
-    pub capabilities: PlanCapabilities,
+    /// What it allows.
+    pub extent: Extent,
 }
 
 /// Binds the pipeline or the run of `--against`, if it is set. A file comes before a run of the same name.
 pub fn read(host: &SharedHost, arguments: &PlanArguments, project: &Project) -> Result<Option<Other>, Stop> {
     let Some(target) = &arguments.against else { return Ok(None) };
     let is_path = Path::new(target).exists() || target.contains('/') || target.ends_with(".dot");
-    let capabilities = match is_path {
+    let extent = match is_path {
         true => of_file(host, Path::new(target), arguments)?,
         false => of_run(host, &RunSelector::from(target.clone()), arguments, project)?,
     };
     let named = if is_path { OtherPlan::File } else { OtherPlan::Run };
-    Ok(Some(Other { plan: named(target.clone()), capabilities }))
+    Ok(Some(Other { plan: named(target.clone()), extent }))
 }
 
-fn of_file(host: &SharedHost, file: &Path, arguments: &PlanArguments) -> Result<PlanCapabilities, Stop> {
+fn of_file(host: &SharedHost, file: &Path, arguments: &PlanArguments) -> Result<Extent, Stop> {
     let text = source::read_text(file)?;
     let inputs = declared(file, Source::new(&text), &arguments.project.inputs);
     let (source, project) = rule_plugins::read_pipeline(host, file, &inputs, &arguments.project.workdir)?;
     let sealed = prepare::holdouts(&source, &project)?;
     let bound = prepare::bind_plan(host, &source, &project, Request::to_show(sealed))?;
-    Ok(capabilities(&bound, &source, arguments))
+    Ok(extent(&bound, &source, arguments))
 }
 
-/// The capabilities of a plan, within the bounds of a run with these flags.
-pub fn capabilities(bound: &Executor, source: &CheckedPipeline, arguments: &PlanArguments) -> PlanCapabilities {
+/// What a plan allows, within the bounds of a run with these flags.
+pub fn extent(bound: &Executor, source: &CheckedPipeline, arguments: &PlanArguments) -> Extent {
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     let wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     let steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
-    bound.plan.capabilities(RunBounds { steps_max, wall_max_ms })
+    let spend_max = bound.plan.spend_max(arguments.execution.spend.into());
+    Extent::of(&bound.plan, RunBounds { steps_max, wall_max_ms, spend_max })
 }
 
 /// The inputs that the other pipeline uses. An input that only the new pipeline uses is not an error of the old one.
@@ -75,9 +77,9 @@ fn of_run(
     selector: &RunSelector,
     arguments: &PlanArguments,
     project: &Project,
-) -> Result<PlanCapabilities, Stop> {
+) -> Result<Extent, Stop> {
     let run = runs::select(&arguments.runs.runs_dir, selector)?;
-    let VerifiedJournal { records, provenance } = journal::read(&run)?;
+    let VerifiedJournal { records, provenance, .. } = journal::read_terms(&run)?;
     if arguments.deny.is_empty() {
         journal::warn_if_foreign(&run, provenance);
     } else {
@@ -89,7 +91,9 @@ fn of_run(
     let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
     let bound = prepare::bind_plan(host, &source, project, Request::to_show(holdouts))?;
-    Ok(bound.plan.capabilities(RunBounds { steps_max: started.steps_max, wall_max_ms: started.wall_max_ms }))
+    let bounds =
+        RunBounds { steps_max: started.steps_max, wall_max_ms: started.wall_max_ms, spend_max: started.spend_max };
+    Ok(Extent::of(&bound.plan, bounds))
 }
 
 /// The comparison as text: `+` for a new capability, `-` for a missing one.
@@ -99,13 +103,17 @@ pub fn render(diff: &PlanDiff) -> String {
         true => format!("run {target} (its pipeline as it began, the configuration as it is now)"),
         false => target.into_owned(),
     };
-    if diff.could.is_empty() && diff.nodes.is_empty() {
+    if diff.could.is_empty() && diff.nodes.is_empty() && diff.loosened.is_empty() {
         return format!("against {whose}: no difference\n");
     }
     let mut text = format!("against {whose}\nall nodes{}", changes(&diff.could));
     for node in &diff.nodes {
         let presence = if node.presence == "kept" { String::new() } else { format!(" ({})", node.presence) };
         text.push_str(&format!("{}{presence}{}", visible::line(&node.id), changes(&node.change)));
+    }
+    if !diff.loosened.is_empty() {
+        text.push_str("held back less\n");
+        diff.loosened.iter().for_each(|line| text.push_str(&format!("  + {}\n", visible::line(line))));
     }
     text
 }

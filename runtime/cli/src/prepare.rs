@@ -10,23 +10,25 @@ use crate::project::{Project, cache_dir};
 use crate::source::{self, CheckedPipeline};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, compiling, visible};
-use crate::{capability, compiler, toolchain, user_key};
-use glovebox_engine::attempt::SandboxEnv;
+use crate::{capability, compiler, models, toolchain, user_key};
+use glovebox_engine::attempt::{SandboxEnv, Targets};
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
 use glovebox_engine::components::{Catalog, PluginFile};
-use glovebox_engine::plan::Plan;
+use glovebox_engine::plan::{Plan, Unpriced};
 use glovebox_engine::run::{Executor, Worker};
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_record::scope::Entry;
+use glovebox_record::spend::SpendBounds;
 use glovebox_record::{Network, Tier};
 use glovebox_sandbox::holdout;
 use glovebox_sandbox::jail::{Bind, ProbeReport};
 use glovebox_sandbox::protect::Protected;
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,12 +52,16 @@ pub struct Request<'a> {
     pub purpose: Purpose,
     /// The hold-outs.
     pub sealed: Vec<Entry>,
+    /// `--max-parallel`.
+    pub parallel_max: Option<u64>,
+    /// `--simulate`.
+    pub simulate: bool,
 }
 
 impl Request<'_> {
     /// A plan to show, without a script.
     pub fn to_show(sealed: Vec<Entry>) -> Self {
-        Self { script: None, purpose: Purpose::Show, sealed }
+        Self { script: None, purpose: Purpose::Show, sealed, parallel_max: None, simulate: false }
     }
 }
 
@@ -80,39 +86,38 @@ pub fn bind_plan(
     request: Request<'_>,
 ) -> Result<Executor, Stop> {
     let host = Arc::clone(host.get()?);
-    let Request { script, purpose, sealed } = request;
+    let Request { script, purpose, sealed, parallel_max, simulate } = request;
     let found = capability::find();
     let dependencies = dependencies::find(project, &sealed);
     let options = BindOptions {
         dependencies: dependencies.folders.clone(),
+        stores: dependencies.machine_folders(),
         no_sandbox: matches!(purpose, Purpose::RunUnconfined | Purpose::ShowUnconfined),
         plan_only: matches!(purpose, Purpose::Show | Purpose::ShowUnconfined),
         available: capability::to_bind(&found),
         sealed,
         script: script.map(|file| Arc::clone(&file.script)),
+        simulate,
     };
-    match bind(Arc::clone(&source.pipeline), &catalog(project), (&project.config, &project.lock), &host, &options) {
+    match bind(Arc::clone(&source.pipeline), &catalog(project), (&project.config, &project.lock), &host, options) {
         Ok(plan) => {
-            let plan = plan.with_rule_report(source.rule_report.clone());
+            let plan = plan.with_rule_report(source.rule_report.clone()).with_parallel_max(parallel_max);
             source::report(&findings(source, &plan.warnings), Severity::Warning);
             let protected = protected(source, project, &plan);
             let sandbox_env = sandbox_env(&plan, project, &found, dependencies)?;
             let sandbox = plan.sandbox.record(found.landlock_abi);
-            Ok(Executor {
-                plan: Arc::new(plan),
-                host,
-                sandbox_env,
-                protected,
-                worker: Worker { name: worker(), sandbox },
-            })
+            let runs = matches!(purpose, Purpose::Run | Purpose::RunUnconfined);
+            let targets = if runs { models::targets(project, &plan)? } else { Targets::default() };
+            let worker = Worker { sandbox, ..worker() };
+            Ok(Executor { plan: Arc::new(plan), host, sandbox_env, protected, targets, worker })
         }
         Err(errors) => Err(refuse(source, errors)),
     }
 }
 
-/// The name of this process in the record.
-fn worker() -> String {
-    format!("pid-{}", std::process::id())
+/// This process in the record, where it runs no commands.
+pub fn worker() -> Worker {
+    Worker { name: format!("pid-{}", std::process::id()), sandbox: None }
 }
 
 /// Binds other versions of a pipeline, to compare plans. Prints nothing. A missing pipeline, or one that cannot be bound, has no plan.
@@ -123,17 +128,20 @@ pub fn bind_versions(
     sealed: &[Entry],
 ) -> Result<Vec<Option<Plan>>, Stop> {
     let host = host.get()?;
+    let dependencies = dependencies::find(project, sealed);
     let options = BindOptions {
-        dependencies: dependencies::find(project, sealed).folders,
+        stores: dependencies.machine_folders(),
+        dependencies: dependencies.folders,
         no_sandbox: false,
         plan_only: true,
         available: capability::to_bind(&capability::find()),
         sealed: sealed.to_vec(),
         script: None,
+        simulate: false,
     };
     let catalog = catalog(project);
     let bound = |pipeline: Option<Pipeline>| {
-        bind(Arc::new(pipeline?), &catalog, (&project.config, &project.lock), host, &options).ok()
+        bind(Arc::new(pipeline?), &catalog, (&project.config, &project.lock), host, options.clone()).ok()
     };
     Ok(pipelines.into_iter().map(bound).collect())
 }
@@ -278,12 +286,33 @@ pub fn start_host() -> Result<Arc<Host>, Stop> {
 /// The built-in components, and the bytes of the project's plugins.
 pub fn catalog(project: &Project) -> Catalog {
     let builtins = BUILTINS.iter().map(|builtin| (builtin.name.to_owned(), Cow::Borrowed(builtin.bytes))).collect();
-    let plugins = project.config.plugins.iter().map(|(name, entry)| {
-        let path = project.config_dir.join(&entry.path);
-        let bytes = source::read_component(&path, project.config.component_bytes(name)).map(Arc::from);
-        (name.clone(), PluginFile { path: entry.path.clone(), bytes })
-    });
-    Catalog { builtins, plugins: plugins.collect() }
+    let plugins = project.config.plugins.iter().map(|(name, entry)| (name, &*entry.path));
+    Catalog { builtins, plugins: plugin_files(project, plugins) }
+}
+
+/// The bytes of components that the configuration names.
+pub fn plugin_files<'a>(
+    project: &Project,
+    named: impl Iterator<Item = (&'a String, &'a str)>,
+) -> BTreeMap<String, PluginFile> {
+    let read = |(name, path): (&String, &str)| {
+        let bytes = source::read_component(&project.config_dir.join(path), project.config.component_bytes(name));
+        (name.clone(), PluginFile { path: path.to_owned(), bytes: bytes.map(Arc::from) })
+    };
+    named.map(read).collect()
+}
+
+/// Refuses a bound on money where nobody says what the model costs: it could not be held.
+pub fn refuse_unpriced(plan: &Plan, flags: SpendBounds) -> Result<(), Stop> {
+    let Some((unpriced, model)) = plan.unpriced(flags) else { return Ok(()) };
+    let of = match unpriced {
+        Unpriced::Run => "of the run".to_owned(),
+        Unpriced::Node(node) => format!("of node `{node}`"),
+    };
+    let message = format!("`max_budget_usd` {of} cannot be held: nothing says what the model `{model}` costs");
+    Err(Stop::new(Exit::Invalid, message).with_help(format!(
+        "add to glovebox.toml: `[models.{model}]` and below it `price = {{ input = 3, output = 15 }}` (US dollars for a million tokens)"
+    )))
 }
 
 /// Reads a model script; one that does not parse is exit 3 with its line.

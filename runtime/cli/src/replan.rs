@@ -35,7 +35,7 @@ pub fn accept(
         );
         return Err(Stop::new(Exit::Mismatch, message).with_help(help));
     }
-    let bounds = RunBounds { steps_max: terms.steps_max, wall_max_ms: terms.wall_max_ms };
+    let bounds = RunBounds { steps_max: terms.steps_max, wall_max_ms: terms.wall_max_ms, spend_max: terms.spend_max };
     let replan = Replan::of(plan, bounds, &kept_capabilities(run, terms)?);
     show(&replan);
     if replan.change.more.is_empty() || arguments.yes || is_accepted()? {
@@ -45,7 +45,8 @@ pub fn accept(
     Err(Stop::new(Exit::Policy, message).with_help(format!("accept it: `glovebox resume {named} --replan --yes`")))
 }
 
-fn kept_capabilities(run: &RunFolder, terms: &RunStarted) -> Result<PlanCapabilities, Stop> {
+/// What the plan of a run allows, as the run keeps it.
+pub fn kept_capabilities(run: &RunFolder, terms: &RunStarted) -> Result<PlanCapabilities, Stop> {
     let Some(digest) = &terms.capabilities_digest else {
         let message = format!("run `{}` does not say what its plan allowed: an older version started it", run.id);
         return Err(Stop::new(Exit::Mismatch, message).with_help("start a new run"));

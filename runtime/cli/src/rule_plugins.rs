@@ -5,8 +5,9 @@
 
 use crate::arguments::CheckFor;
 use crate::binding_check;
+use crate::children::FaultsOfChildren;
 use crate::exit::{Exit, Stop};
-use crate::prepare::SharedHost;
+use crate::prepare::{SharedHost, plugin_files};
 use crate::project::{self, Project};
 use crate::runs::RunFolder;
 use crate::source::{self, CheckedPipeline, ParsedFile};
@@ -23,7 +24,6 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// The rule sets of the projects so far, by the folder of the configuration, each loaded once. None for a rule set that may not run.
 pub struct RuleSets {
@@ -78,11 +78,11 @@ impl RuleSets {
     /// Reads the project of a file once. None after its problems were printed.
     fn project(&mut self, file: &Path) -> Option<Rc<Project>> {
         if let Some(last) = self.last.as_ref().filter(|last| last.file == file) {
-            return last.project.clone();
+            return last.project.as_ref().map(Rc::clone);
         }
         let read = project::read_project(Path::new("."), Some(file));
         let project = read.map(Rc::new).map_err(|stop| self.refuse(&stop)).ok();
-        self.last = Some(LastProject { file: file.to_owned(), project: project.clone() });
+        self.last = Some(LastProject { file: file.to_owned(), project: project.as_ref().map(Rc::clone) });
         project
     }
 
@@ -132,6 +132,11 @@ pub fn read_pipeline(
 ) -> Result<(CheckedPipeline, Project), Stop> {
     let mut opened = ParsedFile::of(file, source::read_text(file)?, inputs);
     // Errors of the file come before errors of the project.
+    if opened.draft.has_errors() {
+        opened.finish(lint_builtin)?;
+        return Err(Stop::silent(Exit::Invalid));
+    }
+    opened.put_children_in(FaultsOfChildren::AreToldHere);
     if opened.draft.has_errors() {
         opened.finish(lint_builtin)?;
         return Err(Stop::silent(Exit::Invalid));
@@ -194,12 +199,7 @@ fn load(project: &Project, host: &SharedHost) -> Result<Result<RuleSet, Vec<Plug
 }
 
 fn files(project: &Project) -> BTreeMap<String, PluginFile> {
-    let rules = project.config.rules.iter().map(|(name, entry)| {
-        let path = project.config_dir.join(&entry.path);
-        let bytes = source::read_component(&path, project.config.component_bytes(name)).map(Arc::from);
-        (name.clone(), PluginFile { path: entry.path.clone(), bytes })
-    });
-    rules.collect()
+    plugin_files(project, project.config.rules.iter().map(|(name, entry)| (name, &*entry.path)))
 }
 
 fn refuse(problems: &[PluginProblem]) -> Stop {

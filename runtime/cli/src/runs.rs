@@ -5,6 +5,7 @@
 mod folder;
 pub mod index;
 pub mod remove;
+pub mod removed;
 
 use crate::exit::{Exit, Stop};
 use crate::shell;
@@ -13,12 +14,15 @@ use glovebox_engine::run::OWNER_FILE;
 use glovebox_engine::sqlite::Owner;
 use glovebox_sandbox::run::JOURNAL_FILE;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 const ID_CHARACTERS_MAX: usize = 64;
 /// Characters at the end of an id that we made which name it: 30 random bits.
 const SHORT_CHARACTERS: usize = 6;
+/// How the name of a draft begins.
+const DRAFT: &str = ".forking-";
 /// The fewest characters that name a run by the end of its id.
 const END_CHARACTERS_MIN: usize = 4;
 
@@ -90,7 +94,7 @@ pub struct RunFolder {
 pub fn list(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
     let entries = match std::fs::read_dir(runs_dir) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Stop::io(format!("read runs in `{}`", runs_dir.display()), &error)),
     };
     let mut runs: Vec<RunFolder> = entries.filter_map(|entry| listed(&entry.ok()?)).collect();
@@ -99,12 +103,12 @@ pub fn list(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
 }
 
 fn listed(entry: &std::fs::DirEntry) -> Option<RunFolder> {
-    // What begins with a dot is the cache, or is being removed.
+    // What begins with a dot is the cache, is being made or is being removed.
     if entry.file_name().as_encoded_bytes().starts_with(b".") {
         return None;
     }
     let path = std::path::absolute(entry.path()).ok()?;
-    let journal = std::fs::metadata(path.join(JOURNAL_FILE)).ok()?;
+    let journal = std::fs::symlink_metadata(path.join(JOURNAL_FILE)).ok()?;
     let created = journal.created().or_else(|_| journal.modified()).ok()?;
     Some(RunFolder { id: entry.file_name().into_string().ok()?, path, created })
 }
@@ -116,16 +120,36 @@ pub fn repair(run: &RunFolder) -> Result<(), Stop> {
 
 /// Makes the folder of a new run, for this user alone. Refuses a name that exists.
 pub fn create(runs_dir: &Path, id: RunId) -> Result<RunFolder, Stop> {
-    let failed = |error: &std::io::Error| Stop::io(format!("make a run in `{}`", runs_dir.display()), error);
     let path = folder::prepare(runs_dir)?.join(id.as_str());
-    match folder::make(&path) {
-        Ok(()) => Ok(RunFolder { id: id.0, path, created: SystemTime::now() }),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let named = spelled(&id.0, runs_dir);
-            Err(Stop::new(Exit::Usage, format!("run `{}` exists already in `{}`", id.0, runs_dir.display()))
-                .with_help(format!("continue it: `glovebox resume {named}`, or choose another `--run-id`")))
-        }
-        Err(error) => Err(failed(&error)),
+    folder::make(&path).map_err(|error| not_made(&error, &id.0, runs_dir))?;
+    Ok(RunFolder { id: id.0, path, created: SystemTime::now() })
+}
+
+/// Makes the folder of a run that is no run before [`publish`] gives it its name. Refuses a name that exists.
+pub fn draft(runs_dir: &Path, id: RunId) -> Result<RunFolder, Stop> {
+    let folder = folder::prepare(runs_dir)?;
+    let exists = ErrorKind::AlreadyExists.into();
+    let path = folder.join(format!("{DRAFT}{}-{}", std::process::id(), id.0));
+    let made = if folder.join(id.as_str()).exists() { Err(exists) } else { folder::make(&path) };
+    made.map_err(|error| not_made(&error, &id.0, runs_dir))?;
+    Ok(RunFolder { id: id.0, path, created: SystemTime::now() })
+}
+
+/// Makes a run of a draft that is whole and durable.
+pub fn publish(draft: &RunFolder, runs_dir: &Path) -> Result<RunFolder, Stop> {
+    let path = draft.path.with_file_name(&draft.id);
+    folder::rename(&draft.path, &path).map_err(|error| not_made(&error, &draft.id, runs_dir))?;
+    Ok(RunFolder { id: draft.id.clone(), path, created: draft.created })
+}
+
+fn not_made(error: &std::io::Error, id: &str, runs_dir: &Path) -> Stop {
+    match error.kind() {
+        ErrorKind::AlreadyExists => Stop::new(
+            Exit::Usage,
+            format!("run `{id}` exists already in `{}`", runs_dir.display()),
+        )
+        .with_help(format!("continue it: `glovebox resume {}`, or choose another `--run-id`", spelled(id, runs_dir))),
+        _ => Stop::io(format!("make a run in `{}`", runs_dir.display()), error),
     }
 }
 
@@ -156,7 +180,8 @@ pub fn select(runs_dir: &Path, selector: &RunSelector) -> Result<RunFolder, Stop
             .with_help("list runs: `glovebox ls`; in another folder: `glovebox ls --runs-dir D`")
     };
     if runs.is_empty() {
-        return Err(absent(format!("no runs in `{folder}`")));
+        return Err(Stop::new(Exit::Usage, format!("no runs in `{folder}`"))
+            .with_help("start one: `glovebox run FILE`; runs in another folder: `--runs-dir D`"));
     }
     let RunSelector::Id(id) = selector else { return Ok(runs.swap_remove(0)) };
     if let Some(exact) = runs.iter().position(|run| run.id == *id) {

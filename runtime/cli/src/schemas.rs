@@ -3,14 +3,21 @@
 //! `UPDATE_SCHEMAS=1` writes them anew. That real outputs conform to them is `tests/schemas.rs`.
 
 use crate::branch::Branch;
+use crate::commands::answer::AnswerFile;
 use crate::commands::apply::Applied;
+use crate::commands::control::ControlFile;
 use crate::commands::diff::DiffFile;
+use crate::commands::gates::GatesFile;
 use crate::commands::holdout::{Status, Verified};
+use crate::commands::logs::OutputLine;
 use crate::commands::ls::RunList;
+use crate::commands::models::{ModelsFile, ModelsTestFile};
 use crate::commands::version::Version;
+use crate::runs::removed::Removed;
 use glovebox_engine::event::{Digest, Record};
 use glovebox_engine::lock::LockedPlugin;
 use glovebox_engine::project::schema::written;
+use glovebox_engine::why::Why;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -66,16 +73,24 @@ struct Manifest {
 
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        ("answer", written::<AnswerFile<'_>>()),
         ("apply", written::<Applied<'_>>()),
         ("branch", written::<Branch>()),
+        ("control", written::<ControlFile<'_>>()),
         ("diff", written::<DiffFile>()),
+        ("gates", written::<GatesFile>()),
         ("holdout-status", written::<Status<'_>>()),
         ("holdout-verify", written::<Verified<'_>>()),
         ("ls", written::<RunList>()),
+        ("logs", written::<OutputLine<'_>>()),
+        ("models", written::<ModelsFile>()),
+        ("models-test", written::<ModelsTestFile>()),
         ("plugin-inspect", written::<Inspected>()),
         ("plugin-lock", written::<Vec<LockedPlugin>>()),
+        ("removed", written::<Removed>()),
         ("show-node", written::<Vec<Record>>()),
         ("version", written::<Version>()),
+        ("why", written::<Why>()),
     ]
 }
 

@@ -3,6 +3,7 @@
 //! The pipeline crate makes the findings, the terminal module renders them.
 
 use crate::changes;
+use crate::children::{self, FaultsOfChildren};
 use crate::exit::{Exit, Stop};
 use crate::references::{self, Referring};
 use crate::regular_file;
@@ -16,9 +17,10 @@ use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
 use glovebox_pipeline::files::References;
 use glovebox_pipeline::inputs::Files;
-use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::ir::{Node, Pipeline};
 use glovebox_pipeline::span::Span;
-use glovebox_pipeline::{Checked, Inputs, Lowered, transform};
+use glovebox_pipeline::transform::{self, Applied};
+use glovebox_pipeline::{Checked, Inputs, Lowered};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -120,13 +122,37 @@ pub struct ParsedFile {
     pub wanted: References,
     /// The texts of its prompt files.
     files: Files,
+    /// The pipeline with the stages of its children as canonical text; none without children.
+    with_children: Option<String>,
 }
 
 impl ParsedFile {
     /// Reads a file's text with these inputs.
     pub fn of(file: &Path, text: String, inputs: &Inputs) -> Self {
         let Referring { lowered: draft, wanted, files } = references::read(file, Source::new(&text), inputs);
-        Self { file: file.to_owned(), text, draft, wanted, files }
+        Self { file: file.to_owned(), text, draft, wanted, files, with_children: None }
+    }
+
+    /// Puts the stages of its child pipelines into the draft. What is wrong with them is added to its findings. False if a child is
+    /// missing then.
+    pub fn put_children_in(&mut self, faults: FaultsOfChildren) -> bool {
+        if !self.draft.pipeline.nodes.iter().any(Node::wants_child) {
+            return true;
+        }
+        if self.draft.has_errors() {
+            return false;
+        }
+        match children::splice(&self.file, &self.draft.pipeline, &self.wanted, faults) {
+            Ok(Applied { text, mut lowered }) => {
+                lowered.diagnostics.splice(0..0, std::mem::take(&mut self.draft.diagnostics));
+                (self.draft, self.with_children) = (lowered, Some(text));
+                true
+            }
+            Err(faults) => {
+                self.draft.diagnostics.extend(faults);
+                false
+            }
+        }
     }
 
     /// True for a file with syntax errors.
@@ -137,7 +163,10 @@ impl ParsedFile {
     /// Lints the draft. With an error, prints the findings and stops with exit 3; else the caller prints them, together with those of
     /// the binding.
     pub fn finish(self, lint: impl FnOnce(Lowered) -> Linted) -> Result<CheckedPipeline, Stop> {
-        let Linted { checked: Checked { pipeline, diagnostics, .. }, report: rule_report, trail } = lint(self.draft);
+        let Linted { checked: Checked { pipeline, mut diagnostics, .. }, report: mut rule_report, trail } =
+            lint(self.draft);
+        diagnostics.retain(|found| !children::is_told_there(pipeline.as_ref(), found));
+        rule_report.transformed = rule_report.transformed.or(self.with_children);
         match pipeline.filter(|_| !diagnostics.iter().any(Diagnostic::is_error)) {
             Some(pipeline) => {
                 let files = self.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();

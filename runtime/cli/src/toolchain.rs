@@ -40,6 +40,13 @@ struct Found {
     env: Vec<(&'static str, String)>,
 }
 
+impl Found {
+    /// The programs of `bin/` below this folder, which is shown whole.
+    fn below(folder: &Path) -> Self {
+        Self { path: vec![folder.join("bin")], shown: vec![folder.to_owned()], ..Self::default() }
+    }
+}
+
 /// Why a toolchain cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 struct Missing {

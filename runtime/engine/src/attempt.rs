@@ -3,36 +3,48 @@
 //! It decides nothing about retries or routes. What it hands back names only blobs that are stored already, and nothing has
 //! reached the workspace by then: that follows the commit. A stage that did not end by itself changes nothing (design §9 #22).
 
+mod branch_files;
 mod claims;
 mod error;
+pub mod exchanges;
 mod feedback;
 mod files;
 mod fill_caches;
 mod guardrail;
+mod hooks;
 mod input;
+mod kept;
 mod leak_check;
+mod model;
+mod preamble;
 mod preparing;
 mod redact;
 mod sandbox;
+mod session;
+mod sets;
+mod signature;
 mod subject;
 mod usage;
+mod values;
 
 pub use error::AttemptError;
 pub use guardrail::GUARDRAIL;
+pub use model::Targets;
 pub use sandbox::{AttemptSandbox, REPOSITORIES_DIR, SandboxEnv};
+pub use session::CONVERSATION_BYTES_MAX;
 
 use crate::driver::Assignment;
-use crate::event::{Artifact, AttemptId, Captured, Digest, Quarantined, StageFinished};
+use crate::event::{Artifact, AttemptId, Ending, Isolation, Quarantined, Receipt, StageFinished};
 use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
-use crate::run::{Holdouts, RunDir};
-use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSource, LogLine, Progress, Report};
+use crate::run::{Holdouts, RunDir, branch_folder};
+use glovebox_host::budget::Budget;
+use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::input::StageInput;
-use glovebox_host::model::Model;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_record::path::ScopePath;
-use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
+use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
 use glovebox_sandbox::commit;
 use glovebox_sandbox::ignored::Ignored;
 use glovebox_sandbox::protect::Protected;
@@ -41,8 +53,9 @@ use glovebox_sandbox::stage::{ChangeLimits, ChangeRules, Examined, Found, StageE
 use glovebox_sandbox::subject::EndedSubjects;
 use preparing::Announcement;
 use sandbox::{AttemptPaths, Sealed};
+use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use subject::Keeps;
@@ -71,6 +84,10 @@ pub struct Workbench<B> {
     pub protected: Protected,
     /// What git ignored in the project when the run began.
     pub ignored: Arc<Ignored>,
+    /// What its model calls may still cost.
+    pub budget: Arc<Budget>,
+    /// How models are reached.
+    pub targets: Targets,
     /// The run's hold-outs; none when it has none.
     pub holdouts: Option<Arc<Holdouts>>,
     /// Where progress goes; lossy.
@@ -109,7 +126,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let Prepared { call, sandbox } = self.prepare(assignment)?;
         let node = &assignment.attempt.task.node;
         let (_, binding) = self.bound(node)?;
-        let component = binding.component.loaded().ok_or_else(|| AttemptError::Unbound(node.clone()))?;
+        let component = binding.component.loaded().ok_or_else(|| AttemptError::unbound(node))?;
         let report = self.host.execute_here(component, call);
         if is_given_up.load(Ordering::Relaxed) {
             return Err(AttemptError::Thread("nobody waits for it any more".to_owned()));
@@ -121,13 +138,13 @@ impl<B: BlobStore + 'static> Workbench<B> {
     /// stage reads the workspace itself and has no way to change it. Blocks.
     pub fn prepare(&self, assignment: &Assignment) -> Result<Prepared, AttemptError> {
         let (node, binding) = self.bound(&assignment.attempt.task.node)?;
-        let sandbox = if binding.needs_copy() { Some(self.open_sandbox(assignment, binding)?) } else { None };
-        let source = sandbox.as_ref().map_or_else(|| FileSource::Folder(self.run.workspace()), AttemptSandbox::files);
+        let workspace = self.run.path.join(self.workspace(assignment)?);
+        let sandbox =
+            if binding.needs_copy() { Some(self.open_sandbox(assignment, (binding, &workspace))?) } else { None };
+        let source = sandbox.as_ref().map_or_else(|| FileSource::Folder(workspace), AttemptSandbox::files);
         let jail = sandbox.as_ref().filter(|_| binding.runs_commands()).and_then(AttemptSandbox::jail);
-        let model = match binding.model {
-            true => Some(self.guarded(&node.id, input::model(node, &self.plan, &assignment.branch)?)),
-            false => None,
-        };
+        let hooks = sandbox.as_ref().and_then(|sandbox| sandbox.hooks(binding));
+        let model = if binding.model { Some(self.model(node, assignment)?) } else { None };
         let call = Call {
             input: self.input(node, binding, assignment)?,
             tier: binding.tier,
@@ -138,6 +155,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 workdir: binding.command_access.workdir.clone(),
             }),
             model,
+            hooks,
             limits: binding.limits,
             canceled: Arc::clone(&assignment.stop),
             progress: self.progress.clone(),
@@ -153,8 +171,19 @@ impl<B: BlobStore + 'static> Workbench<B> {
         report: Report,
         sandbox: Option<AttemptSandbox>,
     ) -> Result<StageFinished, AttemptError> {
+        let mut fact = self.checked(assignment, report, sandbox)?;
+        self.store_values(&mut fact)?;
+        Ok(fact)
+    }
+
+    fn checked(
+        &self,
+        assignment: &Assignment,
+        report: Report,
+        sandbox: Option<AttemptSandbox>,
+    ) -> Result<StageFinished, AttemptError> {
         let (node, _) = self.bound(&assignment.attempt.task.node)?;
-        let Some(holdouts) = &self.holdouts else { return self.settle(assignment, report, sandbox) };
+        let Some(holdouts) = &self.holdouts else { return self.signed(self.settle(assignment, report, sandbox)?) };
         let withheld = self.plan.withholds(&node.id).then(|| redact::hints(&report, holdouts.canary()));
         let mut fact = self.settle(assignment, report, sandbox)?;
         let says = self.plan.is_leak_checked(&node.id);
@@ -164,8 +193,15 @@ impl<B: BlobStore + 'static> Workbench<B> {
         if let Some(hints) = withheld {
             fact.artifacts.push(self.whole_answer(&fact)?);
             redact::redact(&mut fact, &self.plan.pipeline, &hints);
+            return Ok(fact);
         }
-        Ok(fact)
+        self.signed(fact)
+    }
+
+    /// The same with the signature of its failure. It covers what the stage printed, so one whose verdict alone counts gets none.
+    fn signed(&self, fact: StageFinished) -> Result<StageFinished, AttemptError> {
+        let signature = signature::of(&fact, &*self.blobs)?;
+        Ok(StageFinished { signature, ..fact })
     }
 
     fn settle(
@@ -178,19 +214,24 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let mut finished = self.record(assignment, node, report)?;
         finished.0.isolation = subject::isolation(binding, &self.sandbox_env);
         let Some(sandbox) = sandbox else {
-            claims::check(&self.run.dir, &mut finished.0, &finished.1);
+            claims::check((&self.run.dir, &self.workspace(assignment)?), &mut finished.0, &finished.1);
             return Ok(finished.0);
         };
         let examine = Examine {
             run: Arc::clone(&self.run),
+            workspace: self.workspace(assignment)?,
             blobs: Arc::clone(&self.blobs),
             protected: self.protected.clone(),
             ignored: Arc::clone(&self.ignored),
             limits: ChangeLimits::of(binding.limits),
             attempt_id: assignment.attempt.id.clone(),
+            has_folder: binding.starts_processes(),
             keeps: Keeps::of(binding.separation.as_ref(), node.allowed_write_paths.is_some()),
         };
         let (mut fact, stated) = finished;
+        if sandbox.begins_with_builders {
+            fact.isolation = Some(Isolation::BuildersCaches);
+        }
         examine.take(sandbox, &mut fact, &stated)?;
         Ok(fact)
     }
@@ -204,22 +245,20 @@ impl<B: BlobStore + 'static> Workbench<B> {
             let is_withheld = self.is_withheld(&failed.node);
             input.extra = feedback::feedback(failed, &*self.blobs, is_withheld)?;
             if is_withheld {
+                input.context.retain(|key, _| !input::FAILURE_KEYS.contains(&key.as_str()));
                 input.last_failure = input.last_failure.map(|_| redact::verdict(&failed.node));
             }
         }
+        if binding.model {
+            input.extra.extend(self.told(node, binding, assignment));
+        }
+        self.whole_values(&mut input, binding, &assignment.branch.context)?;
         Ok(input)
     }
 
     /// True for a stage whose verdict is all that other stages get. A node without a component passes on what another stage said.
     fn is_withheld(&self, id: &NodeId) -> bool {
         self.plan.withholds(id) || (self.holdouts.is_some() && self.plan.binding(id).is_none())
-    }
-
-    fn guarded(&self, node: &NodeId, model: Model) -> Model {
-        match &self.holdouts {
-            Some(holdouts) if self.plan.is_leak_checked(node) => leak_check::guarded(model, holdouts),
-            _ => model,
-        }
     }
 
     /// What a stage with hold-outs in reach answered, for people alone.
@@ -232,18 +271,30 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     fn bound(&self, id: &NodeId) -> Result<(&Node, &Binding), AttemptError> {
-        let found = self.plan.pipeline.node(id).zip(self.plan.binding(id));
-        found.ok_or_else(|| AttemptError::Unbound(id.clone()))
+        self.plan.pipeline.node(id).zip(self.plan.binding(id)).ok_or_else(|| AttemptError::unbound(id))
     }
 
-    fn open_sandbox(&self, assignment: &Assignment, binding: &Binding) -> Result<AttemptSandbox, AttemptError> {
+    fn open_sandbox(
+        &self,
+        assignment: &Assignment,
+        (binding, workspace): (&Binding, &Path),
+    ) -> Result<AttemptSandbox, AttemptError> {
         let folder = format!("{STAGE_DIR}/{}", assignment.attempt.id);
-        if binding.runs_commands() {
-            self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
+        let own = branch_folder(&assignment.attempt.task.branch);
+        if !own.is_empty() {
+            self.run.dir.create_dir_all(&own).map_err(AttemptError::Folder)?;
         }
+        if binding.starts_processes() {
+            self.run.dir.create_dir_all(hooks::folders(binding, &folder)).map_err(AttemptError::Folder)?;
+        }
+        let has_builders_code =
+            assignment.branch.has_changes() && self.plan.bindings.values().any(|binding| binding.is_builder());
         let paths = AttemptPaths {
-            workspace: self.run.workspace(),
+            node: assignment.attempt.task.node.clone(),
+            has_builders_code,
+            workspace: workspace.to_owned(),
             run: self.run.path.clone(),
+            kept: if own.is_empty() { self.run.path.clone() } else { self.run.path.join(own) },
             folder: self.run.path.join(folder),
             holdouts: self.holdouts_of(&assignment.attempt.task.node),
             sealed: self
@@ -280,6 +331,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
         });
         let mut artifacts = artifacts.collect::<Result<Vec<_>, PortError>>()?;
         artifacts.extend(self.log(report.log)?);
+        artifacts.extend(self.keep_conversation(report.conversation)?);
+        artifacts.extend(self.keep_transcript(&report.transcript)?);
+        let asks = self.plan.binding(&node.id).is_some_and(|binding| binding.model);
         let fact = StageFinished {
             attempt: assignment.attempt.clone(),
             handler: node.handler.name().to_owned(),
@@ -297,39 +351,18 @@ impl<B: BlobStore + 'static> Workbench<B> {
             quarantined: Vec::new(),
             ignored: None,
             artifacts,
+            stored_values: BTreeSet::new(),
             isolation: None,
+            session: asks.then(|| self.session(node, assignment).session),
             turns_used: report.turns_used,
             tokens: report.tokens,
+            cost: report.cost,
+            is_estimated: report.is_estimated,
+            model: self.asked_model(&node.id, report.answered_by),
             duration_ms: report.duration_ms,
+            signature: None,
         };
         Ok((fact, report.claims))
-    }
-
-    /// What the stage logged, kept like an artifact: one JSON object per line.
-    fn log(&self, lines: Vec<LogLine>) -> Result<Option<Artifact>, PortError> {
-        if lines.is_empty() {
-            return Ok(None);
-        }
-        let texts = lines.into_iter().map(|line| {
-            let fields: serde_json::Map<_, _> =
-                line.fields.into_iter().map(|(name, value)| (name, value.into())).collect();
-            serde_json::json!({ "level": line.level, "message": line.message, "fields": fields }).to_string()
-        });
-        let text = texts.collect::<Vec<_>>().join("\n") + "\n";
-        let (digest, bytes) = self.store(text.as_bytes())?;
-        Ok(Some(Artifact { name: LOG_FILE.to_owned(), media_type: "application/x-ndjson".to_owned(), digest, bytes }))
-    }
-
-    fn captured(&self, bytes: &[u8]) -> Result<Option<Captured>, PortError> {
-        if bytes.is_empty() {
-            return Ok(None);
-        }
-        let (digest, bytes) = self.store(bytes)?;
-        Ok(Some(Captured { digest, bytes }))
-    }
-
-    fn store(&self, bytes: &[u8]) -> Result<(Digest, u64), PortError> {
-        Ok((self.blobs.put(&mut &bytes[..])?, bytes.len() as u64))
     }
 }
 
@@ -347,11 +380,15 @@ fn remove_folder(run: &RunDir, folder: &str) {
 /// What is needed to see what a stage left in its files.
 struct Examine<B> {
     run: Arc<RunDir>,
+    /// The workspace that the stage began from, relative to the run's folder.
+    workspace: String,
     blobs: Arc<B>,
     protected: Protected,
     ignored: Arc<Ignored>,
     limits: ChangeLimits,
     attempt_id: AttemptId,
+    /// Whether it was given a folder, for its commands.
+    has_folder: bool,
     keeps: Keeps,
 }
 
@@ -366,8 +403,11 @@ impl<B: BlobStore> Examine<B> {
             let EndedSubjects { usage: of_subjects, calls, views, .. } = closed.subjects;
             closed.spent.into_iter().chain(of_subjects).for_each(|spent| usage::of_jail(spent, fact));
             subject::receipts(calls, fact);
+            if was_not_killed(fact) {
+                sandbox.settle_caches()?;
+            }
             let changes = match fact.ending {
-                crate::event::Ending::Returned => self.changes(&sandbox, fact),
+                Ending::Returned => self.changes(&sandbox, fact),
                 _ => Ok(()),
             };
             changes?;
@@ -377,12 +417,12 @@ impl<B: BlobStore> Examine<B> {
             }
         });
         if taken.is_ok() {
-            claims::check(&self.run.dir, fact, stated);
+            claims::check((&self.run.dir, &self.workspace), fact, stated);
         }
         let had_folder = sandbox.remove().inspect_err(|error| {
             tracing::warn!(%error, "the stage's files were not removed");
         });
-        if had_folder.unwrap_or(true) {
+        if self.has_folder || had_folder.unwrap_or(true) {
             remove_folder(&self.run, &format!("{STAGE_DIR}/{}", self.attempt_id));
         }
         taken
@@ -397,19 +437,19 @@ impl<B: BlobStore> Examine<B> {
         let Examined { mut found, ignored } = match view.examine(self.rules()) {
             Ok(examined) => examined,
             Err(error @ StageError::Limit { limit, .. }) => {
-                fact.ending = crate::event::Ending::LimitHit(limit.to_owned());
+                fact.ending = Ending::LimitHit(limit.to_owned());
                 replace(fact, Failure::new(FailureClass::Budget, FailureCode::limit(limit), error.to_string()));
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
         };
-        usage::of_changes(&found, fact);
+        usage::of_changes(&found, &ignored, fact);
         let violations = self.keeps.settle(&mut found);
         let keep = &mut |bytes: &mut dyn io::Read| self.blobs.put(bytes).map_err(io::Error::other);
         fact.changes = commit::store(&found, view, keep)?;
         self.set_aside(view, &found, fact)?;
         fact.ignored = guardrail::ignored_files(&ignored);
-        sandbox.keep_ignored(&ignored)?;
+        sandbox.keep_ignored(&ignored);
         if !violations.is_empty() {
             let reason = guardrail::reason(&violations);
             replace(fact, Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason));
@@ -432,6 +472,12 @@ impl<B: BlobStore> Examine<B> {
             report.kept.into_iter().map(|kept| Quarantined { path: kept.path, reason: kept.reason }).collect();
         Ok(())
     }
+}
+
+/// True for an attempt that ended by itself, as did each of its commands.
+fn was_not_killed(fact: &StageFinished) -> bool {
+    let has_ended = |receipt: &Receipt| receipt.how == CommandEnding::Exited;
+    fact.ending == Ending::Returned && fact.receipts.iter().all(has_ended)
 }
 
 /// Puts a failure in the place of what the stage answered. The stage's own reason stays readable in the notes.

@@ -4,6 +4,7 @@
 //! unknown handler (exit 3), a plugin differs from the lock (exit 7), no sandbox confines commands as the operator requires (exit 6).
 //! This module opens no file: the caller passes bytes.
 
+mod choose_model;
 mod choose_tier;
 pub mod command_access;
 pub mod effective;
@@ -12,6 +13,7 @@ mod problem;
 pub mod request;
 pub mod role;
 pub mod subject;
+mod tool_hooks;
 
 pub use problem::{BindClass, BindErrors};
 
@@ -19,6 +21,7 @@ use crate::components::{Catalog, PluginFile, PluginProblem};
 use crate::config::{Config, PluginEntry, is_plugin_name};
 use crate::event::RuleReport;
 use crate::lock::{Lock, Offer};
+use crate::plan::capability::MachineFolder;
 use crate::plan::{Binding, BoundComponent, Confinement, HostCapability, Plan, SandboxPlan};
 use effective::{Effective, GrantInputs, effective, grant_lines, granted};
 use foldhash::fast::RandomState;
@@ -26,7 +29,7 @@ use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::grants::Grants;
 use glovebox_host::host::Host;
 use glovebox_host::inspect::{Inspection, inspect, read_validated};
-use glovebox_host::model::{Model, Script, TEST_PREFIX};
+use glovebox_host::model::{Model, Provider, Script, TEST_PREFIX};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::key;
@@ -37,7 +40,7 @@ use glovebox_sandbox::refusal::escaped;
 use request::{Holdouts, Place, Request};
 use role::HandlerSource;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What the caller decided, and what it knows of the machine. The default refuses all commands, because it has no sandbox.
 #[derive(Clone, Default)]
@@ -52,8 +55,12 @@ pub struct BindOptions {
     pub sealed: Vec<Entry>,
     /// Folders of installed dependencies, which commands see read-only.
     pub dependencies: Vec<Entry>,
+    /// Folders of the machine to which they link, which commands see too.
+    pub stores: Vec<MachineFolder>,
     /// `--script`.
     pub script: Option<Arc<Script>>,
+    /// Without a script, every node gets a simulated answer, whatever models are configured.
+    pub simulate: bool,
 }
 
 /// Binds each node that does work, or reports every reason why it cannot.
@@ -62,17 +69,21 @@ pub fn bind(
     catalog: &Catalog,
     operator: (&Config, &Lock),
     host: &Host,
-    options: &BindOptions,
+    options: BindOptions,
 ) -> Result<Plan, BindErrors> {
     let (config, _) = operator;
     let reach = HoldoutReach::of(&pipeline);
-    let mut binder = Binder::new(&reach, (catalog, Some(host)), operator, options);
+    let mut binder = Binder::new(&reach, (catalog, Some(host)), operator, &options);
     let mut bindings = BTreeMap::new();
     let warnings = binder.nodes(&pipeline, |id, binding| {
         bindings.insert(id.clone(), binding);
     });
     let Binder { mut errors, mut unlocked, .. } = binder;
-    let confinement = match choose_tier::choose_tier(&bindings, &config.sandbox, options) {
+    let asks = |node: &&Node| bindings.get(&node.id).is_some_and(|binding| binding.model);
+    let asking = pipeline.nodes.iter().filter(|_| options.script.is_none() && !options.simulate).filter(asks);
+    let chosen = choose_model::choose(config, asking);
+    errors.diagnostics.extend(chosen.problems);
+    let confinement = match choose_tier::choose_tier(&bindings, &config.sandbox, &options) {
         Confinement::Unmet(problem) if !options.plan_only => {
             errors.policy = Some(Box::new(problem));
             Confinement::NotNeeded
@@ -84,21 +95,26 @@ pub fn bind(
         errors.plugins.append(&mut unlocked);
         return Err(errors);
     }
-    let model = if options.script.is_some() { "scripted" } else { "simulated" };
+    let unconfigured = unconfigured_model(&options);
     Ok(Plan {
         pipeline,
         bindings,
         exec: config.exec.clone(),
         workspace_include: config.workspace.include.clone(),
-        sealed: options.sealed.clone(),
-        dependencies: options.dependencies.clone(),
-        sandbox: SandboxPlan::new(confinement, &config.sandbox, &options.available),
+        sandbox: SandboxPlan::new(confinement, &config.sandbox, options.available),
+        sealed: options.sealed,
+        dependencies: options.dependencies,
+        stores: options.stores,
         rule_report: RuleReport::default(),
         unlocked,
-        model: model.to_owned(),
-        script: options.script.clone(),
+        models: chosen.models,
+        price: config.models.get(unconfigured).and_then(|entry| entry.price),
+        script: options.script,
+        spend_max: config.run.spend_max,
         disk_bytes_max: config.run.disk_bytes_max,
+        parallel_max: config.run.parallel_max,
         warnings,
+        hidden: OnceLock::new(),
     })
 }
 
@@ -213,7 +229,7 @@ impl<'a> Binder<'a> {
         // Only bindings without a finding: a finding names its node.
         let mut known: HashMap<Request<'a>, Arc<Binding>, RandomState> = HashMap::default();
         for node in &pipeline.nodes {
-            let Handler::Component(handler) = &node.handler else { continue };
+            let Some(handler) = node.handler.component() else { continue };
             let source = HandlerSource { name: handler, plugin: self.config.plugins.get(handler.as_str()) };
             let request = Request::of(node, source, self.holdouts);
             let binding = match known.get(&request) {
@@ -268,6 +284,7 @@ impl<'a> Binder<'a> {
             holdouts,
             separation,
             model,
+            hooks,
             limits,
             mut grants,
             diagnostics,
@@ -288,6 +305,7 @@ impl<'a> Binder<'a> {
             separation,
             limits,
             model,
+            hooks,
             grants,
         };
         Some((binding, diagnostics))
@@ -346,7 +364,8 @@ impl<'a> Binder<'a> {
         bytes: &[u8],
     ) -> Result<Inspection, PluginProblem> {
         let handler = source.name;
-        let inspection = inspect(bytes).map_err(|error| PluginProblem {
+        let inspection = self.host.map_or_else(|| inspect(bytes), |host| host.inspect(bytes));
+        let inspection = inspection.map_err(|error| PluginProblem {
             help: error.help(),
             ..source.problem(format!("plugin `{handler}` cannot be used: {error}"))
         })?;
@@ -427,6 +446,11 @@ impl HandlerSource<'_> {
             PluginProblem { help: Some(help), ..problem }
         })
     }
+}
+
+/// The table with the price of answers that no provider gives.
+fn unconfigured_model(options: &BindOptions) -> &'static str {
+    if options.script.is_some() { Provider::Scripted.as_str() } else { Provider::Simulated.as_str() }
 }
 
 fn wrong_test_answers(node: &Node) -> Option<Diagnostic> {

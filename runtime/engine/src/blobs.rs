@@ -11,7 +11,7 @@ pub(crate) mod rows;
 pub use outbox::{Outbox, Parcel, SMALL_BYTES_MAX};
 
 use crate::event::Digest;
-use crate::ports::{BlobStore, PortError};
+use crate::ports::{BlobStore, PortError, read_at_most};
 use cap_std::fs::Dir;
 use files::BlobFiles;
 use rows::BlobRows;
@@ -72,6 +72,15 @@ impl DirBlobs {
         }
     }
 
+    /// Checks that a blob is there, with this length and its digest.
+    pub fn verify(&self, digest: &Digest, bytes: u64) -> Result<(), PortError> {
+        // Compared before it is digested: a sparse file can be of any length.
+        match self.files.bytes(digest).is_some_and(|found| found != bytes) {
+            true => Err(corrupt(digest, &format!("its length is not {bytes} bytes"))),
+            false => self.open(digest).map(drop),
+        }
+    }
+
     /// Stores what a file holds. A large one that is stored already is only read.
     pub fn keep(&self, file: &mut std::fs::File) -> Result<(), PortError> {
         let mut hasher = blake3::Hasher::new();
@@ -119,6 +128,14 @@ impl BlobStore for DirBlobs {
             None => false,
         };
         if is_taken || self.files.has(&digest, bytes.len() as u64) { Ok(digest) } else { self.put_file(&mut bytes) }
+    }
+
+    fn read_all(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
+        // Asked before it is digested: a sparse file can be of any length.
+        if self.files.bytes(digest).is_some_and(|bytes| bytes > bytes_max) {
+            return Err(corrupt(digest, &format!("it has more than {bytes_max} bytes, the most that is read at once")));
+        }
+        read_at_most(self.open(digest)?, digest, bytes_max)
     }
 
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError> {

@@ -6,11 +6,13 @@
 
 mod exec;
 mod field;
+mod models;
 mod run;
 pub mod sandbox;
 
 pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
-pub use run::RunSetting;
+pub use models::{KeySource, ModelAccess, ModelEntry};
+pub use run::{PARALLEL_MAX, RunSetting};
 
 use field::{Field, Fields, File, Place};
 use glovebox_host::grants::Grants;
@@ -42,6 +44,8 @@ pub struct Config {
     pub exec: ExecSetting,
     /// What commands run in.
     pub sandbox: SandboxSetting,
+    /// Models by name: how each is reached, and what it costs.
+    pub models: BTreeMap<String, ModelEntry>,
     /// Bounds of a run as a whole.
     pub run: RunSetting,
     /// Bounds for every stage; a plugin's or a node's own bound wins when it is lower.
@@ -183,8 +187,10 @@ impl Config {
                 "exec" => config.exec = exec::parse(&mut fields, &field),
                 "sandbox" => config.sandbox = sandbox::parse(&mut fields, &field),
                 "limits" => config.limits = fields.limits(&field),
+                "models" => config.models = models::parse(&mut fields, &field),
                 "run" => config.run = run::parse(&mut fields, &field),
-                _ => fields.unknown(&field, &["plugins", "rules", "workspace", "exec", "sandbox", "limits", "run"]),
+                _ => fields
+                    .unknown(&field, &["plugins", "rules", "workspace", "exec", "sandbox", "limits", "models", "run"]),
             }
         }
         for (name, entry) in config.rules.iter().filter(|(name, _)| config.plugins.contains_key(*name)) {

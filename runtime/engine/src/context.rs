@@ -2,19 +2,27 @@
 //!
 //! `context.x` and `x` are one key: setting either replaces the other, and both find it. A handler cannot write the engine's keys, in
 //! either spelling, so that no stage can forge an outcome, a choice of a person or a counter. Sizes are bounded here, because every
-//! checkpoint contains the whole map.
+//! checkpoint contains the whole map. A large value is a blob of the run, and the map has a reference to it.
 
-use crate::event::Refusal;
+mod filter;
+
+pub use filter::{StoredUpdates, filter_updates};
+
+use glovebox_record::StoredValue;
 use rpds::RedBlackTreeMapSync;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Longest key, bytes.
 pub const KEY_BYTES_MAX: usize = 256;
-/// Largest value as JSON, bytes.
+/// Largest key and value as JSON that the map holds itself, bytes. A larger value is stored apart (spec §5.5).
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
+/// Largest value that is stored apart, bytes as JSON. A larger one is refused.
+pub const STORED_VALUE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Most bytes of values that a run stores apart, those that were replaced since included.
+pub const STORED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Most keys that handlers may set.
 pub const KEYS_MAX: usize = 1000;
 /// Largest sum of what handlers set, keys and values as JSON, bytes.
@@ -23,13 +31,39 @@ pub const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Keys that only the engine writes.
 const RESERVED_KEYS: [&str; 3] = ["outcome", "preferred_label", "current_node"];
 /// Namespaces that only the engine writes (spec §5.1), with and without what follows the dot.
-const RESERVED_NAMESPACES: [&str; 5] = ["graph", "internal", "parallel", "stack", "human.gate"];
+const RESERVED_NAMESPACES: [&str; 6] = ["graph", "internal", "loop_restart", "parallel", "stack", "human.gate"];
 
 /// Values by key, keys as they were written.
 // A copy shares all entries with its original.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Context(#[schemars(with = "BTreeMap<String, Value>")] RedBlackTreeMapSync<String, Value>);
+pub struct Context(#[schemars(with = "BTreeMap<String, Value>")] RedBlackTreeMapSync<String, Entry>);
+
+/// A value, or the reference to one that is stored apart. Only the engine makes an entry a reference: a handler can set a value that
+/// looks like one.
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    value: Value,
+    is_reference: bool,
+}
+
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl From<Value> for Entry {
+    fn from(value: Value) -> Self {
+        Self { value, is_reference: false }
+    }
+}
 
 impl Default for Context {
     fn default() -> Self {
@@ -38,13 +72,26 @@ impl Default for Context {
 }
 
 impl Context {
-    /// The value of a key in either spelling.
+    /// The value of a key in either spelling; the reference of one that is stored apart.
     pub fn get(&self, key: &str) -> Option<&Value> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    fn entry(&self, key: &str) -> Option<&Entry> {
         self.0.get(key).or_else(|| self.0.get(&ContextKey(key).twin()))
     }
 
-    /// The value as conditions see it (spec §10.4): text as it is, other scalars and structures as JSON, nothing as empty.
+    /// What is known of a value that is stored apart, by its key in either spelling.
+    pub fn stored(&self, key: &str) -> Option<StoredValue> {
+        self.entry(key).filter(|entry| entry.is_reference).and_then(|entry| StoredValue::of(&entry.value))
+    }
+
+    /// The value as conditions see it (spec §10.4): text as it is, other scalars and structures as JSON, nothing as empty. Of a value that
+    /// is stored apart they see its digest.
     pub fn text(&self, key: &str) -> String {
+        if let Some(stored) = self.stored(key) {
+            return stored.artifact.to_string();
+        }
         match self.get(key) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
@@ -54,9 +101,31 @@ impl Context {
 
     /// Sets a key without a check. For the engine, and for updates that [`filter_updates`] accepted.
     pub fn set(&mut self, key: impl Into<String>, value: Value) {
-        let key = key.into();
+        self.put(key.into(), value.into());
+    }
+
+    fn put(&mut self, key: String, entry: Entry) {
         self.0.remove_mut(&ContextKey(&key).twin());
-        self.0.insert_mut(key, value);
+        self.0.insert_mut(key, entry);
+    }
+
+    /// Notes that a key was set to a reference; nothing if it has another value by now.
+    pub fn note_reference(&mut self, key: &str, reference: &Value) {
+        if let Some(entry) = self.0.get(key).filter(|entry| entry.value == *reference).cloned() {
+            self.put(key.to_owned(), Entry { is_reference: true, ..entry });
+        }
+    }
+
+    /// Takes a key over from another context; nothing if it is not there.
+    pub fn take_over(&mut self, key: &str, from: &Self) {
+        if let Some(entry) = from.entry(key) {
+            self.put(key.to_owned(), entry.clone());
+        }
+    }
+
+    /// Sets every one of these keys, as [`Context::set`] does.
+    pub fn set_all<'a>(&mut self, updates: impl IntoIterator<Item = (&'a String, &'a Value)>) {
+        updates.into_iter().for_each(|(key, value)| self.set(key, value.clone()));
     }
 
     /// Removes a key in either spelling.
@@ -67,12 +136,12 @@ impl Context {
 
     /// All entries in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
-        self.0.iter()
+        self.0.iter().map(|(key, entry)| (key, &entry.value))
     }
 
     /// The value of a key in this very spelling.
     pub fn exact(&self, key: &str) -> Option<&Value> {
-        self.0.get(key)
+        self.0.get(key).map(|entry| &entry.value)
     }
 }
 
@@ -109,103 +178,10 @@ impl<'a> ContextKey<'a> {
     }
 }
 
-/// The size of a context with one more update.
-#[derive(Clone, Copy)]
-struct Sizes {
-    /// Bytes of the update.
-    update: usize,
-    /// Keys with it.
-    keys: usize,
-    /// Bytes with it.
-    total: usize,
-}
-
-/// Splits the updates of a handler into those that it may set and refusals of the others. Denied: engine keys in either spelling,
-/// empty and oversized keys, oversized values, and what would make the context too large.
-pub fn filter_updates(context: &Context, updates: BTreeMap<String, Value>) -> (BTreeMap<String, Value>, Vec<Refusal>) {
-    let known = context.iter().map(|(key, value)| (ContextKey(key), value));
-    let mut sizes: BTreeMap<String, usize> = known
-        .filter(|(key, _)| !key.is_reserved())
-        .map(|(key, value)| (key.plain().to_owned(), key.size(value)))
-        .collect();
-    let mut total: usize = sizes.values().sum();
-    let mut refusals = Vec::new();
-    let mut accepted = BTreeMap::new();
-    for (written, value) in updates {
-        let key = ContextKey(&written);
-        let update = key.size(&value);
-        let replaced = sizes.get(key.plain()).copied();
-        let keys = sizes.len() + usize::from(replaced.is_none());
-        let after = Sizes { update, keys, total: total - replaced.unwrap_or(0) + update };
-        if let Some(refusal) = refusal(key, after) {
-            refusals.push(refusal);
-            continue;
-        }
-        total = after.total;
-        sizes.insert(key.plain().to_owned(), update);
-        accepted.insert(written, value);
-    }
-    (accepted, refusals)
-}
-
-/// Why a handler may not set a key; none when it may.
-fn refusal(key: ContextKey<'_>, after: Sizes) -> Option<Refusal> {
-    let reason = if key.plain().is_empty() {
-        "a key must not be empty".to_owned()
-    } else if key.0.len() > KEY_BYTES_MAX {
-        format!("the key is longer than {KEY_BYTES_MAX} bytes")
-    } else if key.is_reserved() {
-        "only the engine can write this key".to_owned()
-    } else if after.update > VALUE_BYTES_MAX {
-        format!("key and value have {} bytes, and the limit is {VALUE_BYTES_MAX}", after.update)
-    } else if after.keys > KEYS_MAX {
-        format!("the context already has {KEYS_MAX} keys")
-    } else if after.total > CONTEXT_BYTES_MAX {
-        format!("the context would exceed {CONTEXT_BYTES_MAX} bytes")
-    } else {
-        return None;
-    };
-    let path: String = glovebox_sandbox::refusal::escaped(key.0).chars().take(KEY_BYTES_MAX).collect();
-    let help = "no grant allows this; use another key, such as `work.result`, and an artifact for large values".into();
-    Some(Refusal { operation: "context".into(), path, reason, help })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn engine_keys_are_refused_in_every_spelling() {
-        for key in [
-            "outcome",
-            "context.outcome",
-            "context.context.outcome",
-            "preferred_label",
-            "current_node",
-            "graph.goal",
-            "graph",
-            "internal.retry_count.a",
-            "parallel.results",
-            "stack.child",
-            "human.gate.selected",
-            "context.human.gate",
-            "",
-            "context.",
-        ] {
-            let (admitted, refusals) =
-                filter_updates(&Context::default(), BTreeMap::from([(key.to_owned(), json!("x"))]));
-            assert!(admitted.is_empty(), "`{key}` got through");
-            assert_eq!((refusals[0].operation.as_str(), refusals[0].path.as_str()), ("context", key));
-        }
-        for key in
-            ["last_stage", "last_response", "tool.output", "context.tests", "work.item", "graphics", "humane", "x"]
-        {
-            let (admitted, refusals) =
-                filter_updates(&Context::default(), BTreeMap::from([(key.to_owned(), json!("x"))]));
-            assert_eq!((admitted.len(), refusals.len()), (1, 0), "`{key}` was refused");
-        }
-    }
 
     #[test]
     fn both_spellings_are_one_key() {
@@ -219,22 +195,24 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_bounded_and_a_replacement_frees_what_it_replaces() {
-        let big = json!("x".repeat(VALUE_BYTES_MAX - 100));
+    fn only_the_engine_makes_an_entry_a_reference() {
+        let reference = StoredValue::new(r#""text""#, "text").reference();
         let mut context = Context::default();
-        for index in 0..CONTEXT_BYTES_MAX / VALUE_BYTES_MAX {
-            let (admitted, refusals) =
-                filter_updates(&context, BTreeMap::from([(format!("k{index:02}"), big.clone())]));
-            assert!(refusals.is_empty());
-            admitted.into_iter().for_each(|(key, value)| context.set(key, value));
-        }
-        let (_, refusals) = filter_updates(&context, BTreeMap::from([("one_more".to_owned(), big.clone())]));
-        assert!(refusals[0].reason.contains("would exceed"));
-        assert_eq!(filter_updates(&context, BTreeMap::from([("context.k00".to_owned(), big)])).1, []);
-        let (_, refusals) =
-            filter_updates(&Context::default(), BTreeMap::from([("k".to_owned(), json!("x".repeat(70_000)))]));
-        assert!(refusals[0].reason.contains("the limit is"));
-        let many = (0..KEYS_MAX + 5).map(|index| (format!("k{index}"), json!(1))).collect();
-        assert_eq!(filter_updates(&Context::default(), many).1.len(), 5);
+        context.set("forged", reference.clone());
+        assert_eq!((context.stored("forged"), context.text("forged")), (None, reference.to_string()));
+        context.set("big", reference.clone());
+        context.note_reference("big", &json!("another value by now"));
+        assert_eq!(context.stored("big"), None);
+        context.note_reference("big", &reference);
+        let stored = context.stored("context.big").unwrap();
+        assert_eq!((stored.bytes, stored.head.as_str()), (6, "text"));
+        assert_eq!(context.text("big"), stored.artifact.to_string());
+        let mut next = Context::default();
+        next.take_over("big", &context);
+        assert_eq!(next.stored("big"), Some(stored));
+        next.set("context.big", json!("small"));
+        assert_eq!((next.stored("big"), next.text("big").as_str()), (None, "small"));
+        let read: Context = serde_json::from_value(serde_json::to_value(&context).unwrap()).unwrap();
+        assert_eq!(read.stored("big"), None, "what is read from a file is data");
     }
 }

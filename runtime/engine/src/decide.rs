@@ -4,19 +4,27 @@
 //! a crash. A decision is the event that states it; `stage.ready` is the one that makes work. Every chain of decisions ends in an
 //! attempt to wait for or in `run.finished`, since each arrival at a node costs a step.
 
+mod branch_name;
+mod child;
 mod failure_source;
+mod fork;
+mod merge;
+mod question;
+mod restart;
 mod retry;
 #[cfg(test)]
 mod tests;
 
+pub use child::observation;
 pub use failure_source::UNFIXABLE;
+pub use fork::{fork_step, next_step};
 pub use retry::finalize_attempt;
 
 use crate::event::{
-    BranchId, Event, GateUnmet, RouteCandidate, RouteTaken, RunFinished, RunResumed, StagePassed, StageReady,
-    StageRetrying, Task, Verdict, Work,
+    BranchId, Event, GateUnmet, RouteCandidate, RouteTaken, RunFinished, RunResumed, RunStarted, StageFinished,
+    StagePassed, StageReady, StageRetrying, Task, Verdict,
 };
-use crate::state::{Branch, RunState};
+use crate::state::{Branch, RunState, is_of_budget};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::outcome::Answer;
 use glovebox_pipeline::route::{self, Candidate, FailureTarget};
@@ -33,8 +41,8 @@ pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event
         // Nothing starts any more (seed 3). An attempt that is under way is asked to stop, and its end leads here.
         return if state.is_under_way() { Vec::new() } else { vec![canceled(by)] };
     }
-    if let Some(failure) = wall_failure(state, state.driven_ms).filter(|_| !waits(cause)) {
-        return vec![failed(failure)];
+    if let Some(failure) = spent(state).filter(|_| !waits(cause)) {
+        return end_when_idle(state, failure);
     }
     let main = BranchId::main();
     let id = cause.branch().unwrap_or(&main);
@@ -44,6 +52,7 @@ pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event
 /// True for events after which an attempt is waited for: time alone ends nothing there, the driver cuts the attempt.
 fn waits(event: &Event) -> bool {
     matches!(event, Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_))
+        || matches!(event, Event::QuestionAsked(_) | Event::RunPaused(_))
 }
 
 /// What one branch does next.
@@ -58,17 +67,42 @@ impl BranchDecision<'_> {
     fn follow(&self, cause: &Event) -> Vec<Event> {
         match cause {
             Event::RunStarted(started) => self.arrive(started.from.as_ref().unwrap_or(&self.pipeline.start)),
-            Event::RunResumed(RunResumed { from: Some(from), .. }) => self.arrive(from),
+            Event::RunResumed(resumed) => resumed.from.as_ref().map_or_else(Vec::new, |from| self.arrive(from)),
+            _ if self.branch.canceled.is_some() => self.acknowledge_cancel(),
             Event::StageFinished(finished) if finished.retrying => {
                 vec![Event::StageRetrying(retry::after(self.pipeline, self.state, finished))]
             }
-            Event::StageFinished(finished) => self.leave_stage(&finished.attempt.task.node, &finished.outcome),
+            // The bound is higher now: a branch goes on at the stage that it stopped.
+            Event::StageFinished(finished) if finished.outcome.failure.as_ref().is_some_and(is_of_budget) => {
+                self.arrive(&finished.attempt.task.node)
+            }
+            Event::StageFinished(finished) => self.finish_stage(finished),
             Event::StageRetrying(retrying) => self.try_again(retrying),
             Event::StagePassed(passed) => self.leave_control_node(&passed.node),
-            Event::RouteTaken(route) => self.arrive(&route.to),
+            Event::RouteTaken(route) => self.follow_route(route),
+            Event::LoopRestarted(restarted) => self.arrive(&restarted.to),
             Event::GateUnmet(unmet) => self.redirect_to_gate_target(unmet),
-            Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_) => Vec::new(),
+            Event::StageReady(_) | Event::StageStarted(_) | Event::CacheFilled(_) => Vec::new(),
+            Event::BranchStarted(started) => self.arrive(&started.to),
+            Event::ForkJoined(joined) => self.leave_fork(joined),
+            Event::FanInFinished(finished) => {
+                let outcome = Outcome::ended(finished.status, finished.failure.as_ref());
+                self.leave_stage(&finished.node, &outcome)
+            }
+            // What follows there depends on other branches: see `next_step`.
+            Event::ForkStarted(_) | Event::ForkExpired(_) | Event::ChildObserved(_) => Vec::new(),
+            Event::BranchCanceled(_) | Event::BranchFinished(_) => Vec::new(),
+            Event::QuestionAnswered(answered) => self.leave_gate(answered),
+            Event::QuestionAsked(_) | Event::RunPaused(_) => Vec::new(),
             Event::RunCanceled(_) | Event::RunFinished(_) => Vec::new(),
+        }
+    }
+
+    fn finish_stage(&self, finished: &StageFinished) -> Vec<Event> {
+        let id = &finished.attempt.task.node;
+        match self.pipeline.node(id).filter(|node| node.handler.is_fan_in()) {
+            Some(node) => self.judged(node, finished),
+            None => self.leave_stage(id, &finished.outcome),
         }
     }
 
@@ -77,22 +111,32 @@ impl BranchDecision<'_> {
             let reason = format!("there is no node `{id}`");
             return vec![failed(Failure::new(FailureClass::Internal, "route/unknown-node", reason))];
         };
+        if let Some(ended) = self.end_at(node) {
+            return ended;
+        }
         if node.handler == Handler::Exit {
             return self.check_goal_gates(node);
         }
-        let obstacle = self
-            .steps_exceeded()
-            .or_else(|| self.visits_exceeded(node))
-            .or_else(|| failure_source::unfixable(self.pipeline, self.branch, node));
-        if let Some(failure) = obstacle {
-            return vec![failed(failure)];
+        if let Some(failure) = child::steps_exceeded(self.pipeline, self.branch, node) {
+            return self.fail(failure);
+        }
+        if let Some(failure) = self.steps_exceeded() {
+            return end_when_idle(self.state, failure);
+        }
+        let unfixable = || failure_source::unfixable(self.pipeline, self.branch, node);
+        if let Some(failure) = self.visits_exceeded(node).or_else(|| self.effort_exceeded(node)).or_else(unfixable) {
+            return self.fail(failure);
         }
         vec![match &node.handler {
             Handler::Start => self.passed(id, Status::Success),
             Handler::Conditional => self.passed(id, self.branch.previous.status),
+            Handler::ChildExit => return self.leave_child(node),
             Handler::Component(_) => {
                 Event::StageReady(StageReady { task: self.next_task(id), ordinal: 1, due_at: None })
             }
+            Handler::Parallel => return self.begin_fork(id),
+            Handler::FanIn(_) => return self.fan_in(node),
+            Handler::Human => self.ask(node),
             Handler::Exit | Handler::Unavailable(_) => {
                 let handler = node.handler.name();
                 let reason = format!("this version does not execute `{handler}`, the handler of node `{id}`");
@@ -109,10 +153,18 @@ impl BranchDecision<'_> {
 
     /// A node's own `max_visits`, or that of the graph.
     fn visits_exceeded(&self, node: &Node) -> Option<Failure> {
-        let most = node.visits_max.filter(|most| self.branch.next_visit(&node.id) > *most)?;
+        let most = node.visits_max.filter(|most| self.branch.visits_counted(&node.id) >= *most)?;
         let cause = self.repeated_failure().map(|cause| format!(" {cause}")).unwrap_or_default();
         let reason = format!("node `{}` exceeded `max_visits` ({most}).{cause}", node.id);
         Some(Failure::new(FailureClass::Budget, "limit/max_visits", reason))
+    }
+
+    /// A node's own `max_steps` or `max_wall_time`, over all branches and generations.
+    fn effort_exceeded(&self, node: &Node) -> Option<Failure> {
+        let failure = retry::steps_of_node_exceeded(self.state, node)
+            .or_else(|| time_of_node_exceeded(self.state, node, self.state.at?))?;
+        let cause = self.repeated_failure().map(|cause| format!(". {cause}")).unwrap_or_default();
+        Some(Failure { reason: format!("{}{cause}", failure.reason), ..failure })
     }
 
     /// The failure behind a loop that does not end: that of the stage which failed most often in a row in the same way.
@@ -126,52 +178,75 @@ impl BranchDecision<'_> {
         }
     }
 
+    /// The end of a loop in which a stage fails again and again in the same way (seed 3). Its own reason stays readable.
+    fn cycle(&self, node: &NodeId, outcome: &Outcome) -> Option<Failure> {
+        let (same, limit) = (self.branch.nodes.get(node)?.same, self.pipeline.signature_limit);
+        let reason = || {
+            let cause = cause_of(node, outcome).reason;
+            format!(
+                "node `{node}` failed {same} times in the same way, `loop_restart_signature_limit` is {limit}: {cause}"
+            )
+        };
+        (same >= limit).then(|| Failure::new(FailureClass::Deterministic, FailureCode::FAILURE_CYCLE, reason()))
+    }
+
     fn passed(&self, node: &NodeId, status: Status) -> Event {
-        Event::StagePassed(StagePassed {
-            generation: self.state.generation(),
-            branch: self.id.clone(),
-            node: node.clone(),
-            visit: self.branch.next_visit(node),
-            status,
-        })
+        let Task { generation, branch, node, visit, .. } = self.next_task(node);
+        Event::StagePassed(StagePassed { generation, branch, node, visit, status })
+    }
+
+    /// Generation and branch of what is said here.
+    fn place(&self) -> (u32, BranchId) {
+        (self.state.generation(), self.id.clone())
     }
 
     /// The task that an arrival at a working node begins.
     fn next_task(&self, node: &NodeId) -> Task {
-        Task {
-            generation: self.state.generation(),
-            branch: self.id.clone(),
-            node: node.clone(),
-            visit: self.branch.next_visit(node),
-            work: Work::Handler,
-        }
+        Task::of_handler(self.state.generation(), (self.id, node), self.branch.next_visit(node))
     }
 
     /// At an exit: every goal gate must be satisfied, one that was never visited is not (spec §3.4, design §9 #11).
     fn check_goal_gates(&self, exit: &Node) -> Vec<Event> {
-        let status = |node: &Node| self.branch.status(&node.id);
-        let unmet = |node: &&Node| node.goal_gate && !status(node).is_some_and(Status::satisfies_gate);
-        let Some(gate) = self.pipeline.nodes.iter().find(unmet) else {
+        let Some(gate) = self.unmet_gate(exit) else {
             let exit_node = Some(exit.id.clone());
             return vec![Event::RunFinished(RunFinished { status: Verdict::Success, exit_node, failure: None })];
         };
         if let Some(failure) = self.steps_exceeded() {
             return vec![failed(failure)];
         }
-        vec![Event::GateUnmet(GateUnmet {
-            generation: self.state.generation(),
-            branch: self.id.clone(),
+        let target = route::gate_target(self.pipeline, &gate.id);
+        vec![self.gate_unmet(exit, gate, target)]
+    }
+
+    /// The first goal gate of an exit's own file that is not satisfied: a child's are checked at the child's exits.
+    fn unmet_gate(&self, exit: &Node) -> Option<&Node> {
+        let is_met = |node: &Node| self.branch.status(&node.id).is_some_and(Status::satisfies_gate);
+        let unmet = |node: &&Node| node.goal_gate && node.child_of == exit.child_of && !is_met(node);
+        self.pipeline.nodes.iter().find(unmet)
+    }
+
+    fn gate_unmet(&self, exit: &Node, gate: &Node, target: Option<&NodeId>) -> Event {
+        let (generation, branch) = self.place();
+        Event::GateUnmet(GateUnmet {
+            generation,
+            branch,
             exit_node: exit.id.clone(),
             gate: gate.id.clone(),
-            status: status(gate),
-            target: route::gate_target(self.pipeline, &gate.id).cloned(),
-        })]
+            status: self.branch.status(&gate.id),
+            target: target.cloned(),
+        })
     }
 
     fn redirect_to_gate_target(&self, unmet: &GateUnmet) -> Vec<Event> {
         let Some(target) = &unmet.target else {
             let found = match unmet.status {
                 Some(status) => format!("ended with `{}`", status.as_str()),
+                None if self.branch.was_skipped(&unmet.gate) => {
+                    "ended with `skipped`, which proves nothing,".to_owned()
+                }
+                None if self.branch.visits_counted(&unmet.gate) > 0 => {
+                    "was visited only in a branch whose changes were not taken".to_owned()
+                }
                 None => "was never visited".to_owned(),
             };
             // The stage's own words stay readable in the run's reason (seed 3, failure causality).
@@ -179,14 +254,14 @@ impl BranchDecision<'_> {
             let cause = cause.map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
             let reason =
                 format!("GoalGateUnsatisfied: goal gate `{}` {found} and no retry target is set{cause}", unmet.gate);
-            return vec![failed(Failure::new(FailureClass::Deterministic, FailureCode::GATE_UNSATISFIED, reason))];
+            return self.fail(Failure::new(FailureClass::Deterministic, FailureCode::GATE_UNSATISFIED, reason));
         };
         self.route(&unmet.exit_node, target, Choice { how: "gate_target", edge: None, candidates: Vec::new() })
     }
 
     fn try_again(&self, retrying: &StageRetrying) -> Vec<Event> {
         if let Some(failure) = self.steps_exceeded() {
-            return vec![failed(failure)];
+            return end_when_idle(self.state, failure);
         }
         let due_at = Some(retrying.due_at);
         vec![Event::StageReady(StageReady { task: retrying.task.clone(), ordinal: retrying.ordinal, due_at })]
@@ -202,14 +277,18 @@ impl BranchDecision<'_> {
         let (to, edge) = match &found.target {
             FailureTarget::Edge(index) => (&self.pipeline.edges[index.0].to, Some(index.0)),
             FailureTarget::Node(target) => (target, None),
-            FailureTarget::Stop => return vec![failed(cause_of(node, outcome))],
+            FailureTarget::Stop => return self.fail(cause_of(node, outcome)),
         };
+        if let Some(failure) = self.cycle(node, outcome) {
+            return self.fail(failure);
+        }
         self.route(node, to, Choice { how: found.how.as_str(), edge, candidates: found.candidates })
     }
 
     /// Out of start, or out of a diamond with the outcome it passes on (design §9 #3).
     fn leave_control_node(&self, node: &NodeId) -> Vec<Event> {
-        match self.pipeline.start == *node {
+        let is_child_exit = || self.pipeline.node(node).is_some_and(|node| node.handler == Handler::ChildExit);
+        match self.pipeline.start == *node || is_child_exit() {
             true => self.follow_edge(node, &Outcome::of(Status::Success)),
             false => self.follow_edge(node, &self.branch.previous),
         }
@@ -221,10 +300,10 @@ impl BranchDecision<'_> {
         let selection = route::select(self.pipeline, node, &answer(outcome), &lookup);
         let Some(index) = selection.edge else {
             if outcome.status == Status::Fail {
-                return vec![failed(cause_of(node, outcome))];
+                return self.fail(cause_of(node, outcome));
             }
             let reason = format!("no route from node {node} for outcome {}", outcome.status.as_str());
-            return vec![failed(Failure::new(FailureClass::Deterministic, "route/none", reason))];
+            return self.fail(Failure::new(FailureClass::Deterministic, "route/none", reason));
         };
         let choice = Choice { how: selection.how.as_str(), edge: Some(index.0), candidates: selection.candidates };
         self.route(node, &self.pipeline.edges[index.0].to, choice)
@@ -238,9 +317,10 @@ impl BranchDecision<'_> {
             matched: candidate.matched,
             reason: candidate.reason,
         };
+        let (generation, branch) = self.place();
         vec![Event::RouteTaken(RouteTaken {
-            generation: self.state.generation(),
-            branch: self.id.clone(),
+            generation,
+            branch,
             from: from.clone(),
             to: to.clone(),
             how: choice.how.to_owned(),
@@ -265,6 +345,21 @@ fn answer(outcome: &Outcome) -> Answer<'_> {
     }
 }
 
+/// The end of a run that met one of its bounds. Attempts of other branches come to their end first; with the last of them the run ends.
+fn end_when_idle(state: &RunState, failure: Failure) -> Vec<Event> {
+    if state.is_under_way() { Vec::new() } else { vec![failed(failure)] }
+}
+
+/// The bound that the run has met, if any.
+fn out_of_bounds(state: &RunState) -> Option<Failure> {
+    steps_exceeded(state).or_else(|| spent(state))
+}
+
+/// The bound on time, tokens or money that the run has met.
+fn spent(state: &RunState) -> Option<Failure> {
+    wall_failure(state, state.driven_ms).or_else(|| state.overspent.clone())
+}
+
 fn steps_exceeded(state: &RunState) -> Option<Failure> {
     let steps_max = state.run.as_ref().map_or(0, |run| run.steps_max);
     let reason = || format!("Pipeline exceeded maximum step count ({steps_max}). Use --max-steps to increase.");
@@ -275,7 +370,19 @@ fn steps_exceeded(state: &RunState) -> Option<Failure> {
 pub fn limit_reached(state: &RunState, resumed: &RunResumed) -> Option<Failure> {
     let run = state.run.as_deref()?.clone().resumed(resumed);
     let under_terms = RunState { run: Some(Arc::new(run)), ..state.clone() };
-    steps_exceeded(&under_terms).or_else(|| wall_failure(&under_terms, under_terms.driven_ms))
+    let overspent = || overspent_again(state, under_terms.run.as_deref()?);
+    steps_exceeded(&under_terms).or_else(|| wall_failure(&under_terms, under_terms.driven_ms)).or_else(overspent)
+}
+
+/// The bound on spending that ended a run, unless the terms raise it: the call that met it would meet it again.
+fn overspent_again(state: &RunState, terms: &RunStarted) -> Option<Failure> {
+    let (before, now) = (state.run.as_ref()?.spend_max, terms.spend_max);
+    let is_raised = |failure: &Failure| match failure.code == FailureCode::RUN_TOKENS {
+        true => now.tokens_max > before.tokens_max,
+        false => now.cost_max > before.cost_max,
+    };
+    let failure = state.verdict.as_ref()?.failure.as_ref();
+    failure.filter(|failure| is_of_budget(failure) && !is_raised(failure)).cloned()
 }
 
 /// The end of a run that has no time left at `now`, while nothing of it is under way.
@@ -289,6 +396,14 @@ fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
     let wall_max_ms = state.run.as_ref()?.wall_max_ms?;
     let reason = || format!("Pipeline exceeded maximum wall time ({wall_max_ms} ms). Use --max-wall-time to increase.");
     (driven_ms >= wall_max_ms).then(|| Failure::new(FailureClass::Budget, FailureCode::RUN_WALL_TIME, reason()))
+}
+
+/// The failure of a node that has used up its `max_wall_time` at a moment.
+pub(crate) fn time_of_node_exceeded(state: &RunState, node: &Node, now: Timestamp) -> Option<Failure> {
+    let most = node.wall_max?;
+    let reason = || format!("node `{}` exceeded `max_wall_time` ({} ms)", node.id, most.as_millis());
+    let is_over = state.efforts.of(&node.id).time(now) >= most;
+    is_over.then(|| Failure::new(FailureClass::Budget, FailureCode::NODE_WALL_TIME, reason()))
 }
 
 /// The stage's own failure, unchanged.

@@ -5,9 +5,10 @@
 //! Measured as a whole at first and when the bound may be reached; in between what is written is added up, so that a check costs the same
 //! at the end of a run as at its beginning.
 
+use crate::attempt::exchanges::EXCHANGES_DIR;
 use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use crate::blobs::DirBlobs;
-use crate::event::StageFinished;
+use crate::event::{BranchId, StageFinished};
 use crate::project::run_files::{Written, in_blocks};
 use crate::run::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
 use crate::sqlite::{LOG_BYTES, LOG_FILE};
@@ -15,11 +16,12 @@ use cap_std::fs::{Dir, Metadata, MetadataExt};
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_sandbox::cache;
 use glovebox_sandbox::run::JOURNAL_FILE;
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Folders with bounds of their own.
-const NOT_COUNTED: [&str; 4] = [WORKSPACE_DIR, HOLDOUTS_DIR, STAGE_DIR, REPOSITORIES_DIR];
+const NOT_COUNTED: [&str; 5] = [WORKSPACE_DIR, HOLDOUTS_DIR, STAGE_DIR, REPOSITORIES_DIR, EXCHANGES_DIR];
 /// Deepest folder that is measured; what lies below counts nothing. The host makes none that deep.
 const DEPTH_MAX: usize = 128;
 const BLOCK_BYTES: u64 = 512;
@@ -44,6 +46,10 @@ struct Kept {
     added: u64,
     /// Bytes of the caches; none when a stage may have changed them.
     cache: Option<u64>,
+    /// Branches whose folder is in `added`.
+    branches: BTreeSet<BranchId>,
+    /// The last answer to whether there is room was no.
+    was_full: bool,
 }
 
 impl DiskGauge {
@@ -70,13 +76,22 @@ impl DiskGauge {
             true => 0,
             false => measure(&self.run.dir, &format!("{QUARANTINE_DIR}/{}", finished.attempt.id), DEPTH_MAX)?,
         };
+        let of_branch = self.folder_of_branch(finished)?;
         let mut kept = self.lock();
-        kept.added = kept.added.saturating_add(files).saturating_add(set_aside);
+        kept.added = kept.added.saturating_add(files).saturating_add(set_aside).saturating_add(of_branch);
         // A cache changes by commands only, and what git ignores is kept beside caches.
         if !finished.receipts.is_empty() || finished.ignored.is_some() {
             kept.cache = None;
         }
         Ok(())
+    }
+
+    /// What a branch adds with its first change: its next attempt begins in a copy of the workspace.
+    fn folder_of_branch(&self, finished: &StageFinished) -> io::Result<u64> {
+        let branch = &finished.attempt.task.branch;
+        let is_first =
+            *branch != BranchId::main() && !finished.changes.is_empty() && self.lock().branches.insert(branch.clone());
+        if is_first { measure(&self.run.dir, WORKSPACE_DIR, DEPTH_MAX) } else { Ok(0) }
     }
 
     /// True when the run certainly keeps no more than it may, without looking at every file.
@@ -91,7 +106,13 @@ impl DiskGauge {
             None => *kept.cache.insert(measure(&self.run.dir, cache::FOLDER, DEPTH_MAX)?),
         };
         let parts = [kept.measured, written, kept.added, cache, self.journal()?];
-        Ok(parts.into_iter().fold(0, u64::saturating_add) <= self.bytes_max)
+        kept.was_full = parts.into_iter().fold(0, u64::saturating_add) > self.bytes_max;
+        Ok(!kept.was_full)
+    }
+
+    /// True if there was none when that was asked last: after every stage.
+    pub fn was_full(&self) -> bool {
+        self.lock().was_full
     }
 
     /// Why no further stage may begin; none while there is room. To be asked when the run's files are written.
@@ -297,5 +318,24 @@ mod tests {
         let gauge = gauge(&run, &blobs, &written, 200_000);
         written.add(1_000_000);
         assert!(!gauge.has_room().unwrap() && gauge.over().unwrap().is_none() && gauge.has_room().unwrap());
+    }
+
+    #[test]
+    fn the_folder_of_a_branch_counts_with_its_first_change() {
+        let (folder, run, blobs) = run_dir();
+        put(&folder, "workspace/big", 1 << 20);
+        let gauge = DiskGauge::new(run, blobs, Written::default(), 1 << 19).unwrap();
+        let mut ended = attempt("a");
+        ended.attempt.task.branch = "f-left".into();
+        gauge.note(&ended).unwrap();
+        assert!(gauge.has_room().unwrap(), "a branch without a change has no folder");
+        let path = glovebox_record::path::ScopePath::parse("x").unwrap();
+        ended.changes = vec![crate::event::FileChange::bare(path, crate::event::ChangeOp::Mkdir)];
+        gauge.note(&ended).unwrap();
+        assert!(!gauge.has_room().unwrap(), "its next attempt begins in a copy");
+        assert!(gauge.over().unwrap().is_none(), "it is not there yet");
+        put(&folder, "branches/f-left/workspace/big", 1 << 20);
+        gauge.note(&ended).unwrap();
+        assert!(gauge.over().unwrap().is_some());
     }
 }

@@ -6,25 +6,33 @@
 mod attempt;
 mod claim;
 mod commit;
+mod expiry;
+mod outstanding;
+mod people;
+mod stops;
 #[cfg(test)]
 mod tests;
 
 use attempt::Ended;
 pub use attempt::{Assignment, GRACE};
 use commit::{Batch, Committed};
+pub use outstanding::{Outstanding, Replay, replay};
+use stops::Stops;
 
-use crate::decide::{failed, finalize_attempt};
+use crate::decide::{failed, finalize_attempt, out_of_time};
 use crate::disk::DiskGauge;
 use crate::event::{
-    Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, Subject, Verdict,
+    BranchId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, Subject, Verdict,
 };
+use crate::inbox::Inbox;
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
-use crate::state::{OpenTask, RunState, was_cut};
+use crate::state::{OpenTask, RunState};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::Failure;
 use jiff::Timestamp;
 use std::error::Error;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -64,6 +72,14 @@ pub enum RunError {
         /// How it ended.
         verdict: Verdict,
     },
+    /// A person canceled the run for good.
+    #[error("run `{run_id}` was canceled for good by {by}")]
+    Canceled {
+        /// Which run.
+        run_id: RunId,
+        /// Who.
+        by: Arc<str>,
+    },
     /// The run has used up a limit that the resume does not raise.
     #[error("{}", .0.reason)]
     LimitReached(Failure),
@@ -94,9 +110,18 @@ pub struct Driver<'a, J, S> {
     pub grace: Duration,
     /// What the run keeps on disk; none where that has no bound.
     pub disk: Option<&'a DiskGauge>,
+    /// Most attempts under way at once, of all branches together.
+    pub parallel_max: usize,
+    /// What reaches the run from outside; empty unless somebody can reach it.
+    pub inbox: Inbox,
     /// What is known of the run.
     pub state: RunState,
+    /// What is still to follow from appends of before.
+    pub outstanding: Outstanding,
 }
+
+/// An attempt that was claimed, and its place in the queue.
+type Claimed = (Assignment, Delivery);
 
 /// What the loop waited for.
 enum Arrival {
@@ -104,10 +129,22 @@ enum Arrival {
     Ended(Box<Ended>),
     /// Somebody asks the run to stop.
     Cancel(String),
-    /// The run's time is over, and this is how it ends.
-    Deadline(Box<Event>),
-    /// An attempt may start, or the queue has none.
-    Ready(Option<Delivery>),
+    /// A bound of the run is met, and this is how it ends.
+    End(Box<Event>),
+    /// An attempt may start.
+    Ready(Delivery),
+    /// The queue has none, and none is under way.
+    Idle,
+    /// An attempt may start now that had to wait.
+    Due,
+}
+
+/// What the queue has for the loop.
+enum Look {
+    /// Something to do at once.
+    Now(Arrival),
+    /// Nothing before this moment, or before something else happens.
+    Later(Option<Timestamp>),
 }
 
 impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
@@ -118,51 +155,116 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
         P: FnMut(&[Record], &RunState) -> Result<(), Fault>,
     {
-        let mut under_way = FuturesUnordered::new();
-        while self.state.verdict.is_none() {
-            let is_free = under_way.is_empty();
-            let arrival = tokio::select! {
-                biased;
-                Some(ended) = under_way.next() => Arrival::Ended(Box::new(ended?)),
-                by = self.signals.canceled(), if is_free && self.state.canceled.is_none() => Arrival::Cancel(by),
-                end = self.deadline(), if is_free => Arrival::Deadline(Box::new(end)),
-                ready = self.next_ready(), if is_free => Arrival::Ready(ready?),
-            };
-            let records = match arrival {
-                Arrival::Ended(ended) => {
-                    let (next, records) = self.commit(*ended).await?;
-                    under_way.extend(next.map(|(one, delivery)| self.attempt(one, delivery, &execute)));
-                    records
+        let (mut under_way, mut stops) = (FuturesUnordered::new(), Stops::default());
+        let mut inbox = std::mem::take(&mut self.inbox);
+        inbox.look(self.signals);
+        let driven = async {
+            while self.state.verdict.is_none() {
+                if let Some(records) = self.note_one(&mut inbox).await? {
+                    stops.tell(&records);
+                    project(&records, &self.state).map_err(RunError::Project)?;
+                    continue;
                 }
-                Arrival::Cancel(by) => self.cancel(RunCanceled { by }).await?,
-                Arrival::Deadline(end) => self.end(*end).await?,
-                Arrival::Ready(None) => self.look_for_work().await?,
-                Arrival::Ready(Some(delivery)) => match self.out_of_disk()? {
-                    Some(end) => self.end(end).await?,
-                    None => {
-                        let (assignment, records) = self.claim(&delivery).await?;
-                        under_way.extend(assignment.map(|one| self.attempt(one, delivery, &execute)));
-                        records
+                let arrival = match self.look(under_way.len(), inbox.is_pausing()).await? {
+                    Look::Now(Arrival::Idle) if self.waits_for_people() || inbox.is_pausing() => {
+                        let (records, goes_on) = self.wait_for_people(&mut inbox).await?;
+                        project(&records, &self.state).map_err(RunError::Project)?;
+                        if goes_on {
+                            continue;
+                        }
+                        break;
                     }
-                },
-            };
-            project(&records, &self.state).map_err(RunError::Project)?;
-        }
-        Ok(())
+                    Look::Now(arrival) => arrival,
+                    Look::Later(due) => {
+                        let is_idle = under_way.is_empty();
+                        tokio::select! {
+                            biased;
+                            Some(ended) = under_way.next() => Arrival::Ended(Box::new(ended?)),
+                            by = self.signals.canceled(), if is_idle && self.state.canceled.is_none() => Arrival::Cancel(by),
+                            end = self.deadline(), if is_idle => Arrival::End(Box::new(end)),
+                            () = until(due) => Arrival::Due,
+                            () = until(self.state.fork_due()) => Arrival::Due,
+                            () = inbox.arrival(self.signals) => Arrival::Due,
+                        }
+                    }
+                };
+                let arrival = match self.held(arrival) {
+                    Ok((held, branch)) => {
+                        stops.forget(&branch);
+                        inbox.hold(held);
+                        continue;
+                    }
+                    Err(arrival) => arrival,
+                };
+                let (next, records) = self.follow(arrival, &mut stops, inbox.is_pausing()).await?;
+                under_way.extend(next.map(|(one, delivery)| self.attempt(one, delivery, (&execute, &mut stops))));
+                stops.tell(&records);
+                project(&records, &self.state).map_err(RunError::Project)?;
+            }
+            Ok(())
+        };
+        let driven = driven.await;
+        // Nothing of a run goes on behind its end.
+        stops.all();
+        while under_way.next().await.is_some() {}
+        driven
     }
 
-    /// Waits for an attempt that may start. None when the queue has nothing, not even a timer.
-    async fn next_ready(&self) -> Result<Option<Delivery>, RunError> {
-        loop {
-            match self.journal.next(&self.run, Timestamp::now(), LEASE_MS).await? {
-                Next::Due(delivery) => return Ok(Some(delivery)),
-                Next::At(due) => {
-                    let wait = Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO);
-                    tokio::time::sleep(wait).await;
-                }
-                Next::Empty => return Ok(None),
+    /// What follows from an arrival: records, and the attempt that begins with them.
+    async fn follow(
+        &mut self,
+        arrival: Arrival,
+        stops: &mut Stops,
+        is_pausing: bool,
+    ) -> Result<(Option<Claimed>, Vec<Record>), RunError> {
+        let records = match arrival {
+            Arrival::Ended(ended) => {
+                stops.forget(&ended.delivery.task.branch);
+                return self.commit(*ended, is_pausing).await;
             }
+            Arrival::Ready(delivery) => {
+                let (assignment, records) = self.claim(&delivery).await?;
+                return Ok((assignment.map(|one| (one, delivery)), records));
+            }
+            Arrival::Cancel(by) => self.cancel(RunCanceled { by }).await?,
+            Arrival::End(end) => self.end(*end).await?,
+            Arrival::Idle => self.look_for_work().await?,
+            Arrival::Due => self.go_on().await?,
+        };
+        Ok((None, records))
+    }
+
+    /// Asks the queue for an attempt that may start, while there is room for one and something waits.
+    async fn look(&self, under_way: usize, is_pausing: bool) -> Result<Look, RunError> {
+        let is_idle = under_way == 0;
+        let has_room = under_way < self.parallel_max.max(1) && self.state.has_unclaimed();
+        let is_outstanding = !self.outstanding.0.is_empty();
+        let is_ending = self.state.canceled.is_some() || self.is_asked_to_stop();
+        if is_ending || out_of_time(&self.state, Timestamp::now()).is_some() || !(is_idle || has_room || is_outstanding)
+        {
+            return Ok(Look::Later(None));
         }
+        if is_pausing {
+            return Ok(if is_idle { Look::Now(Arrival::Idle) } else { Look::Later(None) });
+        }
+        if (self.state.has_unclaimed() || is_outstanding)
+            && let Some(end) = self.out_of_disk()?
+        {
+            return Ok(if is_idle { Look::Now(Arrival::End(Box::new(end))) } else { Look::Later(None) });
+        }
+        // What is ready does not wait for a branch that comes to no stage.
+        let next = if is_idle || has_room {
+            self.journal.next(&self.run, Timestamp::now(), LEASE_MS).await?
+        } else {
+            Next::Empty
+        };
+        Ok(match next {
+            Next::Due(delivery) => Look::Now(Arrival::Ready(delivery)),
+            _ if is_outstanding => Look::Later(Some(Timestamp::now())),
+            Next::At(due) => Look::Later(Some(due)),
+            Next::Empty if is_idle => Look::Now(Arrival::Idle),
+            Next::Empty => Look::Later(None),
+        })
     }
 
     /// With nothing ready and nothing under way, another driver may have moved the run. If it did not, the run cannot go on.
@@ -170,7 +272,8 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         let read = self.catch_up().await?;
         match read.is_empty() {
             true => {
-                Err(RunError::Stalled(self.state.main().node.clone().unwrap_or_else(|| self.pipeline.start.clone())))
+                let node = self.state.main().node.as_ref().unwrap_or(&self.pipeline.start);
+                Err(RunError::Stalled(node.clone()))
             }
             false => Ok(read),
         }
@@ -178,13 +281,13 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
 
     /// Commits an attempt and everything that follows, expecting its token, with the claim of the next attempt. Nothing is stored of an
     /// attempt that was overtaken: a newer claim has moved the task's head, or another driver abandoned the attempt.
-    async fn commit(&mut self, ended: Ended) -> Result<(Option<(Assignment, Delivery)>, Vec<Record>), RunError> {
+    async fn commit(&mut self, ended: Ended, is_pausing: bool) -> Result<(Option<Claimed>, Vec<Record>), RunError> {
         let canceled =
             if self.is_asked_to_stop() { Some(RunCanceled { by: self.signals.canceled().await }) } else { None };
         let Ended { delivery, token, id, finished, stop } = ended;
         let finished = self.finished(&delivery.task.branch, finished, stop);
         let (pipeline, task) = (self.pipeline, &delivery.task);
-        let claim = Some(self.next_claim(&task.branch)).filter(|_| canceled.is_none());
+        let claim = Some(self.next_claim(&task.branch)).filter(|_| canceled.is_none() && !is_pausing);
         let claim = if self.has_room(&finished)? { claim } else { None };
         let committed = self.append(|state| {
             let branch = state.branch(&task.branch);
@@ -196,12 +299,12 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
             finalize_attempt(pipeline, state, is_final, &mut finished);
             let canceled = canceled.cloned().map(Event::RunCanceled);
             let expect = vec![
-                (Subject::Branch(task.branch.clone()), branch.head),
-                (Subject::Task(task.clone()), token),
+                (Subject::from(&task.branch), branch.head),
+                (Subject::from(task), token),
                 (Subject::Run, state.head),
             ];
             let events = canceled.into_iter().chain([Event::StageFinished(Box::new(finished))]).collect();
-            Some(Batch { expect, events, because: None, claim: claim.clone() })
+            Some(Batch { expect, events, because: Vec::new(), claim: claim.clone() })
         });
         let Committed { records, is_stored } = committed.await?;
         if !is_stored {
@@ -210,22 +313,22 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         }
         self.journal.done(&delivery).await?;
         let next = match claim {
-            Some(claim) => self.claimed(claim).await?,
+            Some(claim) => self.claimed(claim, &records).await?,
             None => None,
         };
         Ok((next, records))
     }
 
     async fn cancel(&mut self, canceled: RunCanceled) -> Result<Vec<Record>, RunError> {
-        let canceled = vec![Event::RunCanceled(canceled)];
+        let canceled = [Event::RunCanceled(canceled)];
         let is_wanted = |state: &RunState| state.canceled.is_none() && state.verdict.is_none();
-        let committed = self.append(|state| is_wanted(state).then(|| Batch::of_run(state, canceled.clone())));
+        let committed = self.append(|state| is_wanted(state).then(|| Batch::of_run(state, &canceled)));
         Ok(committed.await?.records)
     }
 
     async fn end(&mut self, end: Event) -> Result<Vec<Record>, RunError> {
-        let end = vec![end];
-        let committed = self.append(|state| state.verdict.is_none().then(|| Batch::of_run(state, end.clone())));
+        let end = [end];
+        let committed = self.append(|state| state.verdict.is_none().then(|| Batch::of_run(state, &end)));
         Ok(committed.await?.records)
     }
 
@@ -249,34 +352,50 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
 impl<J: RunLog, S> Driver<'_, J, S> {
     /// Starts the run: `started` and what follows from it, in one append on an empty journal.
     pub async fn start(&mut self, started: Event) -> Result<Vec<Record>, RunError> {
-        let expect = || vec![(Subject::Run, 0)];
+        let started = [started];
         let first =
-            |_: &RunState| Some(Batch { expect: expect(), events: vec![started.clone()], because: None, claim: None });
+            |state: &RunState| Some(Batch { expect: vec![(Subject::Run, 0)], ..Batch::of_run(state, &started) });
         Ok(self.append(first).await?.records)
     }
 
     /// Records facts from which nothing follows.
     pub async fn note(&mut self, events: Vec<Event>) -> Result<Vec<Record>, RunError> {
-        Ok(self.append(|state| Some(Batch::of_run(state, events.clone()))).await?.records)
+        Ok(self.append(|state| Some(Batch::of_run(state, &events))).await?.records)
     }
 
-    /// Takes over a run that `last` was the last event of. An attempt that was under way is abandoned: its result will be dropped.
+    /// Takes over a run that nobody drives, and ends it for good.
+    pub async fn cancel_idle(&mut self, canceled: RunCanceled) -> Result<Vec<Record>, RunError> {
+        let resumed = RunResumed { worker: self.worker.clone(), ..RunResumed::default() };
+        let (resumed, canceled) = (Event::RunResumed(Box::new(resumed)), Event::RunCanceled(canceled));
+        let events = [resumed, canceled];
+        let committed = self.append(|state| {
+            // A process that was killed before its attempts ended has recorded the request already.
+            let is_known = state.canceled.is_some() && state.stopped.is_none();
+            let events = if is_known { &events[..1] } else { &events[..] };
+            (!state.is_over()).then(|| Batch::of_run(state, events))
+        });
+        Ok(committed.await?.records)
+    }
+
+    /// Takes over a run with what is outstanding in it. Attempts that were under way are abandoned: their results will be dropped.
     /// A run that begins again at a node forgets what was outstanding.
-    pub async fn resume(&mut self, last: Option<Event>, resumed: RunResumed) -> Result<Vec<Record>, RunError> {
+    pub async fn resume(&mut self, outstanding: Outstanding, resumed: RunResumed) -> Result<Vec<Record>, RunError> {
         let continues = resumed.from.is_none();
-        let last = last.filter(|_| continues);
-        let stopped = self.state.stopped.iter().filter(|_| continues);
-        let mut events = vec![Event::RunResumed(RunResumed { worker: self.worker.clone(), ..resumed })];
-        // The end of a stopped run emptied the queue.
-        let stopped = stopped.filter(|_| !matches!(last, Some(Event::StageFinished(_))));
-        let waiting = stopped.flat_map(|stopped| stopped.branches.values()).filter_map(|branch| branch.open());
+        let because: Vec<Event> = outstanding.0.into_iter().filter(|_| continues).collect();
+        let mut events = vec![Event::RunResumed(Box::new(RunResumed { worker: self.worker.clone(), ..resumed }))];
+        // The end of a stopped run emptied the queue. Where an attempt ended, what follows makes the next one ready.
+        let has_ended = |id: &BranchId| {
+            because.iter().any(|event| matches!(event, Event::StageFinished(_)) && event.branch() == Some(id))
+        };
+        let stopped = self.state.stopped.iter().filter(|_| continues).flat_map(|stopped| &stopped.branches);
+        let waiting = stopped.filter(|(id, _)| !has_ended(id)).filter_map(|(_, branch)| branch.open());
         let again =
             |open: &OpenTask| StageReady { task: open.task.clone(), ordinal: open.ordinal, due_at: open.due_at };
         events.extend(waiting.map(again).map(Event::StageReady));
         let seq = self.state.seq;
         let resumed = self.append(|state| {
-            // `last` is outstanding in the journal as it was read: another driver that appended since has taken the run over.
-            let batch = Batch { because: last.clone(), ..Batch::of_run(state, events.clone()) };
+            // What is outstanding was read from the journal: another driver that appended since has taken the run over.
+            let batch = Batch { because: because.clone(), ..Batch::of_run(state, &events) };
             (state.seq == seq).then_some(batch)
         });
         let Committed { records, is_stored } = resumed.await?;
@@ -287,24 +406,12 @@ impl<J: RunLog, S> Driver<'_, J, S> {
     }
 }
 
-/// True for an event that has no consequences once the run is taken up again.
-fn is_of_a_stop(state: &RunState, event: &Event) -> bool {
-    match event {
-        Event::RunResumed(_) | Event::CacheFilled(_) => true,
-        Event::RunCanceled(_) | Event::RunFinished(_) => state.stopped.is_some(),
-        Event::StageFinished(finished) => state.stopped.is_some() && was_cut(finished),
-        _ => false,
-    }
-}
-
-/// Folds the records of a run: its state, and the last event whose consequences may be outstanding.
-pub fn replay(records: &[Record]) -> Result<(RunState, Option<Event>), RunError> {
-    let (mut state, mut last) = (RunState::default(), None);
-    for record in records {
-        state.apply(record);
-        if !is_of_a_stop(&state, &record.event) {
-            last = Some(&record.event);
+async fn until(due: Option<Timestamp>) {
+    match due {
+        Some(due) => {
+            tokio::time::sleep(Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO))
+                .await;
         }
+        None => std::future::pending().await,
     }
-    if state.run.is_some() { Ok((state, last.cloned())) } else { Err(RunError::NotStarted) }
 }

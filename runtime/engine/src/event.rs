@@ -3,21 +3,42 @@
 //! The journal is a promise: [`glovebox_record`] holds the types that host and sandbox produce, and a golden journal freezes
 //! them. A field may be added with a default; none is renamed or removed without a new [`SCHEMA_VERSION`]. Nothing here knows where records are kept.
 
+mod canonical;
+mod fork;
+mod forked_from;
 mod holdouts_sealed;
 pub mod moment;
+mod place;
+mod question;
 mod record;
+mod route;
 mod rule_report;
+pub(crate) mod signature;
 mod stage;
+mod went_back;
 
+pub use canonical::canonical;
+pub(crate) use canonical::write_canonical;
+pub use fork::{
+    BranchCanceled, BranchEnd, BranchFinished, BranchStarted, ChildObserved, ConflictSide, FanInFinished, ForkChild,
+    ForkExpired, ForkJoined, ForkStarted, MergeConflict, SupervisionEnd,
+};
+pub use forked_from::ForkedFrom;
 pub use glovebox_record::{
     Artifact, Attempt, AttemptId, BranchId, Captured, ChangeOp, Digest, Ending, FileChange, HostTraffic, LimitUse,
-    NodeId, NotADigest, Quarantined, Receipt, Refusal, RunId, Subject, Task, Traffic, Work,
+    NodeId, NotADigest, Quarantined, QuestionId, Receipt, Refusal, RunId, Subject, Task, Traffic, Work,
 };
 pub use holdouts_sealed::HoldoutsSealed;
-pub use record::{Record, canonical, chain, whole_milliseconds};
+pub use question::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, RunPaused, SheetLine};
+pub use record::{Record, chain, whole_milliseconds};
+pub use route::{GateUnmet, LoopRestarted, RouteCandidate, RouteTaken};
 pub use rule_report::{GraphChange, RuleRecord, RuleReport};
-pub use stage::{CacheFilled, IgnoredFiles, Isolation, StageFinished, StageReady, StageRetrying, StageStarted};
+pub use stage::{
+    AskedModel, CacheFilled, IgnoredFiles, Isolation, StageFinished, StageReady, StageRetrying, StageStarted,
+};
+pub use went_back::WentBack;
 
+use glovebox_record::spend::SpendBounds;
 use glovebox_record::{Failure, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,7 +57,7 @@ pub enum Event {
     RunStarted(Box<RunStarted>),
     /// Another process took the run over.
     #[serde(rename = "run.resumed")]
-    RunResumed(RunResumed),
+    RunResumed(Box<RunResumed>),
     /// The caches of a node with `cache_from="base"` were filled, before any stage changed a file.
     #[serde(rename = "cache.filled")]
     CacheFilled(Box<CacheFilled>),
@@ -61,6 +82,42 @@ pub enum Event {
     /// An exit was reached while a goal gate was unmet.
     #[serde(rename = "gate.unmet")]
     GateUnmet(GateUnmet),
+    /// A new generation of the run began.
+    #[serde(rename = "loop.restarted")]
+    LoopRestarted(Box<LoopRestarted>),
+    /// A branch waits for the branches of a fork.
+    #[serde(rename = "fork.started")]
+    ForkStarted(ForkStarted),
+    /// The time of a fork is over.
+    #[serde(rename = "fork.expired")]
+    ForkExpired(ForkExpired),
+    /// A supervisor looked at its child pipeline.
+    #[serde(rename = "child.observed")]
+    ChildObserved(Box<ChildObserved>),
+    /// A branch of a fork began.
+    #[serde(rename = "branch.started")]
+    BranchStarted(BranchStarted),
+    /// A branch of a fork is not needed any more.
+    #[serde(rename = "branch.canceled")]
+    BranchCanceled(BranchCanceled),
+    /// A branch of a fork ended.
+    #[serde(rename = "branch.finished")]
+    BranchFinished(Box<BranchFinished>),
+    /// Every branch of a fork that began has ended.
+    #[serde(rename = "fork.joined")]
+    ForkJoined(Box<ForkJoined>),
+    /// A fan-in chose a branch and took changes over.
+    #[serde(rename = "fan_in.finished")]
+    FanInFinished(Box<FanInFinished>),
+    /// A person is asked.
+    #[serde(rename = "question.asked")]
+    QuestionAsked(Box<QuestionAsked>),
+    /// The question was answered, or its time has passed.
+    #[serde(rename = "question.answered")]
+    QuestionAnswered(Box<QuestionAnswered>),
+    /// The run holds no process until it is resumed.
+    #[serde(rename = "run.paused")]
+    RunPaused(Box<RunPaused>),
     /// Somebody asked the run to stop.
     #[serde(rename = "run.canceled")]
     RunCanceled(RunCanceled),
@@ -83,6 +140,18 @@ impl Event {
             Event::StagePassed(_) => "stage.passed",
             Event::RouteTaken(_) => "route.taken",
             Event::GateUnmet(_) => "gate.unmet",
+            Event::LoopRestarted(_) => "loop.restarted",
+            Event::ForkStarted(_) => "fork.started",
+            Event::ForkExpired(_) => "fork.expired",
+            Event::ChildObserved(_) => "child.observed",
+            Event::BranchStarted(_) => "branch.started",
+            Event::BranchCanceled(_) => "branch.canceled",
+            Event::BranchFinished(_) => "branch.finished",
+            Event::ForkJoined(_) => "fork.joined",
+            Event::FanInFinished(_) => "fan_in.finished",
+            Event::QuestionAsked(_) => "question.asked",
+            Event::QuestionAnswered(_) => "question.answered",
+            Event::RunPaused(_) => "run.paused",
             Event::RunCanceled(_) => "run.canceled",
             Event::RunFinished(_) => "run.finished",
         }
@@ -90,46 +159,36 @@ impl Event {
 
     /// The subject under whose head the event is stored.
     pub fn subject(&self) -> Subject {
-        match self {
-            Event::StageReady(event) => Subject::Task(event.task.clone()),
-            Event::StageStarted(event) => Subject::Task(event.attempt.task.clone()),
-            Event::StageFinished(event) => Subject::Task(event.attempt.task.clone()),
-            Event::StageRetrying(event) => Subject::Task(event.task.clone()),
-            Event::StagePassed(StagePassed { branch, .. })
-            | Event::RouteTaken(RouteTaken { branch, .. })
-            | Event::GateUnmet(GateUnmet { branch, .. }) => Subject::Branch(branch.clone()),
-            Event::RunStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_) => Subject::Run,
-            Event::RunCanceled(_) | Event::RunFinished(_) => Subject::Run,
+        let branch = match self {
+            Event::BranchStarted(event) => Some(&event.parent),
+            Event::BranchCanceled(event) => Some(&event.parent),
+            Event::BranchFinished(event) => Some(&event.parent),
+            _ => self.branch(),
+        };
+        match (self.task(), self.question(), branch) {
+            (Some(task), ..) => task.into(),
+            (None, Some(question), _) => question.into(),
+            (None, None, Some(branch)) => branch.into(),
+            (None, None, None) => Subject::Run,
         }
     }
 
-    /// The branch that the event is about; none for an event about the whole run.
-    pub fn branch(&self) -> Option<&BranchId> {
+    fn question(&self) -> Option<&QuestionId> {
         match self {
-            Event::StageReady(event) => Some(&event.task.branch),
-            Event::StageStarted(event) => Some(&event.attempt.task.branch),
-            Event::StageFinished(event) => Some(&event.attempt.task.branch),
-            Event::StageRetrying(event) => Some(&event.task.branch),
-            Event::StagePassed(event) => Some(&event.branch),
-            Event::RouteTaken(event) => Some(&event.branch),
-            Event::GateUnmet(event) => Some(&event.branch),
-            Event::RunStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_) => None,
-            Event::RunCanceled(_) | Event::RunFinished(_) => None,
+            Event::QuestionAsked(event) => Some(&event.question),
+            Event::QuestionAnswered(event) => Some(&event.question),
+            _ => None,
         }
     }
 
-    /// The node the event is about, if it is about one.
-    pub fn node(&self) -> Option<&NodeId> {
+    /// The task that an attempt of it is about.
+    fn task(&self) -> Option<&Task> {
         match self {
-            Event::CacheFilled(event) => Some(&event.node),
-            Event::StageReady(event) => Some(&event.task.node),
-            Event::StageStarted(event) => Some(&event.attempt.task.node),
-            Event::StageFinished(event) => Some(&event.attempt.task.node),
-            Event::StageRetrying(event) => Some(&event.task.node),
-            Event::StagePassed(event) => Some(&event.node),
-            Event::RouteTaken(event) => Some(&event.from),
-            Event::GateUnmet(event) => Some(&event.gate),
-            Event::RunStarted(_) | Event::RunResumed(_) | Event::RunCanceled(_) | Event::RunFinished(_) => None,
+            Event::StageReady(event) => Some(&event.task),
+            Event::StageStarted(event) => Some(&event.attempt.task),
+            Event::StageFinished(event) => Some(&event.attempt.task),
+            Event::StageRetrying(event) => Some(&event.task),
+            _ => None,
         }
     }
 }
@@ -143,6 +202,9 @@ pub struct RunStarted {
     pub engine_version: String,
     /// The run's id.
     pub run_id: RunId,
+    /// The run whose records this one begins with; absent for a run of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Box<ForkedFrom>>,
     /// Counts loop restarts; 0 for the first generation (seed 3).
     pub generation: u32,
     /// The graph's name.
@@ -183,7 +245,7 @@ pub struct RunStarted {
     pub base_digest: Digest,
     /// Folder the workspace was copied from, for `apply` and for people.
     pub source_dir: String,
-    /// The model: `scripted` or `simulated`.
+    /// The model: `scripted`, `live` or `simulated`.
     pub model: String,
     /// Nodes with simulated answers; absent when there are none.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -204,6 +266,9 @@ pub struct RunStarted {
     /// Longest driven time of this run, milliseconds; none is unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
+    /// What its model calls may cost; absent when unlimited.
+    #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
+    pub spend_max: SpendBounds,
     /// Hold-outs under seal; absent when the run has none, and in journals of before there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutsSealed>,
@@ -218,6 +283,7 @@ impl RunStarted {
     pub fn resumed(mut self, resumed: &RunResumed) -> Self {
         self.steps_max = resumed.steps_max.unwrap_or(self.steps_max);
         self.wall_max_ms = resumed.wall_max_ms.or(self.wall_max_ms);
+        self.spend_max = resumed.spend_max.or(self.spend_max);
         self.script_digest = resumed.script_digest.or(self.script_digest);
         if let Some(replanned) = &resumed.replanned {
             self.plan_digest = replanned.plan_digest;
@@ -255,18 +321,43 @@ pub struct RunResumed {
     /// The node that it begins again at; absent when it continues where it stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<NodeId>,
+    /// The visit of that node which the run went back to: state, context and files are as they were before it. Absent when it begins with
+    /// what is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<WentBack>,
+    /// What the user set in the context before it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub context: BTreeMap<String, String>,
     /// The most steps from here on; absent when the limit stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps_max: Option<u64>,
     /// The longest driven time from here on, milliseconds; absent when the limit stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
+    /// What its model calls may cost from here on, with what they have cost; absent when the bounds stay.
+    #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
+    pub spend_max: SpendBounds,
     /// Blob with another script for the model; absent when the script stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script_digest: Option<Digest>,
     /// The plan from here on; absent when the plan stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replanned: Option<Replanned>,
+    /// How the workspace was not what the journal says; absent when it was, and in journals of before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repaired: Option<Repaired>,
+    /// Whether the run's caches were removed, since an attempt was under way when its process was killed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub caches_removed: bool,
+}
+
+/// A workspace was changed while nobody drove its run, and is as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Repaired {
+    /// Paths that were made again.
+    pub made: u64,
+    /// Paths that were removed: no record has them, or they were something else.
+    pub removed: u64,
 }
 
 /// A run continues with another plan, as the user asked.
@@ -285,6 +376,12 @@ pub struct Replanned {
     /// What the plan before allowed and the new plan does not.
     #[serde(default)]
     pub less: Vec<String>,
+    /// Who answers its model calls: `scripted`, `live` or `simulated`; absent in journals of before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Stages that get a simulated answer if they are visited.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub simulated: BTreeSet<NodeId>,
 }
 
 /// An engine-native node was passed.
@@ -305,72 +402,14 @@ pub struct StagePassed {
 impl StagePassed {
     /// The visit as a task, which names its folder and owns its status.
     pub fn task(&self) -> Task {
-        let Self { generation, branch, node, visit, .. } = self.clone();
-        Task { generation, branch, node, visit, work: Work::Handler }
+        Task::of_handler(self.generation, (&self.branch, &self.node), self.visit)
     }
-}
-
-/// The next node was chosen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RouteTaken {
-    /// Counts loop restarts; 0 before the first.
-    pub generation: u32,
-    /// The branch that goes on.
-    pub branch: BranchId,
-    /// From which node.
-    pub from: NodeId,
-    /// To which.
-    pub to: NodeId,
-    /// By which rule: `condition`, `preferred_label`, `suggested_id`, `default`, `weight`, `lexical`, after a failure also
-    /// `retry_target`, `fallback_retry_target`, `diamond`, and at an exit `gate_target`. More may come.
-    pub how: String,
-    /// Index of the edge in file order; none for a jump to a target.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub edge: Option<usize>,
-    /// Every outgoing edge and why it was or was not taken.
-    #[serde(default)]
-    pub candidates: Vec<RouteCandidate>,
-}
-
-/// An edge that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RouteCandidate {
-    /// Index of the edge in file order.
-    pub edge: usize,
-    /// Its target.
-    pub to: NodeId,
-    /// Its condition as written; empty when it has none.
-    #[serde(default)]
-    pub condition: String,
-    /// Whether the deciding step could have taken it.
-    pub matched: bool,
-    /// Why, or why not.
-    pub reason: String,
-}
-
-/// An exit was reached while a goal gate was unmet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct GateUnmet {
-    /// Counts loop restarts; 0 before the first.
-    pub generation: u32,
-    /// The branch that reached the exit.
-    pub branch: BranchId,
-    /// The exit that was reached.
-    pub exit_node: NodeId,
-    /// The gate: the first in file order.
-    pub gate: NodeId,
-    /// Its last status; none when it was never visited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<Status>,
-    /// Where the run goes instead; none when no level names a target.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<NodeId>,
 }
 
 /// Somebody asked the run to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunCanceled {
-    /// Who: `signal INT`, `signal TERM`, ….
+    /// Who: `signal INT`, `signal TERM`, or the name of a person.
     pub by: String,
 }
 
@@ -378,6 +417,16 @@ pub struct RunCanceled {
 pub const SIGNAL: &str = "signal ";
 
 impl RunCanceled {
+    /// A person canceled the run for good, whatever the person is called.
+    pub fn by_person(name: &str) -> Self {
+        let by = match name.trim() {
+            "" => "a person".to_owned(),
+            name if name.starts_with(SIGNAL) => format!("a person named {name}"),
+            name => name.to_owned(),
+        };
+        Self { by }
+    }
+
     /// True when a signal stopped the run: it may go on later. A run that was canceled for good may not (design §9 #33).
     pub fn is_stop(&self) -> bool {
         self.by.starts_with(SIGNAL)

@@ -4,22 +4,29 @@
 //! A command is *verified* when a verifier ran it, it exited 0 and its stage passed. Verifiers are tool and verify stages, and plugins
 //! that the operator bound as verifiers. Any other command only *ran*. A stage without a verified command passed on its own word.
 
+mod branches;
 mod class;
 mod receipt;
+mod rows;
 mod verdict;
 
 pub use class::{CanceledBy, ExitClass};
 pub use receipt::{CommandEvidence, Proof};
-pub use verdict::{JournalHead, NodeTraffic, VerdictFile};
+pub(crate) use rows::is_first;
+pub use rows::{QuarantinedFile, RefusedRequest, UnverifiedStage, Visit};
+pub use verdict::{ExitShape, JournalHead, NodeTraffic, VerdictFile};
 
 use receipt::EndedStage;
 
 use crate::event::{
-    Attempt, Event, FileChange, IgnoredFiles, Quarantined, Record, Refusal, RunFinished, RunStarted, StageFinished,
-    Task, Verdict,
+    Attempt, BranchId, Event, FanInFinished, FileChange, ForkedFrom, IgnoredFiles, Quarantined, QuestionAnswered,
+    QuestionAsked, Record, Refusal, Replanned, RunFinished, RunPaused, RunResumed, RunStarted, StageFinished, Task,
+    Verdict,
 };
+use crate::rewind;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_record::path::ScopePath;
+use glovebox_record::spend::Money;
 use glovebox_record::{Failure, FailureCode, Network, NodeId, Tokens, Traffic};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -38,6 +45,8 @@ pub enum RunStatus {
     /// It has not ended, and no process drives it.
     #[default]
     Unfinished,
+    /// It waits for an answer, or somebody asked it to pause; no process drives it.
+    Paused,
     /// It reached an exit with every goal gate satisfied.
     Success,
     /// It ended in any other way.
@@ -50,6 +59,7 @@ impl RunStatus {
         match self {
             RunStatus::Running => "running",
             RunStatus::Unfinished => "unfinished",
+            RunStatus::Paused => "paused",
             RunStatus::Success => "success",
             RunStatus::Fail => "fail",
         }
@@ -70,6 +80,9 @@ impl From<Verdict> for RunStatus {
 pub struct RunSummary {
     /// The run.
     pub run_id: String,
+    /// The run whose records it begins with; absent for a run of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Box<ForkedFrom>>,
     /// The graph's name.
     pub pipeline: String,
     /// How the run stands.
@@ -77,7 +90,7 @@ pub struct RunSummary {
     /// How the process that drove it ends.
     #[serde(skip)]
     pub exit: ExitClass,
-    /// Who answered model calls: `scripted` or `simulated`.
+    /// Who answered model calls: `scripted`, `live` or `simulated`.
     pub model: String,
     /// Stages that got a simulated answer: no model was asked.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -85,6 +98,9 @@ pub struct RunSummary {
     /// The most network that a command may have; absent when no stage runs commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
+    /// Questions that nobody has answered; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_questions: Vec<QuestionAsked>,
     /// The failure's class, code and reason.
     pub failure: Option<Failure>,
     /// The stage with that failure, if a stage had it.
@@ -117,6 +133,12 @@ pub struct RunSummary {
     /// Tokens of all attempts, as far as a script counts them.
     #[serde(skip_serializing_if = "Tokens::is_zero")]
     pub tokens: Tokens,
+    /// What they cost, in millionths of a dollar; absent where nothing says it.
+    #[serde(skip_serializing_if = "Money::is_zero")]
+    pub cost: Money,
+    /// True if some tokens and their cost are estimated; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_estimated: bool,
     /// What the commands of each node asked of the network through the proxy, all attempts together.
     #[serde(serialize_with = "verdict::by_node", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "Vec<NodeTraffic<'_>>")]
@@ -133,6 +155,18 @@ pub struct RunSummary {
     canceled_by: Option<CanceledBy>,
     #[serde(skip)]
     last_failure: Option<(NodeId, Failure)>,
+    /// The last visit of each node.
+    #[serde(skip)]
+    last_visits: BTreeMap<(Option<BranchId>, NodeId), (u32, u32)>,
+    /// Branches of forks that have not ended, by the branch that forked.
+    #[serde(skip)]
+    forked: BTreeMap<BranchId, BTreeSet<BranchId>>,
+    /// Branches of forks that changed files.
+    #[serde(skip)]
+    changed_branches: BTreeSet<BranchId>,
+    /// The fan-in that the run stands before.
+    #[serde(skip)]
+    joined_at: Option<NodeId>,
 }
 
 /// What a resume of a run does.
@@ -144,63 +178,44 @@ pub enum Resumption {
     NeedsSteps,
     /// It needs more time to continue.
     NeedsTime,
+    /// It needs more tokens to continue.
+    NeedsTokens,
+    /// It needs more money to continue.
+    NeedsMoney,
     /// It begins again at the node that failed.
     Repeats,
     /// It only shows the run, which has succeeded or was canceled for good.
     Shows,
 }
 
-/// One finished visit.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Visit {
-    /// The node.
-    pub node: NodeId,
-    /// Which visit.
-    pub visit: u32,
-    /// Attempts it took.
-    pub attempts: u32,
-    /// How it ended.
-    pub status: &'static str,
-}
-
-/// A stage that passed without a verified command.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct UnverifiedStage {
-    /// The node.
-    pub node: NodeId,
-    /// Its handler.
-    pub handler: String,
-}
-
-/// A refused request and the node that made it.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct RefusedRequest {
-    /// The node.
-    pub node: NodeId,
-    /// How many times.
-    pub times: usize,
-    /// What was refused.
-    #[serde(flatten)]
-    pub refusal: Refusal,
-}
-
-/// A change that was set aside.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct QuarantinedFile {
-    /// The node.
-    pub node: NodeId,
-    /// The path in the workspace.
-    pub path: String,
-    /// Why.
-    pub reason: String,
-}
-
 impl RunSummary {
     /// Folds the records of a journal.
-    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+    pub fn of(records: &[Record]) -> Self {
+        let mut summary = Self::default();
+        summary.add(records);
+        summary
+    }
+
+    /// Folds the records of a journal in, in place of none.
+    pub fn add(&mut self, records: &[Record]) {
+        for (before, record) in rewind::each(records) {
+            before.into_iter().for_each(|before| self.go_back(Self::after(before)));
+            self.apply(record);
+        }
+    }
+
+    /// Folds records that follow each other.
+    pub fn after<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut summary = Self::default();
         records.into_iter().for_each(|record| summary.apply(record));
         summary
+    }
+
+    /// Begins again with what was before. What was spent, refused and set aside since stays.
+    pub fn go_back(&mut self, past: Self) {
+        let now = std::mem::replace(self, past);
+        (self.duration_ms, self.tokens, self.cost) = (now.duration_ms, now.tokens, now.cost);
+        (self.refused, self.quarantined, self.traffic) = (now.refused, now.quarantined, now.traffic);
     }
 
     /// Folds one record in.
@@ -211,8 +226,16 @@ impl RunSummary {
         match &record.event {
             Event::RunStarted(run) => self.start(run),
             Event::StageFinished(stage) => self.finish_stage((**stage).clone()),
+            Event::BranchStarted(started) => self.begin_branch(started),
+            Event::ForkJoined(joined) => self.join(joined),
+            Event::LoopRestarted(_) => self.forget_proofs(),
+            Event::FanInFinished(finished) => self.merge(finished),
             Event::RunCanceled(cancel) => self.canceled_by = Some(CanceledBy::of(cancel)),
-            Event::RunResumed(_) => self.resume(),
+            Event::RunResumed(resumed) => self.resume(resumed),
+            Event::QuestionAsked(asked) => self.open_questions.push((**asked).clone()),
+            Event::QuestionAnswered(answered) => self.answer(answered),
+            Event::BranchFinished(finished) => self.open_questions.retain(|open| open.branch != finished.branch),
+            Event::RunPaused(paused) => self.pause(paused),
             Event::RunFinished(run) => {
                 self.finish(run);
                 self.finished_at = Some(record.at);
@@ -223,7 +246,7 @@ impl RunSummary {
 
     /// Notes that a process drives the run at this moment, if it has not ended.
     pub fn is_running(&mut self, now: Timestamp) {
-        if self.status == RunStatus::Unfinished {
+        if matches!(self.status, RunStatus::Unfinished | RunStatus::Paused) {
             self.status = RunStatus::Running;
             let began = self.started_at.unwrap_or(now);
             self.duration_ms = now.duration_since(began).as_millis().try_into().unwrap_or(0);
@@ -235,13 +258,27 @@ impl RunSummary {
         let code = self.failure.as_ref().map(|failure| &failure.code);
         match (self.status, self.exit) {
             (RunStatus::Success | RunStatus::Running, _) => Resumption::Shows,
-            (RunStatus::Unfinished, _) | (_, ExitClass::Interrupted | ExitClass::Terminated) => Resumption::Continues,
-            (RunStatus::Fail, _) if self.canceled_by.is_some() => Resumption::Shows,
+            (RunStatus::Fail, _) if self.is_canceled() => Resumption::Shows,
+            (RunStatus::Unfinished | RunStatus::Paused, _) | (_, ExitClass::Interrupted | ExitClass::Terminated) => {
+                Resumption::Continues
+            }
             (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_DISK) => Resumption::Continues,
             (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_STEPS) => Resumption::NeedsSteps,
             (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_WALL_TIME) => Resumption::NeedsTime,
+            (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_TOKENS) => Resumption::NeedsTokens,
+            (RunStatus::Fail, _) if code == Some(&FailureCode::RUN_COST) => Resumption::NeedsMoney,
             (RunStatus::Fail, _) => Resumption::Repeats,
         }
+    }
+
+    /// True when a person canceled the run for good.
+    pub fn is_canceled(&self) -> bool {
+        self.canceled_by == Some(CanceledBy::Person)
+    }
+
+    /// True when a signal stopped the run, which can go on.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.canceled_by, Some(CanceledBy::Interrupt | CanceledBy::Termination))
     }
 
     /// True when a verifier ran a command.
@@ -256,6 +293,7 @@ impl RunSummary {
 
     fn start(&mut self, run: &RunStarted) {
         self.run_id = run.run_id.to_string();
+        self.forked_from.clone_from(&run.forked_from);
         self.model.clone_from(&run.model);
         self.to_simulate.clone_from(&run.simulated);
         self.verifiers.clone_from(&run.verifiers);
@@ -271,7 +309,15 @@ impl RunSummary {
         }
     }
 
-    fn resume(&mut self) {
+    fn resume(&mut self, resumed: &RunResumed) {
+        if let Some(from) = &resumed.from {
+            self.open_questions.clear();
+            self.forget_branches(from);
+        }
+        if let Some(Replanned { model: Some(model), simulated, .. }) = &resumed.replanned {
+            self.model.clone_from(model);
+            self.to_simulate.clone_from(simulated);
+        }
         self.canceled_by = None;
         self.failure = None;
         self.failed_node = None;
@@ -280,7 +326,18 @@ impl RunSummary {
         self.finished_at = None;
     }
 
+    fn pause(&mut self, paused: &RunPaused) {
+        (self.status, self.exit) = (RunStatus::Paused, ExitClass::Paused);
+        if let Some(held) = &paused.held {
+            (self.failed_node, self.failure) = (Some(held.node.clone()), Some(held.failure.clone()));
+        }
+    }
+
     fn finish(&mut self, run: &RunFinished) {
+        // A run that a signal stopped asks again when it is resumed.
+        if matches!(self.canceled_by, None | Some(CanceledBy::Person)) {
+            self.open_questions.clear();
+        }
         self.status = run.status.into();
         self.exit = ExitClass::of(run, self.canceled_by);
         self.failure.clone_from(&run.failure);
@@ -288,43 +345,88 @@ impl RunSummary {
         self.failed_node = last.map(|(node, _)| node.clone());
     }
 
+    /// A gate that was answered is a finished visit.
+    fn answer(&mut self, answered: &QuestionAnswered) {
+        self.open_questions.retain(|open| open.question != answered.question);
+        let outcome = answered.outcome();
+        let (node, visit, status) = (answered.node.clone(), answered.visit, outcome.status.as_str());
+        let branch = Some(&answered.branch).filter(|branch| **branch != BranchId::main()).cloned();
+        self.note_end(&node, outcome.failure, []);
+        let generation = answered.generation;
+        self.visited.push(Visit { node, branch, generation, visit, attempts: 1, status });
+    }
+
     fn finish_stage(&mut self, stage: StageFinished) {
         let role = self.role(&stage);
         self.tokens.add(stage.tokens);
+        self.is_estimated |= stage.is_estimated;
+        self.cost = Money(self.cost.0.saturating_add(stage.cost.0));
         if let Some(traffic) = &stage.network {
             self.traffic.entry(stage.attempt.task.node.clone()).or_default().add(traffic);
         }
         let StageFinished { attempt, handler, outcome, isolation, receipts, refusals, quarantined, .. } = stage;
         let (changes, ignored) = (stage.changes, stage.ignored);
-        let Attempt { task: Task { node, visit, .. }, ordinal, .. } = attempt;
-        if self.to_simulate.contains(&node) {
-            self.simulated.insert(node.clone());
+        let Attempt { task: Task { generation, branch, node, visit, .. }, ordinal, .. } = attempt;
+        let is_main = branch == BranchId::main();
+        let branch = Some(branch).filter(|_| !is_main);
+        match self.to_simulate.contains(&node) {
+            true => _ = self.simulated.insert(node.clone()),
+            false => _ = self.simulated.remove(&node),
         }
-        // The last attempt of a visit stands for the visit.
-        self.visited.retain(|known| known.node != node || known.visit != visit);
+        // The last attempt of a visit stands for the visit. Only what is known is looked for: a run may have many nodes.
+        let here = (generation, visit);
+        let before = self.last_visits.insert((branch.clone(), node.clone()), here);
+        if before == Some(here) {
+            self.visited.retain(|one| one.node != node || (one.generation, one.visit) != here || one.branch != branch);
+        }
+        if before.is_some() {
+            self.receipts.retain(|evidence| evidence.node != node || evidence.branch != branch);
+            self.unverified.retain(|unverified| unverified.node != node);
+        }
         let status = outcome.status.as_str();
-        self.visited.push(Visit { node: node.clone(), visit, attempts: ordinal, status });
         let has_passed = outcome.status.satisfies_gate();
-        let ended = EndedStage { node: &node, handler: &handler, role, has_passed, isolation };
-        self.receipts.retain(|evidence| evidence.node != node);
+        let ended = EndedStage { node: &node, branch: branch.as_ref(), handler: &handler, role, has_passed, isolation };
+        let of_others = self.receipts.len();
         self.receipts.extend(receipts.into_iter().map(|receipt| CommandEvidence::of(ended, receipt)));
-        if let Some(failure) = outcome.failure {
-            self.last_failure = Some((node.clone(), failure));
-        }
+        let is_verified = self.receipts[of_others..].iter().any(|evidence| evidence.verified);
+        self.note_end(&node, outcome.failure, quarantined);
         refusals.into_iter().for_each(|refusal| self.add_refusal(&node, refusal));
-        let quarantined = quarantined.into_iter();
-        self.quarantined.extend(quarantined.map(|Quarantined { path, reason }| QuarantinedFile {
-            node: node.clone(),
-            path,
-            reason,
-        }));
-        self.changed.extend(changes.into_iter().map(|change| (change.path.clone(), change)));
+        self.changed_branches.extend(branch.iter().filter(|_| !changes.is_empty()).cloned());
+        // Those of a branch count when a fan-in takes them.
+        self.note_changes(changes.into_iter().filter(|_| is_main));
+        self.visited.push(Visit { node: node.clone(), branch, generation, visit, attempts: ordinal, status });
         ignored.into_iter().for_each(|ignored| self.add_ignored(ignored));
-        self.unverified.retain(|unverified| unverified.node != node);
-        let is_verified = self.receipts.iter().any(|evidence| evidence.node == node && evidence.verified);
         if has_passed && !is_verified {
             self.unverified.push(UnverifiedStage { node, handler });
         }
+    }
+
+    fn merge(&mut self, finished: &FanInFinished) {
+        self.take(finished);
+        // The failure of a branch stays that of the stage that had it.
+        let is_known =
+            self.last_failure.as_ref().is_some_and(|(_, failure)| Some(failure) == finished.failure.as_ref());
+        let failure = finished.failure.as_ref().filter(|_| !is_known);
+        self.note_end(&finished.node, failure.cloned(), finished.quarantined());
+        let is_main = finished.branch == BranchId::main();
+        self.note_changes(finished.changes.iter().filter(|_| is_main).cloned());
+    }
+
+    fn note_end(
+        &mut self,
+        node: &NodeId,
+        failure: Option<Failure>,
+        quarantined: impl IntoIterator<Item = Quarantined>,
+    ) {
+        let set_aside = |Quarantined { path, reason }| QuarantinedFile { node: node.clone(), path, reason };
+        self.quarantined.extend(quarantined.into_iter().map(set_aside));
+        if let Some(failure) = failure {
+            self.last_failure = Some((node.to_owned(), failure));
+        }
+    }
+
+    fn note_changes(&mut self, changes: impl IntoIterator<Item = FileChange>) {
+        self.changed.extend(changes.into_iter().map(|change| (change.path.clone(), change)));
     }
 
     fn add_ignored(&mut self, more: IgnoredFiles) {

@@ -3,7 +3,8 @@
 //! `Plan -run-> Event* -fold-> RunState -project-> files`. The journal is written first and everything else is derived from
 //! it. Reading order: [`event`] (the facts; their vocabulary is the crate `glovebox-record`), [`ports`] (where they are kept), [`sqlite`], [`blobs`] and
 //! [`signals`] (the adapters for one machine), [`memory`] (the adapters for tests), [`context`] and [`state`] (the fold), [`decide`] (what follows),
-//! [`driver`] (the loop), [`run`] (a run's directory), [`evidence`] (what a run came to),
+//! [`driver`] (the loop), [`inbox`] (what reaches it from outside), [`run`] (a run's directory), [`evidence`] (what a run came to),
+//! [`why`] (how it came to that),
 //! [`config`] and [`lock`] (what the operator says), [`plan`] (what a run stays inside of), [`project`] (its files).
 
 #![forbid(unsafe_code)]
@@ -20,15 +21,18 @@ pub mod driver;
 pub mod event;
 pub mod evidence;
 pub mod folded;
+pub mod inbox;
 mod lease;
 pub mod lock;
 pub mod memory;
 pub mod plan;
 pub mod ports;
 pub mod project;
+pub mod rewind;
 pub mod rules;
 pub mod run;
 pub mod signals;
 mod simulation;
 pub mod sqlite;
 pub mod state;
+pub mod why;

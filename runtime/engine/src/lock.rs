@@ -3,7 +3,7 @@
 //! Only `glovebox plugin lock` writes it. A plugin that is not in the lock, has other bytes or has more grants does not run, and a
 //! lock of an unknown version is refused. This module reads text: it opens neither the file nor the plugins.
 
-use glovebox_record::{Digest, NotADigest};
+use glovebox_record::{Digest, LimitName, NotADigest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -95,6 +95,14 @@ pub enum LockMismatch {
         /// The first line that is new.
         grant: String,
     },
+    /// A limit of the lock is not set any more.
+    #[error("plugin `{name}` has no longer the `{limit}` of the lock")]
+    Limit {
+        /// The plugin.
+        name: String,
+        /// The line in the lock.
+        limit: String,
+    },
 }
 
 impl LockMismatch {
@@ -147,18 +155,42 @@ impl Lock {
         text
     }
 
-    /// Checks a plugin against what the operator agreed to. Fewer grants than agreed to are fine.
+    /// Checks a plugin against what the operator agreed to. Fewer grants and lower limits than agreed to are fine; a limit that is gone
+    /// is not, because the plugin then has the default.
     pub fn verify(&self, offer: Offer<'_>) -> Result<(), LockMismatch> {
         let name = || offer.name.to_owned();
         let Some(locked) = self.plugins.get(offer.name) else { return Err(LockMismatch::Absent { name: name() }) };
         if locked.digest != offer.digest {
             return Err(LockMismatch::Digest { name: name(), locked: locked.digest, found: offer.digest });
         }
-        match offer.grants.iter().find(|grant| !locked.grants.contains(grant)) {
-            Some(grant) => Err(LockMismatch::Grant { name: name(), grant: grant.clone() }),
+        let is_agreed = |grant: &&String| locked.grants.contains(grant) || is_lower(grant, &locked.grants);
+        if let Some(grant) = offer.grants.iter().find(|grant| !is_agreed(grant)) {
+            return Err(LockMismatch::Grant { name: name(), grant: grant.clone() });
+        }
+        let is_offered =
+            |limit: &str| offer.grants.iter().filter_map(|line| limit_of(line)).any(|(name, _)| name == limit);
+        match locked.grants.iter().find(|line| limit_of(line).is_some_and(|(name, _)| !is_offered(name))) {
+            Some(limit) => Err(LockMismatch::Limit { name: name(), limit: limit.clone() }),
             None => Ok(()),
         }
     }
+}
+
+/// The line of a limit, in the unit of its name.
+pub fn limit_line(name: LimitName, amount: u64) -> String {
+    format!("limit {name} {amount}")
+}
+
+/// The name and the amount of a limit's line.
+fn limit_of(line: &str) -> Option<(&str, u64)> {
+    let (name, amount) = line.strip_prefix("limit ")?.split_once(' ')?;
+    Some((name, amount.parse().ok()?))
+}
+
+/// True for a limit that is lower than the one agreed to.
+fn is_lower(line: &str, agreed: &[String]) -> bool {
+    let Some((name, amount)) = limit_of(line) else { return false };
+    agreed.iter().filter_map(|line| limit_of(line)).any(|(other, most)| other == name && amount <= most)
 }
 
 /// Accepts the one spelling that [`Lock::to_text`] writes.
@@ -227,6 +259,16 @@ mod tests {
         assert_eq!(lock.verify(offer("a.one")), Ok(()));
         assert_eq!(lock.verify(offer("c.three")), Err(LockMismatch::Absent { name: "c.three".to_owned() }));
         assert!(matches!(lock.verify(offer("b.two")), Err(LockMismatch::Digest { .. })));
+        let limited = |amount: u64| vec!["read src/".to_owned(), limit_line(LimitName::MemoryBytes, amount)];
+        let mut bounded = lock.clone();
+        bounded.plugins.get_mut("a.one").expect("it is there").grants = limited(64);
+        let check = |lock: &Lock, grants: &[String]| lock.verify(Offer { grants, ..offer("a.one") });
+        assert_eq!((check(&bounded, &limited(64)), check(&bounded, &limited(63))), (Ok(()), Ok(())));
+        assert!(matches!(check(&bounded, &limited(65)), Err(LockMismatch::Grant { .. })));
+        assert!(
+            matches!(check(&bounded, &grants), Err(LockMismatch::Limit { limit, .. }) if limit == "limit memory_bytes 64")
+        );
+        assert!(matches!(check(&lock, &limited(1)), Err(LockMismatch::Grant { .. })), "it may be above the default");
         let wider = ["read src/".to_owned(), "read tests/".to_owned()];
         let mismatch = lock.verify(Offer { grants: &wider, ..offer("a.one") });
         assert!(matches!(mismatch, Err(LockMismatch::Grant { grant, .. }) if grant == "read tests/"));

@@ -49,6 +49,7 @@ impl Journal {
             }
             Event::StageFinished(finished) => drop(self.waiting.remove(&finished.attempt.task.to_string())),
             Event::RunFinished(_) => self.waiting.clear(),
+            Event::RunResumed(resumed) if resumed.from.is_some() => self.waiting.clear(),
             _ => {}
         }
         self.records.push(Record { seq, at, prev, hash, event });

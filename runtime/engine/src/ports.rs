@@ -162,15 +162,20 @@ pub trait BlobStore: Send + Sync {
 
     /// Reads a whole blob of at most `bytes_max`.
     fn read_all(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
-        let mut bytes = Vec::new();
-        let mut stream = self.open(digest)?.take(bytes_max.saturating_add(1));
-        stream.read_to_end(&mut bytes).map_err(|error| PortError::Unavailable(error.to_string()))?;
-        if bytes.len() as u64 > bytes_max {
-            let found = format!("more than {bytes_max} bytes, the most that is read at once");
-            return Err(PortError::Corrupt { what: format!("blob {digest}"), found });
-        }
-        Ok(bytes)
+        read_at_most(self.open(digest)?, digest, bytes_max)
     }
+}
+
+/// Reads the whole stream of a blob, of at most `bytes_max`.
+pub(crate) fn read_at_most(stream: impl Read, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
+    let mut bytes = Vec::new();
+    let mut stream = stream.take(bytes_max.saturating_add(1));
+    stream.read_to_end(&mut bytes).map_err(|error| PortError::Unavailable(error.to_string()))?;
+    if bytes.len() as u64 > bytes_max {
+        let found = format!("more than {bytes_max} bytes, the most that is read at once");
+        return Err(PortError::Corrupt { what: format!("blob {digest}"), found });
+    }
+    Ok(bytes)
 }
 
 /// Hints that may be lost. One matters here: a request to stop.

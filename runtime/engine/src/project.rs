@@ -5,6 +5,7 @@
 //! from its first record, whole files once and lines in one piece, so that a reader gets no line twice and never an old state again.
 
 pub mod checkpoint;
+mod fork;
 mod lines;
 pub mod manifest;
 pub mod run_files;
@@ -16,6 +17,7 @@ pub mod trace;
 use crate::context::Context;
 use crate::event::{BranchId, Digest, Event, Record, RunId};
 use crate::ports::{BlobStore, PortError};
+use crate::rewind;
 use crate::state::RunState;
 use cap_std::fs::Dir;
 use checkpoint::{CheckpointFile, Completed};
@@ -85,6 +87,18 @@ enum Content {
     Nothing,
 }
 
+impl Content {
+    /// What it takes while it waits, about.
+    fn bytes(&self) -> usize {
+        ENTRY_BYTES + if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
+    }
+}
+
+/// True for a folder of artifacts, which an attempt fills once. The folder of a node has a status.
+fn is_history(files: &BTreeMap<String, Content>) -> bool {
+    files.values().all(|content| matches!(content, Content::Blob(_)))
+}
+
 /// Keeps the files of one run where its journal is, at most [`WRITE_EVERY`] behind it.
 pub struct Projector<B> {
     dir: Dir,
@@ -135,12 +149,30 @@ impl<B: BlobStore> Projector<B> {
         }
     }
 
+    /// Begins with a run that has no files yet. Nothing is made again, and the first stage need not wait for its files.
+    pub fn beginning(dir: Dir, blobs: Arc<B>, pipeline: Arc<Pipeline>) -> Self {
+        Self { is_catching_up: false, written_at: Some(Instant::now()), ..Self::new(dir, blobs, pipeline) }
+    }
+
     /// Makes all files of a journal.
     pub fn rebuild(dir: Dir, blobs: Arc<B>, pipeline: Arc<Pipeline>, records: &[Record]) -> Result<Self, ProjectError> {
         let mut projector = Self::new(dir, blobs, pipeline);
-        projector.tell(records)?;
+        projector.tell_all(records)?;
         projector.caught_up()?;
         Ok(projector)
+    }
+
+    /// Takes a whole journal in.
+    pub fn tell_all(&mut self, records: &[Record]) -> Result<(), ProjectError> {
+        rewind::parts(records).try_for_each(|part| {
+            part.before.iter().for_each(|before| self.go_back(&RunState::after(before.iter().copied())));
+            self.tell(part.records)
+        })
+    }
+
+    /// The next record goes back to where the run stood before.
+    pub fn go_back(&mut self, past: &RunState) {
+        self.state.go_back(past);
     }
 
     /// Counts what is written here.
@@ -165,7 +197,7 @@ impl<B: BlobStore> Projector<B> {
             for lines in [&mut self.progress, &mut self.trace] {
                 lines.spill(&self.dir).map_err(|source| io_error(lines.name, source))?;
             }
-            return Ok(());
+            return if self.waiting_bytes > WAITING_BYTES_MAX { self.write_history() } else { Ok(()) };
         }
         let waits = self.waiting_bytes + self.progress.bytes() + self.trace.bytes();
         let is_due = self.due().is_some_and(|due| due <= Instant::now());
@@ -173,8 +205,11 @@ impl<B: BlobStore> Projector<B> {
         if is_due || has_ended || waits > WAITING_BYTES_MAX { self.write() } else { Ok(()) }
     }
 
-    /// Writes everything and from here on follows the journal.
+    /// Writes everything and from here on follows the journal. Does nothing where it follows it already.
     pub fn caught_up(&mut self) -> Result<(), ProjectError> {
+        if !self.is_catching_up {
+            return Ok(());
+        }
         self.write_files()?;
         let live = self.live()?;
         // Lines go in whole, instead of what is there: a crash may have left a part of one.
@@ -212,17 +247,19 @@ impl<B: BlobStore> Projector<B> {
         match &record.event {
             Event::RunStarted(started) => self.file("", MANIFEST_FILE, &ManifestFile::of(record, started))?,
             Event::StageFinished(finished) => {
-                self.totals.refusals = self.totals.refusals.saturating_add(finished.refusals_total);
-                self.totals.quarantined += finished.quarantined.len() as u64;
+                self.totals.add(finished);
                 self.logs.push_back(stage::log_line(record, finished));
                 self.logs.drain(..self.logs.len().saturating_sub(checkpoint::LOGS_MAX));
                 self.stage(finished)?;
             }
             Event::StagePassed(passed) => self.passed(passed)?,
+            Event::ForkJoined(joined) => self.joined(joined)?,
+            Event::FanInFinished(finished) => self.fan_in(finished)?,
+            Event::QuestionAnswered(answered) => self.answered(answered)?,
             // It goes on: how it was stopped is no longer how it ended.
             Event::RunResumed(_) => self.hold("", FINAL_FILE, Content::Nothing),
             Event::RunFinished(finished) => {
-                self.totals.steps = self.state.steps;
+                (self.totals.steps, self.totals.generation) = (self.state.steps, self.state.generation());
                 let run_id = self.state.run_id().cloned().unwrap_or_else(|| RunId::new(""));
                 self.file("", FINAL_FILE, &FinalFile::of(record, run_id, finished, self.totals))?;
             }
@@ -237,6 +274,15 @@ impl<B: BlobStore> Projector<B> {
     /// Lines of a record, with what became different in its branch's context since the line before.
     fn trace_record(&mut self, record: &Record) -> Result<(), ProjectError> {
         let branch = record.event.branch().cloned().unwrap_or_else(BranchId::main);
+        match &record.event {
+            // It begins with what the branch that forked has.
+            Event::BranchStarted(started) => {
+                let known = self.traced.get(&started.parent).cloned().unwrap_or_default();
+                self.traced.insert(branch.clone(), known);
+            }
+            Event::BranchFinished(_) => drop(self.traced.remove(&branch)),
+            _ => {}
+        }
         let now = self.state.branch(&branch).context.clone();
         let before = self.traced.get(&branch).cloned().unwrap_or_default();
         let lines = trace::lines(&self.pipeline, &before, record, &self.state);
@@ -244,6 +290,15 @@ impl<B: BlobStore> Projector<B> {
             self.traced.insert(branch, now);
         }
         lines.iter().try_for_each(|line| self.trace.push(line)).map_err(|source| json_error(TRACE_FILE, source))
+    }
+
+    /// Writes what no later record changes, so that memory is bounded while a journal is read back.
+    fn write_history(&mut self) -> Result<(), ProjectError> {
+        let (history, others) = std::mem::take(&mut self.waiting).into_iter().partition(|(_, files)| is_history(files));
+        self.waiting = others;
+        self.waiting_bytes = self.waiting.values().map(|files| files.values().map(Content::bytes).sum::<usize>()).sum();
+        let history: BTreeMap<String, _> = history;
+        history.into_iter().try_for_each(|(folder, files)| self.write_folder(&folder, files))
     }
 
     fn write_files(&mut self) -> Result<(), ProjectError> {
@@ -255,9 +310,7 @@ impl<B: BlobStore> Projector<B> {
         self.waiting_bytes = 0;
         // The end last, when everything it tells of is there. What other files link to before them.
         let of_run = waiting.remove("");
-        let (kept, others): (Vec<_>, Vec<_>) = waiting
-            .into_iter()
-            .partition(|(_, files)| files.values().all(|content| matches!(content, Content::Blob(_))));
+        let (kept, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, files)| is_history(files));
         for (folder, files) in kept.into_iter().chain(others).chain(of_run.map(|files| (String::new(), files))) {
             self.write_folder(&folder, files)?;
         }
@@ -266,16 +319,19 @@ impl<B: BlobStore> Projector<B> {
 
     fn write_folder(&self, path: &str, files: BTreeMap<String, Content>) -> Result<(), ProjectError> {
         let folder = Folder::open(&self.dir, path, &self.written).map_err(|source| io_error(path, source))?;
+        // Links of a folder are names of files in one other folder.
+        let mut others: Option<(String, Folder<'_>)> = None;
         for (name, content) in files {
             let put = match content {
                 Content::Bytes(bytes) if path.is_empty() && name == FINAL_FILE => {
                     folder.put_durably(&name, &mut &bytes[..])
                 }
+                Content::Bytes(bytes) if self.is_catching_up => folder.put_if_other(&name, || Ok(&bytes[..])),
                 Content::Bytes(bytes) => folder.put(&name, &mut &bytes[..]),
+                Content::Blob(digest) if self.is_catching_up => self.put_blob_again(&folder, &name, &digest)?,
                 Content::Blob(digest) => folder.put(&name, &mut self.blobs.open(&digest)?),
                 Content::Link { folder: from, digest } => {
-                    let linked =
-                        Folder::open(&self.dir, &from, &self.written).and_then(|from| folder.link(&from, &name));
+                    let linked = self.opened(&mut others, from).and_then(|from| folder.link(from, &name));
                     // Not every file system has links.
                     if linked.is_ok() { linked } else { folder.put(&name, &mut self.blobs.open(&digest)?) }
                 }
@@ -284,6 +340,29 @@ impl<B: BlobStore> Projector<B> {
             put.map_err(|source| io_error(&format!("{path}/{name}"), source))?;
         }
         Ok(())
+    }
+
+    /// Opens a folder unless it is the one that is open.
+    fn opened<'o, 's: 'o>(
+        &'s self,
+        open: &'o mut Option<(String, Folder<'s>)>,
+        path: String,
+    ) -> io::Result<&'o Folder<'s>> {
+        let opened = match open.take() {
+            Some(opened) if opened.0 == path => opened,
+            _ => (path.clone(), Folder::open(&self.dir, &path, &self.written)?),
+        };
+        Ok(&open.insert(opened).1)
+    }
+
+    /// Most artifacts of a run are there when it is taken up, and to read them costs less than to write them.
+    fn put_blob_again(&self, folder: &Folder<'_>, name: &str, digest: &Digest) -> Result<io::Result<()>, ProjectError> {
+        let put = folder.put_if_other(name, || self.blobs.open(digest).map_err(BlobOrFile::Blob));
+        match put {
+            Ok(()) => Ok(Ok(())),
+            Err(BlobOrFile::File(error)) => Ok(Err(error)),
+            Err(BlobOrFile::Blob(error)) => Err(error.into()),
+        }
     }
 
     /// The last event as a file; none when there was none since the last write.
@@ -313,7 +392,7 @@ impl<B: BlobStore> Projector<B> {
     }
 
     fn hold(&mut self, folder: &str, name: &str, content: Content) {
-        self.waiting_bytes += ENTRY_BYTES + if let Content::Bytes(bytes) = &content { bytes.len() } else { 0 };
+        self.waiting_bytes += content.bytes();
         match self.waiting.get_mut(folder) {
             Some(files) => drop(files.insert(name.to_owned(), content)),
             None => drop(self.waiting.insert(folder.to_owned(), BTreeMap::from([(name.to_owned(), content)]))),
@@ -321,9 +400,22 @@ impl<B: BlobStore> Projector<B> {
     }
 }
 
+/// What could not be read or written.
+enum BlobOrFile {
+    Blob(PortError),
+    File(io::Error),
+}
+
+impl From<io::Error> for BlobOrFile {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
 fn completes(event: &Event) -> bool {
-    use Event::{RunFinished, StageFinished, StagePassed, StageRetrying};
-    matches!(event, StageFinished(_) | StagePassed(_) | StageRetrying(_) | RunFinished(_))
+    use Event::{QuestionAnswered, RunFinished, StageFinished, StagePassed, StageRetrying};
+    matches!(event, QuestionAnswered(_) | StageFinished(_) | StagePassed(_) | StageRetrying(_) | RunFinished(_))
+        || matches!(event, Event::ForkJoined(_) | Event::FanInFinished(_))
 }
 
 fn pretty<T: Serialize>(path: &str, content: &T) -> Result<Vec<u8>, ProjectError> {

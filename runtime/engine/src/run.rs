@@ -4,37 +4,50 @@
 //! the same way. It reads no environment and prints nothing.
 
 mod begin;
+mod branches;
+mod budget;
+mod cancel;
+mod fork;
 mod holdouts;
+mod restore;
 mod session;
 mod workspace;
 
 pub use begin::NewRun;
+pub use branches::{branch_folder, branch_workspace};
+pub use cancel::cancel;
+pub use fork::{NoVisit, Source, VisitPoint, fork, visits};
 pub use holdouts::{HOLDOUTS_DIR, HoldoutError, Holdouts, OpenCopy};
-pub use session::{Replan, ResumeTerms, Session};
+pub use session::{Replan, ResumeTerms, Session, Unread};
 pub use workspace::apply_changes;
 
-use crate::attempt::{AttemptError, SandboxEnv, Workbench, sweep};
+use crate::attempt::{AttemptError, SandboxEnv, Targets, Workbench, exchanges, sweep};
 use crate::blobs::DirBlobs;
 use crate::disk::DiskGauge;
 use crate::driver::{Assignment, RunError};
-use crate::event::{Event, Record, SandboxRecord};
+use crate::event::{BranchId, Event, Record, SandboxRecord};
 use crate::evidence::{RunSummary, VerdictFile};
+use crate::inbox::{Attendance, Inbox};
 use crate::plan::Plan;
 use crate::ports::{BlobStore, Signals};
 use crate::project::{ProjectError, Projector};
+use crate::rewind;
 use crate::sqlite::VerifiedJournal;
 use crate::state::RunState;
 use cap_std::fs::Dir;
 use glovebox_host::call::Progress;
 use glovebox_host::host::Host;
+use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::NodeId;
 use glovebox_sandbox::ignored::Ignored;
-use glovebox_sandbox::project::{Base, Skipped};
+use glovebox_sandbox::project::Skipped;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::user_key::UserKey;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::error::Error;
+use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -93,6 +106,8 @@ pub struct Executor {
     pub sandbox_env: SandboxEnv,
     /// What no stage may change, whatever its scope says.
     pub protected: Protected,
+    /// How the models are reached that the plan's nodes ask, by their names in glovebox.toml.
+    pub targets: Targets,
     /// Who drives.
     pub worker: Worker,
 }
@@ -123,25 +138,29 @@ impl Run {
     /// Starts a run in an empty directory, up to its first attempt.
     pub async fn start(dir: RunDir, executor: Executor, new: NewRun<'_>) -> Result<Self, RunError> {
         let (session, begun) = Session::create(dir, executor.worker.clone(), &executor.plan, new).await?;
-        let mut run = Self::of(session, executor)?;
+        let files = projector((&session.dir, &session.blobs), &executor.plan.pipeline, Projector::beginning)?;
+        let mut run = Self::of(session, executor, files);
         run.tell(&begun)?;
         Ok(Self { begun, ..run })
     }
 
     /// Opens a run that was started before. One that can be resumed is taken over, up to its next attempt; the files of any other
-    /// are made again. The journal is not read a second time.
+    /// are made again. No more of the journal is kept than its state, unless the run goes back or went back.
     pub async fn open(
         dir: RunDir,
         executor: Executor,
-        verified: VerifiedJournal,
+        verified: &VerifiedJournal,
         terms: ResumeTerms<'_>,
     ) -> Result<Self, RunError> {
-        let (session, records) = Session::open(dir, executor.worker.clone(), verified)?;
-        let mut run = Self::of(session, executor)?;
-        run.tell(&records)?;
+        let unread = Session::open(dir, executor.worker.clone(), verified)?;
+        let (mut run, records) = Self::read(unread, executor, terms.back.is_some())?;
         if let Some(verdict) = run.session.verdict().filter(|_| !run.session.can_be_resumed()) {
-            if terms.from.is_some() {
-                return Err(RunError::Ended { run_id: run.session.run_id(), verdict });
+            if terms.from.is_some() || terms.back.is_some() {
+                let run_id = run.session.run_id();
+                return Err(match run.session.state.canceled.clone() {
+                    Some(by) => RunError::Canceled { run_id, by },
+                    None => RunError::Ended { run_id, verdict },
+                });
             }
             // The process may have died between the last record and what follows from it.
             let Session { dir, blobs, state, .. } = &run.session;
@@ -150,7 +169,14 @@ impl Run {
             return Ok(run);
         }
         sweep(&run.session.dir);
-        let begun = run.session.resume(&run.executor.plan.pipeline, terms).await?;
+        if terms.asks_again {
+            exchanges::drop_all(&run.session.dir.dir).map_err(|error| RunError::Project(Box::new(error)))?;
+        }
+        let before = terms.back.as_ref().map(|back| rewind::before(&records, back.seq.saturating_sub(1)));
+        let past = before.as_ref().map(|before| RunState::after(before.iter().copied()));
+        let begun = run.session.resume(&run.executor.plan.pipeline, (terms, past.as_ref())).await?;
+        past.iter().for_each(|past| run.projector.go_back(past));
+        before.into_iter().for_each(|before| run.summary.go_back(RunSummary::after(before)));
         run.tell(&begun)?;
         Ok(Self { begun, ..run })
     }
@@ -181,14 +207,23 @@ impl Run {
     }
 
     /// Drives it to its end. `watch` sees every record from the start or the resume on, in order, and hints between them.
-    pub async fn drive<S: Signals>(&mut self, signals: &S, watch: impl FnMut(Update<'_>)) -> Result<(), RunError> {
+    pub async fn drive<S: Signals>(
+        &mut self,
+        (signals, attendance): (&S, Attendance),
+        watch: impl FnMut(Update<'_>),
+    ) -> Result<(), RunError> {
         let (sender, hints) = mpsc::channel(HINTS_WAITING_MAX);
+        let hints = RefCell::new(hints);
         let bench = Arc::new(self.bench(sender)?);
         // Whole files first: a crash may have cut them short.
         self.projector.caught_up().map_err(project_error)?;
-        let watcher = RefCell::new(Watcher { watch, node: None });
+        let watcher = RefCell::new(Watcher { watch, under_way: BTreeMap::new() });
         watcher.borrow_mut().records(&self.begun);
-        let filled = self.fill_caches(&bench, signals).await?;
+        let mut inbox = self.inbox(attendance)?;
+        let filled = tokio::select! {
+            filled = self.fill_caches(&bench, signals) => filled?,
+            never = inbox.keep_looking(signals) => match never {},
+        };
         watcher.borrow_mut().records(&filled);
         let Self { session, executor, projector, summary, .. } = self;
         let (dir, blobs, written) = (Arc::clone(&session.dir), Arc::clone(&session.blobs), projector.written());
@@ -201,13 +236,18 @@ impl Run {
         let project = |records: &[Record], _state: &RunState| {
             files.borrow_mut().tell(records, &disk)?;
             told.notify_one();
-            records.iter().for_each(|record| summary.apply(record));
-            watcher.borrow_mut().records(records);
+            records.iter().for_each(|record| {
+                summary.apply(record);
+                exchanges::note(&bench.run.dir, record);
+            });
+            let mut watcher = watcher.borrow_mut();
+            show_waiting(&hints, &mut watcher);
+            watcher.records(records);
             Ok(())
         };
         let driven = tokio::select! {
-            driven = session.drive(&executor.plan.pipeline, (signals, Some(&disk)), execute, project) => driven,
-            never = show(hints, &watcher) => match never {},
+            driven = session.drive(&executor.plan.pipeline, (signals, Some(&disk), executor.plan.parallel_max), inbox, execute, project) => driven,
+            never = show(&hints, &watcher) => match never {},
             never = keep_written(&files, &told) => match never {},
         };
         // Also of a run that cannot go on.
@@ -215,10 +255,27 @@ impl Run {
         driven.and(written.map_err(RunError::Project))
     }
 
-    fn of(session: Session, executor: Executor) -> Result<Self, RunError> {
-        let dir = session.dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
-        let projector = Projector::new(dir, Arc::clone(&session.blobs), Arc::clone(&executor.plan.pipeline));
-        Ok(Self { session, executor, projector, summary: RunSummary::default(), begun: Vec::new() })
+    /// Reads the journal of a run, and its records where they are needed.
+    fn read(unread: Unread, executor: Executor, goes_back: bool) -> Result<(Self, Vec<Record>), RunError> {
+        let mut files = projector((&unread.dir, &unread.blobs), &executor.plan.pipeline, Projector::new)?;
+        let mut summary = RunSummary::default();
+        let (session, records) = if unread.is_one_line && !goes_back {
+            let session = unread.read(|records| {
+                records.iter().for_each(|record| summary.apply(record));
+                files.tell(records).map_err(project_error)
+            })?;
+            (session, Vec::new())
+        } else {
+            let (session, records) = unread.read_whole()?;
+            summary.add(&records);
+            files.tell_all(&records).map_err(project_error)?;
+            (session, records)
+        };
+        Ok((Self { summary, ..Self::of(session, executor, files) }, records))
+    }
+
+    fn of(session: Session, executor: Executor, projector: Projector<DirBlobs>) -> Self {
+        Self { session, executor, projector, summary: RunSummary::default(), begun: Vec::new() }
     }
 
     fn tell(&mut self, records: &[Record]) -> Result<(), RunError> {
@@ -240,7 +297,7 @@ impl Run {
     }
 
     fn bench(&self, progress: Sender<Progress>) -> Result<Workbench<DirBlobs>, RunError> {
-        let Executor { plan, host, sandbox_env, protected, .. } = &self.executor;
+        let Executor { plan, host, sandbox_env, protected, targets, .. } = &self.executor;
         Ok(Workbench {
             plan: Arc::clone(plan),
             host: Arc::clone(host),
@@ -249,6 +306,8 @@ impl Run {
             sandbox_env: sandbox_env.clone(),
             protected: protected.clone(),
             ignored: Arc::new(self.ignored()?),
+            budget: Arc::new(self.budget()),
+            targets: Arc::clone(targets),
             holdouts: self.holdouts()?.map(Arc::new),
             progress,
         })
@@ -256,11 +315,12 @@ impl Run {
 
     /// What git ignored when the run began, from its first record: the workspace's own rules may be a stage's.
     fn ignored(&self) -> Result<Ignored, RunError> {
-        let Session { blobs, state, .. } = &self.session;
-        let Some(started) = &state.run else { return Err(RunError::NotStarted) };
-        let bytes = blobs.read_all(&started.base_digest, SOURCE_BYTES_MAX)?;
-        let base: Base = serde_json::from_slice(&bytes).map_err(|error| RunError::Workspace(Box::new(error)))?;
-        Ok(Ignored::of(&base.ignored))
+        Ok(Ignored::of(&restore::base(&self.session.blobs, &self.session.state)?.ignored))
+    }
+
+    fn inbox(&self, attendance: Attendance) -> Result<Inbox, RunError> {
+        let dir = self.session.dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
+        Ok(Inbox::new(attendance, (dir, self.session.run_id(), self.session.dir.key.clone())))
     }
 
     fn holdouts(&self) -> Result<Option<Holdouts>, RunError> {
@@ -270,6 +330,16 @@ impl Run {
         Holdouts::open(dir, state, &String::from_utf8_lossy(&source))
             .map_err(|error| RunError::Holdouts(Box::new(error)))
     }
+}
+
+/// The files of a run in its directory.
+fn projector(
+    (dir, blobs): (&RunDir, &Arc<DirBlobs>),
+    pipeline: &Arc<Pipeline>,
+    begin: fn(Dir, Arc<DirBlobs>, Arc<Pipeline>) -> Projector<DirBlobs>,
+) -> Result<Projector<DirBlobs>, RunError> {
+    let dir = dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
+    Ok(begin(dir, Arc::clone(blobs), Arc::clone(pipeline)))
 }
 
 fn project_error(error: ProjectError) -> RunError {
@@ -287,7 +357,7 @@ impl Files<'_> {
     fn tell(&mut self, records: &[Record], disk: &DiskGauge) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.projector.tell(records)?;
         // Whether a run is over its bound is found out by what is on disk.
-        if disk.has_room()? { self.check() } else { self.write() }
+        if disk.was_full() { self.write() } else { self.check() }
     }
 
     fn write(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -323,33 +393,46 @@ async fn keep_written(files: &RefCell<Files<'_>>, told: &Notify) -> Infallible {
     }
 }
 
-/// Shows records and hints, and knows the node that hints are about: one stage runs at a time.
+/// Shows records and hints. A hint does not say which stage it is of, so hints are shown while one stage runs.
 struct Watcher<W> {
     watch: W,
-    node: Option<NodeId>,
+    under_way: BTreeMap<BranchId, NodeId>,
 }
 
 impl<W: FnMut(Update<'_>)> Watcher<W> {
     fn records(&mut self, records: &[Record]) {
         for record in records {
-            if let Event::StageStarted(stage) = &record.event {
-                self.node = Some(stage.attempt.task.node.clone());
+            match &record.event {
+                Event::StageStarted(stage) => {
+                    let task = &stage.attempt.task;
+                    self.under_way.insert(task.branch.clone(), task.node.clone());
+                }
+                Event::StageFinished(stage) => drop(self.under_way.remove(&stage.attempt.task.branch)),
+                _ => {}
             }
             (self.watch)(Update::Record(record));
         }
     }
 
     fn activity(&mut self, progress: &Progress) {
-        if let Some(node) = &self.node {
+        let mut nodes = self.under_way.values();
+        if let (Some(node), None) = (nodes.next(), nodes.next()) {
             (self.watch)(Update::Activity { node, progress });
         }
     }
 }
 
 /// Shows hints for as long as it is polled; never ends, since a run outlives its hints.
-async fn show<W: FnMut(Update<'_>)>(mut hints: Receiver<Progress>, watcher: &RefCell<Watcher<W>>) -> Infallible {
-    while let Some(hint) = hints.recv().await {
+async fn show<W: FnMut(Update<'_>)>(hints: &RefCell<Receiver<Progress>>, watcher: &RefCell<Watcher<W>>) -> Infallible {
+    while let Some(hint) = poll_fn(|context| hints.borrow_mut().poll_recv(context)).await {
         watcher.borrow_mut().activity(&hint);
     }
     std::future::pending().await
+}
+
+/// Shows the hints that came before a record, since they are about what it ends.
+fn show_waiting<W: FnMut(Update<'_>)>(hints: &RefCell<Receiver<Progress>>, watcher: &mut Watcher<W>) {
+    while let Ok(hint) = hints.borrow_mut().try_recv() {
+        watcher.activity(&hint);
+    }
 }

@@ -2,7 +2,8 @@
 
 #![cfg(test)]
 
-use crate::decide::{decide, finalize_attempt};
+use crate::decide::{decide, finalize_attempt, next_step};
+use crate::driver::replay;
 use crate::event::{
     Attempt, AttemptId, BranchId, Digest, Event, NodeId, Record, RunStarted, SCHEMA_VERSION, StageFinished,
     StageStarted, Task, Work,
@@ -32,6 +33,7 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
         schema_version: SCHEMA_VERSION,
         engine_version: "0".into(),
         run_id: "run".into(),
+        forked_from: None,
         generation: 0,
         pipeline_name: pipeline.name.clone(),
         goal: pipeline.goal.clone(),
@@ -56,6 +58,7 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
         sandbox: None,
         steps_max,
         wall_max_ms,
+        spend_max: glovebox_record::spend::SpendBounds::default(),
         holdouts: None,
         labels: BTreeMap::new(),
     }
@@ -105,20 +108,27 @@ impl<'a> Simulation<'a> {
     /// The state after these records, and what was outstanding.
     pub(crate) fn from_prefix(pipeline: &'a Pipeline, prefix: &[Record]) -> Self {
         let mut run = Self::new(pipeline);
-        for record in prefix {
-            run.state.apply(record);
-            run.records.push(record.clone());
-            run.at = record.at;
+        let (state, outstanding) = replay(prefix).expect("the run was started");
+        run.state = state;
+        run.records = prefix.to_vec();
+        run.at = prefix.last().map_or(run.at, |last| last.at);
+        for event in outstanding.0 {
+            let follow = decide(pipeline, &run.state, &event);
+            run.append_without_steps(follow);
         }
-        if let Some(last) = prefix.last() {
-            let outstanding = decide(pipeline, &run.state, &last.event);
-            run.append(outstanding);
-        }
+        run.append(Vec::new());
         run
     }
 
     /// Appends events and all that follows.
-    pub(crate) fn append(&mut self, mut events: Vec<Event>) {
+    pub(crate) fn append(&mut self, events: Vec<Event>) {
+        self.append_without_steps(events);
+        while let Some(event) = next_step(self.pipeline, &self.state) {
+            self.append_without_steps(vec![event]);
+        }
+    }
+
+    fn append_without_steps(&mut self, mut events: Vec<Event>) {
         events.reverse();
         while let Some(event) = events.pop() {
             let seq = self.state.seq + 1;
@@ -132,15 +142,24 @@ impl<'a> Simulation<'a> {
     /// Claims, answers and commits until the run has ended.
     pub(crate) fn go_on(&mut self, answer: &mut dyn FnMut(&OpenTask) -> StageFinished) {
         while self.state.verdict.is_none() {
-            let open = self.state.main().open().cloned().expect("a run that has not ended waits for an attempt");
-            self.at = open.due_at.map_or(self.at, |due| due.max(self.at));
-            self.append(vec![Event::StageStarted(StageStarted { attempt: attempt(&open), worker: "test".into() })]);
-            let open = self.state.main().open().cloned().expect("it was just claimed");
+            let others = self.state.branches.len() > 1;
+            // On branches the next one may begin before the last one ends.
+            if let Some(open) = self.next_open(false).filter(|_| others || self.next_open(true).is_none()) {
+                self.at = open.due_at.map_or(self.at, |due| due.max(self.at));
+                self.append(vec![Event::StageStarted(StageStarted { attempt: attempt(&open), worker: "test".into() })]);
+            }
+            let open = self.next_open(true).expect("a run that has not ended waits for an attempt");
             self.at = self.at.checked_add(SignedDuration::from_millis(self.attempt_ms)).expect("early enough");
             let mut finished = answer(&open);
             finalize_attempt(self.pipeline, &self.state, false, &mut finished);
             self.append(vec![Event::StageFinished(Box::new(finished))]);
         }
+    }
+
+    /// The first attempt that waits for its claim, or for its end.
+    fn next_open(&self, is_claimed: bool) -> Option<OpenTask> {
+        let open = self.state.branches.values().filter_map(|branch| branch.open());
+        open.filter(|open| open.attempt_id.is_some() == is_claimed).min_by_key(|open| open.due_at).cloned()
     }
 
     /// The nodes that were executed, one word per attempt.

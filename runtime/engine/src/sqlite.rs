@@ -1,10 +1,12 @@
 //! The journal and its queue in one SQLite database: the adapter for one machine.
 //!
-//! One thread writes and commits what has queued up meanwhile in one transaction; readers have a connection of their own.
+//! One writer commits what has queued up meanwhile in one transaction; readers have a connection of their own.
 //! `stage.ready` enters the queue in the very transaction that stores it, so that a fact and its queue entry cannot part.
 //! The hash chain is verified from the first record to the last whenever a journal is opened.
 
 mod connection;
+mod empty_file;
+mod guard;
 mod log_file;
 mod owner;
 mod queue;
@@ -24,11 +26,15 @@ use cap_std::fs::Dir;
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use queue::Leases;
-use rows::Tip;
+pub(crate) use queue::Queue;
+pub(crate) use rows::Tip;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use writer::{Batch, Entry, Writer};
+
+/// Records of a page of a journal.
+const PAGE_RECORDS: usize = 256;
 
 /// The journal of one run, to append to. Its opener holds the run's [`Owner`] lock. Calls for another run are refused.
 ///
@@ -46,7 +52,7 @@ impl Drop for SqliteLog {
         self.outbox.close();
         // Closed first: the log's file can be emptied and removed only by the last connection, and that one must be able to write.
         drop(self.reader.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.writer.stop();
+        self.writer.close();
     }
 }
 
@@ -71,26 +77,41 @@ impl SqliteLog {
         Self::start((path, run), connection, (tip, key))
     }
 
-    /// Opens a journal of which `verified` has been read, and verifies only the records that were appended since, which it returns.
+    /// Puts an empty journal into the directory of a new run. Otherwise its tables are made when it is opened,
+    /// which takes more time and flushes.
+    pub fn create_in(run: &Dir) -> Result<(), PortError> {
+        empty_file::create(run).map_err(|error| PortError::Unavailable(error.to_string()))
+    }
+
+    /// Opens a journal that was verified up to some record, and answers whether there are more, which are verified when they are read.
     /// Refused are an empty journal, one that another user signed, and an unsigned one where what follows is to be signed.
-    pub fn reopen(
+    pub(crate) fn reopen(
         path: &Path,
         key: Option<UserKey>,
         verified: &VerifiedJournal,
-    ) -> Result<(Self, Vec<Record>), PortError> {
+    ) -> Result<(Self, bool), PortError> {
         let run = verified.run_id().cloned();
         let run = run.ok_or_else(|| PortError::Unavailable(format!("no run has begun in `{}`", path.display())))?;
         let connection = connection::writable(path)?;
-        let known = verified.records.last().map_or(Tip::START, |last| Tip { seq: last.seq, hash: last.hash });
-        let tail = rows::read_after(&connection, &known)?;
-        let tip = tail.last().map_or(known, |last| Tip { seq: last.seq, hash: last.hash });
+        let tip = rows::tip_after(&connection, &verified.tip)?;
         // Signatures of the known records were checked; with new records, all are checked again.
-        let provenance = match tail.is_empty() {
-            true => verified.provenance,
-            false => signature::provenance(&connection, key.as_ref())?,
+        let has_grown = tip != verified.tip;
+        let provenance = match has_grown {
+            true => signature::provenance(&connection, key.as_ref())?,
+            false => verified.provenance,
         };
         signature::require_own(provenance, key.as_ref())?;
-        Ok((Self::start((path, run), connection, (tip, key))?, tail))
+        Ok((Self::start((path, run), connection, (tip, key))?, has_grown))
+    }
+
+    /// The records after one, a few at once, each checked against its predecessor. Moves on to the last of them.
+    pub(crate) fn next_page(&self, tip: &mut Tip) -> Result<Vec<Record>, PortError> {
+        self.reading(|reader| rows::page(reader, tip, PAGE_RECORDS))
+    }
+
+    /// Makes the queue what the records say. Only before the first append of a process.
+    pub(crate) fn restore_queue(&self, queue: &Queue) -> Result<(), PortError> {
+        self.writer.restore_queue(queue)
     }
 
     fn start(
@@ -100,7 +121,7 @@ impl SqliteLog {
     ) -> Result<Self, PortError> {
         let reader = Arc::new(Mutex::new(Some(connection::read_only(path)?)));
         let outbox = Arc::new(Outbox::default());
-        let writer = Writer::start(connection, (tip, key), Arc::clone(&outbox))?;
+        let writer = Writer::new(connection, (tip, key), Arc::clone(&outbox));
         Ok(Self { run, writer, reader, outbox, leases: Leases::default() })
     }
 
@@ -165,16 +186,22 @@ pub struct SqliteReader {
     connection: Connection,
 }
 
-/// A journal that was read and verified from its first record to its last.
+/// A journal that was verified from its first record to its last.
 #[derive(Debug, Clone)]
 pub struct VerifiedJournal {
-    /// Every record in order.
+    /// Records in order: every one, or those that say how the run was started and taken up, as it was read.
     pub records: Vec<Record>,
     /// Whose journal it is.
     pub provenance: Provenance,
+    tip: Tip,
 }
 
 impl VerifiedJournal {
+    /// One without records.
+    pub fn empty() -> Self {
+        Self { records: Vec::new(), provenance: Provenance::Own, tip: Tip::START }
+    }
+
     /// The run that it is the journal of; none before the first record.
     pub fn run_id(&self) -> Option<&RunId> {
         match &self.records.first()?.event {
@@ -192,12 +219,28 @@ impl SqliteReader {
 
     /// Reads every record and verifies the chain and the signatures, in one pass over the content.
     pub fn read_verified(&self, key: Option<&UserKey>) -> Result<VerifiedJournal, PortError> {
+        self.verified(key, |connection| {
+            let mut tip = Tip::START;
+            Ok((rows::page(connection, &mut tip, usize::MAX)?, tip))
+        })
+    }
+
+    /// The same, but keeps only the records that say how the run was started and taken up.
+    pub fn read_terms(&self, key: Option<&UserKey>) -> Result<VerifiedJournal, PortError> {
+        self.verified(key, rows::terms)
+    }
+
+    fn verified(
+        &self,
+        key: Option<&UserKey>,
+        read: impl FnOnce(&Connection) -> Result<(Vec<Record>, Tip), PortError>,
+    ) -> Result<VerifiedJournal, PortError> {
         // One transaction: a driver may append between the two queries.
         let snapshot = self.connection.unchecked_transaction().map_err(port_error)?;
-        let records = rows::read(&snapshot, 1, usize::MAX)?;
+        let (records, tip) = read(&snapshot)?;
         let provenance = signature::provenance(&snapshot, key)?;
-        tracing::debug!(records = records.len(), "verified the journal");
-        Ok(VerifiedJournal { records, provenance })
+        tracing::debug!(records = tip.seq, "verified the journal");
+        Ok(VerifiedJournal { records, provenance, tip })
     }
 
     /// Reads the first and the last record without verifying them: good enough for a list of runs, and for nothing else.
@@ -226,9 +269,9 @@ impl SqliteReader {
 
 /// What SQLite says, in the four kinds.
 fn port_error(error: rusqlite::Error) -> PortError {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, TooBig};
     match error.sqlite_error_code() {
-        Some(DatabaseCorrupt | NotADatabase) => {
+        Some(DatabaseCorrupt | NotADatabase | TooBig) => {
             PortError::Corrupt { what: "the journal's database".into(), found: error.to_string() }
         }
         _ => PortError::Unavailable(error.to_string()),

@@ -4,13 +4,30 @@
 //! is [`crate::decide`]). What belongs to one branch is in its [`Branch`]; the run has what all branches share.
 
 mod branch;
+mod conversations;
+mod effort;
+mod fork;
+mod generation;
+mod question;
+mod rewind;
+mod spending;
+mod visits;
 
+pub(crate) use branch::is_output;
 pub use branch::{Branch, FailedStage, NodeHistory, OpenTask, Position};
+pub use conversations::{CONVERSATION_FILE, Conversations, LastConversation};
+pub use effort::{Efforts, NodeEffort};
+pub use fork::{EndedBranch, Fork, Origin};
+pub use question::{OpenQuestion, Wait};
+pub use spending::Spending;
+pub(crate) use spending::is_of_budget;
+pub use visits::Visits;
 
 use crate::event::{
-    BranchId, Ending, Event, NodeId, Record, RunFinished, RunId, RunResumed, RunStarted, StageFinished, Subject,
-    Verdict,
+    BranchFinished, BranchId, BranchStarted, ChildObserved, Ending, Event, NodeId, Record, RunFinished, RunId,
+    RunResumed, RunStarted, StageFinished, Subject, Verdict,
 };
+use glovebox_pipeline::child::STEERING_KEY;
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use jiff::Timestamp;
 use rpds::RedBlackTreeSetSync;
@@ -34,10 +51,20 @@ pub struct RunState {
     pub driven_ms: u64,
     /// How the run was started.
     pub run: Option<Arc<RunStarted>>,
+    /// Counts loop restarts; 0 before the first.
+    pub generation: u32,
     /// Every branch that has begun.
     pub branches: BTreeMap<BranchId, Arc<Branch>>,
     /// Node executions so far: attempts, engine-native nodes passed, gates found unmet.
     pub steps: u64,
+    /// What each node has taken of it.
+    pub efforts: Efforts,
+    /// What its model calls have cost.
+    pub spending: Spending,
+    /// The bound on that which a call would have crossed since a process drives the run.
+    pub overspent: Option<Failure>,
+    /// Bytes of the context values that it stored apart, those that were replaced since included.
+    pub stored_bytes: u64,
     /// Refusals so far.
     pub refusals_total: u64,
     /// Nodes whose caches were filled from the base.
@@ -59,16 +86,25 @@ impl RunState {
 
     /// Folds in what an event says, before it has a place in the journal.
     pub(crate) fn fold(&mut self, at: Timestamp, event: &Event) {
+        if let (Event::RunResumed(_), Some(last)) = (event, self.at) {
+            self.efforts.stop(last);
+        }
         self.count_time(at, event);
+        self.efforts.count_time(at, event);
         match event {
             Event::RunStarted(started) => self.start(started),
             Event::RunResumed(resumed) => self.resume(resumed),
             Event::CacheFilled(filled) => self.caches_filled.insert_mut(filled.node.clone()),
             Event::StageFinished(finished) => {
+                if self.stopped.is_none() && self.is_cut_on_a_branch(finished) {
+                    self.stopped = Some(self.without_stop());
+                }
                 if let Some(stopped) = self.stopped.as_mut().filter(|_| !was_cut(finished)) {
                     stopped.fold(at, event);
                 }
                 self.refusals_total = self.refusals_total.saturating_add(finished.refusals_total);
+                self.note_spending(finished);
+                self.note_stored(finished);
                 self.fold_branch(event);
             }
             Event::RunCanceled(canceled) => {
@@ -76,13 +112,24 @@ impl RunState {
                 self.canceled = Some(canceled.by.as_str().into());
             }
             Event::RunFinished(finished) => {
-                if can_continue(finished) {
+                if can_continue(finished) && self.stopped.is_none() {
                     self.stopped = Some(self.without_stop());
                 }
                 self.finish(finished);
             }
             Event::StageReady(_) | Event::StageStarted(_) | Event::StageRetrying(_) => self.fold_branch(event),
             Event::StagePassed(_) | Event::RouteTaken(_) | Event::GateUnmet(_) => self.fold_branch(event),
+            Event::ForkStarted(_) | Event::ForkExpired(_) | Event::BranchCanceled(_) => self.fold_branch(event),
+            Event::ChildObserved(observed) => {
+                self.fold_branch(event);
+                self.steer(observed);
+            }
+            Event::ForkJoined(_) | Event::FanInFinished(_) => self.fold_branch(event),
+            Event::LoopRestarted(restarted) => self.restart(restarted),
+            Event::BranchStarted(started) => self.begin_branch(started),
+            Event::BranchFinished(finished) => self.end_branch(finished),
+            Event::QuestionAsked(_) | Event::QuestionAnswered(_) => self.fold_branch(event),
+            Event::RunPaused(_) => {}
         }
     }
 
@@ -94,14 +141,24 @@ impl RunState {
         self.seq = seq;
         match event.subject() {
             Subject::Run => self.head = seq,
-            Subject::Branch(id) => self.branch_mut(&id).head = seq,
+            // A branch may have ended with a later event of the same append.
+            Subject::Branch(id) => {
+                if let Some(branch) = self.branches.get_mut(&id) {
+                    Arc::make_mut(branch).head = seq;
+                }
+            }
             Subject::Task(task) => {
-                if let Some(open) = self.branch_mut(&task.branch).open_task(&task) {
+                let branch = self.branches.get_mut(&task.branch).map(Arc::make_mut);
+                if let Some(open) = branch.and_then(|branch| branch.open_task(&task)) {
                     open.head = seq;
                     open.ready_seq = if matches!(event, Event::StageReady(_)) { seq } else { open.ready_seq };
                 }
             }
-            Subject::Question(_) => {}
+            Subject::Question(id) => {
+                if let Some(open) = self.question_mut(&id) {
+                    open.head = seq;
+                }
+            }
         }
     }
 
@@ -120,9 +177,14 @@ impl RunState {
         self.branches.values().any(|branch| branch.is_under_way())
     }
 
+    /// True while an attempt of any branch waits for its claim.
+    pub fn has_unclaimed(&self) -> bool {
+        self.branches.values().any(|branch| branch.open().is_some_and(|open| open.attempt_id.is_none()))
+    }
+
     /// Counts loop restarts of the run.
     pub fn generation(&self) -> u32 {
-        self.run.as_ref().map_or(0, |run| run.generation)
+        self.generation
     }
 
     /// The run's id; none before it was started.
@@ -162,6 +224,45 @@ impl RunState {
         let Some(id) = event.branch() else { return };
         if self.branch_mut(id).fold(event) {
             self.steps = self.steps.saturating_add(1);
+            self.efforts.count_step(event);
+        }
+    }
+
+    fn note_stored(&mut self, finished: &StageFinished) {
+        let (context, updates) =
+            (&self.branch(&finished.attempt.task.branch).context, &finished.outcome.context_updates);
+        let keys = finished.stored_values.iter();
+        let new: u64 = keys.filter_map(|key| Some(context.newly_stored(key, updates.get(key)?))).sum();
+        self.stored_bytes = self.stored_bytes.saturating_add(new);
+    }
+
+    fn begin_branch(&mut self, started: &BranchStarted) {
+        let parent = Arc::clone(self.branch(&started.parent));
+        let Some(join) = parent.fork().map(|fork| fork.join.clone()) else { return };
+        let BranchStarted { branch, parent: of, to, context, .. } = started.clone();
+        let mut child = parent.child(of, (join, to));
+        context.into_iter().for_each(|context| child.begin_child_pipeline(context));
+        self.branches.insert(branch, Arc::new(child));
+        self.branch_mut(&started.parent).begin_child();
+    }
+
+    /// What a supervisor says reaches its child, as long as that runs.
+    fn steer(&mut self, observed: &ChildObserved) {
+        let (Some(text), Some(fork)) = (&observed.steering, self.branch(&observed.branch).fork().map(Arc::clone))
+        else {
+            return;
+        };
+        for child in fork.children.iter() {
+            if let Some(branch) = self.branches.get_mut(&child.id) {
+                Arc::make_mut(branch).context.set(STEERING_KEY, Value::from(text.as_str()));
+            }
+        }
+    }
+
+    /// Only its fork knows a branch that ended, until the fan-in has chosen.
+    fn end_branch(&mut self, finished: &BranchFinished) {
+        if let Some(branch) = self.branches.remove(&finished.branch) {
+            self.branch_mut(&finished.parent).end_child(finished, branch);
         }
     }
 
@@ -173,13 +274,13 @@ impl RunState {
         self.at = Some(at);
     }
 
-    fn start(&mut self, started: &RunStarted) {
-        let context = &mut self.branch_mut(&BranchId::main()).context;
-        for (key, value) in &started.graph {
-            context.set(format!("graph.{key}"), Value::String(value.clone()));
-        }
-        context.set("graph.goal", Value::String(started.goal.clone()));
-        self.run = Some(Arc::new(started.clone()));
+    /// True for an attempt of a branch of a fork that the run's time cut. Its branch has not failed: a resume makes the attempt again. On the
+    /// branch that the run began with, a resume begins again at the stage.
+    fn is_cut_on_a_branch(&self, finished: &StageFinished) -> bool {
+        let is_of_time = |failure: &Failure| failure.code == FailureCode::RUN_WALL_TIME;
+        was_cut(finished)
+            && self.branch(&finished.attempt.task.branch).origin.is_some()
+            && finished.outcome.failure.as_ref().is_some_and(is_of_time)
     }
 
     fn without_stop(&self) -> Box<Self> {
@@ -188,16 +289,16 @@ impl RunState {
 
     /// Another process drives from here on. A run that a signal or a limit stopped is as it was before, but for what ended by itself.
     fn resume(&mut self, resumed: &RunResumed) {
-        if let Some(stopped) = self.stopped.take() {
-            let ended = std::mem::replace(self, *stopped);
-            self.at = ended.at;
-            self.driven_ms = ended.driven_ms;
-            self.refusals_total = ended.refusals_total;
-            self.caches_filled = ended.caches_filled;
+        self.continue_stopped();
+        self.overspent = None;
+        for (key, value) in &resumed.context {
+            self.branch_mut(&BranchId::main()).context.set(key.as_str(), Value::String(value.clone()));
         }
-        if resumed.from.is_some() {
+        if let Some(from) = &resumed.from {
             (self.verdict, self.canceled) = (None, None);
-            self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).end(None));
+            // Whatever forked begins again, if it is reached again.
+            self.branches.retain(|id, _| *id == BranchId::main());
+            self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).begin_again(from));
         }
         self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).abandon_attempt());
         let had_script = self.run.as_ref().is_some_and(|run| run.script_digest.is_some());
@@ -207,6 +308,19 @@ impl RunState {
         }
         let begun = self.run.take().map(Arc::unwrap_or_clone);
         self.run = begun.map(|started| Arc::new(started.resumed(resumed)));
+    }
+
+    fn continue_stopped(&mut self) {
+        if let Some(stopped) = self.stopped.take() {
+            let ended = std::mem::replace(self, *stopped);
+            self.at = ended.at;
+            self.driven_ms = ended.driven_ms;
+            self.refusals_total = ended.refusals_total;
+            self.spending = ended.spending;
+            self.stored_bytes = ended.stored_bytes;
+            self.efforts = ended.efforts;
+            self.caches_filled = ended.caches_filled;
+        }
     }
 
     fn finish(&mut self, finished: &RunFinished) {
@@ -220,7 +334,13 @@ impl RunState {
 
 /// True for the end of a run that only a limit of the run brought about: with a higher limit it continues.
 fn can_continue(finished: &RunFinished) -> bool {
-    let limits = [FailureCode::RUN_DISK, FailureCode::RUN_STEPS, FailureCode::RUN_WALL_TIME];
+    let limits = [
+        FailureCode::RUN_DISK,
+        FailureCode::RUN_STEPS,
+        FailureCode::RUN_WALL_TIME,
+        FailureCode::RUN_TOKENS,
+        FailureCode::RUN_COST,
+    ];
     let is_limit = |failure: &Failure| failure.class == FailureClass::Budget && limits.contains(&failure.code);
     finished.failure.as_ref().is_some_and(is_limit)
 }

@@ -70,7 +70,7 @@ impl Place {
         let source = source(builder, tool);
         let sealed = vec![Entry::parse("checks/").unwrap()];
         let options = BindOptions { available: full(), sealed, ..BindOptions::default() };
-        let bound = bind(whole(&source), &catalog(&[]), (&config(""), &Lock::default()), &host(), &options);
+        let bound = bind(whole(&source), &catalog(&[]), (&config(""), &Lock::default()), &host(), options);
         let plan = Arc::new(bound.unwrap_or_else(|errors| panic!("{errors}")));
         Self { folder, source, plan, sessions: Mutex::default() }
     }
@@ -97,6 +97,7 @@ impl Place {
             from: None,
             steps_max: None,
             wall_max: None,
+            spend_max: glovebox_record::spend::SpendBounds::default(),
             labels: BTreeMap::new(),
         };
         Session::create(self.run_dir(), Worker { name: "w".into(), sandbox: None }, &self.plan, new).await
@@ -126,6 +127,8 @@ impl Place {
                 environment: None,
             },
             protected: Protected::new(&["checks/"]),
+            budget: Arc::default(),
+            targets: Arc::default(),
             ignored: Default::default(),
             holdouts,
             progress: tokio::sync::mpsc::channel(8).0,
@@ -174,7 +177,12 @@ fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
         stdout: Vec::new(),
         stderr: Vec::new(),
         turns_used: 0,
+        conversation: Vec::new(),
         tokens: glovebox_record::Tokens::default(),
+        cost: glovebox_record::spend::Money::default(),
+        is_estimated: false,
+        transcript: Vec::new(),
+        answered_by: None,
         duration_ms: 1,
         touched_files: true,
     }
@@ -368,7 +376,7 @@ fn commands_without_walls_are_refused_where_hold_outs_are_sealed() {
     let pipeline = whole(&source("label=b", "label=t"));
     let bound = |sealed: Vec<Entry>| {
         let options = BindOptions { no_sandbox: true, available: full(), sealed, ..BindOptions::default() };
-        bind(Arc::clone(&pipeline), &catalog(&[]), (&config(""), &Lock::default()), &host(), &options)
+        bind(Arc::clone(&pipeline), &catalog(&[]), (&config(""), &Lock::default()), &host(), options)
     };
     assert!(bound(Vec::new()).is_ok());
     let policy = bound(vec![Entry::parse("checks/").unwrap()]).unwrap_err().policy.unwrap();

@@ -74,13 +74,19 @@ impl Run {
             changes: Vec::new(),
             quarantined: Vec::new(),
             ignored: None,
+            stored_values: Default::default(),
             artifacts: Vec::new(),
             isolation: None,
             stdout: None,
             stderr: None,
+            session: None,
             turns_used: 1,
             tokens: glovebox_record::Tokens::default(),
+            cost: glovebox_record::spend::Money::default(),
+            is_estimated: false,
+            model: None,
             duration_ms: 5,
+            signature: None,
         }
     }
 
@@ -125,7 +131,7 @@ impl Run {
                 due_at: at(6),
             }),
             ready("workspace", 2),
-            Event::RunResumed(RunResumed { worker: "w2".into(), ..RunResumed::default() }),
+            Event::RunResumed(Box::new(RunResumed { worker: "w2".into(), ..RunResumed::default() })),
             claimed("workspace", 2),
             Event::StageFinished(Box::new(second)),
             route("workspace", "test", 1, ""),

@@ -8,11 +8,12 @@ use glovebox_engine::config::ExecSetting;
 use glovebox_engine::config::sandbox::SandboxSetting;
 use glovebox_engine::driver::{Assignment, RunError};
 use glovebox_engine::event::{ChangeOp, Digest, Event, FileChange, Record, RuleReport, StageFinished, Verdict};
+use glovebox_engine::inbox::Inbox;
 use glovebox_engine::plan::{Confinement, Plan, SandboxPlan};
 use glovebox_engine::ports::{BlobStore, PortError, RunLog};
 use glovebox_engine::run::{NewRun, ResumeTerms, RunDir, Session, Worker, apply_changes};
 use glovebox_engine::signals::LocalSignals;
-use glovebox_engine::sqlite::{Provenance, SqliteReader, VerifiedJournal};
+use glovebox_engine::sqlite::{SqliteReader, VerifiedJournal};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, check};
@@ -21,7 +22,7 @@ use glovebox_sandbox::project::{Base, Include};
 use glovebox_sandbox::run::JOURNAL_FILE;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 const SOURCE: &str = "digraph g { goal=\"ship\"; max_steps=30; start [shape=Mdiamond]; exit [shape=Msquare];
     a [prompt=\"x\"]; b [prompt=\"y\"]; start -> a -> b -> exit }";
@@ -64,6 +65,7 @@ impl Place {
             from: None,
             steps_max: Some(100),
             wall_max: None,
+            spend_max: glovebox_record::spend::SpendBounds::default(),
             labels: BTreeMap::new(),
         };
         Session::create(self.run_dir(), worker("first"), &plan(&self.pipeline), new).await.unwrap()
@@ -84,18 +86,20 @@ fn worker(name: &str) -> Worker {
 
 /// Opens the run as `resume` does: reads and verifies its journal, then takes it over.
 fn open(dir: RunDir, name: &str) -> Result<Session, RunError> {
-    let verified = SqliteReader::open(&dir.path.join(JOURNAL_FILE))?.read_verified(None)?;
-    Ok(Session::open(dir, worker(name), verified)?.0)
+    let verified = SqliteReader::open(&dir.path.join(JOURNAL_FILE))?.read_terms(None)?;
+    Session::open(dir, worker(name), &verified)?.read(|_| Ok(()))
 }
 
 /// A plan whose stages these tests execute themselves.
 fn plan(pipeline: &Pipeline) -> Plan {
     Plan {
+        hidden: OnceLock::new(),
         pipeline: Arc::new(pipeline.clone()),
         bindings: BTreeMap::new(),
         exec: ExecSetting::default(),
         workspace_include: Vec::new(),
         dependencies: Vec::new(),
+        stores: Vec::new(),
         sealed: Vec::new(),
         sandbox: SandboxPlan {
             confinement: Confinement::NotNeeded,
@@ -104,9 +108,12 @@ fn plan(pipeline: &Pipeline) -> Plan {
         },
         rule_report: RuleReport::default(),
         unlocked: Vec::new(),
-        model: "scripted".into(),
+        models: Default::default(),
         script: None,
         disk_bytes_max: u64::MAX,
+        spend_max: glovebox_record::spend::SpendBounds::default(),
+        price: None,
+        parallel_max: 4,
         warnings: Vec::new(),
     }
 }
@@ -144,7 +151,7 @@ async fn drive(place: &Place, session: &mut Session, whole: bool) -> Result<(), 
         ];
         Ok(finish(&claim, changes))
     };
-    session.drive(&place.pipeline, (&LocalSignals::new(), None), stage, |_, _| Ok(())).await
+    session.drive(&place.pipeline, (&LocalSignals::new(), None, 4), Inbox::default(), stage, |_, _| Ok(())).await
 }
 
 #[tokio::test]
@@ -177,11 +184,11 @@ async fn a_run_that_was_cut_off_goes_on_from_its_last_commit() {
 
     let mut session = place.open();
     assert_eq!((session.run_id(), session.verdict()), ("run-1".into(), None));
-    session.resume(&place.pipeline, ResumeTerms::default()).await.unwrap();
+    session.resume(&place.pipeline, (ResumeTerms::default(), None)).await.unwrap();
     assert_eq!((place.read("made/new.txt").as_deref(), place.read("old.txt")), (Some("new"), None));
     drive(&place, &mut session, true).await.unwrap();
     assert_eq!(session.verdict(), Some(Verdict::Success));
-    let completed: Vec<&str> = session.state.main().completed.iter().map(|node| node.as_str()).collect();
+    let completed: Vec<&str> = session.state.main().completed.kept().map(|node| node.as_str()).collect();
     assert_eq!(completed, ["start", "a", "b"]);
     let started = kinds(&session).await.into_iter().filter(|kind| *kind == "stage.started").count();
     assert_eq!(started, 3, "`a` once, `b` twice: a finished stage is not executed again");
@@ -204,7 +211,7 @@ async fn a_finished_run_says_so() {
     drop(session);
     let mut session = place.open();
     let before = kinds(&session).await;
-    let error = session.resume(&place.pipeline, ResumeTerms::default()).await.unwrap_err();
+    let error = session.resume(&place.pipeline, (ResumeTerms::default(), None)).await.unwrap_err();
     assert_eq!(error.to_string(), "run `run-1` has ended (success), expected one that failed or was interrupted");
     assert_eq!(kinds(&session).await, before);
 }
@@ -222,8 +229,8 @@ async fn nobody_else_may_drive_a_run_that_is_driven() {
 #[tokio::test]
 async fn a_directory_without_a_first_record_is_no_run() {
     let place = Place::new();
-    let nothing = VerifiedJournal { records: Vec::new(), provenance: Provenance::Own };
-    let error = Session::open(place.run_dir(), worker("second"), nothing).err().expect("nothing was started");
+    let nothing = VerifiedJournal::empty();
+    let error = Session::open(place.run_dir(), worker("second"), &nothing).err().expect("nothing was started");
     assert!(matches!(error, RunError::NotStarted), "{error}");
 }
 
@@ -239,7 +246,7 @@ async fn a_rotten_blob_stops_a_resume() {
     drop(journal);
     std::fs::remove_file(place.path("run/workspace/made/new.txt")).unwrap();
     let mut session = place.open();
-    let error = session.resume(&place.pipeline, ResumeTerms::default()).await.unwrap_err();
+    let error = session.resume(&place.pipeline, (ResumeTerms::default(), None)).await.unwrap_err();
     assert!(matches!(error, RunError::Workspace(_)), "{error}");
     assert_eq!(place.read("made/new.txt"), None, "nothing that is not what was stored gets into the workspace");
 }
@@ -255,7 +262,7 @@ async fn child() {
     let dir = RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path, key: None };
     let pipeline = check(Source::new(SOURCE), &Inputs::default()).pipeline.unwrap();
     let mut session = open(dir, &format!("process {}", std::process::id())).unwrap();
-    session.resume(&pipeline, ResumeTerms::default()).await.unwrap();
+    session.resume(&pipeline, (ResumeTerms::default(), None)).await.unwrap();
     let blobs = session.blobs.clone();
     let stage = async |claim: Assignment| -> Result<StageFinished, Failed> {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -263,7 +270,7 @@ async fn child() {
         let path = format!("by-{}.txt", claim.attempt.task.node);
         Ok(finish(&claim, vec![change(&path, ChangeOp::Write, Some(digest))]))
     };
-    session.drive(&pipeline, (&LocalSignals::new(), None), stage, |_, _| Ok(())).await.unwrap();
+    session.drive(&pipeline, (&LocalSignals::new(), None, 4), Inbox::default(), stage, |_, _| Ok(())).await.unwrap();
 }
 
 #[tokio::test]
@@ -292,7 +299,7 @@ async fn a_run_killed_again_and_again_ends_as_if_it_had_not_been() {
     // It may have been killed between the last record and what follows from it, which whoever opens an ended run makes up for.
     apply_changes(&session.dir.workspace(), &session.blobs, session.state.main().changes.values()).unwrap();
     assert_eq!(session.verdict(), Some(Verdict::Success));
-    let completed: Vec<&str> = session.state.main().completed.iter().map(|node| node.as_str()).collect();
+    let completed: Vec<&str> = session.state.main().completed.kept().map(|node| node.as_str()).collect();
     assert_eq!(completed, ["start", "a", "b"]);
     assert_eq!(
         kinds(&session).await.iter().filter(|kind| **kind == "stage.finished").count(),

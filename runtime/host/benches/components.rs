@@ -160,6 +160,7 @@ fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> C
         files,
         commands: None,
         model: None,
+        hooks: None,
         limits,
         canceled: Arc::new(AtomicBool::new(false)),
         progress,

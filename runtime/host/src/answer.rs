@@ -105,9 +105,12 @@ fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
 
 /// Holds a well-formed answer against what the host knows better.
 fn checked(outcome: Outcome, claims: Vec<Claim>, attempt: &Attempt) -> (Outcome, Vec<Claim>) {
-    if let Some(problem) = &attempt.conversation.exhausted {
-        let code = FailureCode::SCRIPT_EXHAUSTED;
-        return put_failure(outcome, Failure::new(FailureClass::Deterministic, code, problem.as_str()));
+    if let Some(failure) = &attempt.conversation.overspent {
+        return put_failure(outcome, failure.clone());
+    }
+    let has_failed = matches!(outcome.status, Status::Fail | Status::Retry);
+    if let Some(failure) = attempt.conversation.failure_of_model(has_failed) {
+        return put_failure(outcome, failure);
     }
     if let Some(name) = attempt.conversation.limit_hit.filter(|_| !attempt.conversation.declared_success) {
         let bound = attempt.limits.get(name);
@@ -148,17 +151,19 @@ fn unproven(claim: &Claim, attempt: &Attempt) -> Option<String> {
     let Claim { kind, value } = claim;
     let shown = escaped(value);
     match kind.as_str() {
-        "command-passed" => match attempt.receipts.iter().find(|receipt| receipt.id == *value) {
-            None => {
-                Some(format!("claims that a command passed by receipt `{shown}`, which was not given to this attempt"))
+        "command-passed" => {
+            match attempt.receipts.iter().find(|receipt| receipt.id == *value && receipt.hook.is_none()) {
+                None => Some(format!(
+                    "claims that a command passed by receipt `{shown}`, which was not given to this attempt"
+                )),
+                Some(receipt) if receipt.passed() => None,
+                Some(receipt) => Some(format!(
+                    "claims that the command of receipt `{shown}` passed, but it {} with {}",
+                    receipt.how,
+                    receipt.code.map_or("no code".to_owned(), |code| format!("code {code}"))
+                )),
             }
-            Some(receipt) if receipt.passed() => None,
-            Some(receipt) => Some(format!(
-                "claims that the command of receipt `{shown}` passed, but it {} with {}",
-                receipt.how,
-                receipt.code.map_or("no code".to_owned(), |code| format!("code {code}"))
-            )),
-        },
+        }
         "artifact" if attempt.artifacts.iter().any(|artifact| artifact.name == *value) => None,
         "artifact" => Some(format!("claims an artifact `{shown}` that was not kept")),
         "file-written" if ScopePath::parse(value).is_ok_and(|path| attempt.wrote(&path)) => None,

@@ -59,8 +59,11 @@ impl AotStore {
             _ => {}
         }
         let dir = cache.open_dir("aot")?;
-        Owned::Folder.check(dir.dir_metadata()?.uid())?;
-        dir.set_permissions(".", Permissions::from_mode(0o700))?;
+        let metadata = dir.dir_metadata()?;
+        Owned::Folder.check(metadata.uid())?;
+        if metadata.mode() & 0o777 != 0o700 {
+            dir.set_permissions(".", Permissions::from_mode(0o700))?;
+        }
         let key = read_key(&dir).or_else(|problem| match problem.kind() {
             io::ErrorKind::NotFound => make_key(&dir),
             _ => Err(problem),
@@ -82,10 +85,7 @@ impl AotStore {
 
     /// The compiled component, if it is there and can be trusted.
     pub(crate) fn load(&self, engine: &Engine, digest: Digest) -> Option<Component> {
-        let name = self.name(digest);
-        let found = self
-            .verified(&name)
-            .and_then(|verified| verified.map(|bytes| revive(engine, &bytes.trusted())).transpose());
+        let found = self.find(engine, digest);
         let counter = match &found {
             Ok(Some(_)) => &self.loaded,
             Ok(None) => &self.missing,
@@ -98,8 +98,21 @@ impl AotStore {
         found.ok().flatten()
     }
 
+    /// The same without counting: `None` is missing, an error is not to be trusted.
+    pub(crate) fn find(&self, engine: &Engine, digest: Digest) -> io::Result<Option<Component>> {
+        let verified = self.verified(&self.name(digest))?;
+        verified.map(|bytes| revive(engine, &bytes.trusted())).transpose()
+    }
+
     /// Keeps a compiled component, whose bytes were inspected before. An error is only a warning: the next run compiles again.
     pub(crate) fn store(&self, digest: Digest, compiled: &Compiled) {
+        if self.keep(digest, compiled) {
+            self.stored.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The same without counting. True if it is kept.
+    pub(crate) fn keep(&self, digest: Digest, compiled: &Compiled) -> bool {
         let (name, code) = (self.name(digest), compiled.bytes());
         let mac = self.mac(&name, code);
         // The MAC is replaced last: until then the pair does not match and is compiled again.
@@ -107,10 +120,10 @@ impl AotStore {
             .replace(name.as_path(), code)
             .and_then(|()| self.replace(&name.mac_path(), mac.to_hex().as_bytes()))
             .and_then(|()| trim::trim(&self.dir, self.bytes_max, &name));
-        match written {
-            Ok(()) => drop(self.stored.fetch_add(1, Ordering::Relaxed)),
-            Err(problem) => tracing::warn!(%digest, %problem, "compiled component not kept"),
+        if let Err(problem) = &written {
+            tracing::warn!(%digest, %problem, "compiled component not kept");
         }
+        written.is_ok()
     }
 
     fn verified(&self, name: &ArtefactName) -> io::Result<Option<Verified>> {
@@ -263,7 +276,7 @@ fn read_if_there(dir: &Dir, path: &Path, bytes_max: u64) -> io::Result<Option<(F
     if !metadata.is_file() || metadata.len() > bytes_max {
         return Err(BadFile::Artefact.into());
     }
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
     (&file).take(bytes_max).read_to_end(&mut bytes)?;
     Ok(Some((file, bytes)))
 }

@@ -6,6 +6,7 @@
 use crate::bindings::types;
 use crate::call::{Artifact, CommandSetting, FileTier, LogLine, Progress};
 use crate::deadline::Deadline;
+use crate::hooks::Hooks;
 use crate::limiter::Meter;
 use crate::llm::Conversation;
 use crate::stdio::Output;
@@ -33,9 +34,11 @@ pub(crate) struct Attempt {
     /// The files themselves; none when the call was given none.
     pub(crate) view: Option<Arc<View>>,
     /// Commands; none when the call was given none.
-    pub(crate) commands: Option<CommandSetting>,
+    pub(crate) commands: Option<Arc<CommandSetting>>,
     /// The model and what was asked of it.
     pub(crate) conversation: Conversation,
+    /// What runs around the tool calls of the model.
+    pub(crate) hooks: Hooks,
     /// Bounds of the call.
     pub(crate) limits: Limits,
     /// Memory, tables and the other counters.

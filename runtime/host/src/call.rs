@@ -5,7 +5,9 @@
 pub use crate::grants::FileTier;
 use crate::input::StageInput;
 use crate::model::Model;
+use glovebox_record::spend::Money;
 use glovebox_record::{CommandEnding, Ending, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens};
+use glovebox_sandbox::exec::Program;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +35,19 @@ pub struct CommandSetting {
     pub workdir: glovebox_record::path::ScopePath,
 }
 
+/// The hooks around the tool calls of this attempt's model, and where they run; none of it comes from the guest.
+#[derive(Debug, Clone)]
+pub struct HookSetting {
+    /// Runs before each call; another exit code than 0 refuses the call.
+    pub pre: Option<Program>,
+    /// Runs after each call.
+    pub post: Option<Program>,
+    /// Their jail, which shares nothing with that of the stage's commands; opened for the first hook.
+    pub jail: Arc<glovebox_sandbox::lazy_jail::LazyJail>,
+    /// Where they start.
+    pub workdir: glovebox_record::path::ScopePath,
+}
+
 /// A kind of progress the host tells while a call is under way. Lossy by design.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
@@ -42,6 +57,8 @@ pub enum Progress {
     Emitted(String, String),
     /// A model turn begins; counts from 1 within the attempt.
     ModelTurn(u32),
+    /// The model's provider failed, and is asked again after a while: the kind of the error, the wait.
+    ModelWaits(&'static str, std::time::Duration),
     /// A command begins.
     CommandStarted(String),
     /// A command ended: text, how, code, milliseconds.
@@ -62,6 +79,8 @@ pub struct Call {
     pub commands: Option<CommandSetting>,
     /// The model bound to this node; none means every `llm` call answers `not-granted`.
     pub model: Option<Model>,
+    /// The hooks around its tool calls; none where the node has none.
+    pub hooks: Option<HookSetting>,
     /// Bounds of this call.
     pub limits: Limits,
     /// Set to ask the call to stop.
@@ -154,6 +173,17 @@ pub struct Report {
     pub turns_used: u32,
     /// Tokens of these turns.
     pub tokens: Tokens,
+    /// What they cost.
+    pub cost: Money,
+    /// What was last asked of the model and its answer, if the model [keeps](Model::keeping_conversation) it: the whole conversation of
+    /// a component that repeats it with each request. Empty when a hold-out was found in it.
+    pub conversation: Vec<glovebox_record::session::Message>,
+    /// What crossed the border to a model's provider, one line of JSON for each turn; empty without one.
+    pub transcript: Vec<u8>,
+    /// True if some tokens and their cost are estimated.
+    pub is_estimated: bool,
+    /// The model, as its provider named it last; none without a provider.
+    pub answered_by: Option<glovebox_models::chat::ModelId>,
     /// Wall time of the call.
     pub duration_ms: u64,
     /// True when files may have changed in the view.

@@ -69,6 +69,11 @@ impl Default for CompileBounds {
 pub(crate) struct Compiled(Vec<u8>);
 
 impl Compiled {
+    /// Compiles in this process, without bounds: only for bytes that are part of the program.
+    pub(crate) fn of_own(engine: &Engine, bytes: &'static [u8]) -> wasmtime::Result<Self> {
+        engine.precompile_component(bytes).map(Self)
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -181,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_a_child_makes_is_for_the_engine_of_its_parent() {
-        let parent = engine::prepare(1).unwrap();
+        let parent = engine::prepare(1, &|_| None).unwrap().0;
         let mut made = Vec::new();
         assert_eq!(serve(&component("nop")[..], &mut made), Served::Compiled);
         assert!(Engine::detect_precompiled(&made).is_some());

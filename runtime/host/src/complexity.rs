@@ -4,7 +4,7 @@
 //! is two bytes long. The compiler keeps each local and each value for every place where control flow parts or joins. So each
 //! function is counted while it is validated, and the validation stops at the first that is over the bound. Nothing is compiled.
 
-use crate::inspect::InspectError;
+use crate::inspect::{InspectError, items};
 use wasmparser::{
     CompositeInnerType, FuncToValidate, FuncValidatorAllocations, FunctionBody, Parser, Payload, ValidPayload,
     Validator, ValidatorResources, WasmFeatures,
@@ -47,7 +47,7 @@ pub(crate) fn validate(bytes: &[u8], features: WasmFeatures) -> Result<(), Inspe
 fn widest_signature(payload: &Payload<'_>) -> Result<u64, InspectError> {
     let Payload::TypeSection(types) = payload else { return Ok(0) };
     let mut widest = 0;
-    for group in types.clone() {
+    for group in items(types) {
         for declared in group?.types() {
             if let CompositeInnerType::Func(function) = &declared.composite_type.inner {
                 widest = widest.max((function.params().len() + function.results().len()) as u64);

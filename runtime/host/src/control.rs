@@ -8,7 +8,15 @@ use crate::call::{Artifact, LogLine, Progress};
 use glovebox_record::{LimitName, Refusal};
 
 /// Names the runtime writes beside a stage's record.
-const RESERVED: &[&str] = &["status.json", "stdout.log", "stderr.log", "receipts.json", "log.ndjson"];
+const RESERVED: &[&str] = &[
+    "status.json",
+    "stdout.log",
+    "stderr.log",
+    "receipts.json",
+    "log.ndjson",
+    "conversation.json",
+    "transcript.ndjson",
+];
 
 /// What an artifact costs at least of `artifact_bytes`, so that empty ones are bounded too.
 const ARTIFACT_BYTES_MIN: u64 = 4 << 10;
@@ -111,7 +119,9 @@ fn check_name(name: &str) -> Result<(), String> {
     if name.starts_with('.') {
         return Err(format!("`{name}` begins with a dot, expected a letter, a digit, `_` or `-`"));
     }
-    if RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) {
+    let lower = name.to_ascii_lowercase();
+    let is_value = lower.starts_with("context-") && lower.ends_with(".json");
+    if is_value || RESERVED.contains(&lower.as_str()) {
         return Err(format!("`{name}` is written by the runtime, expected another name"));
     }
     Ok(())
@@ -148,6 +158,8 @@ mod tests {
             "status.json",
             "STDOUT.log",
             "log.ndjson",
+            "conversation.json",
+            "transcript.ndjson",
         ] {
             check(bad, false);
         }

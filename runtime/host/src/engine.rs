@@ -2,8 +2,11 @@
 //!
 //! One engine per host. Its memories are reused: after a call the kernel says which pages the guest wrote, and only those are reset.
 
+use crate::aot::AotStore;
 use crate::probe::{self, CarriedTooMuch};
 use crate::ticker::Ticker;
+use std::io;
+use std::sync::{Arc, OnceLock};
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result, WasmBacktraceDetails,
 };
@@ -27,7 +30,20 @@ pub(crate) struct Prepared {
     /// False when the pooling allocator did not work here.
     pub(crate) pooled: bool,
     pub(crate) carried_too_much: CarriedTooMuch,
-    pub(crate) ticker: Ticker,
+    /// Started when the first guest runs.
+    ticker: Arc<OnceLock<Ticker>>,
+}
+
+impl Prepared {
+    /// The engine's ticker. No guest runs without it.
+    pub(crate) fn ticker(&self) -> io::Result<&Ticker> {
+        if let Some(ticker) = self.ticker.get() {
+            return Ok(ticker);
+        }
+        let started = Ticker::start(&self.engine)?;
+        // The first thread wins; the ticker of the other one ends.
+        Ok(self.ticker.get_or_init(|| started))
+    }
 }
 
 /// How memories of the pool are reset.
@@ -39,23 +55,30 @@ enum Reset {
     Beginning,
 }
 
-/// Makes an engine with a pool if one works on this machine, else without.
-pub(crate) fn prepare(slots: u32) -> Result<Prepared> {
-    let pooled =
-        |reset| Engine::new(config().allocation_strategy(pool(slots, reset))).and_then(|engine| try_out(engine, true));
+/// Makes an engine with a pool if one works on this machine, else without. `open` opens the store of compiled components of an engine.
+pub(crate) fn prepare(slots: u32, open: &dyn Fn(&Engine) -> Option<AotStore>) -> Result<(Prepared, Option<AotStore>)> {
+    let pooled = |reset| {
+        let engine = Engine::new(config().allocation_strategy(pool(slots, reset)));
+        engine.and_then(|engine| try_out(engine, true, open))
+    };
     let pooled = pooled(Reset::WrittenPages).or_else(|problem| {
         tracing::debug!(%problem, "the kernel does not list written pages, or has no room for a pool");
         pooled(Reset::Beginning)
     });
     pooled.or_else(|problem| {
         tracing::info!(%problem, "pooling allocator does not work here, instances are allocated on demand");
-        try_out(Engine::new(&config())?, false)
+        try_out(Engine::new(&config())?, false, open)
     })
 }
 
-fn try_out(engine: Engine, pooled: bool) -> Result<Prepared> {
-    let (carried_too_much, ticker) = (probe::run(&engine)?, Ticker::start(&engine)?);
-    Ok(Prepared { engine, pooled, carried_too_much, ticker })
+fn try_out(
+    engine: Engine,
+    pooled: bool,
+    open: &dyn Fn(&Engine) -> Option<AotStore>,
+) -> Result<(Prepared, Option<AotStore>)> {
+    let store = open(&engine);
+    let carried_too_much = probe::run(&engine, store.as_ref())?;
+    Ok((Prepared { engine, pooled, carried_too_much, ticker: Arc::default() }, store))
 }
 
 /// An engine that only compiles, for the engines that [`prepare`] makes: same code, no pool, which would take terabytes of address space.

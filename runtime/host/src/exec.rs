@@ -61,22 +61,22 @@ impl From<ExecError> for Failed {
 }
 
 impl Attempt {
-    fn run_command(&mut self, command: Command) -> Result<Exit, Failed> {
-        let program = self.granted_program(&command)?;
+    fn run_command(&mut self, mut command: Command) -> Result<Exit, Failed> {
         check_size(&command)?;
+        let program = self.granted_program(command.shell.take(), std::mem::take(&mut command.argv))?;
         self.check_may_start()?;
-        let Some(setting) = self.commands.clone() else {
+        let Some(setting) = self.commands.as_ref().map(Arc::clone) else {
             return Err(error(Code::NotGranted, "the stage may not run commands").into());
         };
         let cwd = match command.cwd.as_str() {
             "" => setting.workdir.clone(),
             cwd => ScopePath::parse(cwd).map_err(|e| error(Code::Invalid, format!("cwd `{cwd}`: {e}")))?,
         };
-        let jail = self.opened(&setting.jail)?;
+        let jail = self.opened(&setting.jail).map_err(Failed::End)?;
         let time = CommandTime::of(command.timeout_ms, self.limits.command_ms, self.remaining());
         let shown = escaped(&text_of(&program));
         let line = CommandLine {
-            argv: argv_of(&program),
+            argv: program.words(),
             cwd: cwd.as_str().to_owned(),
             env_names: command.env.iter().map(|(name, _)| name.clone()).collect(),
         };
@@ -111,10 +111,10 @@ impl Attempt {
         }
     }
 
-    fn granted_program(&self, command: &Command) -> Result<Program, Error> {
-        let program = match (&command.shell, command.argv.is_empty()) {
-            (Some(text), true) => Program::Shell(text.clone()),
-            (None, false) => Program::Argv(command.argv.clone()),
+    fn granted_program(&self, shell: Option<String>, argv: Vec<String>) -> Result<Program, Error> {
+        let program = match (shell, argv.is_empty()) {
+            (Some(text), true) => Program::Shell(text),
+            (None, false) => Program::Argv(argv),
             _ => return Err(error(Code::Invalid, "expected either `argv` or `shell`")),
         };
         let grant = self.commands.as_ref().map(|setting| &setting.grant);
@@ -129,11 +129,11 @@ impl Attempt {
     }
 
     /// The jail. What it takes to open it is not the guest's time.
-    fn opened(&self, jail: &LazyJail) -> Result<Arc<Jail>, Failed> {
+    pub(crate) fn opened(&self, jail: &LazyJail) -> Result<Arc<Jail>> {
         let begin = Instant::now();
         let opened = self.ticker.while_guest_waits(|| jail.get());
         self.deadline.extend(begin.elapsed());
-        opened.map_err(|problem| Failed::End(wasmtime::Error::new(problem)))
+        opened.map_err(wasmtime::Error::new)
     }
 
     fn check_may_start(&self) -> Result<(), Error> {
@@ -168,7 +168,7 @@ impl CommandTime {
 }
 
 /// Drops from the middle what the limit does not allow. A jail for this call keeps no more anyway.
-fn shorten(stream: &mut sandbox::Captured, bytes_max: u64) {
+pub(crate) fn shorten(stream: &mut sandbox::Captured, bytes_max: u64) {
     let max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     if stream.head.len() + stream.tail.len() <= max {
         return;
@@ -278,13 +278,6 @@ fn text_of(program: &Program) -> Cow<'_, str> {
     match program {
         Program::Shell(text) => text.into(),
         Program::Argv(argv) => argv.join(" ").into(),
-    }
-}
-
-fn argv_of(program: &Program) -> Vec<String> {
-    match program {
-        Program::Shell(text) => vec!["sh".to_owned(), "-c".to_owned(), text.clone()],
-        Program::Argv(argv) => argv.clone(),
     }
 }
 

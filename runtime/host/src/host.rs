@@ -10,14 +10,15 @@ use crate::call::{Call, Report};
 use crate::compile::Compiler;
 use crate::component::{Component, LoadError, Needs, check_handler};
 use crate::engine::{self, Prepared};
-use crate::inspect::{InspectError, Inspection, inspect, read_validated};
+use crate::inspect::{InspectError, Inspection, inspect, read_as};
 use crate::{link, run};
 use glovebox_record::{Digest, Limits};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
+use wasmtime::Engine;
 use wasmtime::component::{Component as Code, Linker};
 
 /// Why a call has no report of its own.
@@ -74,6 +75,7 @@ pub struct Host {
     aot: Option<AotStore>,
     compiler: Compiler,
     while_compiling: WhileCompiling,
+    read: Mutex<HashMap<Digest, (Inspection, Option<Code>)>>,
     loaded: Mutex<HashMap<Digest, Arc<Component>>>,
     slots: Semaphore,
 }
@@ -82,19 +84,13 @@ impl Host {
     /// Starts an engine. A cache folder that cannot be used or trusted gets a warning and is not used.
     pub fn new(config: HostConfig) -> Result<Host, HostError> {
         let slots = config.pool_slots.max(1);
-        let prepared = engine::prepare(slots).map_err(|problem| HostError(problem.to_string()))?;
+        let open = |engine: &Engine| open_store(config.cache_dir.as_deref()?, engine, config.cache_bytes_max);
+        let (prepared, aot) = engine::prepare(slots, &open).map_err(|problem| HostError(problem.to_string()))?;
         let linker = link::linker(&prepared.engine).map_err(|problem| HostError(problem.to_string()))?;
-        let aot =
-            config.cache_dir.and_then(|dir| match AotStore::open(&dir, &prepared.engine, config.cache_bytes_max) {
-                Ok(store) => Some(store),
-                Err(problem) => {
-                    tracing::warn!(dir = %dir.display(), %problem, "the cache of compiled components is not used");
-                    None
-                }
-            });
         let slots = Semaphore::new(usize::try_from(slots).unwrap_or(Semaphore::MAX_PERMITS));
         let HostConfig { compiler, while_compiling, .. } = config;
-        Ok(Host { prepared, linker, aot, compiler, while_compiling, loaded: Mutex::default(), slots })
+        let (read, loaded) = Default::default();
+        Ok(Host { prepared, linker, aot, compiler, while_compiling, read, loaded, slots })
     }
 
     /// As [`Host::load_within`], with the default of the limit `component_bytes`.
@@ -112,7 +108,7 @@ impl Host {
         if let Some(component) = self.loaded().get(&digest) {
             return Ok(Arc::clone(component));
         }
-        let (inspection, stored) = self.read(bytes, digest)?;
+        let (inspection, stored) = self.read_of(bytes, digest)?;
         check_handler(&inspection)?;
         let code = self.code(&inspection, bytes, stored)?;
         let pre = self.linker.instantiate_pre(&code).and_then(ProvidedPre::new);
@@ -166,11 +162,24 @@ impl Host {
         self.aot.as_ref().map(AotStore::counts)
     }
 
+    /// What the bytes say. Bytes of which the store has the code are not validated again, and code that is not there is not made.
+    pub fn inspect(&self, bytes: &[u8]) -> Result<Inspection, InspectError> {
+        self.read(bytes).map(|(inspection, _)| inspection)
+    }
+
+    pub(crate) fn read(&self, bytes: &[u8]) -> Result<(Inspection, Option<Code>), InspectError> {
+        self.read_of(bytes, Digest::of(bytes))
+    }
+
     /// What the bytes say, with their code if the store has it. Nothing is stored that was not inspected before, so what is stored
-    /// under its MAC is not validated again.
-    pub(crate) fn read(&self, bytes: &[u8], digest: Digest) -> Result<(Inspection, Option<Code>), InspectError> {
+    /// under its MAC is not validated again. Nothing is read twice.
+    fn read_of(&self, bytes: &[u8], digest: Digest) -> Result<(Inspection, Option<Code>), InspectError> {
+        if let Some(known) = locked(&self.read).get(&digest) {
+            return Ok(known.clone());
+        }
         let stored = self.aot.as_ref().and_then(|store| store.load(&self.prepared.engine, digest));
-        let inspection = if stored.is_some() { read_validated(bytes)? } else { inspect(bytes)? };
+        let inspection = if stored.is_some() { read_as(digest, bytes)? } else { inspect(bytes)? };
+        locked(&self.read).insert(digest, (inspection.clone(), stored.clone()));
         Ok((inspection, stored))
     }
 
@@ -195,6 +204,19 @@ impl Host {
     }
 
     fn loaded(&self) -> MutexGuard<'_, HashMap<Digest, Arc<Component>>> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.loaded)
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn open_store(dir: &Path, engine: &Engine, bytes_max: u64) -> Option<AotStore> {
+    let opened = AotStore::open(dir, engine, bytes_max);
+    opened
+        .inspect_err(|problem| {
+            tracing::warn!(dir = %dir.display(), %problem, "the cache of compiled components is not used");
+        })
+        .ok()
 }

@@ -12,7 +12,7 @@ use glovebox_record::Digest;
 use glovebox_sandbox::refusal::escaped;
 use serde::{Deserialize, Serialize};
 use std::hash::Hash;
-use wasmparser::{ComponentTypeRef, Parser, Payload, WasmFeatures};
+use wasmparser::{ComponentTypeRef, FromReader, Parser, Payload, SectionLimited, WasmFeatures};
 
 /// Name of the custom section a plugin's own description is kept in.
 pub const MANIFEST_SECTION: &str = "glovebox:manifest";
@@ -196,6 +196,11 @@ pub(crate) fn rules() -> impl Hash {
 
 /// Reads what bytes that were validated before say about a component. They are not validated again, which takes ten times as long.
 pub fn read_validated(bytes: &[u8]) -> Result<Inspection, InspectError> {
+    read_as(Digest::of(bytes), bytes)
+}
+
+/// The same of bytes with this digest.
+pub(crate) fn read_as(digest: Digest, bytes: &[u8]) -> Result<Inspection, InspectError> {
     let (mut found, mut instances) = (Found::default(), InstanceCount::default());
     let mut depth = 0_u32;
     for payload in Parser::new(0).parse_all(bytes) {
@@ -208,7 +213,7 @@ pub fn read_validated(bytes: &[u8]) -> Result<Inspection, InspectError> {
         }
     }
     Ok(Inspection {
-        digest: Digest::of(bytes),
+        digest,
         bytes: bytes.len() as u64,
         world: world(&found.imports, &found.exports),
         imports: found.imports.into_iter().map(|name| Import { state: provided::state_of(&name), name }).collect(),
@@ -249,6 +254,13 @@ pub(crate) fn features() -> WasmFeatures {
     WasmFeatures::WASM2 | WasmFeatures::TAIL_CALL | WasmFeatures::EXTENDED_CONST | WasmFeatures::COMPONENT_MODEL
 }
 
+/// What a section lists, from its beginning.
+pub(crate) fn items<'a, T: FromReader<'a>>(
+    section: &SectionLimited<'a, T>,
+) -> impl Iterator<Item = wasmparser::Result<T>> + use<'a, T> {
+    section.clone().into_iter()
+}
+
 #[derive(Default)]
 struct Found {
     imports: Vec<String>,
@@ -260,7 +272,7 @@ impl Found {
     fn add(&mut self, payload: &Payload<'_>, depth: u32) -> Result<(), InspectError> {
         match payload {
             Payload::ComponentImportSection(section) if depth == 1 => {
-                for import in section.clone() {
+                for import in items(section) {
                     let import = import?;
                     // A type import names a shape and carries no function.
                     if !matches!(import.ty, ComponentTypeRef::Type(_)) {
@@ -269,7 +281,7 @@ impl Found {
                 }
             }
             Payload::ComponentExportSection(section) if depth == 1 => {
-                for export in section.clone() {
+                for export in items(section) {
                     self.exports.push(export?.name.name.to_owned());
                 }
             }

@@ -3,7 +3,7 @@
 //! Nested components multiply: twenty that each instantiate the next one twice make a million. The compiler would follow, so
 //! the count comes first. A component that instantiates one it was handed at run time cannot be counted and is refused.
 
-use crate::inspect::InspectError;
+use crate::inspect::{InspectError, items};
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentTypeRef, Encoding,
     Instance, Payload,
@@ -36,7 +36,7 @@ impl InstanceCount {
             Payload::Version { .. } => self.open.push(None),
             Payload::End(_) => self.close(),
             Payload::ComponentAliasSection(section) => {
-                for alias in section.clone() {
+                for alias in items(section) {
                     self.alias(&alias?);
                 }
             }
@@ -78,14 +78,14 @@ impl Frame {
     fn add(&mut self, payload: &Payload<'_>) -> Result<(), InspectError> {
         match payload {
             Payload::InstanceSection(section) => {
-                for instance in section.clone() {
+                for instance in items(section) {
                     if matches!(instance?, Instance::Instantiate { .. }) {
                         self.count = self.count.saturating_add(1);
                     }
                 }
             }
             Payload::ComponentInstanceSection(section) => {
-                for instance in section.clone() {
+                for instance in items(section) {
                     if let ComponentInstance::Instantiate { component_index, .. } = instance? {
                         let cost = self.components.get(component_index as usize).copied().flatten();
                         self.count = self.count.saturating_add(cost.ok_or(InspectError::HandedComponent)?);
@@ -93,14 +93,14 @@ impl Frame {
                 }
             }
             Payload::ComponentImportSection(section) => {
-                for import in section.clone() {
+                for import in items(section) {
                     if matches!(import?.ty, ComponentTypeRef::Component(_)) {
                         self.components.push(None);
                     }
                 }
             }
             Payload::ComponentExportSection(section) => {
-                for export in section.clone() {
+                for export in items(section) {
                     let export = export?;
                     if export.kind == ComponentExternalKind::Component {
                         self.components.push(self.components.get(export.index as usize).copied().flatten());

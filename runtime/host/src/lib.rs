@@ -40,9 +40,11 @@ mod ticker;
 
 // The contract, one file per interface.
 mod bindings;
+pub mod budget;
 mod control;
 mod exec;
 mod files;
+mod hooks;
 mod llm;
 mod wasi_files;
 pub use files::READ_BYTES_MAX;

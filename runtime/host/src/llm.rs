@@ -3,17 +3,32 @@
 //! The guest cannot choose a model and cannot go over its turns: the host counts them, and notes whether a success was
 //! declared before a bound was reached (seed 0, fix 2). What the model said is taken from here, never from the guest.
 
+mod border;
+mod repeats;
+
 use crate::attempt::Attempt;
-use crate::bindings::chat::{Message, Part, Usage};
+use crate::bindings::chat::Message;
 use crate::bindings::llm::{Error, Event, Host, HostCompletion, Request, Response};
+use crate::budget::Account;
 use crate::call::Progress;
-use crate::model::{Answer, Model, ModelError, Provider};
-use glovebox_record::{LimitName, Refusal, Status, Tokens};
-use std::borrow::Cow;
+use crate::model::{Asking, DeclaredOutcome, Kept, Model, OUTCOME, Provider};
+use border::{answered_texts, asked_texts, check, request_bytes, response, streamed, told};
+use glovebox_models::chat::{self, Answer, ModelId};
+use glovebox_models::error::{ErrorKind, ModelError};
+use glovebox_models::patience::Patience;
+use glovebox_record::session;
+use glovebox_record::spend::{Money, Spend};
+use glovebox_record::{Failure, FailureCode, LimitName, Refusal, Status, Tokens};
+use repeats::{Found, Repeats};
 use std::collections::VecDeque;
-use std::fmt;
+use std::time::Instant;
 use wasmtime::Result;
 use wasmtime::component::Resource;
+
+/// Most bytes of a transcript of one attempt; later turns are not part of it.
+const TRANSCRIPT_BYTES_MAX: usize = 16 << 20;
+/// Answers in a row with tool calls that cannot be read, after which the stage fails.
+const INVALID_CALLS_MAX: u32 = 3;
 
 /// A model and what was asked of it in this attempt.
 #[derive(Debug, Default)]
@@ -23,16 +38,31 @@ pub(crate) struct Conversation {
     pub(crate) turns: u32,
     /// Tokens of these turns.
     pub(crate) tokens: Tokens,
+    /// What these turns cost.
+    pub(crate) cost: Money,
+    /// True if some of both is estimated.
+    pub(crate) is_estimated: bool,
+    /// The bound on what a run or its node may spend that a turn would have crossed.
+    pub(crate) overspent: Option<Failure>,
     /// Turns that asked for tools.
     pub(crate) tool_rounds: u32,
     /// Whether the last outcome that was declared in so many words is a success.
     pub(crate) declared_success: bool,
     /// The bound a request was refused for.
     pub(crate) limit_hit: Option<LimitName>,
-    /// What a script that ran dry had to say.
-    pub(crate) exhausted: Option<String>,
+    /// Why the last request was not answered.
+    failed: Option<ModelError>,
+    repeats: Repeats,
+    /// Answers in a row that called a tool with arguments that cannot be read.
+    invalid_calls: u32,
+    /// The model, as its provider named it in the last answer.
+    pub(crate) answered_by: Option<ModelId>,
+    /// What crossed the border, one line of JSON for each turn.
+    transcript: Vec<u8>,
     /// What was found out to contain a hold-out; nothing is asked any more after that.
     pub(crate) leaked: Option<Side>,
+    /// The last request and its answer, if they are kept.
+    messages: Vec<Message>,
 }
 
 /// A streamed answer: events that were not yet fetched.
@@ -48,16 +78,76 @@ impl Conversation {
         Conversation { model, ..Conversation::default() }
     }
 
+    /// Keeps a request in the place of the one before, with its answer. A request that was refused has none: then its results of tools
+    /// are still worth keeping.
+    fn keep(&mut self, request: Request, answer: Option<&Response>) {
+        if self.model.as_ref().is_some_and(Model::keeps_conversation) {
+            self.messages = request.messages;
+            self.messages.extend(answer.map(|answer| answer.message.clone()));
+        }
+    }
+
+    /// What is kept, in the record's words.
+    pub(crate) fn kept(&mut self) -> Vec<session::Message> {
+        let messages = std::mem::take(&mut self.messages).into_iter().filter(|_| self.leaked.is_none());
+        messages.map(|message| border::recorded(&message)).collect()
+    }
+
+    /// What crossed the border, unless it contains a hold-out.
+    pub(crate) fn transcript(&mut self) -> Vec<u8> {
+        let transcript = std::mem::take(&mut self.transcript);
+        if self.leaked.is_some() { Vec::new() } else { transcript }
+    }
+
+    /// The failure of the model behind an attempt that failed, or that must fail.
+    pub(crate) fn failure_of_model(&self, has_failed: bool) -> Option<Failure> {
+        let error = self.failed.as_ref()?;
+        let row = error.kind.row();
+        let code = match error.kind {
+            ErrorKind::ScriptExhausted => FailureCode::SCRIPT_EXHAUSTED,
+            // These have records of their own.
+            ErrorKind::Canceled | ErrorKind::LimitExceeded | ErrorKind::BudgetExceeded => return None,
+            ErrorKind::QuotaExceeded => FailureCode::PROVIDER_QUOTA,
+            ErrorKind::Loop => "agent/loop".into(),
+            kind => format!("provider/{kind}").into(),
+        };
+        let is_forced = matches!(error.kind, ErrorKind::ScriptExhausted | ErrorKind::PinViolation | ErrorKind::Loop);
+        (has_failed || is_forced).then(|| Failure::new(row.class, code, error.message.as_str()))
+    }
+
+    /// Counts what was paid, and settles what was reserved for it.
+    fn book(&mut self, paid: chat::Usage, reserved: Option<(Account, Spend)>) {
+        self.tokens.add(paid.tokens());
+        let Some((account, reserved)) = reserved else { return };
+        let cost = account.cost(paid);
+        self.cost = Money(self.cost.0.saturating_add(cost.0));
+        account.settle(reserved, Spend::of(paid.tokens(), cost));
+    }
+
+    /// Counts what a provider was paid for in an attempt that was cut off, and that this one had no use for.
+    pub(crate) fn close(&mut self) {
+        let Some(model) = &mut self.model else { return };
+        let (paid, account) = (model.close(), model.account().cloned());
+        self.book(paid, account.zip(Some(Spend::default())));
+    }
+
     fn note_declared(&mut self, answer: &Answer) {
-        for line in answer.text.lines() {
+        for line in answer.text().lines() {
             match line.trim().strip_prefix("OUTCOME:").map(str::trim) {
                 Some("SUCCESS" | "PASS") => self.declared_success = true,
                 Some(_) => self.declared_success = false,
                 None => {}
             }
         }
-        if let Some(outcome) = &answer.outcome {
+        let declared = answer.parts.iter().rfind(|part| part.kind == OUTCOME);
+        if let Some(outcome) = declared.and_then(|part| serde_json::from_str::<DeclaredOutcome>(&part.text).ok()) {
             self.declared_success = matches!(outcome.status, Status::Success | Status::PartialSuccess);
+        }
+    }
+
+    fn keep_line(&mut self, line: Vec<u8>) {
+        if self.transcript.len() + line.len() <= TRANSCRIPT_BYTES_MAX {
+            self.transcript.extend_from_slice(&line);
         }
     }
 }
@@ -65,55 +155,135 @@ impl Conversation {
 impl Attempt {
     fn ask(&mut self, request: &Request) -> Result<Response, Error> {
         self.meter.carried(request_bytes(request));
-        if self.conversation.model.is_none() {
-            return Err(self.model_not_granted());
+        let Some(mut model) = self.conversation.model.take() else { return Err(self.model_not_granted()) };
+        let asked = self.ask_model(&mut model, request);
+        let provider = model.provider();
+        self.conversation.model = Some(model);
+        match asked {
+            Ok(answer) => {
+                self.conversation.failed = None;
+                Ok(response(answer, provider, request))
+            }
+            Err(error) => {
+                let answer = told(&error);
+                self.conversation.failed = Some(error);
+                Err(answer)
+            }
         }
+    }
+
+    /// One turn: refused, or paid for, asked and checked.
+    fn ask_model(&mut self, model: &mut Model, request: &Request) -> Result<Answer, ModelError> {
         check(request)?;
         if self.is_canceled() {
-            return Err(error(Kind::Canceled, "the run was asked to stop"));
+            return Err(ModelError::new(ErrorKind::Canceled, "the run was asked to stop"));
         }
         if u64::from(self.conversation.turns) >= self.limits.turns {
             return Err(self.over(LimitName::Turns));
         }
-        self.check_leak(Side::Prompt, || asked_texts(request))?;
+        self.check_leak(model, Side::Prompt, || asked_texts(request))?;
         self.report(Progress::ModelTurn(self.conversation.turns + 1));
-        let Some(model) = &mut self.conversation.model else {
-            return Err(self.model_not_granted());
-        };
-        let provider = model.provider();
-        let answer = match model.answer() {
-            Ok(answer) => answer,
-            Err(problem @ ModelError::ScriptExhausted { .. }) => {
-                self.conversation.exhausted = Some(problem.to_string());
-                return Err(error(Kind::ScriptExhausted, problem));
-            }
-        };
+        let mut question = border::question(request);
+        model.settle(&mut question);
+        let (answer, kept) = self.charged(model, &question)?;
         self.conversation.turns += 1;
-        self.conversation.tokens.add(Tokens { input: answer.usage.input, output: answer.usage.output });
-        self.check_leak(Side::Response, || answered_texts(&answer))?;
-        if !answer.tool_calls.is_empty() {
+        self.check_leak(model, Side::Response, || answered_texts(&answer))?;
+        kept.into_iter().for_each(|kept| model.keep(kept));
+        if answer.tool_calls().next().is_some() {
             if u64::from(self.conversation.tool_rounds) >= self.limits.tool_rounds {
                 return Err(self.over(LimitName::ToolRounds));
             }
             self.conversation.tool_rounds += 1;
         }
+        self.note_invalid(&answer)?;
+        let answer = if model.provider() == Provider::Live { self.note_repeats(answer)? } else { answer };
         self.conversation.note_declared(&answer);
-        Ok(response(answer, provider, request))
+        self.conversation.answered_by.clone_from(&answer.model);
+        Ok(answer)
+    }
+
+    /// A model that cannot write arguments would go on for ever.
+    fn note_invalid(&mut self, answer: &Answer) -> Result<(), ModelError> {
+        let in_a_row = &mut self.conversation.invalid_calls;
+        *in_a_row = if border::has_invalid_call(answer) { *in_a_row + 1 } else { 0 };
+        if *in_a_row < INVALID_CALLS_MAX {
+            return Ok(());
+        }
+        let message =
+            format!("the model called tools with unreadable arguments in {INVALID_CALLS_MAX} answers in a row");
+        Err(ModelError::new(ErrorKind::InvalidToolCall, message))
+    }
+
+    /// A model in a circle would spend all that it may. Its calls are not made, and then the stage fails.
+    fn note_repeats(&mut self, mut answer: Answer) -> Result<Answer, ModelError> {
+        match self.conversation.repeats.note(&answer) {
+            Found::New => {}
+            Found::Warn => border::add_problem(&mut answer, REPEATED),
+            Found::Stop => {
+                let message = "the model asked for the same tool calls again and again, also after it was told";
+                return Err(ModelError::new(ErrorKind::Loop, message));
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The next answer. What it may cost is reserved before, and what it did not cost is put back.
+    fn charged(
+        &mut self,
+        model: &mut Model,
+        question: &chat::Request,
+    ) -> Result<(Answer, Option<Box<Kept>>), ModelError> {
+        let account = model.account().cloned();
+        let reserved = account.as_ref().map(|account| account.reserve(model.next_usage(question))).transpose();
+        let reserved = reserved.map_err(|failure| {
+            let error = ModelError::new(ErrorKind::LimitExceeded, &failure.reason);
+            self.conversation.overspent = Some(failure);
+            error
+        })?;
+        let canceled = std::sync::Arc::clone(&self.canceled);
+        let left = self.remaining();
+        let patience = Patience { canceled: &canceled, deadline: Instant::now() + left, idle: left };
+        let progress = self.progress.clone();
+        // Progress is a hint by contract.
+        let mut on_wait = |error: &ModelError, wait| {
+            let _ = progress.try_send(Progress::ModelWaits(error.kind.as_str(), wait));
+        };
+        let turn = model.answer(question, Asking { patience, on_wait: &mut on_wait });
+        turn.transcript.into_iter().for_each(|line| self.conversation.keep_line(line));
+        self.conversation.is_estimated |= turn.is_estimated;
+        self.conversation.book(turn.paid, account.zip(reserved));
+        turn.answered.map(|answer| (answer, turn.kept))
+    }
+
+    /// One request, with the hooks of the calls that it answers and of those in its answer.
+    fn exchange(&mut self, request: Request) -> Result<Result<Response, Error>> {
+        self.after_calls(&request)?;
+        let mut answered = self.ask(&request);
+        if let Ok(response) = &mut answered {
+            self.before_calls(&mut response.message)?;
+        }
+        self.conversation.keep(request, answered.as_ref().ok());
+        Ok(answered)
     }
 
     /// Lets no hold-out pass, in either direction. Neither side learns where in the hold-outs its text stands.
-    fn check_leak<'t>(&mut self, side: Side, texts: impl FnOnce() -> Vec<Cow<'t, str>>) -> Result<(), Error> {
-        let Some(guard) = self.conversation.model.as_ref().and_then(Model::guard) else { return Ok(()) };
+    fn check_leak<'t>(
+        &mut self,
+        model: &Model,
+        side: Side,
+        texts: impl FnOnce() -> Vec<&'t str>,
+    ) -> Result<(), ModelError> {
+        let Some(guard) = model.guard() else { return Ok(()) };
         let found = match self.conversation.leaked {
             Some(_) => None,
-            None => guard.first(texts().iter().map(AsRef::as_ref)),
+            None => guard.first(texts()),
         };
         if let Some(place) = found {
             self.conversation.leaked = Some(side);
             self.refuse(Refusal::new("tell the model", &place, side.leak_reason(), LEAK_HELP));
         }
         match self.conversation.leaked {
-            Some(side) => Err(error(Kind::HoldoutLeak, side.leak_reason())),
+            Some(side) => Err(ModelError::new(ErrorKind::HoldoutLeak, side.leak_reason())),
             None => Ok(()),
         }
     }
@@ -121,12 +291,14 @@ impl Attempt {
     fn model_not_granted(&self) -> Error {
         let help = "set `grants = { model = true }` in `glovebox.toml`, and `model` in the plugin's `wants`";
         self.refuse(Refusal::new("ask the model", "", "the stage may not ask a model", help));
-        error(Kind::NotGranted, "the stage may not ask a model; `grants = { model = true }` would allow it")
+        let message = "the stage may not ask a model; `grants = { model = true }` would allow it";
+        told(&ModelError::new(ErrorKind::NotGranted, message))
     }
 
-    fn over(&mut self, name: LimitName) -> Error {
+    fn over(&mut self, name: LimitName) -> ModelError {
         self.conversation.limit_hit.get_or_insert(name);
-        error(Kind::LimitExceeded, format_args!("limit `{name}` ({}) reached", self.limits.get(name)))
+        let message = format!("limit `{name}` ({}) reached", self.limits.get(name));
+        ModelError::new(ErrorKind::LimitExceeded, message)
     }
 }
 
@@ -136,11 +308,11 @@ impl Host for Attempt {
     }
 
     fn complete(&mut self, request: Request) -> Result<Result<Response, Error>> {
-        Ok(self.ask(&request))
+        self.exchange(request)
     }
 
     fn start(&mut self, request: Request) -> Result<Result<Resource<Completion>, Error>> {
-        match self.ask(&request) {
+        match self.exchange(request)? {
             Ok(response) => Ok(Ok(self.table.push(Completion { events: streamed(response), canceled: false })?)),
             Err(error) => Ok(Err(error)),
         }
@@ -151,10 +323,10 @@ impl HostCompletion for Attempt {
     fn next(&mut self, this: Resource<Completion>, max: u32, _wait_ms: u32) -> Result<Result<Vec<Event>, Error>> {
         let completion = self.table.get_mut(&this)?;
         if completion.canceled {
-            return Ok(Err(error(Kind::Canceled, "the completion was canceled")));
+            return Ok(Err(told(&ModelError::new(ErrorKind::Canceled, "the completion was canceled"))));
         }
         if completion.events.is_empty() {
-            return Ok(Err(error(Kind::Stream, "the completion has already finished")));
+            return Ok(Err(told(&ModelError::new(ErrorKind::InvalidRequest, "the completion has already finished"))));
         }
         let count = usize::try_from(max).unwrap_or(usize::MAX).min(completion.events.len());
         Ok(Ok(completion.events.drain(..count).collect()))
@@ -172,6 +344,10 @@ impl HostCompletion for Attempt {
         Ok(())
     }
 }
+
+/// What a model in a circle is told in the place of a tool's answer.
+const REPEATED: &str = "this call was not made: the last calls repeat themselves. The answer would be the same as before. Try another way, or \
+    end the stage and say what is in the way";
 
 const LEAK_HELP: &str =
     "no grant allows it; to show a builder the hold-outs, set `codex.allow_read_scenarios=true` on its node";
@@ -192,201 +368,5 @@ impl Side {
             Self::Prompt => "holdout_leak: the prompt contains text of a hold-out scenario",
             Self::Response => "holdout_leak: the response contains text of a hold-out scenario",
         }
-    }
-}
-
-/// The kinds of errors that a guest gets.
-#[derive(Clone, Copy)]
-enum Kind {
-    Canceled,
-    HoldoutLeak,
-    InvalidRequest,
-    LimitExceeded,
-    NotGranted,
-    ScriptExhausted,
-    Stream,
-}
-
-impl Kind {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Canceled => "canceled",
-            Self::HoldoutLeak => "holdout-leak",
-            Self::InvalidRequest => "invalid-request",
-            Self::LimitExceeded => "limit-exceeded",
-            Self::NotGranted => "not-granted",
-            Self::ScriptExhausted => "script-exhausted",
-            Self::Stream => "stream",
-        }
-    }
-}
-
-/// Every text of a request that a guest can choose.
-fn asked_texts(request: &Request) -> Vec<Cow<'_, str>> {
-    let parts = request.messages.iter().flat_map(|message| &message.parts);
-    let texts = parts.flat_map(|part| {
-        let fields = part.fields.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
-        std::iter::once(part.text.as_str()).chain(fields)
-    });
-    let tools = request.tools.iter().flat_map(|tool| [&*tool.name, &*tool.description, &*tool.parameters]);
-    texts.chain(tools).map(Cow::Borrowed).collect()
-}
-
-/// Every text of an answer.
-fn answered_texts(answer: &Answer) -> Vec<Cow<'_, str>> {
-    let calls = answer.tool_calls.iter().flat_map(|call| [call.name.as_str(), call.arguments.as_str()]);
-    let declared = answer.outcome.as_ref().and_then(|outcome| serde_json::to_string(outcome).ok());
-    let texts = std::iter::once(answer.text.as_str()).chain(calls).map(Cow::Borrowed);
-    texts.chain(declared.map(Cow::Owned)).collect()
-}
-
-/// An error that stays one however often the guest tries.
-fn error(kind: Kind, message: impl fmt::Display) -> Error {
-    Error { kind: kind.as_str().to_owned(), message: message.to_string(), retryable: false }
-}
-
-fn response(answer: Answer, provider: Provider, request: &Request) -> Response {
-    let finish = if answer.tool_calls.is_empty() { "stop" } else { "tool-calls" };
-    let mut parts = Vec::new();
-    if !answer.text.is_empty() {
-        parts.push(Part { kind: "text".to_owned(), text: answer.text, fields: Vec::new() });
-    }
-    for call in answer.tool_calls {
-        let mut fields = vec![("id".to_owned(), call.id)];
-        if !request.tools.iter().any(|tool| tool.name == call.name) {
-            let offered = request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
-            let offered = if offered.is_empty() { "none".to_owned() } else { offered };
-            let problem = format!("no tool `{}` was offered; the tools are {offered}", call.name);
-            fields.push(("problem".to_owned(), problem));
-        }
-        fields.push(("name".to_owned(), call.name));
-        parts.push(Part { kind: "tool-call".to_owned(), text: call.arguments, fields });
-    }
-    if let Some(text) = answer.outcome.and_then(|outcome| serde_json::to_string(&outcome).ok()) {
-        parts.push(Part { kind: "outcome".to_owned(), text, fields: Vec::new() });
-    }
-    Response {
-        message: Message { role: "assistant".to_owned(), parts },
-        finish: finish.to_owned(),
-        usage: Usage { input: answer.usage.input, output: answer.usage.output, extra: Vec::new() },
-        model: provider.as_str().to_owned(),
-        extra: Vec::new(),
-    }
-}
-
-fn streamed(response: Response) -> VecDeque<Event> {
-    let event = |kind: &str, text: String, part, response| Event { kind: kind.to_owned(), text, part, response };
-    let mut events = VecDeque::new();
-    for part in &response.message.parts {
-        match part.kind.as_str() {
-            "text" => events.push_back(event("text-delta", part.text.clone(), None, None)),
-            "tool-call" => events.push_back(event("tool-call", String::new(), Some(part.clone()), None)),
-            _ => {}
-        }
-    }
-    events.push_back(event("finish", String::new(), None, Some(response)));
-    events
-}
-
-fn check(request: &Request) -> Result<(), Error> {
-    let invalid = |problem: String| Err(error(Kind::InvalidRequest, problem));
-    for option in &request.options {
-        if let Some(expected) = problem_of(option) {
-            let (name, value) = option;
-            return invalid(format!("option `{name}` has the value `{value}`, expected {expected}"));
-        }
-    }
-    if let Some(message) =
-        request.messages.iter().find(|m| !matches!(m.role.as_str(), "system" | "user" | "assistant" | "tool"))
-    {
-        return invalid(format!("role `{}`, expected `system`, `user`, `assistant` or `tool`", message.role));
-    }
-    let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-    match request.tools.iter().find(|tool| !is_json(&tool.parameters)) {
-        Some(tool) => invalid(format!("the parameters of tool `{}` are not JSON", tool.name)),
-        None => Ok(()),
-    }
-}
-
-/// Checks the tuning that a guest asks for, and returns what is expected instead of a wrong value.
-fn problem_of((name, value): &(String, String)) -> Option<&'static str> {
-    let within = |low: f64, high: f64| value.parse::<f64>().is_ok_and(|number| (low..=high).contains(&number));
-    let (good, expected) = match name.as_str() {
-        "max-tokens" => (value.parse::<u32>().is_ok_and(|tokens| tokens > 0), "a number of tokens"),
-        "temperature" => (within(0.0, 2.0), "a number from 0 to 2"),
-        "top-p" => (within(0.0, 1.0), "a number from 0 to 1"),
-        "reasoning-effort" => (matches!(value.as_str(), "low" | "medium" | "high"), "`low`, `medium` or `high`"),
-        _ => (false, "a known option: `max-tokens`, `temperature`, `top-p`, `reasoning-effort`"),
-    };
-    (!good).then_some(expected)
-}
-
-fn request_bytes(request: &Request) -> usize {
-    let parts = request.messages.iter().flat_map(|message| &message.parts);
-    parts.map(|part| part.text.len()).sum::<usize>()
-        + request.tools.iter().map(|tool| tool.parameters.len()).sum::<usize>()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bindings::chat::ToolDef;
-    use crate::model::ToolCall;
-
-    fn request(options: &[(&str, &str)]) -> Request {
-        let tool =
-            |name: &str| ToolDef { name: name.to_owned(), description: String::new(), parameters: "{}".to_owned() };
-        Request {
-            messages: Vec::new(),
-            tools: vec![tool("glob")],
-            options: options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-        }
-    }
-
-    #[test]
-    fn tuning_is_known_or_refused() {
-        let good = |name, value| check(&request(&[(name, value)])).is_ok();
-        assert!(good("max-tokens", "100") && good("temperature", "0.5") && good("reasoning-effort", "high"));
-        assert!(!good("max-tokens", "0") && !good("temperature", "NaN") && !good("top-p", "2"));
-        let refused = check(&request(&[("model", "other")])).unwrap_err();
-        assert_eq!((refused.kind.as_str(), refused.retryable), ("invalid-request", false));
-        assert!(refused.message.contains("option `model`"), "{}", refused.message);
-    }
-
-    #[test]
-    fn every_text_of_a_request_is_listened_to() {
-        let mut asked = request(&[]);
-        asked.tools[0].description = "c".to_owned();
-        let fields = vec![("d".to_owned(), "e".to_owned())];
-        asked.messages.push(Message {
-            role: "tool".to_owned(),
-            parts: vec![Part { kind: "text".to_owned(), text: "b".to_owned(), fields }],
-        });
-        let mut texts = asked_texts(&asked);
-        texts.sort();
-        assert_eq!(texts, ["b", "c", "d", "e", "glob", "{}"]);
-    }
-
-    #[test]
-    fn roles_and_schemas_are_checked() {
-        let mut asked = request(&[]);
-        asked.messages.push(Message { role: "root".to_owned(), parts: Vec::new() });
-        assert!(check(&asked).unwrap_err().message.contains("role `root`"));
-        let mut asked = request(&[]);
-        asked.tools[0].parameters = "{".to_owned();
-        assert!(check(&asked).unwrap_err().message.contains("tool `glob`"));
-    }
-
-    #[test]
-    fn a_call_of_a_tool_that_was_not_offered_has_a_problem() {
-        let call =
-            |name: &str| ToolCall { id: "call-1-1".to_owned(), name: name.to_owned(), arguments: "{}".to_owned() };
-        let answer = Answer { tool_calls: vec![call("glob"), call("rm")], ..Answer::default() };
-        let response = response(answer, Provider::Scripted, &request(&[]));
-        let problems: Vec<bool> =
-            response.message.parts.iter().map(|part| part.fields.iter().any(|(name, _)| name == "problem")).collect();
-        assert_eq!((problems, response.finish.as_str()), (vec![false, true], "tool-calls"));
-        let kinds: Vec<String> = streamed(response).into_iter().map(|event| event.kind).collect();
-        assert_eq!(kinds, ["tool-call", "tool-call", "finish"]);
     }
 }

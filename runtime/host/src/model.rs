@@ -1,17 +1,27 @@
 //! The model bound to one attempt of one node. It answers turns.
 //!
-//! Three kinds are built in and none of them leaves the machine: a script, the answers of the node's `test.*` attributes,
-//! and the specification's simulated answer. It refuses to know the guest: counting, limits and grants are the caller's.
+//! Three kinds never leave the machine: a script, the answers of the node's `test.*` attributes, and the specification's simulated
+//! answer. The fourth asks a provider. This module refuses to know the guest: counting, limits and grants are the caller's.
 
 mod attributes;
+mod exchanges;
 mod guard;
+mod live;
 mod scripted;
 mod simulated;
 
 pub use attributes::{TEST_PREFIX, TestAnswers, TestAttributeError};
+pub use exchanges::Exchanges;
+pub(crate) use exchanges::Kept;
 pub use guard::TextGuard;
+pub(crate) use live::Asking;
+pub use live::Live;
 pub use scripted::{Script, ScriptError};
 
+use crate::budget::Account;
+use glovebox_models::chat::{Answer, Request, Usage};
+use glovebox_models::error::ModelError;
+use glovebox_record::session::MessagePart;
 use glovebox_record::{NodeId, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,19 +29,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The model of one attempt.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Model {
     kind: ModelKind,
     node: NodeId,
     /// Turns that finished attempts of this node have used; the next one to answer counts from 0.
     position: u32,
     guard: Option<TextGuard>,
+    keeps_conversation: bool,
+    account: Option<Account>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum ModelKind {
     Scripted(Arc<Script>),
     Tested(TestAnswers),
+    Live(Live),
     Simulated,
 }
 
@@ -42,6 +55,8 @@ pub enum Provider {
     Scripted,
     /// The node's `test.*` attributes.
     Test,
+    /// A provider.
+    Live,
     /// The specification's simulated answer.
     Simulated,
 }
@@ -52,43 +67,10 @@ impl Provider {
         match self {
             Self::Scripted => "scripted",
             Self::Test => "test",
+            Self::Live => "live",
             Self::Simulated => "simulated",
         }
     }
-}
-
-/// What a model says in one turn.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Answer {
-    /// Text, possibly empty.
-    pub text: String,
-    /// Tools it asks for; ids are unique within the attempt.
-    pub tool_calls: Vec<ToolCall>,
-    /// An outcome it declares.
-    pub outcome: Option<DeclaredOutcome>,
-    /// Tokens of the exchange.
-    pub usage: Usage,
-}
-
-/// A tool the model asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolCall {
-    /// Unique within the attempt.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// JSON text.
-    pub arguments: String,
-}
-
-/// Tokens of one exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Usage {
-    /// Tokens sent.
-    pub input: u64,
-    /// Tokens received.
-    pub output: u64,
 }
 
 /// An outcome as a model declares it; reaches the guest as a part of kind `outcome`.
@@ -114,20 +96,16 @@ pub struct DeclaredOutcome {
     pub failure_reason: String,
 }
 
-/// Why a turn was not answered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ModelError {
-    /// The script has no such turn.
-    #[error("the script has {scripted} {} for node `{node_id}`, expected one for turn {turn}", if *scripted == 1 { "turn" } else { "turns" })]
-    ScriptExhausted {
-        /// The node.
-        node_id: NodeId,
-        /// The turn that was asked for, from 1.
-        turn: u32,
-        /// How many there are.
-        scripted: usize,
-    },
+impl DeclaredOutcome {
+    /// The part of an answer that declares it.
+    pub(crate) fn part(&self) -> MessagePart {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        MessagePart { kind: OUTCOME.to_owned(), text, fields: Vec::new() }
+    }
 }
+
+/// The kind of a part that declares an outcome.
+pub(crate) const OUTCOME: &str = "outcome";
 
 impl Model {
     /// Binds a node to its model: a script that mentions the node, else its `test.*` attributes, else the script (which
@@ -148,13 +126,57 @@ impl Model {
             (Some(script), None) => ModelKind::Scripted(Arc::clone(script)),
             (None, None) => ModelKind::Simulated,
         };
-        Ok(Model { kind, node: node.clone(), position: turns_used, guard: None })
+        Ok(Model {
+            kind,
+            node: node.clone(),
+            position: turns_used,
+            guard: None,
+            keeps_conversation: false,
+            account: None,
+        })
     }
 
     /// Has every text to and from the model looked at first; one that is found out ends the attempt as failed, class scope, code
     /// `holdout/leak`.
     pub fn guarded(self, guard: TextGuard) -> Self {
         Model { guard: Some(guard), ..self }
+    }
+
+    /// Has the report contain what was asked and answered.
+    pub fn keeping_conversation(self) -> Self {
+        Model { keeps_conversation: true, ..self }
+    }
+
+    /// Asks a provider, unless a script answers. The node's `test.*` attributes are for runs without a model.
+    pub fn or_live(self, live: Live) -> Self {
+        let kind = match self.kind {
+            ModelKind::Simulated | ModelKind::Tested(_) => ModelKind::Live(live),
+            kind => kind,
+        };
+        Model { kind, ..self }
+    }
+
+    /// Takes what it costs from an account. Without one nothing bounds it.
+    pub fn charged_to(self, account: Account) -> Self {
+        Model { account: Some(account), ..self }
+    }
+
+    pub(crate) fn account(&self) -> Option<&Account> {
+        self.account.as_ref()
+    }
+
+    /// The most that the next turn may use; for a provider an estimate.
+    pub(crate) fn next_usage(&self, request: &Request) -> Usage {
+        match &self.kind {
+            ModelKind::Scripted(script) => script.usage(&self.node, self.position),
+            ModelKind::Live(live) => live.most(request),
+            ModelKind::Tested(_) | ModelKind::Simulated => Usage::default(),
+        }
+    }
+
+    /// True if the report is to contain what was asked and answered.
+    pub(crate) fn keeps_conversation(&self) -> bool {
+        self.keeps_conversation
     }
 
     /// Who listens.
@@ -167,25 +189,64 @@ impl Model {
         match self.kind {
             ModelKind::Scripted(_) => Provider::Scripted,
             ModelKind::Tested(_) => Provider::Test,
+            ModelKind::Live(_) => Provider::Live,
             ModelKind::Simulated => Provider::Simulated,
         }
     }
 
     /// What `llm.info` tells a guest.
     pub fn info(&self) -> Vec<(String, String)> {
+        if let ModelKind::Live(live) = &self.kind {
+            return live.info();
+        }
         let provider = self.provider().as_str();
         let pairs = [("provider", provider), ("model", provider)];
         pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
     }
 
     /// Answers the next turn.
-    pub fn answer(&mut self) -> Result<Answer, ModelError> {
-        let answer = match &self.kind {
-            ModelKind::Scripted(script) => script.turn(&self.node, self.position)?,
-            ModelKind::Tested(answers) => answers.answer(&self.node),
-            ModelKind::Simulated => simulated::answer(&self.node),
+    pub(crate) fn answer(&mut self, request: &Request, asking: Asking<'_>) -> Turn {
+        let answered = match &mut self.kind {
+            ModelKind::Scripted(script) => script.turn(&self.node, self.position),
+            ModelKind::Tested(answers) => Ok(answers.answer(&self.node)),
+            ModelKind::Live(live) => return live.turn(request, asking),
+            ModelKind::Simulated => Ok(simulated::answer(&self.node)),
         };
-        self.position += 1;
-        Ok(answer)
+        self.position += u32::from(answered.is_ok());
+        let paid = answered.as_ref().map(|answer: &Answer| answer.usage).unwrap_or_default();
+        Turn { answered, paid, is_estimated: false, transcript: None, kept: None }
     }
+
+    /// Keeps an exchange that was checked, for an attempt that is cut off.
+    pub(crate) fn keep(&mut self, kept: Box<Kept>) {
+        if let ModelKind::Live(live) = &mut self.kind {
+            live.keep(kept);
+        }
+    }
+
+    /// What a provider was paid for and this attempt had no use for.
+    pub(crate) fn close(&mut self) -> Usage {
+        if let ModelKind::Live(live) = &mut self.kind { live.close() } else { Usage::default() }
+    }
+
+    /// How hard it thinks and the like, where the operator or the pipeline says it and the guest does not.
+    pub(crate) fn settle(&self, request: &mut Request) {
+        if let ModelKind::Live(live) = &self.kind {
+            live.settle(request);
+        }
+    }
+}
+
+/// A turn and what came of it.
+pub(crate) struct Turn {
+    /// The answer, or why there is none.
+    pub(crate) answered: Result<Answer, ModelError>,
+    /// What it cost: the answer, tries without one, and answers of an earlier attempt that were of no use.
+    pub(crate) paid: Usage,
+    /// True if some of that is estimated.
+    pub(crate) is_estimated: bool,
+    /// What crossed the border; none for a model that never leaves the machine.
+    pub(crate) transcript: Option<Vec<u8>>,
+    /// What is to be kept once the answer was checked.
+    pub(crate) kept: Option<Box<Kept>>,
 }

@@ -3,6 +3,9 @@
 //! It answers two questions no setting answers: whether the pooling allocator really works here (address space, overcommit),
 //! and what wasmtime says when a host call carries too much, which has no public type to look for.
 
+use crate::aot::{self, AotStore, Trusted};
+use crate::compile::Compiled;
+use glovebox_record::Digest;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Error, Result, Store};
 
@@ -20,14 +23,27 @@ impl CarriedTooMuch {
     }
 }
 
-/// Runs the probe: once with all it needs, once with nothing to carry its answer.
-pub(crate) fn run(engine: &Engine) -> Result<CarriedTooMuch> {
-    let component = Component::from_binary(engine, PROBE)?;
+/// Runs the probe: once with all it needs, once with nothing to carry its answer. Its code is kept in the store.
+pub(crate) fn run(engine: &Engine, store: Option<&AotStore>) -> Result<CarriedTooMuch> {
+    let component = code(engine, store)?;
     call(engine, &component, PROBE.len())?;
     match call(engine, &component, 0) {
         Err(error) => Ok(CarriedTooMuch(error.root_cause().to_string())),
         Ok(()) => Err(Error::msg("the limit on the data of a host call does not work")),
     }
+}
+
+/// The stored code, or what the compiler makes in this process: the bytes are our own.
+fn code(engine: &Engine, store: Option<&AotStore>) -> Result<Component> {
+    let digest = Digest::of(PROBE);
+    if let Some(Ok(Some(code))) = store.map(|store| store.find(engine, digest)) {
+        return Ok(code);
+    }
+    let compiled = Compiled::of_own(engine, PROBE)?;
+    if let Some(store) = store {
+        store.keep(digest, &compiled);
+    }
+    Ok(aot::revive(engine, &Trusted::fresh(&compiled))?)
 }
 
 fn call(engine: &Engine, component: &Component, hostcall_bytes: usize) -> Result<()> {

@@ -4,6 +4,7 @@ use crate::attempt::Attempt;
 use crate::call::Report;
 use crate::component::Component;
 use crate::ending::Ended;
+use glovebox_record::spend::Money;
 use glovebox_record::{FailureClass, LimitName, LimitUse, Limits, Outcome, Tokens};
 use glovebox_sandbox::view::View;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use std::time::Duration;
 /// The report of a call that ran.
 pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, duration: Duration) -> Report {
     attempt.count_handles();
+    attempt.conversation.close();
     let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let usage = LimitName::ALL.iter().map(|name| LimitUse {
         name: *name,
@@ -34,6 +36,11 @@ pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, dura
         stderr: attempt.stderr.kept(),
         turns_used: attempt.conversation.turns,
         tokens: attempt.conversation.tokens,
+        cost: attempt.conversation.cost,
+        conversation: attempt.conversation.kept(),
+        transcript: attempt.conversation.transcript(),
+        is_estimated: attempt.conversation.is_estimated,
+        answered_by: attempt.conversation.answered_by.take(),
         duration_ms,
     }
 }
@@ -61,6 +68,11 @@ pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ende
         stderr: Vec::new(),
         turns_used: 0,
         tokens: Tokens::default(),
+        cost: Money::default(),
+        conversation: Vec::new(),
+        transcript: Vec::new(),
+        is_estimated: false,
+        answered_by: None,
         duration_ms: 0,
         touched_files: false,
     }
@@ -105,8 +117,8 @@ fn measured(name: LimitName, component: &Component, attempt: &Attempt, duration_
         LimitName::Descriptors => return of_commands.descriptors,
         LimitName::FileBytes => return of_commands.file_bytes,
         LimitName::TmpBytes => return of_commands.tmp_bytes,
-        // Only known when the jail has ended, so the engine adds it.
-        LimitName::DiskBytes => return None,
+        // Only known when the jail has ended, so the engine adds them.
+        LimitName::DiskBytes | LimitName::IgnoredEntries => return None,
         LimitName::OutcomeBytes => meter.outcome_bytes,
         LimitName::Refusals => attempt.refusals.total(),
     })

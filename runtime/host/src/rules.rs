@@ -12,7 +12,7 @@ use crate::probe::CarriedTooMuch;
 use crate::stop::Stop;
 use crate::ticker::Ticker;
 use contract::Rules;
-use glovebox_record::{Digest, LimitName, LimitSettings, Limits};
+use glovebox_record::{LimitName, LimitSettings, Limits};
 use std::time::{Duration, Instant};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Error, Store, UpdateDeadline};
@@ -60,10 +60,11 @@ impl Host {
         if bytes.len() as u64 > component_bytes {
             return Err(LoadError::TooLarge { bytes: bytes.len() as u64, limit: component_bytes });
         }
-        let (inspection, stored) = self.read(bytes, Digest::of(bytes))?;
+        let (inspection, stored) = self.read(bytes)?;
         check(&inspection)?;
         let code = self.code(&inspection, bytes, stored)?;
-        let (carried, ticker) = (self.prepared.carried_too_much.clone(), self.prepared.ticker.clone());
+        let ticker = self.prepared.ticker().map_err(|problem| LoadError::Compiler(problem.to_string()))?.clone();
+        let carried = self.prepared.carried_too_much.clone();
         Ok(RuleComponent { inspection, code, carried, ticker })
     }
 }

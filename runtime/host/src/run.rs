@@ -11,6 +11,7 @@ use crate::component::Component;
 use crate::deadline::Deadline;
 use crate::ending::{self, Circumstances};
 use crate::engine::Prepared;
+use crate::hooks::Hooks;
 use crate::limiter::Meter;
 use crate::llm::Conversation;
 use crate::report;
@@ -45,7 +46,10 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &Prepared) 
     if canceled.load(Ordering::Relaxed) {
         return report::without_guest(Some(component), &limits, ending::canceled());
     }
-    let ticker = &prepared.ticker;
+    let ticker = match prepared.ticker() {
+        Ok(ticker) => ticker,
+        Err(problem) => return report::without_guest(Some(component), &limits, ending::host_fault(problem)),
+    };
     let deadline = Arc::new(Deadline::new(started, limits.wall_ms));
     let (attempt, input) = match prepare(call, &deadline, ticker.clone()) {
         Ok(prepared) => prepared,
@@ -122,7 +126,7 @@ fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
 }
 
 fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Attempt, types::StageInput), String> {
-    let Call { input, tier, files, commands, model, limits, canceled, progress } = call;
+    let Call { input, tier, files, commands, model, hooks, limits, canceled, progress } = call;
     let to_progress = progress.clone();
     let kept_max = usize::try_from(limits.refusals).unwrap_or(usize::MAX);
     let refusals = RefusalLog::new(kept_max).on_refusal(move |refusal| {
@@ -141,6 +145,7 @@ fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Atte
     let view = files.map(open);
     let view = view.transpose().map_err(|problem| problem.to_string())?.map(Arc::new);
     let attempt_id = input.attempt.id.clone();
+    let hooks = Hooks::new(hooks, &input.run, &input.attempt);
     let input = answer::input_of(input, tier, view.as_deref());
     let (stdout, stderr) = (Output::new(limits.output_bytes), Output::new(limits.output_bytes));
     let mut table = ResourceTable::new();
@@ -150,8 +155,9 @@ fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Atte
         table,
         tier,
         view,
-        commands,
+        commands: commands.map(Arc::new),
         conversation: Conversation::new(model),
+        hooks,
         meter: Meter::new(&limits),
         deadline: Arc::clone(deadline),
         limits,

@@ -3,9 +3,10 @@
 //! One thread per engine. It waits while no guest runs: a stage that waits for a command or a model costs no wakes. It stays awake for
 //! a few ticks after the last guest, so that short stages in a row do not wake it each time. It ends with the last handle.
 
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use wasmtime::{Engine, Result};
+use wasmtime::Engine;
 
 /// Time between two ticks: the precision of the wall limit and of cancellation.
 const TICK: Duration = Duration::from_millis(10);
@@ -36,7 +37,7 @@ struct State {
 
 impl Ticker {
     /// Starts the thread of an engine.
-    pub(crate) fn start(engine: &Engine) -> Result<Self> {
+    pub(crate) fn start(engine: &Engine) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (ticking, engine) = (Arc::clone(&shared), engine.clone());
         let tick = move || ticking.run(&mut || engine.increment_epoch());

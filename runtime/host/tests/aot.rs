@@ -24,11 +24,24 @@ fn load(cache: &Path, name: &str) -> AotCounts {
     host.aot_counts().unwrap()
 }
 
+/// The artefacts of what tests load; the host's own component is not one of them.
 fn artefacts(cache: &Path) -> Vec<PathBuf> {
+    let own = own_artefact(cache);
+    all_artefacts(cache).into_iter().filter(|path| *path != own).collect()
+}
+
+fn all_artefacts(cache: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(cache.join("aot")).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "cwasm")).collect();
     paths.sort();
     paths
+}
+
+/// The artefact of the component that a host tries its engine out with; an empty path without one.
+fn own_artefact(cache: &Path) -> PathBuf {
+    let own = Digest::of(include_bytes!("../src/probe.wasm")).hex();
+    let is_own = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(&own);
+    all_artefacts(cache).into_iter().find(is_own).unwrap_or_default()
 }
 
 fn mac_of(artefact: &Path) -> PathBuf {
@@ -64,6 +77,22 @@ fn an_artefact_of_other_bytes_lets_no_refused_component_pass() {
     let host = host(cache.path());
     assert!(matches!(host.load(&refused), Err(LoadError::Inspect(_))));
     assert_eq!(host.aot_counts().unwrap().rejected, 1);
+}
+
+#[test]
+fn the_hosts_own_component_is_compiled_once_and_again_when_it_was_tampered_with() {
+    let cache = tempfile::tempdir().unwrap();
+    host(cache.path());
+    let own = own_artefact(cache.path());
+    let (made, inode) = (fs::read(&own).unwrap(), fs::metadata(&own).unwrap().ino());
+    host(cache.path());
+    assert_eq!(fs::metadata(&own).unwrap().ino(), inode, "it was used");
+    let mut other = made.clone();
+    let middle = other.len() / 2;
+    other[middle] ^= 1;
+    fs::write(&own, other).unwrap();
+    assert_eq!(load(cache.path(), "traps"), STORED);
+    assert_eq!(fs::read(&own).unwrap(), made);
 }
 
 #[test]
@@ -176,7 +205,7 @@ fn what_was_not_used_for_longest_goes_when_something_is_added() {
     }
     // A use counts as one: `traps` is the youngest now.
     assert_eq!(load(cache.path(), "traps"), LOADED);
-    let all: u64 = kept.iter().map(|path| fs::metadata(path).unwrap().len() + 64).sum();
+    let all: u64 = all_artefacts(cache.path()).iter().map(|path| fs::metadata(path).unwrap().len() + 64).sum();
     let left = cache.path().join("aot/unfinished.cwasm.0123456789abcdef");
     fs::write(&left, "left by a process that was killed").unwrap();
     used_before(&left, 9_000);

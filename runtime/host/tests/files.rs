@@ -100,6 +100,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
         }),
         commands: None,
         model: None,
+        hooks: None,
         limits: bounds,
         canceled: Arc::new(AtomicBool::new(false)),
         progress: tokio::sync::mpsc::channel(1).0,

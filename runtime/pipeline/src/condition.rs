@@ -12,7 +12,7 @@ use crate::diagnostic::Diagnostic;
 use crate::keyed::Text;
 use crate::outcome::{Answer, Lookup};
 use crate::span::{Places, Span};
-use glovebox_record::Status;
+use glovebox_record::{FailureClass, Status};
 use std::fmt;
 
 /// A conjunction of clauses; all must hold.
@@ -73,6 +73,11 @@ impl ConditionKey {
         self.as_str() == "preferred_label"
     }
 
+    /// True if it reads the class of the last failure.
+    pub fn is_failure_class(&self) -> bool {
+        matches!(self.as_str(), "failure_class" | "context.failure_class")
+    }
+
     /// The value that it reads. A `context.x` key is looked up as `context.x`, then as `x` (spec §10.4).
     fn resolve(&self, answer: &Answer<'_>, lookup: Lookup<'_>) -> String {
         let key = self.as_str();
@@ -98,6 +103,18 @@ impl fmt::Display for ConditionKey {
 
 /// Statuses with another name in other engines.
 const OTHER_STATUSES: [(&str, Status); 2] = [("succeeded", Status::Success), ("failed", Status::Fail)];
+
+/// Classes of failures with another name in other engines.
+const OTHER_CLASSES: [(&str, FailureClass); 3] = [
+    ("transient_infra", FailureClass::Transient),
+    ("budget_exhausted", FailureClass::Budget),
+    ("structural", FailureClass::Scope),
+];
+
+/// The class of a failure in this engine's words.
+fn class(word: &str) -> &str {
+    OTHER_CLASSES.iter().find(|(theirs, _)| *theirs == word).map_or(word, |(_, class)| class.as_str())
+}
 
 /// Comparison operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +146,15 @@ impl Condition {
         self.clauses.iter().all(|clause| clause.holds(answer, lookup))
     }
 
+    /// True if it holds after failures of this class only.
+    pub fn requires_class(&self, required: FailureClass) -> bool {
+        self.clauses.iter().any(|clause| {
+            clause.key.is_failure_class()
+                && clause.operator == Operator::Equal
+                && class(&clause.literal) == required.as_str()
+        })
+    }
+
     /// True if a clause reads the outcome's status.
     pub fn reads_outcome(&self) -> bool {
         self.clauses.iter().any(|clause| clause.key.is_outcome())
@@ -137,15 +163,23 @@ impl Condition {
 
 impl Clause {
     fn holds(&self, answer: &Answer<'_>, lookup: Lookup<'_>) -> bool {
-        let value = self.key.resolve(answer, lookup);
-        self.admits(&value)
+        self.admits(&self.value(answer, lookup))
+    }
+
+    /// The value that it reads, as text; empty if there is none.
+    pub fn value(&self, answer: &Answer<'_>, lookup: Lookup<'_>) -> String {
+        self.key.resolve(answer, lookup)
     }
 
     /// True if this value of its key satisfies it.
     pub fn admits(&self, value: &str) -> bool {
+        let is_equal = match self.key.is_failure_class() {
+            true => class(value) == class(&self.literal),
+            false => value == self.literal,
+        };
         match self.operator {
-            Operator::Equal => value == self.literal,
-            Operator::NotEqual => value != self.literal,
+            Operator::Equal => is_equal,
+            Operator::NotEqual => !is_equal,
             Operator::Truthy => !value.is_empty() && value != "false",
         }
     }

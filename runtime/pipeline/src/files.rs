@@ -6,7 +6,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::holdout_roles::FOLDER_DEFAULT;
 use crate::inputs::Inputs;
-use crate::ir::{Attribute, Pipeline};
+use crate::ir::{Attribute, Node, Pipeline};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::span::Span;
@@ -56,6 +56,14 @@ impl Child {
         self.endless(format!("the child pipeline `{}` is more than {depth_max} files below the first", self.path))
     }
 
+    /// Reports a child pipeline with an error of its own.
+    pub fn has_fault(&self, first: Option<&Diagnostic>) -> Diagnostic {
+        let first = first.map(|first| format!(": {}", first.message)).unwrap_or_default();
+        let message = format!("the child pipeline `{}` cannot run{first}", self.path);
+        let help = format!("`glovebox check` names the places in `{}`", self.path);
+        Diagnostic::error("child_pipeline", message, self.span).with_help(help)
+    }
+
     fn endless(&self, message: impl Into<String>) -> Diagnostic {
         let help = "remove `stack.child_dotfile` from one of these pipelines";
         Diagnostic::error("child_pipeline", message, self.span).with_help(help)
@@ -73,6 +81,11 @@ pub(crate) fn named<'a>(attributes: impl Iterator<Item = &'a Attribute>) -> Vec<
 /// The path in a prompt of the form `@path`; any other prompt is plain text.
 pub(crate) fn reference(prompt: &Attribute) -> Option<&str> {
     prompt.value.trim().strip_prefix('@').filter(|path| !path.contains(char::is_whitespace))
+}
+
+/// The child pipeline of a node: its own, or that of the graph.
+pub fn child_of(pipeline: &Pipeline, node: &Node) -> Option<Child> {
+    named(child(&node.attributes).or_else(|| child(&pipeline.attributes)).into_iter()).pop()
 }
 
 /// The child pipelines of a valid pipeline.

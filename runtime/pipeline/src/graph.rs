@@ -134,14 +134,12 @@ fn write_subgraphs(writer: &mut Writer, pipeline: &Pipeline) {
 pub fn with_undeclared(mut draft: Pipeline) -> Pipeline {
     let sample = crate::parse(Source::new("digraph g { n }")).lower(&Inputs::default()).pipeline.nodes.pop();
     let Some(sample) = sample else { return draft };
-    let mut known: HashSet<NodeId> = draft.nodes.iter().map(|node| node.id.clone()).collect();
-    for edge in &draft.edges {
-        for id in [&edge.from, &edge.to] {
-            if known.insert(id.clone()) {
-                let label = Text::from(format!("{id} (undeclared)").as_str());
-                draft.nodes.push(Node { id: id.clone(), label, ..sample.clone() });
-            }
-        }
-    }
+    let mut known: HashSet<&NodeId> = draft.nodes.iter().map(|node| &node.id).collect();
+    let named = draft.edges.iter().flat_map(|edge| [&edge.from, &edge.to]);
+    let undeclared: Vec<NodeId> = named.filter(|id| known.insert(id)).cloned().collect();
+    draft.nodes.extend(undeclared.into_iter().map(|id| {
+        let label = Text::from(format!("{id} (undeclared)").as_str());
+        Node { id, label, ..sample.clone() }
+    }));
     draft
 }

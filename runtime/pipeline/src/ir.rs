@@ -3,15 +3,21 @@
 //! Every known string attribute has a type here. Later steps refer to the text only by span. This crate runs nothing: it does not know
 //! which component executes a handler, or what that component may touch.
 
+use crate::child::Child;
 use crate::condition::Condition;
+pub use crate::fork::{ErrorPolicy, ForkSetting, JoinPolicy, Merge};
+use crate::gate::GateSettings;
 use crate::holdout_roles::{Copies, NodeHoldouts};
 use crate::index::Index;
 use crate::key;
 use crate::keyed::Attributes;
 pub use crate::keyed::{Attribute, Text};
-use crate::lower::handler::{HandlerKind, Role};
+use crate::lower::handler::{CHILD_EXIT, HandlerKind, Role};
+use crate::restart::Restarts;
+use crate::session::SessionSettings;
 use crate::span::Span;
 use glovebox_record::scope::Entry;
+use glovebox_record::spend::SpendBounds;
 use glovebox_record::{LimitSettings, Network};
 pub use glovebox_record::{NodeId, Status};
 use std::collections::BTreeSet;
@@ -25,11 +31,19 @@ pub enum Handler {
     Start,
     /// An exit; the engine checks the goal gates there.
     Exit,
+    /// An exit of a child pipeline: the engine checks the child's goal gates there, and its branch ends.
+    ChildExit,
     /// Passes the previous outcome through and lets the edges decide.
     Conditional,
+    /// Begins a branch for each edge (spec §4.8).
+    Parallel,
+    /// Joins the branches of a fork and takes the best (spec §4.9). It compares their outcomes, or the named component judges them.
+    FanIn(Option<Text>),
+    /// Asks a person; each outgoing edge is a choice.
+    Human,
     /// A component does the work: `codergen`, `tool`, `verify`, or a plugin's `ns.name`.
     Component(Text),
-    /// A handler of the specification that this version does not execute: `parallel`, `wait.human`, ….
+    /// A handler of the specification that this version does not execute: `stack.manager_loop`, ….
     Unavailable(Text),
 }
 
@@ -39,9 +53,32 @@ impl Handler {
         match self {
             Handler::Start => "start",
             Handler::Exit => "exit",
+            Handler::ChildExit => CHILD_EXIT,
             Handler::Conditional => "conditional",
-            Handler::Component(name) | Handler::Unavailable(name) => name,
+            Handler::Parallel => "parallel",
+            Handler::FanIn(None) => "parallel.fan_in",
+            Handler::Human => "wait.human",
+            Handler::Component(name) | Handler::Unavailable(name) | Handler::FanIn(Some(name)) => name,
         }
+    }
+
+    /// The component that does the work of the node; none where the engine itself does it.
+    pub fn component(&self) -> Option<&Text> {
+        match self {
+            Handler::Component(name) | Handler::FanIn(Some(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// True for a handler whose component may ask a model: an agent, or a plugin, whose grants decide.
+    pub fn may_ask_model(&self) -> bool {
+        let kind = self.component().map(|name| HandlerKind::of(name));
+        matches!(kind, Some(HandlerKind::Codergen | HandlerKind::Plugin))
+    }
+
+    /// True for a node that joins branches.
+    pub fn is_fan_in(&self) -> bool {
+        matches!(self, Handler::FanIn(_))
     }
 
     /// What the handler is.
@@ -90,6 +127,17 @@ pub struct Subject {
     pub port: Option<u16>,
 }
 
+/// Commands around each tool call of a node's model (spec §9.7). By default there are none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct ToolHooks {
+    /// `tool_hooks.pre`: the shell text before the call, which refuses the call unless it exits with 0.
+    pub pre: Option<Text>,
+    /// `tool_hooks.post`: the shell text after the call.
+    pub post: Option<Text>,
+    /// Whether the node has one of its own, not only those of the graph.
+    pub is_own: bool,
+}
+
 /// One node.
 #[derive(Debug, Clone)]
 pub struct Node {
@@ -109,18 +157,28 @@ pub struct Node {
     pub max_retries: Option<u32>,
     /// Back-off between attempts, from `retry_policy` or the default (spec §3.6).
     pub backoff: Backoff,
+    /// What its model gets of what went before.
+    pub session: SessionSettings,
     /// The node must succeed before the run may exit.
     pub goal_gate: bool,
     /// The next node after a failure or an unmet gate.
     pub retry_target: Option<NodeId>,
     /// Used if `retry_target` is absent.
     pub fallback_retry_target: Option<NodeId>,
+    /// What it asks a person, if it is a human gate.
+    pub gate: GateSettings,
     /// Maximum duration of one attempt.
     pub timeout: Option<Duration>,
     /// Maximum number of model turns in one attempt.
     pub max_turns: Option<u32>,
+    /// What its model calls may cost in a run, all visits together.
+    pub spend_max: SpendBounds,
     /// Maximum number of visits in a run (`max_visits`); none for no limit of its own.
     pub visits_max: Option<u32>,
+    /// Maximum number of its steps in a run, retries and branches included (`max_steps`).
+    pub steps_max: Option<u64>,
+    /// Maximum wall time in which attempts of it are under way in a run (`max_wall_time`).
+    pub wall_max: Option<Duration>,
     /// What it may write; none if the file does not set it (design §9 #21).
     pub allowed_write_paths: Option<Vec<Entry>>,
     /// What it may read; none for the whole workspace.
@@ -133,6 +191,8 @@ pub struct Node {
     pub holdouts: NodeHoldouts,
     /// The program under test, which runs apart from the stage's own commands.
     pub subject: Subject,
+    /// Commands around the tool calls of its model.
+    pub tool_hooks: ToolHooks,
     /// Limits from `limits.<name>` attributes.
     pub limits: LimitSettings,
     /// A missing status counts as a success (spec App. C, design §9 #14).
@@ -141,6 +201,14 @@ pub struct Node {
     pub allow_partial: bool,
     /// Class names, its own and those of its subgraphs.
     pub classes: Vec<String>,
+    /// How a fork ends; defaults for any other node.
+    pub fork: ForkSetting,
+    /// Whose changes a fan-in takes.
+    pub merge: Merge,
+    /// The child pipeline whose stages are the branch of this fork.
+    pub child: Option<Box<Child>>,
+    /// The node that runs the child pipeline that this node belongs to; none for a node of the file itself.
+    pub child_of: Option<NodeId>,
     /// Every attribute, defaults included, by key.
     pub attributes: Attributes,
     /// The span of its first mention.
@@ -210,8 +278,10 @@ pub struct Edge {
     pub weight: i64,
     /// Wins over weights if no condition, label or id decides (seed 1).
     pub default: bool,
-    /// Asks for a fresh run at the target.
+    /// Begins a new generation of the run at the target.
     pub loop_restart: bool,
+    /// What the model of its target gets of what went before.
+    pub session: SessionSettings,
     /// Every attribute by key.
     pub attributes: Attributes,
     /// The span of the source's name.
@@ -229,7 +299,12 @@ pub struct Bounds {
     pub steps_max: u64,
     /// Maximum wall time of the run.
     pub wall_max: Option<Duration>,
+    /// What its model calls may cost.
+    pub spend_max: SpendBounds,
 }
+
+/// Default of `loop_restart_signature_limit`, as other engines have it.
+pub const SIGNATURE_LIMIT_DEFAULT: u32 = 3;
 
 /// Default of `max_steps`: an endless loop stops here (seed 1; other engines use 200).
 pub const STEPS_MAX_DEFAULT: u64 = 200;
@@ -253,6 +328,10 @@ pub struct Pipeline {
     pub start: NodeId,
     /// Retries for nodes without `max_retries` (spec §2.5).
     pub default_max_retries: u32,
+    /// Visits of a node that may end with the same failure; with the last of them the branch fails.
+    pub signature_limit: u32,
+    /// Restarts by edges with `loop_restart`.
+    pub restarts: Restarts,
     /// The next node after an unmet gate without a target of its own.
     pub retry_target: Option<NodeId>,
     /// Used if `retry_target` is absent.
@@ -269,6 +348,10 @@ pub struct Pipeline {
     pub scenario_copies: Copies,
     /// Bounds of a run.
     pub bounds: Bounds,
+    /// What models get of what went before, where neither edge nor node says it.
+    pub session: SessionSettings,
+    /// True if some stage may continue a conversation, so that conversations must be kept.
+    pub keeps_conversations: bool,
     /// Graph attributes by key.
     pub attributes: Attributes,
     /// The span of its name; of the whole graph if it has none.
@@ -302,6 +385,11 @@ impl Pipeline {
             Some(flag) => flag,
             None => self.bounds.steps_max,
         }
+    }
+
+    /// What a run's model calls may cost with these flags: the smaller of each flag and attribute.
+    pub fn spend_max(&self, flags: SpendBounds) -> SpendBounds {
+        self.bounds.spend_max.least(flags)
     }
 
     /// Maximum wall time of a run with this `--max-wall-time`: the smaller of flag and attribute.

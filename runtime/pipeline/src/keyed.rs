@@ -67,6 +67,11 @@ impl Attributes {
         }
     }
 
+    /// Takes the attribute of that key out.
+    pub(crate) fn remove(&mut self, key: Key<'_>) -> Option<Attribute> {
+        self.position(key).ok().map(|at| self.entries.remove(at).1)
+    }
+
     /// Returns the attribute of that key, made when it is absent.
     pub fn get_or_insert_with(&mut self, key: Key<'_>, make: impl FnOnce() -> Attribute) -> &mut Attribute {
         let at = self.position(key).unwrap_or_else(|at| {

@@ -1,19 +1,23 @@
 //! Text to checked pipeline.
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and the selection of the next edge for a running pipeline.
-//! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`inputs`], [`files`], [`lower`], [`ir`], [`keyed`], [`attributes`],
-//! [`outcome`], [`condition`], [`stylesheet`], [`holdout_roles`], [`reach`], [`fixability`], [`transform`], [`lint`], [`route`], [`graph`].
+//! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`inputs`], [`files`], [`lower`], [`ir`], [`fork`], [`child`], [`gate`], [`ahead`], [`keyed`], [`attributes`],
+//! [`outcome`], [`condition`], [`stylesheet`], [`holdout_roles`], [`reach`], [`fixability`], [`transform`], [`lint`], [`session`], [`route`], [`graph`].
 
 #![forbid(unsafe_code)]
 
+pub mod ahead;
 pub mod attributes;
 mod check;
+pub mod child;
 pub mod condition;
 pub mod diagnostic;
 pub mod dot;
 pub mod files;
 pub mod fixability;
+pub mod fork;
 pub mod format;
+pub mod gate;
 pub mod graph;
 mod hash;
 pub mod holdout_roles;
@@ -28,7 +32,9 @@ pub mod nearest;
 pub mod outcome;
 mod path;
 pub mod reach;
+pub mod restart;
 pub mod route;
+pub mod session;
 pub mod source;
 pub mod span;
 pub mod stylesheet;

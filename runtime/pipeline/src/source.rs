@@ -17,6 +17,12 @@ impl<'a> Source<'a> {
         self.0
     }
 
+    /// The line on which a span begins; the first is 1.
+    pub fn line(self, span: Span) -> usize {
+        let before = self.0.as_bytes().get(..span.start).unwrap_or_default();
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    }
+
     /// The text that a span covers; empty if the span is outside the text.
     pub fn at(self, span: Span) -> &'a str {
         self.0.get(span.start..span.end).unwrap_or_default()

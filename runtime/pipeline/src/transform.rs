@@ -18,6 +18,7 @@ use crate::key::{self, Key};
 use crate::source::Source;
 use crate::{dot, lower};
 use relocate::Statements;
+pub(crate) use relocate::place;
 
 /// The graph attribute that names hold-outs. It is fixed before prompts are read, so a plugin must not change it.
 const SCENARIOS: Key<'static> = key::SCENARIOS;

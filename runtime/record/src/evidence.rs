@@ -4,6 +4,7 @@
 //! refusal is made, so that printing one can never drive a terminal.
 
 use crate::digest::Digest;
+use crate::hook::Hook;
 use crate::limit::LimitName;
 use crate::tier::Tier;
 use glovebox_names::visible;
@@ -130,6 +131,9 @@ pub struct Receipt {
     /// True for a program under test, which ran in a sandbox of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub subject: bool,
+    /// The tool call that it was a hook of; none for a command of the stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<Hook>,
     /// The limit it passed, when it was ended for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<LimitName>,

@@ -103,6 +103,10 @@ name! {
     AttemptId, is_folder_name
 }
 name! {
+    /// A thread: the stages that share a conversation. The author names it, or it is named after a node.
+    ThreadId, |_| true
+}
+name! {
     /// A question to a person.
     QuestionId, |_| true
 }
@@ -147,6 +151,14 @@ pub struct Task {
     pub work: Work,
 }
 
+impl Task {
+    /// The handler's work at one visit of a node.
+    pub fn of_handler(generation: u32, (branch, node): (&BranchId, &NodeId), visit: u32) -> Self {
+        let (branch, node) = (branch.clone(), node.clone());
+        Self { generation, branch, node, visit, work: Work::Handler }
+    }
+}
+
 impl fmt::Display for Task {
     /// Writes the key: `0/main/build#2`, with `/verify` or `/join` behind it for other work than the handler's.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -183,6 +195,24 @@ pub enum Subject {
     Task(Task),
     /// One question to a person.
     Question(QuestionId),
+}
+
+impl From<&BranchId> for Subject {
+    fn from(branch: &BranchId) -> Self {
+        Self::Branch(branch.clone())
+    }
+}
+
+impl From<&Task> for Subject {
+    fn from(task: &Task) -> Self {
+        Self::Task(task.clone())
+    }
+}
+
+impl From<&QuestionId> for Subject {
+    fn from(question: &QuestionId) -> Self {
+        Self::Question(question.clone())
+    }
 }
 
 impl fmt::Display for Subject {

@@ -8,28 +8,41 @@
 //! - [`change`]: what a stage changed and what was kept;
 //! - [`outcome`]: how a stage ended and why it failed;
 //! - [`evidence`]: what the host saw of a call;
+//! - [`hook`]: what runs around the tool calls of an agent;
 //! - [`limit`]: the one table of limits, amounts and their units;
 //! - [`network`]: what commands reach over the network;
+//! - [`session`]: what a stage's model gets of what went before;
+//! - [`question`]: what a person is asked, and which answers are valid;
 //! - [`path`] and [`scope`]: what a stage may read and write;
+//! - [`stored_value`]: the reference to a context value that is kept apart;
 //! - [`tier`]: how far commands are confined.
 #![forbid(unsafe_code)]
 
 pub mod change;
 pub mod digest;
 pub mod evidence;
+pub mod hook;
 pub mod identity;
 pub mod limit;
 pub mod network;
 pub mod outcome;
 pub mod path;
+pub mod question;
 pub mod scope;
+pub mod session;
+pub mod spend;
+pub mod stored_value;
 pub mod tier;
 
 pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, NotADigest};
 pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Tokens, Traffic};
+pub use hook::{Hook, HookKind};
 pub use identity::{Attempt, AttemptId, BranchId, NodeId, QuestionId, RunId, Subject, Task, Work};
 pub use limit::{LimitName, LimitSettings, LimitUnit, Limits};
 pub use network::Network;
 pub use outcome::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
+pub use question::{Choice, QuestionType};
+pub use session::{Fidelity, Session, ThreadId};
+pub use stored_value::StoredValue;
 pub use tier::Tier;

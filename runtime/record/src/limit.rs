@@ -97,6 +97,8 @@ limits! {
     WriteBytes write_bytes: Bytes = 256 << 20;
     /// Files and directories created, renamed or removed.
     WriteEntries write_entries: Count = 10_000;
+    /// Files and directories created or changed at paths that git ignores.
+    IgnoredEntries ignored_entries: Count = 100_000;
     /// Size of the component itself, before anything is compiled.
     ComponentBytes component_bytes: Bytes = 64 << 20;
     /// Model turns.

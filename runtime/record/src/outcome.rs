@@ -123,6 +123,8 @@ codes! {
     OUTCOME_MALFORMED = "outcome/malformed";
     /// The records do not prove a claim.
     CLAIM_UNPROVEN = "claim/unproven";
+    /// The account at the model's provider has no credit left: the run pauses.
+    PROVIDER_QUOTA = "provider/quota-exceeded";
     /// The scripted model has no turn left.
     SCRIPT_EXHAUSTED = "script/exhausted";
     /// The component could not be instantiated.
@@ -135,12 +137,22 @@ codes! {
     SCOPE_WRITE = "scope/write";
     /// An exit was reached while a goal gate was unmet (spec §3.4).
     GATE_UNSATISFIED = "GoalGateUnsatisfied";
+    /// A stage failed too often in the same way.
+    FAILURE_CYCLE = "loop/signature_limit";
     /// The run used up its disk space.
     RUN_DISK = "limit/run_disk_bytes";
     /// The run used up its steps.
     RUN_STEPS = "limit/max_steps";
     /// The run used up its time.
     RUN_WALL_TIME = "limit/max_wall_time";
+    /// A node used up its steps.
+    NODE_STEPS = "limit/node_max_steps";
+    /// A node used up its time.
+    NODE_WALL_TIME = "limit/node_max_wall_time";
+    /// A model call would have crossed the run's tokens.
+    RUN_TOKENS = "limit/max_tokens";
+    /// A model call would have crossed the run's money.
+    RUN_COST = "limit/max_budget_usd";
 }
 
 impl FailureCode {
@@ -285,6 +297,11 @@ impl Outcome {
             notes: String::new(),
             failure: None,
         }
+    }
+
+    /// An outcome with a status and the failure behind it, if there is one.
+    pub fn ended(status: Status, failure: Option<&Failure>) -> Self {
+        Self { failure: failure.cloned(), ..Self::of(status) }
     }
 
     /// A failed outcome.

@@ -58,6 +58,11 @@ impl Entry {
         Self { path, subtree: true }
     }
 
+    /// The same path as a folder, with or without a final slash.
+    pub fn as_folder(&self) -> Self {
+        Self::folder(self.path.clone())
+    }
+
     /// Returns the path without the final slash.
     pub fn path(&self) -> &ScopePath {
         &self.path

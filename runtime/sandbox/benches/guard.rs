@@ -1,11 +1,15 @@
-//! What guarding costs: a jail and a command in it beside a plain spawn, with little and with much memory in this process; a
-//! stage's private copy beside plain reads of the same files.
+//! What guarding costs: a jail and a command in it beside a plain spawn, with little and with much memory in this process, and beside
+//! what the kernel alone takes for the same namespaces and mounts; a stage's private copy beside plain reads of the same files.
 //!
 //! `cargo bench -p glovebox-sandbox` prints a table: medians of the thing and of its baseline, done in turn in the same run,
 //! and their ratio. Nothing here passes or fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
+#[path = "guard/floor.rs"]
+mod floor;
+#[path = "../../../benches/processors.rs"]
+mod processors;
 #[path = "../../../benches/table.rs"]
 mod table;
 
@@ -14,7 +18,7 @@ use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Limits, Network, Tier};
 use glovebox_sandbox::exec::{Command, Program};
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Jail, JailSetting, Source};
+use glovebox_sandbox::jail::{Jail, JailSetting, Source, wait_for_cleanup};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::stage::{ChangeLimits, Copy};
 use std::fs;
@@ -22,11 +26,20 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use table::{row, timed};
+use table::{median, print, row, timed};
+
+/// Jails in one measurement of processor time.
+const JAILS: u32 = 200;
+const ROUNDS: usize = 5;
 
 fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [floor::ARGUMENT, folder] = arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        return floor::repeat(JAILS, Path::new(folder));
+    }
     let folder = tempfile::tempdir().unwrap();
     table::head();
+    beside_the_kernel(&folder.path().join("kernel"));
     for megabytes in [0, 200, 2_000] {
         // Written to, so that it is there.
         let held = vec![1_u8; megabytes << 20];
@@ -40,31 +53,45 @@ fn main() {
     }
 }
 
+/// Processor time of a whole jail with `sh -c true`, of what the kernel alone takes for one, and of a plain spawn.
+fn beside_the_kernel(folder: &Path) {
+    fs::create_dir_all(folder.join("lower")).unwrap();
+    let (setting, source) = setting(folder, Tier::Full);
+    let command = command(Program::Shell("true".to_owned()));
+    let jail = || {
+        for _ in 0..JAILS {
+            let jail = Jail::open(&setting, source()).unwrap();
+            assert_eq!(jail.run(&command, &AtomicBool::new(false)).unwrap().code, Some(0));
+            jail.end().unwrap();
+        }
+        wait_for_cleanup();
+    };
+    let kernel = || {
+        let mut own = std::process::Command::new(std::env::current_exe().unwrap());
+        assert!(own.arg(floor::ARGUMENT).arg(folder).status().unwrap().success());
+    };
+    let spawn = || {
+        (0..JAILS).for_each(|_| {
+            assert!(std::process::Command::new("sh").args(["-c", "true"]).status().unwrap().success());
+        });
+    };
+    let measured = |act: &dyn Fn()| {
+        let before = processors::machine_cpu();
+        act();
+        (processors::machine_cpu() - before) / JAILS
+    };
+    let rounds: Vec<_> = (0..ROUNDS).map(|_| [measured(&jail), measured(&kernel), measured(&spawn)]).collect();
+    let of = |index: usize| median(rounds.iter().map(|round| round[index]).collect());
+    let name = "jail, `sh -c true`, end: processor";
+    print(name, of(0), of(1), "the kernel's own: namespaces, mounts, filters, `sh -c true`");
+    print(name, of(0), of(2), "plain spawn of `sh -c true`");
+}
+
 /// A whole jail with one command, then commands in a jail that stands, of `true`.
 fn jails(folder: &Path, tier: Tier, megabytes: usize) {
     let folder = folder.join(format!("{tier}{megabytes}"));
-    for name in ["root", "upper", "work", "attempt"] {
-        fs::create_dir_all(folder.join(name)).unwrap();
-    }
-    let setting = JailSetting {
-        tier,
-        policy: ExecPolicy::default(),
-        network: Network::None,
-        limits: Limits::default(),
-        inside: "/workspace".into(),
-        inner: Vec::new(),
-        kept: Vec::new(),
-        hidden: Vec::new(),
-        folder: folder.join("attempt"),
-    };
-    let source = || match tier {
-        Tier::Full => {
-            Source::Overlay { lower: vec![folder.join("root")], upper: folder.join("upper"), work: folder.join("work") }
-        }
-        _ => Source::Directory(folder.join("root")),
-    };
-    let (program, timeout) = (Program::Argv(vec!["true".to_owned()]), Duration::from_secs(60));
-    let command = Command { program, cwd: ScopePath::root(), env: vec![], stdin: None, timeout };
+    let (setting, source) = setting(&folder, tier);
+    let command = command(Program::Argv(vec!["true".to_owned()]));
     let run = |jail: &Jail| assert_eq!(jail.run(&command, &AtomicBool::new(false)).unwrap().code, Some(0));
     let open = || Jail::open(&setting, source()).unwrap();
     let whole = || {
@@ -86,6 +113,36 @@ fn jails(folder: &Path, tier: Tier, megabytes: usize) {
         "plain spawn of `true`",
     );
     jail.end().unwrap();
+}
+
+fn command(program: Program) -> Command {
+    Command { program, cwd: ScopePath::root(), env: vec![], stdin: None, timeout: Duration::from_secs(60) }
+}
+
+/// A jail over an empty workspace below a folder.
+fn setting(folder: &Path, tier: Tier) -> (JailSetting, impl Fn() -> Source) {
+    for name in ["root", "upper", "work", "attempt"] {
+        fs::create_dir_all(folder.join(name)).unwrap();
+    }
+    let setting = JailSetting {
+        tier,
+        policy: ExecPolicy::default(),
+        network: Network::None,
+        limits: Limits::default(),
+        inside: "/workspace".into(),
+        inner: Vec::new(),
+        kept: Vec::new(),
+        hidden: Vec::new(),
+        folder: folder.join("attempt"),
+    };
+    let folder = folder.to_owned();
+    let source = move || match tier {
+        Tier::Full => {
+            Source::Overlay { lower: vec![folder.join("root")], upper: folder.join("upper"), work: folder.join("work") }
+        }
+        _ => Source::Directory(folder.join("root")),
+    };
+    (setting, source)
 }
 
 fn plain() -> Duration {

@@ -102,7 +102,7 @@ impl State {
     }
 
     fn in_tree(tree: &Tree, path: &Path) -> io::Result<Self> {
-        let Some(stat) = tree.stat(path)? else { return Ok(Self::Absent) };
+        let Some(stat) = tree.stat_below_folders(path)? else { return Ok(Self::Absent) };
         Ok(match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => Self::Directory,
             FileType::RegularFile => {
@@ -162,7 +162,9 @@ fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&st
     }
     for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
         let known = above.to_str().is_some_and(|above| planned.contains_key(above));
-        let stat = tree.stat(above).map_err(|error| format!("failed to examine `{}`: {error}", tree::shown(above)))?;
+        let stat = tree
+            .stat_below_folders(above)
+            .map_err(|error| format!("failed to examine `{}`: {error}", tree::shown(above)))?;
         let is_directory = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         if !known && stat.as_ref().is_some_and(|stat| !is_directory(stat)) {
             return Err(format!("`{}` is no longer a directory", tree::shown(above)));

@@ -1,17 +1,18 @@
 //! Build caches: folders of the workspace, and of toolchains outside of it, that are kept from one stage of a run to the next, and never
 //! committed.
 //!
-//! They lie in the run's folder: one set for builders, one for verifiers. A verifier sees hold-outs, and what it compiles from
-//! them must not reach a builder. A stage in which the program under test ran leaves no caches. Stages of one domain share caches
-//! and can corrupt them for each other. The content is untrusted: this module measures and removes it, and never reads it.
+//! They lie in the run's folder, in sets: one for builders, one for verifiers, and one for each stage that may not read everything. A
+//! verifier sees hold-outs, and what it compiles from them must not reach a builder. Stages of one set share caches and can corrupt them
+//! for each other, so a set in which builders' code ran is marked. The content is untrusted: this module measures and removes it, and
+//! never reads it.
 
 use crate::jail::HOME_INSIDE;
 use crate::stage::{ViewOverrides, WorkspaceView};
 use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
 use glovebox_jail::policy::Bind;
-use glovebox_record::Tier;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
+use glovebox_record::{NodeId, Tier};
 use rustix::fs::{FileType, FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -26,6 +27,10 @@ const ENTRY_BYTES: u64 = 1024;
 /// The folder of the caches in a run's folder.
 pub const FOLDER: &str = "cache";
 const LOCK: &str = "lock";
+/// Ending of the mark of a set in which code of builders ran.
+const MARK: &str = "builders";
+/// Ending of the mark of a set that an attempt uses.
+const UNSETTLED: &str = "unsettled";
 
 /// Who uses the caches. A domain never sees the caches of the other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +51,78 @@ impl Domain {
             Self::Verifier => "verifier",
             Self::Checker => "checker",
         }
+    }
+}
+
+/// What stages keep for each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Set(String);
+
+impl From<Domain> for Set {
+    /// The set of all stages of a domain.
+    fn from(domain: Domain) -> Self {
+        Self(domain.as_str().to_owned())
+    }
+}
+
+impl Set {
+    /// The set of one node alone.
+    pub fn of_one(domain: Domain, node: &NodeId) -> Self {
+        Self(format!("{}-{}", domain.as_str(), &blake3::hash(node.as_str().as_bytes()).to_hex()[..16]))
+    }
+
+    /// Returns the name of its folder.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// True when code of builders can have run in a stage that used the set.
+    pub fn is_marked(&self, run: &Path) -> bool {
+        self.mark_file(run).exists()
+    }
+
+    /// Notes that code of builders can run in a stage that uses the set. To be called before that stage begins.
+    ///
+    /// # Errors
+    /// [`CacheError::Io`] when the system refuses.
+    pub fn mark(&self, run: &Path) -> Result<(), CacheError> {
+        let file = self.mark_file(run);
+        let all = run.join(FOLDER);
+        DirBuilder::new().recursive(true).mode(0o700).create(&all).map_err(failed("make", &all))?;
+        fs::write(&file, []).map_err(failed("write", &file))
+    }
+
+    /// Begins an attempt that uses the set. What an attempt left that did not end by itself is removed first: it may be half of something,
+    /// and nothing else of that attempt stays. A set is used by one attempt at a time.
+    ///
+    /// # Errors
+    /// [`CacheError::Io`] when the system refuses.
+    pub fn begin(&self, run: &Path) -> Result<(), CacheError> {
+        let file = self.unsettled_file(run);
+        if file.exists() {
+            let folder = run.join(FOLDER).join(&self.0);
+            tree::remove_all(&folder).map_err(failed("remove", &folder))?;
+        }
+        let all = run.join(FOLDER);
+        DirBuilder::new().recursive(true).mode(0o700).create(&all).map_err(failed("make", &all))?;
+        fs::write(&file, []).map_err(failed("write", &file))
+    }
+
+    /// Ends an attempt whose every command ended by itself: what it left is for the next one.
+    ///
+    /// # Errors
+    /// [`CacheError::Io`] when the system refuses.
+    pub fn settle(&self, run: &Path) -> Result<(), CacheError> {
+        let file = self.unsettled_file(run);
+        fs::remove_file(&file).map_err(failed("remove", &file))
+    }
+
+    fn mark_file(&self, run: &Path) -> PathBuf {
+        run.join(FOLDER).join(format!("{}.{MARK}", self.0))
+    }
+
+    fn unsettled_file(&self, run: &Path) -> PathBuf {
+        run.join(FOLDER).join(format!("{}.{UNSETTLED}", self.0))
     }
 }
 
@@ -91,8 +168,8 @@ impl Caches {
     ///
     /// # Errors
     /// [`CacheError::Entry`] for the whole workspace and for an entry without a final `/`.
-    pub fn open(run: &Path, domain: Domain, entries: &[Entry]) -> Result<Self, CacheError> {
-        Self::at(run.join(FOLDER).join(domain.as_str()), entries)
+    pub fn open(run: &Path, set: &Set, entries: &[Entry]) -> Result<Self, CacheError> {
+        Self::at(run.join(FOLDER).join(set.as_str()), entries)
     }
 
     /// The same for one stage alone, in the new folder `at`, with what the folder `base` holds when that exists. Nothing that the
@@ -154,6 +231,13 @@ impl Caches {
         };
         let had = if tier.has_own_root() { self.tools.len() } else { 1 };
         self.tools.iter().take(had).map(bind).collect()
+    }
+
+    /// True when they hold anything outside of toolchains' folders at or below `but`.
+    pub fn hold_anything(&self, but: Option<&Path>) -> bool {
+        let counts = |below_home: &Path| but.is_none_or(|but| !below_home.starts_with(but));
+        let of_tools = self.tools.iter().filter(|(below_home, _)| counts(below_home)).map(|(_, folder)| folder);
+        self.folders.iter().map(|(_, folder)| folder).chain(of_tools).any(|folder| holds_anything(folder))
     }
 
     /// Returns the paths at which the caches are mounted, for [`crate::stage::ViewOverrides`].
@@ -233,6 +317,11 @@ fn make_private(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// True when something is in a folder, or when that cannot be seen.
+pub fn holds_anything(folder: &Path) -> bool {
+    fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_some())
+}
+
 /// The bytes below a folder, counted until they are over the bound; none when they cannot be counted.
 pub(crate) fn measure(folder: &Path, bytes_max: u64) -> Option<u64> {
     let mut tree = Tree::open(folder).ok()?;
@@ -268,7 +357,7 @@ mod tests {
     }
 
     fn sources(run: &Path, domain: Domain, texts: &[&str]) -> Vec<PathBuf> {
-        let caches = Caches::open(run, domain, &entries(texts)).unwrap();
+        let caches = Caches::open(run, &domain.into(), &entries(texts)).unwrap();
         caches.binds(Path::new("/w")).unwrap().into_iter().map(|bind| bind.source).collect()
     }
 
@@ -290,13 +379,13 @@ mod tests {
     #[test]
     fn mounts_are_writable_and_lie_in_the_workspace() {
         let run = tempfile::tempdir().unwrap();
-        let caches = Caches::open(run.path(), Domain::Builder, &entries(&["a/b/", "a/", "a/", "c/"])).unwrap();
+        let caches = Caches::open(run.path(), &Domain::Builder.into(), &entries(&["a/b/", "a/", "a/", "c/"])).unwrap();
         let at: Vec<_> =
             caches.binds(Path::new("/w")).unwrap().into_iter().map(|bind| (bind.at, bind.writable)).collect();
         assert_eq!(at, [("/w/a".into(), true), ("/w/c".into(), true)]);
         assert_eq!(caches.mount_points().iter().map(ScopePath::as_str).collect::<Vec<_>>(), ["a", "c"]);
         for text in ["./", "target"] {
-            let refused = Caches::open(run.path(), Domain::Builder, &entries(&[text]));
+            let refused = Caches::open(run.path(), &Domain::Builder.into(), &entries(&[text]));
             assert!(matches!(refused, Err(CacheError::Entry(_))), "{text}");
         }
     }
@@ -306,7 +395,7 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("canary"), vec![1; 1 << 20]).unwrap();
-        let open = || Caches::open(run.path(), Domain::Builder, &entries(&["target/"])).unwrap();
+        let open = || Caches::open(run.path(), &Domain::Builder.into(), &entries(&["target/"])).unwrap();
         let folder = sources(run.path(), Domain::Builder, &["target/"]).remove(0);
         symlink(outside.path(), folder.join("way")).unwrap();
         fs::create_dir(folder.join("deep")).unwrap();
@@ -320,6 +409,21 @@ mod tests {
         assert!(other.enforce_limit(32 << 10).unwrap().dropped);
         assert!(!folder.exists() && outside.path().join("canary").exists());
         assert!(sources(run.path(), Domain::Builder, &["target/"])[0].exists());
+    }
+
+    #[test]
+    fn what_a_killed_attempt_left_is_gone() {
+        let run = tempfile::tempdir().unwrap();
+        let set = Set::from(Domain::Builder);
+        let attempt = |ends: bool| {
+            set.begin(run.path()).unwrap();
+            let folder = sources(run.path(), Domain::Builder, &["target/"]).remove(0);
+            let found = holds_anything(&folder);
+            fs::write(folder.join("left"), "x").unwrap();
+            ends.then(|| set.settle(run.path()).unwrap());
+            found
+        };
+        assert_eq!([attempt(true), attempt(false), attempt(true), attempt(true)], [false, true, false, true]);
     }
 
     #[test]

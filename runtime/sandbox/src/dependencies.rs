@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// Folders in a dependency that tools write: caches of bundlers and test runners.
 const WRITTEN: [&str; 5] = [".cache", ".vite", ".vite-temp", ".vitest", ".tmp"];
+/// The same in a virtual environment: what `tox` and `nox` write in theirs. Elsewhere these are names of packages.
+const WRITTEN_BY_TESTS: [&str; 2] = ["log", "tmp"];
 /// Folder of what is written there, in the attempt's folder.
 const WRITTEN_DIR: &str = "dependencies";
 
@@ -49,7 +51,9 @@ impl<'d> Dependencies<'d> {
             if is_hidden || fs::symlink_metadata(&at).is_ok() || !is_folder(&source) {
                 continue;
             }
-            for name in WRITTEN.iter().filter(|name| is_folder(&source.join(name))) {
+            let is_environment = source.join("pyvenv.cfg").is_file();
+            let by_tests = WRITTEN_BY_TESTS.iter().filter(|_| is_environment);
+            for name in WRITTEN.iter().chain(by_tests).filter(|name| is_folder(&source.join(name))) {
                 let takes = places.attempt.join(WRITTEN_DIR).join(found.written.len().to_string());
                 let inside = path.join(name).map_err(io::Error::other)?;
                 fs::create_dir_all(&takes)?;

@@ -22,6 +22,16 @@ pub enum Program {
     Shell(String),
 }
 
+impl Program {
+    /// The words that start it.
+    pub fn words(&self) -> Vec<String> {
+        match self {
+            Self::Argv(words) => words.clone(),
+            Self::Shell(text) => ["sh", "-c", text].map(str::to_owned).to_vec(),
+        }
+    }
+}
+
 /// One command of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {

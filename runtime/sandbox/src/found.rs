@@ -9,7 +9,8 @@ use std::path::PathBuf;
 /// Caps of what a stage may change; reaching one fails the stage. Those on the shape of a tree cannot be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeLimits {
-    /// The limits of the stage. `write_bytes` counts changed files by length, `write_entries` changed entries.
+    /// The limits of the stage. `write_bytes` counts changed files by length, `write_entries` changed entries, `ignored_entries`
+    /// those that git ignores.
     pub stage: Limits,
     /// Levels of directories.
     pub depth: u32,

@@ -31,6 +31,8 @@ const SEAL_FILE: &str = "seal.json";
 const FILES_DIR: &str = "files";
 /// Most bytes of a `seal.json` that are read.
 const SEAL_BYTES_MAX: u64 = 64 << 20;
+/// Least bytes of a file that counts as a copy: shorter ones are alike by accident.
+pub const COPY_BYTES_MIN: u64 = 32;
 /// Most files under one seal; limit `holdout_files`.
 pub const FILES_MAX: u64 = 20_000;
 /// Most bytes under one seal; limit `holdout_bytes`.

@@ -2,9 +2,10 @@
 //!
 //! Reading order: [`glovebox_record::scope`] decides what a stage may do with a path. [`view`] does it on a real directory and never
 //! leaves it, [`layer`] takes the changes of a component. [`refusal`] records what was denied and which grant would allow it.
-//! [`project`] is the run's own copy, [`stage`] the files of one stage. [`exec`] describes a command and [`jail`] runs it, [`lazy_jail`]
+//! [`project`] is the run's own copy, [`branch`] that of a branch, [`stage`] the files of one stage. [`exec`] describes a command and [`jail`] runs it, [`lazy_jail`]
 //! opens it when a stage first needs it. [`found`] lists changes, [`protect`] the protected paths.
-//! [`commit`] stores and applies allowed changes, [`quarantine`] keeps the rest, [`apply`] changes the user's project.
+//! [`commit`] stores and applies allowed changes, [`quarantine`] keeps the rest, [`apply`] changes the user's project,
+//! [`restore`] repairs the workspace of a run that is resumed.
 //! [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
 //! The crate does not know graphs, components or journals.
 
@@ -14,13 +15,16 @@ compile_error!("this version of glovebox supports Linux only: its sandbox needs 
 mod acceptor;
 pub mod apply;
 mod beneath;
+pub mod branch;
 pub mod cache;
+mod canonical;
 pub mod commit;
 pub mod dependencies;
 pub mod exec;
 pub mod flush;
 pub mod found;
 pub mod holdout;
+mod holes;
 pub mod ignored;
 pub mod jail;
 pub mod layer;
@@ -33,6 +37,7 @@ pub mod quarantine;
 pub mod refusal;
 mod relay;
 pub mod repository;
+pub mod restore;
 pub mod run;
 pub mod stage;
 pub mod subject;

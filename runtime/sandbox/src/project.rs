@@ -11,9 +11,9 @@ use crate::run;
 use crate::tree::{self, Tree, WalkEntry, WalkError};
 use copiers::{Copiers, Job, Shared};
 use glovebox_names::visible::is_deceptive;
-use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, EntryProblem};
+use glovebox_record::{ChangeOp, Digest, FileChange};
 use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
@@ -113,6 +113,35 @@ pub struct Base {
     pub ignored: IgnoreRules,
 }
 
+impl Base {
+    /// The same files after changes, in order.
+    #[must_use]
+    pub fn after<'a>(mut self, changes: impl IntoIterator<Item = &'a FileChange>) -> Self {
+        for change in changes {
+            let path = change.path.as_str();
+            self.files.remove(path);
+            self.symlinks.remove(path);
+            match (change.op, change.digest, &change.target) {
+                (ChangeOp::Write, Some(digest), _) => {
+                    let FileChange { bytes, executable, .. } = *change;
+                    self.files.insert(path.to_owned(), FileFact { digest, bytes, executable });
+                }
+                (ChangeOp::Symlink, _, Some(target)) => {
+                    self.symlinks.insert(path.to_owned(), target.to_owned());
+                }
+                (ChangeOp::Mkdir, ..) => {
+                    self.directories.insert(path.to_owned());
+                }
+                (ChangeOp::Rmdir, ..) => {
+                    self.directories.remove(path);
+                }
+                _ => {}
+            }
+        }
+        self
+    }
+}
+
 /// Why a project could not be copied.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
@@ -168,7 +197,7 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
     let own = std::fs::canonicalize(to).map_err(|source| ProjectError::io(to, source))?;
     let shared = Shared::new(include.bytes_max);
     let (mut base, copied) = std::thread::scope(|scope| {
-        let copiers = Copiers::start(scope, &shared);
+        let copiers = Copiers::new(scope, &shared);
         let (base, place) = (Base::default(), None);
         let mut copying = Copying { source: &source, target: &target, include, from, own: &own, base, place, copiers };
         let listed = copying.all();
@@ -217,7 +246,7 @@ fn listing(from: &Path, own: &Path, runs: &Arc<Mutex<Vec<PathBuf>>>) -> ignore::
         .build()
 }
 
-struct Copying<'c> {
+struct Copying<'c, 'e> {
     source: &'c Tree,
     target: &'c Tree,
     include: &'c Include,
@@ -228,7 +257,7 @@ struct Copying<'c> {
     base: Base,
     /// The folder of the last entry.
     place: Option<Place>,
-    copiers: Copiers<'c>,
+    copiers: Copiers<'c, 'e>,
 }
 
 /// A folder of the project, and of the copy once it has that folder.
@@ -238,7 +267,7 @@ struct Place {
     target: Option<Arc<OwnedFd>>,
 }
 
-impl Copying<'_> {
+impl Copying<'_, '_> {
     fn all(&mut self) -> Result<(), ProjectError> {
         let runs = Arc::default();
         for entry in listing(self.from, self.own, &runs) {

@@ -51,11 +51,10 @@ impl RefusalLog {
         if kept.list.len() >= self.kept_max {
             return;
         }
-        kept.list.push(refusal.clone());
-        drop(kept);
         if let Some(listener) = &self.listener {
             listener(&refusal);
         }
+        kept.list.push(refusal);
     }
 
     /// Returns those kept, in order.

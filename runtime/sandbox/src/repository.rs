@@ -12,10 +12,11 @@ use crate::jail::ExecPolicy;
 use crate::stage::is_seen;
 use crate::tree::{self, Tree, WalkEntry, WalkError};
 use digest::{Kind, ObjectId};
-use glovebox_record::scope::Scope;
+use glovebox_record::scope::{Entry, Scope};
 use pack::Pack;
 use rustix::fs::FileType;
 use snapshot::{Files, Mode, Tracked};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -66,13 +67,13 @@ pub fn has_any(all: &Path) -> bool {
     all.symlink_metadata().is_ok()
 }
 
-/// Returns the repository of a scope below `all`; the first call for a scope makes it. So the last commit is the workspace as the
-/// first stage of that scope found it.
+/// Returns the repository of a scope below `all`; the first call for what the scope shows makes it. So the last commit is the workspace as
+/// the first of all stages that see the same found it.
 ///
 /// # Errors
 /// As [`make`].
 pub fn kept(workspace: &Path, scope: &Scope, all: &Path) -> Result<PathBuf, RepositoryError> {
-    let key = blake3::hash(format!("{:?}", (&scope.read, &scope.write, &scope.hidden)).as_bytes()).to_hex();
+    let key = blake3::hash(format!("{:?}", shown(scope)).as_bytes()).to_hex();
     let into = all.join(&key.as_str()[..32]);
     let repository = into.join(REPOSITORY_DIR);
     if repository.symlink_metadata().is_ok() {
@@ -85,6 +86,16 @@ pub fn kept(workspace: &Path, scope: &Scope, all: &Path) -> Result<PathBuf, Repo
     tree::remove_all(&into)?;
     make(workspace, scope, &into)?;
     Ok(repository)
+}
+
+/// What decides which files a scope shows: the entries that it grants in any way, and what it hides. What another entry covers adds nothing.
+fn shown(scope: &Scope) -> [Vec<&Entry>; 2] {
+    let granted: Vec<&Entry> = [&scope.read, &scope.write, &scope.scratch].into_iter().flatten().collect();
+    [granted, scope.hidden.iter().collect()].map(|entries| {
+        let is_covered = |entry: &&Entry| entries.iter().any(|other| other != entry && other.covers(entry));
+        let widest: BTreeSet<&Entry> = entries.iter().filter(|entry| !is_covered(entry)).copied().collect();
+        widest.into_iter().collect()
+    })
 }
 
 /// Makes a repository of what `scope` shows of `workspace` and keeps it as `<into>/.git`; `into` is a new folder, and what is

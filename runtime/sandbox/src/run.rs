@@ -1,11 +1,12 @@
-//! Detects folders that hold a run of this program, at any place and under any name.
+//! Folders that hold a run of this program: detects them, at any place and under any name, and keeps them apart on disk.
 //!
 //! A run's folder contains sealed hold-outs, so it is never copied with a project. Its journal identifies it: an SQLite database with
 //! our application id. During a run the id may be only in the database's log, so a journal with our lock or a log beside it counts
 //! too. In doubt, a folder counts as a run: it is not copied, and its path is reported.
 
+use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// The file that makes a folder a run.
@@ -31,9 +32,57 @@ pub fn is_run(folder: &Path) -> bool {
     is_marked || BESIDE.iter().any(|name| is_file(&folder.join(name)))
 }
 
+/// Checks what SQLite would open for a database of a run, because a project may have brought it. Denied: anything but regular files. A
+/// pipe would be waited for without end, and a link leads elsewhere.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] with the file, or the system's error.
+pub fn check_database(database: &Path) -> io::Result<()> {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let mut file = database.as_os_str().to_owned();
+        file.push(suffix);
+        match std::fs::symlink_metadata(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(found) if found.is_file() => {}
+            Ok(_) => {
+                let name = Path::new(&file).file_name().unwrap_or_default().to_string_lossy();
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is not a regular file")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells the file system that the folders in this one have nothing to do with each other, as `chattr +T` does.
+///
+/// ext4 then puts each into a part of the disk of its own. Otherwise all runs share one, and ext4 looks at every file that was removed
+/// there in the last minutes before it makes a new one: a run after the removal of an old one would take several times as long.
+///
+/// # Errors
+/// The system's, also if the file system has no such mark. Nothing but speed depends on it.
+pub fn keep_apart(folder: &Path) -> io::Result<()> {
+    let folder = File::open(folder)?;
+    let flags = ioctl_getflags(&folder)?;
+    if flags.contains(IFlags::TOPDIR) { Ok(()) } else { Ok(ioctl_setflags(&folder, flags | IFlags::TOPDIR)?) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_are_kept_apart_where_the_file_system_can() {
+        let place = tempfile::tempdir().unwrap();
+        let is_set =
+            || ioctl_getflags(File::open(place.path()).unwrap()).is_ok_and(|flags| flags.contains(IFlags::TOPDIR));
+        assert!(!is_set());
+        assert_eq!(keep_apart(place.path()).is_ok(), is_set());
+        assert_eq!(keep_apart(place.path()).is_ok(), is_set(), "again is the same as once");
+        const EXT: u64 = 0xef53;
+        let kind = rustix::fs::statfs(place.path()).unwrap().f_type;
+        assert!(is_set() || kind as u64 != EXT, "ext4 has the mark");
+    }
 
     #[test]
     fn a_run_is_known_by_its_journal_and_nothing_else_is_one() {

@@ -21,13 +21,12 @@ pub use crate::found::{ChangeLimits, Found, Op, Verdict};
 pub use copy::Copy;
 pub(crate) use mask::set_opaque;
 pub use overlay::Overlay;
-pub(crate) use upper::has_overlay_attribute;
+pub(crate) use upper::remove_overlay_attributes;
 
 use crate::ignored::{Ignored, LeftOut};
 use crate::layer::Layer;
 use crate::protect::Protected;
 use crate::tree::{self, Tree, WalkError};
-use copy::Allowance;
 use glovebox_jail::policy::Source;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Scope};
@@ -36,10 +35,6 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Most entries and bytes that are copied where an overlay could be had. Up to here a copy is made in less time than a
-/// mount, and stages without commands need no jail for it.
-const SMALL: Allowance = Allowance { entries: 200, bytes: 4 << 20 };
 
 /// Why a stage's files could not be made or examined.
 #[derive(Debug, thiserror::Error)]
@@ -164,16 +159,15 @@ impl WorkspaceView {
         }
     }
 
-    /// Makes a copy if the stage sees few files, else an overlay. Also makes a copy if files of the workspace belong to other
-    /// users, because an overlay cannot copy those up.
+    /// Prepares an overlay. Makes a copy if files of the workspace belong to other users, because an overlay cannot copy those up.
     ///
     /// # Errors
     /// As [`WorkspaceView::copy`] and [`WorkspaceView::overlay`].
     pub fn choose(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
-        if copy::is_small(workspace, scope, overrides, SMALL)? || !overlay::is_ours(workspace)? {
-            return Self::copy(workspace, at, scope, overrides);
+        match overlay::is_ours(workspace)? {
+            true => Self::overlay(workspace, at, scope, overrides),
+            false => Self::copy(workspace, at, scope, overrides),
         }
-        Self::overlay(workspace, at, scope, overrides)
     }
 
     /// Returns where a jail takes the files from.

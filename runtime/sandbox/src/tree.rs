@@ -103,11 +103,24 @@ impl Tree {
             Err(error) => Err(error),
         }
     }
+
+    /// Returns the status of a path; none also if a link is in its way, because nothing lies below a link.
+    pub(crate) fn stat_below_folders(&self, path: &Path) -> io::Result<Option<Stat>> {
+        match self.stat(path) {
+            Err(error) if is_unreachable(&error) => Ok(None),
+            other => other,
+        }
+    }
 }
 
 /// True if an error means that the path, or a directory in it, does not exist.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// True if an error means that nothing is at a path when no link is followed: it does not exist, or a link is in its way.
+pub(crate) fn is_unreachable(error: &io::Error) -> bool {
+    is_absent(error) || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
 /// Returns what is at a name, links not followed.
@@ -135,16 +148,23 @@ pub(crate) fn open_regular(directory: &OwnedFd, name: &OsStr, owner: Owner) -> i
     Ok(File::from(file))
 }
 
-/// Opens a directory by its name; a link is an error.
+/// Opens a directory by its name; a link is an error. One of ours can be searched and changed afterwards.
 pub(crate) fn open_directory(directory: &OwnedFd, name: &OsStr, owner: Owner) -> io::Result<OwnedFd> {
     let open = || rustix::fs::openat(directory, name, DIRECTORY | CAREFUL, Mode::empty());
-    match open() {
+    let opened = match open() {
         Err(Errno::ACCESS) if owner == Owner::Us => {
             make_readable(directory, name, Mode::RWXU)?;
-            Ok(open()?)
+            return Ok(open()?);
         }
-        other => Ok(other?),
+        other => other?,
+    };
+    if owner == Owner::Us {
+        let mode = Mode::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode & 0o777);
+        if !mode.contains(Mode::RWXU) {
+            rustix::fs::fchmod(&opened, mode | Mode::RWXU)?;
+        }
     }
+    Ok(opened)
 }
 
 /// Adds permissions to an own file or directory; the descriptor in between makes sure that it is not a link's target.

@@ -229,6 +229,35 @@ fn git_knows_one_commit_of_what_the_stage_sees() {
 }
 
 #[test]
+fn stages_that_see_the_same_files_share_a_repository() {
+    let fixture = Fixture::new();
+    let (workspace, all) = (fixture.at("run/workspace"), fixture.at("run/repositories"));
+    let entries = |texts: &[&str]| texts.iter().map(|text| Entry::parse(text).unwrap()).collect::<Vec<_>>();
+    let kept = |read: &[&str], write: &[&str], hidden: &[&str], scratch: &[&str]| {
+        let scope = Scope::new(entries(read), entries(write), entries(hidden)).with_scratch(entries(scratch));
+        repository::kept(&workspace, &scope, &all).unwrap()
+    };
+    let whole = kept(&["./"], &[], &[], &[]);
+    for (read, write, scratch) in [
+        (&["./"][..], &["src/"][..], &[][..]),
+        (&["docs/", "./", "docs/"], &["src/a.rs"], &["tmp/"]),
+        (&[], &["./"], &[]),
+    ] {
+        assert_eq!(kept(read, write, &[], scratch), whole, "{read:?} {write:?}");
+    }
+    let others = [
+        kept(&["src/"], &[], &[], &[]),
+        kept(&["src/"], &["docs/"], &[], &[]),
+        kept(&["src/"], &[], &[], &["tmp/"]),
+        kept(&["./"], &[], &["answer.txt"], &[]),
+        kept(&["src/a.rs"], &[], &[], &[]),
+    ];
+    for (index, other) in others.iter().enumerate() {
+        assert!(*other != whole && !others[..index].contains(other), "{index}");
+    }
+}
+
+#[test]
 fn a_repository_has_every_kind_of_file_as_git_would_record_it() {
     let fixture = Fixture::new();
     let workspace = fixture.at("run/workspace");

@@ -3,6 +3,7 @@
 //! Processor time is that of the whole machine, in steps of 10 ms: the jails of a run are reaped by the kernel, so nothing that counts
 //! children sees them. Only long runs are measured with it, and only on a machine that does nothing else.
 
+use super::processors::machine_cpu;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,8 +11,6 @@ use std::time::{Duration, Instant};
 
 /// The program as cargo built it.
 const BUILT: &str = env!("CARGO_BIN_EXE_glovebox");
-/// The kernel's clock ticks in a second, in `/proc`.
-const TICKS: u64 = 100;
 /// How often a running program is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 /// System calls that make something durable.
@@ -60,6 +59,11 @@ impl Program {
         let (cost, status) = self.measured(folder, arguments, watch);
         assert!(status.success(), "{arguments:?} ended with {status}");
         cost
+    }
+
+    /// The same to whatever end.
+    pub(crate) fn run_watched_to_any_end(&self, folder: &Path, arguments: &[&str]) -> Cost {
+        self.measured(folder, arguments, watch).0
     }
 
     fn measured(&self, folder: &Path, arguments: &[&str], look: impl Fn(&mut Child) -> Cost) -> (Cost, ExitStatus) {
@@ -118,13 +122,4 @@ pub(crate) fn spawns(count: u32) -> Cost {
     let start = Instant::now();
     (0..count).for_each(|_| assert!(Command::new("sh").args(["-c", "true"]).status().unwrap().success()));
     Cost { wall: start.elapsed() / count, cpu: (machine_cpu() - before) / count, ..Cost::default() }
-}
-
-/// What the processors of the machine worked so far: for programs, the kernel and interrupts.
-pub(crate) fn machine_cpu() -> Duration {
-    let text = fs::read_to_string("/proc/stat").unwrap();
-    let fields: Vec<u64> =
-        text.lines().next().unwrap().split_whitespace().filter_map(|field| field.parse().ok()).collect();
-    let [user, nice, system, _idle, _waiting, interrupts, soft_interrupts, ..] = fields[..] else { panic!("{text}") };
-    Duration::from_millis((user + nice + system + interrupts + soft_interrupts) * 1_000 / TICKS)
 }

@@ -36,6 +36,9 @@ pub struct RemoveArguments {
     pub dry_run: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `glovebox gc`.
@@ -52,6 +55,9 @@ pub struct CollectArguments {
     pub dry_run: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 fn age(text: &str) -> Result<Duration, String> {

@@ -30,15 +30,30 @@ pub struct ShowArguments {
     pub json: bool,
 }
 
+/// `glovebox why`.
+#[derive(Debug, Args)]
+pub struct WhyArguments {
+    /// The run
+    #[arg(default_value = LATEST)]
+    pub run: RunSelector,
+    /// Explain only this node
+    pub node: Option<NodeId>,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `glovebox logs`.
 #[derive(Debug, Args)]
 pub struct LogsArguments {
     /// The run
     pub run: RunSelector,
-    /// The node
-    pub node: NodeId,
+    /// The node; default: every node
+    pub node: Option<NodeId>,
     /// Print only the output of this visit; default: of every visit
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "node", value_parser = clap::value_parser!(u32).range(1..))]
     pub visit: Option<u32>,
     /// Print only standard output
     #[arg(long, conflicts_with = "stderr")]
@@ -51,6 +66,9 @@ pub struct LogsArguments {
     pub follow: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
+    /// Print one JSON document for each output, in one line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `glovebox diff`.
@@ -65,6 +83,9 @@ pub struct DiffArguments {
     /// Show the number of changed lines of each file instead of the patch
     #[arg(long, conflicts_with = "json")]
     pub stat: bool,
+    /// Show only what a human gate asks about: the changes since the last question that a person answered
+    #[arg(long, value_name = "QUESTION")]
+    pub question: Option<String>,
     #[command(flatten)]
     pub runs: RunsArguments,
     /// Print one JSON document

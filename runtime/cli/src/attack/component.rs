@@ -128,6 +128,7 @@ fn call(layer: &Arc<Layer>, tree: &AttackedTree, row: &Row) -> Call {
         }),
         commands: None,
         model: None,
+        hooks: None,
         limits,
         canceled: Arc::new(AtomicBool::new(false)),
         progress: tokio::sync::mpsc::channel(1).0,

@@ -127,12 +127,16 @@ impl JailConfinement {
     }
 }
 
+fn started(program: &Program) -> exec::Program {
+    match program {
+        Program::Argv(words) => exec::Program::Argv(words.clone()),
+        Program::Shell(text) => exec::Program::Shell(text.clone()),
+    }
+}
+
 /// The command of a verifier that starts a program under test.
 fn by_verifier(command: &AttackCommand, hostile: &Path, is_apart: bool) -> exec::Program {
-    let words = match &command.program {
-        Program::Argv(words) => words.clone(),
-        Program::Shell(text) => vec!["sh".to_owned(), "-c".to_owned(), text.clone()],
-    };
+    let words = started(&command.program).words();
     let text = if is_apart { VERIFIER.to_owned() } else { VERIFIER.replace("subject \"$@\"", "\"$@\"") };
     let verifier = ["/bin/sh", "-c", &text, "sh"].map(str::to_owned);
     exec::Program::Argv(verifier.into_iter().chain([hostile.display().to_string()]).chain(words).collect())
@@ -157,10 +161,9 @@ impl Target for JailTarget {
 
     fn run(&mut self, command: &AttackCommand) -> Result<CommandResult, NotRun> {
         let is_subject = self.subjects.is_some();
-        let program = match &command.program {
-            _ if is_subject => by_verifier(command, &self.hostile, self.is_apart),
-            Program::Argv(words) => exec::Program::Argv(words.clone()),
-            Program::Shell(text) => exec::Program::Shell(text.clone()),
+        let program = match is_subject {
+            true => by_verifier(command, &self.hostile, self.is_apart),
+            false => started(&command.program),
         };
         let grace = if is_subject { VERIFIER_TIME } else { Duration::ZERO };
         let (cwd, env, stdin, timeout) = (ScopePath::root(), Vec::new(), None, command.timeout + grace);
@@ -190,12 +193,12 @@ impl Target for JailTarget {
         let limits = found::ChangeLimits { depth, ..found::ChangeLimits::of(stage) };
         let found = self.view.changes(&limits, &Protected::new(HIDDEN));
         let changes = found.map(|found| {
-            let change = |one: &found::Found| Change {
-                path: one.path.clone(),
+            let change = |one: found::Found| Change {
                 op: one.op.as_str().to_owned(),
                 allowed: one.is_allowed(),
+                path: one.path,
             };
-            found.iter().map(change).collect()
+            found.into_iter().map(change).collect()
         });
         self.view.remove().map_err(|error| error.to_string())?;
         changes.map_err(|error| error.to_string())

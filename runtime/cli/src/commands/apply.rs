@@ -60,6 +60,9 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
     if !plan.conflicts.is_empty() {
         return Err(refuse(&plan.conflicts, project));
     }
+    for change in &plan.writes {
+        changes.verify(change)?;
+    }
     match apply::perform(&plan, &changes.base, project, &|digest| changes.open(digest)) {
         Ok(()) => {
             done(arguments, &plan)?;

@@ -10,7 +10,7 @@ use crate::patch::{self, Counts, Delta, Mode, Reader, Version};
 use crate::runs::RunFolder;
 use crate::terminal::paint::{self, Paint};
 use crate::terminal::{self, pager, visible};
-use crate::{journal, runs, selection};
+use crate::{journal, review, runs, selection};
 use clap::ColorChoice;
 use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
@@ -73,7 +73,10 @@ impl FileVersion {
 /// Prints every path that the run changed, or those that are named.
 pub fn diff(arguments: &DiffArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let changes = Changes::read(&run)?;
+    let changes = match &arguments.question {
+        Some(question) => review::changes_for(&run, &question.as_str().into())?,
+        None => Changes::read(&run)?,
+    };
     journal::warn_if_foreign(&run, changes.provenance);
     let selected = selection::select(&changes.changes, &arguments.paths)?;
     let read = |delta: &Delta| changes.bytes(delta).ok().flatten().and_then(|bytes| bytes.old.or(bytes.new));
@@ -87,7 +90,7 @@ pub fn diff(arguments: &DiffArguments) -> Ended {
         terminal::say(format_args!("run `{}` changed nothing\n", visible::line(&run.id)));
     }
     let lost = match arguments.stat {
-        true => print_stat(&changes, deltas)?,
+        true => print_stat(&changes, &deltas)?,
         false => print_patch(&changes, &deltas)?,
     };
     for directory in &directories {
@@ -110,7 +113,7 @@ fn document(run: RunFolder, deltas: Vec<Delta>, directories: Vec<ScopePath>) -> 
 }
 
 /// Prints a patch. Returns the paths that it lacks.
-fn print_patch(changes: &Changes, deltas: &[Delta]) -> Result<Vec<ScopePath>, Stop> {
+fn print_patch<'a>(changes: &Changes, deltas: &'a [Delta]) -> Result<Vec<&'a ScopePath>, Stop> {
     // A program gets every byte, and colours only on request: `CLICOLOR_FORCE` must not break `glovebox diff | git apply`.
     let is_for_people = terminal::is_terminal() || paint::choice() == ColorChoice::Always;
     let (mut shown, mut lost) = (String::new(), Vec::new());
@@ -121,19 +124,19 @@ fn print_patch(changes: &Changes, deltas: &[Delta]) -> Result<Vec<ScopePath>, St
                 shown.push_str(&Paint::stdout().patch(&String::from_utf8_lossy(&patch)));
             }
             Some(bytes) => terminal::print_bytes(&patch::render(delta, &bytes, Reader::Program)),
-            None => lost.push(delta.old_path().clone()),
+            None => lost.push(delta.old_path()),
         }
     }
     pager::show(&shown);
     Ok(lost)
 }
 
-fn print_stat(changes: &Changes, deltas: Vec<Delta>) -> Result<Vec<ScopePath>, Stop> {
+fn print_stat<'a>(changes: &Changes, deltas: &'a [Delta]) -> Result<Vec<&'a ScopePath>, Stop> {
     let (mut rows, mut lost) = (Vec::new(), Vec::new());
     for delta in deltas {
-        match changes.bytes(&delta)? {
+        match changes.bytes(delta)? {
             Some(bytes) => rows.push((delta, Counts::of(&bytes))),
-            None => lost.push(delta.old_path().clone()),
+            None => lost.push(delta.old_path()),
         }
     }
     if !rows.is_empty() {
@@ -142,7 +145,7 @@ fn print_stat(changes: &Changes, deltas: Vec<Delta>) -> Result<Vec<ScopePath>, S
     Ok(lost)
 }
 
-fn refuse_incomplete(run: &RunFolder, lost: &[ScopePath]) -> Ended {
+fn refuse_incomplete(run: &RunFolder, lost: &[&ScopePath]) -> Ended {
     let Some(first) = lost.first() else { return Ok(Exit::Ok) };
     let more = if lost.len() > 1 { format!(" and {} more", lost.len() - 1) } else { String::new() };
     let path = visible::line(first.as_str());

@@ -14,6 +14,11 @@ const BINDING: &[(&str, &str)] = &[
         "Error: the `type` of the node is unknown. Use a built-in handler, or add an entry under `[plugins]` in glovebox.toml.",
     ),
     (
+        "model_unknown",
+        "Error: the node fits no table under `[models]` in glovebox.toml, or more than one. Set `llm_model` to the name of a table, or \
+         `default = true` in one of them. No other model ever takes the place of the one that was named.",
+    ),
+    (
         "network_not_granted",
         "Error: the node asks for more network than the operator grants. Extend `network` under `[sandbox]` in glovebox.toml, \
          or narrow the node's `network`.",

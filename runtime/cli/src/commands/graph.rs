@@ -53,7 +53,7 @@ fn read(arguments: &GraphArguments) -> Result<(Arc<Pipeline>, Option<Overlay>), 
     let run = runs::select(&arguments.runs.runs_dir, &target.clone().into())?;
     let records = journal::read_to_show(&run)?;
     let source = source::of_run(&run, journal::beginning(&run, &records)?)?;
-    Ok((source.pipeline, Some(overlay::of(records))))
+    Ok((source.pipeline, Some(overlay::of(&records))))
 }
 
 /// The pipeline of a file that can be read. Its findings go to standard error, and errors do not keep it from being drawn.

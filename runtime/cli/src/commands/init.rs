@@ -24,7 +24,7 @@ pub fn init(arguments: &InitArguments) -> Ended {
     }
     let survey = Survey::of(folder);
     let text = pipeline(arguments.template, &survey).map_err(|found| {
-        let first = found.first().map(|found| found.message.clone()).unwrap_or_default();
+        let first = found.into_iter().next().map(|found| found.message).unwrap_or_default();
         Stop::new(Exit::Internal, format!("the pipeline of `init` does not parse: {first}"))
     })?;
     let files = [(pipeline_file::NAME, text), (CONFIG_FILE_NAME, settings(&survey))];
@@ -85,7 +85,9 @@ fn report(survey: &Survey, arguments: &InitArguments) {
         terminal::say(format_args!("note     {}\n", visible::line(&note)));
     }
     if arguments.template.begins_with_model() {
-        terminal::say("note     write what you want into `goal` of pipeline.dot; its model stages need `--script`\n");
+        terminal::say(
+            "note     write what you want into `goal` of pipeline.dot; name a model under `[models]` in glovebox.toml\n",
+        );
     }
     terminal::say("next     glovebox plan, then glovebox run\n");
 }

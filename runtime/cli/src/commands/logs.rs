@@ -1,4 +1,4 @@
-//! `glovebox logs`: the whole output of a node's commands, as the run kept it.
+//! `glovebox logs`: the whole output of the commands of a node, or of all, as the run kept it.
 //!
 //! A pipe gets the exact bytes. A terminal gets them escaped. The line that names the file of an output goes to standard error.
 
@@ -11,6 +11,8 @@ use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Artifact, Attempt, Event, Record, StageFinished};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::project::run_files::history_folder;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// Endings of what `tool` and `verify` keep of a command's output.
@@ -20,6 +22,27 @@ const STDERR: &str = ".stderr.txt";
 
 /// How often the journal of a running run is read; a long one less often.
 const PAUSE: Duration = Duration::from_millis(300);
+
+/// One line of `logs --json`: one output.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "logs.json")]
+pub struct OutputLine<'a> {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// The run.
+    pub run_id: &'a str,
+    /// The attempt.
+    #[serde(flatten)]
+    pub attempt: &'a Attempt,
+    /// `stdout`, `stderr`, or `output` for both together.
+    pub stream: &'a str,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The file with exactly these bytes.
+    pub file: &'a str,
+    /// The output as text; what is not UTF-8 is replaced.
+    pub text: &'a str,
+}
 
 /// Prints what the node's attempts kept. With `--follow`, goes on until no process drives the run.
 pub fn logs(arguments: &LogsArguments) -> Ended {
@@ -57,7 +80,7 @@ struct Log<'a> {
 
 impl Log<'_> {
     fn record(&mut self, record: &Record) -> Result<(), Stop> {
-        if record.event.node() != Some(&self.arguments.node) {
+        if self.arguments.node.as_ref().is_some_and(|node| record.event.node() != Some(node)) {
             return Ok(());
         }
         match &record.event {
@@ -90,20 +113,47 @@ impl Log<'_> {
         };
         for artifact in stage.artifacts.iter().filter(is_wanted) {
             let file = self.run.path.join(history_folder(&stage.attempt)).join(&artifact.name);
-            let file = file.to_string_lossy();
-            let head =
-                format_args!("==> {}: {} bytes: {}\n", title(&stage.attempt), artifact.bytes, visible::line(&file));
-            terminal::say(head);
             let bytes = self.blobs.read_all(&artifact.digest, artifact.bytes);
             let bytes = bytes.map_err(|error| journal::unreadable(self.run, &error))?;
-            print(&bytes);
+            self.output(&stage.attempt, artifact, (&file.to_string_lossy(), &bytes))?;
             self.printed += 1;
         }
         Ok(())
     }
 
+    fn output(&self, attempt: &Attempt, artifact: &Artifact, (file, bytes): (&str, &[u8])) -> Result<(), Stop> {
+        if !self.arguments.json {
+            let file = visible::line(file);
+            terminal::say(format_args!("==> {}: {} bytes: {file}\n", title(attempt), artifact.bytes));
+            print(bytes);
+            return Ok(());
+        }
+        let stream = match &artifact.name {
+            name if name.ends_with(STDOUT) => "stdout",
+            name if name.ends_with(STDERR) => "stderr",
+            _ => "output",
+        };
+        let (run_id, bytes_total, text) = (&*self.run.id, artifact.bytes, String::from_utf8_lossy(bytes));
+        let (schema_version, text) = (1, &*text);
+        terminal::print_json_line(&OutputLine {
+            schema_version,
+            run_id,
+            attempt,
+            stream,
+            bytes: bytes_total,
+            file,
+            text,
+        })
+    }
+
     fn conclude(&self) -> Ended {
-        let (node, run) = (&self.arguments.node, &self.run.id);
+        let run = &self.run.id;
+        let Some(node) = &self.arguments.node else {
+            if self.printed == 0 {
+                terminal::say(format_args!("run `{run}` kept no output of commands: glovebox show {run}\n"));
+            }
+            return Ok(Exit::Ok);
+        };
         match (self.visits, self.arguments.visit) {
             (0, _) => Err(Stop::new(Exit::Usage, format!("run `{run}` has no finished visit of a node `{node}`"))
                 .with_help(format!("glovebox show {run} lists the visited nodes"))),
@@ -123,9 +173,10 @@ impl Log<'_> {
 
 fn title(attempt: &Attempt) -> String {
     let (node, visit) = (visible::line(attempt.task.node.as_str()), attempt.task.visit);
+    let again = terminal::of_generation(attempt.task.generation);
     match attempt.ordinal {
-        1 => format!("{node} visit {visit}"),
-        ordinal => format!("{node} visit {visit} attempt {ordinal}"),
+        1 => format!("{node} visit {visit}{again}"),
+        ordinal => format!("{node} visit {visit} attempt {ordinal}{again}"),
     }
 }
 

@@ -1,13 +1,19 @@
 //! The commands, one file each. A command reads its arguments, asks the crates below, prints, and says how it ended.
 
+pub mod answer;
 pub mod apply;
+pub mod attach;
 pub mod check;
 pub mod compile;
 pub mod completions;
+pub mod control;
 pub mod diff;
 pub mod doctor;
 pub mod explain;
+pub mod fake_llm;
 pub mod fmt;
+pub mod fork;
+pub mod gates;
 pub mod gc;
 pub mod graph;
 pub mod help;
@@ -16,6 +22,7 @@ pub mod init;
 pub mod logs;
 pub mod ls;
 pub mod man;
+pub mod models;
 pub mod new_plugin;
 pub mod plan;
 pub mod plugin;
@@ -25,3 +32,4 @@ pub mod run;
 pub mod show;
 pub mod verify;
 pub mod version;
+pub mod why;

@@ -8,13 +8,16 @@ use crate::terminal::paint::Paint;
 use crate::terminal::{self, pager, visible};
 use crate::{pipeline_file, rule_plugins, source, widening};
 use glovebox_engine::event::RuleRecord;
-use glovebox_engine::plan::compare::{Addition, additions, compare};
+use glovebox_engine::plan::compare::{PlanDiff, additions, compare};
 use glovebox_engine::plan::deny::{Denied, Deny, denied};
 use glovebox_engine::plan::{
-    CapabilityLists, Confinement, HoldoutPlan, Plan, PlanCapabilities, PlanComponent, PlanFile, PlanNode, SandboxPlan,
+    CapabilityLists, Confinement, HoldoutPlan, Plan, PlanChild, PlanComponent, PlanFile, PlanFork, PlanNode,
+    PlanSupervision, SandboxPlan,
 };
+use glovebox_engine::rules::{Extent, Wider};
 use glovebox_host::grants::FileTier;
 use glovebox_pipeline::lower::handler::Role;
+use glovebox_record::spend::SpendBounds;
 use std::collections::BTreeSet;
 
 /// Prints the plan, its difference from another one, and the reasons for which a run would be refused.
@@ -25,14 +28,18 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     let (source, project) = rule_plugins::read_pipeline(host, &file, &inputs, &arguments.project.workdir)?;
     let script = arguments.execution.script.as_deref().map(prepare::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::ShowUnconfined } else { Purpose::Show };
-    let request = Request { script: script.as_ref(), purpose, sealed: prepare::holdouts(&source, &project)? };
+    let sealed = prepare::holdouts(&source, &project)?;
+    let parallel_max = arguments.execution.parallel.max_parallel;
+    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate: false };
     let bound = prepare::bind_plan(host, &source, &project, request)?;
+    prepare::refuse_unpriced(&bound.plan, arguments.execution.spend.into())?;
     let other = plan_diff::read(host, arguments, &project)?;
     let mut file = bound.plan.to_json();
     file.steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     file.wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
-    evaluate(&mut file, &bound.plan, &plan_diff::capabilities(&bound, &source, arguments), other, &rules);
+    file.spend_max = bound.plan.spend_max(arguments.execution.spend.into());
+    evaluate(&mut file, &bound.plan, &plan_diff::extent(&bound, &source, arguments), other, &rules);
     if arguments.json {
         terminal::print_json(&file)?;
     } else {
@@ -79,10 +86,25 @@ fn rules(arguments: &PlanArguments) -> Result<Vec<Deny>, Stop> {
 }
 
 /// Adds the difference from the other plan, and the grants that the rules of `--deny` refuse.
-fn evaluate(file: &mut PlanFile<'_>, plan: &Plan, own: &PlanCapabilities, other: Option<Other>, rules: &[Deny]) {
-    let more: Vec<Addition> = other.as_ref().map(|other| additions(&other.capabilities, own)).unwrap_or_default();
-    file.against = other.map(|other| compare(&other.capabilities, own, other.plan));
-    file.denied = (!rules.is_empty()).then(|| denied(plan, own, rules, &more));
+fn evaluate(file: &mut PlanFile<'_>, plan: &Plan, own: &Extent, other: Option<Other>, rules: &[Deny]) {
+    let now = own.capabilities();
+    let more = other.as_ref().map(|other| additions(other.extent.capabilities(), now)).unwrap_or_default();
+    let loosened = other.as_ref().map(|other| own.loosened(&other.extent)).unwrap_or_default();
+    file.denied = (!rules.is_empty()).then(|| {
+        let of_plan = denied(plan, now, rules, &more);
+        let widened = rules.iter().filter(|rule| rule.needs_other());
+        of_plan.into_iter().chain(widened.flat_map(|_| loosened.iter().map(no_longer_held))).collect()
+    });
+    file.against = other.map(|other| {
+        let compared = compare(other.extent.capabilities(), now, other.plan);
+        PlanDiff { loosened: loosened.iter().map(ToString::to_string).collect(), ..compared }
+    });
+}
+
+/// A limit, a bound or a check of the other plan that this one does not keep.
+fn no_longer_held(what: &Wider) -> Denied {
+    let (rule, from) = ("widened".to_owned(), "the pipeline and the configuration".to_owned());
+    Denied { rule, node: None, grant: what.to_string(), from }
 }
 
 /// Prints every grant that a rule refuses; with one, ends with exit 6.
@@ -119,6 +141,10 @@ fn render(file: &PlanFile<'_>) -> String {
         text.push_str(&format!("not locked: {}; `glovebox run` refuses it\n", visible::line(unlocked.reason)));
     }
     text.push_str(&format!("all nodes\n{}", capabilities(&file.could)));
+    for model in &file.models {
+        let (name, id, at) = (visible::line(model.name), visible::line(model.model), visible::line(&model.endpoint));
+        text.push_str(&format!("  asks     {name}: {} {id} at {at}\n", model.provider));
+    }
     text.push_str(&format!("  spend    {}\n", spend_of_all(file)));
     for node in &file.nodes {
         let is_unlocked = file.unlocked.iter().any(|unlocked| unlocked.plugin == node.handler);
@@ -127,6 +153,10 @@ fn render(file: &PlanFile<'_>) -> String {
     if !file.dependencies.is_empty() {
         let folders: Vec<_> = file.dependencies.iter().map(|folder| visible::line(folder)).collect();
         text.push_str(&format!("dependencies, read-only for commands: {}\n", folders.join(", ")));
+    }
+    if !file.dependency_stores.is_empty() {
+        let folders: Vec<_> = file.dependency_stores.iter().map(|folder| visible::line(&folder.0)).collect();
+        text.push_str(&format!("stores that they link to, read-only for commands: {}\n", folders.join(", ")));
     }
     file.holdouts.iter().for_each(|holdouts| text.push_str(&render_holdouts(holdouts)));
     text
@@ -163,7 +193,7 @@ fn unanswered(plan: &Plan) -> String {
         nodes if nodes.is_empty() => String::new(),
         nodes => {
             format!(
-                "`glovebox run` needs `--script FILE` or `--simulate`: no model answers {}\n",
+                "`glovebox run` needs a model under `[models]`, `--script FILE` or `--simulate`: no model answers {}\n",
                 terminal::named(&nodes)
             )
         }
@@ -208,7 +238,7 @@ fn sandbox_gaps(sandbox: &SandboxPlan) -> String {
 fn render_node(node: &PlanNode<'_>, is_unlocked: bool) -> String {
     let (id, handler) = (visible::line(node.id), visible::line(node.handler));
     let Some(component) = &node.component else {
-        return format!("{id} ({handler}): a control node, needs no grants\n");
+        return format!("{id} ({handler}): a control node, needs no grants\n{}", fork(node));
     };
     let whose = match (component.first_party, component.role == Role::Verifier.as_str()) {
         (true, _) => "built in",
@@ -220,7 +250,14 @@ fn render_node(node: &PlanNode<'_>, is_unlocked: bool) -> String {
     let files = if has_files { format!(", files: {}", component.filesystem) } else { String::new() };
     let unlocked = if is_unlocked { ", not locked" } else { "" };
     let mut text = format!("{id} ({handler}, {whose}{unlocked}{files})\n{}", capabilities(&node.could));
+    if let Some(asks) = &node.asks {
+        let effort = asks.effort.map(|effort| format!(", effort {effort}")).unwrap_or_default();
+        text.push_str(&format!("  asks     {}{effort}\n", visible::line(asks.name)));
+    }
     text.push_str(&format!("  spend    {}\n", spend(node, component)));
+    for session in &node.sessions {
+        text.push_str(&format!("  {:<8} {}\n", "context", visible::line(&session.to_string())));
+    }
     if component.workdir != "." {
         text.push_str(&format!("  {:<8} {}\n", "starts", visible::line(&component.workdir)));
     }
@@ -235,11 +272,54 @@ fn render_node(node: &PlanNode<'_>, is_unlocked: bool) -> String {
     text
 }
 
+/// How the branches of a fork run and end; nothing for another node.
+fn fork(node: &PlanNode<'_>) -> String {
+    let Some(fork) = &node.fork else { return String::new() };
+    if let Some(of_node) = &fork.child {
+        return child(of_node);
+    }
+    let PlanFork { branches, max_parallel, join_policy, needed, error_policy, child: _ } = fork;
+    let chosen =
+        if matches!(*join_policy, "k_of_n" | "quorum") { format!(" ({needed} of {branches})") } else { String::new() };
+    let noun = if *branches == 1 { "branch" } else { "branches" };
+    format!(
+        "  forks    {branches} {noun}, at most {max_parallel} at a time, join {join_policy}{chosen}, errors {error_policy}\n"
+    )
+}
+
+/// The child pipeline that a node runs.
+fn child(child: &PlanChild) -> String {
+    let PlanChild { file, nodes, context_in, context_out, steps_max, supervision } = child;
+    let steps = steps_max.map(|most| format!(", at most {most} of them visited")).unwrap_or_default();
+    let keys = |keys: &[String]| match keys {
+        [] => "nothing".to_owned(),
+        keys => visible::line(&keys.join(", ")).into_owned(),
+    };
+    let mut text = format!("  runs     {}, {}{steps}\n", visible::line(file), terminal::counted(*nodes, "node"));
+    text.push_str(&format!("  context  in: {}; out: {}\n", keys(context_in), keys(context_out)));
+    if let Some(PlanSupervision { interval_ms, cycles_max, stop_condition, steers }) = supervision {
+        let until = stop_condition.as_ref().map(|until| format!(", until {}", visible::line(until)));
+        text.push_str(&format!(
+            "  looks    every {}, at most {cycles_max} times{}{}\n",
+            terminal::duration(*interval_ms),
+            until.unwrap_or_default(),
+            if *steers { ", and steers" } else { "" }
+        ));
+    }
+    text
+}
+
 /// The limits of a whole run.
 fn spend_of_all(file: &PlanFile<'_>) -> String {
     let wall = file.wall_max_ms.map_or_else(|| "unlimited wall time".to_owned(), terminal::duration);
     let disk = file.disk_bytes_max.map(|bytes| format!(", {} of disk", terminal::size(bytes))).unwrap_or_default();
-    format!("{}, {wall}{disk}", terminal::counted(usize::try_from(file.steps_max).unwrap_or(usize::MAX), "step"))
+    let SpendBounds { tokens_max, cost_max } = file.spend_max;
+    let tokens = tokens_max.map(|most| format!(", {most} tokens")).unwrap_or_default();
+    let cost = cost_max.map(|most| format!(", {most}")).unwrap_or_default();
+    let parallel = file.parallel_max.map(|most| format!(", {} at a time", terminal::counted(most, "stage")));
+    let parallel = parallel.unwrap_or_default();
+    let steps = terminal::counted(usize::try_from(file.steps_max).unwrap_or(usize::MAX), "step");
+    format!("{steps}, {wall}{tokens}{cost}{disk}{parallel}")
 }
 
 /// The limits of one visit; the JSON document has all of them.

@@ -50,18 +50,18 @@ pub fn lock(arguments: &LockArguments) -> Ended {
             format!("no `{CONFIG_FILE_NAME}` for `{workdir}`: there is nothing to lock"),
         ));
     }
-    let mut agreed = Lock::default();
+    let mut found = Vec::new();
     for (name, entry) in &project.config.plugins {
         let (locked, agreement) = locked(&project, Listed::plugin(name, entry), entry)?;
-        if !arguments.json {
-            terminal::print(agreement::render(&locked, &project.lock, Some(&agreement)));
-        }
-        agreed.plugins.insert(name.clone(), locked);
+        found.push((name, locked, Some(agreement)));
     }
     for (name, entry) in &project.config.rules {
-        let locked = locked_rules(&project, Listed::rules(name, entry), entry)?;
+        found.push((name, locked_rules(&project, Listed::rules(name, entry), entry)?, None));
+    }
+    let mut agreed = Lock::default();
+    for (name, locked, agreement) in found {
         if !arguments.json {
-            terminal::print(agreement::render(&locked, &project.lock, None));
+            terminal::print(agreement::render(&locked, &project.lock, agreement.as_ref()));
         }
         agreed.plugins.insert(name.clone(), locked);
     }

@@ -7,53 +7,99 @@ use crate::arguments::ResumeArguments;
 use crate::changes;
 use crate::drive;
 use crate::exit::{Ended, Exit, Stop};
+use crate::people::{self, Present};
 use crate::prepare::{self, Purpose, Request, ScriptFile, SharedHost};
 use crate::runs::{self, RunFolder};
 use crate::source::{self, CheckedPipeline};
+use crate::takeover::Watch;
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::visible;
 use crate::{begin_at, journal, project, replan, rule_plugins, user_key};
-use glovebox_engine::event::{Event, Record, RunStarted};
+use glovebox_engine::event::{Event, RunStarted};
 use glovebox_engine::plan::{TIER_NONE, TIER_UNCONFINED};
-use glovebox_engine::run::{Executor, Replan, ResumeTerms, Run};
+use glovebox_engine::rewind;
+use glovebox_engine::run::{Executor, Replan, ResumeTerms, Run, VisitPoint};
 use glovebox_engine::sqlite::VerifiedJournal;
-use glovebox_record::Tier;
+use glovebox_host::model::Provider;
+use glovebox_record::spend::SpendBounds;
+use glovebox_record::{NodeId, Tier};
 use glovebox_sandbox::holdout;
 use std::path::Path;
 
 /// Resumes a run. A run that succeeded, or that was canceled for good, is shown again with the same exit code.
 pub fn resume(arguments: &ResumeArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    go_on(arguments, &run)
+}
+
+/// Takes up a run.
+pub fn go_on(arguments: &ResumeArguments, run: &RunFolder) -> Ended {
     let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
-    let verified = journal::read(&run)?;
+    let mut verified = journal::read_terms(run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
     let help =
         format!("`glovebox show {named}` shows it; start a new run with `glovebox run`; see docs/run-directory.md");
-    journal::refuse_foreign(&run, verified.provenance, help)?;
-    refuse_running(&run, &verified.records)?;
-    runs::repair(&run)?;
-    let terms = journal::terms(&run, &verified.records)?;
-    refuse_other_confinement(&run, &terms, arguments)?;
-    let source = source::of_run(&run, &terms)?;
-    arguments.from.iter().try_for_each(|node| begin_at::check(&source.pipeline, node))?;
+    journal::refuse_foreign(run, verified.provenance, help)?;
+    if runs::is_live(run) {
+        refuse_running(run)?;
+        // The process that was stopped may have gone on for a moment.
+        verified = journal::read_terms(run)?;
+    }
+    runs::repair(run)?;
+    let terms = journal::terms(run, &verified.records)?;
+    refuse_other_confinement(run, &terms, arguments)?;
+    let source = source::of_run(run, &terms)?;
+    let (from, back) = begins(run, (arguments, &source))?;
     let script = arguments.script.as_deref().map(prepare::read_script).transpose()?;
-    let (executor, replan) = bind(&run, &terms, &source, (arguments, script.as_ref()))?;
+    let (executor, replan) = bind(run, &terms, &source, (arguments, script.as_ref()))?;
     let changed = ResumeTerms {
-        from: arguments.from.clone(),
+        from,
+        back,
         steps_max: arguments.max_steps,
         wall_max: arguments.max_wall_time,
+        // As `run` does: the operator's bound holds whatever the flag says.
+        spend_max: SpendBounds::from(arguments.spend).or(terms.spend_max).least(executor.plan.spend_max),
         script: script.as_ref().map(|file| file.text.as_bytes()),
         replan,
+        asks_again: arguments.live,
     };
-    let ended = drive::runtime()?.block_on(continue_run(executor, &run, (verified, changed), format))?;
-    drive::conclude(&run, &ended, format, &arguments.runs.runs_dir)
+    // Only a file of answers needs to know which were used.
+    let reads = arguments.people.answers.is_some();
+    let records = if reads { journal::read(run)?.records } else { Vec::new() };
+    let present =
+        people::present((&arguments.people, &arguments.output, &arguments.runs), &executor.plan.pipeline, &records)?;
+    let how = (format, present);
+    let ended = drive::runtime()?.block_on(continue_run(executor, run, (&verified, changed), how))?;
+    drive::conclude(run, &ended, format, &arguments.runs.runs_dir)
 }
 
-/// Two processes never drive one run.
-fn refuse_running(run: &RunFolder, records: &[Record]) -> Result<(), Stop> {
-    if !runs::is_live(run) {
+/// The node that the user wants the run to begin again at, or the visit that it goes back to.
+fn begins(
+    run: &RunFolder,
+    (arguments, source): (&ResumeArguments, &CheckedPipeline),
+) -> Result<(Option<NodeId>, Option<VisitPoint>), Stop> {
+    let Some((node, visit)) = arguments.from.clone() else { return Ok((None, None)) };
+    begin_at::check(&source.pipeline, &node)?;
+    if visit.is_none() {
+        return Ok((Some(node), None));
+    }
+    let records = journal::read(run)?.records;
+    let point = begin_at::visit(run, &records, (node, visit))?;
+    if rewind::backs(&records) >= rewind::BACKS_MAX {
+        let message = format!("run `{}` went back {} times, and no run may more often", run.id, rewind::BACKS_MAX);
+        let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+        let help = format!("begin a new run there: `glovebox fork {named} {}@{}`", point.node, point.visit);
+        return Err(Stop::new(Exit::Usage, message).with_help(help));
+    }
+    Ok((None, Some(point)))
+}
+
+/// Two processes never drive one run. One that is stopped for longer than its lease drives it no more.
+fn refuse_running(run: &RunFolder) -> Result<(), Stop> {
+    if Watch::new(run).wait() {
         return Ok(());
     }
+    let records = journal::read(run)?.records;
     let worker = records.iter().rev().find_map(|record| match &record.event {
         Event::StageStarted(stage) => Some(&stage.worker),
         Event::RunResumed(resumed) => Some(&resumed.worker),
@@ -61,21 +107,21 @@ fn refuse_running(run: &RunFolder, records: &[Record]) -> Result<(), Stop> {
     });
     let worker = worker.map(|worker| format!(" (`{}`)", visible::line(worker))).unwrap_or_default();
     Err(Stop::new(Exit::Transient, format!("run `{}` is running: another process{worker} drives it", run.id))
-        .with_help("wait until it ends, or stop it with Ctrl-C where it runs; `glovebox ls` shows its state"))
+        .with_help("wait until it ends with `glovebox attach`, or end it with `glovebox pause` or `glovebox cancel`"))
 }
 
 async fn continue_run(
     executor: Executor,
     folder: &RunFolder,
-    (verified, terms): (VerifiedJournal, ResumeTerms<'_>),
-    format: ProgressFormat,
+    (verified, terms): (&VerifiedJournal, ResumeTerms<'_>),
+    (format, present): (ProgressFormat, Present),
 ) -> Result<Run, Stop> {
     let dir = drive::open_dir(folder, user_key::to_verify()?)?;
     let reporter = Reporter::new(format, &executor.plan.pipeline);
     let opened = Run::open(dir, executor, verified, terms).await;
     let mut run = opened.map_err(|error| drive::stop(folder, &error))?;
     if !run.had_ended() {
-        drive::drive(&mut run, folder, reporter).await?;
+        drive::drive(&mut run, folder, (reporter, present)).await?;
     }
     Ok(run)
 }
@@ -100,9 +146,12 @@ fn bind(
     // The hold-outs from the start of the run; the project may have others now.
     let folders = terms.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
-    let request = Request { script: script.or(kept.as_ref()), purpose, sealed: holdouts };
+    let parallel_max = arguments.parallel.max_parallel;
+    let simulate = terms.model == Provider::Simulated.as_str();
+    let request = Request { script: script.or(kept.as_ref()), purpose, sealed: holdouts, parallel_max, simulate };
     let executor = prepare::bind_plan(&SharedHost::default(), source, &project, request)?;
     prepare::warn_of_open_access(&executor);
+    prepare::refuse_unpriced(&executor.plan, SpendBounds::from(arguments.spend).or(terms.spend_max))?;
     refuse_lower_tier(run, terms, &executor)?;
     let replan = replan::accept(run, terms, &executor.plan, arguments)?;
     Ok((executor, replan))

@@ -1,33 +1,27 @@
 //! `glovebox rm`: removes the runs that are named, each as a whole. A running one is refused before any is removed.
 
 use crate::arguments::RemoveArguments;
-use crate::exit::{Ended, Exit};
-use crate::runs::{self, index, remove};
-use crate::terminal::{self, about, counted, visible};
+use crate::exit::{Ended, Exit, Stop};
+use crate::runs::removed::Removed;
+use crate::runs::{self, RunFolder, index, remove};
 
 /// Removes runs.
 pub fn rm(arguments: &RemoveArguments) -> Ended {
     let runs_dir = &arguments.runs.runs_dir;
-    let mut found = Vec::new();
+    let mut found: Vec<RunFolder> = Vec::new();
     for target in &arguments.targets {
         let run = runs::select(runs_dir, target)?;
         remove::check(&run)?;
-        if !found.iter().any(|known: &runs::RunFolder| known.id == run.id) {
+        if !found.iter().any(|known| known.id == run.id) {
             found.push(run);
         }
     }
-    let mut freed = 0_u64;
-    for run in &found {
-        let (verb, bytes) = match arguments.dry_run {
-            true => ("would remove", remove::check(run)?),
-            false => ("removed", remove::remove(run)?),
-        };
-        freed = freed.saturating_add(bytes);
-        terminal::print(format_args!("{verb} {} ({})\n", visible::line(&run.id), about(bytes)));
-    }
+    let mut removed = Removed::new(arguments.dry_run, arguments.json);
+    let ended: Result<(), Stop> = found.iter().try_for_each(|run| removed.run(run));
     if !arguments.dry_run {
         index::forget(runs_dir);
-        terminal::print(format_args!("freed {}: {}\n", about(freed), counted(found.len(), "run")));
     }
-    Ok(Exit::Ok)
+    // What was removed is told, also if the rest could not be.
+    removed.report()?;
+    ended.map(|()| Exit::Ok)
 }

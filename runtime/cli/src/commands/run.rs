@@ -3,6 +3,7 @@
 use crate::arguments::RunArguments;
 use crate::drive;
 use crate::exit::{Ended, Exit, Stop};
+use crate::people::{self, Present};
 use crate::prepare::{self, Purpose, Request, ScriptFile, SharedHost};
 use crate::project::Project;
 use crate::runs::{self, RunFolder, RunId};
@@ -35,11 +36,17 @@ pub fn run(arguments: RunArguments) -> Ended {
     arguments.from.iter().try_for_each(|node| begin_at::check(&source.pipeline, node))?;
     let script = arguments.execution.script.as_deref().map(prepare::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
-    let request = Request { script: script.as_ref(), purpose, sealed: prepare::holdouts(&source, &project)? };
+    let sealed = prepare::holdouts(&source, &project)?;
+    let parallel_max = arguments.execution.parallel.max_parallel;
+    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate: arguments.simulate };
     let executor = prepare::bind_plan(host, &source, &project, request)?;
     refuse_unanswered(&executor.plan, arguments.simulate)?;
+    prepare::refuse_unpriced(&executor.plan, arguments.execution.spend.into())?;
     prepare::warn_of_open_access(&executor);
     prepare::warn_of_dependencies(&executor.plan, &project);
+    let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
+    let present =
+        people::present((&arguments.people, &arguments.output, &arguments.runs), &executor.plan.pipeline, &[])?;
     let key = user_key::to_sign()?;
     let run = runs::create(&arguments.runs.runs_dir, id)?;
     let new = NewRun {
@@ -54,10 +61,10 @@ pub fn run(arguments: RunArguments) -> Ended {
         from: arguments.from,
         steps_max: arguments.execution.max_steps,
         wall_max: arguments.execution.max_wall_time,
+        spend_max: arguments.execution.spend.into(),
         labels: std::collections::BTreeMap::new(),
     };
-    let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
-    let ended = drive::runtime()?.block_on(begin(executor, (&run, key), new, format))?;
+    let ended = drive::runtime()?.block_on(begin(executor, (&run, key), new, (format, present)))?;
     drive::conclude(&run, &ended, format, &arguments.runs.runs_dir)
 }
 
@@ -68,7 +75,8 @@ fn refuse_unanswered(plan: &Plan, simulate: bool) -> Result<(), Stop> {
         return Ok(());
     }
     Err(Stop::new(Exit::Provider, format!("no model answers {}", terminal::named(&nodes))).with_help(
-        "answer from a script: `--script FILE` (docs/scripted-model.md)\n\
+        "name a model under `[models]` in glovebox.toml (docs/models.md)\n\
+         or answer from a script: `--script FILE` (docs/scripted-model.md)\n\
          or simulate success without asking a model: `--simulate`",
     ))
 }
@@ -77,7 +85,7 @@ async fn begin(
     executor: Executor,
     (folder, key): (&RunFolder, Option<UserKey>),
     new: NewRun<'_>,
-    format: ProgressFormat,
+    (format, present): (ProgressFormat, Present),
 ) -> Result<Run, Stop> {
     let reporter = Reporter::new(format, &executor.plan.pipeline);
     let started = announced(Run::start(drive::open_dir(folder, key)?, executor, new), format).await;
@@ -87,7 +95,7 @@ async fn begin(
     })?;
     report_left_out(&run);
     report_open_copies(&run);
-    drive::drive(&mut run, folder, reporter).await?;
+    drive::drive(&mut run, folder, (reporter, present)).await?;
     Ok(run)
 }
 

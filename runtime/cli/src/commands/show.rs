@@ -7,13 +7,15 @@ use crate::runs::RunFolder;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::summary::{self, Named};
-use crate::terminal::{self, duration, lines, pager, visible};
+use crate::terminal::{self, duration, lines, pager, routes, visible};
 use crate::{changes, journal, runs, shell};
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished};
 use glovebox_engine::evidence::{RunSummary, VerdictFile};
 use glovebox_engine::folded::Folded;
 use glovebox_engine::ports::BlobStore;
+use glovebox_engine::why::EdgeWhy;
+use glovebox_record::Session;
 use std::collections::BTreeSet;
 
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
@@ -44,6 +46,7 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> E
     let mut text = summary::render(&found, &runs::named(run, &arguments.runs.runs_dir)?, paint);
     for visit in &found.visited {
         let again = if visit.visit > 1 { format!(" visit {}", visit.visit) } else { String::new() };
+        let again = again + &terminal::of_generation(visit.generation);
         let tries = if visit.attempts > 1 { format!(" after {} attempts", visit.attempts) } else { String::new() };
         text.push_str(&format!(
             "{} {}{again}: {}{tries}\n",
@@ -123,7 +126,17 @@ fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs, named: &Name
 fn attempt(rows: &mut Rows, stage: &StageFinished) {
     let (attempt, status) = (&stage.attempt, stage.outcome.status.as_str());
     let (visit, time) = (attempt.task.visit, duration(stage.duration_ms));
-    rows.row("attempt", format_args!("{} of visit {visit}: {status} in {time}", attempt.ordinal));
+    let again = terminal::of_generation(attempt.task.generation);
+    rows.row("attempt", format_args!("{} of visit {visit}{again}: {status} in {time}", attempt.ordinal));
+    if let Some(asked) = &stage.model {
+        let answered = asked.answered_by.as_ref().filter(|name| **name != asked.model);
+        let answered = answered.map(|name| format!(", answered as {}", visible::line(name))).unwrap_or_default();
+        let (name, model) = (visible::line(&asked.name), visible::line(&asked.model));
+        rows.row("model", format_args!("{name}: {} {model}{answered}", asked.provider));
+    }
+    if !stage.tokens.is_zero() {
+        rows.row("tokens", summary::spent(stage.tokens, stage.cost, stage.is_estimated));
+    }
     if let Some(failure) = &stage.outcome.failure {
         let (class, code) = (failure.class.as_str(), failure.code.as_str());
         rows.row("because", format_args!("{class} ({code}): {}", failure.reason));
@@ -133,11 +146,18 @@ fn attempt(rows: &mut Rows, stage: &StageFinished) {
         let notes = visible::block(stage.outcome.notes.trim_end()).replace('\n', "\n               ");
         rows.block("notes", notes);
     }
+    stage.session.iter().for_each(|session| context(rows, session));
+    stored_values(rows, stage);
     for receipt in &stage.receipts {
         let end = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
         let (command, time) = (shell::line(&receipt.argv), duration(receipt.duration_ms));
-        let title = if receipt.subject { "subject" } else { "command" };
-        rows.row(title, format_args!("{command}: {end} in {time} ({})", receipt.tier));
+        let title = match receipt.hook {
+            Some(_) => "hook",
+            None if receipt.subject => "subject",
+            None => "command",
+        };
+        let of_call = receipt.hook.iter().map(|hook| format!("{} {}: ", hook.kind, hook.tool)).collect::<String>();
+        rows.row(title, format_args!("{of_call}{command}: {end} in {time} ({})", receipt.tier));
     }
     network(stage).iter().for_each(|line| rows.block("network", line));
     for (refusal, times) in lines::distinct(stage.refusals.iter()) {
@@ -150,6 +170,22 @@ fn attempt(rows: &mut Rows, stage: &StageFinished) {
         files.help().iter().for_each(|help| rows.row("help", help));
     }
     stage.ignored.iter().for_each(|files| rows.block("ignored", lines::ignored(files)));
+}
+
+/// Context values that are too large for the context.
+fn stored_values(rows: &mut Rows, stage: &StageFinished) {
+    for (key, stored) in stage.stored_values() {
+        let (name, bytes) = (stored.file_name(), stored.bytes);
+        rows.row("stored", format_args!("context value `{key}`, {bytes} bytes: {name}"));
+    }
+}
+
+/// How much of what went before the stage's model got.
+fn context(rows: &mut Rows, session: &Session) {
+    let thread = session.thread.as_ref().map(|thread| format!(", thread `{thread}`")).unwrap_or_default();
+    let begins = if session.continues.is_some() { ", continued" } else { "" };
+    rows.row("context", format_args!("{}{thread}{begins}", session.fidelity));
+    session.degraded.iter().for_each(|reason| rows.row("", format_args!("not `full`: {reason}")));
 }
 
 /// What the stage used of its limits, below what people look for.
@@ -183,8 +219,6 @@ fn network(stage: &StageFinished) -> Vec<String> {
 
 fn edge(rows: &mut Rows, route: &RouteTaken) {
     rows.row("route", format_args!("-> {} ({})", route.to, route.how));
-    for candidate in &route.candidates {
-        let mark = if candidate.matched { "+" } else { "-" };
-        rows.row("", format_args!("{mark} {}: {}", candidate.to, candidate.reason));
-    }
+    let edges: Vec<EdgeWhy> = route.candidates.iter().map(EdgeWhy::from).collect();
+    routes::edges(rows, &edges);
 }

@@ -149,15 +149,15 @@ pub fn lost_directories(base: &Base, changes: &[FileChange]) -> Vec<ScopePath> {
         };
     }
     let after: BTreeSet<&str> = files.iter().flat_map(|path| above(path)).collect();
-    let made_or_removed = folded.iter().filter_map(|change| match change.op {
-        ChangeOp::Mkdir if !base.directories.contains(change.path.as_str()) => {
-            (!after.contains(change.path.as_str())).then(|| change.path.clone())
+    let is_lost = |change: &&FileChange| {
+        let path = change.path.as_str();
+        match change.op {
+            ChangeOp::Mkdir => !base.directories.contains(path) && !after.contains(path),
+            ChangeOp::Rmdir => base.directories.contains(path) && !before.contains(path),
+            _ => false,
         }
-        ChangeOp::Rmdir if base.directories.contains(change.path.as_str()) => {
-            (!before.contains(change.path.as_str())).then(|| change.path.clone())
-        }
-        _ => None,
-    });
+    };
+    let made_or_removed = folded.iter().filter(is_lost).map(|change| change.path.clone());
     let gone: BTreeSet<&str> = folded.iter().filter(|change| change.op.removes()).map(|c| c.path.as_str()).collect();
     let emptied = before.iter().filter(|path| !after.contains(**path) && !gone.contains(**path));
     let emptied = emptied.filter_map(|path| ScopePath::parse(path).ok());

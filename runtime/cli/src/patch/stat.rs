@@ -40,7 +40,7 @@ impl Counts {
 }
 
 /// The table of all paths and their sum.
-pub fn render(rows: &[(Delta, Counts)]) -> String {
+pub fn render(rows: &[(&Delta, Counts)]) -> String {
     let names: Vec<String> = rows.iter().map(|(delta, _)| title(delta)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
     let (mut text, mut sum, mut most) = (String::new(), (0, 0), 1);
@@ -112,7 +112,7 @@ mod tests {
         ];
         let expected = " a (new +x)       |   2 ++\n bin              | Bin 3 -> 5 bytes\n x.sh (mode +x)   |   0\n \
                         y (gone)         |   1 -\n 4 files changed, 2 insertions(+), 1 deletion(-)\n";
-        let shown = render(&rows);
+        let shown = render(&rows.each_ref().map(|(delta, counts)| (delta, *counts)));
         let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(squeezed(&shown), squeezed(expected));
     }

@@ -7,6 +7,8 @@ use crate::exit::{Exit, Stop};
 use crate::regular_file;
 use crate::terminal::{self, visible};
 use glovebox_sandbox::run;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -41,6 +43,8 @@ pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
         terminal::say(format_args!("note: `{named}` was open to other users; its mode is 0700 now\n"));
     }
     write_new(&folder.join(IGNORE_FILE), IGNORE).map_err(|error| failed(&error))?;
+    // Not every file system can; runs are only slower then.
+    let _ = run::keep_apart(&folder);
     Ok(folder)
 }
 
@@ -63,6 +67,17 @@ pub fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(PRIVATE).create(path)?;
     // The umask may have changed the mode.
     fs::set_permissions(path, Permissions::from_mode(PRIVATE))
+}
+
+/// Gives a folder a new name, durably. An existing name is an error.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Not every file system can refuse by itself.
+        Err(Errno::INVAL) if to.exists() => return Err(ErrorKind::AlreadyExists.into()),
+        Err(Errno::INVAL) => fs::rename(from, to)?,
+        renamed => renamed?,
+    }
+    to.parent().map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
 }
 
 /// Makes the folder of a resumed run private again, and the folder of all runs.

@@ -35,6 +35,8 @@ pub enum RunState {
     Running,
     /// It has not ended, and no process drives it.
     Unfinished,
+    /// It waits for an answer, or somebody asked it to pause.
+    Paused,
     /// It reached an exit with every goal gate satisfied.
     Success,
     /// It ended in any other way.
@@ -49,6 +51,7 @@ impl RunState {
         match self {
             Self::Running => "running",
             Self::Unfinished => "unfinished",
+            Self::Paused => "paused",
             Self::Success => "success",
             Self::Fail => "fail",
             Self::Unreadable => "unreadable",
@@ -134,7 +137,9 @@ pub fn rows(runs_dir: &Path) -> Result<Vec<ListedRun>, Stop> {
         let stamps = Stamp::of_run(run);
         let cached = known.get(&run.id).filter(|cached| cached.stamps == stamps);
         let row = match cached {
-            Some(cached) if cached.row.status != RunState::Unfinished || !is_live(run) => cached.row.clone(),
+            Some(cached) if !matches!(cached.row.status, RunState::Unfinished | RunState::Paused) || !is_live(run) => {
+                cached.row.clone()
+            }
             _ => row(run, key.as_ref()),
         };
         is_new |= cached.is_none();
@@ -150,9 +155,20 @@ pub fn rows(runs_dir: &Path) -> Result<Vec<ListedRun>, Stop> {
     Ok(rows)
 }
 
-/// Forgets what was known of all runs of a folder, after their sizes changed.
+/// Forgets what was known of all runs of a folder, after their sizes changed, and what killed processes left of that.
 pub fn forget(runs_dir: &Path) {
+    if !super::folder::is_marked(runs_dir) {
+        return;
+    }
     let _never_made = fs::remove_file(runs_dir.join(INDEX_FILE));
+    for entry in fs::read_dir(runs_dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(INDEX_FILE)?.strip_prefix('-'));
+        let is_process = process.is_some_and(|process| process.bytes().all(|byte| byte.is_ascii_digit()));
+        if is_process && !process.is_some_and(|process| Path::new("/proc").join(process).exists()) {
+            let _stays_until_gc = fs::remove_file(entry.path());
+        }
+    }
 }
 
 fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
@@ -180,6 +196,7 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
     let status = match summary.status {
         RunStatus::Running => RunState::Running,
         RunStatus::Unfinished => RunState::Unfinished,
+        RunStatus::Paused => RunState::Paused,
         RunStatus::Success => RunState::Success,
         RunStatus::Fail => RunState::Fail,
     };

@@ -3,7 +3,7 @@
 //! A run is removed under its own lock, so never while a process drives it: first its name goes, then its files, no link followed. A
 //! folder that is no run is never touched, and neither is anything beside the runs in a folder that Glovebox did not mark.
 
-use super::{RunFolder, folder};
+use super::{DRAFT, RunFolder, folder};
 use crate::exit::{Exit, Stop};
 use glovebox_engine::attempt::REPOSITORIES_DIR;
 use glovebox_engine::run::OWNER_FILE;
@@ -21,7 +21,8 @@ fn refused(run: &RunFolder) -> Option<Stop> {
     if super::is_live(run) {
         let message = format!("run `{}` is running; nothing of it was removed", run.id);
         return Some(
-            Stop::new(Exit::Policy, message).with_help("stop it with Ctrl-C where it runs, or wait until it ends"),
+            Stop::new(Exit::Policy, message)
+                .with_help("end it with `glovebox cancel`, or wait for it with `glovebox wait`"),
         );
     }
     let is_link = fs::symlink_metadata(&run.path).is_ok_and(|found| found.is_symlink());
@@ -57,7 +58,7 @@ pub fn remove(run: &RunFolder) -> Result<u64, Stop> {
     Ok(bytes)
 }
 
-/// Folders that no run needs: of runs whose removal was cut short, and of runs that were killed before they began.
+/// Folders that no run needs: of runs whose removal or whose copy was cut short, and of runs that were killed before they began.
 pub fn leftovers(runs_dir: &Path) -> Vec<PathBuf> {
     if !folder::is_marked(runs_dir) {
         return Vec::new();
@@ -69,11 +70,17 @@ pub fn leftovers(runs_dir: &Path) -> Vec<PathBuf> {
         .filter(|path| {
             let is_removed =
                 path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(REMOVED.as_bytes()));
-            is_removed || never_began(path)
+            is_removed || is_left_draft(path) || never_began(path)
         })
         .collect();
     left.sort();
     left
+}
+
+/// True for a draft of a run whose process is gone.
+fn is_left_draft(path: &Path) -> bool {
+    let is_draft = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(DRAFT.as_bytes()));
+    is_draft && !Owner::is_held(&path.join(OWNER_FILE))
 }
 
 /// True for a folder with the lock of a run, which nobody holds, and without a journal.

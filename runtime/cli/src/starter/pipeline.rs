@@ -64,9 +64,7 @@ fn header(template: Template, survey: &Survey) -> String {
         found.join(", ")
     );
     if template.begins_with_model() {
-        text.push_str(
-            "// A stage without a command asks a model, so a run needs answers: `glovebox run --script FILE`.\n",
-        );
+        text.push_str("// A stage without a command asks a model: name one under `[models]` in glovebox.toml.\n");
     }
     text
 }
@@ -101,7 +99,7 @@ fn fix(survey: &Survey) -> String {
     };
     format!(
         "// A model, asked only if a stage above fails. It gets that stage's output, and may change these paths.\n\
-         // Without a model `test.outcome` answers for it, and the run fails. Answers of `glovebox run --script FILE` come first.\n\
+         // Without a model under `[models]` in glovebox.toml `test.outcome` answers for it, and the run fails.\n\
          fix [shape=box, label=\"Fix\", max_turns=30, allowed_write_paths={}, prompt=\"Goal: $goal. The stage before failed; \
          its output says why. Change the sources so that it passes. The tests are right as they are.\", \
          test.outcome=\"fail\", test.notes=\"a stage failed, and no model was asked to fix it; `glovebox show latest {failed}` has its output\"]\n",

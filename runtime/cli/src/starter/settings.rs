@@ -7,6 +7,13 @@ const HEADER: &str = "\
 # A stage gets only what is named here: no network, no home, no other programs.
 ";
 
+/// How a model is named, ready to be used.
+const MODEL: &str = "
+# The model of stages with a prompt; its key is in ANTHROPIC_API_KEY. Also openai, gemini, ollama, openai-compatible (docs/models.md).
+# [models.claude-sonnet-4-5]
+# provider = \"anthropic\"
+";
+
 /// The text of `glovebox.toml`.
 pub fn settings(survey: &Survey) -> String {
     let mut text = HEADER.to_owned();
@@ -35,7 +42,7 @@ pub fn settings(survey: &Survey) -> String {
         text.push_str("# By-products of tools, dropped after each stage.\n");
         text.push_str(&format!("scratch = {}\n", list(&scratch)));
     }
-    text
+    text + MODEL
 }
 
 /// A list of plain names in TOML, each once.

@@ -110,6 +110,16 @@ impl Board {
                 self.update(exit, Phase::Good, 1, "reached".to_owned());
                 return lines::of_record(record);
             }
+            Event::QuestionAsked(asked) => {
+                self.visits += 1;
+                self.update(&asked.node, Phase::Running(now), asked.visit, "waits for an answer".to_owned());
+                return lines::of_record(record);
+            }
+            Event::QuestionAnswered(answered) => {
+                let status = answered.outcome().status;
+                self.update(&answered.node, Phase::of(status), answered.visit, status.as_str().to_owned());
+                return lines::of_record(record);
+            }
             Event::GateUnmet(_) => return lines::of_record(record),
             event if event.node().is_none_or(|node| self.rows.iter().all(|row| row.id != *node)) => {
                 return lines::of_record(record);

@@ -3,11 +3,17 @@
 //! `12:04:31 build exec cargo check exit=0 11.2s`: time, node, what happened. A line is a pure function of an event. Text from a
 //! stage is escaped. Refusals come from the journal's record, not from the live hint, so that each is printed once.
 
-use crate::terminal::{counted, duration, visible};
-use glovebox_engine::event::{Event, IgnoredFiles, NodeId, Record, Refusal, RunStarted, StageFinished, Verdict};
+use crate::terminal::{counted, duration, of_generation, visible};
+use glovebox_engine::event::{
+    BranchId, Event, FanInFinished, IgnoredFiles, LoopRestarted, NodeId, Record, Refusal, RunPaused, RunResumed,
+    RunStarted, StageFinished, Verdict,
+};
+use glovebox_engine::event::{ChildObserved, ForkStarted, QuestionAnswered, QuestionAsked, SupervisionEnd};
 use glovebox_engine::folded::Folded;
 use glovebox_host::call::{LogLine, Progress};
 use glovebox_host::model::Provider;
+use glovebox_record::Failure;
+use glovebox_record::question::Answer;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
@@ -25,13 +31,13 @@ pub const QUARANTINED_SHOWN_MAX: usize = 20;
 
 /// The lines of a journal record; none for a record without interest to people.
 pub fn of_record(record: &Record) -> Vec<String> {
-    let node = record.event.node();
-    words(&record.event).into_iter().map(|what| stamped(record.at, node, what)).collect()
+    let place = place(&record.event);
+    words(&record.event).into_iter().map(|what| stamped(record.at, &place, what)).collect()
 }
 
 /// The line of live progress within an attempt; none for what a record will show later.
 pub fn of_progress(at: Timestamp, node: &NodeId, progress: &Progress) -> Option<String> {
-    activity(progress, true).map(|what| stamped(at, Some(node), what))
+    activity(progress, true).map(|what| stamped(at, &visible::line(node.as_str()), what))
 }
 
 /// What a stage is doing, in a few words. With `finished`, the end of a command instead of its beginning.
@@ -46,6 +52,10 @@ pub fn activity(progress: &Progress, finished: bool) -> Option<String> {
             Some(text)
         }
         Progress::ModelTurn(turn) => Some(format!("model turn {turn}")),
+        Progress::ModelWaits(kind, wait) => {
+            let wait = duration(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+            Some(format!("model: {kind}, asking again in {wait}"))
+        }
         Progress::CommandStarted(text) if !finished => {
             Some(format!("exec {}", visible::summary(text, TEXT_CHARACTERS_MAX)))
         }
@@ -61,10 +71,25 @@ pub fn activity(progress: &Progress, finished: bool) -> Option<String> {
     }
 }
 
-/// The time, the node (`run` for an event of the whole run), and what happened.
-fn stamped(at: Timestamp, node: Option<&NodeId>, what: impl Display) -> String {
+/// The time, where it happened, and what.
+fn stamped(at: Timestamp, place: &str, what: impl Display) -> String {
     let time = at.to_zoned(TimeZone::system()).strftime("%H:%M:%S");
-    format!("{time} {} {what}", visible::line(node.map_or("run", NodeId::as_str)))
+    format!("{time} {place} {what}")
+}
+
+/// The node, below its branch unless that is the one that the run began with; `run` for an event of the whole run.
+fn place(event: &Event) -> Cow<'_, str> {
+    let branch = event.branch().filter(|branch| **branch != BranchId::main());
+    let is_of_branch = matches!(event, Event::BranchStarted(_) | Event::BranchCanceled(_) | Event::BranchFinished(_));
+    let node = event.node().filter(|_| !is_of_branch);
+    match (branch, node) {
+        (None, None) => "run".into(),
+        (None, Some(node)) => visible::line(node.as_str()),
+        (Some(branch), None) => visible::line(branch.as_str()),
+        (Some(branch), Some(node)) => {
+            format!("{}/{}", visible::line(branch.as_str()), visible::line(node.as_str())).into()
+        }
+    }
 }
 
 fn words(event: &Event) -> Vec<String> {
@@ -77,10 +102,7 @@ fn words(event: &Event) -> Vec<String> {
             model(run).map(|model| format!(" model={}", visible::line(model))).unwrap_or_default(),
             visible::line(&run.sandbox_tier)
         )),
-        Event::RunResumed(resumed) => one(match &resumed.from {
-            Some(node) => format!("resumed from {}", visible::line(node.as_str())),
-            None => "resumed".to_owned(),
-        }),
+        Event::RunResumed(resumed) => one(self::resumed(resumed)),
         Event::CacheFilled(filled) => one(match filled.receipts.first().map(|receipt| receipt.duration_ms) {
             Some(ms) => format!("caches filled from the files the run began with, in {}", duration(ms)),
             None => "caches filled from the files the run began with".to_owned(),
@@ -97,11 +119,31 @@ fn words(event: &Event) -> Vec<String> {
         Event::RouteTaken(route) => {
             one(format!("-> {} ({})", visible::line(route.to.as_str()), visible::line(&route.how.replace('_', " "))))
         }
-        Event::GateUnmet(gate) => one(format!(
-            "goal gate unmet at {}: last status {}",
-            visible::line(gate.exit_node.as_str()),
-            gate.status.map_or("none, never visited", |status| status.as_str())
+        Event::LoopRestarted(restarted) => one(restarted_line(restarted)),
+        Event::GateUnmet(gate) => {
+            let status = gate.status.map_or("none, never visited", |status| status.as_str());
+            one(format!("goal gate unmet at {}: last status {status}", visible::line(gate.exit_node.as_str())))
+        }
+        Event::ForkStarted(fork) => one(forked_line(fork)),
+        Event::ForkExpired(_) => one("time is over".to_owned()),
+        Event::ChildObserved(observed) => one(observed_line(observed)),
+        Event::BranchStarted(_) => one("branch started".to_owned()),
+        Event::BranchCanceled(branch) => one(format!("branch is asked to stop: {}", visible::line(&branch.reason))),
+        Event::BranchFinished(branch) => {
+            one(format!("branch {}{}", branch.outcome.as_str(), because(branch.failure.as_ref())))
+        }
+        Event::ForkJoined(fork) => one(format!(
+            "joined {}: {} succeeded, {} failed, {} canceled{}",
+            fork.status.as_str(),
+            fork.succeeded,
+            fork.failed,
+            fork.canceled,
+            because(fork.failure.as_ref())
         )),
+        Event::FanInFinished(finished) => chosen(finished),
+        Event::QuestionAsked(asked) => one(asked_line(asked)),
+        Event::QuestionAnswered(answered) => one(answered_line(answered)),
+        Event::RunPaused(paused) => one(paused_line(paused)),
         Event::RunCanceled(cancel) => one(format!("canceled by {}", visible::line(&cancel.by))),
         Event::RunFinished(run) => one(match (&run.status, &run.failure) {
             (Verdict::Success, _) => "success".to_owned(),
@@ -111,6 +153,97 @@ fn words(event: &Event) -> Vec<String> {
             }
         }),
     }
+}
+
+/// Where a run goes on, and what was not as its journal says.
+fn resumed(resumed: &RunResumed) -> String {
+    let mut text = match (&resumed.from, resumed.back) {
+        (Some(node), Some(back)) => format!(
+            "resumed from {} visit {}{}; what came after counts no more",
+            visible::line(node.as_str()),
+            back.visit,
+            of_generation(back.generation)
+        ),
+        (Some(node), None) => format!("resumed from {}", visible::line(node.as_str())),
+        (None, _) => "resumed".to_owned(),
+    };
+    if let Some(repaired) = resumed.repaired {
+        text += &format!("; workspace restored: {} made again, {} removed", repaired.made, repaired.removed);
+    }
+    if resumed.caches_removed {
+        text += "; caches removed, since an attempt was killed";
+    }
+    text
+}
+
+fn because(failure: Option<&Failure>) -> String {
+    failure.map(|failure| format!(": {}", visible::summary(&failure.reason, TEXT_CHARACTERS_MAX))).unwrap_or_default()
+}
+
+fn chosen(finished: &FanInFinished) -> Vec<String> {
+    let status = finished.status.as_str();
+    let choice = match &finished.best {
+        Some(best) => format!("{status}: chose {}", visible::line(best.as_str())),
+        None => status.to_owned(),
+    };
+    let merged = match finished.changes.len() {
+        0 => String::new(),
+        count => format!(", merged {}", counted(count, "change")),
+    };
+    let mut lines = vec![format!("{choice}{merged}{}", because(finished.failure.as_ref()))];
+    let shown = finished.conflicts.iter().take(QUARANTINED_SHOWN_MAX);
+    lines.extend(shown.map(|one| format!("{} {}", visible::line(one.path.as_str()), visible::line(&one.reason()))));
+    lines
+}
+
+fn forked_line(fork: &ForkStarted) -> String {
+    let branches = match fork.children.as_slice() {
+        [only] => format!("begins branch {}", visible::line(only.id.as_str())),
+        all => format!("forks into {} branches", all.len()),
+    };
+    format!("{branches}, joined at {}", visible::line(fork.join.as_str()))
+}
+
+fn observed_line(observed: &ChildObserved) -> String {
+    let stage = observed.context.get("stack.child.stage").and_then(|stage| stage.as_str()).unwrap_or_default();
+    let ends = match observed.ends {
+        Some(SupervisionEnd::StopCondition) => ", its stop condition holds",
+        Some(SupervisionEnd::MaxCycles) => ", for the last time",
+        None => "",
+    };
+    format!("looks at its child, cycle {}: at {}{ends}", observed.cycle, visible::line(stage))
+}
+
+fn restarted_line(LoopRestarted { generation, to, failure, .. }: &LoopRestarted) -> String {
+    let to = visible::line(to.as_str());
+    format!("restarts the loop at {to}: generation {generation} begins{}", because(failure.as_ref()))
+}
+
+fn paused_line(paused: &RunPaused) -> String {
+    match paused {
+        RunPaused { held: Some(held), .. } => {
+            format!("paused: {}{}", visible::line(held.node.as_str()), because(Some(&held.failure)))
+        }
+        RunPaused { by: Some(by), .. } => format!("paused by {}", visible::line(by)),
+        RunPaused { problem: Some(problem), .. } => format!("paused: waits for an answer; {}", visible::line(problem)),
+        _ => "paused: waits for an answer".to_owned(),
+    }
+}
+
+fn asked_line(asked: &QuestionAsked) -> String {
+    let text = visible::summary(&asked.text, TEXT_CHARACTERS_MAX);
+    format!("asks {}: {text} [{}]", visible::line(asked.question.as_str()), visible::line(&asked.answers().expected()))
+}
+
+fn answered_line(answered: &QuestionAnswered) -> String {
+    let value = match &answered.answer {
+        Some(Answer::Choice(choice)) => visible::summary(choice.shown(), TEXT_CHARACTERS_MAX),
+        Some(Answer::No) => "no".to_owned(),
+        Some(Answer::Text) => visible::summary(&answered.text, TEXT_CHARACTERS_MAX),
+        None => "nobody answered in time".to_owned(),
+    };
+    let by = if answered.by.is_empty() { String::new() } else { format!(" by {}", visible::line(&answered.by)) };
+    format!("answered {}: {value} ({}{by})", visible::line(answered.question.as_str()), answered.how.as_str())
 }
 
 /// What answers stages that ask a model; none if no stage does.

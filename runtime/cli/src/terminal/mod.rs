@@ -14,7 +14,9 @@ pub mod page;
 pub mod pager;
 pub mod paint;
 pub mod progress;
+pub mod question;
 pub mod remedy;
+pub mod routes;
 pub mod rows;
 pub mod summary;
 pub mod visible;
@@ -221,6 +223,11 @@ pub fn ago(at: jiff::Timestamp, now: jiff::Timestamp) -> String {
         seconds @ 86_400..2_592_000 => format!("{}d ago", seconds / 86_400),
         _ => at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string(),
     }
+}
+
+/// Which generation of a run something belongs to, for the end of a phrase; nothing for the first.
+pub fn of_generation(generation: u32) -> String {
+    if generation == 0 { String::new() } else { format!(" generation {generation}") }
 }
 
 /// A number with its noun: `1 visit`, `2 visits`.

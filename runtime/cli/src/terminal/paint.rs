@@ -100,7 +100,12 @@ impl Paint {
             "" => return title.to_owned(),
             "verified" => Colour::Green,
             "because" | "not verified" | "refused" | "quarantined" => Colour::Red,
-            "unverified" | "simulated" | "ran" | "network" | "verified (subject not isolated)" => Colour::Yellow,
+            "unverified"
+            | "simulated"
+            | "ran"
+            | "network"
+            | "verified (subject not isolated)"
+            | "verified (with caches of builders' code)" => Colour::Yellow,
             "help" | "next" => Colour::Cyan,
             _ => Colour::Bold,
         };

@@ -23,6 +23,12 @@ const DRAWING_MAX: Duration = Duration::from_millis(50);
 /// The view of this process, for lines of the log.
 static LIVE: Mutex<Weak<Mutex<LiveView>>> = Mutex::new(Weak::new());
 
+/// The lines that wait while a person is asked; none while no question is on the screen.
+static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
+
+/// The most lines that wait. The journal has all of them.
+const KEPT_LINES_MAX: usize = 1000;
+
 /// How often the clocks of the live view go on.
 const REDRAW: Duration = Duration::from_millis(500);
 
@@ -101,9 +107,21 @@ impl Reporter {
     }
 }
 
-/// Writes a line to stderr. A closed stderr does not stop a run.
+/// Writes a line to stderr, or keeps it while a question is on the screen. A closed stderr does not stop a run.
 fn prose(line: impl fmt::Display) {
-    let _unread = writeln!(std::io::stderr(), "{line}");
+    let line = line.to_string();
+    if !keep([&line]) {
+        let _unread = writeln!(std::io::stderr(), "{line}");
+    }
+}
+
+/// Keeps lines until the question on the screen is answered. False if there is none: then nothing is kept.
+fn keep<'a>(lines: impl IntoIterator<Item = &'a String>) -> bool {
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(kept) = &mut *held else { return false };
+    let left = KEPT_LINES_MAX.saturating_sub(kept.len());
+    kept.extend(lines.into_iter().take(left).cloned());
+    true
 }
 
 fn json_line(record: &Record) {
@@ -151,6 +169,9 @@ impl LiveView {
 
     /// Writes lines, and the board below them, in one piece.
     fn print(&mut self, above: &[String]) {
+        if keep(above) {
+            return;
+        }
         let mut text = String::new();
         if self.lines_drawn > 0 {
             text.push_str(&format!("\r\x1b[{}A\x1b[J", self.lines_drawn));
@@ -189,6 +210,10 @@ fn lock(view: &Mutex<LiveView>) -> MutexGuard<'_, LiveView> {
 
 /// Writes lines above the live view. Returns false if none is drawn, or if it does not get free: then nothing is written.
 pub fn write_above(text: &str) -> bool {
+    let lines: Vec<String> = text.lines().map(|line| visible::line(line).into_owned()).collect();
+    if keep(&lines) {
+        return true;
+    }
     let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
     let Some(live) = live else { return false };
     let since = Instant::now();
@@ -202,7 +227,6 @@ pub fn write_above(text: &str) -> bool {
     };
     let is_drawn = view.drawn_at.is_some() && !view.is_over;
     if is_drawn {
-        let lines: Vec<String> = text.lines().map(|line| visible::line(line).into_owned()).collect();
         view.print(&lines);
     }
     is_drawn
@@ -220,6 +244,26 @@ impl Notices {
         match &self.view {
             Some(view) => lock(view).print(&[line.to_owned()]),
             None => prose(line),
+        }
+    }
+
+    /// Leaves the screen to a question. Lines wait until it is answered.
+    pub fn hold(&self) {
+        let mut view = self.view.as_ref().map(|view| lock(view));
+        if let Some(view) = view.as_mut().filter(|view| view.drawn_at.is_some() && !view.is_over) {
+            view.print(&[]);
+            view.lines_drawn = 0;
+        }
+        *HELD.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
+    }
+
+    /// Writes the lines that waited, and goes on.
+    pub fn release(&self) {
+        let mut view = self.view.as_ref().map(|view| lock(view));
+        let lines = HELD.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+        match &mut view {
+            Some(view) => view.print(&lines),
+            None => lines.iter().for_each(prose),
         }
     }
 

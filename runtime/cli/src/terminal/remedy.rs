@@ -6,6 +6,7 @@
 use crate::terminal::visible;
 use crate::toolchain;
 use glovebox_engine::evidence::RunSummary;
+use glovebox_models::error::ERRORS;
 use glovebox_record::{LimitName, Receipt};
 
 /// The code a shell ends with when there is no such program.
@@ -24,14 +25,34 @@ pub fn of(summary: &RunSummary) -> Option<String> {
             format!("more steps do not help. {}", missing_program(summary))
         }
         "limit/max_visits" => "raise `max_visits`, or mend what fails again and again".to_owned(),
+        "limit/fork_timeout" => "raise the `timeout` of the fork, or let its branches do less".to_owned(),
+        "limit/child_max_steps" => "raise `max_steps` of the graph in the child's file, then run again".to_owned(),
+        "limit/max_cycles" => "raise `manager.max_cycles` or `manager.poll_interval` of the supervisor".to_owned(),
+        "limit/max_restarts" => "raise `max_restarts` on the graph, or mend what begins again and again".to_owned(),
+        "loop/restart_blocked" => {
+            "add an edge without `loop_restart` for failures that are not transient: `context.failure_class!=transient`"
+                .to_owned()
+        }
         "script/exhausted" => format!("add a `[[node.{node}]]` turn to the script"),
         "limit/max_steps" => "raise the smaller of `max_steps` on the graph and `--max-steps`".to_owned(),
         "limit/max_wall_time" => "raise the smaller of `max_wall_time` on the graph and `--max-wall-time`".to_owned(),
+        "limit/max_tokens" => "raise the smallest of `max_tokens` on the graph, `--max-tokens` and `[run]`".to_owned(),
+        "limit/max_budget_usd" => {
+            "raise the smallest of `max_budget_usd` on the graph, `--max-budget-usd` and `[run]`".to_owned()
+        }
+        "limit/node_max_steps" if ended_with(summary, NO_SUCH_PROGRAM) => {
+            format!("more steps do not help. {}", missing_program(summary))
+        }
+        "limit/node_max_steps" => "raise `max_steps` of the node, or mend what fails again and again".to_owned(),
+        "limit/node_max_wall_time" => "raise `max_wall_time` of the node".to_owned(),
+        "limit/node_max_tokens" => format!("raise `max_tokens` of `{node}`"),
+        "limit/node_max_budget_usd" => format!("raise `max_budget_usd` of `{node}`"),
         "limit/run_disk_bytes" => {
             "raise `disk_bytes_max` under `[run]` in glovebox.toml, then run `glovebox resume`".to_owned()
         }
         "limit/wall_ms" => format!("raise `timeout` of `{node}`, or `wall_ms` in glovebox.toml"),
         "limit/turns" => format!("raise `max_turns` of `{node}`"),
+        code if code.starts_with("provider/") => model_error(code)?,
         "GoalGateUnsatisfied" => "fix what keeps the gate from passing, or give it a `retry_target`".to_owned(),
         "route/none" => "add an edge whose condition holds, or one without a condition".to_owned(),
         _ => {
@@ -44,6 +65,12 @@ pub fn of(summary: &RunSummary) -> Option<String> {
         }
     };
     Some(remedy)
+}
+
+/// What the table of model errors says.
+fn model_error(code: &str) -> Option<String> {
+    let row = ERRORS.iter().find(|row| code.strip_prefix("provider/") == Some(row.name))?;
+    Some(row.help.to_owned())
 }
 
 /// Names the toolchain of a program in the command, if there is one to name. The command is the pipeline author's text.

@@ -7,10 +7,12 @@ use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::event::{ChangeOp, FileChange};
-use glovebox_engine::evidence::{CommandEvidence, Proof, Resumption, RunStatus, RunSummary};
+use glovebox_engine::evidence::{CommandEvidence, Proof, Resumption, RunStatus, RunSummary, UnverifiedStage};
 use glovebox_engine::folded::Folded;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::lower::handler::HandlerKind;
+use glovebox_record::spend::Money;
+use glovebox_record::{Hook, HookKind, Tokens};
 use std::collections::BTreeSet;
 
 /// The most stages in the row of unverified stages.
@@ -36,6 +38,11 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     let mut rows = Rows::new(12).painted(paint);
     let mut row = |title: &'static str, body: String| rows.block(title, body);
     row("run", headline(summary, paint));
+    for asked in &summary.open_questions {
+        let question = visible::line(asked.question.as_str());
+        let expected = visible::line(&asked.answers().expected()).into_owned();
+        row("waits for", format!("an answer to {question}: {}\nexpected {expected}", indented(&asked.text)));
+    }
     if let Some(failure) = &summary.failure {
         let whose =
             summary.failed_node.as_ref().map(|node| format!("{}: ", visible::line(node.as_str()))).unwrap_or_default();
@@ -50,6 +57,10 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
         let node = visible::line(open.node.as_str());
         row("help", format!("`{node}` saw the project beside its hold-outs: glovebox explain project_beside_holdouts"));
     }
+    if let Some(open) = summary.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedWithCaches) {
+        let node = visible::line(open.node.as_str());
+        row("help", format!("`{node}` began with what builders' code left in its caches: glovebox explain cache_from"));
+    }
     if !summary.has_pipeline_command() {
         row("verified", "nothing: no tool or verify stage ran a command".to_owned());
     }
@@ -59,11 +70,16 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     if !summary.simulated.is_empty() {
         row("simulated", format!("{}: no model was asked", listed(&summary.simulated)));
     }
+    if let Some(from) = &summary.forked_from {
+        let again = if from.generation == 0 { String::new() } else { format!(" generation {}", from.generation) };
+        let (run, node) = (visible::line(from.run_id.as_str()), visible::line(from.node.as_str()));
+        row("forked", format!("from {run} before {node} visit {}{again}", from.visit));
+    }
     if !summary.tokens.is_zero() {
-        row("tokens", format!("{} sent, {} received", summary.tokens.input, summary.tokens.output));
+        row("tokens", spent(summary.tokens, summary.cost, summary.is_estimated));
     }
     if !summary.unverified.is_empty() {
-        row("unverified", unverified(summary));
+        row("unverified", claims(&summary.unverified, &summary.model));
     }
     refused(summary, next).into_iter().for_each(|body| row("refused", body));
     for change in summary.changed.values() {
@@ -81,9 +97,11 @@ fn receipts(summary: &RunSummary, Named { short: next, .. }: &Named) -> Vec<(&'s
     let alike = |one: &CommandEvidence, other: &CommandEvidence| {
         one.node == other.node && one.receipt.subject == other.receipt.subject
     };
-    for group in summary.receipts.chunk_by(alike) {
+    let (hooks, commands): (Vec<_>, Vec<_>) =
+        summary.receipts.iter().partition(|evidence| evidence.proof() == Proof::Hook);
+    for group in commands.chunk_by(|one, other| alike(one, other)) {
         let most = if group[0].receipt.subject { SUBJECTS_SHOWN_MAX } else { usize::MAX };
-        rows.extend(group.iter().take(most).map(|evidence| (title(evidence), receipt(evidence))));
+        rows.extend(group.iter().take(most).map(|evidence| (title(evidence.proof()), receipt(evidence))));
         let left = group.get(most..).unwrap_or_default();
         if !left.is_empty() {
             let failed = left.iter().filter(|evidence| evidence.receipt.code != Some(0)).count();
@@ -91,7 +109,22 @@ fn receipts(summary: &RunSummary, Named { short: next, .. }: &Named) -> Vec<(&'s
             rows.push(("subject", format!("{node}: {more} more, {failed} failed: glovebox show {next} {node}")));
         }
     }
+    rows.extend(hooks.chunk_by(|one, other| one.node == other.node).map(|group| ("hook", of_hooks(group, next))));
     rows
+}
+
+/// One line for the hooks of a node: what they refused is among the refusals.
+fn of_hooks(group: &[&CommandEvidence], next: &str) -> String {
+    let failed = |kind: HookKind| {
+        let is_meant = |hook: &Hook| hook.kind == kind;
+        let of_kind = group.iter().filter(|one| one.receipt.hook.as_ref().is_some_and(is_meant));
+        of_kind.filter(|one| !one.receipt.passed()).count()
+    };
+    let (refused, failed) = (failed(HookKind::Pre), failed(HookKind::Post));
+    let node = visible::line(group[0].node.as_str());
+    let (ran, refused) = (counted(group.len(), "hook"), counted(refused, "call"));
+    let failed = if failed > 0 { format!(", {failed} post failed") } else { String::new() };
+    format!("{node}: {ran} ran, {refused} refused{failed}: glovebox show {next} {node}")
 }
 
 /// The first refusals of each stage, so that one stage with many does not hide those of another.
@@ -136,22 +169,25 @@ fn quarantined(summary: &RunSummary, Named { short: next, .. }: &Named) -> Vec<S
 }
 
 /// The title of a command's row: what the command proves.
-fn title(evidence: &CommandEvidence) -> &'static str {
-    match evidence.proof() {
+pub fn title(proof: Proof) -> &'static str {
+    match proof {
         Proof::Subject => "subject",
+        Proof::Hook => "hook",
         Proof::Verified => "verified",
         Proof::VerifiedNotIsolated => "verified (subject not isolated)",
+        Proof::VerifiedWithCaches => "verified (with caches of builders' code)",
         Proof::NotVerified => "not verified",
+        Proof::NotTaken => "not taken",
         Proof::Ran => "ran",
     }
 }
 
 /// The stages without a verification, by the model or handler that claims their success.
-fn unverified(summary: &RunSummary) -> String {
+pub fn claims(unverified: &[UnverifiedStage], model: &str) -> String {
     let mut claims: Vec<(String, Vec<String>)> = Vec::new();
-    for stage in summary.unverified.iter().take(UNVERIFIED_SHOWN_MAX) {
+    for stage in unverified.iter().take(UNVERIFIED_SHOWN_MAX) {
         let whose = match HandlerKind::of(&stage.handler) {
-            HandlerKind::Codergen => format!("the {} model", visible::line(&summary.model)),
+            HandlerKind::Codergen => format!("the {} model", visible::line(model)),
             _ => visible::line(&stage.handler).into_owned(),
         };
         let node = visible::line(stage.node.as_str()).into_owned();
@@ -160,7 +196,7 @@ fn unverified(summary: &RunSummary) -> String {
             None => claims.push((whose, vec![node])),
         }
     }
-    let more = summary.unverified.len().saturating_sub(UNVERIFIED_SHOWN_MAX);
+    let more = unverified.len().saturating_sub(UNVERIFIED_SHOWN_MAX);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let claims: Vec<String> =
         claims.iter().map(|(whose, nodes)| format!("{}: claimed by {whose}", nodes.join(", "))).collect();
@@ -176,6 +212,13 @@ fn listed(nodes: &BTreeSet<NodeId>) -> String {
     }
 }
 
+/// Tokens and money, with `~` where some of it is estimated.
+pub fn spent(tokens: Tokens, cost: Money, is_estimated: bool) -> String {
+    let about = if is_estimated { "~" } else { "" };
+    let cost = if cost.is_zero() { String::new() } else { format!(", {about}{cost}") };
+    format!("{about}{} sent, {about}{} received{cost}", tokens.input, tokens.output)
+}
+
 /// Text of several lines, indented below its title.
 fn indented(text: &str) -> String {
     visible::block(text.trim_end()).replace('\n', "\n             ")
@@ -184,7 +227,7 @@ fn indented(text: &str) -> String {
 fn headline(summary: &RunSummary, paint: Paint) -> String {
     let (id, name) = (visible::line(&summary.run_id), visible::line(&summary.pipeline));
     let exit = match summary.status {
-        RunStatus::Success | RunStatus::Unfinished | RunStatus::Running => String::new(),
+        RunStatus::Success | RunStatus::Unfinished | RunStatus::Paused | RunStatus::Running => String::new(),
         RunStatus::Fail => format!(", exit {} ({})", summary.exit.code(), summary.exit.name()),
     };
     let visits = counted(summary.visited.len(), "visit");
@@ -233,10 +276,21 @@ fn what_next(summary: &RunSummary, named: &Named) -> String {
     match (summary.status, summary.changed.is_empty()) {
         (RunStatus::Success, false) => format!("glovebox diff {next}, then glovebox apply {next}"),
         (RunStatus::Success, true) => format!("glovebox show {next}"),
-        (RunStatus::Running, _) => format!("wait until it ends: glovebox show {}", named.exact),
+        (RunStatus::Paused, _) if !summary.open_questions.is_empty() => {
+            let question = visible::line(summary.open_questions[0].question.as_str());
+            format!(
+                "glovebox gates {exact}, then glovebox answer {exact} {} VALUE, then glovebox resume {exact}",
+                shell::word(&question)
+            )
+        }
+        (RunStatus::Running, _) => {
+            format!("wait until it ends: glovebox attach {exact}, or end it: glovebox cancel {exact}")
+        }
         (_, nothing_changed) => match (summary.resumption(), nothing_changed) {
             (Resumption::Continues, _) => format!("glovebox resume {exact}"),
             (Resumption::NeedsSteps, _) => format!("glovebox resume {exact} --max-steps N, with a higher N"),
+            (Resumption::NeedsTokens, _) => format!("glovebox resume {exact} --max-tokens N, with a larger N"),
+            (Resumption::NeedsMoney, _) => format!("glovebox resume {exact} --max-budget-usd USD, with more of them"),
             (Resumption::NeedsTime, _) => format!("glovebox resume {exact} --max-wall-time T, with a longer T"),
             (Resumption::Shows, _) => format!("glovebox show {next}{node}, then run again"),
             (Resumption::Repeats, true) => {

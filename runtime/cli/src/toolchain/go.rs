@@ -13,7 +13,7 @@ pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
         why: format!("`{}` does not lie in Go's root, the folder with `bin/go` and `src/runtime`", program.display()),
         help: "name that folder by GOROOT".to_owned(),
     })?;
-    let mut found = Found { path: vec![root.join("bin")], shown: vec![root.clone()], ..Found::default() };
+    let mut found = Found::below(&root);
     // No other version is fetched or looked for, and no settings file of the user's is read.
     for (name, value) in [("GOROOT", &*root.to_string_lossy()), ("GOTOOLCHAIN", "local"), ("GOENV", "off")] {
         found.env.push((name, value.to_owned()));

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Finds the JDK of JAVA_HOME, else that of the first `java` in PATH.
 pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
     let home = home(machine)?;
-    let mut found = Found { path: vec![home.join("bin")], shown: vec![home.clone()], ..Found::default() };
+    let mut found = Found::below(&home);
     found.configuration = linked_configuration(&[home.join("conf"), home.join("lib")], &["java", "openjdk", "jdk"]);
     found.env.push(("JAVA_HOME", home.to_string_lossy().into_owned()));
     Ok(found)

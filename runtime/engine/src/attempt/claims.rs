@@ -11,7 +11,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, FailureClass, FailureCode};
 
 /// Checks every claim; the first that fails replaces the outcome. What the stage changed is in the fact by now.
-pub(super) fn check(run: &Dir, fact: &mut StageFinished, stated: &[Claim]) {
+pub(super) fn check(run: (&Dir, &str), fact: &mut StageFinished, stated: &[Claim]) {
     if fact.ending != Ending::Returned || fact.outcome.failure.is_some() {
         return;
     }
@@ -23,10 +23,10 @@ pub(super) fn check(run: &Dir, fact: &mut StageFinished, stated: &[Claim]) {
     }
 }
 
-fn objection(run: &Dir, fact: &StageFinished, claim: &Claim) -> Option<String> {
+fn objection(run: (&Dir, &str), fact: &StageFinished, claim: &Claim) -> Option<String> {
     let Claim { kind, value } = claim;
     match kind.as_str() {
-        "command-passed" => match fact.receipts.iter().find(|receipt| receipt.id == *value) {
+        "command-passed" => match fact.receipts.iter().find(|receipt| receipt.id == *value && receipt.hook.is_none()) {
             None => Some("there is no such receipt".to_owned()),
             Some(receipt) if receipt.passed() => None,
             Some(receipt) => Some(format!("its receipt says {} with code {:?}", receipt.how, receipt.code)),
@@ -42,11 +42,11 @@ fn objection(run: &Dir, fact: &StageFinished, claim: &Claim) -> Option<String> {
 }
 
 /// True when the path exists for the stage at its end: in its changes, else in the workspace it began from.
-fn exists(run: &Dir, fact: &StageFinished, path: &ScopePath) -> bool {
+fn exists((run, workspace): (&Dir, &str), fact: &StageFinished, path: &ScopePath) -> bool {
     let last = fact.changes.iter().rev().find(|change| change.path == *path);
     match last.map(|change| change.op) {
         Some(ChangeOp::Delete | ChangeOp::Rmdir) => false,
         Some(ChangeOp::Write | ChangeOp::Mkdir | ChangeOp::Symlink) => true,
-        None => run.symlink_metadata(format!("{}/{path}", crate::run::WORKSPACE_DIR)).is_ok(),
+        None => run.symlink_metadata(format!("{workspace}/{path}")).is_ok(),
     }
 }

@@ -44,10 +44,19 @@ pub enum AttemptError {
     /// The attempt's folder could not be made.
     #[error("could not make the attempt's folder: {0}")]
     Folder(#[source] io::Error),
+    /// The plan names a model that was not made ready to be asked.
+    #[error("nothing says how the model `{0}` is reached")]
+    Unreachable(String),
     /// Test answers that bind accepted are no longer readable.
     #[error(transparent)]
     TestAnswers(#[from] TestAttributeError),
     /// A thread of the runtime died.
     #[error("a thread of the runtime ended: {0}")]
     Thread(String),
+}
+
+impl AttemptError {
+    pub(super) fn unbound(node: &NodeId) -> Self {
+        Self::Unbound(node.clone())
+    }
 }

@@ -50,8 +50,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
             return Ok(filled);
         }
         for (id, binding) in &self.plan.bindings {
-            let is_wanted = binding.separation.as_ref().is_some_and(|separation| separation.cache_from_base);
-            let is_done = state.caches_filled.contains(id);
+            let is_wanted = binding.command_access.cache_from_base;
+            // What was filled is gone where a killed attempt could have changed it.
+            let is_done = state.caches_filled.contains(id) && base(&self.run, id).is_dir();
             if !is_wanted || is_done || binding.command_access.cache.is_empty() || canceled.load(Ordering::Relaxed) {
                 continue;
             }
@@ -79,8 +80,11 @@ impl<B: BlobStore + 'static> Workbench<B> {
         super::remove_folder(&self.run, &folder);
         self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
         let paths = AttemptPaths {
+            node: id.clone(),
+            has_builders_code: false,
             workspace: self.run.workspace(),
             run: self.run.path.clone(),
+            kept: self.run.path.clone(),
             folder: self.run.path.join(&folder),
             holdouts: self.holdouts_of(id),
             sealed: self

@@ -1,30 +1,32 @@
 //! The sandbox of one attempt: its files, and the jail of its commands.
 //!
-//! The files are a layer over the run's workspace for a component without commands, else a copy or an overlay of it; the jail lives as
-//! long as the attempt. Both come from the binding and
+//! The files are a layer over the run's workspace, which becomes an overlay with the first command; a copy where nothing can be mounted.
+//! The jail is opened with the first command and lives as long as the attempt. Both come from the binding and
 //! the operator's settings, never from the stage. Blocking: must not be called on the executor's threads.
 
 use super::AttemptError;
+use super::hooks::HookSandbox;
+use super::sets::{begins_with_builders, protect_compiled, set};
 use super::subject::{self, CacheOwner, Private};
-use crate::plan::{Binding, HoldoutAccess, Plan};
-use glovebox_host::call::FileSource;
+use crate::plan::{Binding, Plan};
+use glovebox_host::call::{FileSource, HookSetting};
 use glovebox_host::grants::FileTier;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
-use glovebox_record::{Network, Tier};
-use glovebox_sandbox::cache::{self, Caches, Domain};
+use glovebox_record::{Network, NodeId, Tier};
+use glovebox_sandbox::cache::{self, Caches, Set};
 use glovebox_sandbox::dependencies::{Dependencies, Places};
 use glovebox_sandbox::ignored::{LeftOut, Store};
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Bind, Jail, JailSetting, ResourceUsage};
+use glovebox_sandbox::jail::{Bind, Jail, JailSetting, ResourceUsage, Source};
 use glovebox_sandbox::layer::Layer;
 use glovebox_sandbox::lazy_jail::{LazyJail, OpenError};
 use glovebox_sandbox::repository::{self, REPOSITORY_DIR};
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{EndedSubjects, Subjects};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the sandbox of every stage needs to know of the machine. The operator decides it, never a stage.
 #[derive(Debug, Clone)]
@@ -72,10 +74,16 @@ impl SandboxEnv {
 
 /// The folders of the run that one attempt uses.
 pub(super) struct AttemptPaths {
-    /// The run's workspace.
+    /// The node.
+    pub(super) node: NodeId,
+    /// Whether code of builders can be in the workspace.
+    pub(super) has_builders_code: bool,
+    /// The workspace that the stage works on.
     pub(super) workspace: PathBuf,
     /// The run's folder.
     pub(super) run: PathBuf,
+    /// Where caches and what git ignores are kept between stages: no two branches share any.
+    pub(super) kept: PathBuf,
     /// The attempt's own folder, which exists.
     pub(super) folder: PathBuf,
     /// Sealed folders in reach of the stage: the path each had, and where it is kept.
@@ -122,15 +130,23 @@ pub struct AttemptSandbox {
     pub view: WorkspaceView,
     jail: Option<Arc<LazyJail>>,
     caches: Option<Caches>,
-    subjects: Option<Subjects>,
+    /// The folder and the set of caches that the next stage finds, if every command ends by itself.
+    unsettled: Option<(PathBuf, Set)>,
+    subjects: Option<SharedSubjects>,
+    hooks: Option<HookSandbox>,
     /// Where what git ignores stays for the next stage of the same trust.
     ignored: Option<Store>,
+    /// Whether it judges, and began with what code of builders left in a stage before.
+    pub(super) begins_with_builders: bool,
 }
+
+/// The programs under test: the jail's opening begins them, its end ends them.
+type SharedSubjects = Arc<Mutex<Subjects>>;
 
 /// What is left of an attempt's programs when all of them are dead.
 pub(super) struct Closed {
     /// What its own commands used; none when it had no jail.
-    pub(super) spent: Option<ResourceUsage>,
+    pub(super) spent: Vec<ResourceUsage>,
     /// What its programs under test used and left.
     pub(super) subjects: EndedSubjects,
 }
@@ -144,11 +160,13 @@ struct Mounts {
 }
 
 impl AttemptSandbox {
-    /// Makes the files and, when commands may run, the jail. That of a component with files is opened with its first command.
+    /// Makes the files and, when commands may run, what opens the jail with the first of them. Where nothing can be mounted the jail is
+    /// opened at once: its files are a copy, which is what takes long.
     pub(super) fn open(env: &SandboxEnv, binding: &Binding, paths: &Arc<AttemptPaths>) -> Result<Self, AttemptError> {
         let mounts = env.tier.map_or(env.can_mount, |tier| tier == Tier::Full);
         let inside = env.inside();
-        let caches = caches(env, binding, paths)?;
+        let set = set(binding, paths);
+        let caches = caches(env, binding, (paths, set.as_ref()))?;
         let Mounts { mut overrides, mut binds, scratch } =
             if mounts { mounted(inside, binding, (paths, caches.as_ref()))? } else { copied(binding, paths)? };
         let has_repository = mounts && wants_repository(env, binding);
@@ -156,56 +174,70 @@ impl AttemptSandbox {
         let shown = paths.dependencies(env, binding)?;
         overrides.mount_points.extend(shown.mount_points());
         binds.extend(shown.binds(inside));
-        let ignored = domain(binding).filter(|_| paths.has_ignored);
-        let ignored = ignored.map(|domain| Store::open(&paths.run, domain)).transpose()?;
+        let ignored = set.as_ref().filter(|_| paths.has_ignored);
+        let ignored = ignored.and_then(|set| open_store(&paths.kept, set));
         overrides.below = ignored.as_ref().map(|store| store.folder().to_owned());
         let scope = binding.scope.clone().with_scratch(scratch);
         let (workspace, at) = (&paths.workspace, paths.folder.join(FILES_DIR));
-        let is_lazy = binding.tier != FileTier::None && binding.separation.is_none();
         let view = match (binding.runs_commands(), mounts) {
             (false, _) => WorkspaceView::layer(workspace, &at, &scope, &overrides)?,
-            (true, true) if is_lazy => WorkspaceView::layer_to_mount(workspace, &at, &scope, &overrides)?,
-            (true, true) => WorkspaceView::choose(workspace, &at, &scope, &overrides)?,
+            (true, true) => WorkspaceView::layer_to_mount(workspace, &at, &scope, &overrides)?,
             (true, false) => WorkspaceView::copy(workspace, &at, &scope, &overrides)?,
         };
-        let mut made = Self { jail: None, view, caches, subjects: subject::offer(env, binding, paths)?, ignored };
+        let begins_with_builders = begins_with_builders(env, binding, (paths, set.as_ref()), |compiled| {
+            let in_caches = caches.as_ref().is_some_and(|caches| caches.hold_anything(compiled));
+            in_caches || ignored.as_ref().is_some_and(Store::holds_anything)
+        })?;
+        let subjects = subject::offer(env, binding, paths)?.map(|subjects| Arc::new(Mutex::new(subjects)));
+        let unsettled = set.filter(|_| caches.is_some()).map(|set| (paths.kept.to_path_buf(), set));
+        let hooks = HookSandbox::offer(env, binding, paths);
+        let mut made = Self { jail: None, view, caches, unsettled, subjects, hooks, ignored, begins_with_builders };
         if !binding.runs_commands() {
             return Ok(made);
         }
         let network = binding.command_access.network.clone();
-        let kept = tool_binds(env, made.caches.as_ref())?;
+        let mut kept = tool_binds(env, made.caches.as_ref())?;
+        if paths.has_builders_code && !binding.is_builder() {
+            protect_compiled(env, &mut kept);
+        }
         let mut setting = JailSetting { inner: binds, kept, network, ..setting(env, binding, paths) };
         shown.activate(env.environment.as_ref(), &mut setting);
-        let commands =
-            Commands { setting, env: env.clone(), binding: binding.clone(), paths: Arc::clone(paths), has_repository };
+        let commands = Commands {
+            setting,
+            env: env.clone(),
+            binding: binding.clone(),
+            paths: Arc::clone(paths),
+            has_repository,
+            subjects: made.subjects.clone(),
+        };
         made.open_jail(commands)?;
         Ok(made)
     }
 
     /// Opens the jail, or leaves it to the first command.
-    fn open_jail(&mut self, mut commands: Commands) -> Result<(), AttemptError> {
-        if let Some(layer) = self.view.as_layer().map(Arc::clone) {
-            self.jail = Some(Arc::new(LazyJail::new(move || commands.open_on(layer))));
-            return Ok(());
-        }
-        commands.add_repository();
-        self.subjects.iter().for_each(|_| subject::in_path(&mut commands.setting));
-        let channels = self.subjects.as_ref().map(Subjects::channels).unwrap_or_default();
-        let jail = Jail::open_with_channels(&commands.setting, self.view.source()?, &channels)?;
-        if let Some(subjects) = &mut self.subjects {
-            subjects.begin(&jail, &commands.paths.canceled)?;
-        }
-        self.jail = Some(Arc::new(LazyJail::opened(jail)));
+    fn open_jail(&mut self, commands: Commands) -> Result<(), AttemptError> {
+        let jail = match self.view.as_layer().map(Arc::clone) {
+            Some(layer) => LazyJail::new(move || commands.open_on(layer)),
+            None => LazyJail::opened(commands.open(self.view.source()?)?),
+        };
+        self.jail = Some(Arc::new(jail));
         Ok(())
     }
 
-    /// Keeps what the stage wrote at paths that git ignores. To be called once everything else of its files is stored.
-    pub(super) fn keep_ignored(&self, left_out: &LeftOut) -> Result<(), AttemptError> {
-        let Some(store) = &self.ignored else { return Ok(()) };
-        if !store.take(&self.view, left_out, cache::BYTES_MAX)? {
-            tracing::warn!("the files that git ignores exceeded the limit of caches and were removed");
+    /// Keeps what the stage wrote at paths that git ignores, where that is possible: a stage can do without it. To be called once
+    /// everything else of its files is stored.
+    pub(super) fn keep_ignored(&self, left_out: &LeftOut) {
+        let Some(store) = &self.ignored else { return };
+        match store.take(&self.view, left_out, cache::BYTES_MAX) {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!("the files that git ignores exceeded the limit of caches and were removed"),
+            Err(error) => tracing::warn!(%error, "the files that git ignores could not be kept and were removed"),
         }
-        Ok(())
+    }
+
+    /// Leaves the caches to the next stage. To be called only for an attempt of which nothing was killed: without it they begin anew.
+    pub(super) fn settle_caches(&mut self) -> Result<(), AttemptError> {
+        Ok(self.unsettled.take().map_or(Ok(()), |(kept, set)| set.settle(&kept))?)
     }
 
     /// The files, as host code opens them.
@@ -233,10 +265,20 @@ impl AttemptSandbox {
         self.jail.as_ref().map(Arc::clone)
     }
 
+    /// What runs around the tool calls of the stage's model.
+    pub(super) fn hooks(&self, binding: &Binding) -> Option<HookSetting> {
+        self.hooks.as_ref().map(|hooks| hooks.setting(binding))
+    }
+
     /// Ends the jail: when this returns nothing of the stage is alive, and its files can be looked at.
     pub(super) fn close(&mut self) -> Result<Closed, AttemptError> {
-        let spent = self.close_jail()?;
-        Ok(Closed { spent, subjects: subject::ended(self.subjects.take())? })
+        let of_hooks = self.hooks.take().map(HookSandbox::end);
+        let own = self.close_jail()?;
+        let spent = own.into_iter().chain(of_hooks.transpose()?.flatten()).collect();
+        let in_use = || AttemptError::Thread("its program under test is still in use".to_owned());
+        let subjects = self.subjects.take().map(|subjects| Arc::into_inner(subjects).ok_or_else(in_use)).transpose()?;
+        let subjects = subjects.map(|subjects| subjects.into_inner().unwrap_or_else(PoisonError::into_inner));
+        Ok(Closed { spent, subjects: subject::ended(subjects)? })
     }
 
     fn close_jail(&mut self) -> Result<Option<ResourceUsage>, AttemptError> {
@@ -254,9 +296,15 @@ impl AttemptSandbox {
     }
 }
 
+/// The files that git ignores, of stages of this set. Where they cannot be had the stage begins without them.
+fn open_store(run: &Path, set: &Set) -> Option<Store> {
+    let opened = Store::open(run, set);
+    opened.inspect_err(|error| tracing::warn!(%error, "a stage begins without the files that git ignores")).ok()
+}
+
 /// What takes long where the files of a stage take long, for people.
 pub(super) fn preparation(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> &'static str {
-    match wants_repository(env, binding) && !repository::has_any(&paths.run.join(REPOSITORIES_DIR)) {
+    match wants_repository(env, binding) && !repository::has_any(&paths.kept.join(REPOSITORIES_DIR)) {
         true => "making the files of the stage, and a repository for git",
         false => "making the files of the stage",
     }
@@ -293,15 +341,22 @@ fn mounted(
 
 /// The caches of a stage's own commands: folders of the workspace where they can be mounted, and those of toolchains. Where builders'
 /// code could run among them beside hold-outs, they end with the attempt: what it left there would decide the next verdict.
-fn caches(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Result<Option<Caches>, AttemptError> {
+fn caches(
+    env: &SandboxEnv,
+    binding: &Binding,
+    (paths, set): (&AttemptPaths, Option<&Set>),
+) -> Result<Option<Caches>, AttemptError> {
     let tools = tools(env);
     let can_mount = env.tier.map_or(env.can_mount, Tier::can_mount);
     let entries = if can_mount { &binding.command_access.cache[..] } else { &[] };
     if !binding.runs_commands() || (entries.is_empty() && tools.is_empty()) {
         return Ok(None);
     }
-    let caches = match domain(binding) {
-        Some(domain) => Caches::open(&paths.run, domain, entries)?,
+    let caches = match set {
+        Some(set) => {
+            set.begin(&paths.kept)?;
+            Caches::open(&paths.kept, set, entries)?
+        }
         None => paths.private().caches(CacheOwner::Stage, entries)?,
     };
     Ok(Some(caches.with_tools(&tools)?))
@@ -321,17 +376,6 @@ pub(super) fn tools(env: &SandboxEnv) -> Vec<PathBuf> {
 pub(super) fn tool_binds(env: &SandboxEnv, caches: Option<&Caches>) -> Result<Vec<Bind>, AttemptError> {
     let binds = caches.map(|caches| caches.tool_binds(env.tier.unwrap_or(Tier::Full))).transpose()?;
     Ok(binds.unwrap_or_default())
-}
-
-/// The stages with which a stage shares what lasts from one to the next; none for a stage that shares nothing: builders' code could run
-/// in it beside hold-outs. A builder that was given hold-outs has no `separation`; an isolated verdict must not begin with what it left.
-fn domain(binding: &Binding) -> Option<Domain> {
-    let is_isolated = binding.separation.as_ref().is_some_and(|separation| separation.is_isolated);
-    match (binding.holdouts, binding.is_builder()) {
-        (HoldoutAccess::ReadOnly, _) => is_isolated.then_some(Domain::Verifier),
-        (HoldoutAccess::Absent, true) => Some(Domain::Builder),
-        (HoldoutAccess::Absent, false) => Some(Domain::Checker),
-    }
 }
 
 /// Hold-outs copied in; caches are scratch, since nothing can be mounted.
@@ -379,14 +423,25 @@ struct Commands {
     binding: Binding,
     paths: Arc<AttemptPaths>,
     has_repository: bool,
+    subjects: Option<SharedSubjects>,
 }
 
 impl Commands {
     /// Opens the jail over what a component has written, and lets the component work on the same files.
-    fn open_on(mut self, layer: Arc<Layer>) -> Result<Jail, OpenError> {
-        self.add_repository();
-        let jail = Jail::open(&self.setting, WorkspaceView::Layer(Arc::clone(&layer)).source()?)?;
+    fn open_on(self, layer: Arc<Layer>) -> Result<Jail, OpenError> {
+        let jail = self.open(WorkspaceView::Layer(Arc::clone(&layer)).source()?)?;
         layer.work_on(&jail.root())?;
+        Ok(jail)
+    }
+
+    /// Opens the jail, and starts a server under test.
+    fn open(mut self, source: Source) -> Result<Jail, AttemptError> {
+        self.add_repository();
+        let Some(subjects) = &self.subjects else { return Ok(Jail::open(&self.setting, source)?) };
+        let mut subjects = subjects.lock().unwrap_or_else(PoisonError::into_inner);
+        subject::in_path(&mut self.setting);
+        let jail = Jail::open_with_channels(&self.setting, source, &subjects.channels())?;
+        subjects.begin(&jail, &self.paths.canceled)?;
         Ok(jail)
     }
 
@@ -406,7 +461,7 @@ fn wants_repository(env: &SandboxEnv, binding: &Binding) -> bool {
 /// The synthetic repository, if the project has one and the sandbox of commands can show it. Without it `git` finds none, and the stage
 /// goes on.
 fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Option<Bind> {
-    let kept = repository::kept(&paths.workspace, &binding.scope, &paths.run.join(REPOSITORIES_DIR));
+    let kept = repository::kept(&paths.workspace, &binding.scope, &paths.kept.join(REPOSITORIES_DIR));
     let kept = kept.inspect_err(|error| tracing::warn!(%error, "the stage has no repository")).ok()?;
     Some(Bind::read_only(kept, env.inside().join(REPOSITORY_DIR)))
 }

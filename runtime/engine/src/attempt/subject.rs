@@ -13,8 +13,8 @@ use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Network, Tier};
 use glovebox_sandbox::cache::Caches;
 use glovebox_sandbox::found::Verdict;
+use glovebox_sandbox::jail::CommandLine;
 use glovebox_sandbox::jail::JailSetting;
-use glovebox_sandbox::jail::{CommandLine, ExecPolicy};
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::stage::{ChangeRules, Found, StageError, ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
@@ -102,9 +102,9 @@ pub(super) fn offer(
     inner.extend(shown.binds(inside));
     let mut of_jail = setting(env, binding, paths);
     shown.activate(env.environment.as_ref(), &mut of_jail);
-    let policy = ExecPolicy { grace: GRACE, ..of_jail.policy.clone() };
+    of_jail.policy.grace = GRACE;
     let subjects = Subjects::offer(SubjectSetting {
-        jail: JailSetting { policy, network: Network::None, inner, kept, ..of_jail },
+        jail: JailSetting { network: Network::None, inner, kept, ..of_jail },
         workspace: paths.workspace.clone(),
         scope: view(binding, &paths.plan.sealed).with_scratch(cache.clone()),
         overrides,
@@ -154,12 +154,14 @@ impl Keeps {
     pub(super) fn settle(self, found: &mut [Found]) -> Vec<String> {
         let mut violations = Vec::new();
         for change in found {
-            match (&change.verdict, self) {
-                (Verdict::Allowed, Self::Scope) => {}
-                (Verdict::Disallowed(_), Self::Scope) => violations.push(change.path.clone()),
-                (Verdict::Disallowed(_), Self::Nothing { is_scope_named: true }) => {
-                    violations.push(change.path.clone());
-                    // A wider scope would not commit it either.
+            let is_refused = matches!(change.verdict, Verdict::Disallowed(_));
+            if is_refused && !matches!(self, Self::Nothing { is_scope_named: false }) {
+                violations.push(change.path.clone());
+            }
+            match (is_refused, self) {
+                (_, Self::Scope) => {}
+                // A wider scope would not commit it either.
+                (true, Self::Nothing { is_scope_named: true }) => {
                     change.verdict = Verdict::Disallowed(OUTSIDE_BESIDE_HOLDOUTS.to_owned());
                 }
                 (_, Self::Nothing { .. }) => change.verdict = Verdict::Disallowed(BESIDE_HOLDOUTS.to_owned()),

@@ -3,6 +3,7 @@
 use crate::event::StageFinished;
 use glovebox_record::LimitName;
 use glovebox_sandbox::found::{Found, Op};
+use glovebox_sandbox::ignored::LeftOut;
 use glovebox_sandbox::jail::ResourceUsage;
 
 /// Adds what only the jail saw to the limits the host reported.
@@ -18,13 +19,14 @@ pub(super) fn of_jail(spent: ResourceUsage, fact: &mut StageFinished) {
 }
 
 /// Adds what the stage left; its component may have written none of it.
-pub(super) fn of_changes(found: &[Found], fact: &mut StageFinished) {
+pub(super) fn of_changes(found: &[Found], ignored: &LeftOut, fact: &mut StageFinished) {
     let bytes = found.iter().filter_map(|found| match found.op {
         Op::Write { bytes, .. } => Some(bytes),
         _ => None,
     });
     used(fact, LimitName::WriteBytes, Some(bytes.fold(0, u64::saturating_add)));
     used(fact, LimitName::WriteEntries, Some(found.len() as u64));
+    used(fact, LimitName::IgnoredEntries, Some(ignored.entries()));
 }
 
 fn used(fact: &mut StageFinished, limit: LimitName, bytes: Option<u64>) {

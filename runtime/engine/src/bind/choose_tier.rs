@@ -17,7 +17,7 @@ pub(super) fn choose_tier(
     setting: &SandboxSetting,
     options: &BindOptions,
 ) -> Confinement {
-    let with_commands = nodes(bindings, Binding::runs_commands);
+    let with_commands = nodes(bindings, Binding::starts_processes);
     if with_commands.is_empty() {
         return Confinement::NotNeeded;
     }

@@ -40,7 +40,7 @@ pub(super) fn command_access(inputs: GrantInputs<'_>, effective: &mut Effective)
     check_overlaps(inputs, &scratch, &cache, effective);
     lost_writes(inputs.place, [(key::SCRATCH, &scratch), (key::CACHE, &cache)], effective);
     let workdir = said.workdir.as_ref().map_or_else(ScopePath::root, |entry| entry.path().clone());
-    effective.command_access = CommandAccess { network, scratch, cache, workdir };
+    effective.command_access = CommandAccess { network, scratch, cache, workdir, cache_from_base: false };
 }
 
 fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {

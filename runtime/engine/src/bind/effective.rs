@@ -7,11 +7,12 @@
 use super::command_access::{command_access, strict_scope};
 use super::request::{Holdouts, Place, Request};
 use super::role::HandlerSource;
-use super::{holdout_access, subject};
+use super::{holdout_access, subject, tool_hooks};
 use crate::config::PluginEntry;
 use crate::config::sandbox::SandboxSetting;
+use crate::lock::limit_line;
 use crate::plan::capability::{CommandWords, Region};
-use crate::plan::{Capability, CommandAccess, Giver, Grant, GrantField, HoldoutAccess, Origin, Separation};
+use crate::plan::{Capability, CommandAccess, Giver, Grant, GrantField, HoldoutAccess, HookTexts, Origin, Separation};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::{FileTier, Grants, shared_commands};
 use glovebox_host::inspect::Inspection;
@@ -70,6 +71,8 @@ pub struct Effective {
     pub separation: Option<Separation>,
     /// Whether it may ask the model.
     pub model: bool,
+    /// What runs around the tool calls of its model.
+    pub hooks: HookTexts,
     /// Bounds of one attempt.
     pub limits: Limits,
     /// What it is given, and by whom.
@@ -98,12 +101,13 @@ pub fn granted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants 
     }
 }
 
-/// The grants as lines, sorted, as `glovebox.lock` keeps them. Limits are bounds and no permission, so they are not among them.
+/// The grants as lines, sorted, as `glovebox.lock` keeps them.
 pub fn grant_lines(grants: &Grants, role: Role) -> Vec<String> {
     let mut lines = vec![format!("filesystem {}", grants.filesystem.as_str())];
     lines.extend(grants.read.iter().map(|entry| format!("read {entry}")));
     lines.extend(grants.write.iter().map(|entry| format!("write {entry}")));
     lines.extend(grants.commands.iter().map(|command| format!("run {command}")));
+    lines.extend(grants.limits.iter().map(|(name, amount)| limit_line(name, amount)));
     lines.extend(grants.model.then(|| "model".to_owned()));
     lines.extend((role == Role::Verifier).then(|| "role verifier".to_owned()));
     lines.sort();
@@ -122,6 +126,7 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
     if effective.model {
         effective.record_origin(Capability::Model, source(inputs, GrantField::Model));
     }
+    tool_hooks::decide(inputs, &mut effective);
     limits(inputs, &mut effective);
     effective
 }
@@ -201,8 +206,8 @@ fn paths(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
     let of_write = narrowed("allowed_write_paths", write.is_some(), GrantField::Write);
     let Scope { read, write, .. } = &effective.scope;
-    let read = read.iter().cloned().map(Region::of).map(Capability::Read);
-    let write = write.iter().cloned().map(Region::of).map(Capability::Write);
+    let read = read.iter().map(Region::of).map(Capability::Read);
+    let write = write.iter().map(Region::of).map(Capability::Write);
     record_all(&mut effective.grants, &of_read, read);
     record_all(&mut effective.grants, &of_write, write);
 }

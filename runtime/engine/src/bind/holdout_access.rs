@@ -38,7 +38,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
     effective.holdouts = HoldoutAccess::ReadOnly;
     for folder in open {
-        let given = Capability::ReadHoldouts(Region::of(folder.clone()));
+        let given = Capability::ReadHoldouts(Region::of(folder));
         effective.record_origin(given, Origin::of(giver(inputs, folder)));
     }
     if inputs.request.holdouts.feedback == Feedback::Full {

@@ -6,7 +6,7 @@
 use super::role::HandlerSource;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::NodeHoldouts;
-use glovebox_pipeline::ir::{Confinement, Node, Subject};
+use glovebox_pipeline::ir::{Confinement, Node, Subject, ToolHooks};
 use glovebox_pipeline::key::Key;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_pipeline::reach::{HoldoutReach, Naming};
@@ -31,6 +31,8 @@ pub struct Request<'a> {
     pub holdouts: &'a NodeHoldouts,
     /// The program under test.
     pub subject: &'a Subject,
+    /// The commands around its tool calls.
+    pub hooks: &'a ToolHooks,
     /// The commands that an agent asks for.
     pub commands: &'a [String],
     /// The text that the handler runs in a shell.
@@ -67,6 +69,7 @@ impl<'a> Request<'a> {
             confinement: &node.confinement,
             holdouts: &node.holdouts,
             subject: &node.subject,
+            hooks: &node.tool_hooks,
             commands: node.allowed_commands.as_deref().unwrap_or_default(),
             shell_text: shell_text.map(|attribute| attribute.value.as_str()),
             timeout: node.timeout,

@@ -19,13 +19,12 @@ pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let reaches = effective.holdouts == HoldoutAccess::ReadOnly;
     let is_verifier = inputs.source.role() == Role::Verifier && runs_commands(&effective.commands);
     let is_asked = request.subject.command.is_some();
-    if !is_verifier || !(reaches || is_asked) {
+    effective.command_access.cache_from_base = is_verifier && request.confinement.cache_from.is_some();
+    if !is_verifier {
         unused_base(inputs, effective);
-        return;
     }
-    let cache_from_base = request.confinement.cache_from.is_some() && reaches;
-    if !reaches {
-        unused_base(inputs, effective);
+    if !is_verifier || !(reaches || is_asked) {
+        return;
     }
     let sealed = |entry: &Entry| inputs.holdouts.sealed.iter().any(|folder| folder.covers(entry));
     // What lies in a scratch folder of the workspace is shown too.
@@ -39,18 +38,17 @@ pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
     if reaches && writes == Writes::Commit {
         effective.record_origin(Capability::CommitBesideHoldouts, Origin::attribute("scenario_writes=\"commit\""));
     }
-    effective.separation =
-        Some(Separation { command, port: request.subject.port, is_isolated, writes, cache_from_base });
+    effective.separation = Some(Separation { command, port: request.subject.port, is_isolated, writes });
 }
 
-/// Warns of a `cache_from` without effect: without hold-outs in reach a cache is kept between visits.
+/// Warns of a `cache_from` without effect: a cache of builders is kept between visits.
 fn unused_base(inputs: GrantInputs<'_>, effective: &mut Effective) {
     if inputs.request.confinement.cache_from.is_none() {
         return;
     }
     let place = inputs.place;
     let message = format!(
-        "node `{place}` has no hold-outs in reach, so its cache is kept between visits and `cache_from` has no effect"
+        "node `{place}` judges no work by commands, so its cache is kept between visits and `cache_from` has no effect"
     );
     let warning = Diagnostic::warning("cache_from", message, place.span_of(key::CACHE_FROM));
     effective.diagnostics.push(place.named_in(warning));

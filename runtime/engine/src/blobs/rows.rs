@@ -8,13 +8,19 @@ use crate::ports::PortError;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Added to the tables of a journal.
+/// Added to the tables of a journal. In the order of their arrival, new blobs share pages; in the order of their digests each would be
+/// a page of its own, more of them the longer the run is.
 pub(crate) const TABLE: &str = "
 CREATE TABLE blob (
-    digest BLOB PRIMARY KEY,
+    id INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL,
     bytes BLOB NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
+CREATE UNIQUE INDEX blob_digest ON blob (digest);
 ";
+/// What journals of before have instead. The same statements read and write it.
+pub(crate) const OLD_TABLE: &str =
+    "CREATE TABLE blob ( digest BLOB PRIMARY KEY, bytes BLOB NOT NULL ) STRICT, WITHOUT ROWID";
 
 /// A connection for reading, until its journal is closed.
 pub(crate) type SharedReader = Arc<Mutex<Option<Connection>>>;

@@ -2,6 +2,7 @@
 
 use super::field::{Field, Fields};
 use glovebox_record::LimitUnit;
+use glovebox_record::spend::{Money, SpendBounds};
 use toml::de::DeValue;
 
 /// The `[run]` table.
@@ -9,11 +10,18 @@ use toml::de::DeValue;
 pub struct RunSetting {
     /// Most bytes that a run's folder may hold when a stage begins.
     pub disk_bytes_max: u64,
+    /// Most stages that run at once, of all branches together; each has its own sandbox and model conversation.
+    pub parallel_max: usize,
+    /// What model calls of a run may cost.
+    pub spend_max: SpendBounds,
 }
+
+/// Most that `parallel_max` may be.
+pub const PARALLEL_MAX: usize = 1024;
 
 impl Default for RunSetting {
     fn default() -> Self {
-        Self { disk_bytes_max: 10 << 30 }
+        Self { disk_bytes_max: 10 << 30, parallel_max: 8, spend_max: SpendBounds::default() }
     }
 }
 
@@ -22,7 +30,10 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> RunSettin
     for field in fields.table(table) {
         match field.name {
             "disk_bytes_max" => setting.disk_bytes_max = bytes(fields, &field, setting.disk_bytes_max),
-            _ => fields.unknown(&field, &["disk_bytes_max"]),
+            "parallel_max" => setting.parallel_max = count(fields, &field, setting.parallel_max),
+            "max_tokens" => setting.spend_max.tokens_max = tokens(fields, &field),
+            "max_budget_usd" => setting.spend_max.cost_max = money(fields, &field),
+            _ => fields.unknown(&field, &["disk_bytes_max", "parallel_max", "max_tokens", "max_budget_usd"]),
         }
     }
     setting
@@ -37,6 +48,43 @@ fn bytes(fields: &mut Fields<'_>, field: &Field<'_, '_>, otherwise: u64) -> u64 
     };
     found.filter(|bytes| *bytes > 0).unwrap_or_else(|| {
         let message = format!("`{field}` is not a number of bytes above 0 such as `1048576` or `\"64MiB\"`");
+        fields.value_problem(field.at_value(), message);
+        otherwise
+    })
+}
+
+/// A number of tokens above 0.
+fn tokens(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<u64> {
+    let found = match field.value {
+        DeValue::Integer(number) => number.as_str().parse().ok().filter(|most| *most > 0),
+        _ => None,
+    };
+    if found.is_none() {
+        fields.value_problem(field.at_value(), format!("`{field}` is not a number of tokens above 0"));
+    }
+    found
+}
+
+/// An amount of money, as a number or a text.
+pub(super) fn money(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Money> {
+    let text = match field.value {
+        DeValue::String(text) => text.as_ref(),
+        DeValue::Integer(number) => number.as_str(),
+        DeValue::Float(number) => number.as_str(),
+        _ => "",
+    };
+    let found = text.parse::<Money>();
+    found.map_err(|error| fields.value_problem(field.at_value(), format!("`{field}`: {error}"))).ok()
+}
+
+/// A number of stages that can run at once.
+fn count(fields: &mut Fields<'_>, field: &Field<'_, '_>, otherwise: usize) -> usize {
+    let found = match field.value {
+        DeValue::Integer(number) => number.as_str().parse().ok(),
+        _ => None,
+    };
+    found.filter(|count| (1..=PARALLEL_MAX).contains(count)).unwrap_or_else(|| {
+        let message = format!("`{field}` is not a number of stages from 1 to {PARALLEL_MAX}");
         fields.value_problem(field.at_value(), message);
         otherwise
     })

@@ -6,7 +6,7 @@
 
 use crate::state::Branch;
 use glovebox_pipeline::fixability::{leads_to, out_of_reach, reason};
-use glovebox_pipeline::ir::{Handler, Node, Pipeline};
+use glovebox_pipeline::ir::{Node, Pipeline};
 use glovebox_record::{Failure, FailureClass};
 
 /// The code of such an end.
@@ -30,6 +30,6 @@ pub(super) fn unfixable(pipeline: &Pipeline, branch: &Branch, next: &Node) -> Op
 
 /// The stage that failed last and has not passed since.
 fn last_failed<'a>(pipeline: &'a Pipeline, branch: &Branch) -> Option<&'a Node> {
-    let works = |node: &&Node| matches!(node.handler, Handler::Component(_));
+    let works = |node: &&Node| node.handler.component().is_some();
     branch.failing().filter_map(|id| pipeline.node(id)).find(works)
 }

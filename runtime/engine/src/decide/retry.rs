@@ -13,12 +13,25 @@ use jiff::{SignedDuration, Timestamp};
 pub fn finalize_attempt(pipeline: &Pipeline, state: &RunState, stopping: bool, finished: &mut StageFinished) {
     let Some(node) = pipeline.node(&finished.attempt.task.node) else { return };
     accept_silence(node, finished);
-    let outcome = &finished.outcome;
-    let stopping = stopping || state.canceled.is_some();
-    finished.retrying = !stopping && finished.attempt.ordinal < attempts_max(pipeline, node, outcome);
-    if outcome.status == Status::Retry && !finished.retrying {
+    let is_lost = state.branch(&finished.attempt.task.branch).canceled.is_some();
+    let stopping = stopping || is_lost || state.canceled.is_some();
+    finished.retrying = !stopping && finished.attempt.ordinal < attempts_max(pipeline, node, &finished.outcome);
+    if let Some(bound) = steps_of_node_exceeded(state, node).filter(|_| finished.retrying) {
+        finished.retrying = false;
+        let notes = &mut finished.outcome.notes;
+        let separator = if notes.is_empty() { "" } else { "\n" };
+        *notes = format!("{notes}{separator}not repeated: {}", bound.reason);
+    }
+    if finished.outcome.status == Status::Retry && !finished.retrying {
         exhaust(node, !stopping, &mut finished.outcome);
     }
+}
+
+/// The failure of a node that has used up its `max_steps`.
+pub(super) fn steps_of_node_exceeded(state: &RunState, node: &Node) -> Option<Failure> {
+    let most = node.steps_max.filter(|most| state.efforts.of(&node.id).steps >= *most)?;
+    let reason = format!("node `{}` exceeded `max_steps` ({most})", node.id);
+    Some(Failure::new(FailureClass::Budget, FailureCode::NODE_STEPS, reason))
 }
 
 /// What `stage.retrying` says about an attempt that is repeated.

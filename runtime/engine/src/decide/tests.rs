@@ -1,8 +1,12 @@
 //! What is decided, as tables: a graph, the answers of its stages, and what came of it.
 
 mod branches;
+mod cycle;
 mod failure_source;
+mod forks;
+mod model;
 mod properties;
+mod retries;
 
 use super::*;
 use crate::event::{Ending, RunCanceled};
@@ -12,7 +16,7 @@ use crate::state::OpenTask;
 const FRAME: &str = "start [shape=Mdiamond]; exit [shape=Msquare]; a; b; c; d; e; p; q; r; s;";
 
 /// Answers in the order of `words`: a status, or `fail:CLASS:CODE`; the last one again and again.
-fn answers(words: &str) -> impl FnMut(&OpenTask) -> crate::event::StageFinished {
+fn answers(words: &str) -> impl FnMut(&OpenTask) -> StageFinished {
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let mut turn = 0;
     move |open| {
@@ -187,7 +191,7 @@ fn a_repeated_attempt_is_one_visit() {
     let pipeline = pipeline(&format!("digraph g {{ {FRAME} a [max_retries=2]; start -> a -> exit }}"));
     let run = Simulation::run(&pipeline, 20, &mut answers("fail fail success"));
     let branch = run.state.main();
-    assert_eq!(branch.completed.iter().map(NodeId::as_str).collect::<Vec<_>>(), ["start", "a"]);
+    assert_eq!(branch.completed.kept().map(NodeId::as_str).collect::<Vec<_>>(), ["start", "a"]);
     let history = branch.nodes.get("a").unwrap();
     assert_eq!((history.attempts, history.visits, history.turns), (3, 1, 3));
     assert_eq!(history.retries, 0, "a success resets the counter");
@@ -312,7 +316,7 @@ fn after_a_cancel_nothing_starts_and_no_edge_is_chosen() {
 fn silence_is_success_only_where_it_is_silence() {
     let pipeline = pipeline(&format!("digraph g {{ {FRAME} a [auto_status=true]; start -> a -> exit }}"));
     let run = |code: &str, ending: Ending| {
-        let run = Simulation::run(&pipeline, 20, &mut |open| crate::event::StageFinished {
+        let run = Simulation::run(&pipeline, 20, &mut |open| StageFinished {
             ending: ending.clone(),
             ..finished(open, outcome(&format!("fail:contract:{code}")))
         });
@@ -328,9 +332,9 @@ fn silence_is_success_only_where_it_is_silence() {
 #[test]
 fn a_handler_this_version_does_not_have_fails_the_run() {
     check(
-        "start -> p -> exit; p [shape=component]",
+        "start -> p -> exit; p [shape=house]",
         "success",
         "",
-        "fail handler/unavailable: this version does not execute `parallel`, the handler of node `p`",
+        "fail handler/unavailable: this version does not execute `stack.manager_loop`, the handler of node `p`",
     );
 }

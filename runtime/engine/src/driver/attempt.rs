@@ -3,17 +3,19 @@
 //! An attempt owns its assignment. While it lasts its delivery is held; it is asked to stop when the run is canceled or out of time, and
 //! given up when it does not listen. No result is looked at beyond that.
 
-use super::{Driver, Fault, LEASE_MS, RunError};
-use crate::context::filter_updates;
-use crate::decide::out_of_time;
+use super::{Driver, Fault, LEASE_MS, RunError, Stops};
+use crate::context::{StoredUpdates, filter_updates};
+use crate::decide::{out_of_time, time_of_node_exceeded};
 use crate::event::{Attempt, AttemptId, BranchId, Ending, Event, RunStarted, StageFinished};
 use crate::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use crate::state::Branch;
+use glovebox_pipeline::key;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// How long an attempt may take to end after it was asked to.
@@ -49,6 +51,7 @@ pub(super) struct Ended {
 pub(super) enum Stop {
     Canceled,
     OutOfTime,
+    NodeOutOfTime,
 }
 
 impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
@@ -57,13 +60,16 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
         &self,
         assignment: Assignment,
         delivery: Delivery,
-        execute: &'e E,
+        (execute, stops): (&'e E, &mut Stops),
     ) -> impl Future<Output = Result<Ended, RunError>> + use<'a, 'e, J, S, E>
     where
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
     {
         let deadline = self.time_left().map(|left| Instant::now() + left);
-        let supervisor = Supervisor { journal: self.journal, signals: self.signals, grace: self.grace, deadline };
+        let node_deadline = self.node_time_left(&assignment.attempt).map(|left| Instant::now() + left);
+        let unneeded = stops.of(&assignment.attempt.task.branch);
+        let (journal, signals, grace) = (self.journal, self.signals, self.grace);
+        let supervisor = Supervisor { journal, signals, grace, deadline, node_deadline, unneeded };
         supervisor.watch(assignment, delivery, execute)
     }
 
@@ -71,10 +77,11 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
     pub(super) fn finished(&self, branch: &BranchId, finished: StageFinished, stop: Option<Stop>) -> StageFinished {
         let mut finished = match stop {
             Some(Stop::OutOfTime) if finished.ending == Ending::Canceled => self.cut_for_time(finished),
+            Some(Stop::NodeOutOfTime) if finished.ending == Ending::Canceled => self.cut_for_time_of_node(finished),
             Some(Stop::Canceled) if !did_succeed(&finished) => cut(finished),
             _ => finished,
         };
-        filter_context(self.state.branch(branch), &mut finished);
+        filter_context(self.state.branch(branch), &mut finished, self.state.stored_bytes);
         // A limit that was not measured or not used says nothing.
         finished.usage.retain(|row| row.used.is_some_and(|used| used > 0 || used >= row.limit));
         finished
@@ -98,6 +105,23 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
         Some(Duration::from_millis(wall_max_ms.saturating_sub(driven_ms)))
     }
 
+    /// Time that the node of an attempt still has; none when it has no bound of its own.
+    fn node_time_left(&self, attempt: &Attempt) -> Option<Duration> {
+        let most = self.pipeline.node(&attempt.task.node)?.wall_max?;
+        Some(most.saturating_sub(self.state.efforts.of(&attempt.task.node).time(Timestamp::now())))
+    }
+
+    /// The node's bound ended this attempt: its own failure, which the pipeline can route.
+    fn cut_for_time_of_node(&self, finished: StageFinished) -> StageFinished {
+        let node = self.pipeline.node(&finished.attempt.task.node);
+        let failure = node.and_then(|node| time_of_node_exceeded(&self.state, node, Timestamp::now()));
+        let reason = "the node's wall time ended during the attempt";
+        let failure =
+            failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, FailureCode::NODE_WALL_TIME, reason));
+        let ending = Ending::LimitHit(key::MAX_WALL_TIME.as_str().to_owned());
+        StageFinished { outcome: Outcome::failed(failure), ending, changes: Vec::new(), ..finished }
+    }
+
     /// The run's bound, not a request, ended this attempt.
     fn cut_for_time(&self, finished: StageFinished) -> StageFinished {
         let failure = match out_of_time(&self.state, Timestamp::now()) {
@@ -116,6 +140,10 @@ struct Supervisor<'a, J, S> {
     signals: &'a S,
     grace: Duration,
     deadline: Option<Instant>,
+    /// The end of its node's own time.
+    node_deadline: Option<Instant>,
+    /// Told when its branch is not needed any more.
+    unneeded: Arc<Notify>,
 }
 
 impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
@@ -145,7 +173,9 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
     async fn reason_to_stop(&self) -> Stop {
         tokio::select! {
             _ = self.signals.canceled() => Stop::Canceled,
+            () = self.unneeded.notified() => Stop::Canceled,
             () = wait_until(self.deadline) => Stop::OutOfTime,
+            () = wait_until(self.node_deadline) => Stop::NodeOutOfTime,
         }
     }
 
@@ -187,9 +217,11 @@ fn cut(finished: StageFinished) -> StageFinished {
 }
 
 /// Keeps what a handler may set and reports the rest as refused (design §1: a stage cannot touch the record).
-fn filter_context(branch: &Branch, finished: &mut StageFinished) {
+fn filter_context(branch: &Branch, finished: &mut StageFinished, run_bytes: u64) {
     let updates = std::mem::take(&mut finished.outcome.context_updates);
-    let (accepted, refusals) = filter_updates(&branch.context, updates);
+    let stored = StoredUpdates { keys: &finished.stored_values, run_bytes };
+    let (accepted, refusals) = filter_updates(&branch.context, updates, stored);
+    finished.stored_values.retain(|key| accepted.contains_key(key));
     finished.outcome.context_updates = accepted;
     finished.refusals_total = finished.refusals_total.saturating_add(refusals.len() as u64);
     finished.refusals.extend(refusals.into_iter().take(glovebox_sandbox::refusal::REFUSALS_MAX));

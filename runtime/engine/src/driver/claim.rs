@@ -7,9 +7,9 @@ use super::attempt::Assignment;
 use super::commit::{Batch, Committed};
 use super::{Driver, LEASE_MS, RunError};
 use crate::decide::out_of_time;
-use crate::event::{Attempt, AttemptId, BranchId, Event, Record, StageStarted, Subject};
+use crate::event::{AttemptId, BranchId, Event, Record, StageStarted, Subject};
 use crate::ports::{ClaimQueue, Delivery, RunLog, Signals};
-use crate::state::RunState;
+use crate::state::{OpenTask, RunState};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -22,15 +22,18 @@ pub(super) struct NextClaim {
 }
 
 impl NextClaim {
-    /// The claim of what the branch waits for; none when it may not begin now.
-    pub(super) fn event(&self, state: &RunState, at: Timestamp) -> Option<Event> {
-        let open = state.branch(&self.branch).open()?;
-        let is_due = open.attempt_id.is_none() && open.due_at.is_none_or(|due| due <= at);
+    /// The claim of what the branch waits for, else of what one of the events made ready on another; none when nothing may begin now.
+    pub(super) fn event(&self, state: &RunState, at: Timestamp, events: &[Event]) -> Option<Event> {
+        let is_due = |open: &&OpenTask| open.attempt_id.is_none() && open.due_at.is_none_or(|due| due <= at);
+        let made_ready = events.iter().filter_map(|event| match event {
+            Event::StageReady(ready) => Some(&ready.task.branch),
+            _ => None,
+        });
+        let branches = std::iter::once(&self.branch).chain(made_ready);
+        let open = branches.filter_map(|id| state.branch(id).open()).find(is_due)?;
         let goes_on = state.canceled.is_none() && state.verdict.is_none() && out_of_time(state, at).is_none();
-        (is_due && goes_on).then(|| {
-            let attempt = Attempt { task: open.task.clone(), ordinal: open.ordinal, id: self.id.clone() };
-            Event::StageStarted(StageStarted { attempt, worker: self.worker.clone() })
-        })
+        goes_on
+            .then(|| Event::StageStarted(StageStarted { attempt: open.attempt(&self.id), worker: self.worker.clone() }))
     }
 }
 
@@ -46,26 +49,25 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         let task = &delivery.task;
         let open = self.state.branch(&task.branch).open();
         let open = open.filter(|open| open.task == *task && open.ready_seq == delivery.ready_seq);
-        let Some((ordinal, head)) = open.map(|open| (open.ordinal, open.head)) else {
+        let id = new_id();
+        let Some((attempt, head)) = open.map(|open| (open.attempt(&id), open.head)) else {
             // Another driver may have moved the run; then the next delivery finds the state up to date.
             let read = self.catch_up().await?;
             self.journal.done(delivery).await?;
             return Ok((None, read));
         };
-        let id = new_id();
-        let attempt = Attempt { task: task.clone(), ordinal, id };
-        tracing::debug!(%task, ordinal, worker = self.worker, "claiming");
-        let started = StageStarted { attempt: attempt.clone(), worker: self.worker.clone() };
+        tracing::debug!(%task, attempt.ordinal, worker = self.worker, "claiming");
+        let started = StageStarted { attempt, worker: self.worker.clone() };
         let started = vec![Event::StageStarted(started)];
         let Committed { records, is_stored } = self
             .append(|state| {
                 state.branch(&task.branch).open().filter(|open| open.task == *task && open.head == head)?;
-                let expect = vec![(Subject::Task(task.clone()), head)];
-                Some(Batch { expect, events: started.clone(), because: None, claim: None })
+                let expect = vec![(Subject::from(task), head)];
+                Some(Batch { expect, events: started.clone(), because: Vec::new(), claim: None })
             })
             .await?;
         // The delivery of a lost claim is not done: it may be the winner's lease.
-        Ok((is_stored.then(|| self.assignment(&attempt.id, &task.branch)).flatten(), records))
+        Ok((is_stored.then(|| self.assignment(&id, &task.branch)).flatten(), records))
     }
 
     /// The claim of the attempt that follows on a branch, for the append that makes it ready.
@@ -74,8 +76,16 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
     }
 
     /// What a claim that rode in an append got; none when it got nothing. Its delivery is held as if the queue had handed it out.
-    pub(super) async fn claimed(&self, claim: NextClaim) -> Result<Option<(Assignment, Delivery)>, RunError> {
-        let Some(assignment) = self.assignment(&claim.id, &claim.branch) else { return Ok(None) };
+    pub(super) async fn claimed(
+        &self,
+        claim: NextClaim,
+        records: &[Record],
+    ) -> Result<Option<(Assignment, Delivery)>, RunError> {
+        let branch = records.iter().find_map(|record| match &record.event {
+            Event::StageStarted(started) if started.attempt.id == claim.id => Some(&started.attempt.task.branch),
+            _ => None,
+        });
+        let Some(assignment) = branch.and_then(|branch| self.assignment(&claim.id, branch)) else { return Ok(None) };
         let Some(open) = assignment.branch.open() else { return Ok(None) };
         tracing::debug!(task = %open.task, ordinal = open.ordinal, worker = self.worker, "claimed with the commit");
         let delivery = Delivery { run: self.run.clone(), task: open.task.clone(), ready_seq: open.ready_seq };
@@ -87,7 +97,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
     fn assignment(&self, id: &AttemptId, branch: &BranchId) -> Option<Assignment> {
         let branch = self.state.branch(branch);
         let open = branch.open().filter(|open| open.attempt_id.as_ref() == Some(id))?;
-        let attempt = Attempt { task: open.task.clone(), ordinal: open.ordinal, id: id.clone() };
+        let attempt = open.attempt(id);
         let run = Arc::clone(self.state.run.as_ref()?);
         Some(Assignment { token: open.head, attempt, run, branch: Arc::clone(branch), stop: Arc::default() })
     }

@@ -2,30 +2,34 @@
 //!
 //! Events are folded and decided on a copy of the state. The copy is kept only if the append was stored, so the state never holds
 //! what the journal does not. When another driver appended first, its records are read and the decision is made again on them.
+//! One append has a bound, since a loop of nodes without work may have no end: the rest is outstanding, and the loop comes back to it.
 
 use super::claim::NextClaim;
 use super::{CHUNK, Driver, RunError};
-use crate::decide::decide;
+use crate::decide::{decide, fork_step, next_step};
 use crate::event::{Event, Record, Subject, whole_milliseconds};
 use crate::ports::{PortError, RunLog};
 use crate::state::RunState;
 use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
 
+/// About the most events of an append. Between two of them the run's time and requests to stop are looked at.
+const EVENTS_MAX: usize = 256;
+
 /// Events to append, and the heads they were decided on.
 pub(super) struct Batch {
     pub(super) expect: Vec<(Subject, u64)>,
     pub(super) events: Vec<Event>,
-    /// Stands in for the first event's cause: an event of the past whose consequences may be outstanding.
-    pub(super) because: Option<Event>,
+    /// Events of the past whose consequences may be outstanding. They follow from the first event.
+    pub(super) because: Vec<Event>,
     /// Claims what the events make ready.
     pub(super) claim: Option<NextClaim>,
 }
 
 impl Batch {
     /// Events about the run itself.
-    pub(super) fn of_run(state: &RunState, events: Vec<Event>) -> Self {
-        Self { expect: vec![(Subject::Run, state.head)], events, because: None, claim: None }
+    pub(super) fn of_run(state: &RunState, events: &[Event]) -> Self {
+        Self { expect: vec![(Subject::Run, state.head)], events: events.to_vec(), because: Vec::new(), claim: None }
     }
 }
 
@@ -44,25 +48,35 @@ impl<J: RunLog, S> Driver<'_, J, S> {
     pub(super) async fn append(&mut self, propose: impl Fn(&RunState) -> Option<Batch>) -> Result<Committed, RunError> {
         let mut records = Vec::new();
         loop {
-            let Some(Batch { expect, events, because, claim }) = propose(&self.state) else {
+            let Some(Batch { mut expect, events, because, claim }) = propose(&self.state) else {
                 return Ok(Committed { records, is_stored: false });
             };
             let at = whole_milliseconds(Timestamp::now());
-            let (mut decided, mut events) = fold_and_decide(self.pipeline, self.state.clone(), (at, because), events);
+            let folded = fold_and_decide(self.pipeline, self.state.clone(), (at, because), events);
+            let Decided { state: mut decided, mut events, outstanding } = folded;
             // Nothing follows from a claim.
-            if let Some(claimed) = claim.and_then(|claim| claim.event(&decided, at)) {
+            if let Some(claimed) = claim.and_then(|claim| claim.event(&decided, at, &events)) {
                 decided.fold(at, &claimed);
                 events.push(claimed);
             }
+            if events.is_empty() {
+                return Ok(Committed { records, is_stored: false });
+            }
+            self.expect_branches(&mut expect, &events);
             match self.journal.append(&self.run, &expect, at, &events).await {
                 Ok(stored) => {
                     stored.iter().zip(&events).for_each(|(place, event)| decided.note_position(place.seq, event));
                     self.state = decided;
+                    self.outstanding.follow(&events, outstanding);
                     records.extend(stored.into_iter().zip(events).map(|(place, event)| place.record(at, event)));
                     return Ok(Committed { records, is_stored: true });
                 }
                 Err(PortError::Ambiguous(what)) => {
-                    records.extend(self.find(&what, &events).await?);
+                    let found = self.find(&what, &events).await?;
+                    if found.len() == events.len() {
+                        self.outstanding.follow(&events, outstanding);
+                    }
+                    records.extend(found);
                     return Ok(Committed { records, is_stored: true });
                 }
                 Err(conflict @ PortError::Conflict { .. }) => match self.catch_up().await? {
@@ -74,11 +88,46 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         }
     }
 
+    /// Goes on with what follows from an earlier append, if that was too much for it. Whoever appended since does it in its place.
+    pub(super) async fn go_on(&mut self) -> Result<Vec<Record>, RunError> {
+        let because = std::mem::take(&mut self.outstanding.0);
+        if because.is_empty() {
+            return Ok(Vec::new());
+        }
+        let seq = self.state.seq;
+        let committed = self.append(|state| {
+            let batch = Batch { because: because.clone(), ..Batch::of_run(state, &[]) };
+            (state.seq == seq).then_some(batch)
+        });
+        Ok(committed.await?.records)
+    }
+
+    /// Expects the head of every branch that the events move: what was decided for one branch of a fork may depend on the others.
+    fn expect_branches(&self, expect: &mut Vec<(Subject, u64)>, events: &[Event]) {
+        for event in events.iter().filter(|event| !matches!(event, Event::StageReady(_) | Event::StageStarted(_))) {
+            if let subject @ Subject::Branch(_) = event.subject()
+                && expect.iter().all(|(known, _)| *known != subject)
+                && let Subject::Branch(id) = &subject
+            {
+                let head = self.state.branch(id).head;
+                expect.push((subject, head));
+            }
+        }
+    }
+
     /// Reads what others appended since.
     pub(super) async fn catch_up(&mut self) -> Result<Vec<Record>, RunError> {
         let read = self.read_on().await?;
-        read.iter().for_each(|record| self.state.apply(record));
+        self.take_in(&read);
         Ok(read)
+    }
+
+    /// Whoever appended something does what follows from it.
+    fn take_in(&mut self, read: &[Record]) {
+        read.iter().for_each(|record| self.state.apply(record));
+        if !read.is_empty() {
+            self.outstanding.0.clear();
+        }
     }
 
     /// "Unknown" is never "no": the events are in the journal now, or the append failed.
@@ -88,7 +137,7 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         if !read.windows(events.len()).any(is_there) {
             return Err(PortError::Ambiguous(what.to_owned()).into());
         }
-        read.iter().for_each(|record| self.state.apply(record));
+        self.take_in(&read);
         Ok(read)
     }
 
@@ -105,22 +154,48 @@ impl<J: RunLog, S> Driver<'_, J, S> {
     }
 }
 
-/// Folds events and all that follows from them.
+/// Events with what follows from them, and the state that they lead to.
+struct Decided {
+    state: RunState,
+    events: Vec<Event>,
+    /// Those whose consequences were too many, in the order of the journal.
+    outstanding: Vec<Event>,
+}
+
+/// Folds events and what follows from them: first what follows on a branch from its own events, then what follows from where all
+/// branches stand.
 fn fold_and_decide(
     pipeline: &Pipeline,
     mut state: RunState,
-    (at, mut because): (Timestamp, Option<Event>),
+    (at, because): (Timestamp, Vec<Event>),
     mut events: Vec<Event>,
-) -> (RunState, Vec<Event>) {
-    let mut folded = 0;
-    while let Some(event) = events.get(folded) {
-        state.fold(at, event);
-        let cause = because.take();
-        let follow = decide(pipeline, &state, cause.as_ref().unwrap_or(event));
-        events.extend(follow);
-        folded += 1;
+) -> Decided {
+    let (mut folded, mut because, mut outstanding) = (0, because.into_iter(), Vec::new());
+    loop {
+        while let Some(event) = events.get(folded) {
+            state.fold(at, event);
+            folded += 1;
+            // A branch that was moved since, by its fork, does not go on from where it was.
+            outstanding.retain(|one: &Event| one.branch() != event.branch());
+            let follow = decide(pipeline, &state, event);
+            // Only the last event can wait: it is also the one that a resume finds.
+            if events.len() >= EVENTS_MAX && folded == events.len() && !follow.is_empty() {
+                outstanding.extend(because.by_ref().chain(events.last().cloned()));
+            } else {
+                events.extend(follow);
+            }
+        }
+        if let Some(cause) = because.next() {
+            events.extend(decide(pipeline, &state, &cause));
+            continue;
+        }
+        // Other branches begin, whatever one of them waits for.
+        let step = if outstanding.is_empty() { next_step(pipeline, &state) } else { fork_step(pipeline, &state) };
+        match step {
+            Some(event) => events.push(event),
+            None => return Decided { state, events, outstanding },
+        }
     }
-    (state, events)
 }
 
 #[cfg(test)]

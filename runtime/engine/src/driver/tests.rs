@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event::{Attempt, Ending, FileChange};
+use crate::inbox::Inbox;
 use crate::signals::LocalSignals;
 use crate::simulation::{finished, pipeline, started};
 use crate::sqlite::SqliteLog;
@@ -54,7 +55,19 @@ fn driver<'a>(
     signals: &'a LocalSignals,
 ) -> Driver<'a, SqliteLog, LocalSignals> {
     let (worker, state) = ("test".into(), RunState::default());
-    Driver { run: RUN.into(), pipeline, journal, signals, worker, grace: GRACE, disk: None, state }
+    Driver {
+        run: RUN.into(),
+        pipeline,
+        journal,
+        signals,
+        worker,
+        grace: GRACE,
+        disk: None,
+        parallel_max: 4,
+        inbox: Inbox::default(),
+        state,
+        outstanding: Outstanding::default(),
+    }
 }
 
 fn journal(folder: &Path) -> SqliteLog {
@@ -66,15 +79,15 @@ fn first(pipeline: &Pipeline, wall_max_ms: Option<u64>) -> Event {
 }
 
 fn names(state: &RunState) -> Vec<&str> {
-    state.main().completed.iter().map(NodeId::as_str).collect()
+    state.main().completed.kept().map(NodeId::as_str).collect()
 }
 
-async fn replayed(log: &SqliteLog) -> (RunState, Option<Event>) {
+async fn replayed(log: &SqliteLog) -> (RunState, Outstanding) {
     replay(&log.read(&RUN.into(), 1, usize::MAX).await.unwrap()).unwrap()
 }
 
 fn reason(state: &RunState) -> String {
-    let failure = state.verdict.as_ref().and_then(|ended| ended.failure.clone());
+    let failure = state.verdict.as_ref().and_then(|ended| ended.failure.as_ref());
     failure.map_or("success".into(), |failure| format!("{}: {}", failure.code, failure.reason))
 }
 
@@ -322,7 +335,7 @@ async fn the_runs_time_ends_an_attempt_and_a_wait() {
             Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(&claim), Outcome::failed(failure)) })
         };
         driver.drive(stage, |_, _| Ok(())).await.unwrap();
-        let failure = driver.state.verdict.clone().unwrap().failure.clone().unwrap();
+        let failure = driver.state.verdict.as_ref().unwrap().failure.as_ref().unwrap();
         assert_eq!(
             (failure.class, failure.code.as_str()),
             (FailureClass::Budget, "limit/max_wall_time"),
@@ -355,7 +368,7 @@ async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
     let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(graph), LocalSignals::new());
     let log = journal(folder.path());
     let mut driver = driver(&pipeline, &log, &signals);
-    driver.start(first(&pipeline, None)).await.unwrap();
+    driver.start(Event::RunStarted(Box::new(started(&pipeline, 1_000, None)))).await.unwrap();
     let changing = async |claim: Assignment| {
         let path = format!("file{}", claim.attempt.task.visit % 3);
         let change = FileChange {
@@ -371,5 +384,41 @@ async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
     driver.drive(changing, |_, _| Ok(())).await.unwrap();
     let branch = driver.state.main();
     assert_eq!((branch.changes.size(), branch.nodes.size()), (3, 2));
-    assert_eq!(branch.completed.len() as u64, driver.state.steps, "the one list that grows is bounded by the steps");
+    assert_eq!((branch.completed.total(), branch.completed.kept().count()), (driver.state.steps, 256));
+}
+
+#[tokio::test]
+async fn a_loop_without_stages_is_appended_in_parts_and_goes_on_from_each() {
+    let graph = "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; c [shape=diamond]; d [shape=diamond, max_visits=400];
+        start -> c -> d; d -> c [weight=2]; d -> exit [condition=\"outcome=fail\"] }";
+    let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(graph), LocalSignals::new());
+    let log = journal(folder.path());
+    let mut whole = driver(&pipeline, &log, &signals);
+    let first = Event::RunStarted(Box::new(started(&pipeline, 100_000, None)));
+    let parts = RefCell::new(vec![whole.start(first).await.unwrap().len()]);
+    let told = |records: &[Record], _: &RunState| {
+        parts.borrow_mut().push(records.len());
+        Ok(())
+    };
+    whole.drive(at_once, told).await.unwrap();
+    assert_eq!(reason(&whole.state), "limit/max_visits: node `d` exceeded `max_visits` (400).");
+    let parts = parts.into_inner();
+    assert!(parts.len() > 6 && parts.iter().all(|part| *part <= 257), "{parts:?}");
+    let records = log.read(&RUN.into(), 1, usize::MAX).await.unwrap();
+    assert_eq!(replayed(&log).await.0, whole.state);
+    for length in [255, 256, 257, 300, records.len() - 1] {
+        let folder = tempfile::tempdir().unwrap();
+        let log = journal(folder.path());
+        for part in records[..length].chunk_by(|one, next| one.at == next.at) {
+            let events: Vec<Event> = part.iter().map(|record| record.event.clone()).collect();
+            log.append(&RUN.into(), &[], part[0].at, &events).await.unwrap();
+        }
+        let (state, last) = replayed(&log).await;
+        let mut resumed = Driver { state, ..driver(&pipeline, &log, &signals) };
+        resumed.resume(last, RunResumed::default()).await.unwrap();
+        resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
+        assert_eq!(resumed.state.verdict, whole.state.verdict, "after record {length}");
+        assert_eq!(resumed.state.steps, whole.state.steps);
+        assert_eq!(resumed.state.main().completed, whole.state.main().completed);
+    }
 }

@@ -3,12 +3,15 @@
 //! The host's report as the journal records it. Bytes are named by digest and stored before the event that names them.
 
 use super::{Attempt, NodeId, Task, moment};
+use glovebox_record::spend::Money;
 use glovebox_record::{
-    Artifact, Captured, Ending, FileChange, LimitUse, Outcome, Quarantined, Receipt, Refusal, Tokens, Traffic,
+    Artifact, Captured, Ending, FileChange, LimitUse, Outcome, Quarantined, Receipt, Refusal, Session, StoredValue,
+    Tokens, Traffic,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// An attempt may be claimed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -88,7 +91,11 @@ pub struct StageFinished {
     /// Kept bytes.
     #[serde(default)]
     pub artifacts: Vec<Artifact>,
-    /// Whether the program under test was kept from the hold-outs; absent when none were in the stage's reach.
+    /// Context keys of the outcome whose value is a reference to an artifact: the value is too large for the context.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub stored_values: BTreeSet<String>,
+    /// Whether code of a builder could decide the verdict; absent when no hold-outs were in reach and no such code had run with the
+    /// stage's caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
     /// The stage's standard output.
@@ -97,18 +104,39 @@ pub struct StageFinished {
     /// The stage's standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<Captured>,
+    /// What its model got of what went before; absent where it asks none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
     /// Model turns that were answered.
     #[serde(default)]
     pub turns_used: u32,
     /// Tokens of these turns; absent where nothing counted them.
     #[serde(default, skip_serializing_if = "Tokens::is_zero")]
     pub tokens: Tokens,
+    /// What they cost, in millionths of a dollar; absent where nothing says it.
+    #[serde(default, skip_serializing_if = "Money::is_zero")]
+    pub cost: Money,
+    /// True if some of these tokens and their cost are estimated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_estimated: bool,
+    /// The model that was asked; absent where no provider was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<AskedModel>,
     /// Wall time of the call, milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
+    /// What its failure has in common with others that are the same; absent without a failure that lasts. Only the cycle breaker reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<super::Digest>,
 }
 
 impl StageFinished {
+    /// The context values that the attempt set and that are stored apart from the context, by their keys.
+    pub fn stored_values(&self) -> impl Iterator<Item = (&str, StoredValue)> {
+        let updates = &self.outcome.context_updates;
+        self.stored_values.iter().filter_map(|key| Some((key.as_str(), StoredValue::of(updates.get(key)?)?)))
+    }
+
     /// An attempt that ended by itself with this outcome, and of which nothing else is known.
     pub fn of(attempt: Attempt, outcome: Outcome) -> Self {
         Self {
@@ -126,14 +154,34 @@ impl StageFinished {
             quarantined: Vec::new(),
             ignored: None,
             artifacts: Vec::new(),
+            stored_values: BTreeSet::new(),
             isolation: None,
             stdout: None,
             stderr: None,
+            session: None,
             turns_used: 0,
             tokens: Tokens::default(),
+            cost: Money::default(),
+            is_estimated: false,
+            model: None,
             duration_ms: 0,
+            signature: None,
         }
     }
+}
+
+/// A model that a stage asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AskedModel {
+    /// Its name in glovebox.toml.
+    pub name: String,
+    /// Its wire format.
+    pub provider: String,
+    /// The exact name that was asked.
+    pub model: String,
+    /// The name that the provider answered last; absent where it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
 }
 
 /// What a stage wrote at paths that git ignored in the project when the run began.
@@ -147,7 +195,7 @@ pub struct IgnoredFiles {
     pub names: Vec<String>,
 }
 
-/// Whether a verdict was reached where no code of a builder ran.
+/// Whether code of a builder could decide a verdict unseen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
@@ -155,6 +203,8 @@ pub enum Isolation {
     Isolated,
     /// They saw the project: builders' code could run among them, read the hold-outs and forge the verdict.
     NotIsolated,
+    /// No hold-outs were in reach. The stage began with caches that code of builders could have changed in a stage before.
+    BuildersCaches,
 }
 
 /// Another attempt of the same visit follows.

@@ -27,9 +27,11 @@ pub enum ExitClass {
     /// Retries are used up, or the run has not ended; resuming may work.
     #[default]
     Transient,
+    /// It waits for a person.
+    Paused,
     /// A fault of Glovebox itself.
     Internal,
-    /// Ctrl-C stopped it.
+    /// Ctrl-C stopped it, or a person canceled it.
     Interrupted,
     /// SIGTERM stopped it.
     Terminated,
@@ -40,14 +42,20 @@ pub enum ExitClass {
 pub enum CanceledBy {
     /// SIGTERM.
     Termination,
-    /// Ctrl-C, or `glovebox cancel`.
+    /// Ctrl-C.
+    Interrupt,
+    /// A person, for good.
     Person,
 }
 
 impl CanceledBy {
     /// What the record of a cancellation names.
     pub fn of(cancel: &RunCanceled) -> Self {
-        if cancel.by.contains("TERM") { CanceledBy::Termination } else { CanceledBy::Person }
+        match (cancel.is_stop(), cancel.by.contains("TERM")) {
+            (false, _) => CanceledBy::Person,
+            (true, true) => CanceledBy::Termination,
+            (true, false) => CanceledBy::Interrupt,
+        }
     }
 }
 
@@ -88,6 +96,7 @@ impl ExitClass {
             ExitClass::Plugin => 7,
             ExitClass::Provider => 8,
             ExitClass::Transient => 9,
+            ExitClass::Paused => 10,
             ExitClass::Internal => 70,
             ExitClass::Interrupted => 130,
             ExitClass::Terminated => 143,
@@ -105,6 +114,7 @@ impl ExitClass {
             ExitClass::Plugin => "plugin",
             ExitClass::Provider => "provider",
             ExitClass::Transient => "transient",
+            ExitClass::Paused => "paused",
             ExitClass::Internal => "internal",
             ExitClass::Interrupted => "interrupted",
             ExitClass::Terminated => "terminated",
@@ -139,6 +149,7 @@ mod tests {
             (FailureClass::Internal, "trap/unreachable", None, ExitClass::Plugin),
             (FailureClass::Internal, "host/fault", None, ExitClass::Internal),
             (FailureClass::Canceled, "run/canceled", Some(CanceledBy::Person), ExitClass::Interrupted),
+            (FailureClass::Canceled, "run/canceled", Some(CanceledBy::Interrupt), ExitClass::Interrupted),
             (FailureClass::Canceled, "run/canceled", Some(CanceledBy::Termination), ExitClass::Terminated),
         ] {
             let failure = Failure::new(class, code, "signal TERM: budget GoalGateUnsatisfied");
@@ -147,5 +158,21 @@ mod tests {
         }
         let run = RunFinished { status: Verdict::Fail, failure: None, exit_node: None };
         assert_eq!(ExitClass::of(&run, None), ExitClass::RunFailed);
+    }
+
+    #[test]
+    fn no_name_of_a_person_is_taken_for_a_signal() {
+        for (name, by) in [
+            ("signal INT", "a person named signal INT"),
+            ("signal TERM", "a person named signal TERM"),
+            ("ATERMAN", "ATERMAN"),
+            (" ", "a person"),
+        ] {
+            let cancel = RunCanceled::by_person(name);
+            assert_eq!((cancel.by.as_str(), cancel.is_stop()), (by, false));
+            assert_eq!(CanceledBy::of(&cancel), CanceledBy::Person);
+        }
+        let by = |by: &str| CanceledBy::of(&RunCanceled { by: by.to_owned() });
+        assert_eq!((by("signal INT"), by("signal TERM")), (CanceledBy::Interrupt, CanceledBy::Termination));
     }
 }

@@ -75,12 +75,11 @@ impl Default for JournalHead {
 
 /// An exit as it is written.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "it only describes how `ExitClass` is written")]
-struct ExitShape {
+pub struct ExitShape {
     /// The number.
-    code: u8,
+    pub code: u8,
     /// The name.
-    name: String,
+    pub name: String,
 }
 
 /// What the commands of one node asked of the network.

@@ -13,7 +13,7 @@ use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
-use glovebox_record::{Limits, Network};
+use glovebox_record::{HookKind, Limits, Network};
 use std::sync::Arc;
 
 /// What executes a node and what it may do. The empty binding denies everything; each grant says where it comes from.
@@ -45,6 +45,8 @@ pub struct Binding {
     pub limits: Limits,
     /// Whether it may ask the model.
     pub model: bool,
+    /// What runs around the tool calls of its model.
+    pub hooks: HookTexts,
     /// What it is given and by whom, in the order of the capabilities.
     pub grants: Vec<Grant>,
 }
@@ -85,8 +87,39 @@ pub struct CommandAccess {
     pub scratch: Vec<Entry>,
     /// Subtrees they may write that are kept per run and trust domain, never committed.
     pub cache: Vec<Entry>,
+    /// Whether a verifier's caches begin each visit with what its command made of the files the run began with.
+    pub cache_from_base: bool,
     /// Where they start when they do not say; the root of the workspace by default.
     pub workdir: ScopePath,
+}
+
+/// Shell texts that run around each tool call of a model. The default is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookTexts {
+    /// Before a call; it may refuse the call.
+    pub pre: Option<String>,
+    /// After a call.
+    pub post: Option<String>,
+}
+
+impl HookTexts {
+    /// The text of one of them.
+    pub fn text(&self, kind: HookKind) -> Option<&str> {
+        match kind {
+            HookKind::Pre => self.pre.as_deref(),
+            HookKind::Post => self.post.as_deref(),
+        }
+    }
+
+    /// Both, as far as there are any.
+    pub fn iter(&self) -> impl Iterator<Item = (HookKind, &str)> {
+        [HookKind::Pre, HookKind::Post].into_iter().filter_map(|kind| Some((kind, self.text(kind)?)))
+    }
+
+    /// True when nothing runs.
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
 }
 
 /// What a stage may do with hold-outs.
@@ -120,14 +153,17 @@ pub struct Separation {
     pub is_isolated: bool,
     /// What becomes of what the stage writes in its scope; [`Writes::Commit`] also when no hold-outs are in its reach.
     pub writes: Writes,
-    /// Whether its caches begin with what the stage made of the files the run began with.
-    pub cache_from_base: bool,
 }
 
 impl Binding {
     /// True when the stage may start processes.
     pub fn runs_commands(&self) -> bool {
         runs_commands(&self.commands)
+    }
+
+    /// True when a sandbox for commands is needed: for those of the stage, or for hooks.
+    pub fn starts_processes(&self) -> bool {
+        self.runs_commands() || !self.hooks.is_empty()
     }
 
     /// True for a stage whose work is judged by others, so that it must not learn what judges it.
@@ -140,9 +176,9 @@ impl Binding {
         self.separation.as_ref().is_none_or(|separation| separation.writes == Writes::Commit)
     }
 
-    /// True when the stage may change files, itself or through a command, and so works on a private copy.
+    /// True when the stage has files of its own: it may change some, itself or through a command, or has hooks.
     pub fn needs_copy(&self) -> bool {
-        self.runs_commands() || (self.tier != FileTier::None && !self.scope.write.is_empty())
+        self.starts_processes() || (self.tier != FileTier::None && !self.scope.write.is_empty())
     }
 }
 

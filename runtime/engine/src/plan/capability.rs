@@ -4,9 +4,10 @@
 //! from it, so a capability over files carries its exceptions. In doubt, a capability counts as the larger one.
 
 use crate::config::Toolchain;
+use glovebox_record::NodeId;
 use glovebox_record::network::HostRule;
 use glovebox_record::scope::Entry;
-use glovebox_record::{LimitName, Tier};
+use glovebox_record::{HookKind, LimitName, Tier};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -31,6 +32,10 @@ pub enum Resource {
     Steps,
     /// Model turns of a visit.
     Turns,
+    /// Model tokens of a run.
+    Tokens,
+    /// Money for model calls of a run, in millionths of a dollar.
+    Money,
 }
 
 /// One thing a node can do, at most.
@@ -69,6 +74,8 @@ pub enum Capability {
     CommitBesideHoldouts,
     /// Runs a shell text as the program under test, exactly this one.
     Subject(String),
+    /// Runs a shell text around each tool call of the model, exactly this one.
+    Hook(HookKind, String),
     /// Gives commands a toolchain.
     Toolchain(Toolchain),
     /// Gives commands a folder of programs.
@@ -83,6 +90,10 @@ pub enum Capability {
     Spend(Resource, u64),
     /// Has this bound for one attempt.
     Limit(LimitName, u64),
+    /// Lets a person choose this, as the key and where it leads.
+    Offer(String, NodeId),
+    /// Goes on with this choice when no person answers.
+    Default(NodeId),
 }
 
 impl Capability {
@@ -105,6 +116,11 @@ impl Capability {
                 if is_covered { Vec::new() } else { vec![self.clone()] }
             }
         }
+    }
+
+    /// True for what a human gate offers, or does without an answer.
+    pub(super) fn is_of_gate(&self) -> bool {
+        matches!(self, Capability::Offer(..) | Capability::Default(_))
     }
 
     /// The region it reads; none when it does not read the workspace.
@@ -136,8 +152,8 @@ impl Capability {
 
 impl Region {
     /// All paths of an entry.
-    pub fn of(entry: Entry) -> Self {
-        Self { entry, except: Vec::new() }
+    pub fn of(entry: &Entry) -> Self {
+        Self { entry: entry.clone(), except: Vec::new() }
     }
 
     /// The parts of this region that lie outside of all others. What is hidden in one may be visible in another, so every hidden
@@ -150,7 +166,7 @@ impl Region {
         let open: Vec<&Entry> = parts.iter().filter(is_open).copied().collect();
         let is_largest = |part: &&&Entry| !open.iter().any(|other| other != *part && other.covers(part));
         let largest = open.iter().filter(is_largest);
-        largest.map(|part| capability(Region { entry: (*part).clone(), except: self.except.clone() })).collect()
+        largest.map(|part| capability(Region { except: self.except.clone(), ..Region::of(part) })).collect()
     }
 
     /// True when nothing of an entry is there.
@@ -205,6 +221,8 @@ impl Resource {
             Resource::WallMs => "ms",
             Resource::Steps => "steps",
             Resource::Turns => "turns",
+            Resource::Tokens => "tokens",
+            Resource::Money => "millionths of a dollar",
         }
     }
 }
@@ -229,6 +247,8 @@ impl fmt::Display for Capability {
             C::Plugin(name) => write!(f, "plugin {name}"),
             C::CommitBesideHoldouts => f.write_str("commit what it writes with hold-outs in reach"),
             C::Subject(text) => write!(f, "run {text} as the program under test"),
+            C::Hook(HookKind::Pre, text) => write!(f, "run {text} before each tool call"),
+            C::Hook(HookKind::Post, text) => write!(f, "run {text} after each tool call"),
             C::TellHoldouts => f.write_str("show builders the output of hold-outs"),
             C::Toolchain(toolchain) => write!(f, "use the toolchain {}", toolchain.as_str()),
             C::Programs(folder) => write!(f, "find programs in {folder}"),
@@ -238,6 +258,8 @@ impl fmt::Display for Capability {
             C::Spend(resource, u64::MAX) => write!(f, "spend any number of {}", resource.as_str()),
             C::Spend(resource, most) => write!(f, "spend {most} {}", resource.as_str()),
             C::Limit(name, most) => write!(f, "limit {name} {most}"),
+            C::Offer(label, to) => write!(f, "offer the choice {label} -> {to}"),
+            C::Default(to) => write!(f, "go on to {to} when no person answers"),
         }
     }
 }

@@ -3,21 +3,23 @@
 //! The one place that turns grants into capabilities. Plans are compared, refused and printed from these sets.
 
 use super::capability::{Capability, CommandWords, MachineFolder, Region, Resource};
-use super::{Binding, Confinement, HoldoutAccess, Plan};
+use super::{Binding, Confinement, HoldoutAccess, Plan, Shared};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::FileTier;
+use glovebox_pipeline::gate::Gate;
 use glovebox_pipeline::holdout_roles::{Feedback, Writes};
-use glovebox_pipeline::ir::NodeId;
-use glovebox_record::scope::Entry;
-use glovebox_record::{Network, Tier};
+use glovebox_pipeline::ir::{Handler, Node, NodeId};
+use glovebox_record::spend::SpendBounds;
+use glovebox_record::{Network, Tier, scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a node, or a run as a whole, can do. The default is nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct CapabilitySet(BTreeSet<Capability>);
+pub struct CapabilitySet(Shared<BTreeSet<Capability>>);
 
 impl CapabilitySet {
     /// Every capability, in their order.
@@ -27,7 +29,7 @@ impl CapabilitySet {
 
     /// Adds capabilities.
     pub fn extend(&mut self, capabilities: impl IntoIterator<Item = Capability>) {
-        self.0.extend(capabilities);
+        self.0.changeable().extend(capabilities);
     }
 
     /// What this set allows and another does not. Of several parts that cover each other, the largest is kept.
@@ -39,13 +41,13 @@ impl CapabilitySet {
             !matches!(capability, Capability::Spend(..) | Capability::SandboxTier(_))
                 || !capability.minus(others).is_empty()
         };
-        CapabilitySet(found.iter().filter(is_least).cloned().collect())
+        found.iter().filter(is_least).cloned().collect()
     }
 
     /// The capabilities that no node's set contains, as they are.
     pub fn without(&self, nodes: &BTreeMap<NodeId, CapabilitySet>) -> CapabilitySet {
         let is_own = |capability: &&Capability| !nodes.values().any(|other| other.0.contains(capability));
-        CapabilitySet(self.0.iter().filter(is_own).cloned().collect())
+        self.0.iter().filter(is_own).cloned().collect()
     }
 
     /// True when the set covers a capability.
@@ -63,7 +65,7 @@ impl CapabilitySet {
 
 impl FromIterator<Capability> for CapabilitySet {
     fn from_iter<T: IntoIterator<Item = Capability>>(capabilities: T) -> Self {
-        Self(capabilities.into_iter().collect())
+        Self(Shared::new(capabilities.into_iter().collect()))
     }
 }
 
@@ -72,14 +74,14 @@ impl IntoIterator for CapabilitySet {
     type IntoIter = std::collections::btree_set::IntoIter<Capability>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.0.into_value().into_iter()
     }
 }
 
 /// What a plan can do: per node, and together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanCapabilities {
-    /// Of each node; empty for control nodes.
+    /// Of each node; of a human gate its choices, and nothing of other control nodes.
     pub nodes: BTreeMap<NodeId, CapabilitySet>,
     /// Of all nodes together, and of the run as a whole.
     pub run: CapabilitySet,
@@ -92,35 +94,67 @@ pub struct RunBounds {
     pub steps_max: u64,
     /// Longest wall time, milliseconds; none for no bound.
     pub wall_max_ms: Option<u64>,
+    /// What model calls may cost.
+    pub spend_max: SpendBounds,
 }
 
 impl Plan {
     /// What the nodes can do, one by one, and the run within these bounds.
     pub fn capabilities(&self, bounds: RunBounds) -> PlanCapabilities {
         let mut found = PlanCapabilities::default();
+        let mut known = EachBinding::default();
         for node in &self.pipeline.nodes {
             let binding = self.bindings.get(&node.id);
-            let mut own = binding.map(|binding| self.of_binding(binding)).unwrap_or_default();
+            let own = binding.map(|binding| known.get_or_make(binding, || self.of_binding(binding)));
+            let (mut own, is_known) = own.unwrap_or_default();
+            if node.handler == Handler::Human {
+                let of_gate: CapabilitySet = self.of_gate(node);
+                found.run.extend(of_gate.iter().cloned());
+                own.extend(of_gate);
+            }
             let tells = node.holdouts.feedback == Feedback::Full;
             if tells && binding.is_some_and(|binding| binding.holdouts == HoldoutAccess::ReadOnly) {
                 own.extend([Capability::TellHoldouts]);
+                found.run.extend([Capability::TellHoldouts]);
             }
-            found.run.extend(own.iter().cloned());
+            if !is_known {
+                found.run.extend(own.iter().cloned());
+            }
             found.nodes.insert(node.id.clone(), own);
         }
-        let included = self.workspace_include.iter().filter_map(|text| Entry::parse(text).ok());
+        let included = self.workspace_include.iter().filter_map(|text| scope::Entry::parse(text).ok());
         found.run.extend(included.map(Capability::Include));
         found.run.extend([
             Capability::Spend(Resource::Steps, bounds.steps_max),
             Capability::Spend(Resource::WallMs, bounds.wall_max_ms.unwrap_or(u64::MAX)),
+            Capability::Spend(Resource::Tokens, bounds.spend_max.tokens_max.unwrap_or(u64::MAX)),
+            Capability::Spend(Resource::Money, bounds.spend_max.cost_max.map_or(u64::MAX, |most| most.0)),
         ]);
         found
     }
 
+    /// True if a node can read whatever another one can.
+    pub fn reads_all_of(&self, reader: &NodeId, other: &NodeId) -> bool {
+        let could = |id| self.binding(id).map(|binding| self.of_binding(binding)).unwrap_or_default();
+        let is_read = |capability: &Capability| {
+            use Capability::{Cache, Read, ReadHoldouts, ReadMachine, Scratch};
+            matches!(capability, Read(_) | ReadHoldouts(_) | ReadMachine(_) | Scratch(_) | Cache(_))
+        };
+        reader == other || !could(other).minus(&could(reader)).iter().any(is_read)
+    }
+
+    /// What a person can choose at a gate, and what follows without an answer.
+    fn of_gate(&self, node: &Node) -> CapabilitySet {
+        let Gate { choices, default, .. } = Gate::of(&self.pipeline, node);
+        let default = default.map(|default| Capability::Default(default.to));
+        let offers = choices.into_iter().map(|choice| Capability::Offer(choice.label, choice.to));
+        offers.chain(default).collect()
+    }
+
     pub(super) fn of_binding(&self, binding: &Binding) -> CapabilitySet {
         let mut found = CapabilitySet::default();
-        let region = |entry: &Entry| Region { entry: entry.clone(), except: binding.scope.hidden.clone() };
-        if binding.tier != FileTier::None || binding.runs_commands() {
+        let region = |entry: &scope::Entry| Region { except: binding.scope.hidden.clone(), ..Region::of(entry) };
+        if binding.tier != FileTier::None || binding.starts_processes() {
             let (read, write) = (&binding.scope.read, &binding.scope.write);
             found.extend(read.iter().chain(write).map(|entry| Capability::Read(region(entry))));
             found.extend(write.iter().filter(|_| binding.keeps_writes()).map(|entry| Capability::Write(region(entry))));
@@ -137,6 +171,10 @@ impl Plan {
         if binding.runs_commands() {
             self.of_commands(binding, &mut found);
         }
+        if binding.starts_processes() {
+            self.of_processes(&mut found);
+        }
+        found.extend(binding.hooks.iter().map(|(kind, text)| Capability::Hook(kind, text.to_owned())));
         if binding.model {
             found.extend([Capability::Model, Capability::Spend(Resource::Turns, binding.limits.turns)]);
         }
@@ -149,7 +187,12 @@ impl Plan {
         found.extend(reached(&binding.command_access.network));
         found.extend(binding.command_access.scratch.iter().cloned().map(Capability::Scratch));
         found.extend(binding.command_access.cache.iter().cloned().map(Capability::Cache));
+    }
+
+    /// What every process gets of the machine.
+    fn of_processes(&self, found: &mut CapabilitySet) {
         found.extend(self.sandbox.setting.read.iter().cloned().map(MachineFolder).map(Capability::ReadMachine));
+        found.extend(self.stores.iter().cloned().map(Capability::ReadMachine));
         let tier = match self.sandbox.confinement {
             Confinement::Tier(Tier::Unconfined) => Tier::Unconfined,
             _ => self.sandbox.setting.require,
@@ -158,6 +201,25 @@ impl Plan {
         found.extend(self.exec.toolchains.iter().copied().map(Capability::Toolchain));
         found.extend(self.exec.path.iter().cloned().map(Capability::Programs));
         found.extend(self.exec.env.keys().cloned().map(Capability::Variable));
+    }
+}
+
+/// What follows from a binding, made once for all nodes that share it.
+pub(super) struct EachBinding<T>(HashMap<*const Binding, T>);
+
+impl<T> Default for EachBinding<T> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<T: Clone> EachBinding<T> {
+    /// What follows from it, and whether it was known.
+    pub(super) fn get_or_make(&mut self, binding: &Binding, make: impl FnOnce() -> T) -> (T, bool) {
+        match self.0.entry(std::ptr::from_ref(binding)) {
+            Entry::Occupied(known) => (known.get().clone(), true),
+            Entry::Vacant(place) => (place.insert(make()).clone(), false),
+        }
     }
 }
 

@@ -38,6 +38,9 @@ pub struct PlanDiff {
     pub could: Change,
     /// Nodes with a change, by id.
     pub nodes: Vec<NodeChange>,
+    /// Limits and bounds that are raised or gone, and checks that are gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loosened: Vec<String>,
 }
 
 /// What changed for a node.
@@ -76,7 +79,10 @@ pub fn additions(old: &PlanCapabilities, new: &PlanCapabilities) -> Vec<Addition
     let nothing = CapabilitySet::default();
     let mut found = Vec::new();
     for (id, own) in &new.nodes {
-        let more = own.minus(old.nodes.get(id).unwrap_or(&nothing)).into_iter();
+        let before = old.nodes.get(id);
+        // A gate that is new asks where nothing was asked.
+        let is_news = |capability: &Capability| before.is_some() || !capability.is_of_gate();
+        let more = own.minus(before.unwrap_or(&nothing)).into_iter().filter(is_news);
         found.extend(more.map(|capability| Addition { node: Some(id.clone()), capability }));
     }
     // Node-level additions were reported above. Report only what appears in the run-wide set.
@@ -114,7 +120,7 @@ pub fn compare(old: &PlanCapabilities, new: &PlanCapabilities, other: OtherPlan)
         OtherPlan::File(path) => (path, false),
         OtherPlan::Run(id) => (id, true),
     };
-    PlanDiff { target, is_run, could: change(&old.run, &new.run), nodes }
+    PlanDiff { target, is_run, could: change(&old.run, &new.run), nodes, loosened: Vec::new() }
 }
 
 fn change(old: &CapabilitySet, new: &CapabilitySet) -> Change {

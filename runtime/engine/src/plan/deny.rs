@@ -174,13 +174,16 @@ impl Deny {
 
     fn meets(&self, capability: &Capability) -> bool {
         match (&self.what, capability) {
-            (What::AnyCommand, Capability::Shell(_) | Capability::Argv(_) | Capability::AnyCommand)
+            (
+                What::AnyCommand,
+                Capability::Shell(_) | Capability::Hook(..) | Capability::Argv(_) | Capability::AnyCommand,
+            )
             | (What::Command(_), Capability::AnyCommand)
             | (What::AnyHost, Capability::Reach(_) | Capability::FullNetwork)
             | (What::Host(_) | What::FullNetwork, Capability::FullNetwork)
             | (What::AnyPlugin, Capability::Plugin(_))
             | (What::Model, Capability::Model) => true,
-            (What::Command(words), Capability::Shell(text)) => words.is_in_shell(text),
+            (What::Command(words), Capability::Shell(text) | Capability::Hook(_, text)) => words.is_in_shell(text),
             (What::Command(words), Capability::Argv(prefix)) => words.is_in_argv(prefix),
             (What::Host(denied), Capability::Reach(host)) => denied.overlaps(host),
             (What::Read(denied), Capability::Read(region) | Capability::ReadHoldouts(region))
@@ -226,7 +229,7 @@ pub fn denied(plan: &Plan, capabilities: &PlanCapabilities, rules: &[Deny], addi
 /// True when a region has anything at, above or below a denied path that exists for the node.
 fn has_any(region: &Region, denied: &Entry) -> bool {
     // A folder without a final slash means the subtree as well.
-    let subtree = Entry::folder(denied.path().clone());
+    let subtree = denied.as_folder();
     narrower(&subtree, &region.entry).is_some_and(|common| !region.hides(common))
 }
 

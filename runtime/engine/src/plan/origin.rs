@@ -42,6 +42,8 @@ pub enum Giver {
     RunBounds,
     /// The run as a whole.
     Run,
+    /// The node's edges.
+    Edges,
     /// Something that holds where no other giver says more.
     Default,
 }
@@ -121,10 +123,15 @@ impl Plan {
     pub fn origin(&self, node: Option<&NodeId>, capability: &Capability) -> Cow<'_, Origin> {
         let Some(node) = node else { return Cow::Owned(of_run(capability)) };
         let giver = match capability {
+            Capability::ReadMachine(folder) if self.stores.contains(folder) => {
+                Giver::Config("workspace", "dependencies")
+            }
             Capability::ReadMachine(_) => Giver::Config("sandbox", "read"),
             Capability::Toolchain(_) | Capability::Programs(_) | Capability::Variable(_) => Giver::ConfigTable("exec"),
             Capability::SandboxTier(Tier::Unconfined) => Giver::Flag("--dangerously-no-sandbox"),
             Capability::SandboxTier(_) => Giver::Config("sandbox", "require"),
+            Capability::Offer(..) => Giver::Edges,
+            Capability::Default(_) => Giver::Attribute("human.default_choice".into()),
             Capability::Plugin(_) => {
                 return Cow::Owned(Origin::attribute("type").and(Giver::ConfigTable("plugins")));
             }
@@ -164,6 +171,7 @@ impl fmt::Display for Giver {
             Giver::Flag(name) => write!(f, "`{name}`"),
             Giver::RunBounds => f.write_str("`max_steps` or `max_wall_time` of the pipeline, or their flags"),
             Giver::Run => f.write_str("the run"),
+            Giver::Edges => f.write_str("the edges of the node"),
             Giver::Default => f.write_str("a default"),
         }
     }

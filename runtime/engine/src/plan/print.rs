@@ -2,16 +2,21 @@
 //!
 //! The order is fixed, so two plans can be compared line by line, and the plan's digest covers the text. Decides nothing.
 
-use super::capability::Capability;
-use super::capability_set::CapabilitySet;
+use super::capability::{Capability, MachineFolder};
+use super::capability_set::{CapabilitySet, EachBinding};
 use super::compare::PlanDiff;
 use super::deny::Denied;
+use super::fork::PlanFork;
+use super::models::{PlanAsks, PlanModel};
 use super::origin::Grant;
-use super::{Binding, HoldoutPlan, Plan, PlanSandbox};
+use super::sessions::{EdgesInto, PlanSession};
+use super::{Binding, HoldoutPlan, Plan, PlanSandbox, Shared};
 use crate::components::PluginProblem;
 use crate::event::{Digest, RuleRecord};
 use glovebox_host::grants::FileTier;
-use glovebox_pipeline::ir::Node;
+use glovebox_pipeline::ir::{Handler, Node};
+use glovebox_record::HookKind;
+use glovebox_record::spend::{Price, SpendBounds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,13 +28,16 @@ pub const PLAN_SCHEMA_VERSION: u32 = 1;
 impl Plan {
     /// What `glovebox plan --json` prints.
     pub fn to_json(&self) -> PlanFile<'_> {
-        let mut nodes: Vec<PlanNode<'_>> = self.pipeline.nodes.iter().map(|node| self.plan_node(node)).collect();
+        let (mut known, mut could) = (EachBinding::default(), CapabilityLists::default());
+        let edges = EdgesInto::of_pipeline(&self.pipeline);
+        let node = |node: &Node| self.sessions_of(node, &edges);
+        let sessions = self.pipeline.nodes.iter().map(node);
+        let nodes = self.pipeline.nodes.iter().zip(sessions);
+        let nodes = nodes.map(|(node, sessions)| PlanNode { sessions, ..self.plan_node(node, &mut known, &mut could) });
+        let mut nodes: Vec<PlanNode<'_>> = nodes.collect();
         nodes.sort_by(|a, b| a.id.cmp(b.id));
-        let could = nodes.iter().fold(CapabilityLists::default(), |mut all, node| {
-            all.extend(&node.could);
-            all
-        });
         let bounds = self.pipeline.bounds;
+        let has_forks = self.pipeline.nodes.iter().any(|node| node.handler == Handler::Parallel);
         PlanFile {
             schema_version: PLAN_SCHEMA_VERSION,
             pipeline: &self.pipeline.name,
@@ -37,10 +45,14 @@ impl Plan {
             nodes,
             sandbox_tier: self.sandbox.tier_word(),
             sandbox: self.sandbox.printed(),
-            model: &self.model,
+            model: self.model_word(),
+            models: self.printed_models(),
             steps_max: bounds.steps_max,
             wall_max_ms: bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
+            spend_max: self.spend_max(SpendBounds::default()),
+            price: self.price,
             disk_bytes_max: Some(self.disk_bytes_max),
+            parallel_max: has_forks.then_some(self.parallel_max),
             exec: PlanExec {
                 toolchains: self.exec.toolchains.iter().map(|toolchain| toolchain.as_str()).collect(),
                 path: &self.exec.path,
@@ -48,6 +60,7 @@ impl Plan {
             },
             workspace_include: &self.workspace_include,
             dependencies: self.dependencies.iter().map(ToString::to_string).collect(),
+            dependency_stores: &self.stores,
             holdouts: Some(self.holdout_plan()).filter(|holdouts| !holdouts.is_empty()),
             rules: self.rule_report.rules.clone(),
             transformed: self.rule_report.transformed.as_ref().map(|text| Digest::of(text.as_bytes())),
@@ -57,16 +70,41 @@ impl Plan {
         }
     }
 
-    fn plan_node<'a>(&'a self, node: &'a Node) -> PlanNode<'a> {
-        let binding = self.binding(&node.id);
-        let mut could = binding.map(|found| CapabilityLists::of(&self.of_binding(found))).unwrap_or_default();
+    /// A node as it is printed. What it could do is added to what all could.
+    fn plan_node<'a>(
+        &'a self,
+        node: &'a Node,
+        known: &mut EachBinding<Bound<'a>>,
+        all: &mut CapabilityLists,
+    ) -> PlanNode<'a> {
+        let bound = self.binding(&node.id).map(|binding| known.get_or_make(binding, || self.bound(binding)));
+        if let Some(((could, _), false)) = &bound {
+            all.extend(could);
+        }
+        let (could, component) = bound.map(|((could, component), _)| (could, component)).unzip();
+        let could = could.unwrap_or_default();
+        PlanNode {
+            id: node.id.as_str(),
+            handler: node.handler.name(),
+            could,
+            asks: self.models.get(&node.id).map(PlanAsks::of),
+            sessions: Vec::new(),
+            fork: PlanFork::of(&self.pipeline, node),
+            component,
+        }
+    }
+
+    fn bound<'a>(&self, binding: &'a Binding) -> Bound<'a> {
+        let mut could = CapabilityLists::of(&self.of_binding(binding));
         // What a stage writes beside hold-outs is dropped, unless the node commits it.
-        let dropped =
-            binding.filter(|found| !found.keeps_writes() && (found.tier != FileTier::None || found.runs_commands()));
-        could.scratch.extend(dropped.iter().flat_map(|found| &found.scope.write).map(ToString::to_string));
-        PlanNode { id: node.id.as_str(), handler: node.handler.name(), could, component: binding.map(plan_component) }
+        let is_dropped = !binding.keeps_writes() && (binding.tier != FileTier::None || binding.runs_commands());
+        could.scratch.extend(binding.scope.write.iter().filter(|_| is_dropped).map(ToString::to_string));
+        (Shared::new(could), Shared::new(plan_component(binding)))
     }
 }
+
+/// What nodes with the same binding have in common.
+type Bound<'a> = (Shared<CapabilityLists>, Shared<PlanComponent<'a>>);
 
 /// A plan as it is printed. Every list is sorted or in file order.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -85,16 +123,28 @@ pub struct PlanFile<'a> {
     pub sandbox_tier: &'static str,
     /// What the operator asks of it.
     pub sandbox: PlanSandbox<'a>,
-    /// `scripted` or `simulated`.
+    /// `scripted`, `live` or `simulated`.
     pub model: &'a str,
+    /// The models that nodes ask; absent where that is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<PlanModel<'a>>,
     /// Most steps of a run.
     pub steps_max: u64,
     /// Longest run, milliseconds; absent when unbounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
+    /// What its model calls may cost; absent when unlimited.
+    #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
+    pub spend_max: SpendBounds,
+    /// What the model asks for a million tokens, in millionths of a dollar; absent where nothing says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
     /// Most bytes that the run's folder may hold when a stage begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes_max: Option<u64>,
+    /// Most stages at a time, of all branches together; absent without a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_max: Option<usize>,
     /// How commands find their programs.
     pub exec: PlanExec<'a>,
     /// Ignored files the workspace takes along.
@@ -102,6 +152,10 @@ pub struct PlanFile<'a> {
     /// Folders of installed dependencies, which commands see read-only; absent when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<String>,
+    /// Folders of the machine to which they link: stores of package managers and interpreters. Commands see them read-only; absent when
+    /// there are none.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub dependency_stores: &'a [MachineFolder],
     /// What is sealed, and who may read it; absent when there are no hold-outs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutPlan>,
@@ -172,7 +226,7 @@ pub struct CapabilityLists {
 
 impl CapabilityLists {
     /// Adds what another could do.
-    fn extend(&mut self, other: &CapabilityLists) {
+    pub fn extend(&mut self, other: &CapabilityLists) {
         self.read.extend(other.read.iter().cloned());
         self.write.extend(other.write.iter().cloned());
         self.execute.extend(other.execute.iter().cloned());
@@ -182,7 +236,8 @@ impl CapabilityLists {
         self.model |= other.model;
     }
 
-    fn of(capabilities: &CapabilitySet) -> Self {
+    /// What a set of capabilities allows.
+    pub fn of(capabilities: &CapabilitySet) -> Self {
         use Capability as C;
         let mut lists = Self::default();
         for capability in capabilities.iter() {
@@ -194,6 +249,11 @@ impl CapabilityLists {
                 C::Cache(entry) => (&mut lists.cache, entry),
                 C::Shell(text) => (&mut lists.execute, text),
                 C::Argv(words) => (&mut lists.execute, words),
+                C::Hook(kind, text) => {
+                    let when = if *kind == HookKind::Pre { "before" } else { "after" };
+                    lists.execute.insert(format!("{text} ({when} each tool call)"));
+                    continue;
+                }
                 C::AnyCommand => (&mut lists.execute, &"*"),
                 C::Reach(host) => (&mut lists.reach, host),
                 C::FullNetwork => (&mut lists.reach, &"*"),
@@ -212,7 +272,9 @@ impl CapabilityLists {
                 | C::Include(_)
                 | C::SandboxTier(_)
                 | C::Spend(..)
-                | C::Limit(..) => continue,
+                | C::Limit(..)
+                | C::Offer(..)
+                | C::Default(_) => continue,
             };
             list.insert(text.to_string());
         }
@@ -228,10 +290,19 @@ pub struct PlanNode<'a> {
     /// Its handler type.
     pub handler: &'a str,
     /// What it could do; nothing when the engine passes it by itself.
-    pub could: CapabilityLists,
+    pub could: Shared<CapabilityLists>,
+    /// The model that it asks; absent where no provider is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<PlanAsks<'a>>,
+    /// What its model gets of what went before, by the way it is reached; absent where that is `compact`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<PlanSession>,
+    /// How its branches run and end; absent where no branch begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<PlanFork>,
     /// What executes it; absent when the engine passes it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub component: Option<PlanComponent<'a>>,
+    pub component: Option<Shared<PlanComponent<'a>>>,
 }
 
 /// What executes a node.

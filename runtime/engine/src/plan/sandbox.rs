@@ -43,9 +43,9 @@ pub enum Confinement {
 
 impl SandboxPlan {
     /// A plan's sandbox with what the tier does not enforce on the machine.
-    pub fn new(confinement: Confinement, setting: &SandboxSetting, machine: &HostCapability) -> Self {
+    pub fn new(confinement: Confinement, setting: &SandboxSetting, machine: HostCapability) -> Self {
         let degradations = match confinement {
-            Confinement::Tier(tier) if tier != Tier::Unconfined => machine.degradations.clone(),
+            Confinement::Tier(tier) if tier != Tier::Unconfined => machine.degradations,
             _ => Vec::new(),
         };
         Self { confinement, setting: setting.clone(), degradations }

@@ -5,16 +5,16 @@
 
 use crate::context::Context;
 use crate::event::moment;
-use crate::event::{Digest, NodeId, Record, RunId};
+use crate::event::{BranchId, Digest, NodeId, Record, RunId};
+use crate::evidence::is_first;
 use crate::ports::Stored;
-use crate::state::RunState;
+use crate::state::{Branch, RunState};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-/// Visits that are listed at most.
-const COMPLETED_MAX: usize = 256;
 /// Lines of the log at most.
 pub(super) const LOGS_MAX: usize = 100;
 
@@ -34,7 +34,10 @@ pub struct CheckpointFile {
     pub journal_hash: Digest,
     /// The node that completed last; the exit when the run has ended there.
     pub current_node: String,
-    /// The last 256 finished visits in order, failed ones included, exits not.
+    /// Counts loop restarts; absent before the first.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub run_generation: u32,
+    /// The last 256 finished visits of the generation in order, failed ones included, exits not.
     pub completed_nodes: Vec<NodeId>,
     /// All finished visits.
     pub completed_total: u64,
@@ -44,6 +47,32 @@ pub struct CheckpointFile {
     pub context: Context,
     /// One line for each of the last 100 finished attempts.
     pub logs: Vec<String>,
+    /// Branches of forks that have not ended.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub branches: BTreeMap<BranchId, BranchCheckpoint>,
+}
+
+/// Where a branch of a fork stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BranchCheckpoint {
+    /// The branch that forked.
+    pub parent: BranchId,
+    /// The node that it is at; empty before its first.
+    pub current_node: String,
+    /// Its context.
+    pub context: Context,
+}
+
+impl BranchCheckpoint {
+    /// The branches of a run that have not ended.
+    fn of(state: &RunState) -> BTreeMap<BranchId, Self> {
+        let one = |(id, branch): (&BranchId, &Arc<Branch>)| {
+            let parent = branch.origin.as_ref()?.parent.clone();
+            let current_node = branch.node.as_ref().map(NodeId::to_string).unwrap_or_default();
+            Some((id.clone(), Self { parent, current_node, context: branch.context.clone() }))
+        };
+        state.branches.iter().filter_map(one).collect()
+    }
 }
 
 /// The run when a node completed. It shares what it can with the run as it goes on.
@@ -66,7 +95,6 @@ impl CheckpointFile {
     pub fn of(completed: &Completed, logs: &VecDeque<String>) -> Self {
         let Completed { at, place, state } = completed;
         let (branch, exit) = (state.main(), state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_ref()));
-        let skipped = branch.completed.len().saturating_sub(COMPLETED_MAX);
         let retried = branch.nodes.iter().filter(|(_, history)| history.retries > 0);
         Self {
             schema_version: 2,
@@ -75,11 +103,13 @@ impl CheckpointFile {
             journal_seq: place.seq,
             journal_hash: place.hash,
             current_node: exit.or(branch.completed.last()).map(NodeId::to_string).unwrap_or_default(),
-            completed_nodes: branch.completed.iter().skip(skipped).cloned().collect(),
-            completed_total: branch.completed.len() as u64,
+            run_generation: state.generation(),
+            completed_nodes: branch.completed.kept().cloned().collect(),
+            completed_total: branch.completed.total(),
             node_retries: retried.map(|(node, history)| (node.clone(), history.retries)).collect(),
             context: branch.context.clone(),
             logs: logs.iter().cloned().collect(),
+            branches: BranchCheckpoint::of(state),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Lines are gathered and written in one piece. While a journal is read back they go into a file beside, which takes the place of
 //! whatever is there at the end: a crash may have left a part of a line.
 
-use crate::event::canonical;
+use crate::event::write_canonical;
 use cap_std::fs::{Dir, OpenOptions};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -30,7 +30,10 @@ impl Lines {
     /// Adds a line.
     pub(super) fn push<T: Serialize>(&mut self, line: &T) -> serde_json::Result<()> {
         self.last = self.gathered.len();
-        self.gathered.extend_from_slice(canonical(line)?.as_bytes());
+        if let Err(error) = write_canonical(&mut self.gathered, line) {
+            self.gathered.truncate(self.last);
+            return Err(error);
+        }
         self.gathered.push(b'\n');
         Ok(())
     }

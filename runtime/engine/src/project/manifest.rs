@@ -4,8 +4,11 @@
 //! run has ended, whichever way; its status is binary and a canceled run is a failed one (design §9 #15).
 
 use crate::event::moment;
-use crate::event::{Digest, NodeId, Record, RunFinished, RunId, RunStarted, Verdict};
+use crate::event::{Digest, ForkedFrom, NodeId, Record, RunFinished, RunId, RunStarted, StageFinished, Verdict};
+use crate::evidence::is_first;
 use crate::run::WORKSPACE_DIR;
+use glovebox_record::Tokens;
+use glovebox_record::spend::Money;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,6 +21,9 @@ pub struct ManifestFile<'a> {
     pub schema_version: u32,
     /// The run's id.
     pub run_id: &'a RunId,
+    /// The run whose records it begins with; absent for a run of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<&'a ForkedFrom>,
     /// The graph's name.
     pub name: &'a str,
     /// The goal, inputs expanded.
@@ -36,7 +42,7 @@ pub struct ManifestFile<'a> {
     pub plan_digest: Digest,
     /// Blob with the list of files the workspace began with.
     pub base_digest: Digest,
-    /// `scripted` or `simulated`.
+    /// `scripted`, `live` or `simulated`.
     pub model: &'a str,
     /// Blob with the script; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,6 +78,7 @@ impl<'a> ManifestFile<'a> {
             script_digest: started.script_digest,
             inputs: &started.inputs,
             sandbox_tier: &started.sandbox_tier,
+            forked_from: started.forked_from.as_deref(),
             steps_max: started.steps_max,
             labels: &started.labels,
             engine_version: &started.engine_version,
@@ -103,12 +110,21 @@ pub struct FinalFile<'a> {
     /// The exit that was reached; absent after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_node: Option<&'a NodeId>,
+    /// Counts loop restarts; absent without any.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub run_generation: u32,
     /// Stage executions and passed nodes.
     pub steps: u64,
     /// Everything any stage was refused.
     pub refusals_total: u64,
     /// Changes that were set aside because nothing allowed them.
     pub quarantined: u64,
+    /// Tokens of every model call; absent where nothing counted them.
+    #[serde(default, skip_serializing_if = "Tokens::is_zero")]
+    pub tokens: Tokens,
+    /// What they cost in US dollars, with `~` in front if some of it is estimated; absent where nothing says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<String>,
     /// Empty: kept for tools that expect the field.
     pub cxdb_context_id: String,
     /// Empty: kept for tools that expect the field.
@@ -118,12 +134,36 @@ pub struct FinalFile<'a> {
 /// What `final.json` counts over a whole run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// Loop restarts.
+    pub generation: u32,
     /// Stage executions and passed nodes.
     pub steps: u64,
     /// Refusals, also those beyond the cap.
     pub refusals: u64,
     /// Changes set aside.
     pub quarantined: u64,
+    /// Tokens of model calls.
+    pub tokens: Tokens,
+    /// What they cost.
+    pub cost: Money,
+    /// True if some of both is estimated.
+    pub is_estimated: bool,
+}
+
+impl Totals {
+    /// Counts an attempt.
+    pub fn add(&mut self, finished: &StageFinished) {
+        self.refusals = self.refusals.saturating_add(finished.refusals_total);
+        self.quarantined += finished.quarantined.len() as u64;
+        self.tokens.add(finished.tokens);
+        self.cost = Money(self.cost.0.saturating_add(finished.cost.0));
+        self.is_estimated |= finished.is_estimated;
+    }
+
+    fn cost(&self) -> Option<String> {
+        let about = if self.is_estimated { "~" } else { "" };
+        (!self.cost.is_zero()).then(|| format!("{about}{}", self.cost))
+    }
 }
 
 impl<'a> FinalFile<'a> {
@@ -139,9 +179,12 @@ impl<'a> FinalFile<'a> {
             failure_class: failure.map(|failure| failure.class.as_str()),
             failure_code: failure.map(|failure| failure.code.as_str()),
             exit_node: finished.exit_node.as_ref(),
+            run_generation: totals.generation,
             steps: totals.steps,
             refusals_total: totals.refusals,
             quarantined: totals.quarantined,
+            tokens: totals.tokens,
+            cost: totals.cost(),
             cxdb_context_id: String::new(),
             cxdb_head_turn_id: String::new(),
         }

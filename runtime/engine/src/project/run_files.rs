@@ -5,12 +5,14 @@
 //! Nothing but the end of the run is flushed: after a power loss the journal is the truth and the files are made again.
 
 use super::{CHECKPOINT_FILE, FINAL_FILE, LIVE_FILE, MANIFEST_FILE, PROGRESS_FILE, TRACE_FILE};
+use crate::attempt::exchanges::EXCHANGES_DIR;
 use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use crate::blobs::BLOBS_DIR;
 use crate::event::{Attempt, BranchId, NodeId, Task, Work};
+use crate::inbox::INBOX_DIR;
 use crate::run::{HOLDOUTS_DIR, OWNER_FILE, WORKSPACE_DIR};
 use crate::sqlite::LOG_FILE;
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, MetadataExt, OpenOptions};
 use glovebox_sandbox::cache;
 use glovebox_sandbox::run::JOURNAL_FILE;
 use std::io::{self, Read};
@@ -20,23 +22,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a file takes at least and in steps of, on every common file system.
 const BLOCK_BYTES: u64 = 4096;
+/// Bytes of a file that are compared at a time.
+const COMPARED_BYTES: u64 = 64 * 1024;
 /// What every attempt left behind.
 const ARTIFACTS_DIR: &str = "artifacts";
 /// Folders of the tasks of branches other than `main`.
-const BRANCHES_DIR: &str = "branches";
+pub(crate) const BRANCHES_DIR: &str = "branches";
 /// Folders of the tasks of generations other than the first.
 const GENERATIONS_DIR: &str = "generations";
 
 /// Folders and files of the run directory that are not a node's. A test runs what makes them and finds no other.
-pub const RUN_NAMES: [&str; 20] = [
+pub const RUN_NAMES: [&str; 22] = [
     ARTIFACTS_DIR,
     BLOBS_DIR,
     BRANCHES_DIR,
     cache::FOLDER,
     CHECKPOINT_FILE,
+    EXCHANGES_DIR,
     FINAL_FILE,
     GENERATIONS_DIR,
     HOLDOUTS_DIR,
+    INBOX_DIR,
     JOURNAL_FILE,
     "journal.sqlite-shm",
     LOG_FILE,
@@ -142,19 +148,49 @@ impl<'a> Folder<'a> {
         if path.is_empty() {
             return Ok(Self { dir: FolderHandle::Run(run), written });
         }
-        let dir = match run.open_dir(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                run.create_dir_all(path)?;
-                run.open_dir(path)?
-            }
-            opened => opened?,
-        };
+        // Most are new.
+        match run.create_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => run.create_dir_all(path)?,
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let dir = run.open_dir(path)?;
         Ok(Self { dir: FolderHandle::Below(dir), written })
     }
 
     /// Puts a whole file in place. Readers see the old bytes or the new ones, never a part.
     pub(crate) fn put(&self, name: &str, bytes: &mut dyn Read) -> io::Result<()> {
         self.put_beside(name, bytes, false)
+    }
+
+    /// The same for a file that most likely is there: one that has these bytes stays as it is. `open` begins with them each time.
+    pub(crate) fn put_if_other<R: Read, E: From<io::Error>>(
+        &self,
+        name: &str,
+        open: impl Fn() -> Result<R, E>,
+    ) -> Result<(), E> {
+        if self.has(name, &mut open()?)? { Ok(()) } else { Ok(self.put(name, &mut open()?)?) }
+    }
+
+    /// True when a file has exactly these bytes.
+    fn has(&self, name: &str, bytes: &mut dyn Read) -> io::Result<bool> {
+        if !self.dir.symlink_metadata(name).is_ok_and(|found| found.is_file()) {
+            return Ok(false);
+        }
+        let mut file = self.dir.open(name)?;
+        let (mut wanted, mut found) = (Vec::new(), Vec::new());
+        loop {
+            wanted.clear();
+            found.clear();
+            bytes.take(COMPARED_BYTES).read_to_end(&mut wanted)?;
+            // One more: a file that goes on is another one.
+            Read::by_ref(&mut file).take(wanted.len().max(1) as u64).read_to_end(&mut found)?;
+            match wanted == found {
+                false => return Ok(false),
+                true if wanted.is_empty() => return Ok(true),
+                true => {}
+            }
+        }
     }
 
     /// The same, durably.
@@ -168,6 +204,10 @@ impl<'a> Folder<'a> {
         match from.dir.hard_link(name, &self.dir, name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             other => return other,
+        }
+        let inode = |dir: &Dir| dir.symlink_metadata(name).map(|found| (found.dev(), found.ino()));
+        if inode(&from.dir)? == inode(&self.dir)? {
+            return Ok(());
         }
         let beside = beside(name);
         remove(&self.dir, &beside)?;
@@ -248,6 +288,25 @@ mod tests {
             history_folder(&attempt(task(1, "left", "build", Work::Join))),
             "generations/1/branches/left/artifacts/build.1.3.join"
         );
+    }
+
+    #[test]
+    fn a_file_with_the_same_bytes_is_not_written_again() {
+        let folder = tempfile::tempdir().expect("tempdir");
+        let run = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).expect("open");
+        let written = Written::default();
+        let a = Folder::open(&run, "a", &written).expect("folder");
+        let put = |bytes: &[u8]| a.put_if_other("file", || Ok::<_, io::Error>(bytes)).expect("put");
+        let long = vec![7; 3 * 64 * 1024];
+        for bytes in [&b""[..], b"one", b"two", b"twofold", b"two", &long, &long[1..], b""] {
+            let before = written.bytes();
+            put(bytes);
+            assert_eq!(run.read("a/file").expect("read"), bytes);
+            assert!(bytes.is_empty() || written.bytes() > before, "other bytes are written");
+            let (before, inode) = (written.bytes(), run.metadata("a/file").expect("there").ino());
+            put(bytes);
+            assert_eq!((written.bytes(), run.metadata("a/file").expect("there").ino()), (before, inode));
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ use super::trace::TraceLine;
 use crate::event::Record;
 use crate::evidence::VerdictFile;
 use crate::plan::PlanFile;
+use glovebox_record::hook::HookInput;
+use glovebox_record::session::Conversation;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, schema_for};
 
@@ -22,12 +24,14 @@ pub fn written<T: JsonSchema>() -> Schema {
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("checkpoint", schema_for!(CheckpointFile)),
+        ("conversation", schema_for!(Conversation)),
         ("final", schema_for!(FinalFile<'_>)),
         ("manifest", schema_for!(ManifestFile<'_>)),
         ("plan", schema_for!(PlanFile<'_>)),
         ("receipts", schema_for!(ReceiptsFile<'_>)),
         ("record", schema_for!(Record)),
         ("status", schema_for!(StatusFile<'_>)),
+        ("tool-hook", written::<HookInput<'_>>()),
         ("trace", schema_for!(TraceLine<'_>)),
         ("verdict", written::<VerdictFile<'_>>()),
     ]

@@ -5,15 +5,17 @@
 use super::run_files::{history_folder, task_folder};
 use super::status::{Owner, encode};
 use super::{Content, ProjectError, Projector};
-use crate::event::{Artifact, Attempt, Receipt, Record, StageFinished, StagePassed};
+use crate::event::{Artifact, Attempt, QuestionAnswered, Receipt, Record, StageFinished, StagePassed};
 use crate::ports::BlobStore;
 use glovebox_record::Outcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
+/// The host's records of an attempt's commands, if it ran any.
+const RECEIPTS_FILE: &str = "receipts.json";
 /// Names in a node's folder that an artifact never gets.
-const OWN_NAMES: [&str; 4] = ["status.json", "stdout.log", "stderr.log", "receipts.json"];
+const OWN_NAMES: [&str; 4] = ["status.json", "stdout.log", "stderr.log", RECEIPTS_FILE];
 
 /// What `<node>/receipts.json` holds.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -46,10 +48,7 @@ impl<B: BlobStore> Projector<B> {
         let Attempt { task, id, .. } = &finished.attempt;
         let folder = task_folder(task);
         self.file(&folder, "status.json", &encode(&finished.outcome, Owner { task, attempt: Some(id) }))?;
-        let receipts = ReceiptsFile { schema_version: 1, attempt: &finished.attempt, receipts: &finished.receipts };
-        self.file(&folder, "receipts.json", &receipts)?;
-        self.kept(&folder, finished);
-        Ok(())
+        self.kept(&folder, finished)
     }
 
     pub(super) fn passed(&mut self, passed: &StagePassed) -> Result<(), ProjectError> {
@@ -60,8 +59,19 @@ impl<B: BlobStore> Projector<B> {
         self.file(&task_folder(&task), "status.json", &encode(&outcome, owner))
     }
 
-    fn kept(&mut self, folder: &str, finished: &StageFinished) {
+    /// A gate's status. Nothing else of it is in its folder: question and answer are in the journal.
+    pub(super) fn answered(&mut self, answered: &QuestionAnswered) -> Result<(), ProjectError> {
+        let (task, outcome) = (answered.task(), answered.outcome());
+        self.file(&task_folder(&task), "status.json", &encode(&outcome, Owner { task: &task, attempt: None }))
+    }
+
+    fn kept(&mut self, folder: &str, finished: &StageFinished) -> Result<(), ProjectError> {
         let mut names = BTreeSet::new();
+        if !finished.receipts.is_empty() {
+            let receipts = ReceiptsFile { schema_version: 1, attempt: &finished.attempt, receipts: &finished.receipts };
+            self.file(folder, RECEIPTS_FILE, &receipts)?;
+            names.insert(RECEIPTS_FILE.to_owned());
+        }
         for (name, captured) in [("stdout.log", &finished.stdout), ("stderr.log", &finished.stderr)] {
             if let Some(captured) = captured {
                 self.hold(folder, name, Content::Blob(captured.digest));
@@ -80,6 +90,7 @@ impl<B: BlobStore> Projector<B> {
             self.hold(folder, name, Content::Nothing);
         }
         self.names.insert(folder.to_owned(), names);
+        Ok(())
     }
 }
 

@@ -6,10 +6,10 @@
 use super::run_files::task_folder;
 use crate::context::Context;
 use crate::event::moment;
-use crate::event::{Event, NodeId, Record, RouteTaken, RunId, StagePassed, Task, Verdict};
+use crate::event::{BranchId, Event, NodeId, QuestionAnswered, Record, RouteTaken, RunId, StagePassed, Task, Verdict};
 use crate::state::{Branch, RunState};
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_record::{Outcome, Status};
+use glovebox_record::{Failure, Outcome, Status};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,6 +21,7 @@ use std::sync::LazyLock;
 const SCHEMA_VERSION: u32 = 2;
 /// Stands where a record has no run or no exit.
 static NO_RUN: LazyLock<RunId> = LazyLock::new(|| RunId::new(""));
+static MAIN: LazyLock<BranchId> = LazyLock::new(BranchId::main);
 static NO_UPDATES: BTreeMap<String, Value> = BTreeMap::new();
 static NO_NODE: LazyLock<NodeId> = LazyLock::new(|| NodeId::new(""));
 
@@ -34,6 +35,9 @@ pub struct TraceLine<'a> {
     #[serde(with = "moment")]
     #[schemars(with = "String")]
     pub at: Timestamp,
+    /// The branch that it happened on; absent for the one that the run began with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_id: Option<&'a BranchId>,
     /// What happened.
     #[serde(flatten)]
     pub fact: TraceFact<'a>,
@@ -113,6 +117,75 @@ pub enum TraceFact<'a> {
         /// Every edge that was looked at.
         candidates: Vec<TraceCandidate<'a>>,
     },
+    /// A fork was reached.
+    ParallelStarted {
+        /// The fork.
+        node_id: &'a NodeId,
+        /// How many branches it has.
+        branch_count: usize,
+        /// What became different in the context since the line before that tells.
+        context_delta: ContextDelta<'a>,
+    },
+    /// A branch of a fork began, with the context that the branch which forked has.
+    ParallelBranchStarted {
+        /// Its first node.
+        node_id: &'a NodeId,
+    },
+    /// A branch of a fork ended.
+    ParallelBranchCompleted {
+        /// How.
+        outcome: &'static str,
+        /// What the branch said it is worth.
+        score: f64,
+        /// Raw reason; empty unless it failed or was canceled.
+        failure_reason: &'a str,
+    },
+    /// All branches of a fork that began have ended.
+    ParallelCompleted {
+        /// The fork.
+        node_id: &'a NodeId,
+        /// How, by its policies.
+        outcome: &'static str,
+        /// Branches that succeeded.
+        success_count: u32,
+        /// Branches that failed.
+        failure_count: u32,
+        /// Branches that were canceled.
+        canceled_count: u32,
+        /// Raw reason; empty unless it failed.
+        failure_reason: &'a str,
+        /// What became different in the context since the line before that tells.
+        context_delta: ContextDelta<'a>,
+    },
+    /// A fan-in chose a branch and took changes over.
+    FanInCompleted {
+        /// The fan-in.
+        node_id: &'a NodeId,
+        /// How it ended.
+        outcome: &'static str,
+        /// The best branch; absent when there was none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        best_id: Option<&'a BranchId>,
+        /// Branches whose changes were taken.
+        merged: &'a [BranchId],
+        /// Paths on which branches did not agree.
+        conflicts: Vec<&'a str>,
+        /// Raw reason; empty unless it failed.
+        failure_reason: &'a str,
+        /// What became different in the context since the line before that tells.
+        context_delta: ContextDelta<'a>,
+    },
+    /// A new generation of the run began.
+    LoopRestarted {
+        /// The generation.
+        run_generation: u32,
+        /// The node that led to it.
+        from_node: &'a NodeId,
+        /// The node that it begins at.
+        start_node: &'a NodeId,
+        /// The context that it begins with.
+        context: &'a Context,
+    },
     /// An exit was reached with every goal gate satisfied.
     PipelineCompleted {
         /// The run's id.
@@ -158,10 +231,18 @@ pub struct ContextDelta<'a> {
 impl TraceFact<'_> {
     /// True if a reader knows the whole context after this line.
     pub(super) fn has_context(&self) -> bool {
-        use TraceFact::{NodeInputCaptured, NodeOutputCaptured, PipelineStarted, ResumeLoaded};
+        use TraceFact::{FanInCompleted, NodeInputCaptured, NodeOutputCaptured};
+        use TraceFact::{LoopRestarted, ParallelCompleted, ParallelStarted, PipelineStarted, ResumeLoaded};
         matches!(
             self,
-            PipelineStarted { .. } | ResumeLoaded { .. } | NodeInputCaptured { .. } | NodeOutputCaptured { .. }
+            PipelineStarted { .. }
+                | LoopRestarted { .. }
+                | ResumeLoaded { .. }
+                | NodeInputCaptured { .. }
+                | NodeOutputCaptured { .. }
+                | ParallelStarted { .. }
+                | ParallelCompleted { .. }
+                | FanInCompleted { .. }
         )
     }
 }
@@ -196,6 +277,12 @@ pub(super) fn lines<'a>(
         Event::StageFinished(finished) => vec![output(&finished.attempt.task, &finished.outcome, before, context)],
         Event::StagePassed(passed) => passed_node(pipeline, passed, before, context).into(),
         Event::RouteTaken(route) => vec![routed(pipeline, route, after)],
+        Event::LoopRestarted(restarted) => vec![TraceFact::LoopRestarted {
+            run_generation: restarted.generation,
+            from_node: &restarted.from,
+            start_node: &restarted.to,
+            context,
+        }],
         Event::RunFinished(finished) => vec![match finished.status {
             Verdict::Success => {
                 TraceFact::PipelineCompleted { run_id, exit_node: finished.exit_node.as_ref().unwrap_or(&NO_NODE) }
@@ -205,10 +292,22 @@ pub(super) fn lines<'a>(
                 failure_reason: finished.failure.as_ref().map_or("", |failure| &failure.reason),
             },
         }],
+        Event::ForkStarted(_) | Event::BranchStarted(_) | Event::BranchFinished(_) => {
+            of_fork(&record.event, before, context)
+        }
+        Event::ForkJoined(_) | Event::FanInFinished(_) => of_fork(&record.event, before, context),
         Event::CacheFilled(_) | Event::StageReady(_) | Event::StageRetrying(_) => Vec::new(),
-        Event::GateUnmet(_) | Event::RunCanceled(_) => Vec::new(),
+        Event::QuestionAsked(asked) => {
+            let folder = task_folder(&asked.task());
+            vec![input(pipeline, &asked.node, folder, delta(before, context))]
+        }
+        Event::QuestionAnswered(answered) => vec![answered_gate(answered, before, context)],
+        Event::GateUnmet(_) | Event::BranchCanceled(_) | Event::ForkExpired(_) => Vec::new(),
+        Event::ChildObserved(_) => Vec::new(),
+        Event::RunPaused(_) | Event::RunCanceled(_) => Vec::new(),
     };
-    let line = |fact| TraceLine { schema_version: SCHEMA_VERSION, at: record.at, fact };
+    let branch_id = record.event.branch().filter(|id| **id != *MAIN);
+    let line = |fact| TraceLine { schema_version: SCHEMA_VERSION, at: record.at, branch_id, fact };
     facts.into_iter().map(line).collect()
 }
 
@@ -256,6 +355,18 @@ fn passed_node<'a>(
     [input(pipeline, &passed.node, folder, delta(before, after)), output]
 }
 
+/// A gate that a person answered. What it set is in the difference.
+fn answered_gate<'a>(answered: &'a QuestionAnswered, before: &'a Context, after: &'a Context) -> TraceFact<'a> {
+    TraceFact::NodeOutputCaptured {
+        node_id: &answered.node,
+        outcome: answered.outcome().status.as_str(),
+        failure_reason: if answered.answer.is_some() { "" } else { "human gate timeout, no default" },
+        context_updates: &NO_UPDATES,
+        context_delta: delta(before, after),
+        status_path: format!("{}/status.json", task_folder(&answered.task())),
+    }
+}
+
 fn routed<'a>(pipeline: &Pipeline, route: &'a RouteTaken, after: &RunState) -> TraceFact<'a> {
     let candidates = route.candidates.iter().map(|candidate| TraceCandidate {
         to: &candidate.to,
@@ -272,6 +383,43 @@ fn routed<'a>(pipeline: &Pipeline, route: &'a RouteTaken, after: &RunState) -> T
         selection_method: &route.how,
         candidates: candidates.collect(),
     }
+}
+
+/// What forks and fan-ins do, in the words of the specification (§9.6).
+fn of_fork<'a>(event: &'a Event, before: &'a Context, after: &'a Context) -> Vec<TraceFact<'a>> {
+    let reason = |failure: &'a Option<Failure>| failure.as_ref().map_or("", |failure| &*failure.reason);
+    vec![match event {
+        Event::ForkStarted(started) => TraceFact::ParallelStarted {
+            node_id: &started.node,
+            branch_count: started.children.len(),
+            context_delta: delta(before, after),
+        },
+        Event::BranchStarted(started) => TraceFact::ParallelBranchStarted { node_id: &started.to },
+        Event::BranchFinished(finished) => TraceFact::ParallelBranchCompleted {
+            outcome: finished.outcome.as_str(),
+            score: finished.score,
+            failure_reason: reason(&finished.failure),
+        },
+        Event::ForkJoined(joined) => TraceFact::ParallelCompleted {
+            node_id: &joined.node,
+            outcome: joined.status.as_str(),
+            success_count: joined.succeeded,
+            failure_count: joined.failed,
+            canceled_count: joined.canceled,
+            failure_reason: reason(&joined.failure),
+            context_delta: delta(before, after),
+        },
+        Event::FanInFinished(finished) => TraceFact::FanInCompleted {
+            node_id: &finished.node,
+            outcome: finished.status.as_str(),
+            best_id: finished.best.as_ref(),
+            merged: &finished.merged,
+            conflicts: finished.conflicts.iter().map(|conflict| conflict.path.as_str()).collect(),
+            failure_reason: reason(&finished.failure),
+            context_delta: delta(before, after),
+        },
+        _ => return Vec::new(),
+    }]
 }
 
 /// The branch that an event is about; the main one for an event about the run.

@@ -5,13 +5,14 @@
 
 use super::session::{driver, stores};
 use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session, Worker, holdouts};
-use crate::driver::RunError;
+use crate::driver::{Outstanding, RunError};
 use crate::event::{Digest, Event, Record, RunId, RunStarted, SCHEMA_VERSION, SandboxRecord};
 use crate::plan::{Plan, RunBounds};
 use crate::ports::BlobStore;
 use crate::state::RunState;
 use glovebox_pipeline::holdout_roles::Copies;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_record::spend::SpendBounds;
 use glovebox_sandbox::project::{self, Base, Include};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,6 +43,8 @@ pub struct NewRun<'a> {
     pub steps_max: Option<u64>,
     /// `--max-wall-time`; the lower of this and the pipeline's own counts.
     pub wall_max: Option<Duration>,
+    /// `--max-tokens` and `--max-budget-usd`; the lower of each and the pipeline's and the operator's own counts.
+    pub spend_max: SpendBounds,
     /// Free labels.
     pub labels: BTreeMap<String, String>,
 }
@@ -69,8 +72,11 @@ impl Session {
             return Err(RunError::Holdouts(Box::new(HoldoutError::Copied(open_copies))));
         }
         let bytes = serde_json::to_vec(&base).map_err(|error| RunError::Workspace(Box::new(error)))?;
-        let bounds =
-            RunBounds { steps_max: plan.pipeline.steps_max(new.steps_max), wall_max_ms: wall_max_ms(plan, &new) };
+        let bounds = RunBounds {
+            steps_max: plan.pipeline.steps_max(new.steps_max),
+            wall_max_ms: wall_max_ms(plan, &new),
+            spend_max: plan.spend_max(new.spend_max),
+        };
         let capabilities = serde_json::to_vec(&plan.capabilities(bounds));
         let capabilities = capabilities.map_err(|error| RunError::Project(Box::new(error)))?;
         let transformed = plan.rule_report.transformed.as_ref();
@@ -90,11 +96,12 @@ impl Session {
         };
         flush(vec![dir.workspace(), dir.path.join(HOLDOUTS_DIR)]).await?;
         let run = started.run_id.clone();
-        let mut driver = driver((run, RunState::default()), &plan.pipeline, (&journal, &()), &worker);
+        let mut driver =
+            driver((run, RunState::default(), Outstanding::default()), &plan.pipeline, (&journal, &()), &worker);
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
-        let state = driver.state;
+        let (state, last) = (driver.state, driver.outstanding);
         let (dir, left_out) = (Arc::new(dir), base.skipped);
-        let session = Self { dir, journal, blobs, state, worker, last: None, open_copies, left_out, _owner: owner };
+        let session = Self { dir, journal, blobs, state, worker, last, open_copies, left_out, _owner: owner };
         Ok((session, records))
     }
 }
@@ -127,6 +134,7 @@ fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
         schema_version: SCHEMA_VERSION,
         engine_version: env!("CARGO_PKG_VERSION").to_owned(),
         run_id: new.run_id,
+        forked_from: None,
         generation: 0,
         pipeline_name: pipeline.name.clone(),
         goal: pipeline.goal.clone(),
@@ -143,7 +151,7 @@ fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
         from: new.from,
         base_digest: Digest::ZERO,
         source_dir: new.project.display().to_string(),
-        model: plan.model.clone(),
+        model: plan.model_word().to_owned(),
         simulated: plan.simulated(),
         script_digest: None,
         inputs: new.inputs,
@@ -151,6 +159,7 @@ fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
         sandbox: worker.sandbox.clone(),
         steps_max: pipeline.steps_max(new.steps_max),
         wall_max_ms,
+        spend_max: plan.spend_max(new.spend_max),
         holdouts: None,
         labels: new.labels,
     }

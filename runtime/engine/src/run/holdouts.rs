@@ -11,7 +11,7 @@ use crate::state::RunState;
 use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
 use glovebox_sandbox::holdout::canary::{Canary, PublicSummary};
-use glovebox_sandbox::holdout::{self, Seal, SealError};
+use glovebox_sandbox::holdout::{self, COPY_BYTES_MIN, Seal, SealError};
 use glovebox_sandbox::project::{Base, Include};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -49,8 +49,6 @@ pub struct OpenCopy {
 
 /// Copies that are named in a message.
 const COPIES_NAMED_MAX: usize = 10;
-/// Least bytes of a file that counts as a copy: shorter ones are alike by accident.
-const COPY_BYTES_MIN: u64 = 32;
 
 fn copied(copies: &[OpenCopy]) -> String {
     let named = copies.iter().take(COPIES_NAMED_MAX).map(|open| format!("`{}` is `{}`", open.copy, open.holdout));

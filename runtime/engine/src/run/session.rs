@@ -1,28 +1,35 @@
 //! A run's stores under its lock, and the driver over them.
 //!
 //! A [`Session`] holds the run's lock, so no other process drives the run. Creating one appends the journal's first record after
-//! everything that the record names is stored. Opening one takes records that were verified and reads only what follows them. The
+//! everything that the record names is stored. Opening one reads the journal, a few records at once, and keeps the state that they lead to. The
 //! workspace is the base copy and the changes of finished stages, applied again on resume, since a crash may have cut the last short.
 
+use super::branches::{self, branch_workspace};
+use super::restore::{remove_caches, restore};
 use super::workspace::keep_replaced;
-use super::{OWNER_FILE, OpenCopy, RunDir, Worker, apply_changes};
+use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, Worker, apply_changes};
 use crate::blobs::DirBlobs;
 use crate::decide::limit_reached;
 use crate::disk::DiskGauge;
-use crate::driver::{Assignment, Driver, GRACE, RunError, replay};
-use crate::event::{CacheFilled, Digest, Event, Record, Replanned, RunId, RunResumed, StageFinished, Verdict};
+use crate::driver::{Assignment, Driver, GRACE, Outstanding, Replay, RunError, replay};
+use crate::event::{
+    BranchId, CacheFilled, Digest, Event, Record, Repaired, Replanned, RunCanceled, RunId, RunResumed, StageFinished,
+    Verdict, WentBack,
+};
+use crate::inbox::{Inbox, forget_requests};
 use crate::plan::compare::{Addition, Change, additions};
 use crate::plan::{Plan, PlanCapabilities, RunBounds};
 use crate::ports::{BlobStore, RunLog, Signals};
-use crate::sqlite::{Owner, SqliteLog, VerifiedJournal};
+use crate::rewind;
+use crate::sqlite::{Owner, Queue, SqliteLog, Tip, VerifiedJournal};
 use crate::state::RunState;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_record::spend::SpendBounds;
 use glovebox_sandbox::project::Skipped;
 use glovebox_sandbox::run::JOURNAL_FILE;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +48,7 @@ pub struct Session {
     /// What of the project the copy could not take; found by [`Session::create`].
     pub left_out: Vec<Skipped>,
     pub(super) worker: Worker,
-    pub(super) last: Option<Event>,
+    pub(super) last: Outstanding,
     // Dropped last: no other process may open the stores above before they are closed.
     pub(super) _owner: Owner,
 }
@@ -51,14 +58,20 @@ pub struct Session {
 pub struct ResumeTerms<'a> {
     /// The node to begin again at.
     pub from: Option<NodeId>,
+    /// The visit to go back to; its node in place of `from`.
+    pub back: Option<VisitPoint>,
     /// The most steps of the run from here on.
     pub steps_max: Option<u64>,
     /// The longest driven time of the run from here on.
     pub wall_max: Option<Duration>,
+    /// What its model calls may cost from here on.
+    pub spend_max: SpendBounds,
     /// Another script for the model.
     pub script: Option<&'a [u8]>,
     /// Another plan.
     pub replan: Option<Replan>,
+    /// Models are asked again what an attempt that was cut off had asked them.
+    pub asks_again: bool,
 }
 
 /// The plan that a run continues with in place of its own.
@@ -71,6 +84,10 @@ pub struct Replan {
     pub capabilities: PlanCapabilities,
     /// How that differs from the plan before.
     pub change: Change,
+    /// Who answers its model calls.
+    pub model: &'static str,
+    /// Stages that get a simulated answer.
+    pub simulated: BTreeSet<NodeId>,
 }
 
 impl Replan {
@@ -80,33 +97,96 @@ impl Replan {
         let lines = |additions: Vec<Addition>| additions.iter().map(ToString::to_string).collect();
         let change =
             Change { more: lines(additions(before, &capabilities)), less: lines(additions(&capabilities, before)) };
-        Self { plan_digest: plan.digest(), components: plan.components(), capabilities, change }
+        let (model, simulated) = (plan.model_word(), plan.simulated());
+        Self { plan_digest: plan.digest(), components: plan.components(), capabilities, change, model, simulated }
+    }
+}
+
+/// A run that this process may drive once it has read its journal.
+pub struct Unread {
+    /// Its directory.
+    pub dir: Arc<RunDir>,
+    /// Its blobs.
+    pub blobs: Arc<DirBlobs>,
+    /// False when it was taken up again before an earlier visit: then more than one record after another is needed.
+    pub is_one_line: bool,
+    journal: SqliteLog,
+    worker: Worker,
+    // Dropped last, as in a session.
+    owner: Owner,
+}
+
+impl Unread {
+    /// Reads and verifies the journal of a run that never went back, and keeps no more of it than the state. `take` gets every record, in
+    /// order and some at once.
+    pub fn read(self, mut take: impl FnMut(&[Record]) -> Result<(), RunError>) -> Result<Session, RunError> {
+        let (mut replay, mut queue) = (Replay::default(), Queue::default());
+        self.pages(&mut queue, |page| {
+            take(&page)?;
+            page.into_iter().for_each(|record| replay.take(record));
+            Ok(())
+        })?;
+        self.session(replay.finish()?, &queue)
+    }
+
+    /// The same with every record, whatever the run did.
+    pub fn read_whole(self) -> Result<(Session, Vec<Record>), RunError> {
+        let (mut records, mut queue) = (Vec::new(), Queue::default());
+        self.pages(&mut queue, |page| {
+            records.extend(page);
+            Ok(())
+        })?;
+        let session = self.session(replay(&records)?, &queue)?;
+        Ok((session, records))
+    }
+
+    fn pages(
+        &self,
+        queue: &mut Queue,
+        mut take: impl FnMut(Vec<Record>) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
+        let mut tip = Tip::START;
+        loop {
+            let page = self.journal.next_page(&mut tip)?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            page.iter().for_each(|record| queue.apply(record));
+            take(page)?;
+        }
+    }
+
+    fn session(self, (state, last): (RunState, Outstanding), queue: &Queue) -> Result<Session, RunError> {
+        let Self { dir, blobs, journal, worker, owner, .. } = self;
+        journal.restore_queue(queue)?;
+        let (open_copies, left_out) = (Vec::new(), Vec::new());
+        Ok(Session { dir, journal, blobs, state, open_copies, left_out, worker, last, _owner: owner })
     }
 }
 
 impl Session {
-    /// Opens a run that was started before: takes the lock, verifies what was appended since `verified` was read, and folds the
-    /// state. Returns every record, for the projections.
-    pub fn open(dir: RunDir, worker: Worker, verified: VerifiedJournal) -> Result<(Self, Vec<Record>), RunError> {
+    /// Opens a run that was started before and takes its lock. What is to be known of it is read afterwards, see [`Unread::read`].
+    pub fn open(dir: RunDir, worker: Worker, verified: &VerifiedJournal) -> Result<Unread, RunError> {
         if verified.run_id().is_none() {
             return Err(RunError::NotStarted);
         }
         let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
-        let (journal, tail) = SqliteLog::reopen(&dir.path.join(JOURNAL_FILE), dir.key.clone(), &verified)?;
-        let mut records = verified.records;
-        records.extend(tail);
-        let (state, last) = replay(&records)?;
+        forget_requests(&dir.dir);
+        let (journal, has_grown) = SqliteLog::reopen(&dir.path.join(JOURNAL_FILE), dir.key.clone(), verified)?;
+        let is_one_line = !has_grown && rewind::backs(&verified.records) == 0;
         let blobs = Arc::new(journal.blobs(&dir.dir)?);
-        let (open_copies, left_out) = (Vec::new(), Vec::new());
-        let dir = Arc::new(dir);
-        let session = Self { dir, journal, blobs, state, worker, last, open_copies, left_out, _owner: owner };
-        Ok((session, records))
+        Ok(Unread { dir: Arc::new(dir), blobs, is_one_line, journal, worker, owner })
     }
 
     /// Takes the run over: brings the workspace to where the journal says, abandons an attempt that was cut off and appends
     /// whatever decision was outstanding. A run that failed begins again at the node that failed, or at the node that is asked for.
     /// One that succeeded, or that was canceled for good, is an error that says how it ended.
-    pub async fn resume(&mut self, pipeline: &Pipeline, terms: ResumeTerms<'_>) -> Result<Vec<Record>, RunError> {
+    /// `past` is where the run stood before the visit that it goes back to.
+    pub async fn resume(
+        &mut self,
+        pipeline: &Pipeline,
+        (terms, past): (ResumeTerms<'_>, Option<&RunState>),
+    ) -> Result<Vec<Record>, RunError> {
         if let Some(verdict) = self.state.verdict.as_ref().filter(|_| !self.state.can_be_resumed()) {
             return Err(RunError::Ended { run_id: self.run_id(), verdict: verdict.status });
         }
@@ -116,42 +196,88 @@ impl Session {
         }
         self.blobs.sweep()?;
         self.journal.lengthen(&self.dir.dir)?;
-        self.restore_workspace().await?;
-        let last = self.last.take();
-        let begun = (self.run_id(), std::mem::take(&mut self.state));
+        past.into_iter().for_each(|past| self.state.go_back(past));
+        let caches_removed = remove_caches(&self.dir, &self.state)?;
+        branches::sweep(&self.dir, caches_removed).map_err(|error| RunError::Workspace(Box::new(error)))?;
+        let repaired = self.restore_workspace().await?;
+        // What a run that goes back has undone was not changed by another process.
+        let repaired = repaired.filter(|_| past.is_none());
+        let resumed = RunResumed { repaired, caches_removed, ..resumed };
+        let last = std::mem::take(&mut self.last);
+        let begun = self.begun();
         let mut driver = driver(begun, pipeline, (&self.journal, &()), &self.worker);
         let resumed = driver.resume(last, resumed).await;
-        self.state = driver.state;
-        resumed
+        (self.state, self.last) = (driver.state, driver.outstanding);
+        let records = resumed?;
+        // A fan-in that was outstanding takes changes over.
+        follow(&self.dir, &self.blobs, &records).map_err(RunError::Project)?;
+        Ok(records)
     }
 
-    /// Brings the workspace to where the journal says.
-    async fn restore_workspace(&self) -> Result<(), RunError> {
+    /// Brings the workspace to where the journal says; answers what was not as it says.
+    async fn restore_workspace(&self) -> Result<Option<Repaired>, RunError> {
         let (workspace, changes) = (self.dir.workspace(), &self.state.main().changes);
         // A version before may have been cut off between a commit and this. Nothing is overwritten before it is kept durably.
         keep_replaced(&workspace, &self.blobs, changes.values())?;
         self.journal.append(&self.run_id(), &[], Timestamp::now(), &[]).await?;
-        apply_changes(&workspace, &self.blobs, changes.values())
+        apply_changes(&workspace, &self.blobs, changes.values())?;
+        restore(&self.dir, &self.blobs, &self.state)
+    }
+
+    /// Ends the run for good. The attempt that was cut off is abandoned, and the workspace has the changes of those that were not.
+    pub(super) async fn cancel(&mut self, pipeline: &Pipeline, canceled: RunCanceled) -> Result<Vec<Record>, RunError> {
+        self.journal.lengthen(&self.dir.dir)?;
+        let (workspace, changes) = (self.dir.workspace(), &self.state.main().changes);
+        keep_replaced(&workspace, &self.blobs, changes.values())?;
+        let begun = self.begun();
+        let mut driver = driver(begun, pipeline, (&self.journal, &()), &self.worker);
+        let ended = driver.cancel_idle(canceled).await;
+        (self.state, self.last) = (driver.state, driver.outstanding);
+        let records = ended?;
+        apply_changes(&workspace, &self.blobs, self.state.main().changes.values())?;
+        Ok(records)
     }
 
     /// The record of a resume under these terms; what it names is durable.
     fn resumed(&self, terms: ResumeTerms<'_>) -> Result<RunResumed, RunError> {
-        let ResumeTerms { from, steps_max, wall_max, script, replan } = terms;
+        let ResumeTerms { from, back, steps_max, wall_max, spend_max, script, replan, asks_again: _ } = terms;
         let replanned = replan.map(|replan| {
             let json = serde_json::to_vec(&replan.capabilities).map_err(|error| RunError::Project(Box::new(error)))?;
             let capabilities_digest = self.blobs.put_bytes(&json)?;
             let Change { more, less } = replan.change;
-            let (plan_digest, components) = (replan.plan_digest, replan.components);
-            Ok::<_, RunError>(Replanned { plan_digest, components, capabilities_digest, more, less })
+            Ok::<_, RunError>(Replanned {
+                plan_digest: replan.plan_digest,
+                components: replan.components,
+                capabilities_digest,
+                more,
+                less,
+                model: Some(replan.model.to_owned()),
+                simulated: replan.simulated,
+            })
         });
+        // A run that begins with the records of another one, and has none of its own yet.
+        let forked = self.state.run.as_ref().and_then(|run| run.forked_from.as_ref());
+        let forked = forked.filter(|from| from.seq == self.state.seq);
+        let (fork_node, context) = forked.map(|from| (from.node.clone(), from.context.clone())).unzip();
+        let context = context.unwrap_or_default();
+        let (from, back) = match back {
+            Some(VisitPoint { node, visit, generation, seq }) => {
+                (Some(node), Some(WentBack { visit, generation, seq: seq.saturating_sub(1) }))
+            }
+            None => (from, None),
+        };
         Ok(RunResumed {
             worker: self.worker.name.clone(),
             sandbox: self.worker.sandbox.clone(),
-            from: from.or_else(|| self.state.node_to_repeat().cloned()),
+            from: from.or_else(|| self.state.node_to_repeat().cloned()).or(fork_node),
+            back,
+            context,
             steps_max,
             wall_max_ms: wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
+            spend_max,
             script_digest: script.map(|script| self.blobs.put_bytes(script)).transpose()?,
             replanned: replanned.transpose()?,
+            ..RunResumed::default()
         })
     }
 
@@ -165,10 +291,10 @@ impl Session {
             return Ok(Vec::new());
         }
         let events = filled.into_iter().map(|filled| Event::CacheFilled(Box::new(filled))).collect();
-        let begun = (self.run_id(), std::mem::take(&mut self.state));
+        let begun = self.begun();
         let mut driver = driver(begun, pipeline, (&self.journal, &()), &self.worker);
         let noted = driver.note(events).await;
-        self.state = driver.state;
+        (self.state, self.last) = (driver.state, driver.outstanding);
         noted
     }
 
@@ -177,7 +303,8 @@ impl Session {
     pub async fn drive<S, E, P>(
         &mut self,
         pipeline: &Pipeline,
-        (signals, disk): (&S, Option<&DiskGauge>),
+        (signals, disk, parallel_max): (&S, Option<&DiskGauge>, usize),
+        inbox: Inbox,
         execute: E,
         mut project: P,
     ) -> Result<(), RunError>
@@ -186,23 +313,30 @@ impl Session {
         E: AsyncFn(Assignment) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
         P: FnMut(&[Record], &RunState) -> Result<(), Box<dyn Error + Send + Sync>>,
     {
-        let (workspace, blobs) = (self.dir.workspace(), Arc::clone(&self.blobs));
-        let begun = (self.run_id(), std::mem::take(&mut self.state));
+        let (dir, workspace, blobs) = (Arc::clone(&self.dir), self.dir.workspace(), Arc::clone(&self.blobs));
+        let begun = self.begun();
         let mut driver = driver(begun, pipeline, (&self.journal, signals), &self.worker);
+        driver.inbox = inbox;
         driver.disk = disk;
-        // What a commit replaces in the workspace is durable with it.
+        driver.parallel_max = parallel_max;
+        // What a commit replaces in the workspace is durable with it, and what it may replace later, when a fan-in takes it over.
         let execute = async |assignment: Assignment| {
             let finished = execute(assignment).await?;
             keep_replaced(&workspace, &blobs, finished.changes.iter())?;
             Ok(finished)
         };
         let driven = driver.drive(execute, |records, state| {
-            follow(&workspace, &blobs, records)?;
+            follow(&dir, &blobs, records)?;
             project(records, state)
         });
         let driven = driven.await;
-        self.state = driver.state;
+        (self.state, self.last) = (driver.state, driver.outstanding);
         driven
+    }
+
+    /// What a driver takes over, and gives back.
+    fn begun(&mut self) -> (RunId, RunState, Outstanding) {
+        (self.run_id(), std::mem::take(&mut self.state), std::mem::take(&mut self.last))
     }
 
     /// The run's id; empty only before it was started.
@@ -223,18 +357,31 @@ impl Session {
 
 /// A driver of a run that stands at this state.
 pub(super) fn driver<'a, J: RunLog, S>(
-    (run, state): (RunId, RunState),
+    (run, state, outstanding): (RunId, RunState, Outstanding),
     pipeline: &'a Pipeline,
     (journal, signals): (&'a J, &'a S),
     worker: &Worker,
 ) -> Driver<'a, J, S> {
     let worker = worker.name.clone();
-    Driver { run, pipeline, journal, signals, worker, grace: GRACE, disk: None, state }
+    Driver {
+        run,
+        pipeline,
+        journal,
+        signals,
+        worker,
+        grace: GRACE,
+        disk: None,
+        parallel_max: 1,
+        inbox: Inbox::default(),
+        state,
+        outstanding,
+    }
 }
 
 /// The lock first: nothing of a run is opened for writing without it.
 pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<(Owner, SqliteLog, Arc<DirBlobs>), RunError> {
     let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
+    SqliteLog::create_in(&dir.dir)?;
     let journal = SqliteLog::open_signed(&dir.path.join(JOURNAL_FILE), run.clone(), dir.key.clone())?;
     let blobs = Arc::new(journal.blobs(&dir.dir)?);
     journal.lengthen(&dir.dir)?;
@@ -242,10 +389,21 @@ pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<(Owner, SqliteLog, Arc
 }
 
 /// Applies the changes of stages that were just committed.
-fn follow(workspace: &Path, blobs: &DirBlobs, records: &[Record]) -> Result<(), Box<dyn Error + Send + Sync>> {
+fn follow(dir: &RunDir, blobs: &DirBlobs, records: &[Record]) -> Result<(), Box<dyn Error + Send + Sync>> {
     for record in records {
-        if let Event::StageFinished(finished) = &record.event {
-            apply_changes(workspace, blobs, finished.changes.iter())?;
+        let (branch, changes) = match &record.event {
+            Event::StageFinished(finished) => (&finished.attempt.task.branch, &finished.changes),
+            Event::FanInFinished(finished) => (&finished.branch, &finished.changes),
+            Event::BranchFinished(finished) => {
+                branches::remove_files(dir, &finished.branch);
+                continue;
+            }
+            _ => continue,
+        };
+        let workspace = branch_workspace(branch);
+        // A branch without a folder makes it when a stage of it needs one.
+        if *branch == BranchId::main() || dir.dir.symlink_metadata(&workspace).is_ok() {
+            apply_changes(&dir.path.join(workspace), blobs, changes.iter())?;
         }
     }
     Ok(())

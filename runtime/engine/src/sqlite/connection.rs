@@ -3,7 +3,7 @@
 //! WAL with `synchronous=FULL`: SQLite's defaults would lose the last commits (measured: 12 of 54,177). Knows tables and
 //! pragmas, nothing of events.
 
-use super::port_error;
+use super::{guard, port_error};
 use crate::blobs::rows;
 use crate::ports::PortError;
 use rusqlite::config::DbConfig;
@@ -19,11 +19,11 @@ pub(super) const LAYOUT: i32 = 3;
 /// The version before: no small blobs, and an index of records that nothing needs. It is read, and a resume adds what is missing.
 const LAYOUT_WITHOUT_BLOBS: i32 = 2;
 /// Pages in the log after which they are brought into the database. The log is written from its beginning again then, in place.
-pub(super) const LOG_PAGES: u32 = 256;
+pub(super) const LOG_PAGES: u32 = 512;
 /// More statements than there are here.
 const STATEMENTS_MAX: usize = 32;
 
-const TABLES: &str = "
+pub(super) const TABLES: &str = "
 CREATE TABLE record (
     seq INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
@@ -42,8 +42,10 @@ CREATE TABLE queue (
 /// Opens the database for the one writer; creates it when it is not there.
 pub(super) fn writable(path: &Path) -> Result<Connection, PortError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    guard::check_files(path)?;
     let mut connection = Connection::open_with_flags(path, flags).map_err(port_error)?;
     connection.busy_timeout(BUSY_WAIT).map_err(port_error)?;
+    guard::check_content(&mut connection)?;
     connection.pragma_update(None, "journal_mode", "WAL").map_err(port_error)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(port_error)?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES).map_err(port_error)?;
@@ -58,12 +60,11 @@ pub(super) fn writable(path: &Path) -> Result<Connection, PortError> {
 /// Opens the database for looking only.
 pub(super) fn read_only(path: &Path) -> Result<Connection, PortError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(port_error)?;
+    guard::check_files(path)?;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(port_error)?;
     connection.busy_timeout(BUSY_WAIT).map_err(port_error)?;
     // Between making the file and its tables a process may be killed: that is no damage, there never was a journal.
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(port_error)?;
-    if tables == 0 {
+    if guard::check_content(&mut connection)? == 0 {
         return Err(PortError::Unavailable(format!("nothing was ever written to `{}`", path.display())));
     }
     check_marks(&connection)?;

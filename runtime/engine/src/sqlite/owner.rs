@@ -4,7 +4,7 @@
 //! record locks): it is gone the moment the process is, a SIGKILL included, so a run whose driver died can be resumed at
 //! once; and children do not inherit it, so an orphaned command cannot keep a run locked.
 
-use super::port_error;
+use super::{guard, port_error};
 use crate::ports::PortError;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
@@ -17,6 +17,7 @@ pub struct Owner {
 impl Owner {
     /// Takes the lock at `path` (`owner.sqlite` in the run directory), or says that another process has it.
     pub fn acquire(path: &Path) -> Result<Self, PortError> {
+        guard::check_files(path)?;
         let connection = Connection::open(path).map_err(port_error)?;
         connection.busy_timeout(std::time::Duration::ZERO).map_err(port_error)?;
         connection.execute_batch("BEGIN EXCLUSIVE").map_err(|error| match error.sqlite_error_code() {
@@ -30,6 +31,9 @@ impl Owner {
 
     /// True while another process holds the lock at `path`. It is only looked at, so a run that starts now is not kept from it.
     pub fn is_held(path: &Path) -> bool {
+        if guard::check_files(path).is_err() {
+            return false;
+        }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let Ok(connection) = Connection::open_with_flags(path, flags) else { return false };
         let asked = connection

@@ -4,23 +4,23 @@
 //! for ever. Any gap, any changed byte is [`PortError::Corrupt`] with the sequence number.
 
 use super::port_error;
-use crate::event::{Digest, Record, Subject, chain};
+use crate::event::{Digest, Event, Record, Subject, chain};
 use crate::ports::PortError;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 /// Where a journal ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Tip {
+pub(crate) struct Tip {
     /// The last sequence number; 0 when there is none.
-    pub(super) seq: u64,
+    pub(crate) seq: u64,
     /// The last hash; zeros when there is none.
-    pub(super) hash: Digest,
+    pub(crate) hash: Digest,
 }
 
 impl Tip {
     /// The end of a journal without records.
-    pub(super) const START: Tip = Tip { seq: 0, hash: Digest::ZERO };
+    pub(crate) const START: Tip = Tip { seq: 0, hash: Digest::ZERO };
 }
 
 /// A row as stored.
@@ -37,41 +37,68 @@ const COLUMNS: &str = "SELECT seq, at, subject, prev, hash, event FROM record";
 
 /// Walks the chain from the first record to the last.
 pub(super) fn verify(connection: &Connection) -> Result<Tip, PortError> {
-    let mut statement = connection.prepare(&format!("{COLUMNS} ORDER BY seq")).map_err(port_error)?;
-    let mut rows = statement.query([]).map_err(port_error)?;
-    let mut tip = Tip { seq: 0, hash: Digest::ZERO };
-    while let Some(row) = rows.next().map_err(port_error)? {
-        let stored = decode(row, tip.seq + 1)?;
-        check(&stored, &tip)?;
-        tip = Tip { seq: stored.seq, hash: stored.hash };
-    }
-    Ok(tip)
+    walk(connection, (Tip::START, usize::MAX), |_| Ok(()))
 }
 
-/// Reads the records after one that was verified, and checks each; one that is no longer what it was is corrupt.
-pub(super) fn read_after(connection: &Connection, known: &Tip) -> Result<Vec<Record>, PortError> {
+/// Where a journal ends of which the records up to `known` were verified; none that follow are verified. A last known record that is no
+/// longer what it was is corrupt.
+pub(super) fn tip_after(connection: &Connection, known: &Tip) -> Result<Tip, PortError> {
     if before(connection, known.seq + 1)? != *known {
         return Err(corrupt(known.seq, "it is not what it was when the journal was verified"));
     }
-    read(connection, known.seq + 1, usize::MAX)
+    tip(connection)
 }
 
 /// Reads records and checks each against its predecessor.
 pub(super) fn read(connection: &Connection, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
-    let from = from.max(1);
-    let mut tip = before(connection, from)?;
-    let sql = format!("{COLUMNS} WHERE seq >= ?1 ORDER BY seq LIMIT ?2");
+    page(connection, &mut before(connection, from.max(1))?, records_max)
+}
+
+/// Reads the records after one, checks each against its predecessor, and moves on to the last of them.
+pub(super) fn page(connection: &Connection, tip: &mut Tip, records_max: usize) -> Result<Vec<Record>, PortError> {
+    let mut records = Vec::new();
+    *tip = walk(connection, (*tip, records_max), |stored| {
+        records.push(parse(stored)?);
+        Ok(())
+    })?;
+    Ok(records)
+}
+
+/// Checks every record against its predecessor, and reads those that say how the run was started and taken up; where all of them end.
+pub(super) fn terms(connection: &Connection) -> Result<(Vec<Record>, Tip), PortError> {
+    let mut records = Vec::new();
+    let tip = walk(connection, (Tip::START, usize::MAX), |stored| {
+        // What the hash covers decides, not the subject.
+        if stored.seq == 1 || stored.event.contains(RESUMED) {
+            let record = parse(stored)?;
+            let is_of_terms = record.seq == 1 || matches!(record.event, Event::RunResumed(_));
+            records.extend(is_of_terms.then_some(record));
+        }
+        Ok(())
+    })?;
+    Ok((records, tip))
+}
+
+/// In the text of every `run.resumed`.
+const RESUMED: &str = "\"run.resumed\"";
+
+/// Goes through the records after one, each checked against its predecessor; the last of them.
+fn walk(
+    connection: &Connection,
+    (mut tip, records_max): (Tip, usize),
+    mut take: impl FnMut(Stored) -> Result<(), PortError>,
+) -> Result<Tip, PortError> {
+    let sql = format!("{COLUMNS} WHERE seq > ?1 ORDER BY seq LIMIT ?2");
     let mut statement = connection.prepare_cached(&sql).map_err(port_error)?;
     let limit = i64::try_from(records_max).unwrap_or(i64::MAX);
-    let mut rows = statement.query((from.cast_signed(), limit)).map_err(port_error)?;
-    let mut records = Vec::new();
+    let mut rows = statement.query((tip.seq.cast_signed(), limit)).map_err(port_error)?;
     while let Some(row) = rows.next().map_err(port_error)? {
         let stored = decode(row, tip.seq + 1)?;
         check(&stored, &tip)?;
         tip = Tip { seq: stored.seq, hash: stored.hash };
-        records.push(parse(stored)?);
+        take(stored)?;
     }
-    Ok(records)
+    Ok(tip)
 }
 
 /// Reads the first and the last record, each once, and checks neither.
@@ -95,6 +122,16 @@ pub(super) fn head(connection: &Connection, subject: &Subject) -> Result<u64, Po
     let head: Option<i64> =
         statement.query_row([subject.to_string()], |row| row.get(0)).optional().map_err(port_error)?;
     Ok(head.unwrap_or(0).cast_unsigned())
+}
+
+/// The subjects that are branches, each with its last record, by one walk over the journal.
+pub(super) fn branch_heads(connection: &Connection) -> Result<Vec<(String, u64)>, PortError> {
+    // As `Subject` writes them.
+    let sql =
+        "SELECT subject, max(seq) FROM record WHERE subject >= 'branch.' AND subject < 'branch/' GROUP BY subject";
+    let mut statement = connection.prepare(sql).map_err(port_error)?;
+    let heads = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())));
+    heads.and_then(Iterator::collect).map_err(port_error)
 }
 
 /// Where the journal ends, unverified.
@@ -153,8 +190,7 @@ fn decode(row: &Row<'_>, expected_seq: u64) -> Result<Stored, PortError> {
 }
 
 fn parse(stored: Stored) -> Result<Record, PortError> {
-    let event: crate::event::Event =
-        serde_json::from_str(&stored.event).map_err(|error| corrupt(stored.seq, error.to_string()))?;
+    let event: Event = serde_json::from_str(&stored.event).map_err(|error| corrupt(stored.seq, error.to_string()))?;
     // The subject column is outside the hash; it is only an index into what is inside.
     if event.subject().to_string() != stored.subject {
         return Err(corrupt(stored.seq, format!("it is filed under `{}`", stored.subject)));

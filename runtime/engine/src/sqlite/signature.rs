@@ -62,17 +62,23 @@ pub(super) fn provenance(connection: &Connection, key: Option<&UserKey>) -> Resu
         _ => connection.query_row("SELECT max(seq) FROM signature", [], |row| row.get(0)).map_err(port_error)?,
     };
     if signed.is_none() {
-        let records: i64 =
-            connection.query_row("SELECT count(*) FROM record", [], |row| row.get(0)).map_err(port_error)?;
-        return Ok(if records == 0 { Provenance::Own } else { Provenance::Unsigned });
+        // Counting all would go through every page, and the pages of a damaged database may have no end.
+        let any = connection.query_row("SELECT EXISTS (SELECT 1 FROM record)", [], |row| row.get(0));
+        return Ok(if any.map_err(port_error)? { Provenance::Unsigned } else { Provenance::Own });
     }
     let Some(key) = key else { return Ok(Provenance::Foreign { seq: 1 }) };
     let sql =
         "SELECT record.seq, record.hash, signature.mac FROM record LEFT JOIN signature USING (seq) ORDER BY record.seq";
     let mut statement = connection.prepare(sql).map_err(port_error)?;
     let mut rows = statement.query([]).map_err(port_error)?;
+    let mut last = 0;
     while let Some(row) = rows.next().map_err(port_error)? {
         let seq = row.get::<_, i64>(0).map_err(port_error)?.cast_unsigned();
+        if seq <= last {
+            let found = format!("record {seq} comes after record {last}");
+            return Err(PortError::Corrupt { what: "the journal's database".into(), found });
+        }
+        last = seq;
         let hash = digest(&row.get::<_, Vec<u8>>(1).map_err(port_error)?, seq)?;
         let mac: Option<Vec<u8>> = row.get(2).map_err(port_error)?;
         let mac: Option<[u8; 32]> = mac.and_then(|bytes| bytes.try_into().ok());

@@ -1,10 +1,13 @@
-//! The one thread that writes.
+//! The one writer of the database, and the queue before it.
 //!
-//! It takes what has queued up, commits it once and answers everybody. A batch whose expectations fail leaves no trace and does not disturb
-//! its neighbours. Competing writers on one database starve each other for seconds; many senders to one writer do not.
+//! A batch queues up first, and every task that is ready by then queues up its own. Whoever finds nobody writing then commits them all in
+//! one transaction, on its own thread: one producer has no change of threads, and many share a flush. A batch whose expectations fail
+//! leaves no trace and does not disturb its neighbours, nor does one whose producer gave up before it was written.
+//! Competing connections to one database starve each other for seconds; many senders to one writer do not.
 
 mod store;
 
+use super::queue::{Queue, QueueChange};
 use super::rows::Tip;
 use crate::blobs::Outbox;
 use crate::event::{Event, Subject, canonical};
@@ -12,13 +15,12 @@ use crate::ports::{PortError, Stored};
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use rusqlite::Connection;
-use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use store::Store;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
+use tokio::task::yield_now;
 
-/// Batches that wait at most; more senders than that wait for their turn.
-const WAITING_MAX: usize = 256;
 /// Batches in one commit at most.
 const GROUP_MAX: usize = 64;
 
@@ -29,26 +31,10 @@ pub(super) struct Entry {
     queue: QueueChange,
 }
 
-/// What an event changes in the queue: append is enqueue.
-enum QueueChange {
-    Nothing,
-    Ready { task: String, due_at: Option<i64> },
-    Done { task: String },
-    Clear,
-}
-
 impl Entry {
     /// Writes an event as text.
     pub(super) fn of(event: &Event) -> Result<Self, serde_json::Error> {
-        let queue = match event {
-            Event::StageReady(ready) => {
-                let due_at = ready.due_at.map(Timestamp::as_millisecond);
-                QueueChange::Ready { task: ready.task.to_string(), due_at }
-            }
-            Event::StageFinished(finished) => QueueChange::Done { task: finished.attempt.task.to_string() },
-            Event::RunFinished(_) => QueueChange::Clear,
-            _ => QueueChange::Nothing,
-        };
+        let queue = QueueChange::of(event);
         Ok(Self { subject: event.subject().to_string(), text: canonical(event)?, queue })
     }
 }
@@ -67,71 +53,90 @@ struct Request {
     answer: oneshot::Sender<Answer>,
 }
 
-/// The sending side of the thread; dropping it ends the thread after what it was sent.
+/// The database and what waits for it.
 pub(super) struct Writer {
-    requests: Option<mpsc::Sender<Request>>,
-    thread: Option<JoinHandle<()>>,
+    waiting: Mutex<VecDeque<Request>>,
+    /// None once it is closed.
+    store: Mutex<Option<Store>>,
 }
 
 impl Writer {
-    /// Starts the thread at the journal's end, with the key that records are signed with and the blobs that appends take along.
-    pub(super) fn start(
-        connection: Connection,
-        (tip, key): (Tip, Option<UserKey>),
-        outbox: Arc<Outbox>,
-    ) -> Result<Self, PortError> {
-        let (requests, inbox) = mpsc::channel(WAITING_MAX);
+    /// Begins at the journal's end, with the key that records are signed with and the blobs that appends take along.
+    pub(super) fn new(connection: Connection, (tip, key): (Tip, Option<UserKey>), outbox: Arc<Outbox>) -> Self {
         let store = Store::new(connection, (tip, key), outbox);
-        let thread = std::thread::Builder::new()
-            .name("journal".into())
-            .spawn(move || serve(store, inbox))
-            .map_err(|error| PortError::Unavailable(error.to_string()))?;
-        Ok(Self { requests: Some(requests), thread: Some(thread) })
+        Self { waiting: Mutex::default(), store: Mutex::new(Some(store)) }
     }
 
-    /// Hands a batch over and waits until it is durable or refused.
+    /// Stores a batch, and returns when it is durable or refused. Blocks for a flush unless another writes.
     pub(super) async fn append(&self, batch: Batch) -> Answer {
-        let gone = || PortError::Unavailable("the journal's writer has stopped".into());
-        let (answer, answered) = oneshot::channel();
-        let requests = self.requests.as_ref().ok_or_else(gone)?;
-        requests.send(Request { batch, answer }).await.map_err(|_| gone())?;
+        let (answer, mut answered) = oneshot::channel();
+        self.waiting().push_back(Request { batch, answer });
+        // Producers on the same thread run only while this one waits, and a flush does not let them.
+        yield_now().await;
+        // What came after a commit is left to those who came: they gather first, too.
+        if let Ok(answer) = answered.try_recv() {
+            return answer;
+        }
+        self.write_waiting()?;
         // The writer died with the batch in hand: it may have been committed.
         answered.await.map_err(|_| PortError::Ambiguous("the last append".into()))?
     }
 
-    /// Ends the thread after what it was sent, and waits for it.
-    pub(super) fn stop(&mut self) {
-        drop(self.requests.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-fn serve(mut store: Store, mut inbox: mpsc::Receiver<Request>) {
-    while let Some(first) = inbox.blocking_recv() {
-        let mut group = vec![first];
-        while group.len() < GROUP_MAX {
-            match inbox.try_recv() {
-                Ok(request) => group.push(request),
-                Err(_) => break,
+    /// Writes until nothing waits, or another does.
+    fn write_waiting(&self) -> Result<(), PortError> {
+        // Looked at again after the lock is free: who came meanwhile found it taken and left the work to this one.
+        while !self.waiting().is_empty() {
+            let mut store = match self.store.try_lock() {
+                Ok(store) => store,
+                Err(TryLockError::WouldBlock) => return Ok(()),
+                Err(TryLockError::Poisoned(_)) => return Err(stopped()),
+            };
+            let store = store.as_mut().ok_or_else(stopped)?;
+            let group = self.next_group();
+            if !group.is_empty() {
+                commit(store, group);
             }
         }
-        let (batches, senders): (Vec<Batch>, Vec<_>) =
-            group.into_iter().map(|request| (request.batch, request.answer)).unzip();
-        let answers = match store.commit(batches) {
-            Ok(answers) => answers,
-            Err(error) => senders.iter().map(|_| Err(error.again())).collect(),
-        };
-        for (sender, answer) in senders.into_iter().zip(answers) {
-            let _ = sender.send(answer);
-        }
+        Ok(())
     }
-    store.close();
+
+    fn next_group(&self) -> Vec<Request> {
+        let mut waiting = self.waiting();
+        waiting.retain(|request| !request.answer.is_closed());
+        let count = waiting.len().min(GROUP_MAX);
+        waiting.drain(..count).collect()
+    }
+
+    /// Makes the queue's table what the records say.
+    pub(super) fn restore_queue(&self, queue: &Queue) -> Result<(), PortError> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        store.as_mut().ok_or_else(stopped)?.restore_queue(queue)
+    }
+
+    /// Closes the database. Nothing may be appended afterwards.
+    pub(super) fn close(&self) {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner).take();
+        store.into_iter().for_each(Store::close);
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Request>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn stopped() -> PortError {
+    PortError::Unavailable("the journal's writer has stopped".into())
+}
+
+/// Commits a group and answers everybody in it.
+fn commit(store: &mut Store, group: Vec<Request>) {
+    let (batches, senders): (Vec<Batch>, Vec<_>) =
+        group.into_iter().map(|request| (request.batch, request.answer)).unzip();
+    let answers = match store.commit(batches) {
+        Ok(answers) => answers,
+        Err(error) => senders.iter().map(|_| Err(error.again())).collect(),
+    };
+    for (sender, answer) in senders.into_iter().zip(answers) {
+        let _ = sender.send(answer);
+    }
 }

@@ -3,19 +3,34 @@
 //! Maps share structure with their earlier versions, so a copy to decide on costs the same after the first stage and after the
 //! ten-thousandth. A branch reads nothing of another branch.
 
+use super::Conversations;
+use super::Visits;
+use super::fork::{Fork, Origin};
+use super::question::Wait;
+use super::spending::is_bound_of_run;
 use crate::context::{Context, ContextKey};
 use crate::event::{
-    AttemptId, Digest, Event, FileChange, GateUnmet, NodeId, StageFinished, StagePassed, StageReady, Task,
+    Attempt, AttemptId, Digest, Event, FileChange, GateUnmet, NodeId, StageFinished, StagePassed, StageReady, Task,
 };
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use jiff::Timestamp;
-use rpds::{RedBlackTreeMapSync, VectorSync};
+use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// Names of artifacts that hold what a stage printed end like this.
 const OUTPUT_ENDINGS: [&str; 3] = [".stdout.txt", ".stderr.txt", ".output"];
+/// Different failures of a node that are counted. Further ones count as new each time: other bounds end such a loop.
+const SIGNATURES_MAX: usize = 256;
+
+/// The key with the class of the failure that led here.
+const FAILURE_CLASS: &str = "failure_class";
+
+/// True for the name of an artifact with what a stage's commands printed.
+pub(crate) fn is_output(artifact: &str) -> bool {
+    OUTPUT_ENDINGS.iter().any(|ending| artifact.ends_with(ending))
+}
 
 /// The attempt that is ready or under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,14 +49,25 @@ pub struct OpenTask {
     pub attempt_id: Option<AttemptId>,
 }
 
+impl OpenTask {
+    /// The attempt as one that has this id.
+    pub fn attempt(&self, id: &AttemptId) -> Attempt {
+        Attempt { task: self.task.clone(), ordinal: self.ordinal, id: id.clone() }
+    }
+}
+
 /// What a branch waits for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum Position {
     /// For nothing: the event that moved it decides what follows, or the run has ended.
     #[default]
     Deciding,
     /// For an attempt.
     Open(OpenTask),
+    /// For the branches of a fork.
+    Forked(Arc<Fork>),
+    /// For something that no attempt brings.
+    Waiting(Wait),
 }
 
 /// What came of a node so far.
@@ -51,16 +77,36 @@ pub struct NodeHistory {
     pub outcome: Option<Arc<Outcome>>,
     /// Visits in a row up to the last one that ended with the same failure; 0 after another outcome.
     pub alike: u32,
-    /// Visits begun.
+    /// Its last visit ended with `skipped`, which is no outcome.
+    pub skipped: bool,
+    /// Visits begun: the number of the last one.
     pub visits: u32,
+    /// Visits that count for `max_visits`: not those that a resume went back before, or that a bound of the run ended.
+    pub counted: u32,
     /// Retries since it last succeeded (`node_retries` of a checkpoint).
     pub retries: u32,
-    /// Finished attempts.
+    /// Finished attempts of all generations.
     pub attempts: u32,
-    /// Model turns of finished attempts: where a script goes on.
+    /// Model turns of these attempts: where a script goes on.
     pub turns: u64,
+    /// Visits that ended with the same failure as the last one, which is counted too, by signature; 0 without a lasting failure. Neither a
+    /// success nor another failure between them resets the count.
+    pub same: u32,
+    /// Visits by the signature of their failure.
+    pub(super) signatures: RedBlackTreeMapSync<Digest, u32>,
     /// Its last visit among all finished ones, while its last outcome is a failure.
-    failing_at: Option<usize>,
+    pub(super) failing_at: Option<u64>,
+}
+
+impl NodeHistory {
+    pub(super) fn count_signature(&mut self, signature: Option<Digest>) {
+        let known = signature.and_then(|signature| self.signatures.get(&signature)).copied().unwrap_or(0);
+        self.same = if signature.is_some() { known.saturating_add(1) } else { 0 };
+        let has_room = known > 0 || self.signatures.size() < SIGNATURES_MAX;
+        if let Some(signature) = signature.filter(|_| has_room) {
+            self.signatures.insert_mut(signature, self.same);
+        }
+    }
 }
 
 /// What is kept of a stage that failed: enough to show the next one what it printed (seed 2).
@@ -75,11 +121,13 @@ pub struct FailedStage {
 }
 
 impl FailedStage {
+    /// A node that printed nothing.
+    pub(super) fn silent(node: &NodeId) -> Self {
+        Self { node: node.clone(), notes: String::new(), printed: Vec::new() }
+    }
+
     fn of(finished: &StageFinished) -> Self {
-        let printed = finished
-            .artifacts
-            .iter()
-            .filter(|artifact| OUTPUT_ENDINGS.iter().any(|ending| artifact.name.ends_with(ending)));
+        let printed = finished.artifacts.iter().filter(|artifact| is_output(&artifact.name));
         Self {
             node: finished.attempt.task.node.clone(),
             notes: finished.outcome.notes.clone(),
@@ -103,16 +151,26 @@ pub struct Branch {
     pub previous: Arc<Outcome>,
     /// What came of each node that it visited.
     pub nodes: RedBlackTreeMapSync<NodeId, NodeHistory>,
-    /// Every finished visit in order, failed ones included, exits not (design §9 #29).
-    pub completed: VectorSync<NodeId>,
+    /// Its finished visits; a branch of a fork begins with those before the fork.
+    pub completed: Visits,
+    /// Nodes that a branch of a fork visited itself.
+    pub visited: RedBlackTreeSetSync<NodeId>,
     /// Nodes whose last outcome is a failure, by their last visit among all finished ones.
-    failing: RedBlackTreeMapSync<usize, NodeId>,
+    pub(super) failing: RedBlackTreeMapSync<u64, NodeId>,
     /// The last change of each path.
     pub changes: RedBlackTreeMapSync<ScopePath, FileChange>,
+    /// The conversations that its stages can continue.
+    pub conversations: Conversations,
     /// The failure that led here; none after a success.
     pub last_failure: Option<Failure>,
     /// The stage that has this failure. The next stage may have to fix it.
     pub last_failed: Option<Arc<FailedStage>>,
+    /// The fork that it began at; none for the branch that the run began with.
+    pub origin: Option<Arc<Origin>>,
+    /// Why its fork does not need it any more.
+    pub canceled: Option<Arc<str>>,
+    /// The fork whose branches have ended, until a fan-in has chosen one.
+    pub joined: Option<Arc<Fork>>,
 }
 
 impl Default for Branch {
@@ -124,11 +182,16 @@ impl Default for Branch {
             context: Context::default(),
             previous: Arc::new(Outcome::of(Status::Success)),
             nodes: RedBlackTreeMapSync::new_sync(),
-            completed: VectorSync::new_sync(),
+            completed: Visits::default(),
+            visited: RedBlackTreeSetSync::new_sync(),
             failing: RedBlackTreeMapSync::new_sync(),
             changes: RedBlackTreeMapSync::new_sync(),
+            conversations: Conversations::default(),
             last_failure: None,
             last_failed: None,
+            origin: None,
+            canceled: None,
+            joined: None,
         }
     }
 }
@@ -138,7 +201,7 @@ impl Branch {
     pub fn open(&self) -> Option<&OpenTask> {
         match &self.at {
             Position::Open(open) => Some(open),
-            Position::Deciding => None,
+            Position::Deciding | Position::Forked(_) | Position::Waiting(_) => None,
         }
     }
 
@@ -152,6 +215,11 @@ impl Branch {
         self.outcome(node).map(|outcome| outcome.status)
     }
 
+    /// True when the last visit of a node ended with `skipped`.
+    pub fn was_skipped(&self, node: &NodeId) -> bool {
+        self.nodes.get(node).is_some_and(|history| history.skipped)
+    }
+
     /// Nodes whose last outcome is a failure; the one that was visited last comes first.
     pub fn failing(&self) -> impl Iterator<Item = &NodeId> {
         self.failing.iter().rev().map(|(_, node)| node)
@@ -162,6 +230,11 @@ impl Branch {
         self.nodes.get(node).map_or(0, |history| history.visits).saturating_add(1)
     }
 
+    /// The visits of a node that count for its bound.
+    pub fn visits_counted(&self, node: &NodeId) -> u32 {
+        self.nodes.get(node).map_or(0, |history| history.counted)
+    }
+
     /// True while an attempt of it is under way.
     pub fn is_under_way(&self) -> bool {
         self.open().is_some_and(|open| open.attempt_id.is_some())
@@ -169,6 +242,7 @@ impl Branch {
 
     /// Folds in an event about the branch or about a task of it. True when the event begins a step.
     pub(super) fn fold(&mut self, event: &Event) -> bool {
+        self.conversations.fold(event);
         match event {
             Event::StageReady(ready) => return self.ready(ready),
             Event::StageStarted(started) => {
@@ -180,9 +254,17 @@ impl Branch {
             Event::StageRetrying(retrying) => self.count_retry(&retrying.task.node),
             Event::StagePassed(passed) => self.pass(passed),
             Event::GateUnmet(unmet) => self.note_unmet_gate(unmet),
+            Event::ForkStarted(started) => self.begin_fork(started),
+            Event::ForkExpired(_) => self.expire_fork(),
+            Event::ChildObserved(observed) => self.observe_child(observed),
+            Event::BranchCanceled(canceled) => self.canceled = Some(canceled.reason.as_str().into()),
+            Event::ForkJoined(joined) => self.join_fork(joined),
+            Event::FanInFinished(finished) => return self.finish_fan_in(finished),
+            Event::QuestionAsked(asked) => self.ask(asked),
+            Event::QuestionAnswered(answered) => self.answer(answered),
             _ => {}
         }
-        matches!(event, Event::StagePassed(_) | Event::GateUnmet(_))
+        matches!(event, Event::StagePassed(_) | Event::GateUnmet(_) | Event::ForkStarted(_) | Event::QuestionAsked(_))
     }
 
     /// The open task, if it is this one.
@@ -215,7 +297,13 @@ impl Branch {
         }
     }
 
-    fn update(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeHistory)) {
+    /// Forgets what it waited for. A fan-in that it begins again at still has its branches to choose from.
+    pub(super) fn begin_again(&mut self, from: &NodeId) {
+        self.end(None);
+        self.joined = self.joined.take().filter(|fork| fork.join == *from);
+    }
+
+    pub(super) fn update(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeHistory)) {
         let mut history = self.nodes.get(node).cloned().unwrap_or_default();
         change(&mut history);
         self.nodes.insert_mut(node.clone(), history);
@@ -226,8 +314,11 @@ impl Branch {
         self.context.set("current_node", Value::String(node.to_string()));
     }
 
-    fn arrive(&mut self, node: &NodeId, visit: u32) {
-        self.update(node, |history| history.visits = visit);
+    pub(super) fn arrive(&mut self, node: &NodeId, visit: u32) {
+        self.update(node, |history| {
+            history.counted = history.counted.saturating_add(u32::from(visit > history.visits));
+            history.visits = visit;
+        });
         self.stand_at(node);
     }
 
@@ -249,22 +340,35 @@ impl Branch {
         true
     }
 
+    /// Remembers the last change of a path.
+    pub(super) fn note_change(&mut self, change: &FileChange) {
+        self.changes.insert_mut(change.path.clone(), change.to_owned());
+    }
+
     fn finish_attempt(&mut self, finished: &StageFinished) {
         let node = &finished.attempt.task.node;
         self.update(node, |history| {
             history.attempts = history.attempts.saturating_add(1);
             history.turns = history.turns.saturating_add(u64::from(finished.turns_used));
         });
-        for change in &finished.changes {
-            self.changes.insert_mut(change.path.clone(), change.clone());
-        }
+        finished.changes.iter().for_each(|change| self.note_change(change));
         self.abandon_attempt();
         if finished.retrying {
             self.last_failure.clone_from(&finished.outcome.failure);
         } else {
             self.at = Position::Deciding;
             self.record_outcome(node, &finished.outcome);
-            self.complete(node);
+            self.note_references(finished);
+            let is_cut = finished.outcome.failure.as_ref().is_some_and(is_bound_of_run);
+            self.update(node, |history| {
+                history.count_signature(finished.signature);
+                // A resume with a higher bound begins this visit again.
+                history.counted = history.counted.saturating_sub(u32::from(is_cut));
+            });
+            // At a fan-in the visit ends with its choice.
+            if self.joined.as_ref().is_none_or(|fork| fork.join != *node) {
+                self.complete(node);
+            }
         }
         // A stage that was skipped says nothing: the failure before it stays, and so does the stage it is of.
         if finished.retrying || finished.outcome.status != Status::Skipped {
@@ -273,12 +377,12 @@ impl Branch {
     }
 
     /// Only the last attempt of a visit speaks (spec §3.5); a skipped stage is not recorded at all (spec §5.2).
-    fn record_outcome(&mut self, node: &NodeId, outcome: &Outcome) {
-        for (key, value) in outcome.context_updates.iter().filter(|(key, _)| !ContextKey(key).is_reserved()) {
-            self.context.set(key.clone(), value.clone());
-        }
+    pub(super) fn record_outcome(&mut self, node: &NodeId, outcome: &Outcome) {
+        self.context.set_all(outcome.context_updates.iter().filter(|(key, _)| !ContextKey(key).is_reserved()));
         self.context.set("last_stage", Value::String(node.to_string()));
-        if outcome.status == Status::Skipped {
+        let is_skipped = outcome.status == Status::Skipped;
+        self.update(node, |history| history.skipped = is_skipped);
+        if is_skipped {
             return;
         }
         self.context.set("outcome", Value::String(outcome.status.as_str().to_owned()));
@@ -290,6 +394,7 @@ impl Branch {
             self.context.remove(&retry_key(node));
         }
         self.last_failure = outcome.failure.clone().filter(|_| !outcome.status.satisfies_gate());
+        self.note_class(outcome);
         let kept = Arc::new(outcome.without_context_updates());
         self.previous = Arc::clone(&kept);
         self.update(node, |history| {
@@ -309,6 +414,25 @@ impl Branch {
         });
     }
 
+    /// The class of a failure is the host's to say: a stage chooses between `fail` and `retry`, which is transient, and nothing else. Without a
+    /// failure a stage may leave a word of its own.
+    fn note_class(&mut self, outcome: &Outcome) {
+        let said = || outcome.context_updates.keys().any(|key| ContextKey(key).plain() == FAILURE_CLASS);
+        match &self.last_failure {
+            Some(failure) => self.context.set(FAILURE_CLASS, Value::String(failure.class.as_str().to_owned())),
+            None if said() => {}
+            None => self.context.remove(FAILURE_CLASS),
+        }
+    }
+
+    /// What an engine's key holds by now is no reference, whatever the stage set before.
+    fn note_references(&mut self, finished: &StageFinished) {
+        let updates = &finished.outcome.context_updates;
+        for (key, reference) in finished.stored_values.iter().filter_map(|key| updates.get_key_value(key)) {
+            self.context.note_reference(key, reference);
+        }
+    }
+
     fn count_retry(&mut self, node: &NodeId) {
         self.update(node, |history| history.retries = history.retries.saturating_add(1));
         let count = self.nodes.get(node).map_or(0, |history| history.retries);
@@ -319,14 +443,21 @@ impl Branch {
         self.arrive(&passed.node, passed.visit);
         let failure = self.previous.failure.as_ref().filter(|_| passed.status == self.previous.status);
         let outcome = Outcome { failure: failure.cloned(), ..Outcome::of(passed.status) };
-        self.update(&passed.node, |history| history.outcome = Some(Arc::new(outcome)));
+        let outcome = Arc::new(outcome);
+        // The exit of a child says how the child has ended; what it passes on is all that differs.
+        if self.origin.is_some() && passed.status != self.previous.status {
+            self.previous = Arc::clone(&outcome);
+        }
+        self.update(&passed.node, |history| history.outcome = Some(outcome));
         self.complete(&passed.node);
     }
 
     /// Adds a finished visit, and notes whether the node's last outcome is a failure.
-    fn complete(&mut self, node: &NodeId) {
-        let visit = self.completed.len();
-        self.completed.push_back_mut(node.clone());
+    pub(super) fn complete(&mut self, node: &NodeId) {
+        if self.origin.is_some() {
+            self.visited.insert_mut(node.clone());
+        }
+        let visit = self.completed.add(node);
         let has_failed = matches!(self.status(node), Some(Status::Fail | Status::Retry));
         if let Some(before) = self.nodes.get(node).and_then(|history| history.failing_at) {
             self.failing.remove_mut(&before);
@@ -349,8 +480,7 @@ impl Branch {
             Failure::new(FailureClass::Deterministic, "gate/unmet", reason)
         }));
         if self.last_failed.as_ref().is_none_or(|failed| failed.node != unmet.gate) {
-            let failed = FailedStage { node: unmet.gate.clone(), notes: String::new(), printed: Vec::new() };
-            self.last_failed = Some(Arc::new(failed));
+            self.last_failed = Some(Arc::new(FailedStage::silent(&unmet.gate)));
         }
     }
 }

@@ -104,7 +104,7 @@ pub fn whole(text: &str) -> Arc<Pipeline> {
 /// Binds without a sandbox, as the flag allows.
 pub fn plan(pipeline: &Arc<Pipeline>, catalog: &Catalog, config: &Config, lock: &Lock) -> Result<Plan, BindErrors> {
     let options = BindOptions { no_sandbox: true, ..BindOptions::default() };
-    bind(Arc::clone(pipeline), catalog, (config, lock), &host(), &options)
+    bind(Arc::clone(pipeline), catalog, (config, lock), &host(), options)
 }
 
 /// The first attempt of a node, on a branch that stands like this.

@@ -1,11 +1,12 @@
 //! What only a journal on disk promises: commits that writers share, a queue and timers that outlive their process, one owner.
 
-use super::{Place, RUN, ready, records, task};
+use super::{Place, RUN, note, ready, records, task};
 use glovebox_engine::event::Event;
 use glovebox_engine::ports::{ClaimQueue, Next, RunLog};
 use glovebox_engine::sqlite::Owner;
 use jiff::Timestamp;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 const WRITERS: usize = 16;
 
@@ -30,6 +31,33 @@ async fn sixteen_producers_share_commits() {
     let commits = commits(&std::fs::read(&wal).unwrap()) - before;
     assert_eq!(records(&log).await.len(), WRITERS * 8);
     assert!(commits <= WRITERS * 4, "{commits} commits for {} appends", WRITERS * 8);
+}
+
+/// Nothing but the caller's own turns: no thread is there that could take over, and nothing wakes it.
+#[test]
+fn one_producer_appends_on_its_own_thread() {
+    let place = Place::make();
+    let log = place.open();
+    let (run, events) = (RUN.into(), [ready("n")]);
+    let mut append = std::pin::pin!(log.append(&run, &[], Timestamp::now(), &events));
+    let mut turn = || append.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(turn().is_pending(), "others are let in before a commit");
+    assert!(matches!(turn(), Poll::Ready(Ok(stored)) if stored.len() == 1));
+}
+
+/// A producer that is dropped before its turn leaves nothing behind: nobody could learn what became of its records.
+#[tokio::test]
+async fn who_gives_up_before_the_commit_stores_nothing() {
+    let place = Place::make();
+    let log = place.open();
+    let (run, given_up) = (RUN.into(), [note("given up")]);
+    {
+        let mut append = std::pin::pin!(log.append(&run, &[], Timestamp::now(), &given_up));
+        assert!(append.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    log.append(&run, &[], Timestamp::now(), &[note("kept")]).await.unwrap();
+    let events: Vec<Event> = records(&log).await.into_iter().map(|record| record.event).collect();
+    assert_eq!(events, [note("kept")]);
 }
 
 /// Commit frames in a write-ahead log: those whose header carries a database size (SQLite file format §4.1).

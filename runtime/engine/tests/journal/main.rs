@@ -7,9 +7,12 @@ mod damage;
 mod disk;
 mod kill;
 
-use glovebox_engine::event::{BranchId, Event, Record, RunCanceled, StageReady, Subject, Task, Work};
+use glovebox_engine::event::{
+    BranchId, Event, NodeId, Record, RunCanceled, StagePassed, StageReady, Subject, Task, Work,
+};
 use glovebox_engine::ports::{ClaimQueue, PortError, RunLog};
 use glovebox_engine::sqlite::SqliteLog;
+use glovebox_record::Status;
 use jiff::Timestamp;
 use std::path::PathBuf;
 
@@ -80,4 +83,32 @@ async fn a_journal_serves_one_run() {
         assert!(matches!(error, Some(PortError::Unavailable(_))), "{error:?}");
     }
     assert!(records(&log).await.is_empty());
+}
+
+#[tokio::test]
+async fn the_next_process_knows_which_branches_have_records() {
+    let place = Place::make();
+    let passed = |branch: &str| {
+        let (branch, node) = (BranchId::new(branch), NodeId::from("n"));
+        Event::StagePassed(StagePassed { generation: 0, branch, node, visit: 1, status: Status::Success })
+    };
+    let branch = |name: &str, head: u64| [(Subject::Branch(BranchId::new(name)), head)];
+    for process in 0..2 {
+        let log = place.open();
+        let append = async |expect: &[(Subject, u64)], event| {
+            log.append(&RUN.into(), expect, Timestamp::now(), &[event]).await.map(|stored| stored[0].seq)
+        };
+        if process == 0 {
+            assert_eq!(append(&branch("f-a", 0), passed("f-a")).await.unwrap(), 1);
+            assert_eq!(append(&[(Subject::Run, 0)], note("a")).await.unwrap(), 2);
+        }
+        // In the process that wrote it and in the next one.
+        let again = append(&branch("f-a", 0), passed("f-a")).await;
+        assert!(matches!(again, Err(PortError::Conflict { head: 1, .. })), "{again:?}");
+    }
+    let log = place.open();
+    for (name, head, seq) in [("f-b", 0, 3), ("f-a", 1, 4), ("f-a", 4, 5), ("f", 0, 6)] {
+        let stored = log.append(&RUN.into(), &branch(name, head), Timestamp::now(), &[passed(name)]).await.unwrap();
+        assert_eq!(stored[0].seq, seq);
+    }
 }

@@ -178,6 +178,11 @@ macro_rules! suite {
             }
 
             #[tokio::test]
+            async fn what_a_run_begins_again_before_is_not_delivered() {
+                queue::what_a_run_begins_again_before_is_not_delivered::<$type>().await;
+            }
+
+            #[tokio::test]
             async fn a_delivery_that_is_held_is_not_handed_out() {
                 queue::a_delivery_that_is_held_is_not_handed_out::<$type>().await;
             }

@@ -1,7 +1,7 @@
 //! The queue: at least once, in order of time, and never the judge of who owns a task.
 
 use super::{Adapter, Under, after, ready, task};
-use glovebox_engine::event::{Attempt, Event, StageStarted, Subject};
+use glovebox_engine::event::{Attempt, Event, NodeId, RunResumed, StageStarted, Subject};
 use glovebox_engine::ports::{Delivery, Next, PortError};
 use jiff::Timestamp;
 
@@ -51,6 +51,22 @@ pub(crate) async fn a_finished_task_is_not_delivered_again<L: Adapter>() {
     assert_eq!(due(&under, after(now, 1000), 10).await.task, task("m"));
     under.log.append(&under.run, &[], now, &[super::run::ended()]).await.unwrap();
     assert_eq!(under.log.next(&under.run, after(now, 9000), 10).await.unwrap(), Next::Empty, "the run has ended");
+}
+
+/// What was under way when a process was killed is not made once the run begins again at another node.
+pub(crate) async fn what_a_run_begins_again_before_is_not_delivered<L: Adapter>() {
+    let (under, now) = (L::empty(), Timestamp::now());
+    let resumed = |from: Option<&str>| {
+        Event::RunResumed(Box::new(RunResumed { from: from.map(NodeId::from), ..RunResumed::default() }))
+    };
+    under.log.append(&under.run, &[], now, &[ready("n", None)]).await.unwrap();
+    under.log.append(&under.run, &[], now, &[resumed(None)]).await.unwrap();
+    assert_eq!(due(&under, now, 10).await.task, task("n"), "it goes on");
+    under.log.append(&under.run, &[], now, &[resumed(Some("m")), ready("m", None)]).await.unwrap();
+    let next = due(&under, after(now, 1000), 10).await;
+    assert_eq!(next.task, task("m"));
+    under.log.append(&under.run, &[], now, &[super::run::finished(&next.task)]).await.unwrap();
+    assert_eq!(under.log.next(&under.run, after(now, 9000), 10).await.unwrap(), Next::Empty);
 }
 
 /// What a driver claims in the append that made it ready is out, as if it had been handed out.

@@ -1,10 +1,11 @@
 //! A run over an adapter: deliveries that come twice, workers that pause, answers that are lost, a cancel in the wrong moment.
 
 use super::{Adapter, Under};
-use glovebox_engine::driver::{Assignment, Driver, GRACE, replay};
+use glovebox_engine::driver::{Assignment, Driver, GRACE, Outstanding, replay};
 use glovebox_engine::event::{
     Attempt, Event, Record, RunFinished, RunId, RunResumed, StageFinished, Subject, Task, Verdict,
 };
+use glovebox_engine::inbox::Inbox;
 use glovebox_engine::memory::MemoryLog;
 use glovebox_engine::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals, Stored};
 use glovebox_engine::signals::LocalSignals;
@@ -56,7 +57,19 @@ async fn succeed(assignment: Assignment) -> Result<StageFinished, Fault> {
 
 fn driver<'a, L>(pipeline: &'a Pipeline, log: &'a L, signals: &'a LocalSignals) -> Driver<'a, L, LocalSignals> {
     let (run, worker, state) = (RunId::new("run"), "w".to_owned(), RunState::default());
-    Driver { run, pipeline, journal: log, signals, worker, grace: GRACE, disk: None, state }
+    Driver {
+        run,
+        pipeline,
+        journal: log,
+        signals,
+        worker,
+        grace: GRACE,
+        disk: None,
+        parallel_max: 4,
+        inbox: Inbox::default(),
+        state,
+        outstanding: Outstanding::default(),
+    }
 }
 
 fn fold(records: &[Record]) -> RunState {

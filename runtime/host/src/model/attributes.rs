@@ -3,7 +3,8 @@
 //! They act without a script and without a key. A name that begins with `test.` and is none of theirs is an error, because a
 //! mistyped one would silently turn into the simulated success.
 
-use super::{Answer, DeclaredOutcome};
+use super::DeclaredOutcome;
+use glovebox_models::chat::Answer;
 use glovebox_record::{NodeId, Status};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -84,7 +85,9 @@ impl TestAnswers {
     }
 
     pub(super) fn answer(&self, node: &NodeId) -> Answer {
-        Answer { outcome: Some(self.outcome.clone()), ..super::simulated::answer(node) }
+        let mut answer = super::simulated::answer(node);
+        answer.parts.push(self.outcome.part());
+        answer
     }
 }
 

@@ -3,7 +3,9 @@
 //! A later visit continues after the last used turn, so node and position identify a turn, never the attempt. Any unknown field or
 //! value is an error with its line.
 
-use super::{Answer, DeclaredOutcome, ModelError, ToolCall, Usage};
+use super::DeclaredOutcome;
+use glovebox_models::chat::{Answer, Finish, Usage, call_part, text_part};
+use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_record::NodeId;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -101,31 +103,42 @@ impl Script {
         self.nodes.keys()
     }
 
+    /// True if every turn that counts tokens says what it costs.
+    pub fn names_costs(&self) -> bool {
+        self.nodes.values().flatten().all(|turn| turn.usage.cost_usd.is_some() || turn.usage == Usage::default())
+    }
+
+    pub(super) fn usage(&self, node: &NodeId, position: u32) -> Usage {
+        let at = usize::try_from(position).unwrap_or(usize::MAX);
+        self.nodes.get(node).and_then(|turns| turns.get(at)).map(|turn| turn.usage).unwrap_or_default()
+    }
+
     pub(super) fn turn(&self, node: &NodeId, position: u32) -> Result<Answer, ModelError> {
         let turns = self.nodes.get(node).map_or(&[][..], Vec::as_slice);
         let at = usize::try_from(position).unwrap_or(usize::MAX);
-        let turn = turns.get(at).ok_or_else(|| ModelError::ScriptExhausted {
-            node_id: node.clone(),
-            turn: position.saturating_add(1),
-            scripted: turns.len(),
+        let turn = turns.get(at).ok_or_else(|| {
+            let (scripted, next) = (turns.len(), position.saturating_add(1));
+            let noun = if scripted == 1 { "turn" } else { "turns" };
+            let message = format!("the script has {scripted} {noun} for node `{node}`, expected one for turn {next}");
+            ModelError::new(ErrorKind::ScriptExhausted, message)
         })?;
-        let call = |(index, tool): (usize, &WrittenTool)| ToolCall {
-            id: format!("call-{}-{}", position + 1, index + 1),
-            name: tool.name.clone(),
-            arguments: serde_json::to_string(&tool.arguments).unwrap_or_default(),
+        let text = (!turn.text.is_empty()).then(|| text_part(turn.text.as_str()));
+        let call = |(index, tool): (usize, &WrittenTool)| {
+            let arguments = serde_json::to_string(&tool.arguments).unwrap_or_default();
+            call_part(format!("call-{}-{}", position + 1, index + 1), tool.name.as_str(), arguments)
         };
-        Ok(Answer {
-            text: turn.text.clone(),
-            tool_calls: turn.tools.iter().enumerate().map(call).collect(),
-            outcome: turn.outcome.clone(),
-            usage: turn.usage,
-        })
+        let calls = turn.tools.iter().enumerate().map(call);
+        let declared = turn.outcome.as_ref().map(DeclaredOutcome::part);
+        let parts = text.into_iter().chain(calls).chain(declared).collect();
+        let finish = if turn.tools.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+        Ok(Answer { parts, finish, usage: turn.usage, is_estimated: false, model: None })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use glovebox_models::chat::FieldName;
     use glovebox_record::Status;
 
     const SCRIPT: &str = r#"
@@ -144,11 +157,13 @@ usage = { input = 10, output = 2 }
     fn turns_are_answered_in_order_and_run_dry() {
         let script = Script::parse(SCRIPT).unwrap();
         let first = script.turn(&"implement".into(), 0).unwrap();
-        assert_eq!(first.tool_calls[0].arguments, r#"{"content":"…","path":"src/lib.rs"}"#);
-        assert_eq!((first.tool_calls[1].id.as_str(), first.tool_calls[1].arguments.as_str()), ("call-1-2", "{}"));
+        let calls: Vec<_> = first.tool_calls().collect();
+        assert_eq!(calls[0].text, r#"{"content":"…","path":"src/lib.rs"}"#);
+        assert_eq!((FieldName::Id.of(calls[1]), calls[1].text.as_str()), ("call-1-2", "{}"));
         let second = script.turn(&"implement".into(), 1).unwrap();
-        assert_eq!((second.text.as_str(), second.usage.input), ("done", 10));
-        assert_eq!(second.outcome.unwrap().status, Status::Success);
+        assert_eq!((second.text().as_str(), second.usage.input), ("done", 10));
+        let declared: DeclaredOutcome = serde_json::from_str(&second.parts[1].text).unwrap();
+        assert_eq!(declared.status, Status::Success);
         let dry = script.turn(&"implement".into(), 2).unwrap_err();
         assert_eq!(dry.to_string(), "the script has 2 turns for node `implement`, expected one for turn 3");
         assert!(script.turn(&"review".into(), 0).is_err());

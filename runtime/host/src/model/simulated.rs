@@ -1,8 +1,9 @@
 //! The specification's answer when no model is configured: a text that says which stage it stands in for.
 
-use super::Answer;
+use glovebox_models::chat::{Answer, text_part};
 use glovebox_record::NodeId;
 
 pub(super) fn answer(node: &NodeId) -> Answer {
-    Answer { text: format!("[Simulated] Response for stage: {node}"), ..Answer::default() }
+    let parts = vec![text_part(format!("[Simulated] Response for stage: {node}"))];
+    Answer { parts, ..Answer::default() }
 }

@@ -94,6 +94,7 @@ pub fn call(limits: &[(LimitName, u64)]) -> Call {
         files: None,
         commands: None,
         model: None,
+        hooks: None,
         limits: bounds,
         canceled: Arc::new(AtomicBool::new(false)),
         progress: tokio::sync::mpsc::channel(16).0,

@@ -41,8 +41,7 @@ pub const ATTRIBUTES: &[Known] = &[
     known(key::MODEL_STYLESHEET, G, Stylesheet, "empty", "model settings by selector", SPEC),
     known(key::DEFAULT_MAX_RETRIES, G, Integer, "0", "retries for nodes without `max_retries`", SPEC),
     known(key::DEFAULT_MAX_RETRY, G, Integer, "0", "older name of `default_max_retries`", SPEC),
-    known(key::DEFAULT_FIDELITY, G, Fidelity, "`compact`", "fidelity for nodes without `fidelity`", SPEC)
-        .refused("remove it: every agent stage starts a fresh conversation"),
+    known(key::DEFAULT_FIDELITY, G, Fidelity, "`compact`", "fidelity for nodes without `fidelity`", SPEC),
     known(
         key::RETRY_TARGET,
         GN,
@@ -59,32 +58,82 @@ pub const ATTRIBUTES: &[Known] = &[
         "used if `retry_target` is absent or names no declared node",
         SPEC,
     ),
-    known(key::STACK_CHILD_DOTFILE, GN, Path, "none", "the child pipeline of a supervisor", SPEC)
-        .refused("remove it: this version does not run child pipelines"),
+    known(key::STACK_CHILD_DOTFILE, GN, Path, "the graph's", "the child pipeline, from this file's folder", SPEC),
+    known(key::STACK_CONTEXT_IN, N, Text, "empty", "keys of the context that a child begins with", Glovebox),
+    known(key::STACK_CONTEXT_OUT, N, Text, "empty", "keys of a child's context that come back from it", Glovebox),
+    known(key::STACK_CHILD, N, Path, "none", "written by Glovebox: whose stages follow", Glovebox),
+    known(key::STACK_CHILD_OF, N, NodeName, "none", "written by Glovebox: what runs this stage's child", Glovebox),
+    known(key::STACK_CHILD_GOAL, N, Text, "empty", "written by Glovebox: the goal of the child", Glovebox),
+    known(key::STACK_CHILD_MAX_STEPS, N, Integer, "none", "written by Glovebox: `max_steps` of the child", Glovebox),
     known(key::STACK_CHILD_WORKDIR, GN, Path, "the workspace", "working directory of the child pipeline", SPEC)
-        .refused("remove it: this version does not run child pipelines"),
-    known(key::STACK_CHILD_AUTOSTART, N, Boolean, "`true`", "whether the supervisor starts its child", Spec("§4.11"))
-        .refused("remove it: this version does not run child pipelines"),
-    known(key::TOOL_HOOKS_PRE, GN, Text, "none", "command to run before each tool call of an agent", SPEC)
-        .refused("run the check in a tool or verify stage after the agent's stage"),
-    known(key::TOOL_HOOKS_POST, GN, Text, "none", "command to run after each tool call of an agent", SPEC)
-        .refused("run the check in a tool or verify stage after the agent's stage"),
-    known(key::MAX_STEPS, G, Integer, "200", "maximum number of stage executions in a run", Glovebox),
-    known(key::MAX_WALL_TIME, G, Duration, "none", "maximum wall time of a run", Glovebox),
-    known(key::MAX_BUDGET_USD, GN, Number, "none", "maximum cost of a run", Glovebox)
-        .refused("limit the run with `max_turns`, `max_steps` and `max_wall_time`"),
-    known(key::MAX_TOKENS, GN, Integer, "none", "maximum number of model tokens", Glovebox)
-        .refused("limit the run with `max_turns`, `max_steps` and `max_wall_time`"),
+        .refused("remove it: a child works in the same workspace"),
+    known(key::STACK_CHILD_AUTOSTART, N, Boolean, "`true`", "whether it starts its child; must be true", Spec("§4.11")),
+    known(
+        key::TOOL_HOOKS_PRE,
+        GN,
+        Text,
+        "none; a node's own replaces the graph's",
+        "shell command before each tool call of an agent; the call is refused unless it exits with 0",
+        SPEC,
+    ),
+    known(
+        key::TOOL_HOOKS_POST,
+        GN,
+        Text,
+        "none; a node's own replaces the graph's",
+        "shell command after each tool call of an agent; it changes nothing",
+        SPEC,
+    ),
+    known(
+        key::MAX_STEPS,
+        GN,
+        Integer,
+        "200 in a run",
+        "maximum number of stage executions in a run, or of a node in it",
+        Glovebox,
+    ),
+    known(
+        key::MAX_WALL_TIME,
+        GN,
+        Duration,
+        "none",
+        "maximum wall time of a run, or of the attempts of a node in it",
+        Glovebox,
+    ),
+    known(
+        key::MAX_BUDGET_USD,
+        GN,
+        Number,
+        "none",
+        "maximum cost of the model calls of a run, or of a node in it",
+        Glovebox,
+    ),
+    known(
+        key::MAX_TOKENS,
+        GN,
+        Integer,
+        "none",
+        "maximum number of model tokens of a run, or of a node in it",
+        Glovebox,
+    ),
     known(key::MAX_TURNS, GN, Integer, "none", "maximum number of model turns in one attempt", Glovebox),
     known(
         key::LOOP_RESTART_SIGNATURE_LIMIT,
         G,
         Integer,
-        "set by the engine",
-        "number of equal failures that ends the run",
+        "3",
+        "number of visits of a stage that end with the same failure; the last of them ends the run",
         OtherEngines,
-    )
-    .refused("limit the loop with `max_steps`"),
+    ),
+    known(key::MAX_RESTARTS, G, Integer, "50", "maximum number of restarts by edges with `loop_restart`", OtherEngines),
+    known(
+        key::LOOP_RESTART_PERSIST_KEYS,
+        G,
+        Text,
+        "none",
+        "context keys that a restart keeps, separated by commas",
+        OtherEngines,
+    ),
     known(key::SCENARIOS, G, Paths, "`scripts/scenarios/`", "hold-out folders that builder stages never see", Glovebox),
     known(
         key::SCENARIO_COPIES,
@@ -113,14 +162,40 @@ pub const ATTRIBUTES: &[Known] = &[
         SPEC,
     ),
     known(key::MAX_RETRIES, N, Integer, "from the graph", "additional attempts", SPEC),
-    known(key::RETRY_POLICY, N, Policy, "`none`", "preset for attempts and delays", Spec("§3.6")),
+    known(
+        key::RETRY_POLICY,
+        GN,
+        Policy,
+        "`none`",
+        "preset for attempts and delays; on the graph for nodes without their own, and for transient failures",
+        Spec("§3.6"),
+    ),
     known(key::GOAL_GATE, N, Boolean, "`false`", "the stage must succeed before the run may exit", SPEC),
-    known(key::FIDELITY, NE, Fidelity, "from the graph", "how much earlier context the session gets", SPEC)
-        .refused("remove it: every agent stage starts a fresh conversation"),
-    known(key::THREAD_ID, NE, Text, "derived", "which session the stage continues", SPEC)
-        .refused("remove it: every agent stage starts a fresh conversation"),
+    known(
+        key::FIDELITY,
+        NE,
+        Fidelity,
+        "from the graph",
+        "how much an agent stage learns of what went before; on an edge: the stage that it leads to",
+        SPEC,
+    ),
+    known(
+        key::THREAD_ID,
+        GNE,
+        Text,
+        "the subgraph's class, else the previous agent stage",
+        "the conversation that a stage with `fidelity=full` continues",
+        SPEC,
+    ),
     known(key::CLASS, N, Text, "empty", "class names for the style sheet", SPEC),
-    known(key::TIMEOUT, N, Duration, "none", "maximum duration of one attempt", SPEC),
+    known(
+        key::TIMEOUT,
+        N,
+        Duration,
+        "none",
+        "maximum duration of one attempt, of a question, or of a fork with its branches",
+        SPEC,
+    ),
     known(key::LLM_MODEL, GN, Text, "from the style sheet", "the model", SPEC),
     known(key::LLM_PROVIDER, GN, Text, "from the model", "the provider of the model", SPEC),
     known(key::REASONING_EFFORT, GN, Effort, "`high`", "`low`, `medium` or `high`", SPEC),
@@ -325,26 +400,54 @@ pub const ATTRIBUTES: &[Known] = &[
     .refused("put a condition on the tool stage's edges: `condition=\"outcome=success\"`"),
     known(key::REQUIRED_TOOL_NODE, N, NodeName, "none", "the tool stage that must succeed", OtherEngines)
         .refused("put a condition on the tool stage's edges: `condition=\"outcome=success\"`"),
-    known(key::JOIN_POLICY, N, Text, "`wait_all`", "when a join is complete", Spec("§4.8"))
-        .refused("remove it: branches do not run in parallel in this version"),
-    known(key::ERROR_POLICY, N, Text, "`continue`", "what happens after a branch has failed", Spec("§4.8"))
-        .refused("remove it: branches do not run in parallel in this version"),
-    known(key::MAX_PARALLEL, N, Integer, "4", "maximum number of branches at a time", Spec("§4.8"))
-        .refused("remove it: branches do not run in parallel in this version"),
-    known(key::K, N, Integer, "none", "number of branches that `k_of_n` needs", OtherEngines)
-        .refused("remove it: branches do not run in parallel in this version"),
-    known(key::QUORUM_FRACTION, N, Number, "0.5", "share of branches that `quorum` needs", OtherEngines)
-        .refused("remove it: branches do not run in parallel in this version"),
-    known(key::HUMAN_DEFAULT_CHOICE, N, NodeName, "none", "answer of a human gate after its `timeout`", Spec("§6.5"))
-        .refused("remove it: this version does not run human gates"),
-    known(key::MANAGER_POLL_INTERVAL, N, Duration, "`45s`", "time between two checks of a supervisor", Spec("§4.11"))
-        .refused("remove it: this version does not run child pipelines"),
-    known(key::MANAGER_MAX_CYCLES, N, Integer, "1000", "maximum number of these checks", Spec("§4.11"))
-        .refused("remove it: this version does not run child pipelines"),
-    known(key::MANAGER_STOP_CONDITION, N, Condition, "empty", "condition that ends the supervisor", Spec("§4.11"))
-        .refused("remove it: this version does not run child pipelines"),
-    known(key::MANAGER_ACTIONS, N, Text, "`observe,wait`", "what the supervisor does at each check", Spec("§4.11"))
-        .refused("remove it: this version does not run child pipelines"),
+    known(
+        key::JOIN_POLICY,
+        N,
+        Text,
+        "`wait_all`",
+        "when a fork is complete: `wait_all`, `first_success`, `k_of_n` or `quorum`",
+        Spec("§4.8"),
+    ),
+    known(
+        key::ERROR_POLICY,
+        N,
+        Text,
+        "`continue`",
+        "what a failed branch does to its fork: `continue`, `fail_fast` or `ignore`",
+        Spec("§4.8"),
+    ),
+    known(key::MAX_PARALLEL, N, Integer, "4", "maximum number of branches at a time", Spec("§4.8")),
+    known(key::K, N, Integer, "1", "number of branches that must succeed for `k_of_n`", OtherEngines),
+    known(key::QUORUM_FRACTION, N, Number, "0.5", "share of branches that must succeed for `quorum`", OtherEngines),
+    known(
+        key::MERGE,
+        N,
+        Text,
+        "`best`",
+        "whose changes a fan-in takes: `best` branch, or `all` that succeeded",
+        Glovebox,
+    ),
+    known(
+        key::HUMAN_DEFAULT_CHOICE,
+        N,
+        Text,
+        "none",
+        "answer of a human gate after its `timeout`, or when no person can answer: a target, key or label",
+        Spec("§6.5"),
+    ),
+    known(
+        key::HUMAN_TYPE,
+        N,
+        Text,
+        "`multiple_choice`",
+        "question of a human gate: `multiple_choice`, `yes_no`, `freeform` or `confirmation`",
+        Spec("§6.2"),
+    ),
+    known(key::HUMAN_TIMEOUT, N, Duration, "`timeout`", "how long a human gate waits for an answer", Spec("§6.5")),
+    known(key::MANAGER_POLL_INTERVAL, N, Duration, "`45s`", "time between two checks of a supervisor", Spec("§4.11")),
+    known(key::MANAGER_MAX_CYCLES, N, Integer, "1000", "maximum number of these checks", Spec("§4.11")),
+    known(key::MANAGER_STOP_CONDITION, N, Condition, "empty", "condition that ends the supervisor", Spec("§4.11")),
+    known(key::MANAGER_ACTIONS, N, Text, "`observe,wait`", "what the supervisor does at each check", Spec("§4.11")),
     known(key::LIMITS_ANY, N, Amount, "`glovebox.toml`", "a limit of the stage; the names are below", Glovebox),
     known(key::TEST_OUTCOME, N, Outcome, "none", "without a model: the outcome of the stage", OtherEngines),
     known(
@@ -369,8 +472,7 @@ pub const ATTRIBUTES: &[Known] = &[
     known(key::CONDITION, E, Condition, "none", "the run takes the edge only if this holds", SPEC),
     known(key::WEIGHT, E, Integer, "0", "priority among eligible edges, higher first", SPEC),
     known(key::DEFAULT, E, Boolean, "`false`", "wins over the weights of other edges without a condition", Glovebox),
-    known(key::LOOP_RESTART, E, Boolean, "`false`", "starts a fresh run at the target", SPEC)
-        .refused("remove it: an edge back continues the same run, limited by `max_steps`"),
+    known(key::LOOP_RESTART, E, Boolean, "`false`", "begins a new generation of the run at the target", SPEC),
     known(key::GATE_REQUIRES, N, Text, "none", "stages that must pass before a gate", OtherEngines)
         .refused("lead the path to the gate through the stages that must pass, with `condition=\"outcome=success\"`"),
     known(key::STATUS_FILE, N, Path, "none", "a file with the outcome of a stage", OtherEngines)

@@ -5,7 +5,7 @@ use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known, known};
 use crate::diagnostic::Diagnostic;
 use crate::dot::{is_identifier, quote};
 use crate::hash::HashSet;
-use crate::ir::{Attribute, Handler, Node, NodeId};
+use crate::ir::{Attribute, Node, NodeId};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::lower::handler::{HandlerKind, SHAPES, TYPES};
@@ -174,7 +174,11 @@ pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> Found {
     if pipeline.retry_target.is_some() || pipeline.fallback_retry_target.is_some() {
         return Found::none();
     }
-    let stuck = |node: &&Node| node.goal_gate && node.retry_target.is_none() && node.fallback_retry_target.is_none();
+    // A gate of a child pipeline can lead to the targets of the child's graph, which stand at the child's exits.
+    let stuck = |node: &&Node| {
+        let has_target = node.retry_target.is_some() || node.fallback_retry_target.is_some();
+        node.goal_gate && !has_target && node.child_of.is_none()
+    };
     let found = |node: &Node| {
         let message = format!("the goal gate `{}` has no `retry_target`", node.id);
         rule.found(message, node.span).with_node(node.id.as_str())
@@ -198,7 +202,7 @@ pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// `auto_status` replaces a missing outcome. A component always returns one or fails, so it never applies.
 pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let relies = |node: &&Node| node.auto_status && matches!(node.handler, Handler::Component(_));
+    let relies = |node: &&Node| node.auto_status && node.handler.component().is_some();
     let found = |node: &Node| {
         let span = node.attributes.get(key::AUTO_STATUS).map_or(node.span, |attribute| attribute.span);
         let message = format!("`auto_status` of `{}` has no effect", node.id);
@@ -249,7 +253,7 @@ fn names(
     let mut look = Names { rule, check: &check, seen: HashSet::default(), found: Found::none() };
     look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
     for node in &subject.pipeline.nodes {
-        let third_party = matches!(&node.handler, Handler::Component(name) if !TYPES.contains(&name.as_str()));
+        let third_party = node.handler.component().is_some_and(|name| !TYPES.contains(&name.as_str()));
         // A plugin defines its own attributes. Only a misspelt guard is reported, because it would guard nothing.
         look.at(&node.attributes, Carrier::Node, Some(node), |key| !third_party || guard_meant(key).is_some());
     }

@@ -5,10 +5,12 @@
 use super::holdout_reach::may_have;
 use super::structure::names;
 use super::{Found, Rule, Subject};
+use crate::hash::HashSet;
 use crate::holdout_roles::is_verifier;
 use crate::ir::{Attribute, Node};
 use crate::key::{self, Key};
 use crate::lower::handler::HandlerKind;
+use crate::span::Span;
 use glovebox_names::protected;
 use glovebox_record::scope::Entry;
 
@@ -143,4 +145,26 @@ pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> Found {
     };
     let runs_commands = |node: &&Node| node.handler.kind().command().is_some();
     subject.pipeline.nodes.iter().filter(runs_commands).filter_map(found).collect()
+}
+
+/// A hook without calls around it would look like a guard. A value of a defaults block is for the nodes with tools among its nodes, and
+/// is reported once if there are none.
+pub(super) fn tool_hooks_without_tools(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let (with_tools, without): (Vec<&Node>, Vec<&Node>) =
+        subject.pipeline.nodes.iter().partition(|node| node.handler.may_ask_model());
+    let mut known: HashSet<Span> = with_tools.into_iter().flat_map(written_hooks).map(|(_, span)| span).collect();
+    let mut found = Found::none();
+    for node in without {
+        for (key, span) in written_hooks(node).filter(|(_, span)| known.insert(*span)) {
+            let (id, handler) = (&node.id, node.handler.name());
+            let message = format!("`{key}` is set on `{id}`, but a `{handler}` node makes no tool calls");
+            found.push(rule.found(message, span).with_node(id.as_str()));
+        }
+    }
+    found
+}
+
+fn written_hooks(node: &Node) -> impl Iterator<Item = (Key<'static>, Span)> {
+    let keys = [key::TOOL_HOOKS_PRE, key::TOOL_HOOKS_POST];
+    keys.into_iter().filter_map(|key| Some((key, text(node, key)?.span)))
 }

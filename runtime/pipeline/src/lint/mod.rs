@@ -6,13 +6,16 @@
 mod attributes;
 mod execution;
 mod fixability_rule;
+mod forks;
 mod found;
+mod gates;
 mod guardrails;
 mod holdout_naming;
 mod holdout_reach;
 mod isolation;
 mod not_enforced;
 mod page;
+mod restarts;
 mod routes;
 mod rules;
 mod scripts;

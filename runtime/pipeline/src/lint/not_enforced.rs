@@ -102,7 +102,8 @@ impl<'a> Uses<'a> {
 /// Reports each handler that this version does not execute, once.
 fn handlers(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
     let mut handlers: Vec<(&str, Diagnostic, Vec<String>, usize)> = Vec::new();
-    for node in &subject.pipeline.nodes {
+    // Why a child's stages are not in the pipeline is told where they are put in.
+    for node in subject.pipeline.nodes.iter().filter(|node| !node.wants_child()) {
         let Handler::Unavailable(name) = &node.handler else { continue };
         let written = node.attributes.get(key::TYPE).or_else(|| node.attributes.get(key::SHAPE));
         let span = written.map_or(node.span, |attribute| attribute.span);

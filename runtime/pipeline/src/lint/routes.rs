@@ -149,7 +149,7 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found
         }
         let conditions = conditions(edges());
         let is_reported = conditions.iter().flat_map(|condition| &condition.clauses).any(names_unknown_outcome);
-        if is_reported || node.handler.name() == "wait.human" && asks_for_a_label(&conditions) {
+        if is_reported || node.handler == Handler::Human && asks_for_a_label(&conditions) {
             continue;
         }
         // A diamond passes a failure on and must route it. Other stages have routes of their own for a failure.

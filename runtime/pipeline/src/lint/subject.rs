@@ -179,7 +179,8 @@ impl<'a> Subject<'a> {
 
     /// Nodes with a handler that does work, available or not.
     pub(super) fn working(&self) -> impl Iterator<Item = (usize, &'a Node)> {
-        let works = |node: &Node| matches!(node.handler, Handler::Component(_) | Handler::Unavailable(_));
+        let is_native = |node: &Node| matches!(node.handler, Handler::Human | Handler::Unavailable(_));
+        let works = move |node: &Node| node.handler.component().is_some() || is_native(node);
         self.pipeline.nodes.iter().enumerate().filter(move |(_, node)| works(node))
     }
 

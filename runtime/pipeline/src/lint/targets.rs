@@ -87,7 +87,8 @@ fn node_reason(subject: &Subject<'_>, number: usize, node: &Node) -> Option<Stri
         Handler::Conditional => {
             return Some(format!("`{}` only passes an outcome on and cannot fail itself", node.id));
         }
-        Handler::Component(_) | Handler::Unavailable(_) => {}
+        Handler::Human | Handler::Parallel | Handler::FanIn(_) => {}
+        Handler::Component(_) | Handler::ChildExit | Handler::Unavailable(_) => {}
     }
     let asking =
         subject.outgoing(number).filter(|edge| edge.condition.as_ref().is_some_and(|asked| asked.reads_outcome()));

@@ -196,9 +196,9 @@ fn guarded_joins(subject: &Subject<'_>) -> Vec<bool> {
             if *link.weight() == Link::Jump || to >= nodes.len() {
                 continue;
             }
-            if nodes[to].handler.name() == "parallel.fan_in" {
+            if nodes[to].handler.is_fan_in() {
                 guarded[to] = true;
-            } else if nodes[to].handler.name() != "parallel" && !std::mem::replace(&mut seen[to], true) {
+            } else if nodes[to].handler != Handler::Parallel && !std::mem::replace(&mut seen[to], true) {
                 open.push(to);
             }
         }

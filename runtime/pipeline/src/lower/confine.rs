@@ -30,7 +30,7 @@ fn workdir(from: &Attributes, findings: &mut Findings<'_>) -> Option<Entry> {
     let attribute = from.get(key::CODEX_WORKDIR).filter(|attribute| !attribute.value.trim().is_empty())?;
     let path = attribute.value.trim();
     let fault = match entry_of(path) {
-        Ok(entry) => return Some(folder(&entry)),
+        Ok(entry) => return Some(entry.as_folder()),
         Err(fault) => fault,
     };
     let message = format!("codex.workdir contains {fault}: {path}");
@@ -40,7 +40,7 @@ fn workdir(from: &Attributes, findings: &mut Findings<'_>) -> Option<Entry> {
 }
 
 fn add_dirs(from: &Attributes, findings: &mut Findings<'_>) -> Vec<Entry> {
-    findings.scope(from, key::CODEX_ADD_DIRS).unwrap_or_default().iter().map(folder).collect()
+    findings.scope(from, key::CODEX_ADD_DIRS).unwrap_or_default().iter().map(Entry::as_folder).collect()
 }
 
 /// The path of a program in the workspace. None for a name without `/`, which is searched on PATH, and for an absolute path.
@@ -75,11 +75,6 @@ fn network(from: &Attributes, findings: &mut Findings<'_>) -> Option<Network> {
         }
     }
     None
-}
-
-/// The path as a folder, with or without a final slash.
-fn folder(entry: &Entry) -> Entry {
-    Entry::folder(entry.path().clone())
 }
 
 /// Accepts only folders, because a single file cannot be mounted over and dropped.

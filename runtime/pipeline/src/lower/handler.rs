@@ -17,6 +17,12 @@ pub const SHAPES: &[(&str, &str)] = &[
     ("octagon", "verify"),
 ];
 
+/// The type of a child pipeline's exit where its stages are part of another pipeline.
+pub const CHILD_EXIT: &str = "stack.child_exit";
+
+/// The shape of a fan-in, also where `type` names the component that judges.
+const FAN_IN_SHAPE: &str = "tripleoctagon";
+
 /// Known handler types, including those that this version does not execute.
 pub const TYPES: &[&str] = &[
     "start",
@@ -29,6 +35,7 @@ pub const TYPES: &[&str] = &[
     "parallel.fan_in",
     "wait.human",
     "stack.manager_loop",
+    "subpipeline",
     "verification",
 ];
 
@@ -73,8 +80,12 @@ pub enum HandlerKind {
     FanIn,
     /// Asks a person.
     Human,
-    /// Runs child pipelines.
+    /// Runs a child pipeline and supervises it.
     Manager,
+    /// Runs a child pipeline.
+    Subpipeline,
+    /// Ends a child pipeline.
+    ChildExit,
     /// Runs a model's plan of checks.
     Verification,
     /// A third-party component.
@@ -95,6 +106,8 @@ impl HandlerKind {
             "parallel.fan_in" => Self::FanIn,
             "wait.human" => Self::Human,
             "stack.manager_loop" => Self::Manager,
+            "subpipeline" => Self::Subpipeline,
+            CHILD_EXIT => Self::ChildExit,
             "verification" => Self::Verification,
             _ => Self::Plugin,
         }
@@ -130,9 +143,28 @@ pub(super) fn of_type(name: &str) -> Handler {
         HandlerKind::Start => Handler::Start,
         HandlerKind::Exit => Handler::Exit,
         HandlerKind::Conditional => Handler::Conditional,
+        HandlerKind::Parallel => Handler::Parallel,
+        HandlerKind::FanIn => Handler::FanIn(None),
+        HandlerKind::Human => Handler::Human,
+        HandlerKind::ChildExit => Handler::ChildExit,
         kind if kind.role().is_some() => Handler::Component(name.into()),
         _ => Handler::Unavailable(name.into()),
     }
+}
+
+/// What joins branches at a node of this shape: the component that a prompt or a `type` names judges them.
+pub(super) fn judged(handler: Handler, shape: &str, has_prompt: bool) -> Handler {
+    match handler {
+        Handler::FanIn(None) if has_prompt => Handler::FanIn(Some("codergen".into())),
+        Handler::Component(name) if shape == FAN_IN_SHAPE && may_judge(HandlerKind::of(&name)) => {
+            Handler::FanIn(Some(name))
+        }
+        other => other,
+    }
+}
+
+fn may_judge(kind: HandlerKind) -> bool {
+    matches!(kind, HandlerKind::Codergen | HandlerKind::Plugin)
 }
 
 /// The handler of a shape. An unknown shape runs as codergen, and the lint `shape_known` reports it.

@@ -18,7 +18,7 @@ pub(super) fn scenarios(graph: &Attributes, findings: &mut Findings<'_>) -> Opti
         return None;
     }
     let paths = findings.paths(graph, key::SCENARIOS)?;
-    Some(paths.iter().map(|entry| Entry::folder(entry.path().clone())).collect())
+    Some(paths.iter().map(Entry::as_folder).collect())
 }
 
 /// The graph's `scenario_feedback`, which nodes inherit.

@@ -5,9 +5,11 @@
 
 mod command_paths;
 mod confine;
+mod fork;
 pub mod handler;
 mod holdout_attributes;
 mod inputs;
+mod joins;
 mod node;
 mod reader;
 mod references;
@@ -21,8 +23,12 @@ use crate::diagnostic::Diagnostic;
 use crate::dot::{Ast, Name, Statement};
 use crate::files;
 use crate::inputs::Inputs;
-use crate::ir::{Attribute, Bounds, Edge, Handler, Node, NodeId, Pipeline, STEPS_MAX_DEFAULT};
+use crate::ir::{
+    Attribute, Backoff, Bounds, Edge, Handler, Node, NodeId, Pipeline, SIGNATURE_LIMIT_DEFAULT, STEPS_MAX_DEFAULT,
+};
 use crate::key::{self, Key};
+use crate::restart::{RESTARTS_MAX_DEFAULT, Restarts};
+use crate::session::SessionSettings;
 use crate::source::Source;
 use crate::span::Span;
 use crate::stylesheet::Stylesheet;
@@ -102,6 +108,7 @@ impl<'a> Draft<'a> {
         let mut expansion = expansion(inputs, &mut graph);
         apply_stylesheet(&graph, &mut raw_nodes, &mut findings);
         let graph_turns_max = findings.count(&graph, key::MAX_TURNS, 1);
+        let policy = node::retry_policy(&graph, &mut findings);
         let graph_visits_max = findings.count(&graph, key::MAX_VISITS, 0);
         let feedback = holdout_attributes::feedback(&graph, &mut findings);
         let scenarios = holdout_attributes::scenarios(&graph, &mut findings);
@@ -111,6 +118,8 @@ impl<'a> Draft<'a> {
             graph: &graph,
             graph_turns_max,
             graph_visits_max,
+            // Its attempts are the default for what may pass; a node's own preset repeats every failure.
+            graph_backoff: Backoff { attempts: None, ..policy.unwrap_or_default() },
             feedback,
             declared: &declared,
             expansion: &mut expansion,
@@ -130,7 +139,9 @@ impl<'a> Draft<'a> {
             nodes,
             edges,
             subgraphs,
-            default_max_retries: default_max_retries(&graph, &mut findings),
+            default_max_retries: default_max_retries(&graph, policy, &mut findings),
+            signature_limit: signature_limit(&graph, &mut findings),
+            restarts: restarts(&graph, &mut findings),
             retry_target: declared.target(&graph, key::RETRY_TARGET),
             fallback_retry_target: declared.target(&graph, key::FALLBACK_RETRY_TARGET),
             scenarios,
@@ -139,13 +150,30 @@ impl<'a> Draft<'a> {
             verifiers: BTreeSet::new(),
             scenario_copies: holdout_attributes::copies(&graph, &mut findings),
             bounds: bounds(&graph, &mut findings),
+            session: node::session(&graph, None),
+            keeps_conversations: false,
             attributes: Attributes::new(),
             span,
             index: OnceLock::new(),
         };
         expansion.finish(&graph, span, &mut findings);
-        (Pipeline { attributes: graph, ..pipeline }, findings.diagnostics)
+        let written = pipeline.nodes.len();
+        let mut pipeline = joins::with_joins(pipeline, &mut findings);
+        style_joins(&mut pipeline.nodes[written..], &graph, &findings);
+        let keeps_conversations = continues_conversations(&pipeline);
+        (Pipeline { attributes: graph, keeps_conversations, ..pipeline }, findings.diagnostics)
     }
+}
+
+/// True when a stage may continue the conversation of an earlier one.
+fn continues_conversations(pipeline: &Pipeline) -> bool {
+    let of_edges = pipeline.edges.iter().map(|edge| &edge.session);
+    let of_nodes = pipeline.nodes.iter().map(|node| &node.session);
+    of_nodes.chain(of_edges).chain([&pipeline.session]).any(SessionSettings::is_full)
+}
+
+fn signature_limit(graph: &Attributes, findings: &mut Findings<'_>) -> u32 {
+    findings.count(graph, key::LOOP_RESTART_SIGNATURE_LIMIT, 1).unwrap_or(SIGNATURE_LIMIT_DEFAULT)
 }
 
 fn start(nodes: &[Node]) -> NodeId {
@@ -153,14 +181,28 @@ fn start(nodes: &[Node]) -> NodeId {
     first.map_or_else(|| NodeId::new(""), |node| node.id.clone())
 }
 
-fn default_max_retries(graph: &Attributes, findings: &mut Findings<'_>) -> u32 {
+/// A number wins over the attempts of a preset.
+fn default_max_retries(graph: &Attributes, policy: Option<Backoff>, findings: &mut Findings<'_>) -> u32 {
     let by_older_name = findings.count(graph, key::DEFAULT_MAX_RETRY, 0);
-    findings.count(graph, key::DEFAULT_MAX_RETRIES, 0).or(by_older_name).unwrap_or(0)
+    let by_policy = policy.and_then(|policy| policy.attempts).map(|attempts| attempts.saturating_sub(1));
+    findings.count(graph, key::DEFAULT_MAX_RETRIES, 0).or(by_older_name).or(by_policy).unwrap_or(0)
 }
 
 fn bounds(graph: &Attributes, findings: &mut Findings<'_>) -> Bounds {
     let steps_max = findings.integer(graph, key::MAX_STEPS, 1, i64::MAX).and_then(|steps| u64::try_from(steps).ok());
-    Bounds { steps_max: steps_max.unwrap_or(STEPS_MAX_DEFAULT), wall_max: findings.duration(graph, key::MAX_WALL_TIME) }
+    Bounds {
+        steps_max: steps_max.unwrap_or(STEPS_MAX_DEFAULT),
+        wall_max: findings.duration(graph, key::MAX_WALL_TIME),
+        spend_max: findings.spend(graph),
+    }
+}
+
+fn restarts(graph: &Attributes, findings: &mut Findings<'_>) -> Restarts {
+    let keys = findings.text(graph, key::LOOP_RESTART_PERSIST_KEYS).unwrap_or_default();
+    Restarts {
+        most: findings.count(graph, key::MAX_RESTARTS, 0).unwrap_or(RESTARTS_MAX_DEFAULT),
+        kept: keys.split(',').map(str::trim).filter(|key| !key.is_empty()).map(Into::into).collect(),
+    }
 }
 
 fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
@@ -176,6 +218,7 @@ fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
         weight: findings.integer(&raw.attributes, key::WEIGHT, i64::MIN, i64::MAX).unwrap_or(0),
         default: findings.boolean(&raw.attributes, key::DEFAULT),
         loop_restart: findings.boolean(&raw.attributes, key::LOOP_RESTART),
+        session: node::session(&raw.attributes, None),
         attributes: raw.attributes,
         from_span,
         to_span,
@@ -202,6 +245,20 @@ fn condition(attributes: &Attributes, findings: &Findings<'_>) -> Result<Option<
     match attributes.get(key::CONDITION).filter(|attribute| !attribute.value.trim().is_empty()) {
         Some(attribute) => Condition::parse(&attribute.value, &findings.places(attribute)).map(Some),
         None => Ok(None),
+    }
+}
+
+/// Gives the fan-ins that the file leaves out what the style sheet and the graph give to those that a file has: then the canonical
+/// text, in which they are written, reads back to the same graph.
+fn style_joins(joins: &mut [Node], graph: &Attributes, findings: &Findings<'_>) {
+    let sheet = graph.get(key::MODEL_STYLESHEET).filter(|attribute| !attribute.value.trim().is_empty());
+    // Its faults were reported before.
+    let sheet = sheet.map(|attribute| Stylesheet::parse(&attribute.value, &findings.places(attribute)).0);
+    for node in joins {
+        for (property, value) in sheet.iter().flat_map(|sheet| sheet.apply(&node.id, &node.shape, &[])) {
+            node.attributes.get_or_insert_with(property, || value);
+        }
+        node::inherit_model(&mut node.attributes, graph);
     }
 }
 

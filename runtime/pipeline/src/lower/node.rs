@@ -1,17 +1,29 @@
 //! One node: from attributes as text to a [`Node`].
 
 use super::confine;
+use super::fork;
 use super::handler::{self, HandlerKind};
 use super::holdout_attributes;
 use super::inputs::Expansion;
 use super::reader::{Findings, other_spelling};
 use super::scope::{Attributes, Declared, RawNode};
+use crate::child::{CYCLES_DEFAULT, Child, Supervision};
+use crate::condition::Condition;
+use crate::diagnostic::Diagnostic;
 use crate::files;
+use crate::fork::MERGES;
+use crate::gate::GateSettings;
 use crate::holdout_roles::Feedback;
 use crate::inputs::Inputs;
-use crate::ir::{Attribute, Backoff, Handler, Node, Text};
-use crate::key;
+use crate::ir::{Attribute, Backoff, Handler, Node, Text, ToolHooks};
+use crate::key::{self, Key};
+use crate::session::SessionSettings;
+use glovebox_record::question::QUESTION_TYPES;
+use glovebox_record::{Fidelity, ThreadId};
 
+/// Attributes that only Glovebox writes.
+const RESERVED: [Key<'static>; 4] =
+    [key::STACK_CHILD, key::STACK_CHILD_OF, key::STACK_CHILD_GOAL, key::STACK_CHILD_MAX_STEPS];
 /// Presets of attempts and delays (spec §3.6).
 const RETRY_POLICIES: &[(&str, Backoff)] = &[
     ("none", policy(1, 0, 1.0)),
@@ -25,11 +37,18 @@ const fn policy(attempts: u32, initial_ms: u64, factor: f64) -> Backoff {
     Backoff { attempts: Some(attempts), initial_ms, factor, max_ms: 60_000, jitter: true }
 }
 
+/// The preset of the graph, with its number of attempts.
+pub(super) fn retry_policy(graph: &Attributes, findings: &mut Findings<'_>) -> Option<Backoff> {
+    findings.choice(graph, key::RETRY_POLICY, RETRY_POLICIES)
+}
+
 /// The settings of the graph that apply to its nodes.
 pub(super) struct GraphScope<'a, 'b> {
     pub(super) graph: &'a Attributes,
     pub(super) graph_turns_max: Option<u32>,
     pub(super) graph_visits_max: Option<u32>,
+    /// The graph's delays; its number of attempts is that of [`retry_policy`].
+    pub(super) graph_backoff: Backoff,
     pub(super) feedback: Feedback,
     pub(super) declared: &'a Declared,
     pub(super) expansion: &'a mut Expansion<'b>,
@@ -39,9 +58,14 @@ pub(super) struct GraphScope<'a, 'b> {
 }
 
 pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: &mut Findings<'_>) -> Node {
+    if !scope.expansion.is_settled() {
+        refuse_reserved(&raw, findings);
+    }
     let (shape, handler) = resolve(&mut raw);
     let classes = classes(&mut raw);
     read_script(&mut raw, &handler, findings);
+    read_mode(&mut raw, &handler, findings);
+    read_child_file(&mut raw, &handler, findings);
     inherit_model(&mut raw.attributes, scope.graph);
     let from = &raw.attributes;
     let label = from.get(key::LABEL).filter(|label| !label.value.trim().is_empty());
@@ -60,27 +84,117 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         label,
         classes,
         max_retries: findings.count(from, key::MAX_RETRIES, 0),
-        backoff: findings.choice(from, key::RETRY_POLICY, RETRY_POLICIES).unwrap_or_default(),
+        backoff: findings.choice(from, key::RETRY_POLICY, RETRY_POLICIES).unwrap_or(scope.graph_backoff),
+        session: session(from, raw.derived.last()),
         goal_gate: findings.boolean(from, key::GOAL_GATE),
         retry_target: scope.declared.target(from, key::RETRY_TARGET),
         fallback_retry_target: scope.declared.target(from, key::FALLBACK_RETRY_TARGET),
+        gate: gate(from, findings),
         timeout: findings.duration(from, key::TIMEOUT),
         max_turns: findings.count(from, key::MAX_TURNS, 1).or(scope.graph_turns_max),
+        spend_max: findings.spend(from),
         visits_max: findings.count(from, key::MAX_VISITS, 0).or(scope.graph_visits_max).filter(|most| *most > 0),
+        steps_max: findings.integer(from, key::MAX_STEPS, 1, i64::MAX).and_then(|steps| u64::try_from(steps).ok()),
+        wall_max: findings.duration(from, key::MAX_WALL_TIME),
         allowed_write_paths: findings.scope(from, key::ALLOWED_WRITE_PATHS),
         read_paths: findings.scope(from, key::READ_PATHS),
         confinement: confine::lower(from, findings),
         allowed_commands: findings.commands(from, key::ALLOWED_COMMANDS),
         holdouts: holdout_attributes::node(from, scope.feedback, findings),
         subject: holdout_attributes::subject(from, findings),
+        tool_hooks: tool_hooks(&handler, from, scope.graph),
         limits: findings.limits(from),
         auto_status: findings.boolean(from, key::AUTO_STATUS),
         allow_partial: findings.boolean(from, key::ALLOW_PARTIAL),
+        fork: fork::setting(from, findings),
+        merge: findings.choice(from, key::MERGE, MERGES).unwrap_or_default(),
+        child: child(from, findings).map(Box::new),
+        child_of: scope.declared.target(from, key::STACK_CHILD_OF),
         id: raw.id,
         role: handler.kind().role(),
         handler,
         attributes: raw.attributes,
         span: raw.span,
+    }
+}
+
+/// Reads fidelity and thread. An unknown mode counts as absent; the lint reports it.
+pub(super) fn session(from: &Attributes, class: Option<&String>) -> SessionSettings {
+    let word = |key| from.get(key).map(|attribute| attribute.value.trim()).filter(|text| !text.is_empty());
+    SessionSettings {
+        fidelity: word(key::FIDELITY).or_else(|| word(key::DEFAULT_FIDELITY)).and_then(Fidelity::parse),
+        thread: word(key::THREAD_ID).map(ThreadId::from),
+        class: class.map(|class| ThreadId::from(class.as_str())),
+    }
+}
+
+/// The node's own hooks, else those of the graph; an empty text on the node stands for none. Only a node that asks a model has any.
+fn tool_hooks(handler: &Handler, node: &Attributes, graph: &Attributes) -> ToolHooks {
+    if !handler.may_ask_model() {
+        return ToolHooks::default();
+    }
+    let text = |key| {
+        let written = node.get(key).or_else(|| graph.get(key)).filter(|attribute| !attribute.value.trim().is_empty());
+        written.map(|attribute| attribute.value.clone())
+    };
+    let keys = [key::TOOL_HOOKS_PRE, key::TOOL_HOOKS_POST];
+    let is_own = keys.iter().any(|key| node.get(*key).is_some_and(|attribute| !attribute.value.trim().is_empty()));
+    ToolHooks { pre: text(keys[0]), post: text(keys[1]), is_own }
+}
+
+/// What Glovebox wrote about the child pipeline of a fork.
+fn child(from: &Attributes, findings: &mut Findings<'_>) -> Option<Child> {
+    let file = from.get(key::STACK_CHILD)?.value.clone();
+    let keys = |key| {
+        let list = from.get(key).map(|attribute| attribute.value.as_str()).unwrap_or_default();
+        list.split(',').map(str::trim).filter(|key| !key.is_empty()).map(Text::new).collect()
+    };
+    Some(Child {
+        file,
+        goal: from.get(key::STACK_CHILD_GOAL).map(|goal| goal.value.clone()).unwrap_or_default(),
+        context_in: keys(key::STACK_CONTEXT_IN),
+        context_out: keys(key::STACK_CONTEXT_OUT),
+        steps_max: findings.count(from, key::STACK_CHILD_MAX_STEPS, 1).map(u64::from),
+        supervision: supervision(from, findings),
+    })
+}
+
+fn supervision(from: &Attributes, findings: &mut Findings<'_>) -> Option<Supervision> {
+    let interval = findings.duration(from, key::MANAGER_POLL_INTERVAL)?;
+    let stop = from.get(key::MANAGER_STOP_CONDITION).filter(|condition| !condition.value.trim().is_empty());
+    let stop = stop.and_then(|written| match Condition::parse(&written.value, &findings.places(written)) {
+        Ok(stop) => Some(stop),
+        Err(fault) => {
+            findings.push(fault);
+            None
+        }
+    });
+    Some(Supervision {
+        interval,
+        cycles_max: findings.count(from, key::MANAGER_MAX_CYCLES, 1).unwrap_or(CYCLES_DEFAULT),
+        stop,
+        steering: from.get(key::PROMPT).map(|prompt| prompt.value.clone()).filter(|text| !text.trim().is_empty()),
+    })
+}
+
+/// Refuses the names that only Glovebox writes.
+fn refuse_reserved(raw: &RawNode, findings: &mut Findings<'_>) {
+    let attributes = RESERVED.iter().filter_map(|key| raw.attributes.get(*key));
+    let end = raw.attributes.get(key::TYPE).filter(|name| name.value.trim() == handler::CHILD_EXIT);
+    for attribute in attributes.chain(end) {
+        let message = "only Glovebox writes this, where it puts the stages of a child pipeline in";
+        let found = Diagnostic::error("child_pipeline", message, attribute.key_span).with_node(raw.id.as_str());
+        findings.push(found.with_help("remove it"));
+    }
+}
+
+/// What a human gate asks.
+fn gate(from: &Attributes, findings: &mut Findings<'_>) -> GateSettings {
+    let default = from.get(key::HUMAN_DEFAULT_CHOICE).map(|attribute| attribute.value.trim());
+    GateSettings {
+        kind: findings.choice(from, key::HUMAN_TYPE, QUESTION_TYPES).unwrap_or_default(),
+        default: default.filter(|text| !text.is_empty()).map(Text::new),
+        timeout: findings.duration(from, key::HUMAN_TIMEOUT),
     }
 }
 
@@ -91,6 +205,8 @@ fn resolve(raw: &mut RawNode) -> (Text, Handler) {
         written.value.clone_from(&shape);
     }
     let handler = typed(raw).unwrap_or_else(|| handler::of_shape(&shape));
+    let has_prompt = raw.attributes.get(key::PROMPT).is_some_and(|prompt| !prompt.value.trim().is_empty());
+    let handler = handler::judged(handler, &shape, has_prompt);
     (shape, handler)
 }
 
@@ -139,8 +255,30 @@ fn read_script(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>
     raw.attributes.insert(key::TOOL_COMMAND, script);
 }
 
+/// Reads the `mode` of a human gate as `human.type`, because another engine uses that name.
+fn read_mode(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>) {
+    if *handler != Handler::Human || raw.attributes.contains_key(key::HUMAN_TYPE) {
+        return;
+    }
+    let is_type = |mode: &&Attribute| QUESTION_TYPES.iter().any(|(word, _)| *word == mode.value);
+    let Some(mode) = raw.attributes.get(key::MODE).filter(is_type).cloned() else { return };
+    findings.push(other_spelling("mode", "human.type", mode.key_span));
+    raw.attributes.insert(key::HUMAN_TYPE, mode);
+}
+
+/// Reads `stack.child_workflow` as `stack.child_dotfile`, because another engine uses that name.
+fn read_child_file(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>) {
+    let has_child = matches!(handler.kind(), HandlerKind::Subpipeline | HandlerKind::Manager);
+    if !has_child || raw.attributes.contains_key(key::STACK_CHILD_DOTFILE) {
+        return;
+    }
+    let Some(file) = raw.attributes.remove(key::STACK_CHILD_WORKFLOW) else { return };
+    findings.push(other_spelling("stack.child_workflow", "stack.child_dotfile", file.key_span));
+    raw.attributes.insert(key::STACK_CHILD_DOTFILE, file);
+}
+
 /// Copies model settings of the graph that neither the node nor the style sheet sets (spec §8.5).
-fn inherit_model(node: &mut Attributes, graph: &Attributes) {
+pub(super) fn inherit_model(node: &mut Attributes, graph: &Attributes) {
     for key in crate::stylesheet::PROPERTIES {
         if let Some(attribute) = graph.get(key) {
             node.get_or_insert_with(key, || attribute.clone());

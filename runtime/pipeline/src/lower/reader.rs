@@ -7,12 +7,13 @@ use crate::diagnostic::Diagnostic;
 use crate::dot::quote;
 use crate::dot::text::decode;
 use crate::ir::Attribute;
-use crate::key::Key;
+use crate::key::{self, Key};
 use crate::nearest::nearest;
 use crate::path::{entry_of, part_of_workspace};
 use crate::source::Source;
 use crate::span::Places;
 use glovebox_record::scope::Entry;
+use glovebox_record::spend::{Money, SpendBounds};
 use glovebox_record::{LimitName, LimitSettings, LimitUnit};
 use std::borrow::Cow;
 use std::fmt;
@@ -116,6 +117,21 @@ impl<'a> Findings<'a> {
     pub(super) fn count(&mut self, from: &Attributes, key: Key<'_>, least: u32) -> Option<u32> {
         let number = self.integer(from, key, i64::from(least), i64::from(u32::MAX))?;
         u32::try_from(number).ok()
+    }
+
+    /// What model calls may cost.
+    pub(super) fn spend(&mut self, from: &Attributes) -> SpendBounds {
+        let tokens_max = self.integer(from, key::MAX_TOKENS, 1, i64::MAX).and_then(|most| u64::try_from(most).ok());
+        let written = from.get(key::MAX_BUDGET_USD).filter(|attribute| !attribute.value.trim().is_empty());
+        let cost_max = written.and_then(|attribute| {
+            let read = attribute.value.parse::<Money>();
+            read.map_err(|error| {
+                let message = format!("`{}` is `{}`: {error}", key::MAX_BUDGET_USD, attribute.value);
+                self.invalid(attribute, message);
+            })
+            .ok()
+        });
+        SpendBounds { tokens_max, cost_max }
     }
 
     /// A duration of at least one millisecond (spec §2.4). A bare number means seconds, as in real files, with a warning.

@@ -4,6 +4,7 @@
 //! becomes a class of its nodes. Values stay text here.
 
 use super::reader::Findings;
+use crate::attributes::{Carrier, known};
 use crate::diagnostic::Diagnostic;
 use crate::dot::{Attr, Name, Statement, Target};
 use crate::hash::HashMap;
@@ -93,7 +94,10 @@ impl Declared {
         match statement {
             Statement::Defaults { target: Target::Node, attributes, .. } => replace(&mut scope.node, &attributes),
             Statement::Defaults { target: Target::Edge, attributes, .. } => replace(&mut scope.edge, &attributes),
-            Statement::Defaults { .. } | Statement::Assign(_) => {}
+            Statement::Defaults { attributes, .. } => {
+                attributes.iter().for_each(|given| refuse_without_effect(given, findings))
+            }
+            Statement::Assign(given) => refuse_without_effect(&given, findings),
             Statement::Node { id, attributes, .. } => self.node(&id, &attributes, scope, findings),
             Statement::Edge { path, attributes, .. } => self.edges(&path, &attributes, scope, findings),
             Statement::Subgraph { name, body, .. } => self.subgraph(name, body, scope, findings),
@@ -142,9 +146,7 @@ impl Declared {
         set(&mut node.attributes, attributes, findings);
         node.own_shape |= attributes.iter().any(|attribute| attribute.key == key::SHAPE.as_str());
         if first {
-            for (key, value) in &scope.node {
-                node.attributes.get_or_insert_with(key, || value.clone());
-            }
+            inherit(&mut node.attributes, &scope.node);
         }
         if let Some(subgraph) = scope.subgraph {
             self.subgraphs[subgraph].members.push(index);
@@ -159,9 +161,7 @@ impl Declared {
     fn edges(&mut self, path: &[Name<'_>], attributes: &[Attr<'_>], scope: &Scope, findings: &mut Findings<'_>) {
         let mut own = Attributes::with_capacity(attributes.len() + scope.edge.len());
         set(&mut own, attributes, findings);
-        for (key, value) in &scope.edge {
-            own.get_or_insert_with(key, || value.clone());
-        }
+        inherit(&mut own, &scope.edge);
         let Some((first, rest)) = path.split_first() else { return };
         let mut from = (self.mentioned(first), first.span);
         for (number, name) in rest.iter().enumerate() {
@@ -182,6 +182,13 @@ impl Declared {
         let id = NodeId::new(&*name.text);
         self.names.insert(id.clone(), None);
         id
+    }
+}
+
+/// Adds the defaults for what is not set.
+fn inherit(attributes: &mut Attributes, defaults: &Attributes) {
+    for (key, value) in defaults {
+        attributes.get_or_insert_with(key, || value.clone());
     }
 }
 
@@ -209,6 +216,19 @@ fn replace(attributes: &mut Attributes, given: &[Attr<'_>]) {
 
 fn attribute(attr: &Attr<'_>) -> Attribute {
     Attribute { value: (&*attr.value.text).into(), key_span: attr.key_span, span: attr.value.span }
+}
+
+/// Reports an attribute of a subgraph itself that only has an effect on the graph, a node or an edge: a bound or a guard that nothing holds.
+fn refuse_without_effect(given: &Attr<'_>, findings: &mut Findings<'_>) {
+    const OF_SUBGRAPHS: [Key<'static>; 3] = [key::LABEL, key::CLASS, key::RANKDIR];
+    let key = Key::new(&given.key);
+    let Some(known) = known(key).filter(|_| !OF_SUBGRAPHS.contains(&key)) else { return };
+    let message = format!("`{key}` has no effect on a subgraph");
+    let help = match known.on.contains(&Carrier::Node) {
+        true => format!("write `node [\"{key}\"=…]` before the nodes that it is for"),
+        false => format!("write `graph [\"{key}\"=…]` outside of the subgraph: it holds for the whole run"),
+    };
+    findings.push(Diagnostic::error("subgraph_attribute", message, given.key_span).with_help(help));
 }
 
 /// The label that a subgraph's body sets last.

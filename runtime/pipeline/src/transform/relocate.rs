@@ -9,7 +9,7 @@ use crate::key::Key;
 use crate::keyed::Attributes;
 use crate::source::Source;
 use crate::span::Span;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The edges of a pipeline by their ends; each is returned once.
 pub(super) struct Ends<'a>(HashMap<&'a NodeId, HashMap<&'a NodeId, VecDeque<&'a Edge>>>);
@@ -54,6 +54,21 @@ pub(super) fn relocate(pipeline: &mut Pipeline, original: &Pipeline) {
             (Some(condition), _) => condition.clauses.iter_mut().for_each(|clause| clause.span = edge.span),
             (None, _) => {}
         }
+    }
+}
+
+/// Gives elements that come from other files the spans of the nodes that brought them, by the names of the nodes.
+pub(crate) fn place(pipeline: &mut Pipeline, spans: &BTreeMap<NodeId, Span>) {
+    for node in &mut pipeline.nodes {
+        let Some(span) = spans.get(&node.id) else { continue };
+        node.span = *span;
+        relocate_attributes(&mut node.attributes, None, *span);
+    }
+    for edge in &mut pipeline.edges {
+        let Some(span) = spans.get(&edge.from) else { continue };
+        (edge.from_span, edge.to_span, edge.span) = (*span, *span, *span);
+        relocate_attributes(&mut edge.attributes, None, *span);
+        edge.condition.iter_mut().flat_map(|condition| &mut condition.clauses).for_each(|clause| clause.span = *span);
     }
 }
 

@@ -66,7 +66,7 @@ fn an_unchanged_graph_is_the_same_pipeline_in_the_same_places() {
 fn nothing_that_was_put_in_is_looked_at_again() {
     let (_, applied) = answer(|graph| drop(graph.nodes[3].insert("prompt".to_owned(), "@etc $goal".to_owned())));
     let pipeline = applied.unwrap().lowered.pipeline;
-    let prompt = |id: &str| pipeline.node(&NodeId::new(id)).unwrap().prompt.clone().unwrap();
+    let prompt = |id: &str| pipeline.node(&NodeId::new(id)).unwrap().prompt.as_ref().unwrap();
     assert_eq!(prompt("say"), "@etc $goal");
     assert!(
         prompt("build").starts_with("Do ship it, $goal\r\nand $what, \"now\"\nship it, $goal"),
@@ -106,7 +106,7 @@ fn every_change_is_told_and_linted_at_its_place() {
     assert_eq!(applied.lowered.pipeline.bounds.steps_max, 9);
     let place = |id: &str| applied.lowered.pipeline.node(&NodeId::new(id)).unwrap().span;
     assert_eq!(place("late"), before.span);
-    let checked = validate(applied.lowered.clone());
+    let checked = validate(applied.lowered);
     let lost = checked.diagnostics.iter().find(|found| found.rule == "reachability").expect("late is not reached");
     assert_eq!((lost.node.as_deref(), lost.span), (Some("late"), before.span));
     assert!(checked.pipeline.is_none());
@@ -127,7 +127,7 @@ fn an_invalid_graph_is_refused() {
     let refused = |change: fn(&mut SettledGraph), reason_part: &str| {
         let reason = match answer(change).1 {
             Err(reason) => reason,
-            Ok(applied) => applied.lowered.diagnostics.iter().map(|found| found.message.clone()).collect(),
+            Ok(applied) => applied.lowered.diagnostics.into_iter().map(|found| found.message).collect(),
         };
         assert!(reason.contains(reason_part), "{reason:?}");
     };

@@ -2,6 +2,7 @@
 
 use super::{errors, found, line, run, with, with_graph, with_node};
 use glovebox_pipeline::diagnostic::Severity;
+use glovebox_pipeline::fork::Merge;
 use glovebox_pipeline::lint::{RULES, Rule};
 use glovebox_pipeline::{Inputs, Source, parse, validate};
 use glovebox_record::scope::Entry;
@@ -33,10 +34,11 @@ fn the_table_is_sound() {
         "exit_no_outgoing",
         "condition_syntax",
         "stylesheet_syntax",
+        "fidelity_valid",
     ] {
         assert_eq!(Rule::named(id).map(|rule| rule.severity), Some(Severity::Error), "{id}");
     }
-    for id in ["type_known", "fidelity_valid", "retry_target_exists", "goal_gate_has_retry", "prompt_on_llm_nodes"] {
+    for id in ["type_known", "retry_target_exists", "goal_gate_has_retry", "prompt_on_llm_nodes"] {
         assert_eq!(Rule::named(id).map(|rule| rule.severity), Some(Severity::Warning), "{id}");
     }
 }
@@ -271,23 +273,16 @@ fn routes() {
 #[test]
 fn what_a_run_would_not_enforce_is_said() {
     let source = with(
-        "graph [max_budget_usd=5, \"tool_hooks.pre\"=\"x\"] \
+        "graph [max_budget_usd=5] \
          n [prompt=p, verify_command=v, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.workdir=a, codex.sandbox=off, codex.path=p] \
-         h [shape=hexagon] v [shape=parallelogram, type=verification] p [shape=component, join_policy=quorum] \
-         start -> n -> h -> v -> p -> exit p -> n [loop_restart=true] n -> h [loop_restart=false]",
+         h [shape=hexagon] v [shape=parallelogram, type=verification] \
+         start -> n -> h -> v -> exit",
     );
     assert_snapshot!(rule("not_enforced", &source), @r#"
-    not_enforced «max_budget_usd=5» this version does not enforce `max_budget_usd`
-    not_enforced «"tool_hooks.pre"="x"» this version does not enforce `tool_hooks.pre`
     not_enforced «verify_command=v» this version does not enforce `verify_command`
-    not_enforced «max_tokens=9» this version does not enforce `max_tokens`
     not_enforced «codex.sandbox=off» this version does not enforce `codex.sandbox`
     not_enforced «codex.path=p» this version does not enforce `codex.path`
-    not_enforced «hexagon» this version does not execute the handler `wait.human` of `h`
     not_enforced «verification» this version does not execute the handler `verification` of `v`
-    not_enforced «component» this version does not execute the handler `parallel` of `p`
-    not_enforced «join_policy=quorum» this version does not enforce `join_policy`
-    not_enforced «loop_restart=true» this version does not enforce `loop_restart`
     "#);
     let pipeline = run(&source).pipeline.unwrap_or_else(|| panic!("{}", errors(&source)));
     let listed = glovebox_pipeline::lint::not_enforced(&pipeline);
@@ -304,25 +299,26 @@ fn every_known_name_is_enforced_or_refused_by_name() {
         "codex.sandbox",
         "codex.of_its_own",
         "agent.name",
-        "fidelity",
-        "thread_id",
-        "default_fidelity",
         "gate_requires",
         "status_file",
         "verify_command",
         "verify_timeout",
         "verify_plugin",
         "stall_timeout_ms",
-        "max_budget_usd",
-        "max_tokens",
-        "join_policy",
-        "error_policy",
-        "max_parallel",
-        "loop_restart_signature_limit",
     ];
     assert!(asked.iter().all(|name| instead_of(Key::new(name)).is_some_and(|instead| !instead.is_empty())));
-    let enforced =
-        ["prompt", "timeout", "allowed_write_paths", "codex.workdir", "max_turns", "limits.wall_ms", "test.outcome"];
+    let enforced = [
+        "prompt",
+        "timeout",
+        "fidelity",
+        "thread_id",
+        "default_fidelity",
+        "allowed_write_paths",
+        "codex.workdir",
+        "max_turns",
+        "limits.wall_ms",
+        "test.outcome",
+    ];
     assert!(enforced.iter().chain(&["acme.colour", "colour"]).all(|name| instead_of(Key::new(name)).is_none()));
     for known in ATTRIBUTES.iter().filter(|known| known.instead.is_some()) {
         let (name, value) = (known.key, "9");
@@ -343,15 +339,15 @@ fn every_known_name_is_enforced_or_refused_by_name() {
 
 #[test]
 fn what_is_not_enforced_is_reported_once_for_each_name() {
-    let nodes: String = (0..9).map(|n| format!("n{n} [prompt=p, thread_id=t] ")).collect();
+    let nodes: String = (0..9).map(|n| format!("n{n} [prompt=p, status_file=t] ")).collect();
     let chain: String = (0..9).map(|n| format!("-> n{n} ")).collect();
     let source = with(&format!(
-        "node [fidelity=full] p [shape=component] q [shape=component] {nodes} start -> p -> q {chain} -> exit"
+        "node [gate_requires=full] p [type=verification] q [type=verification] {nodes} start -> p -> q {chain} -> exit"
     ));
     assert_snapshot!(rule("not_enforced", &source), @"
-    not_enforced «fidelity=full» this version does not enforce `fidelity`: 11 uses, on `p`, `q`, `n0` and 8 more
-    not_enforced «component» this version does not execute the handler `parallel` of `p`, `q`
-    not_enforced «thread_id=t» this version does not enforce `thread_id`: 9 uses, on `n0`, `n1`, `n2` and 6 more
+    not_enforced «gate_requires=full» this version does not enforce `gate_requires`: 11 uses, on `p`, `q`, `n0` and 8 more
+    not_enforced «verification» this version does not execute the handler `verification` of `p`, `q`
+    not_enforced «status_file=t» this version does not enforce `status_file`: 9 uses, on `n0`, `n1`, `n2` and 6 more
     ");
 }
 
@@ -362,6 +358,7 @@ fn every_finding_stands_in_the_table() {
         with_node("timeout=x, limits.z=1"),
         with_graph("model_stylesheet=\"x\""),
         with("start -> exit [condition=\"a==b\"]"),
+        with("subgraph s { timeout=\"5s\" a [prompt=x] } start -> a -> exit"),
     ];
     for source in sources {
         for found in run(&source).diagnostics {
@@ -387,4 +384,71 @@ fn an_undeclared_start_is_one_mistake() {
     let help: Vec<_> =
         run("digraph G { start -> exit }").diagnostics.into_iter().filter_map(|found| found.help).collect();
     assert_eq!(help, ["declare it: `start [shape=Mdiamond]`", "declare it: `exit [shape=Msquare]`"]);
+}
+
+#[test]
+fn a_fork_without_a_fan_in_gets_one_where_its_branches_meet() {
+    let text = "f [shape=component] a [prompt=p] b [prompt=p] more [prompt=p] both [prompt=p] start -> f f -> a f -> b a -> more \
+                more -> both b -> both both -> f both -> exit";
+    let checked = run(&with(text));
+    assert!(
+        rule("fork_join_added", &with(text)).contains("meet at `both`: Glovebox joins them before it, at `join_f`")
+    );
+    let pipeline = checked.pipeline.expect("a pipeline");
+    let join = pipeline.node(&"join_f".into()).expect("the fan-in");
+    assert!(join.handler.is_fan_in() && join.merge == Merge::All);
+    let edges: Vec<String> = pipeline.edges.iter().map(|edge| format!("{} -> {}", edge.from, edge.to)).collect();
+    for edge in ["more -> join_f", "b -> join_f", "join_f -> both", "both -> f"] {
+        assert!(edges.contains(&edge.to_owned()), "{edge}: {edges:?}");
+    }
+    // A branch that can end elsewhere is a mistake, and the message says where the fan-in belongs.
+    let elsewhere = run(&with(&format!("{text} a -> exit [condition=\"outcome=fail\"]")));
+    let fork = elsewhere.diagnostics.iter().find(|found| found.rule == "fork_join").expect("a finding");
+    let help = fork.help.as_deref().expect("help");
+    assert!(
+        help.contains("meet at `both`: add `join_f [shape=tripleoctagon, merge=all]` and `join_f -> both`"),
+        "{help}"
+    );
+    assert!(rule("fork_join_added", &with(&format!("{text} a -> exit [condition=\"outcome=fail\"]"))).is_empty());
+}
+
+#[test]
+fn forks_inside_each_other_get_their_fan_ins_from_the_inside() {
+    let text = "f [shape=component] g [shape=component] a [prompt=p] b [prompt=p] c [prompt=p] in [prompt=p] out [prompt=p] \
+                join_g [prompt=p] start -> f f -> g f -> c g -> a g -> b a -> in b -> in in -> out c -> out out -> join_g \
+                join_g -> exit";
+    let checked = run(&with(text));
+    let edges: Vec<String> = checked
+        .pipeline
+        .expect("a pipeline")
+        .edges
+        .iter()
+        .map(|edge| format!("{} -> {}", edge.from, edge.to))
+        .collect();
+    for edge in ["a -> join_g_2", "b -> join_g_2", "join_g_2 -> in", "in -> join_f", "c -> join_f", "join_f -> out"] {
+        assert!(edges.contains(&edge.to_owned()), "{edge}: {edges:?}");
+    }
+}
+
+#[test]
+fn a_fork_repeats_nothing_and_says_so_unless_a_defaults_block_asks() {
+    let ends = "a [prompt=p, allowed_write_paths=\"\"]; b [prompt=p, allowed_write_paths=\"\"]; start -> f -> a -> j; f -> b -> j; j -> exit";
+    let policy = |text: &str| {
+        let found = run(&with(&format!("{text} {ends}"))).diagnostics;
+        found.into_iter().filter(|found| found.rule == "fork_policy").map(|found| found.message).collect::<Vec<_>>()
+    };
+    let of =
+        |key: &str, node: &str| vec![format!("`{key}` has no effect on the {node}, which makes no attempt of its own")];
+    let fork = "f [shape=component, max_retries=2] j [shape=tripleoctagon]";
+    assert_eq!(policy(fork), of("max_retries", "fork `f`"));
+    let preset = "f [shape=component, retry_policy=patient] j [shape=tripleoctagon]";
+    assert_eq!(policy(preset), of("retry_policy", "fork `f`"));
+    let join = "f [shape=component] j [shape=tripleoctagon, max_retries=1]";
+    assert_eq!(policy(join), of("max_retries", "fan-in without a prompt `j`"));
+    for fine in [
+        "node [max_retries=2] f [shape=component] j [shape=tripleoctagon]",
+        "f [shape=component, max_retries=0] j [shape=tripleoctagon, prompt=\"Which?\", allowed_write_paths=\"\", max_retries=1]",
+    ] {
+        assert_eq!(policy(fine), Vec::<String>::new(), "{fine}");
+    }
 }

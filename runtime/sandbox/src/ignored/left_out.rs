@@ -25,6 +25,7 @@ pub(crate) struct LeftOutChange {
 /// What a stage changed at paths that git ignores.
 #[derive(Debug, Default)]
 pub struct LeftOut {
+    entries: u64,
     files: u64,
     bytes: u64,
     names: BTreeMap<String, u64>,
@@ -34,6 +35,11 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
+    /// Files, links and directories that the stage wrote.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
     /// Files and links that the stage wrote.
     pub fn files(&self) -> u64 {
         self.files
@@ -53,6 +59,7 @@ impl LeftOut {
     }
 
     pub(crate) fn add(&mut self, path: &Path, op: Op, LeftOutChange { name, lasts }: LeftOutChange) {
+        self.entries += u64::from(!op.removes());
         if matches!(op, Op::Write { .. } | Op::Link { .. } | Op::Special { .. }) {
             self.files += 1;
             if self.names.len() < NAMES_COUNTED_MAX || self.names.contains_key(&name) {

@@ -1,19 +1,21 @@
 //! What stages leave at paths that git ignores, kept in the run's folder for the next stage of the same trust.
 //!
 //! It lies under the workspace of that stage, so that it never hides a file of the workspace. The content is untrusted: files are
-//! moved by descriptor, no link is followed, directories are made anew, and nothing keeps an attribute that an overlay reads. A store
-//! that is over its bound, or that a crash left half changed, begins empty.
+//! moved by descriptor, no link is followed, directories are made anew, holes stay holes, and nothing keeps an attribute that an overlay
+//! reads. A store that is over its bound, that could not be changed, or that a crash left half changed, begins empty.
 
 use super::LeftOut;
-use crate::cache::{self, CacheError, Domain};
+use crate::cache::{self, CacheError, Set};
 use crate::found::Op;
+use crate::holes;
 use crate::stage::WorkspaceView;
-use crate::stage::has_overlay_attribute;
+use crate::stage::remove_overlay_attributes;
 use crate::tree::{self, Owner, Tree};
 use rustix::fs::{AtFlags, Mode, Stat};
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
@@ -24,7 +26,7 @@ const FOLDER: &str = "ignored";
 /// Ending of the mark of a store that is being changed.
 const CHANGING: &str = "changing";
 
-/// The store of one domain in one run.
+/// The store of one set in one run.
 #[derive(Debug)]
 pub struct Store {
     at: PathBuf,
@@ -32,13 +34,13 @@ pub struct Store {
 }
 
 impl Store {
-    /// Makes or finds the store of a domain. One that was being changed when the program ended is emptied.
+    /// Makes or finds the store of a set. One that was being changed when the program ended is emptied.
     ///
     /// # Errors
     /// [`CacheError::Io`] when the system refuses.
-    pub fn open(run: &Path, domain: Domain) -> Result<Self, CacheError> {
+    pub fn open(run: &Path, set: &Set) -> Result<Self, CacheError> {
         let all = run.join(cache::FOLDER).join(FOLDER);
-        let (at, mark) = (all.join(domain.as_str()), all.join(format!("{}.{CHANGING}", domain.as_str())));
+        let (at, mark) = (all.join(set.as_str()), all.join(format!("{}.{CHANGING}", set.as_str())));
         let store = Self { at, mark };
         if store.mark.exists() {
             store.clear()?;
@@ -48,13 +50,18 @@ impl Store {
         Ok(store)
     }
 
+    /// True when there is content.
+    pub fn holds_anything(&self) -> bool {
+        cache::holds_anything(&self.at)
+    }
+
     /// The folder with the content.
     pub fn folder(&self) -> &Path {
         &self.at
     }
 
     /// Takes over what a stage left out, once nothing of the stage is alive and everything else of its files was stored. Returns false
-    /// when that was more than `bytes_max`: then the store is empty.
+    /// when that was more than `bytes_max`: then the store is empty, as it is after an error.
     ///
     /// # Errors
     /// [`CacheError::Io`] when the system refuses.
@@ -62,22 +69,28 @@ impl Store {
         if left_out.lasting.is_empty() {
             return Ok(true);
         }
-        let failed = cache::failed("change", &self.at);
-        fs::write(&self.mark, []).map_err(&failed)?;
-        let mut into = Tree::open(&self.at).map_err(&failed)?;
+        let changed = self.change(view, left_out, bytes_max).map_err(cache::failed("change", &self.at));
+        if !matches!(changed, Ok(true)) {
+            self.clear()?;
+        }
+        changed
+    }
+
+    fn change(&self, view: &WorkspaceView, left_out: &LeftOut, bytes_max: u64) -> io::Result<bool> {
+        fs::write(&self.mark, [])?;
+        let mut into = Tree::open(&self.at)?;
         into.owner = Owner::Us;
         let mut changes: Vec<&(PathBuf, Op)> = left_out.lasting.iter().collect();
         changes.sort_by(|(a, _), (b, _)| a.cmp(b));
         let (removed, made): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(_, op)| op.removes());
-        removed.iter().rev().try_for_each(|(path, _)| remove(&into, path)).map_err(&failed)?;
-        let from = view.changed_tree().map_err(io::Error::other).map_err(&failed)?;
-        let moving = Moving { from, into: &into };
-        made.iter().try_for_each(|(path, op)| moving.one(path, op)).map_err(&failed)?;
+        removed.iter().rev().try_for_each(|(path, _)| remove(&into, path))?;
+        let from = view.changed_tree().map_err(io::Error::other)?;
+        let moving = Moving { from, into: &into, bytes_left: Cell::new(bytes_max) };
+        made.iter().try_for_each(|(path, op)| moving.one(path, op))?;
         let fits = cache::measure(&self.at, bytes_max).is_some_and(|bytes| bytes <= bytes_max);
-        if !fits {
-            self.clear()?;
+        if fits {
+            fs::remove_file(&self.mark).or_else(absent)?;
         }
-        fs::remove_file(&self.mark).or_else(absent).map_err(&failed)?;
         Ok(fits)
     }
 
@@ -112,6 +125,8 @@ fn remove(into: &Tree, path: &Path) -> io::Result<()> {
 struct Moving<'m> {
     from: &'m Tree,
     into: &'m Tree,
+    /// Bytes that may still be copied, where a file cannot be moved.
+    bytes_left: Cell<u64>,
 }
 
 impl Moving<'_> {
@@ -127,18 +142,29 @@ impl Moving<'_> {
     fn file(&self, path: &Path, executable: bool) -> io::Result<()> {
         let (source, name) = self.from.parent(path)?;
         let target = self.target(path, name)?;
-        // Opening restores permissions, and refuses what is no longer a file.
-        let mut file = tree::open_regular(&source, name, Owner::Us)?;
-        if !has_overlay_attribute(&source, name)? {
-            rustix::fs::fchmod(&file, tree::file_mode(executable))?;
-            match rustix::fs::renameat(&source, name, &target, name) {
-                Err(Errno::XDEV) => {}
-                other => return Ok(other?),
+        // Opening restores permissions, and refuses what is no longer a regular file.
+        let file = tree::open_regular(&source, name, Owner::Us)?;
+        rustix::fs::fchmod(&file, tree::file_mode(executable))?;
+        remove_overlay_attributes(&file)?;
+        let rename = || rustix::fs::renameat(&source, name, &target, name);
+        let renamed = match rename() {
+            Err(Errno::ACCESS) => {
+                // The stage took away the right to change the folder.
+                rustix::fs::fchmod(&source, Mode::RWXU)?;
+                rename()
             }
+            other => other,
+        };
+        match renamed {
+            Err(Errno::XDEV) => self.copy(&file, tree::create_file(&target, name, tree::file_mode(executable))?),
+            other => Ok(other?),
         }
-        let stat: Stat = rustix::fs::fstat(&file)?;
-        let mut copy = tree::create_file(&target, name, tree::file_mode(executable))?;
-        io::copy(&mut file, &mut copy)?;
+    }
+
+    fn copy(&self, file: &File, copy: File) -> io::Result<()> {
+        let stat: Stat = rustix::fs::fstat(file)?;
+        let copied = holes::copy(file, &copy, self.bytes_left.get())?;
+        self.bytes_left.set(self.bytes_left.get().saturating_sub(copied));
         tree::keep_times(&copy, &stat)
     }
 

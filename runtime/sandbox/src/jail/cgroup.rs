@@ -45,6 +45,14 @@ enum Version {
     Two,
 }
 
+/// Where groups of jails are made.
+#[derive(Debug)]
+struct Parents {
+    memory: PathBuf,
+    /// None in version 2, where it is the same group.
+    pids: Option<PathBuf>,
+}
+
 /// What happened in a group so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Usage {
@@ -59,6 +67,25 @@ pub(super) struct Usage {
 impl Cgroup {
     /// Makes a group that bounds memory and processes. The error text is the reason for a failure.
     pub(super) fn make(limits: &Limits) -> Result<Self, String> {
+        // Where a group could be made, another can; looking for it again takes longer than making it.
+        static FOUND: OnceLock<Parents> = OnceLock::new();
+        if let Some(group) = FOUND.get().and_then(|parents| parents.make(limits).ok()) {
+            return Ok(group);
+        }
+        let made = Self::find(limits)?;
+        if let Some(parents) = made.parents() {
+            let _ = FOUND.set(parents);
+        }
+        Ok(made)
+    }
+
+    fn parents(&self) -> Option<Parents> {
+        let above = |group: &PathBuf| group.parent().map(Path::to_owned);
+        Some(Parents { memory: above(&self.memory)?, pids: self.pids.as_ref().and_then(above) })
+    }
+
+    /// Looks for a place where this program may make groups, and makes one.
+    fn find(limits: &Limits) -> Result<Self, String> {
         let groups = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
         let mounts = mounts().map_err(|error| error.to_string())?;
         let own = Own { groups: &groups, mounts };
@@ -193,19 +220,10 @@ fn make_second(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
         if !["memory", "pids"].iter().all(|name| handed.split_whitespace().any(|found| found == *name)) {
             continue;
         }
-        match begin(parent) {
-            Ok(made) => {
-                let group = Cgroup { memory: made, pids: None, version: Version::Two };
-                let limits = [
-                    ("memory.max", limits.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES)),
-                    ("pids.max", limits.processes.saturating_add(OWN_PROCESSES)),
-                ];
-                limits.into_iter().try_for_each(|(name, value)| limit(&group.memory, name, value))?;
-                // Missing where the kernel counts no swap.
-                let _ = fs::write(group.memory.join("memory.swap.max"), "0");
-                return Ok(group);
-            }
-            Err(error) => refused = format!("`{}`: {error}", parent.display()),
+        match in_second(parent, limits) {
+            Err(MakeError::Refused(why)) => refused = why,
+            Err(MakeError::Unbounded(why)) => return Err(why),
+            Ok(made) => return Ok(made),
         }
     }
     Err(refused)
@@ -215,14 +233,57 @@ fn make_first(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("only root may".to_owned());
     }
-    let made = |name: &str| {
-        let (folder, _) = own.folder(Some(name)).ok_or(format!("no {name} controller"))?;
-        begin(&folder).map_err(|error| format!("`{}`: {error}", folder.display()))
-    };
-    let memory = made("memory")?;
+    let folder = |name: &str| own.folder(Some(name)).map(|(folder, _)| folder).ok_or(format!("no {name} controller"));
+    in_first(&folder("memory")?, &folder("pids")?, limits)
+}
+
+impl Parents {
+    fn make(&self, limits: &Limits) -> Result<Cgroup, String> {
+        match &self.pids {
+            Some(pids) => in_first(&self.memory, pids, limits),
+            None => in_second(&self.memory, limits).map_err(MakeError::reason),
+        }
+    }
+}
+
+/// Why there is no group in a folder.
+enum MakeError {
+    /// None can be made there.
+    Refused(String),
+    /// One was made, but does not bound.
+    Unbounded(String),
+}
+
+impl MakeError {
+    fn reason(self) -> String {
+        match self {
+            Self::Refused(why) | Self::Unbounded(why) => why,
+        }
+    }
+}
+
+/// Makes a group of version 2.
+fn in_second(parent: &Path, limits: &Limits) -> Result<Cgroup, MakeError> {
+    let made = begin(parent).map_err(|error| MakeError::Refused(format!("`{}`: {error}", parent.display())))?;
+    let group = Cgroup { memory: made, pids: None, version: Version::Two };
+    let limits = [
+        ("memory.max", limits.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES)),
+        ("pids.max", limits.processes.saturating_add(OWN_PROCESSES)),
+    ];
+    let set = limits.into_iter().try_for_each(|(name, value)| limit(&group.memory, name, value));
+    set.map_err(MakeError::Unbounded)?;
+    // Missing where the kernel counts no swap.
+    let _ = fs::write(group.memory.join("memory.swap.max"), "0");
+    Ok(group)
+}
+
+/// Makes the two groups of version 1.
+fn in_first(memory: &Path, pids: &Path, limits: &Limits) -> Result<Cgroup, String> {
+    let made = |folder: &Path| begin(folder).map_err(|error| format!("`{}`: {error}", folder.display()));
+    let memory = made(memory)?;
     // From here on, dropping removes what was made.
     let mut group = Cgroup { pids: None, memory, version: Version::One };
-    group.pids = Some(made("pids")?);
+    group.pids = Some(made(pids)?);
     let bytes = limits.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES);
     limit(&group.memory, "memory.limit_in_bytes", bytes)?;
     // Missing where the kernel counts no swap.

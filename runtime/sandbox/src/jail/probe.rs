@@ -95,6 +95,7 @@ pub fn probe_tier(tier: Tier) -> Result<(), Missing> {
 }
 
 /// The step at which a probe failed, and the answer of the system.
+#[derive(Debug)]
 struct ProbeFailure(String);
 
 impl ProbeFailure {

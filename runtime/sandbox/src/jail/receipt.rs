@@ -28,6 +28,7 @@ impl CommandLine {
             tier: status.tier,
             degradations: status.degradations.clone(),
             subject: false,
+            hook: None,
             over: exit.over,
             how: exit.how,
             code: exit.code,

@@ -376,7 +376,7 @@ fn normal(path: &Path) -> Result<PathBuf, JailError> {
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, JailError> {
-    fs::canonicalize(path).map_err(|error| JailError::Setting(format!("`{}`: {error}", path.display())))
+    crate::canonical::canonical(path).map_err(|error| JailError::Setting(format!("`{}`: {error}", path.display())))
 }
 
 /// Requires a path that the policy can hold, which is JSON.

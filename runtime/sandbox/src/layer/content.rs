@@ -90,12 +90,23 @@ impl Store {
         if let Some(made) = &*folder {
             return Ok(Arc::clone(made));
         }
-        if let Some(above) = self.at.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(above)?;
-        }
+        self.make_above()?;
         let made = Arc::new(Tree::create(&self.at)?);
         *folder = Some(Arc::clone(&made));
         Ok(made)
+    }
+
+    /// Makes the folders above the stage's own.
+    pub(super) fn make_above(&self) -> io::Result<()> {
+        match self.at.parent() {
+            Some(above) => DirBuilder::new().recursive(true).mode(0o700).create(above),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a folder that another part of the layer made as the stage's own.
+    pub(super) fn adopt(&self, made: Tree) {
+        *self.locked() = Some(Arc::new(made));
     }
 
     fn locked(&self) -> MutexGuard<'_, Option<Arc<Tree>>> {

@@ -78,9 +78,15 @@ impl Layer {
         if let Some(overlay) = self.overlay.get() {
             return Ok(overlay);
         }
-        self.store.folder().map_err(|source| StageError::io(&self.at, source))?;
-        let at = self.at.join("overlay");
+        // The usual stage has no folder yet: that of the overlay becomes its own.
+        let failed = |source| StageError::io(&self.at, source);
+        let is_own = !self.store.has_folder();
+        let at = if is_own { self.at.to_owned() } else { self.at.join("overlay") };
+        self.store.make_above().map_err(failed)?;
         let mut overlay = Overlay::create(&self.workspace, &at, &self.lower.scope, &self.overrides)?;
+        if is_own {
+            self.store.adopt(Tree::open(&at).map_err(failed)?);
+        }
         overlay.lower.begun = self.lower.begun;
         let top = self.top();
         let mut folders = Vec::new();

@@ -20,7 +20,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 /// Most threads. More only wait for each other: files of one folder are made one after the other.
 const THREADS_MAX: usize = 4;
-/// Files that are handed over at once.
+/// Files that are handed over at once. A project with fewer is copied by the thread that lists it.
 const BATCH: usize = 32;
 /// Batches that may wait.
 const WAITING_MAX: usize = 16;
@@ -54,16 +54,21 @@ impl Shared {
 type Copied = Vec<(ScopePath, FileFact)>;
 type Failed = (ScopePath, ProjectError);
 
-/// The threads, and the files that wait for them.
-pub(super) struct Copiers<'s> {
+/// Threads that are started with the first full batch, and the files that wait for them.
+pub(super) struct Copiers<'s, 'e> {
+    scope: &'s Scope<'s, 'e>,
     shared: &'s Shared,
     batch: Vec<Job>,
+    threads: Option<Threads<'s>>,
+}
+
+struct Threads<'s> {
     jobs: SyncSender<Vec<Job>>,
     threads: Vec<ScopedJoinHandle<'s, Result<Copied, Failed>>>,
 }
 
-impl<'s> Copiers<'s> {
-    pub(super) fn start(scope: &'s Scope<'s, '_>, shared: &'s Shared) -> Self {
+impl<'s> Threads<'s> {
+    fn start(scope: &'s Scope<'s, '_>, shared: &'s Shared) -> Self {
         let (jobs, waiting) = sync_channel(WAITING_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
         let count = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
@@ -71,7 +76,13 @@ impl<'s> Copiers<'s> {
             let waiting = Arc::clone(&waiting);
             scope.spawn(move || work(&waiting, shared))
         };
-        Self { shared, batch: Vec::new(), jobs, threads: (0..count).map(thread).collect() }
+        Self { jobs, threads: (0..count).map(thread).collect() }
+    }
+}
+
+impl<'s, 'e> Copiers<'s, 'e> {
+    pub(super) fn new(scope: &'s Scope<'s, 'e>, shared: &'s Shared) -> Self {
+        Self { scope, shared, batch: Vec::new(), threads: None }
     }
 
     /// Hands a file over. Returns false once something failed: then nothing more is copied.
@@ -84,16 +95,22 @@ impl<'s> Copiers<'s> {
     }
 
     fn hand_over(&mut self) {
+        let threads = self.threads.get_or_insert_with(|| Threads::start(self.scope, self.shared));
         // The receiver lives as long as the threads do.
-        let _sent = self.jobs.send(std::mem::take(&mut self.batch));
+        let _sent = threads.jobs.send(std::mem::take(&mut self.batch));
     }
 
     /// Waits until every file is copied.
     pub(super) fn finish(mut self) -> Result<Copied, ProjectError> {
+        if self.threads.is_none() {
+            let mut copied = Vec::new();
+            let failed = self.shared.copy_all(self.batch, &mut copied);
+            return failed.map_or(Ok(copied), |(_, error)| Err(error));
+        }
         self.hand_over();
-        drop(self.jobs);
         let (mut copied, mut failed) = (Vec::new(), Vec::new());
-        for thread in self.threads {
+        let threads = self.threads.map(|Threads { threads, .. }| threads);
+        for thread in threads.into_iter().flatten() {
             match thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
                 Ok(some) => copied.extend(some),
                 Err(one) => failed.push(one),
@@ -113,23 +130,29 @@ fn work(waiting: &Mutex<Receiver<Vec<Job>>>, shared: &Shared) -> Result<Copied, 
     loop {
         let batch = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(batch) = batch else { break };
-        for job in batch {
-            if shared.has_failed.load(Ordering::Relaxed) {
-                break;
-            }
-            match shared.copy(&job) {
-                Ok(fact) => copied.push((job.path, fact)),
-                Err(error) => {
-                    shared.has_failed.store(true, Ordering::Relaxed);
-                    failure = Some((job.path, error));
-                }
-            }
-        }
+        failure = shared.copy_all(batch, &mut copied).or(failure);
     }
     failure.map_or(Ok(copied), Err)
 }
 
 impl Shared {
+    /// Copies files up to the first failure of any thread. Returns that of this one.
+    fn copy_all(&self, batch: Vec<Job>, copied: &mut Copied) -> Option<Failed> {
+        for job in batch {
+            if self.has_failed.load(Ordering::Relaxed) {
+                break;
+            }
+            match self.copy(&job) {
+                Ok(fact) => copied.push((job.path, fact)),
+                Err(error) => {
+                    self.has_failed.store(true, Ordering::Relaxed);
+                    return Some((job.path, error));
+                }
+            }
+        }
+        None
+    }
+
     fn copy(&self, job: &Job) -> Result<FileFact, ProjectError> {
         let failed = |source: io::Error| ProjectError::io(Path::new(job.path.as_str()), source);
         let limit = || ProjectError::Limit { limit: "project_bytes", max: self.bytes_max };

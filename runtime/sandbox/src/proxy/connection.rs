@@ -111,40 +111,40 @@ fn read_request(client: &TcpStream, stop: Stop<'_>, until: Instant) -> Result<(R
 /// Checks the list before any lookup. Plain HTTP in a tunnel, or TLS in a plain request, would hide the name.
 fn permitted(request: &Request, rules: &HostRules) -> Result<(), Refused> {
     let (host, port) = (&request.host, request.port);
-    if !rules.allow(host, port) {
-        return Err(Refused::NotGranted(host.clone(), port));
-    }
-    match (&request.kind, port) {
-        (Kind::Tunnel, PORT_HTTP) => Err(Refused::PlainTunnel(host.clone())),
-        (Kind::Single { .. }, PORT_TLS) => Err(Refused::PlainRequest(host.clone())),
-        _ => Ok(()),
-    }
+    let refusal: fn(Host, u16) -> Refused = match (rules.allow(host, port), &request.kind, port) {
+        (false, ..) => Refused::NotGranted,
+        (true, Kind::Tunnel, PORT_HTTP) => |host, _| Refused::PlainTunnel(host),
+        (true, Kind::Single { .. }, PORT_TLS) => |host, _| Refused::PlainRequest(host),
+        (true, ..) => return Ok(()),
+    };
+    Err(refusal(host.clone(), port))
 }
 
 /// Resolves, checks and dials. The outer error is the client's or a stop.
 fn reach(request: &Request, shared: &Shared, stop: Stop<'_>) -> Result<Result<TcpStream, Refused>, Ended> {
     let host = &request.host;
+    let refused = |why: &dyn Fn(Host) -> Refused| Ok(Err(why(host.clone())));
     let until = Instant::now() + shared.bounds.dial;
     let addresses = match resolve(host, &shared.dialer, stop, until) {
         Ok(addresses) if !addresses.is_empty() => addresses,
         Err(error) if error.kind() == ErrorKind::ConnectionAborted => return Err(Ended::Gone),
-        _ => return Ok(Err(Refused::Unresolved(host.clone()))),
+        _ => return refused(&Refused::Unresolved),
     };
     // One address that is not public is enough to refuse the name.
     if let Some(kind) = addresses.iter().find_map(|address| address::refused(*address)) {
-        return Ok(Err(Refused::Address(host.clone(), kind)));
+        return refused(&|host| Refused::Address(host, kind));
     }
     for address in addresses.into_iter().take(ADDRESSES_MAX) {
         match dial(SocketAddr::new(address, request.port), &*shared.dialer, stop, until) {
             Ok(stream) => return Ok(Ok(stream)),
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => return Err(Ended::Gone),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                return Ok(Err(Refused::Address(host.clone(), "this machine")));
+                return refused(&|host| Refused::Address(host, "this machine"));
             }
             Err(_) => {}
         }
     }
-    Ok(Err(Refused::Unreachable(host.clone())))
+    refused(&Refused::Unreachable)
 }
 
 /// Counts a resolution as long as it lives.

@@ -190,7 +190,7 @@ fn a_tunnel_passes_on_bytes_and_ends_in_both_directions() {
     let mut answer = Vec::new();
     client.read_to_end(&mut answer).unwrap();
     assert!(answer == big, "{} bytes came back", answer.len());
-    assert!(server.join().unwrap() == [hello.clone(), big.clone()].concat());
+    assert!(server.join().unwrap() == [hello.as_slice(), &big].concat());
     let host = stage.stop().traffic.hosts["api.example.com"];
     assert_eq!((host.bytes_sent, host.bytes_received), ((hello.len() + big.len()) as u64, big.len() as u64));
 }

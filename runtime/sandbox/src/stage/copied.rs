@@ -36,12 +36,12 @@ impl Before for Copy {
     }
 
     fn workspace_has(&self, path: &Path) -> io::Result<bool> {
-        Ok(self.workspace.stat(path)?.is_some())
+        Ok(self.workspace.stat_below_folders(path)?.is_some())
     }
 
     /// Files by the stamp they had when they were copied; where nothing was, by whether something is.
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool> {
-        let now = self.workspace.stat(path)?;
+        let now = self.workspace.stat_below_folders(path)?;
         let is_directory = now.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
         Ok(match (self.facts.get(path), op) {
             (_, Op::RemoveDir) => false,

@@ -4,10 +4,11 @@
 //! untouched files are not read again, except files of the last clock tick before the stage began.
 
 use super::{ChangeLimits, ChangeRules, Changed, Found, StageError, ViewOverrides, access, copied, is_visible};
+use crate::holes;
 use crate::ignored::Ignored;
 use crate::link;
 use crate::protect::Protected;
-use crate::tree::{self, Owner, Stamp, Tree, WalkEntry, WalkError};
+use crate::tree::{self, Owner, Stamp, Tree, WalkEntry};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Scope};
 use rustix::fs::FileType;
@@ -28,13 +29,6 @@ pub(super) enum Fact {
     File { stamp: Stamp, bytes: u64, executable: bool, origin: Option<Stamp> },
     /// A link.
     Link { target: OsString, origin: Option<Stamp> },
-}
-
-/// How much may be copied.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Allowance {
-    pub(super) entries: u64,
-    pub(super) bytes: u64,
 }
 
 /// A private copy of what a stage may see.
@@ -138,50 +132,6 @@ pub(super) fn open_all(paths: &[PathBuf]) -> Result<Vec<Tree>, StageError> {
     paths.iter().map(|path| open(path)).collect()
 }
 
-/// Why counting ended early.
-enum Stop {
-    Large,
-    Failed(WalkError),
-}
-
-impl From<WalkError> for Stop {
-    fn from(error: WalkError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// True when a copy of what the stage sees has at most so many entries and bytes. Looks no further than that.
-pub(super) fn is_small(
-    workspace: &Path,
-    scope: &Scope,
-    overrides: &ViewOverrides,
-    most: Allowance,
-) -> Result<bool, StageError> {
-    let mut left = Some(most);
-    let mut count = |entry: &WalkEntry<'_>| {
-        let bytes = if entry.kind() == FileType::RegularFile { tree::length(&entry.stat) } else { 0 };
-        left = left.and_then(|left| {
-            let (entries, bytes) = left.entries.checked_sub(1).zip(left.bytes.checked_sub(bytes))?;
-            Some(Allowance { entries, bytes })
-        });
-        if left.is_some() { Ok(true) } else { Err(Stop::Large) }
-    };
-    let more = open_all(&overrides.layers)?.into_iter().chain(overrides.below.as_deref().map(open).transpose()?);
-    let mut counted = more.into_iter().try_for_each(|layer| tree::walk(&layer, &mut count));
-    if counted.is_ok() {
-        counted =
-            tree::walk(&open(workspace)?, &mut |entry| match is_visible(entry.kind(), access(scope, entry.path)) {
-                true => count(entry),
-                false => Ok(false),
-            });
-    }
-    match counted {
-        Ok(()) => Ok(true),
-        Err(Stop::Large) => Ok(false),
-        Err(Stop::Failed(error)) => Err(error.into()),
-    }
-}
-
 /// Where an entry that is copied comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
@@ -270,12 +220,15 @@ impl<'c> Filling<'c> {
     }
 
     fn add_file(&mut self, entry: &WalkEntry<'_>) -> io::Result<Fact> {
-        let mut source = tree::open_regular(entry.directory, entry.name, Owner::Somebody)?;
+        let source = tree::open_regular(entry.directory, entry.name, Owner::Somebody)?;
         let origin =
             self.is_workspace().then(|| rustix::fs::fstat(&source).map(|stat| Stamp::of(&stat))).transpose()?;
         let executable = tree::is_executable(&entry.stat);
-        let mut target = tree::create_file(self.into(entry)?, entry.name, tree::file_mode(executable))?;
-        io::copy(&mut source, &mut target)?;
+        let target = tree::create_file(self.into(entry)?, entry.name, tree::file_mode(executable))?;
+        match holes::any(&entry.stat) {
+            true => holes::copy(&source, &target, u64::MAX)?,
+            false => io::copy(&mut &source, &mut &target)?,
+        };
         tree::keep_times(&target, &entry.stat)?;
         let stat = rustix::fs::fstat(&target)?;
         let (stamp, executable) = (Stamp::of(&stat), tree::is_executable(&stat));

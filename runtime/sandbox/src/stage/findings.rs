@@ -97,6 +97,10 @@ impl<'s> Findings<'s> {
             Decision::Allowed => self.push(path, op, Verdict::Allowed),
             Decision::Dropped => Ok(()),
             Decision::Ignored(left_out) => {
+                let most = self.limits.stage.ignored_entries;
+                if self.left_out.entries() >= most && !op.removes() {
+                    return Err(limit("ignored_entries", most, path));
+                }
                 self.left_out.add(path, op, left_out);
                 Ok(())
             }

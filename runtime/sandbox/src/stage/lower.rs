@@ -47,7 +47,7 @@ impl Lower {
 
     /// Returns the status of a path in the first tree that has it.
     pub(crate) fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
-        self.trees().find_map(|tree| tree.stat(path).transpose()).transpose()
+        self.trees().find_map(|tree| tree.stat_below_folders(path).transpose()).transpose()
     }
 }
 

@@ -85,7 +85,7 @@ impl<'o> Lookup<'o> {
     /// Asks the layers from the top, then the workspace.
     fn look_through(&self, path: &Path) -> io::Result<LowerEntry> {
         for layer in &self.lower.layers {
-            if let Some(stat) = layer.stat(path)? {
+            if let Some(stat) = layer.stat_below_folders(path)? {
                 return Ok(LowerEntry { kind: kind(&stat), stat: Some(stat), ..LowerEntry::NOTHING });
             }
         }
@@ -103,7 +103,7 @@ impl<'o> Lookup<'o> {
         if self.entry(above)?.kind != Some(Kind::Directory) || access(&self.lower.scope, path) == Access::Hidden {
             return Ok(LowerEntry::NOTHING);
         }
-        let found = below.stat(path)?;
+        let found = below.stat_below_folders(path)?;
         Ok(found.map_or(LowerEntry::NOTHING, |stat| LowerEntry {
             kind: kind(&stat),
             stat: Some(stat),
@@ -116,7 +116,7 @@ impl<'o> Lookup<'o> {
         let mut parent = self.parent.borrow_mut();
         if parent.as_ref().is_none_or(|(at, _)| at != above) {
             let opened = match self.lower.workspace.directory(above) {
-                Err(error) if tree::is_absent(&error) => None,
+                Err(error) if tree::is_unreachable(&error) => None,
                 other => Some(other?),
             };
             *parent = Some((above.to_owned(), opened));
@@ -142,7 +142,7 @@ impl<'o> Lookup<'o> {
     /// Returns where the link the stage saw points.
     pub(super) fn target(&self, path: &Path) -> io::Result<OsString> {
         for tree in self.lower.trees() {
-            if tree.stat(path)?.is_some() {
+            if tree.stat_below_folders(path)?.is_some() {
                 let (parent, name) = tree.parent(path)?;
                 return tree::read_link(&parent, name);
             }

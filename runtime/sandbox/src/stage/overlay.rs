@@ -97,7 +97,7 @@ fn layered(workspace: &Path, at: &Path, overrides: &ViewOverrides) -> Result<Sou
 
 /// Returns a path of the host as a jail needs it: absolute, without links, valid UTF-8.
 pub(super) fn resolved(path: &Path) -> Result<PathBuf, StageError> {
-    let whole = path.canonicalize().map_err(|source| StageError::io(path, source))?;
+    let whole = crate::canonical::canonical(path).map_err(|source| StageError::io(path, source))?;
     if whole.to_str().is_some() {
         return Ok(whole);
     }

@@ -15,6 +15,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -121,9 +122,13 @@ fn is_whiteout(entry: &WalkEntry<'_>) -> bool {
     entry.kind() == FileType::CharacterDevice && entry.stat.st_rdev == 0
 }
 
-/// True when a file has an attribute that an overlay could read.
-pub(crate) fn has_overlay_attribute(directory: &OwnedFd, name: &OsStr) -> io::Result<bool> {
-    Ok(attributes(directory, name)?.iter().any(|name| name.starts_with(PREFIX)))
+/// Removes every attribute of a file that an overlay could read.
+pub(crate) fn remove_overlay_attributes(file: &File) -> io::Result<()> {
+    let found = names(&mut |space| rustix::fs::flistxattr(file, space))?;
+    found.iter().filter(|name| name.starts_with(PREFIX)).try_for_each(|name| {
+        let removed = rustix::fs::fremovexattr(file, name.as_slice());
+        removed.or_else(|error| if error == Errno::NODATA { Ok(()) } else { Err(error.into()) })
+    })
 }
 
 /// Reads the attributes of an entry; only directories and regular files have any.
@@ -162,9 +167,14 @@ fn held(directory: &OwnedFd, name: &OsStr) -> OsString {
 /// The names of the attributes of a name in a directory; does not follow links.
 fn attributes(directory: &OwnedFd, name: &OsStr) -> io::Result<Vec<Vec<u8>>> {
     let at = held(directory, name);
+    names(&mut |space| rustix::fs::llistxattr(&at, space))
+}
+
+/// Lists names of attributes, with as much space as they need.
+fn names(list: &mut dyn FnMut(&mut [u8]) -> Result<usize, Errno>) -> io::Result<Vec<Vec<u8>>> {
     let mut names = vec![0_u8; 512];
     let length = loop {
-        match rustix::fs::llistxattr(&at, &mut names[..]) {
+        match list(&mut names[..]) {
             Err(Errno::RANGE) => names.resize(names.len() * 4, 0),
             Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
             other => break other?,

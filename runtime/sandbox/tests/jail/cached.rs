@@ -13,7 +13,7 @@ use std::path::Path;
 fn run(run_folder: &Path, domain: Domain, text: &str, disk_bytes: u64) -> (Exit, bool) {
     let fixture = Fixture::new(Tier::Full);
     fs::create_dir(fixture.root().join("target")).unwrap();
-    let caches = Caches::open(run_folder, domain, &[Entry::parse("target/").unwrap()]).unwrap();
+    let caches = Caches::open(run_folder, &domain.into(), &[Entry::parse("target/").unwrap()]).unwrap();
     let mut setting = fixture.setting();
     setting.inner = caches.binds(&fixture.inside()).unwrap();
     setting.limits.disk_bytes = disk_bytes;
@@ -50,7 +50,7 @@ fn caches_of_toolchains_and_dependencies_are_there_in_every_tier_that_can_show_t
         let run = folder.path().join(tier.as_str());
         let say = |domain: Domain, text: &str| {
             let fixture = Fixture::new(tier);
-            let caches = Caches::open(&run, domain, &[]).unwrap().with_tools(&[".cache/kept".into()]).unwrap();
+            let caches = Caches::open(&run, &domain.into(), &[]).unwrap().with_tools(&[".cache/kept".into()]).unwrap();
             let mut setting = fixture.setting();
             setting.kept = caches.tool_binds(tier).unwrap();
             setting.policy.env.insert("XDG_CACHE_HOME".to_owned(), "{kept}".to_owned());

@@ -20,6 +20,7 @@ fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
         code,
         duration_ms: 1,
         subject: false,
+        hook: None,
         stdout_digest: Digest::ZERO,
         stdout_bytes: 0,
         stderr_digest: Digest::ZERO,
@@ -56,13 +57,19 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         changes: Vec::new(),
         quarantined: vec![Quarantined { path: SECRET.to_owned(), reason: String::new() }],
         ignored: None,
+        stored_values: Default::default(),
         artifacts: Vec::new(),
         isolation: None,
         stdout: None,
         stderr: None,
+        session: None,
         turns_used: 0,
         tokens: Tokens::default(),
+        cost: glovebox_record::spend::Money::default(),
+        is_estimated: false,
+        model: None,
         duration_ms: 0,
+        signature: None,
     }
 }
 

@@ -91,14 +91,12 @@ fn only_a_stage_that_sees_no_file_of_the_project_is_isolated() {
 fn the_program_under_test_and_its_port_are_the_nodes() {
     let separation =
         of(&format!("{TOOL}, verify_subject=\"sh x\", verify_subject_port=8080, cache=\"c/\", cache_from=base"), true);
-    let expected = Separation {
-        command: Some("sh x".to_owned()),
-        port: Some(8080),
-        is_isolated: false,
-        writes: Writes::Scratch,
-        cache_from_base: true,
-    };
+    let expected =
+        Separation { command: Some("sh x".to_owned()), port: Some(8080), is_isolated: false, writes: Writes::Scratch };
+    assert!(separation.command_access.cache_from_base);
     assert_eq!(separation.separation, Some(expected));
     let without = of(&format!("{TOOL}, cache=\"c/\", cache_from=base"), false);
+    assert!(without.command_access.cache_from_base && without.separation.is_none());
+    let without = of("prompt=\"x\", cache=\"c/\", cache_from=base", false);
     assert!(without.diagnostics.iter().any(|found| found.message.contains("`cache_from` has no effect")));
 }

@@ -12,7 +12,7 @@ const STEPS_MAX: u64 = 25;
 /// A graph of up to five working nodes and two exits, with any edges among them.
 fn graph() -> impl Strategy<Value = String> {
     let node = (0..4u8, 0..4u8, any::<bool>(), any::<bool>(), 0..8usize, 0..8usize);
-    let edge = (0..7usize, 0..8usize, 0..6u8, 0..3i32, any::<bool>());
+    let edge = (0..7usize, 0..8usize, 0..6u8, 0..3i32, any::<bool>(), 0..6u8);
     (prop::collection::vec(node, 1..6), prop::collection::vec(edge, 1..16), 0..3u8, 0..9usize).prop_map(
         |(nodes, edges, default_max_retries, graph_target)| {
             let name = |index: usize| match index {
@@ -42,7 +42,7 @@ fn graph() -> impl Strategy<Value = String> {
                 text += "];\n";
             }
             text += &format!("start -> {};\n", name(1));
-            for (from, to, condition, weight, default) in edges {
+            for (from, to, condition, weight, default, restart) in edges {
                 let condition =
                     ["", "outcome=success", "outcome=fail", "outcome!=fail", "context.k=1", "preferred_label=x"]
                         [condition as usize];
@@ -55,6 +55,9 @@ fn graph() -> impl Strategy<Value = String> {
                 if !condition.is_empty() {
                     text += &format!(", condition=\"{condition}\"");
                 }
+                if restart == 0 {
+                    text += ", loop_restart=true";
+                }
                 text += "];\n";
             }
             text + "}"
@@ -63,7 +66,7 @@ fn graph() -> impl Strategy<Value = String> {
 }
 
 /// The same attempt always gets the same answer, whoever asks and whenever.
-fn answer(seed: u64, open: &OpenTask) -> crate::event::StageFinished {
+fn answer(seed: u64, open: &OpenTask) -> StageFinished {
     let mut hasher = DefaultHasher::new();
     (seed, &open.task.node, open.task.visit, open.ordinal).hash(&mut hasher);
     let chance = hasher.finish();
@@ -98,8 +101,8 @@ proptest! {
         let run = live(&pipeline, seed);
         prop_assert!(run.state.steps <= STEPS_MAX);
         prop_assert!(run.state.main().nodes.values().map(|node| u64::from(node.attempts)).sum::<u64>() <= STEPS_MAX);
-        // Per step at most ready, started, finished, retrying, route; and the two ends.
-        prop_assert!(run.records.len() as u64 <= 5 * STEPS_MAX + 2);
+        // Per step at most ready, started, finished, retrying, route, restart; and the two ends.
+        prop_assert!(run.records.len() as u64 <= 6 * STEPS_MAX + 2);
         let ended = run.state.verdict.clone().expect("it ended");
         if ended.status == Verdict::Success {
             let exit = ended.exit_node.clone().expect("a success names its exit");
@@ -130,13 +133,18 @@ proptest! {
     #[test]
     fn what_fails_is_known_at_every_record(text in graph(), seed: u64) {
         let pipeline = pipeline(&text);
-        let mut state = RunState::default();
+        let (mut state, mut before, mut completed) = (RunState::default(), 0, Vec::new());
         for record in &live(&pipeline, seed).records {
             state.apply(record);
             let branch = state.main();
+            if matches!(record.event, Event::LoopRestarted(_)) {
+                (before, completed) = (branch.completed.total(), Vec::new());
+            }
+            let is_longer = branch.completed.total() > before + completed.len() as u64;
+            completed.extend(branch.completed.last().filter(|_| is_longer).cloned());
             let has_failed = |id: &&NodeId| matches!(branch.status(id), Some(Status::Fail | Status::Retry));
             let mut failing: Vec<&NodeId> = Vec::new();
-            for id in branch.completed.iter().rev().filter(has_failed) {
+            for id in completed.iter().rev().filter(has_failed) {
                 if !failing.contains(&id) {
                     failing.push(id);
                 }

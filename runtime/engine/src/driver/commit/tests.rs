@@ -1,7 +1,9 @@
 //! An append that was not stored leaves the state as it was; one that met another driver's records is decided again.
 
 use super::*;
+use crate::driver::Outstanding;
 use crate::event::{CacheFilled, RunCanceled, RunId};
+use crate::inbox::Inbox;
 use crate::memory::MemoryLog;
 use crate::ports::Stored;
 use crate::simulation::{pipeline, started};
@@ -63,7 +65,19 @@ impl RunLog for Faulty {
 fn driver<'a>(pipeline: &'a Pipeline, journal: &'a Faulty) -> Driver<'a, Faulty, ()> {
     let (worker, grace) = ("test".into(), Duration::ZERO);
     let (run, state) = (RUN.into(), RunState::default());
-    Driver { run, pipeline, journal, signals: &(), worker, grace, disk: None, state }
+    Driver {
+        run,
+        pipeline,
+        journal,
+        signals: &(),
+        worker,
+        grace,
+        disk: None,
+        parallel_max: 4,
+        inbox: Inbox::default(),
+        state,
+        outstanding: Outstanding::default(),
+    }
 }
 
 fn filled(node: &str) -> Vec<Event> {

@@ -1,6 +1,7 @@
 //! Which capabilities a rule refuses, and what is not a rule.
 
 use super::*;
+use glovebox_record::HookKind;
 
 fn entry(text: &str) -> Entry {
     Entry::parse(text).unwrap()
@@ -19,6 +20,8 @@ fn a_rule_meets_whatever_has_anything_of_it() {
     for (rule, capability, is_met) in [
         ("run=*", shell("true"), true),
         ("run=*", argv("cargo test"), true),
+        ("run=*", Capability::Hook(HookKind::Pre, "true".to_owned()), true),
+        ("run=cargo publish", Capability::Hook(HookKind::Post, "cargo publish".to_owned()), true),
         ("run=*", Capability::Model, false),
         ("run=cargo publish", Capability::AnyCommand, true),
         ("run=cargo publish", argv("cargo"), true),

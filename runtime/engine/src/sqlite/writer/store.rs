@@ -3,9 +3,10 @@
 //! One transaction for a group of batches and the blobs that wait. Where the journal ends, and the last record of each subject that is
 //! under way, are remembered; after any error they are read again, since the memory may be wrong then.
 
+use super::super::queue::{Queue, QueueChange};
 use super::super::rows::{self, Tip};
 use super::super::{port_error, signature};
-use super::{Answer, Batch, Entry, QueueChange};
+use super::{Answer, Batch, Entry};
 use crate::blobs::{self, Outbox, Parcel};
 use crate::event::{Digest, Subject, chain};
 use crate::ports::{PortError, Stored};
@@ -47,9 +48,12 @@ pub(super) struct Store {
     heads: Heads,
 }
 
-/// The last record of subjects. One that is not here is read.
+/// The last record of subjects. One that is not here is read, except that a branch has no record once all branches are known.
 #[derive(Default)]
-struct Heads(HashMap<String, u64>);
+struct Heads {
+    of: HashMap<String, u64>,
+    has_all_branches: bool,
+}
 
 /// What a transaction adds to what is known, kept once it is committed.
 struct Draft {
@@ -60,13 +64,24 @@ struct Draft {
 
 impl Store {
     pub(super) fn new(connection: Connection, (tip, key): (Tip, Option<UserKey>), outbox: Arc<Outbox>) -> Self {
-        Self { connection, key, outbox, tip: Some(tip), heads: Heads::default() }
+        Self {
+            connection,
+            key,
+            outbox,
+            tip: Some(tip),
+            heads: Heads { has_all_branches: tip.seq == 0, ..Heads::default() },
+        }
+    }
+
+    /// Makes the queue's table what the records say.
+    pub(super) fn restore_queue(&mut self, queue: &Queue) -> Result<(), PortError> {
+        queue.restore(&mut self.connection)
     }
 
     /// Stores a group and the blobs that wait in one durable transaction.
     pub(super) fn commit(&mut self, batches: Vec<Batch>) -> Result<Vec<Answer>, GroupError> {
         let parcel = self.outbox.parcel().map_err(GroupError::Refused)?;
-        let committed = self.transact(batches, &parcel);
+        let committed = self.know_branches(&batches).and_then(|()| self.transact(batches, &parcel));
         match committed {
             Ok((answers, draft)) => {
                 self.tip = Some(draft.tip);
@@ -94,6 +109,20 @@ impl Store {
             Ok(_) => tracing::debug!("another process reads the journal: its log is not emptied"),
             Err(error) => tracing::debug!(%error, "the journal's log is not emptied"),
         }
+    }
+
+    /// Reads the heads of all branches, once, when one is expected that is not known: a fork begins many, and none of them has a record.
+    fn know_branches(&mut self, batches: &[Batch]) -> Result<(), PortError> {
+        let is_unknown = |(subject, _): &(Subject, u64)| {
+            matches!(subject, Subject::Branch(_)) && !self.heads.of.contains_key(&subject.to_string())
+        };
+        if !self.heads.has_all_branches && batches.iter().flat_map(|batch| &batch.expect).any(is_unknown) {
+            for (subject, head) in rows::branch_heads(&self.connection)? {
+                self.heads.of.entry(subject).or_insert(head);
+            }
+            self.heads.has_all_branches = true;
+        }
+        Ok(())
     }
 
     fn transact(&self, batches: Vec<Batch>, parcel: &Parcel) -> Result<(Vec<Answer>, Draft), PortError> {
@@ -141,7 +170,7 @@ impl Store {
             if let Some(key) = &self.key {
                 signature::sign(&self.connection, key, one.seq, &one.hash)?;
             }
-            self.enqueue(one.seq, batch.at, &entry.queue)?;
+            entry.queue.store(&self.connection, one.seq, batch.at)?;
             draft.tip = Tip { seq: one.seq, hash: one.hash };
             let has_ended = matches!(entry.queue, QueueChange::Done { .. });
             draft.heads.push((entry.subject, Some(one.seq).filter(|_| !has_ended)));
@@ -155,8 +184,11 @@ impl Store {
         let drafted = draft.heads.iter().rev().find(|(known, _)| *known == name);
         let known = match drafted {
             Some((_, head)) => *head,
-            None => self.heads.0.get(&name).copied(),
+            None => self.heads.of.get(&name).copied(),
         };
+        if known.is_none() && self.heads.has_all_branches && matches!(subject, Subject::Branch(_)) {
+            return Ok(0);
+        }
         known.map_or_else(|| rows::head(&self.connection, subject), Ok)
     }
 
@@ -171,26 +203,6 @@ impl Store {
         Ok(Stored { seq, prev: tip.hash, hash })
     }
 
-    /// The queue is what the journal says is ready and not yet finished.
-    fn enqueue(&self, seq: u64, at: Timestamp, change: &QueueChange) -> Result<(), PortError> {
-        match change {
-            QueueChange::Ready { task, due_at } => {
-                let due_at = due_at.unwrap_or(at.as_millisecond());
-                let sql = "INSERT OR REPLACE INTO queue (task, ready_seq, due_at) VALUES (?1, ?2, ?3)";
-                let mut statement = self.connection.prepare_cached(sql).map_err(port_error)?;
-                statement.execute((task, seq.cast_signed(), due_at)).map_err(port_error)?;
-            }
-            QueueChange::Done { task } => {
-                let sql = "DELETE FROM queue WHERE task = ?1";
-                let mut statement = self.connection.prepare_cached(sql).map_err(port_error)?;
-                statement.execute([task]).map_err(port_error)?;
-            }
-            QueueChange::Clear => self.execute("DELETE FROM queue")?,
-            QueueChange::Nothing => {}
-        }
-        Ok(())
-    }
-
     fn execute(&self, sql: &str) -> Result<(), PortError> {
         let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
         done.map(drop).map_err(port_error)
@@ -201,8 +213,8 @@ impl Heads {
     fn take(&mut self, changes: Vec<(String, Option<u64>)>) {
         for (subject, head) in changes {
             match head {
-                Some(head) => drop(self.0.insert(subject, head)),
-                None => drop(self.0.remove(&subject)),
+                Some(head) => drop(self.of.insert(subject, head)),
+                None => drop(self.of.remove(&subject)),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Rules about single attributes: names and values that have another effect than meant, or none.
 
 use super::Rule;
-use crate::diagnostic::Severity::{Info, Warning};
+use crate::diagnostic::Severity::{Error, Info, Warning};
 use crate::lint::{attributes, not_enforced, targets};
 
 pub(super) const RULES: &[Rule] = &[
@@ -46,12 +46,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fidelity_valid",
-        severity: Warning,
+        severity: Error,
         check: Some(attributes::fidelity_valid),
-        summary: "`fidelity` should be a known mode",
+        summary: "`fidelity` must be a known mode",
         help: "use `full`, `truncate`, `compact`, `summary:low`, `summary:medium` or `summary:high`",
-        why: "Fidelity decides how much earlier context a stage's session gets (Attractor spec §5.4 and §7.2). An unknown mode \
-              has no effect. The stage then works with more or less context than its author wanted.",
+        why: "Fidelity decides how much earlier context a stage's session gets (Attractor spec §5.4 and §7.2). With an \
+              unknown mode the stage would work with more or less context than its author wanted.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths="", fidelity="summary:hihg"]
   start; exit

@@ -210,6 +210,26 @@ pub(super) const RULES: &[Rule] = &[
 }"#,
     },
     Rule {
+        id: "tool_hooks_without_tools",
+        severity: Error,
+        check: Some(guardrails::tool_hooks_without_tools),
+        summary: "`tool_hooks.pre` and `tool_hooks.post` belong to a node with a model",
+        help: "move the hook to an agent node or to the graph",
+        why: "A hook runs around the tool calls of a model (Attractor spec §9.7). A tool, a check or a gate makes none, so the hook \
+              would never run there, and what it should stop would pass.",
+        bad: r#"digraph ship {
+  test [shape=octagon, command="cargo test", allowed_write_paths="", "tool_hooks.pre"="sh .policy/calls.sh"]
+  start; exit
+  start -> test -> exit
+}"#,
+        good: r#"digraph ship {
+  graph ["tool_hooks.pre"="sh .policy/calls.sh"]
+  test [shape=octagon, command="cargo test", allowed_write_paths=""]
+  start; exit
+  start -> test -> exit
+}"#,
+    },
+    Rule {
         id: "unfixable_failure_source",
         severity: Warning,
         check: Some(fixability_rule::unfixable_failure_source),

@@ -166,7 +166,8 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(isolation::cache_from),
         summary: "`cache_from` needs `cache` on the same node",
         help: "name the folder, such as `cache=\"target/\"`, or remove `cache_from`",
-        why: "A stage with hold-outs in reach begins each visit with empty caches. With `cache_from=\"base\"`, its command runs \
+        why: "A stage with hold-outs in reach begins each visit with empty caches. Any other verifier begins with what \
+              stages before left, and code of builders can have run in them. With `cache_from=\"base\"`, its command runs \
               once over the files that the run began with. Each visit then begins with a copy of what that run left in the \
               folders of `cache`. Without `cache` on the same node nothing is kept, and every visit builds everything again.",
         bad: r#"digraph ship {

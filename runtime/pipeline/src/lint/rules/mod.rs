@@ -1,25 +1,37 @@
 //! The table of rules, by topic. Add a rule in one of these files and nowhere else.
 
 mod attributes;
+mod forks;
 mod guardrails;
 mod holdout_rules;
 mod reading;
+mod restarts;
 mod routes;
 mod structure;
 
 use super::Rule;
 
-const TOPICS: [&[Rule]; 6] =
-    [reading::RULES, structure::RULES, attributes::RULES, guardrails::RULES, holdout_rules::RULES, routes::RULES];
+const TOPICS: [&[Rule]; 8] = [
+    reading::RULES,
+    structure::RULES,
+    attributes::RULES,
+    guardrails::RULES,
+    holdout_rules::RULES,
+    routes::RULES,
+    forks::RULES,
+    restarts::RULES,
+];
 
 /// The titles of the topics in the order of the table, each with the name of its first rule.
-pub(super) const TITLES: [(&str, &str); 6] = [
+pub(super) const TITLES: [(&str, &str); 8] = [
     ("Reading", reading::RULES[0].id),
     ("The graph", structure::RULES[0].id),
     ("Attributes", attributes::RULES[0].id),
     ("Guardrails", guardrails::RULES[0].id),
     ("Hold-outs", holdout_rules::RULES[0].id),
     ("Routes", routes::RULES[0].id),
+    ("Forks", forks::RULES[0].id),
+    ("Restarts", restarts::RULES[0].id),
 ];
 
 const COUNT: usize = {

@@ -87,6 +87,31 @@ pub(super) const RULES: &[Rule] = &[
 }"#,
     },
     Rule {
+        id: "subgraph_attribute",
+        severity: Error,
+        check: None,
+        summary: "an attribute of a subgraph must have an effect there",
+        help: "write it in a `node [...]` block of the subgraph, or on the graph",
+        why: "Only `label` of a subgraph has an effect: it becomes a class of its nodes (Attractor spec §2.10). A bound or a hook \
+              beside it looks as if it held for these nodes, and holds for nothing.",
+        bad: r#"digraph ship {
+  subgraph risky {
+    graph ["tool_hooks.pre"="sh may.sh"]
+    review [prompt="Review it", allowed_write_paths=""]
+  }
+  start; exit
+  start -> review -> exit
+}"#,
+        good: r#"digraph ship {
+  subgraph risky {
+    node ["tool_hooks.pre"="sh may.sh"]
+    review [prompt="Review it", allowed_write_paths=""]
+  }
+  start; exit
+  start -> review -> exit
+}"#,
+    },
+    Rule {
         id: "duration_unit",
         severity: Warning,
         check: None,
@@ -253,8 +278,8 @@ digraph ship {
         check: None,
         summary: "a child pipeline must be a readable file, and must not lead back to a pipeline above it",
         help: "write the path from the folder of this pipeline, such as `children/build.dot`",
-        why: "A supervisor stage runs another pipeline, which may have children of its own. `glovebox check` checks each of \
-              these files. A pipeline that leads back to itself would never end. A chain of more than 16 pipelines is an error \
+        why: "A node can run another pipeline, which may have children of its own. `glovebox check` checks each of \
+              these files. What a child asks for that cannot hold for a part of a run is an error at the node that runs it. A pipeline that leads back to itself would never end. A chain of more than 16 pipelines is an error \
               too, because it is most likely a mistake.",
         bad: r#"digraph ship {
   graph ["stack.child_dotfile"="/srv/pipelines/build.dot"]

@@ -1,8 +1,8 @@
 //! Rules about the routes of outcomes: gaps, conditions that never hold, failures and unverified work that end as a success.
 
 use super::Rule;
-use crate::diagnostic::Severity::{Info, Warning};
-use crate::lint::{routes, unverified};
+use crate::diagnostic::Severity::{Error, Info, Warning};
+use crate::lint::{gates, routes, unverified};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -209,6 +209,65 @@ pub(super) const RULES: &[Rule] = &[
   review -> report [condition="context.long=true"]
   review -> exit   [default=true]
   report -> exit
+}"#,
+    },
+    Rule {
+        id: "human_gate",
+        severity: Error,
+        check: Some(gates::human_gate),
+        summary: "a human gate must have choices, and its default must be one of them",
+        help: "give each outgoing edge a label; `human.default_choice` names the target, key or label of one",
+        why: "The choices of a human gate are its outgoing edges. Without a choice there is no answer, and the run waits for \
+              ever. A default that names no choice would leave the gate unanswered after its timeout. A `yes_no` question \
+              needs two choices, a `confirmation` one or two.",
+        bad: r#"digraph release {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  gate  [shape=hexagon, label="Ship it?", "human.default_choice"="later", timeout="1h"]
+  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
+  start; exit
+  start -> build -> gate
+  gate -> exit [label="[S] Ship"]
+  gate -> test [label="[T] Test first"]
+  test -> exit
+}"#,
+        good: r#"digraph release {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  gate  [shape=hexagon, label="Ship it?", "human.default_choice"="test", timeout="1h"]
+  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
+  start; exit
+  start -> build -> gate
+  gate -> exit [label="[S] Ship"]
+  gate -> test [label="[T] Test first"]
+  test -> exit
+}"#,
+    },
+    Rule {
+        id: "human_gate_keys",
+        severity: Warning,
+        check: Some(gates::human_gate_keys),
+        summary: "the choices of a human gate should have different keys",
+        help: "write a key in front of the label: `label=\"[R] Reject\"`",
+        why: "The key of a choice is what stands in brackets in front of its label, or its first letter. If two choices have \
+              the same key, an answer with this key is refused, and only the whole label selects one of them.",
+        bad: r#"digraph review {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  gate  [shape=hexagon, label="Go on?"]
+  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
+  start; exit
+  start -> build -> gate
+  gate -> exit [label="Take it"]
+  gate -> test [label="Test"]
+  test -> exit
+}"#,
+        good: r#"digraph review {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  gate  [shape=hexagon, label="Go on?"]
+  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
+  start; exit
+  start -> build -> gate
+  gate -> exit [label="[S] Ship"]
+  gate -> test [label="[T] Test"]
+  test -> exit
 }"#,
     },
 ];

@@ -136,48 +136,47 @@ mod tests {
     }
 
     /// The failure of a jail at this step.
-    fn reason(step: &str, errno: i32) -> String {
+    fn failure(step: &str, errno: i32) -> ProbeFailure {
         let text = io::Error::from_raw_os_error(errno).to_string();
-        super::super::super::JailError::Build { tier: Tier::Full, step: step.to_owned(), text }.to_string()
+        let step = step.to_owned();
+        ProbeFailure(super::super::super::JailError::Build { tier: Tier::Full, step, text }.to_string())
     }
 
     #[test]
     fn what_apparmor_denies_is_answered_with_a_profile_for_this_program() {
         let setting = "proc/sys/kernel/apparmor_restrict_unprivileged_userns";
         let (_folder, ubuntu) = machine(&[(setting, "1\n"), ("usr/bin/bwrap", "")]);
-        let said = |line: &str| format!("start /usr/bin/bwrap: `bwrap: {line}`, expected version 0.7");
+        let said = |line: &str| ProbeFailure(format!("start /usr/bin/bwrap: `bwrap: {line}`, expected version 0.7"));
         let denied = [
-            (Tier::Full, reason("unshare", EACCES)),
-            (Tier::Full, reason("setgroups", EACCES)),
-            (Tier::Full, reason("write uid_map", EPERM)),
-            (Tier::Full, reason("make mounts private", EACCES)),
+            (Tier::Full, failure("unshare", EACCES)),
+            (Tier::Full, failure("setgroups", EACCES)),
+            (Tier::Full, failure("write uid_map", EPERM)),
+            (Tier::Full, failure("make mounts private", EACCES)),
             (Tier::Bwrap, said("setting up uid map: Permission denied")),
             (Tier::Bwrap, said("loopback: Failed RTM_NEWADDR: Operation not permitted")),
         ];
-        for (tier, reason) in denied {
-            let remedy = ubuntu.remedies(tier, &ProbeFailure(reason.clone()));
+        for (tier, failure) in denied {
+            let remedy = ubuntu.remedies(tier, &failure);
             for line in ["AppArmor takes all capabilities", "profile glovebox \"/opt/bin/glovebox\"", "  userns,\n"] {
-                assert!(remedy.contains(line), "{reason}: {remedy}");
+                assert!(remedy.contains(line), "{failure:?}: {remedy}");
             }
         }
-        for reason in [reason("mount overlay", EINVAL), "self-test: `a` did not work: `ENOENT`".to_owned()] {
-            let remedy = ubuntu.remedies(Tier::Full, &ProbeFailure(reason.clone()));
-            assert!(remedy.starts_with("the cause is not a known setting"), "{reason}: {remedy}");
+        let by_itself = ProbeFailure("self-test: `a` did not work: `ENOENT`".to_owned());
+        for failure in [failure("mount overlay", EINVAL), by_itself] {
+            let remedy = ubuntu.remedies(Tier::Full, &failure);
+            assert!(remedy.starts_with("the cause is not a known setting"), "{failure:?}: {remedy}");
         }
-        let denied = reason("setgroups", EACCES);
-        assert!(
-            !ubuntu.remedies(Tier::Landlock, &ProbeFailure(denied.clone())).contains("AppArmor"),
-            "no namespaces, no question"
-        );
+        let denied = failure("setgroups", EACCES);
+        assert!(!ubuntu.remedies(Tier::Landlock, &denied).contains("AppArmor"), "no namespaces, no question");
         for content in ["0\n", ""] {
             let (_folder, other) = machine(&[(setting, content)]);
-            assert!(!other.remedies(Tier::Full, &ProbeFailure(denied.clone())).contains("AppArmor"), "{content:?}");
+            assert!(!other.remedies(Tier::Full, &denied).contains("AppArmor"), "{content:?}");
         }
     }
 
     #[test]
     fn each_setting_that_prevents_a_tier_has_its_line() {
-        let denied = reason("unshare", EPERM);
+        let denied = failure("unshare", EPERM);
         let cases = [
             ("proc/sys/kernel/unprivileged_userns_clone", "0\n", "kernel.unprivileged_userns_clone=1"),
             ("proc/sys/user/max_user_namespaces", "0\n", "user.max_user_namespaces=15000"),
@@ -188,10 +187,10 @@ mod tests {
         ];
         for (path, content, expected) in cases {
             let (_folder, machine) = machine(&[(path, content), ("usr/bin/bwrap", "")]);
-            let remedy = machine.remedies(Tier::Bwrap, &ProbeFailure(denied.clone()));
+            let remedy = machine.remedies(Tier::Bwrap, &denied);
             assert!(remedy.contains(expected) && remedy.lines().count() == 1, "{path}: {remedy}");
         }
         let (_folder, bare) = machine(&[]);
-        assert_eq!(bare.remedies(Tier::Bwrap, &ProbeFailure(denied.clone())), "sudo apt install bubblewrap");
+        assert_eq!(bare.remedies(Tier::Bwrap, &denied), "sudo apt install bubblewrap");
     }
 }

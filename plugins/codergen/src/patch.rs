@@ -1,0 +1,306 @@
+//! `apply_patch`: changes to several files in one text, in the format that models of OpenAI were trained on (v4a).
+//!
+//! Either every change fits and all files are written, or none is: each new text is worked out before the first write. Lines that a hunk
+//! expects are looked for from the end of the hunk before; white space at their ends may differ.
+
+use crate::files::{Content, NamedPath, Wanted, Workspace, WorkspacePath};
+use std::fs;
+use std::iter::Peekable;
+use std::str::Lines;
+
+const BEGIN: &str = "*** Begin Patch";
+const END: &str = "*** End Patch";
+const ADD: &str = "*** Add File: ";
+const DELETE: &str = "*** Delete File: ";
+const UPDATE: &str = "*** Update File: ";
+const MOVE: &str = "*** Move to: ";
+const END_OF_FILE: &str = "*** End of File";
+
+/// A patch as it was read.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Patch<'a>(Vec<Change<'a>>);
+
+#[derive(Debug, PartialEq)]
+enum Change<'a> {
+    Add { path: NamedPath<'a>, text: String },
+    Delete { path: NamedPath<'a> },
+    Update { path: NamedPath<'a>, moved: Option<NamedPath<'a>>, hunks: Vec<Hunk<'a>> },
+}
+
+/// Lines that stand together, and what they become.
+#[derive(Debug, Default, PartialEq)]
+struct Hunk<'a> {
+    /// A line above them, such as the head of a function.
+    under: Option<&'a str>,
+    old: Vec<&'a str>,
+    new: Vec<&'a str>,
+    at_end: bool,
+}
+
+impl<'a> Patch<'a> {
+    /// Reads a patch.
+    ///
+    /// # Errors
+    /// A sentence for the model: what is not understood, and what is expected there.
+    pub(crate) fn parse(Content(text): Content<'a>) -> Result<Self, String> {
+        let mut lines = text.trim().lines().peekable();
+        if lines.next().map(str::trim_end) != Some(BEGIN) {
+            return Err(format!("the patch does not begin with `{BEGIN}`"));
+        }
+        let mut changes = Vec::new();
+        loop {
+            let line = lines.next().ok_or_else(|| format!("the patch does not end with `{END}`"))?;
+            if line.trim_end() == END {
+                break;
+            }
+            changes.push(Change::read(line, &mut lines)?);
+        }
+        if changes.is_empty() { Err("the patch changes no file".to_owned()) } else { Ok(Self(changes)) }
+    }
+
+    /// Applies it, and says what was changed.
+    pub(crate) fn apply(&self, workspace: &Workspace) -> Result<String, String> {
+        let done: Vec<_> = self.0.iter().map(|change| change.work_out(workspace)).collect::<Result<_, _>>()?;
+        let mut said = Vec::new();
+        for change in done {
+            said.push(change.write(workspace)?);
+        }
+        Ok(said.join("\n"))
+    }
+}
+
+impl<'a> Change<'a> {
+    fn read(line: &'a str, lines: &mut Peekable<Lines<'a>>) -> Result<Self, String> {
+        if let Some(path) = line.strip_prefix(ADD) {
+            let mut text = String::new();
+            while let Some(added) = lines.next_if(|line| !line.starts_with("*** ")) {
+                let added =
+                    added.strip_prefix('+').ok_or_else(|| format!("`{added}`: lines of a new file begin with `+`"))?;
+                text.push_str(added);
+                text.push('\n');
+            }
+            return Ok(Self::Add { path: NamedPath(path.trim()), text });
+        }
+        if let Some(path) = line.strip_prefix(DELETE) {
+            return Ok(Self::Delete { path: NamedPath(path.trim()) });
+        }
+        let Some(path) = line.strip_prefix(UPDATE) else {
+            return Err(format!("`{line}`: expected `{ADD}PATH`, `{DELETE}PATH`, `{UPDATE}PATH` or `{END}`"));
+        };
+        let moved = lines.next_if(|line| line.starts_with(MOVE)).map(|line| NamedPath(line[MOVE.len()..].trim()));
+        let mut hunks = Vec::new();
+        while let Some(hunk) = Hunk::read(lines)? {
+            hunks.push(hunk);
+        }
+        match hunks.is_empty() && moved.is_none() {
+            true => Err(format!("`{line}` has no lines to change")),
+            false => Ok(Self::Update { path: NamedPath(path.trim()), moved, hunks }),
+        }
+    }
+
+    fn work_out(&self, workspace: &Workspace) -> Result<Done<'a>, String> {
+        let place = |path: NamedPath<'a>, text: &str| workspace.locate(Wanted::Write(Content(text)), path);
+        match self {
+            Self::Add { path, text } => {
+                let path = place(*path, text)?;
+                match workspace.text(path).is_ok() {
+                    true => Err(format!("`{path}` exists already; update it")),
+                    false => Ok(Done { write: Some((path, text.to_owned())), remove: None, verb: "added" }),
+                }
+            }
+            Self::Delete { path } => {
+                let path = place(*path, "")?;
+                workspace.text(path)?;
+                Ok(Done { write: None, remove: Some(path), verb: "deleted" })
+            }
+            Self::Update { path, moved, hunks } => {
+                let from = workspace.locate(Wanted::Read, *path)?;
+                let text = workspace.text(from)?;
+                let text = changed(&text, hunks).map_err(|reason| format!("`{from}`: {reason}"))?;
+                let to = place(moved.unwrap_or(*path), &text)?;
+                let remove = Some(from).filter(|from| !from.names().eq(to.names()));
+                Ok(Done { write: Some((to, text)), remove, verb: "updated" })
+            }
+        }
+    }
+}
+
+/// A change that fits.
+struct Done<'a> {
+    write: Option<(WorkspacePath<'a>, String)>,
+    remove: Option<WorkspacePath<'a>>,
+    verb: &'static str,
+}
+
+impl Done<'_> {
+    fn write(&self, workspace: &Workspace) -> Result<String, String> {
+        if let Some((path, text)) = &self.write {
+            workspace.put(*path, Content(text))?;
+        }
+        if let Some(path) = self.remove {
+            fs::remove_file(workspace.root.join(path.0))
+                .map_err(|error| format!("cannot delete `{path}`: {}", crate::files::spelled(&error)))?;
+        }
+        let path = self.write.as_ref().map(|(path, _)| *path).or(self.remove);
+        Ok(path.map_or_else(String::new, |path| format!("{} `{path}`", self.verb)))
+    }
+}
+
+impl<'a> Hunk<'a> {
+    /// The next one of a file; none where another file or the end of the patch begins.
+    fn read(lines: &mut Peekable<Lines<'a>>) -> Result<Option<Self>, String> {
+        if lines.peek().is_none_or(|line| line.starts_with("*** ")) {
+            return Ok(None);
+        }
+        let mut hunk = Self::default();
+        if let Some(head) = lines.next_if(|line| line.starts_with("@@")) {
+            hunk.under = Some(head[2..].trim()).filter(|head| !head.is_empty());
+        }
+        while let Some(line) = lines.next_if(|line| !line.starts_with("@@") && !line.starts_with("*** ")) {
+            match line.split_at_checked(1) {
+                Some((" ", text)) => {
+                    hunk.old.push(text);
+                    hunk.new.push(text);
+                }
+                Some(("-", text)) => hunk.old.push(text),
+                Some(("+", text)) => hunk.new.push(text),
+                None => {
+                    hunk.old.push("");
+                    hunk.new.push("");
+                }
+                Some(_) => return Err(format!("`{line}`: lines of a change begin with ` `, `-` or `+`")),
+            }
+        }
+        hunk.at_end = lines.next_if(|line| line.trim_end() == END_OF_FILE).is_some();
+        match hunk.old.is_empty() && hunk.new.is_empty() {
+            true => Err("a change has no lines".to_owned()),
+            false => Ok(Some(hunk)),
+        }
+    }
+}
+
+/// The text with every hunk applied, in order.
+fn changed(text: &str, hunks: &[Hunk<'_>]) -> Result<String, String> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let mut from = 0;
+    for hunk in hunks {
+        if let Some(head) = hunk.under {
+            let found = lines[from..].iter().position(|line| line.trim() == head);
+            from += 1 + found.ok_or_else(|| format!("the line `{head}` was not found"))?;
+        }
+        let at = match (hunk.old.is_empty(), hunk.at_end) {
+            (true, false) if hunk.under.is_some() => from,
+            (true, _) => lines.len(),
+            (false, at_end) => place(&lines, from, (&hunk.old, at_end))
+                .ok_or_else(|| format!("these lines were not found, read the file again:\n{}", hunk.old.join("\n")))?,
+        };
+        lines.splice(at..at + hunk.old.len(), hunk.new.iter().copied());
+        from = at + hunk.new.len();
+    }
+    let ending = if lines.is_empty() { "" } else { "\n" };
+    Ok(lines.join("\n") + ending)
+}
+
+/// Where lines stand: as they are, else but for white space at their ends, else but for any at both ends.
+fn place(lines: &[&str], from: usize, (old, at_end): (&[&str], bool)) -> Option<usize> {
+    let equal: [fn(&str, &str) -> bool; 3] = [
+        |one, other| one == other,
+        |one, other| one.trim_end() == other.trim_end(),
+        |one, other| one.trim() == other.trim(),
+    ];
+    let last = lines.len().checked_sub(old.len())?;
+    let first = if at_end { last.max(from) } else { from };
+    equal.iter().find_map(|equal| {
+        let stands = |at: &usize| lines[*at..].iter().zip(old).all(|(one, other)| equal(one, other));
+        (first..=last).find(stands)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numbering::Served;
+
+    fn workspace() -> (tempfile::TempDir, Workspace) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.rs"), "fn one() {\n    1\n}\n\nfn two() {\n    1\n}\n").unwrap();
+        fs::write(folder.path().join("old.txt"), "x\n").unwrap();
+        let root = folder.path().to_owned();
+        (folder, Workspace { root, write_scope: None, known_as: Vec::new(), served: Served::default() })
+    }
+
+    fn apply(workspace: &Workspace, patch: &str) -> Result<String, String> {
+        Patch::parse(Content(patch))?.apply(workspace)
+    }
+
+    #[test]
+    fn files_are_added_updated_moved_and_deleted() {
+        let (folder, workspace) = workspace();
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).ok();
+        let patch = "*** Begin Patch\n*** Add File: b/c.txt\n+new\n+\n*** Update File: a.rs\n@@ fn two() {\n-    1\n+    2\n }\n\
+                     *** Delete File: old.txt\n*** End Patch\n";
+        assert_eq!(apply(&workspace, patch).unwrap(), "added `b/c.txt`\nupdated `a.rs`\ndeleted `old.txt`");
+        assert_eq!(read("a.rs").unwrap(), "fn one() {\n    1\n}\n\nfn two() {\n    2\n}\n");
+        assert_eq!((read("b/c.txt").unwrap().as_str(), read("old.txt")), ("new\n\n", None));
+        let moved = "*** Begin Patch\n*** Update File: a.rs\n*** Move to: d.rs\n@@\n fn one() {  \n-    1\n+    9\n@@\n+// end\n*** End Patch";
+        assert_eq!(apply(&workspace, moved).unwrap(), "updated `d.rs`");
+        assert!(read("a.rs").is_none() && read("d.rs").unwrap().ends_with("// end\n"));
+    }
+
+    #[test]
+    fn a_patch_that_does_not_fit_changes_nothing() {
+        let (folder, workspace) = workspace();
+        let before = fs::read_to_string(folder.path().join("a.rs")).unwrap();
+        let check = |middle: &str, expected: &str| {
+            let patch = format!("*** Begin Patch\n*** Add File: new.txt\n+x\n{middle}\n*** End Patch");
+            let reason = apply(&workspace, &patch).unwrap_err();
+            assert!(reason.contains(expected), "{middle}: {reason}");
+            assert!(!folder.path().join("new.txt").exists(), "{middle}");
+            assert_eq!(fs::read_to_string(folder.path().join("a.rs")).unwrap(), before);
+        };
+        check("*** Update File: a.rs\n@@\n-three\n+four", "these lines were not found");
+        check("*** Update File: a.rs\n@@ fn three() {\n-    1", "the line `fn three() {` was not found");
+        check("*** Update File: no.rs\n@@\n-a\n+b", "cannot read `no.rs`");
+        check("*** Update File: a.rs", "has no lines to change");
+        check("*** Update File: a.rs\n@@\nfn one", "lines of a change begin with");
+        check("*** Add File: old.txt\n+x", "exists already");
+        check("*** Add File: y.txt\nx", "lines of a new file begin with `+`");
+        check("*** Delete File: none.txt", "cannot read `none.txt`");
+        check("*** Rename File: x", "expected `*** Add File: PATH`");
+        check("*** Update File: /etc/passwd\n@@\n-root\n+toor", "is an absolute path outside");
+        assert!(apply(&workspace, "*** Begin Patch\n*** End Patch").unwrap_err().contains("changes no file"));
+        assert!(apply(&workspace, "hello").unwrap_err().contains("does not begin with"));
+        assert!(apply(&workspace, "*** Begin Patch\n*** Add File: x\n+y").unwrap_err().contains("does not end with"));
+    }
+
+    #[test]
+    fn no_text_breaks_the_reader() {
+        let words = [
+            "*** Begin Patch",
+            "*** Update File: a.rs",
+            "@@",
+            "@@ fn two() {",
+            "-    1",
+            "+é",
+            " }",
+            "",
+            "*** End of File",
+            "*** End Patch",
+            "é",
+        ];
+        let (_folder, workspace) = workspace();
+        for seed in 0..20_000_u64 {
+            let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let mut text = String::from("*** Begin Patch\n*** Update File: a.rs\n");
+            for _ in 0..6 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                text.push_str(words[(state >> 33) as usize % words.len()]);
+                text.push('\n');
+            }
+            if let Ok(patch) = Patch::parse(Content(&text)) {
+                // Only worked out: the file stays the same for the next one.
+                patch.0.iter().for_each(|change| drop(change.work_out(&workspace)));
+            }
+        }
+    }
+}

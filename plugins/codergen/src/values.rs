@@ -1,0 +1,83 @@
+//! The large values of the pipeline's context, of which the prompt has only the beginning: a tool reads them part by part.
+
+use glovebox_plugin_sdk::{Stage, Value};
+
+/// Bytes of JSON from which on the preamble has only the beginning of a value, as the host has it.
+const LARGE_BYTES_MIN: usize = 60 * 1024;
+/// Characters of one answer where the model names no number.
+const CHARS_DEFAULT: usize = 10_000;
+/// Most characters of one answer.
+const CHARS_MAX: usize = 50_000;
+
+/// Keys and texts: of a JSON string the string, else the JSON.
+#[derive(Debug, Default)]
+pub(crate) struct LargeValues(Vec<(String, String)>);
+
+/// A part of a value in characters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// The first one, from 0.
+    pub(crate) offset: usize,
+    /// How many; a default where the model names none.
+    pub(crate) limit: Option<usize>,
+}
+
+/// The key of a context value, as the model names it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key<'a>(pub(crate) &'a str);
+
+impl LargeValues {
+    pub(crate) fn of(stage: &Stage) -> Self {
+        let text = |value: Value| match value {
+            Value::String(text) => text,
+            value => value.to_string(),
+        };
+        let values = stage.context_keys().filter_map(|key| Some((key.to_owned(), text(stage.context(key)?))));
+        Self(values.filter(|(_, text)| text.len() >= LARGE_BYTES_MIN).collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Reads a part of a value and says how much there is.
+    ///
+    /// # Errors
+    /// A sentence for the model: no such value.
+    pub(crate) fn read(&self, Key(key): Key<'_>, part: Part) -> Result<String, String> {
+        let Some((_, text)) = self.0.iter().find(|(known, _)| known == key) else {
+            let keys: Vec<_> = self.0.iter().map(|(known, _)| format!("`{known}`")).collect();
+            return Err(format!("there is no large context value `{key}`, expected one of {}", keys.join(", ")));
+        };
+        let (all, limit) = (text.chars().count(), part.limit.unwrap_or(CHARS_DEFAULT).min(CHARS_MAX));
+        let shown: String = text.chars().skip(part.offset).take(limit).collect();
+        let (first, end) = (part.offset.min(all), part.offset.saturating_add(limit).min(all));
+        Ok(format!("[characters {first} to {end} of {all}]\n{shown}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_plugin_sdk::testing;
+
+    #[test]
+    fn only_large_values_are_read_and_a_part_says_of_how_much() {
+        let long = "é".repeat(LARGE_BYTES_MIN / 2) + "end";
+        let stage: Stage = testing::stage("n").context("small", "x").context("big", long.as_str()).into();
+        let values = LargeValues::of(&stage);
+        let read = |key: &str, offset, limit| values.read(Key(key), Part { offset, limit });
+        let all = LARGE_BYTES_MIN / 2 + 3;
+        assert_eq!(read("big", all - 4, Some(9)).unwrap(), format!("[characters {} to {all} of {all}]\néend", all - 4));
+        assert_eq!(
+            read("big", 0, Some(usize::MAX)).unwrap().chars().count(),
+            all + format!("[characters 0 to {all} of {all}]\n").len()
+        );
+        assert_eq!(read("big", usize::MAX, None).unwrap(), format!("[characters {all} to {all} of {all}]\n"));
+        assert_eq!(
+            read("small", 0, None).unwrap_err(),
+            "there is no large context value `small`, expected one of `big`"
+        );
+        assert!(LargeValues::of(&Stage::from(testing::stage("n").context("small", "x"))).is_empty());
+    }
+}

@@ -1,0 +1,51 @@
+//! The arguments of `cancel`, `pause`, `wait` and `attach`.
+
+use super::{RunsArguments, wall_time};
+use crate::runs::RunSelector;
+use clap::Args;
+use std::time::Duration;
+
+/// `glovebox cancel` and `glovebox pause`.
+#[derive(Debug, Args)]
+pub struct ControlArguments {
+    /// The run
+    pub run: RunSelector,
+    /// Who asks; default: the name of the user
+    #[arg(long = "as", value_name = "NAME")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox wait`.
+#[derive(Debug, Args)]
+pub struct WaitArguments {
+    /// The run
+    pub run: RunSelector,
+    /// The longest time to wait, such as 30m; default: none
+    #[arg(long, value_name = "T", value_parser = wall_time)]
+    pub timeout: Option<Duration>,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox attach`.
+#[derive(Debug, Args)]
+pub struct AttachArguments {
+    /// The run
+    pub run: RunSelector,
+    /// Print what it has done before, too
+    #[arg(long)]
+    pub all: bool,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    /// Print the records of the journal, one per line
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,35 @@
+//! The arguments of commands about this program and this machine.
+
+use clap::Args;
+use glovebox_record::Tier;
+use std::path::PathBuf;
+
+/// `glovebox version`.
+#[derive(Debug, Args)]
+pub struct VersionArguments {
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// The project whose glovebox.toml has the required tier
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+    /// Attack the sandbox with a hostile program and a hostile component
+    #[arg(long)]
+    pub attack: bool,
+    /// Attack this tier instead of the best one: full, bwrap or landlock
+    #[arg(long, value_name = "T", requires = "attack", value_parser = tier)]
+    pub tier: Option<Tier>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn tier(text: &str) -> Result<Tier, String> {
+    let found = Tier::parse(text).filter(|tier| Tier::CONFINING.contains(tier));
+    found.ok_or_else(|| "expected `full`, `bwrap` or `landlock`".to_owned())
+}

@@ -1,0 +1,208 @@
+//! `glovebox answer`: answers a question of a human gate.
+//!
+//! The first valid answer counts, and every later one is told so. An answer to a run that a process drives is recorded by that process
+//! at once; an answer to a paused run is kept, and recorded by the resume.
+
+use crate::arguments::{AnswerArguments, Arguments, Command, Deferred, ResumeArguments};
+use crate::commands::resume;
+use crate::exit::{Ended, Exit, Stop};
+use crate::runs::{self, RunFolder};
+use crate::terminal::{self, visible};
+use crate::{journal, people};
+use clap::Parser;
+use glovebox_engine::driver::replay;
+use glovebox_engine::event::{Event, QuestionAnswered, QuestionAsked, QuestionId, Record, moment, whole_milliseconds};
+use glovebox_engine::inbox::{GivenAnswer, Message};
+use glovebox_engine::rewind;
+use glovebox_record::question::{ANSWER_BYTES_MAX, Answer};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+/// How long a process that drives the run may take to record an answer.
+const RECORDED_WITHIN: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What `answer --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "answer.json")]
+pub struct AnswerFile<'a> {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// The run.
+    pub run_id: &'a str,
+    /// The question.
+    pub question: &'a QuestionId,
+    /// The choice that the answer names; null for text.
+    pub label: Option<&'a str>,
+    /// `recorded` in the journal of a run that a process drives, or `kept` for the resume.
+    pub state: &'a str,
+}
+
+/// Answers a question.
+pub fn answer(arguments: &AnswerArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let records = read(&run, arguments)?;
+    let asked = question(&run, &records, arguments)?;
+    let read = asked.answers().read(&arguments.value);
+    let answer = read.map_err(|error| Stop::new(Exit::Usage, format!("question `{}`: {error}", asked.question)))?;
+    let at = whole_milliseconds(Timestamp::now());
+    refuse_late(&asked, at)?;
+    let given = GivenAnswer {
+        question: asked.question.clone(),
+        value: arguments.value.clone(),
+        text: text(arguments)?,
+        by: people::name(arguments.name.as_ref()),
+        at,
+    };
+    if !people::send(&run, &Message::Answer(given.clone()))? {
+        return Err(too_late(&asked.question, &first(&run, arguments, &asked)?));
+    }
+    let state = recorded(&run, arguments, &given)?;
+    report(arguments, &run, (&asked, &answer, state))?;
+    // A run that a process drives goes on by itself.
+    if arguments.resume && state == "kept" { resume::go_on(&resumed(arguments, &run)?, &run) } else { Ok(Exit::Ok) }
+}
+
+/// The resume that takes the run up.
+fn resumed(arguments: &AnswerArguments, run: &RunFolder) -> Result<ResumeArguments, Stop> {
+    let words = ["glovebox", "resume", &run.id].into_iter().map(OsString::from);
+    let mut words: Vec<OsString> = words.chain(arguments.json.then(|| "--json".into())).collect();
+    words.extend(["--runs-dir".into(), arguments.runs.runs_dir.clone().into_os_string()]);
+    match Arguments::try_parse_from(words).map(|arguments| arguments.command) {
+        Ok(Command::Resume(Deferred(arguments))) => Ok(arguments),
+        _ => Err(Stop::new(Exit::Internal, format!("resume run `{}`", run.id))),
+    }
+}
+
+/// The answer that came first, and waits to be recorded or was just recorded.
+fn first(run: &RunFolder, arguments: &AnswerArguments, asked: &QuestionAsked) -> Result<String, Stop> {
+    let kept = people::kept(run).into_iter().find(|given| given.question == asked.question);
+    if let Some(GivenAnswer { value, by, at, .. }) = kept {
+        let (by, value, at) = (visible::line(&by), visible::line(&value), moment::text(&at));
+        return Ok(format!("it was answered already with `{value}` (by {by} at {at}), which the run records next"));
+    }
+    let records = read(run, arguments)?;
+    let recorded = answer_of(&rewind::in_force(&records), asked.question.as_str()).map(whose);
+    Ok(recorded.unwrap_or_else(|| "another answer came first".to_owned()))
+}
+
+fn read(run: &RunFolder, arguments: &AnswerArguments) -> Result<Vec<Record>, Stop> {
+    let verified = journal::read(run)?;
+    let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+    journal::refuse_foreign(run, verified.provenance, format!("`glovebox show {named}` shows it"))?;
+    Ok(verified.records)
+}
+
+/// The open question that the arguments name: by its id, or by its node.
+fn question(run: &RunFolder, records: &[Record], arguments: &AnswerArguments) -> Result<QuestionAsked, Stop> {
+    let (state, _) = replay(records).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
+    let all: Vec<&QuestionAsked> = state.questions().map(|open| &*open.asked).collect();
+    let wanted = arguments.question.as_str();
+    let by_id: Vec<_> = all.iter().filter(|asked| asked.question == *wanted).collect();
+    let by_node: Vec<_> = all.iter().filter(|asked| asked.node == *wanted).collect();
+    if let [one] = if by_id.is_empty() { &by_node[..] } else { &by_id[..] } {
+        return Ok((**one).clone());
+    }
+    if let Some(answered) = answer_of(&rewind::in_force(records), wanted).filter(|_| by_node.is_empty()) {
+        return Err(too_late(&answered.question, &whose(answered)));
+    }
+    let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+    let open: Vec<String> = all.iter().map(|asked| format!("`{}`", asked.question)).collect();
+    let open = if open.is_empty() { "none is open".to_owned() } else { format!("open: {}", open.join(", ")) };
+    let wanted = visible::line(wanted);
+    let found = if by_node.is_empty() { "has no open question" } else { "has several open questions" };
+    Err(Stop::new(Exit::Usage, format!("run `{}` {found} `{wanted}`; {open}", run.id))
+        .with_help(format!("list them: `glovebox gates {named}`")))
+}
+
+/// The last answer to a question or of a node.
+fn answer_of<'a>(records: &[&'a Record], wanted: &str) -> Option<&'a QuestionAnswered> {
+    records.iter().rev().find_map(|record| match &record.event {
+        Event::QuestionAnswered(answered) if answered.question == *wanted || answered.node == *wanted => {
+            Some(&**answered)
+        }
+        _ => None,
+    })
+}
+
+fn whose(answered: &QuestionAnswered) -> String {
+    let by = if answered.by.is_empty() { String::new() } else { format!(" by {}", visible::line(&answered.by)) };
+    let value = match &answered.answer {
+        Some(Answer::Choice(choice)) => choice.shown(),
+        None => "nobody answered in time",
+        _ => &answered.value,
+    };
+    let at = moment::text(&answered.answered_at);
+    format!("it was answered already with `{}` ({}{by} at {at})", visible::line(value), answered.how.as_str())
+}
+
+fn too_late(question: &QuestionId, why: &str) -> Stop {
+    Stop::new(Exit::Policy, format!("question `{}`: {why}", visible::line(question.as_str())))
+}
+
+fn refuse_late(asked: &QuestionAsked, at: Timestamp) -> Result<(), Stop> {
+    match asked.due_at.filter(|due| *due < at) {
+        Some(due) => Err(too_late(&asked.question, &format!("it could be answered until {due}"))
+            .with_help("`glovebox resume` goes on with the default, or ends the gate as failed")),
+        None => Ok(()),
+    }
+}
+
+fn text(arguments: &AnswerArguments) -> Result<String, Stop> {
+    let text = arguments.text.clone().unwrap_or_default();
+    if text.len() > ANSWER_BYTES_MAX {
+        let message = format!("`--text` has {} bytes, expected at most {ANSWER_BYTES_MAX}", text.len());
+        return Err(Stop::new(Exit::Usage, message));
+    }
+    Ok(text)
+}
+
+/// Waits until the process that drives the run has recorded an answer, and checks that it is this one. If it ends before, the answer
+/// is kept for the resume.
+fn recorded(run: &RunFolder, arguments: &AnswerArguments, given: &GivenAnswer) -> Result<&'static str, Stop> {
+    let began = Instant::now();
+    loop {
+        let was_live = runs::is_live(run);
+        let records = read(run, arguments)?;
+        if let Some(answered) = answer_of(&rewind::in_force(&records), given.question.as_str()) {
+            let is_mine = (answered.answered_at, &answered.by, &answered.value) == (given.at, &given.by, &given.value);
+            return if is_mine { Ok("recorded") } else { Err(too_late(&given.question, &whose(answered))) };
+        }
+        if !was_live {
+            return Ok("kept");
+        }
+        if began.elapsed() > RECORDED_WITHIN {
+            let message = format!("the process that drives run `{}` has not recorded the answer yet", run.id);
+            return Err(Stop::new(Exit::Transient, message).with_help("the answer is kept; see `glovebox gates`"));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn report(
+    arguments: &AnswerArguments,
+    run: &RunFolder,
+    (asked, answer, state): (&QuestionAsked, &Answer, &str),
+) -> Result<(), Stop> {
+    let label = match answer {
+        Answer::Choice(choice) => Some(choice.shown()),
+        Answer::No => Some("no"),
+        Answer::Text => None,
+    };
+    if arguments.json {
+        let question = &asked.question;
+        let document = AnswerFile { schema_version: 1, run_id: &run.id, question, label, state };
+        // The records of the resume follow, each in a line.
+        return if arguments.resume { terminal::print_json_line(&document) } else { terminal::print_json(&document) };
+    }
+    let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+    let question = visible::line(asked.question.as_str());
+    let what = label.map_or_else(|| "text".to_owned(), |label| format!("`{}`", visible::line(label)));
+    let next =
+        if state == "kept" && !arguments.resume { format!("; next: glovebox resume {named}") } else { String::new() };
+    terminal::print(format!("answered {question} with {what}{next}\n"));
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! `glovebox attach`: shows what a run does from here on, and at its end the summary. The run goes on when this command is stopped.
+
+use crate::arguments::AttachArguments;
+use crate::commands::control::{LOOK_EVERY, read, refuse_killed};
+use crate::exit::{Ended, Exit};
+use crate::terminal::progress::{ProgressFormat, Reporter};
+use crate::{drive, journal, runs, source};
+use glovebox_engine::event::{Event, Record};
+use glovebox_engine::evidence::{RunSummary, VerdictFile};
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+/// Follows a run to its end, and ends with its exit code.
+pub fn attach(arguments: &AttachArguments) -> Ended {
+    let runs_dir = &arguments.runs.runs_dir;
+    let run = runs::select(runs_dir, &arguments.run)?;
+    let mut records = read(&run, runs_dir)?;
+    let format = ProgressFormat::choose(arguments.json, false);
+    let pipeline = source::of_run(&run, &journal::terms(&run, &records)?)?.pipeline;
+    let mut reporter = Reporter::new(format, &pipeline);
+    // A board shows how every node stands.
+    let is_whole = arguments.all || format == ProgressFormat::Live;
+    let mut told = if is_whole { 0 } else { records.len() };
+    if !is_whole && format == ProgressFormat::Lines {
+        under_way(&records).for_each(|record| reporter.record(record));
+    }
+    loop {
+        records.iter().skip(told).for_each(|record| reporter.record(record));
+        told = records.len();
+        let began = Instant::now();
+        let is_live = runs::is_live(&run);
+        // Read after the question: a run that is over has no later record.
+        records = read(&run, runs_dir)?;
+        if !is_live && records.len() <= told {
+            break;
+        }
+        if records.len() <= told {
+            std::thread::sleep(LOOK_EVERY.max(began.elapsed() * 10));
+        }
+    }
+    reporter.close();
+    let summary = RunSummary::of(&records);
+    refuse_killed(&run, &summary, runs_dir)?;
+    let started = journal::beginning(&run, &records)?;
+    drive::print_end(&run, (&summary, Some(VerdictFile::of(&summary, started))), format, runs_dir)?;
+    Ok(Exit::from(summary.exit))
+}
+
+/// The beginnings of attempts that have not ended.
+fn under_way(records: &[Record]) -> impl Iterator<Item = &Record> {
+    let ended: BTreeSet<_> = records
+        .iter()
+        .filter_map(|record| match &record.event {
+            Event::StageFinished(finished) => Some(&finished.attempt.id),
+            _ => None,
+        })
+        .collect();
+    records
+        .iter()
+        .filter(move |record| matches!(&record.event, Event::StageStarted(stage) if !ended.contains(&stage.attempt.id)))
+}

@@ -1,0 +1,181 @@
+//! `glovebox cancel`, `pause` and `wait`: for a run that another process drives.
+//!
+//! A request is a signed message in the run's folder, which the process that drives the run reads. A run that no process drives is
+//! canceled here, under its lock, so that its end is in its journal.
+
+use crate::arguments::{ControlArguments, WaitArguments};
+use crate::exit::{Ended, Exit, Stop};
+use crate::runs::{self, RunFolder};
+use crate::takeover::Watch;
+use crate::{drive, journal, people, prepare, source, terminal, user_key};
+use glovebox_engine::driver::RunError;
+use glovebox_engine::event::{Record, RunCanceled};
+use glovebox_engine::evidence::{ExitClass, ExitShape, RunStatus, RunSummary};
+use glovebox_engine::inbox::Message;
+use glovebox_engine::ports::PortError;
+use glovebox_engine::run;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How often the state of a run is looked at.
+pub const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long the process that drives a run may take to end it: its stages get time to stop.
+const ENDED_WITHIN: Duration = Duration::from_secs(60);
+/// How long another process may hold a run that it does not drive any more.
+const TAKEN_UP_WITHIN: Duration = Duration::from_secs(5);
+/// A request that was put there while one process took the run over from another is put there again.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// What `cancel --json`, `pause --json` and `wait --json` print.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "control.json")]
+pub struct ControlFile<'a> {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// The run.
+    pub run_id: &'a str,
+    /// `canceled`; `asked` for a pause, which comes with the end of the stages under way; or how a run that was waited for stands:
+    /// `success`, `fail`, `paused`, or `running` when the time was over first.
+    pub state: &'a str,
+    /// How the process that drove the run ended; null for a request, and while the run goes on.
+    #[schemars(with = "Option<ExitShape>")]
+    pub exit: Option<ExitClass>,
+}
+
+/// Ends a run for good.
+pub fn cancel(arguments: &ControlArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let by = people::name(arguments.name.as_ref());
+    let began = Instant::now();
+    let (mut asked, mut was_open): (Option<Instant>, bool) = (None, false);
+    let mut watch = Watch::new(&run);
+    loop {
+        let is_live = runs::is_live(&run);
+        // Of a run that goes on, whose it is matters once.
+        let records = if is_live && was_open { Vec::new() } else { read(&run, &arguments.runs.runs_dir)? };
+        if !is_live && (is_canceled(&run, &records, was_open)? || end(&run, &by, began)?) {
+            return report(&run, arguments.json, ("canceled", None), "is canceled");
+        }
+        was_open = true;
+        let _ended_when_due = is_live && watch.is_stopped();
+        if is_live && asked.is_none_or(|at| at.elapsed() > ASK_EVERY) {
+            people::send(&run, &Message::Cancel { by: by.clone() })?;
+            asked = Some(Instant::now());
+        }
+        if began.elapsed() > ENDED_WITHIN {
+            let message = format!("run `{}` was asked to end, and has not ended yet", run.id);
+            let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+            return Err(
+                Stop::new(Exit::Transient, message).with_help(format!("wait for its end: `glovebox wait {named}`"))
+            );
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// True for a run that a person canceled meanwhile. Refuses a run that had ended before, or by itself meanwhile.
+fn is_canceled(run: &RunFolder, records: &[Record], was_open: bool) -> Result<bool, Stop> {
+    journal::beginning(run, records)?;
+    let summary = RunSummary::of(records);
+    if summary.finished_at.is_none() || summary.is_stopped() {
+        return Ok(false);
+    }
+    match was_open && summary.is_canceled() {
+        true => Ok(true),
+        false => {
+            let (state, why) =
+                (how(&summary), if was_open { "before it was canceled" } else { "so there is nothing to cancel" });
+            Err(Stop::new(Exit::Usage, format!("run `{}` has ended ({state}), {why}", run.id)))
+        }
+    }
+}
+
+/// Ends a run that no process drives. False when another process may have been faster.
+fn end(run: &RunFolder, by: &str, began: Instant) -> Result<bool, Stop> {
+    let verified = journal::read_terms(run)?;
+    let terms = journal::terms(run, &verified.records)?;
+    let pipeline = source::of_run(run, &terms)?.pipeline;
+    let dir = drive::open_dir(run, user_key::to_verify()?)?;
+    let canceled = run::cancel(dir, prepare::worker(), pipeline, &verified, RunCanceled::by_person(by));
+    match drive::runtime()?.block_on(canceled) {
+        Err(RunError::Port(PortError::Unavailable(_))) if began.elapsed() < TAKEN_UP_WITHIN => Ok(false),
+        ended => ended.map_err(|error| drive::stop(run, &error)),
+    }
+}
+
+/// Asks the process that drives a run to stop after the stages under way.
+pub fn pause(arguments: &ControlArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let is_live = runs::is_live(&run);
+    let records = read(&run, &arguments.runs.runs_dir)?;
+    journal::beginning(&run, &records)?;
+    if is_live {
+        people::send(&run, &Message::Pause { by: people::name(arguments.name.as_ref()) })?;
+        return report(&run, arguments.json, ("asked", None), "pauses after the stages under way");
+    }
+    let summary = RunSummary::of(&records);
+    if summary.finished_at.is_some() {
+        let message = format!("run `{}` has ended ({}), so there is nothing to pause", run.id, how(&summary));
+        return Err(Stop::new(Exit::Usage, message));
+    }
+    let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+    let message = format!("no process drives run `{}`, so it stands still already", run.id);
+    Err(Stop::new(Exit::Usage, message).with_help(format!("go on with it: `glovebox resume {named}`")))
+}
+
+/// Waits until no process drives a run, and ends with the exit code of the run.
+pub fn wait(arguments: &WaitArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    read(&run, &arguments.runs.runs_dir)?;
+    let began = Instant::now();
+    while runs::is_live(&run) {
+        let left = arguments.timeout.map(|most| most.saturating_sub(began.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) {
+            report(&run, arguments.json, ("running", None), "is running")?;
+            let message = format!("run `{}` has not ended yet", run.id);
+            return Err(Stop::new(Exit::Transient, message).with_help("wait again, with a longer `--timeout` or none"));
+        }
+        std::thread::sleep(left.unwrap_or(LOOK_EVERY).min(LOOK_EVERY));
+    }
+    let summary = RunSummary::of(&read(&run, &arguments.runs.runs_dir)?);
+    refuse_killed(&run, &summary, &arguments.runs.runs_dir)?;
+    let state = summary.status.as_str();
+    report(&run, arguments.json, (state, Some(summary.exit)), &format!("ended: {}", how(&summary)))?;
+    Ok(Exit::from(summary.exit))
+}
+
+/// Every record of a run of this user.
+pub fn read(run: &RunFolder, runs_dir: &Path) -> Result<Vec<Record>, Stop> {
+    let verified = journal::read(run)?;
+    let named = runs::spelled(&run.id, runs_dir);
+    journal::refuse_foreign(run, verified.provenance, format!("`glovebox show {named}` shows it"))?;
+    Ok(verified.records)
+}
+
+/// A run that was killed has no exit code.
+pub fn refuse_killed(run: &RunFolder, summary: &RunSummary, runs_dir: &Path) -> Result<(), Stop> {
+    if summary.status != RunStatus::Unfinished {
+        return Ok(());
+    }
+    let message = format!("run `{}` was killed: it has no end, and no process drives it", run.id);
+    let named = runs::spelled(&run.id, runs_dir);
+    Err(Stop::new(Exit::Transient, message).with_help(format!("go on with it: `glovebox resume {named}`")))
+}
+
+/// How a run stands, in words.
+fn how(summary: &RunSummary) -> &'static str {
+    match summary.status {
+        RunStatus::Fail if summary.is_canceled() => "canceled",
+        status => status.as_str(),
+    }
+}
+
+fn report(run: &RunFolder, is_json: bool, (state, exit): (&str, Option<ExitClass>), text: &str) -> Ended {
+    match is_json {
+        true => terminal::print_json(&ControlFile { schema_version: 1, run_id: &run.id, state, exit })?,
+        false => terminal::print(format!("run {} {text}\n", run.id)),
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,36 @@
+//! `glovebox fake-llm`: a model provider with written answers, for tests and CI.
+
+use crate::arguments::FakeArguments;
+use crate::exit::{Ended, Exit, Stop};
+use crate::source;
+use crate::terminal;
+use glovebox_models::fake::{Fake, FakeScript, Log};
+use std::fs::File;
+use std::io;
+
+/// Answers until the process is stopped.
+pub fn fake_llm(arguments: &FakeArguments) -> Ended {
+    let text = source::read_text(&arguments.script)?;
+    let script = FakeScript::parse(&text).map_err(|error| {
+        let place = arguments.script.display();
+        Stop::new(Exit::Invalid, format!("script `{place}` line {}: {}", error.line, error.problem))
+    })?;
+    let log: Log = match &arguments.log {
+        Some(file) => {
+            let place = file.display();
+            Box::new(File::create(file).map_err(|error| Stop::io(format!("write `{place}`"), &error))?)
+        }
+        None => Box::new(io::sink()),
+    };
+    let listen = arguments.listen;
+    if !listen.ip().is_loopback() {
+        let message = format!("`--listen {listen}` is not an address of this machine alone");
+        return Err(Stop::new(Exit::Usage, message).with_help("listen at `127.0.0.1:0`"));
+    }
+    let fake = Fake::bind(listen, script, log).map_err(|error| Stop::io(format!("listen at `{listen}`"), &error))?;
+    let address = fake.address().map_err(|error| Stop::io("listen", &error))?;
+    // Who started it waits for this line.
+    terminal::print(format_args!("http://{address}\n"));
+    fake.serve().map_err(|error| Stop::io("accept a connection", &error))?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,98 @@
+//! `glovebox fork`: a new run that begins with everything as it was before a visit of another run.
+//!
+//! The other run is only read, also while it goes on. The new run gets its name when it is whole. What follows is a resume of it: the
+//! same plan, unless `--replan` accepts another one.
+
+use crate::arguments::{ForkArguments, ResumeArguments};
+use crate::commands::resume;
+use crate::exit::{Ended, Exit, Stop};
+use crate::runs::{self, RunFolder, RunId, RunSelector};
+use crate::terminal::visible;
+use crate::{begin_at, changes, drive, journal, user_key};
+use glovebox_engine::context::{ContextKey, KEY_BYTES_MAX, StoredUpdates, VALUE_BYTES_MAX, filter_updates};
+use glovebox_engine::event::Record;
+use glovebox_engine::rewind;
+use glovebox_engine::run::{Source, VisitPoint};
+use glovebox_engine::sqlite::VerifiedJournal;
+use glovebox_engine::state::RunState;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Makes the new run and drives it to its end.
+pub fn fork(mut arguments: ForkArguments) -> Ended {
+    if let Some((key, _)) = arguments.context.iter().find(|(key, _)| ContextKey(key).is_reserved()) {
+        let message = format!("`--set {key}`: only the engine writes the context key `{key}`");
+        return Err(Stop::new(Exit::Usage, message).with_help("set a key of your own, such as `--set round=2`"));
+    }
+    let other = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let verified = journal::read(&other)?;
+    let named = runs::spelled(&other.id, &arguments.runs.runs_dir);
+    let help = format!("`glovebox show {named}` shows it; start a new run with `glovebox run`");
+    journal::refuse_foreign(&other, verified.provenance, help)?;
+    journal::beginning(&other, &verified.records)?;
+    let point = begin_at::visit(&other, &verified.records, arguments.at.clone())?;
+    let context: BTreeMap<String, String> = std::mem::take(&mut arguments.context).into_iter().collect();
+    refuse_large(&context, rewind::before(&verified.records, point.seq.saturating_sub(1)))?;
+    let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
+    let draft = runs::draft(&arguments.runs.runs_dir, id)?;
+    let run = copy(&other, &verified, (&draft, (point, context)))
+        .and_then(|()| runs::publish(&draft, &arguments.runs.runs_dir));
+    let run = run.inspect_err(|_| runs::discard(&draft))?;
+    resume::go_on(&resumed(arguments, &run), &run)
+}
+
+/// Where a run begins, and what is set in its context there.
+type Begun = (VisitPoint, BTreeMap<String, String>);
+
+fn copy(other: &RunFolder, journal: &VerifiedJournal, (run, begun): (&RunFolder, Begun)) -> Result<(), Stop> {
+    let dir = drive::open_dir(run, user_key::to_sign()?)?;
+    let blobs = changes::open_blobs(other)?;
+    let source = Source { dir: &other.path, records: &journal.records, blobs: &blobs };
+    let id = run.id.as_str().into();
+    let copied = drive::runtime()?.block_on(glovebox_engine::run::fork(&dir, &id, source, begun));
+    copied.map_err(|error| drive::stop(run, &error))
+}
+
+/// What a stage may not set, a user may not set either: every checkpoint has the whole context.
+fn refuse_large(context: &BTreeMap<String, String>, before: Vec<&Record>) -> Result<(), Stop> {
+    let state = RunState::after(before);
+    let updates: BTreeMap<String, Value> =
+        context.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
+    let help = "set a key of your own, such as `--set round=2`; what is large belongs into a file that a stage reads";
+    let refused = |key: &str, reason: &str| {
+        let message = format!("`--set {}`: {reason}", visible::line(key));
+        Err(Stop::new(Exit::Usage, message).with_help(help))
+    };
+    for (key, value) in &updates {
+        // A stage may set a larger one, which is stored apart.
+        let bytes = key.len() + value.to_string().len();
+        if key.len() <= KEY_BYTES_MAX && bytes > VALUE_BYTES_MAX {
+            let reason = format!("key and value have {bytes} bytes as JSON, expected at most {VALUE_BYTES_MAX}");
+            return refused(key, &reason);
+        }
+    }
+    let none = BTreeSet::new();
+    let stored = StoredUpdates { keys: &none, run_bytes: state.stored_bytes };
+    let (_, refusals) = filter_updates(&state.main().context, updates, stored);
+    refusals.first().map_or(Ok(()), |refusal| refused(&refusal.path, &refusal.reason))
+}
+
+/// The resume that takes the new run up.
+fn resumed(arguments: ForkArguments, run: &RunFolder) -> ResumeArguments {
+    ResumeArguments {
+        run: RunSelector::Id(run.id.clone()),
+        from: None,
+        replan: arguments.replan,
+        live: false,
+        yes: arguments.yes,
+        script: arguments.script,
+        max_steps: arguments.max_steps,
+        max_wall_time: arguments.max_wall_time,
+        spend: arguments.spend,
+        parallel: arguments.parallel,
+        dangerously_no_sandbox: arguments.dangerously_no_sandbox,
+        runs: arguments.runs,
+        people: arguments.people,
+        output: arguments.output,
+    }
+}

@@ -1,0 +1,145 @@
+//! `glovebox gates`: the questions that wait for an answer.
+
+use crate::arguments::GatesArguments;
+use crate::exit::{Ended, Exit, Stop};
+use crate::review::{Review, Reviewer};
+use crate::runs::{self, RunFolder};
+use crate::terminal::paint::Paint;
+use crate::terminal::{self, question, visible};
+use crate::{journal, people};
+use glovebox_engine::driver::replay;
+use glovebox_engine::event::{QuestionAsked, QuestionId};
+use glovebox_engine::inbox::GivenAnswer;
+use glovebox_engine::sqlite::VerifiedJournal;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::Path;
+
+/// What `gates --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "gates.json")]
+pub struct GatesFile {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// Every open question.
+    pub gates: Vec<OpenGate>,
+    /// Questions that have an answer, which the resume of their run records.
+    pub answered: Vec<KeptAnswer>,
+}
+
+/// An answer that waits for the resume of its run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct KeptAnswer {
+    /// The run.
+    pub run_id: String,
+    /// The question.
+    pub question: QuestionId,
+    /// What was answered, as it was written.
+    pub value: String,
+    /// Who answered.
+    pub by: String,
+    /// When.
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+}
+
+/// The questions of a run.
+#[derive(Default)]
+struct Found {
+    open: Vec<OpenGate>,
+    answered: Vec<KeptAnswer>,
+}
+
+/// One open question.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OpenGate {
+    /// The run.
+    pub run_id: String,
+    /// Whether a process drives the run now.
+    pub is_running: bool,
+    /// The question.
+    #[serde(flatten)]
+    pub asked: QuestionAsked,
+    /// What an answer approves; null if it cannot be shown.
+    pub review: Option<Review>,
+    /// Why not; absent if it can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review_problem: Option<String>,
+}
+
+/// Lists open questions.
+pub fn gates(arguments: &GatesArguments) -> Ended {
+    let runs_dir = &arguments.runs.runs_dir;
+    let found = match &arguments.run {
+        Some(selector) => vec![of_run(&runs::select(runs_dir, selector)?, runs_dir)?],
+        // A run whose journal cannot be read is shown by `ls` and hides no other.
+        None => runs::list(runs_dir)?.iter().filter_map(|run| of_run(run, runs_dir).ok()).collect(),
+    };
+    let (gates, answered): (Vec<_>, Vec<_>) = found.into_iter().map(|found| (found.open, found.answered)).unzip();
+    let (gates, answered) = (gates.into_iter().flatten().collect::<Vec<_>>(), answered.into_iter().flatten().collect());
+    if arguments.json {
+        terminal::print_json(&GatesFile { schema_version: 1, gates, answered })?;
+        return Ok(Exit::Ok);
+    }
+    if gates.is_empty() {
+        terminal::say("no open questions\n");
+    }
+    for gate in &gates {
+        terminal::print(text(gate, &runs::spelled(&gate.run_id, runs_dir)));
+    }
+    for kept in &answered {
+        let (question, run) = (visible::line(kept.question.as_str()), visible::line(&kept.run_id));
+        let (value, by) = (visible::line(&kept.value), visible::line(&kept.by));
+        let named = runs::spelled(&kept.run_id, runs_dir);
+        terminal::say(format_args!(
+            "{question} of {run} was answered with `{value}` by {by}; next: glovebox resume {named}\n"
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+fn of_run(run: &RunFolder, runs_dir: &Path) -> Result<Found, Stop> {
+    let VerifiedJournal { records, provenance, .. } = journal::read(run)?;
+    journal::warn_if_foreign(run, provenance);
+    let Ok((state, _)) = replay(&records) else { return Ok(Found::default()) };
+    let open: Vec<&QuestionAsked> = state.questions().map(|open| &*open.asked).collect();
+    if state.verdict.is_some() || open.is_empty() {
+        return Ok(Found::default());
+    }
+    let mut kept = people::kept(run);
+    kept.retain(|given| open.iter().any(|asked| asked.question == given.question && counts(asked, given)));
+    let is_kept = |asked: &&QuestionAsked| kept.iter().any(|given| given.question == asked.question);
+    let reviewer = Reviewer::new(run, runs_dir, (&records, provenance));
+    let is_running = runs::is_live(run);
+    let gate = |asked: &QuestionAsked| {
+        let review = match &reviewer {
+            Ok(reviewer) => reviewer.review(&asked.question).map_err(|stop| stop.message),
+            Err(stop) => Err(stop.message.clone()),
+        };
+        let (review, review_problem) = review.map_or_else(|problem| (None, Some(problem)), |review| (review, None));
+        OpenGate { run_id: run.id.clone(), is_running, asked: asked.clone(), review, review_problem }
+    };
+    let open = open.into_iter().filter(|asked| !is_kept(asked)).map(gate).collect();
+    let answered = kept.into_iter().map(|GivenAnswer { question, value, by, at, .. }| KeptAnswer {
+        run_id: run.id.clone(),
+        question,
+        value,
+        by,
+        at,
+    });
+    Ok(Found { open, answered: answered.collect() })
+}
+
+/// True for an answer that the run will take.
+fn counts(asked: &QuestionAsked, given: &GivenAnswer) -> bool {
+    asked.due_at.is_none_or(|due| given.at <= due) && asked.answers().read(&given.value).is_ok()
+}
+
+fn text(gate: &OpenGate, named: &str) -> String {
+    let OpenGate { asked, review, review_problem, .. } = gate;
+    let (id, run) = (visible::line(asked.question.as_str()), visible::line(&gate.run_id));
+    let review = review.as_ref().ok_or(review_problem.as_deref().unwrap_or("the run never asked it"));
+    let rows = question::render(asked, review, (named, Paint::stdout()));
+    format!("{id} of {run}: {}\n{rows}", question::text(asked))
+}

@@ -1,0 +1,243 @@
+//! `glovebox models`: the models of glovebox.toml, and whether they answer.
+
+use crate::arguments::{ModelsListArguments, ModelsTestArguments};
+use crate::exit::{Ended, Exit, Stop};
+use crate::project::{self, Project};
+use crate::terminal::{self, visible};
+use crate::{models, shell};
+use glovebox_engine::config::{KeySource, ModelAccess};
+use glovebox_models::ask;
+use glovebox_models::chat::{Request, Settings, text_part};
+use glovebox_models::patience::Patience;
+use glovebox_record::session::Message;
+use glovebox_record::spend::Price;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::fmt::Write;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Most tokens of an answer to the test: enough for a model that thinks first.
+const TEST_TOKENS: u64 = 512;
+/// Longest test of one model.
+const TEST_TIME: Duration = Duration::from_secs(120);
+
+/// What `models ls --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "models.json")]
+pub struct ModelsFile {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// Every model that can be asked, by name.
+    pub models: Vec<ListedModel>,
+}
+
+/// A model that can be asked.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ListedModel {
+    /// Its name in glovebox.toml.
+    pub name: String,
+    /// Its wire format.
+    pub provider: String,
+    /// Its exact name at the provider.
+    pub model: String,
+    /// Where it is.
+    pub endpoint: String,
+    /// Where its key is: `env NAME`, `file PATH` or `none`; never the key.
+    pub key: String,
+    /// Why it cannot be asked, if it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// True for the model of nodes that name none.
+    pub is_default: bool,
+    /// What it costs, if the operator says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+/// What `models test --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "models-test.json")]
+pub struct ModelsTestFile {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// Every model that was asked.
+    pub models: Vec<TestedModel>,
+}
+
+/// A model that was asked.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TestedModel {
+    /// Its name in glovebox.toml.
+    pub name: String,
+    /// True if it answered.
+    pub ok: bool,
+    /// The model, as the provider names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Tokens sent and received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<glovebox_record::Tokens>,
+    /// The kind of the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+/// Lists the models. Asks none.
+pub fn ls(arguments: &ModelsListArguments) -> Ended {
+    let project = project::read_project(&arguments.workdir, None)?;
+    let listed: Vec<ListedModel> = configured(&project).map(|model| listed(&project, model)).collect();
+    if arguments.json {
+        terminal::print_json(&ModelsFile { schema_version: 1, models: listed })?;
+        return Ok(Exit::Ok);
+    }
+    if listed.is_empty() {
+        return Err(none_configured());
+    }
+    listed.iter().for_each(|model| terminal::print(list_text(model)));
+    Ok(Exit::Ok)
+}
+
+/// Asks each model, or the one that is named.
+pub fn test(arguments: &ModelsTestArguments) -> Ended {
+    let project = project::read_project(&arguments.workdir, None)?;
+    let is_meant = |name: &str| arguments.name.as_ref().is_none_or(|meant| meant == name);
+    let tested: Vec<TestedModel> =
+        configured(&project).filter(|(name, _)| is_meant(name)).map(|model| tested(&project, model)).collect();
+    if tested.is_empty() {
+        return Err(match &arguments.name {
+            Some(name) => {
+                let message = format!("`[models]` in glovebox.toml has no model `{name}` with a `provider`");
+                Stop::new(Exit::Usage, message).with_help("list them: `glovebox models ls`")
+            }
+            None => none_configured(),
+        });
+    }
+    let ok = tested.iter().all(|model| model.ok);
+    if arguments.json {
+        terminal::print_json(&ModelsTestFile { schema_version: 1, models: tested })?;
+    } else {
+        tested.iter().for_each(|model| terminal::print(test_text(model)));
+    }
+    Ok(if ok { Exit::Ok } else { Exit::Provider })
+}
+
+/// The models that can be asked, by name.
+fn configured(project: &Project) -> impl Iterator<Item = (&str, &ModelAccess)> {
+    let entries = project.config.models.iter();
+    entries.filter_map(|(name, entry)| entry.access.as_ref().map(|access| (name.as_str(), access)))
+}
+
+fn none_configured() -> Stop {
+    let message = "no model is configured: `[models]` in glovebox.toml has no table with a `provider`";
+    Stop::new(Exit::Provider, message)
+        .with_help("add to glovebox.toml: `[models.NAME]` and below it `provider = \"openai\"` (docs/models.md)")
+}
+
+fn listed(project: &Project, (name, access): (&str, &ModelAccess)) -> ListedModel {
+    let key = match &access.key {
+        KeySource::None => "none".to_owned(),
+        KeySource::Variable(variable) => format!("env {variable}"),
+        KeySource::File(file) => format!("file {file}"),
+    };
+    ListedModel {
+        name: name.to_owned(),
+        provider: access.family.to_string(),
+        model: access.model.to_string(),
+        endpoint: access.endpoint.to_string(),
+        key,
+        problem: models::target(project, (name, access)).err().map(|stop| stop.message),
+        is_default: access.is_default,
+        price: project.config.models.get(name).and_then(|entry| entry.price),
+    }
+}
+
+fn tested(project: &Project, (name, access): (&str, &ModelAccess)) -> TestedModel {
+    let began = Instant::now();
+    let mut tested = TestedModel {
+        name: name.to_owned(),
+        ok: false,
+        model: None,
+        duration_ms: 0,
+        tokens: None,
+        error: None,
+        message: None,
+        help: None,
+    };
+    let target = match models::target(project, (name, access)) {
+        Ok(target) => target,
+        Err(stop) => {
+            let kind = glovebox_models::error::ErrorKind::Configuration;
+            return TestedModel {
+                error: Some(kind.to_string()),
+                message: Some(stop.message),
+                help: stop.help,
+                ..tested
+            };
+        }
+    };
+    let question = Message { role: "user".to_owned(), parts: vec![text_part("Answer with the word ok.")] };
+    let settings = Settings { output_tokens_max: Some(TEST_TOKENS), ..Settings::default() };
+    let request = Request { messages: vec![question], tools: Vec::new(), settings };
+    let canceled = AtomicBool::new(false);
+    let patience = Patience { canceled: &canceled, deadline: began + TEST_TIME, idle: target.timeout };
+    let asked = ask::ask(&target, &request, patience, |_, _| {});
+    tested.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    match asked.answered {
+        Ok(answer) => TestedModel {
+            ok: true,
+            model: answer.model.map(|model| model.to_string()),
+            tokens: Some(answer.usage.tokens()),
+            ..tested
+        },
+        Err(error) => TestedModel {
+            error: Some(error.kind.to_string()),
+            message: Some(error.message),
+            help: Some(error.kind.row().help.to_owned()),
+            ..tested
+        },
+    }
+}
+
+fn list_text(model: &ListedModel) -> String {
+    let default = if model.is_default { " (default)" } else { "" };
+    let (name, endpoint) = (visible::line(&model.name), visible::line(&model.endpoint));
+    let mut text = format!(
+        "{name}{default}: {} {} at {endpoint}, key: {}\n",
+        model.provider,
+        model.model,
+        visible::line(&model.key)
+    );
+    if let Some(problem) = &model.problem {
+        let _ = writeln!(text, "  {}", visible::line(problem));
+    }
+    text
+}
+
+fn test_text(model: &TestedModel) -> String {
+    let name = visible::line(&model.name);
+    if model.ok {
+        let answered = visible::line(model.model.as_deref().unwrap_or_default());
+        let tokens = model.tokens.unwrap_or_default();
+        let took = terminal::duration(model.duration_ms);
+        return format!(
+            "{name}: ok, {answered} answered in {took}, {} tokens sent, {} received\n",
+            tokens.input, tokens.output
+        );
+    }
+    let kind = model.error.as_deref().unwrap_or_default();
+    let mut text = format!("{name}: {kind}: {}\n", visible::line(model.message.as_deref().unwrap_or_default()));
+    if let Some(help) = &model.help {
+        let _ = writeln!(text, "  help: {}", visible::line(help));
+    }
+    let _ = writeln!(text, "  again: glovebox models test {}", shell::word(&model.name));
+    text
+}

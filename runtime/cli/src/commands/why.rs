@@ -1,0 +1,149 @@
+//! `glovebox why`: why a run went where it went, from the first edge to the exit code.
+
+use crate::arguments::WhyArguments;
+use crate::exit::{Ended, Exit, Stop};
+use crate::terminal::paint::Paint;
+use crate::terminal::rows::Rows;
+use crate::terminal::{self, duration, pager, routes, visible};
+use crate::{journal, runs, shell, source};
+use glovebox_engine::event::BranchId;
+use glovebox_engine::why::{AttemptWhy, BranchWhy, ChoiceWhy, EndWhy, GateWhy, JoinWhy, RouteWhy, Step, What, Why};
+use glovebox_pipeline::source::Source;
+use std::collections::BTreeSet;
+
+/// Prints each step of a run, or of one node, with the reasons for it.
+pub fn why(arguments: &WhyArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let records = journal::read_to_show(&run)?;
+    let kept = source::of_run(&run, journal::beginning(&run, &records)?)?;
+    let text = kept.rule_report.transformed.as_ref().unwrap_or(&kept.text);
+    let whole = Why::of(&kept.pipeline, Source::new(text), &records);
+    let found = match &arguments.node {
+        None => whole,
+        Some(node) => {
+            let seen: BTreeSet<String> =
+                whole.steps.iter().map(|step| format!("`{}`", visible::line(step.node.as_str()))).collect();
+            let found = whole.at(node);
+            if found.steps.is_empty() {
+                let message = format!("run `{}` never left a node `{node}`", arguments.run);
+                let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
+                return Err(Stop::new(Exit::Usage, message).with_help(format!("it was at {seen}")));
+            }
+            found
+        }
+    };
+    if arguments.json {
+        terminal::print_json(&found)?;
+        return Ok(Exit::Ok);
+    }
+    let is_whole = arguments.node.is_none();
+    pager::show(&render(&found, &kept.file.to_string_lossy(), is_whole));
+    Ok(Exit::Ok)
+}
+
+fn render(why: &Why, file: &str, is_whole: bool) -> String {
+    let paint = Paint::stdout();
+    let mut rows = Rows::below_a_title(12).painted(paint);
+    rows.line(format_args!("{} {}", paint.title(&format!("{:<12}", "pipeline")), visible::line(file)));
+    let (mut last, main) = (None, BranchId::main());
+    for step in &why.steps {
+        // An exit that is left again is one more arrival there.
+        let here = (step.generation, &step.branch, &step.node);
+        if last.replace(here) != Some(here) {
+            let branch = if step.branch == main { String::new() } else { format!(" (branch {})", step.branch) };
+            let again = terminal::of_generation(step.generation);
+            rows.line(format_args!("{}{}{again}", visible::line(step.node.as_str()), visible::line(&branch)));
+        }
+        self::step(&mut rows, step);
+    }
+    if let Some(end) = why.end.as_ref().filter(|_| is_whole) {
+        self::end(&mut rows, end);
+    }
+    rows.finish()
+}
+
+fn step(rows: &mut Rows, step: &Step) {
+    match &step.what {
+        What::Attempt(attempt) => self::attempt(rows, attempt),
+        What::Passed(passed) => {
+            rows.row("passed", format_args!("visit {}: the engine passes `{}` on", passed.visit, passed.status));
+        }
+        What::GateUnmet(gate) => self::gate(rows, gate),
+        What::BranchEnded(branch) => branch_ended(rows, branch),
+        What::Joined(join) => joined(rows, join),
+        What::Chose(choice) => chose(rows, choice),
+        What::Route(route) | What::NoRoute(route) => self::route(rows, route),
+        What::Restarted(restart) => {
+            rows.row("restart", format_args!("generation {} begins at `{}`", restart.begins, restart.at));
+            if !restart.kept.is_empty() {
+                rows.row("", format_args!("with {} of the context", restart.kept.join(", ")));
+            }
+        }
+    }
+}
+
+fn attempt(rows: &mut Rows, attempt: &AttemptWhy) {
+    rows.row("attempt", format_args!("{} of visit {}: {}", attempt.attempt, attempt.visit, attempt.status));
+    if let Some(failure) = &attempt.failure {
+        rows.row("because", format_args!("{} ({}): {}", failure.class.as_str(), failure.code.as_str(), failure.reason));
+    }
+    if let Some(delay) = attempt.delay_ms.filter(|_| attempt.retried) {
+        rows.row("retried", format_args!("after {}", duration(delay)));
+    }
+}
+
+fn branch_ended(rows: &mut Rows, branch: &BranchWhy) {
+    let why = branch.failure.as_ref().map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
+    let score = if branch.score == 0.0 { String::new() } else { format!(", score {}", branch.score) };
+    rows.row("branch", format_args!("{} {}{score}{why}", branch.ended, branch.outcome));
+}
+
+fn joined(rows: &mut Rows, join: &JoinWhy) {
+    let JoinWhy { join_policy, error_policy, status, succeeded, failed, canceled, never_started } = join;
+    rows.row(
+        "join",
+        format_args!(
+            "{status} by {join_policy} and {error_policy}: {succeeded} succeeded, {failed} failed, {canceled} canceled, \
+             {never_started} never began"
+        ),
+    );
+}
+
+fn chose(rows: &mut Rows, choice: &ChoiceWhy) {
+    let best = choice.best.as_ref().map_or("no branch", |best| best.as_str());
+    rows.row("chose", format_args!("{best}, judged by {}", choice.judge));
+    if let Some(failure) = &choice.failure {
+        rows.row("because", format_args!("{} ({}): {}", failure.class.as_str(), failure.code.as_str(), failure.reason));
+    }
+}
+
+fn gate(rows: &mut Rows, gate: &GateWhy) {
+    let found = gate.status.map_or_else(|| "was never visited".to_owned(), |status| format!("ended with `{status}`"));
+    let then = match &gate.target {
+        Some(target) => format!("so the run goes to `{target}`"),
+        None => "and no `retry_target` is set".to_owned(),
+    };
+    rows.row("gate", format_args!("`{}` {found}, {then}", gate.gate));
+}
+
+fn route(rows: &mut Rows, route: &RouteWhy) {
+    match &route.to {
+        Some(to) => rows.row("route", format_args!("-> {to} ({}), with `{}`", route.how, route.status)),
+        None => rows.row("route", format_args!("none, with `{}`", route.status)),
+    }
+    routes::edges(rows, &route.edges);
+}
+
+fn end(rows: &mut Rows, end: &EndWhy) {
+    rows.line("end");
+    for command in &end.commands {
+        rows.row("command", format_args!("{}: {}", shell::line(&command.argv), command.ended));
+    }
+    if let Some(failure) = &end.failure {
+        let stage = end.failed_node.as_ref().map(|node| format!(" at `{node}`")).unwrap_or_default();
+        let (class, code) = (failure.class.as_str(), failure.code.as_str());
+        rows.row("because", format_args!("{class} ({code}){stage}: {}", failure.reason));
+    }
+    rows.row("run", end.status);
+    rows.row("exit", format_args!("{} ({})", end.exit_code, end.exit_name));
+}

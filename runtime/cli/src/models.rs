@@ -1,0 +1,120 @@
+//! The models of `glovebox.toml` as they can be asked: with their keys and certificates.
+//!
+//! A key is read here and handed on as a value that shows nothing. A key file that a stage could read is refused.
+
+use crate::exit::{Exit, Stop};
+use crate::project::Project;
+use crate::regular_file;
+use glovebox_engine::attempt::Targets;
+use glovebox_engine::config::{KeySource, ModelAccess};
+use glovebox_engine::plan::Plan;
+use glovebox_models::key::Key;
+use glovebox_models::target::{Authorities, Target};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Most bytes that are read of a file.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// The targets of every model that a node of the plan asks, or why one cannot be asked.
+pub fn targets(project: &Project, plan: &Plan) -> Result<Targets, Stop> {
+    let asked = plan.asked_models().into_iter();
+    let ready = asked.map(|(name, model)| Ok((name.to_owned(), Arc::new(target(project, (name, &model.access))?))));
+    Ok(Arc::new(ready.collect::<Result<_, Stop>>()?))
+}
+
+/// The target of a model under this name, or why it cannot be asked.
+pub fn target(project: &Project, (name, access): (&str, &ModelAccess)) -> Result<Target, Stop> {
+    let key = key(project, (name, access))?;
+    let authorities = access.ca_file.as_ref().map(|file| authorities(project, (name, Path::new(file)))).transpose()?;
+    let target = Target {
+        family: access.family,
+        endpoint: access.endpoint.clone(),
+        model: access.model.clone(),
+        answers_as: access.answers_as.clone(),
+        key,
+        authorities: authorities.unwrap_or_default(),
+        output_tokens_max: access.output_tokens_max,
+        context_tokens: access.context_tokens,
+        timeout: access.timeout,
+    };
+    target.check().map_err(|error| {
+        Stop::new(Exit::Provider, error.to_string()).with_help("use an `https` endpoint, or one on this machine")
+    })?;
+    Ok(target)
+}
+
+/// The key of a model; none if its provider asks for none.
+fn key(project: &Project, (name, access): (&str, &ModelAccess)) -> Result<Option<Key>, Stop> {
+    match &access.key {
+        KeySource::None => Ok(None),
+        KeySource::Variable(variable) => {
+            let Ok(text) = std::env::var(variable) else {
+                let message = format!("model `{name}` has no key: the environment variable `{variable}` is not set");
+                let help = format!(
+                    "set it: `export {variable}=…`, or name a file: `key_file = \"…\"` under `[models.{name:?}]`"
+                );
+                return Err(Stop::new(Exit::Provider, message).with_help(help));
+            };
+            let wrong = |error| {
+                Stop::new(Exit::Provider, format!("the key of model `{name}` in `{variable}` cannot be used: {error}"))
+            };
+            Key::parse(text).map(Some).map_err(wrong)
+        }
+        KeySource::File(file) => {
+            let file = outside(project, (name, Path::new(file)))?;
+            let wrong = |problem: String| {
+                let message = format!("model `{name}` has no key: `{}`: {problem}", file.display());
+                Stop::new(Exit::Provider, message).with_help("write the key into the file, on one line")
+            };
+            let bytes = read(&file).map_err(|error| wrong(error.to_string()))?;
+            let text = String::from_utf8(bytes).map_err(|_| wrong("it is not text".to_owned()))?;
+            Key::parse(text).map(Some).map_err(|error| wrong(error.to_string()))
+        }
+    }
+}
+
+/// The path of a key file, unless stages could read it: in the project, or in a folder that commands see.
+fn outside(project: &Project, (name, file): (&str, &Path)) -> Result<PathBuf, Stop> {
+    let file = project.config_dir.join(home_of(file));
+    let real = std::fs::canonicalize(&file).unwrap_or_default();
+    let read = project.config.sandbox.read.iter().map(PathBuf::from);
+    let shown = std::iter::once(project.workdir.to_owned()).chain(read);
+    let is_shown = |folder: PathBuf| {
+        let folder = std::fs::canonicalize(&folder).unwrap_or(folder);
+        real.starts_with(&folder)
+    };
+    if !{ shown }.any(is_shown) {
+        return Ok(file);
+    }
+    let message = format!(
+        "stages could read the key of model `{name}`: `{}` is in the project or in a folder that commands see",
+        file.display()
+    );
+    Err(Stop::new(Exit::Policy, message).with_help("move the file, for example to `~/.config/glovebox/`"))
+}
+
+/// The beginning of a file, as long as any key and list of certificates is.
+fn read(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    regular_file::open(file)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The path with a leading `~` replaced.
+fn home_of(file: &Path) -> PathBuf {
+    match (file.strip_prefix("~"), std::env::var_os("HOME")) {
+        (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
+        _ => file.to_owned(),
+    }
+}
+
+fn authorities(project: &Project, (name, file): (&str, &Path)) -> Result<Authorities, Stop> {
+    let file = project.config_dir.join(home_of(file));
+    let bytes = read(&file).map_err(|error| Stop::io(format!("read `ca_file` `{}`", file.display()), &error))?;
+    Authorities::parse(&bytes).ok_or_else(|| {
+        let message = format!("`ca_file` of model `{name}`: `{}` has no PEM certificates", file.display());
+        Stop::new(Exit::Invalid, message)
+    })
+}

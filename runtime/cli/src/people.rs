@@ -1,0 +1,103 @@
+//! Who answers the questions of human gates, and how an answer reaches a run.
+//!
+//! A message is put into the run's folder in one step under a name of its own, so that of two answers to one question only the first is
+//! there. No stage can reach that folder, and a message counts only with a MAC of the user's key.
+
+use crate::arguments::{OutputArguments, PeopleArguments, RunsArguments};
+use crate::exit::{Exit, Stop};
+use crate::runs::RunFolder;
+use crate::source;
+use crate::terminal;
+use crate::user_key;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use glovebox_engine::event::{Record, RunId};
+use glovebox_engine::inbox::{self, AnswerSheet, Attendance, GivenAnswer, INBOX_DIR, Message, file_name, seal};
+use glovebox_engine::rewind;
+use glovebox_pipeline::ir::Pipeline;
+use rustix::process::getuid;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The longest name of a person.
+const NAME_CHARACTERS_MAX: usize = 100;
+
+/// Who answers in a process that drives a run.
+pub struct Present {
+    /// What is prepared.
+    pub attendance: Attendance,
+    /// The folder of the runs, if a person at the terminal can be asked.
+    pub asks_in: Option<PathBuf>,
+}
+
+/// Who answers in this process. What the run's records show as used of a file of answers is not used again.
+pub fn present(
+    (arguments, output, runs): (&PeopleArguments, &OutputArguments, &RunsArguments),
+    pipeline: &Pipeline,
+    records: &[Record],
+) -> Result<Present, Stop> {
+    let text = arguments.answers.as_deref().map(source::read_text).transpose()?;
+    let sheet = text.map(|text| AnswerSheet::parse(&text, pipeline).without_used(rewind::in_force(records)));
+    let auto_approve = arguments.auto_approve.then(|| "--auto-approve".to_owned());
+    // Questions between records on one terminal would spoil both.
+    let is_mixed = output.json && terminal::is_terminal();
+    let can_ask = !arguments.no_input && !is_mixed && terminal::can_ask();
+    Ok(Present {
+        attendance: Attendance { sheet, auto_approve, terminal: None },
+        asks_in: can_ask.then(|| runs.runs_dir.clone()),
+    })
+}
+
+/// The name that an answer or a request is recorded with.
+pub fn name(given: Option<&String>) -> String {
+    let of = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
+    let user = || of("USER").or_else(|| of("LOGNAME")).unwrap_or_else(|| format!("user {}", getuid().as_raw()));
+    let name = given.cloned().unwrap_or_else(user);
+    name.chars().take(NAME_CHARACTERS_MAX).collect()
+}
+
+/// The answers to a run that wait to be recorded, because no process drives it.
+pub fn kept(run: &RunFolder) -> Vec<GivenAnswer> {
+    let key = user_key::to_verify().ok().flatten();
+    let folder = Dir::open_ambient_dir(&run.path, ambient_authority());
+    folder.map(|folder| inbox::kept(&folder, RunId::from(run.id.as_str()), key)).unwrap_or_default()
+}
+
+/// Puts a message into a run's folder, durably. False for an answer if another one to the question is there already.
+pub fn send(run: &RunFolder, message: &Message) -> Result<bool, Stop> {
+    let Some(key) = user_key::to_verify()? else {
+        let message = "there is no key of this user, so no message to a run can be signed";
+        return Err(Stop::new(Exit::Policy, message).with_help("the key is made with the first `glovebox run`"));
+    };
+    let content = seal(message, &RunId::from(run.id.as_str()), &key)
+        .map_err(|error| Stop::new(Exit::Internal, format!("write a message: {error}")))?;
+    put(&run.path.join(INBOX_DIR), &file_name(message), (&content, matches!(message, Message::Answer(_))))
+        .map_err(|error| Stop::io(format!("send a message to run `{}`", run.id), &error))
+}
+
+fn put(folder: &Path, name: &str, (content, is_first_only): (&str, bool)) -> io::Result<bool> {
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let beside = folder.join(format!(".{name}.{}", std::process::id()));
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    file.write_all(content.as_bytes())?;
+    file.sync_all()?;
+    let place = folder.join(name);
+    let placed = if is_first_only {
+        let linked = fs::hard_link(&beside, place);
+        fs::remove_file(&beside)?;
+        linked
+    } else {
+        fs::rename(&beside, place)
+    };
+    File::open(folder)?.sync_all()?;
+    match placed {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}

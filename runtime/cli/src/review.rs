@@ -1,0 +1,283 @@
+//! What a person approves with the answer to a question: changes, checks, what the run has spent, and what each choice lets happen.
+//!
+//! It is made from the run's journal and blobs alone. Stages made much of it, so whoever prints it must escape it.
+
+use crate::changes::{AskedAbout, Changes};
+use crate::exit::{Exit, Stop};
+use crate::patch::{self, Counts, Delta, Mode};
+use crate::runs::RunFolder;
+use crate::{journal, replan, shell, source};
+use glovebox_engine::driver::replay;
+use glovebox_engine::event::{BranchId, Event, NodeId, QuestionAsked, QuestionId, Record, RunStarted};
+use glovebox_engine::evidence::{CommandEvidence, Proof, RunSummary, UnverifiedStage};
+use glovebox_engine::plan::{CapabilityLists, PlanCapabilities};
+use glovebox_engine::sqlite::Provenance;
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_record::path::ScopePath;
+use glovebox_record::spend::{Money, SpendBounds};
+use glovebox_record::{Choice, Tokens};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The most files whose lines are counted.
+const COUNTED_FILES_MAX: usize = 200;
+
+/// What an answer approves.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Review {
+    /// The last question before that a person answered, since which changes are listed; null for the beginning of the run.
+    pub since: Option<QuestionId>,
+    /// Files and links that changed since, by path.
+    pub changed: Vec<ReviewedFile>,
+    /// Directories that changed and hold no file.
+    #[schemars(with = "Vec<String>")]
+    pub directories: Vec<ScopePath>,
+    /// The command that shows every changed line.
+    pub diff: String,
+    /// The commands of verifiers, the last attempt of each.
+    pub checks: Vec<Check>,
+    /// Stages that passed on their own word.
+    pub unverified: Vec<UnverifiedStage>,
+    /// Who answers model calls.
+    #[serde(skip)]
+    pub model: String,
+    /// What the run has used up.
+    pub spent: Spent,
+    /// What may happen next, for each choice.
+    pub choices: Vec<ChoiceReview>,
+}
+
+/// A path that changed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReviewedFile {
+    /// Path relative to the project.
+    #[schemars(with = "String")]
+    pub path: ScopePath,
+    /// The path before, if the file was moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub moved_from: Option<ScopePath>,
+    /// Its mode in git before; null for a new file.
+    pub before: Option<Mode>,
+    /// Its mode in git after; null for a file that is gone.
+    pub after: Option<Mode>,
+    /// Lines added; null if they are not counted, as in a file that is no text.
+    pub added: Option<usize>,
+    /// Lines removed; null if they are not counted.
+    pub removed: Option<usize>,
+}
+
+/// A command that judged the work.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Check {
+    /// The stage.
+    pub node: NodeId,
+    /// What it proves.
+    pub proof: Proof,
+    /// True if files changed after it, which it did not see.
+    pub is_before_changes: bool,
+    /// The command as a line.
+    pub command: String,
+    /// Its exit code; null if it did not exit by itself.
+    pub code: Option<i32>,
+    /// How it ended, in words.
+    #[serde(skip)]
+    pub end: String,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Its sandbox.
+    pub tier: String,
+}
+
+/// What a run has used up, and its bounds.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Spent {
+    /// Tokens of all attempts.
+    pub tokens: Tokens,
+    /// What they cost, in millionths of a dollar.
+    pub cost: Money,
+    /// Time in which a process drove the run, milliseconds. Waiting without a process is not counted.
+    pub driven_ms: u64,
+    /// Bounds on tokens and money.
+    pub spend_max: SpendBounds,
+    /// The bound on that time; null for none.
+    pub wall_max_ms: Option<u64>,
+}
+
+/// What may happen after a choice, before a person is asked again.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ChoiceReview {
+    /// The key of the choice; null for what no choice leads to: an answer in free text, a failure of the gate, a timeout.
+    pub key: Option<String>,
+    /// Stages that may run, in file order.
+    pub stages: Vec<NodeId>,
+    /// Gates at which a person is asked again.
+    pub gates: Vec<NodeId>,
+    /// True if the run may end without another question.
+    pub may_end: bool,
+    /// What these stages could do, all together; null for runs of versions that did not record it.
+    pub could: Option<CapabilityLists>,
+}
+
+/// Makes the reviews of one run.
+pub struct Reviewer<'a> {
+    run: &'a RunFolder,
+    named: String,
+    records: &'a [Record],
+    provenance: Provenance,
+    terms: RunStarted,
+    pipeline: Arc<Pipeline>,
+    capabilities: Option<PlanCapabilities>,
+    summary: RunSummary,
+    driven_ms: u64,
+}
+
+impl<'a> Reviewer<'a> {
+    /// Reads what all reviews of a run have in common.
+    pub fn new(
+        run: &'a RunFolder,
+        runs_dir: &Path,
+        (records, provenance): (&'a [Record], Provenance),
+    ) -> Result<Self, Stop> {
+        let terms = journal::terms(run, records)?;
+        let (state, _) = replay(records).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
+        Ok(Self {
+            run,
+            named: crate::runs::spelled(&run.id, runs_dir),
+            records,
+            provenance,
+            pipeline: source::of_run(run, &terms)?.pipeline,
+            capabilities: replan::kept_capabilities(run, &terms).ok(),
+            terms,
+            summary: RunSummary::of(records),
+            driven_ms: state.driven_ms,
+        })
+    }
+
+    /// What the answer to a question approves. None if the run never asked it.
+    pub fn review(&self, question: &QuestionId) -> Result<Option<Review>, Stop> {
+        let Some((about, asked)) = AskedAbout::find(self.records, question) else { return Ok(None) };
+        let changes = Changes::read_for(self.run, (self.records, self.provenance), &about)?;
+        let read = |delta: &Delta| changes.bytes(delta).ok().flatten().and_then(|bytes| bytes.old.or(bytes.new));
+        let deltas = patch::pair(patch::deltas(&changes.base, &changes.changes), &read);
+        let counted = deltas.into_iter().enumerate().map(|(at, delta)| {
+            let bytes = if at < COUNTED_FILES_MAX { changes.bytes(&delta).ok().flatten() } else { None };
+            ReviewedFile::of(delta, bytes.map(|bytes| Counts::of(&bytes)))
+        });
+        let RunSummary { tokens, cost, .. } = self.summary;
+        Ok(Some(Review {
+            since: about.since.cloned(),
+            changed: counted.collect(),
+            directories: patch::lost_directories(&changes.base, &changes.changes),
+            diff: format!("glovebox diff {} --question {}", self.named, shell::word(question.as_str())),
+            checks: self.checks(&about),
+            unverified: self.summary.unverified.clone(),
+            model: self.summary.model.clone(),
+            spent: Spent {
+                tokens,
+                cost,
+                driven_ms: self.driven_ms,
+                spend_max: self.terms.spend_max,
+                wall_max_ms: self.terms.wall_max_ms,
+            },
+            choices: self.choices(asked),
+        }))
+    }
+
+    fn checks(&self, about: &AskedAbout<'_>) -> Vec<Check> {
+        let last_change = about.records.iter().rev().find_map(|record| {
+            let branch = changed_branch(record)?;
+            about.is_before(branch, record.seq).then_some(record.seq)
+        });
+        let ended = |node: &NodeId| {
+            let is_end = |record: &&&Record| matches!(&record.event, Event::StageFinished(stage) if stage.attempt.task.node == *node);
+            about.records.iter().rev().find(is_end).map(|record| record.seq)
+        };
+        let is_check = |evidence: &&CommandEvidence| evidence.is_of_verifier && evidence.proof() != Proof::Subject;
+        let check = |evidence: &CommandEvidence| {
+            let CommandEvidence { node, receipt, .. } = evidence;
+            Check {
+                node: node.clone(),
+                proof: evidence.proof(),
+                is_before_changes: ended(node) < last_change,
+                command: shell::line(&receipt.argv),
+                code: receipt.code,
+                end: receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}")),
+                duration_ms: receipt.duration_ms,
+                tier: receipt.tier.to_string(),
+            }
+        };
+        self.summary.receipts.iter().filter(is_check).map(check).collect()
+    }
+
+    fn choices(&self, asked: &QuestionAsked) -> Vec<ChoiceReview> {
+        let of_choice = |choice: &Choice| self.after(Some(choice.key.clone()), [&choice.to]);
+        let mut reviews: Vec<ChoiceReview> = asked.choices.iter().map(of_choice).collect();
+        let edges = self.pipeline.outgoing(&asked.node).map(|(_, edge)| &edge.to);
+        let gate = self.pipeline.node(&asked.node);
+        let jumps = gate.into_iter().flat_map(|gate| [&gate.retry_target, &gate.fallback_retry_target]).flatten();
+        let is_chosen = |to: &&NodeId| asked.choices.iter().any(|choice| choice.to == **to);
+        let others: Vec<&NodeId> = edges.chain(jumps).filter(|to| !is_chosen(to)).collect();
+        reviews.extend((!others.is_empty()).then(|| self.after(None, others)));
+        reviews
+    }
+
+    fn after<'n>(&'n self, key: Option<String>, from: impl IntoIterator<Item = &'n NodeId>) -> ChoiceReview {
+        let ahead = self.pipeline.ahead(from);
+        let works = |id: &NodeId| {
+            let own = |known: &PlanCapabilities| known.nodes.get(id).is_some_and(|own| own.iter().next().is_some());
+            self.capabilities.as_ref().is_none_or(own)
+        };
+        let could = self.capabilities.as_ref().map(|known| {
+            let mut could = CapabilityLists::default();
+            let own = ahead.nodes.iter().filter_map(|node| known.nodes.get(&node.id));
+            own.for_each(|own| could.extend(&CapabilityLists::of(own)));
+            could
+        });
+        ChoiceReview {
+            key,
+            stages: ahead.nodes.iter().map(|node| &node.id).filter(|id| works(id)).cloned().collect(),
+            gates: ahead.gates.into_iter().cloned().collect(),
+            may_end: ahead.may_end,
+            could,
+        }
+    }
+}
+
+impl ReviewedFile {
+    fn of(delta: Delta, counts: Option<Counts>) -> Self {
+        let (added, removed) = match counts {
+            Some(Counts::Lines { added, removed }) => (Some(added), Some(removed)),
+            Some(Counts::Binary { .. }) | None => (None, None),
+        };
+        Self {
+            before: delta.old.as_ref().map(patch::Version::mode),
+            after: delta.new.as_ref().map(patch::Version::mode),
+            moved_from: delta.renamed.map(|(path, _)| path),
+            path: delta.path,
+            added,
+            removed,
+        }
+    }
+}
+
+/// The branch whose files a record changed. A fan-in that took one branch alone left the files as they were there.
+fn changed_branch(record: &Record) -> Option<&BranchId> {
+    match &record.event {
+        Event::StageFinished(stage) if !stage.changes.is_empty() => Some(&stage.attempt.task.branch),
+        Event::FanInFinished(taken) if !taken.changes.is_empty() && taken.merged.len() > 1 => Some(&taken.branch),
+        _ => None,
+    }
+}
+
+/// The changes that a question is about, for `diff`.
+pub fn changes_for(run: &RunFolder, question: &QuestionId) -> Result<Changes, Stop> {
+    let verified = journal::read(run)?;
+    let Some((about, _)) = AskedAbout::find(&verified.records, question) else {
+        let message = format!("run `{}` never asked a question `{question}`", run.id);
+        return Err(Stop::new(Exit::Usage, message));
+    };
+    Changes::read_for(run, (&verified.records, verified.provenance), &about)
+}

@@ -1,0 +1,47 @@
+//! Where the files of a branch are: in a folder of its own from its first change on, until then where it forked.
+//!
+//! Nobody writes into a workspace but a commit, and a branch that forked commits nothing while branches of it run. So a branch that has
+//! changed nothing reads the folder of the one that forked, and a fork costs nothing by itself.
+
+use super::{AttemptError, Workbench};
+use crate::driver::Assignment;
+use crate::event::BranchId;
+use crate::ports::BlobStore;
+use crate::run::branch_workspace;
+use crate::state::Branch;
+use glovebox_record::Digest;
+use glovebox_sandbox::{branch, commit};
+use std::io;
+use std::path::Path;
+
+impl<B: BlobStore> Workbench<B> {
+    /// The folder of an attempt's workspace, relative to the run's. Makes it if its branch has none yet. Blocks.
+    pub(super) fn workspace(&self, assignment: &Assignment) -> Result<String, AttemptError> {
+        self.workspace_of(&assignment.attempt.task.branch, &assignment.branch, &assignment.attempt.id)
+    }
+
+    fn workspace_of(
+        &self,
+        id: &BranchId,
+        branch: &Branch,
+        attempt: &crate::event::AttemptId,
+    ) -> Result<String, AttemptError> {
+        let Some(origin) = &branch.origin else { return Ok(branch_workspace(&BranchId::main())) };
+        let below = self.workspace_of(&origin.parent, &origin.branch, attempt)?;
+        if branch.changes.is_empty() {
+            return Ok(below);
+        }
+        let folder = branch_workspace(id);
+        if self.run.dir.symlink_metadata(&folder).is_err() {
+            if let Some(parent) = Path::new(&folder).parent() {
+                self.run.dir.create_dir_all(parent).map_err(AttemptError::Folder)?;
+            }
+            let beside = self.run.path.join(format!("{folder}.{attempt}"));
+            branch::copy(&self.run.path.join(below), &beside)?;
+            let open = |digest: &Digest| self.blobs.open(digest).map_err(io::Error::other);
+            commit::apply(&beside, branch.changes.values(), &open)?;
+            branch::put_in_place(&beside, &self.run.path.join(&folder)).map_err(AttemptError::Folder)?;
+        }
+        Ok(folder)
+    }
+}

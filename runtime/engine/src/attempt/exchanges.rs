@@ -1,0 +1,70 @@
+//! Where the answered exchanges of attempts are kept until a record has what came of them.
+//!
+//! One file for each attempt, named by its task and ordinal: an attempt that is made again finds what was asked before. The folder is in
+//! the run's directory, which no stage reaches.
+
+use crate::event::{Attempt, Event, Record, Verdict};
+use crate::run::RunDir;
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
+use glovebox_host::model::Exchanges;
+use glovebox_record::{Digest, FailureClass};
+use std::io;
+
+/// The folder in a run's directory.
+pub const EXCHANGES_DIR: &str = "exchanges";
+
+/// The exchanges of an attempt.
+pub(super) fn open(run: &RunDir, attempt: &Attempt) -> io::Result<Exchanges> {
+    run.dir.create_dir_all(EXCHANGES_DIR)?;
+    let folder = run.dir.open_dir(EXCHANGES_DIR)?;
+    Exchanges::open(open_file(&folder, &file_name(attempt), true)?)
+}
+
+/// Takes note of a record that was appended. The exchanges of an attempt that is made again count as paid for; others are not needed.
+pub fn note(run: &Dir, record: &Record) {
+    let finished = match &record.event {
+        Event::StageFinished(finished) if finished.model.is_some() => finished,
+        Event::RunFinished(ended) if ended.status == Verdict::Success => {
+            // A later success of the same run does it again.
+            let _not_there = run.remove_dir_all(EXCHANGES_DIR);
+            return;
+        }
+        _ => return,
+    };
+    let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return };
+    let name = file_name(&finished.attempt);
+    let failure = finished.outcome.failure.as_ref();
+    let may_go_on =
+        failure.is_some_and(|failure| matches!(failure.class, FailureClass::Canceled | FailureClass::Budget));
+    let noted = match may_go_on {
+        true => open_file(&folder, &name, false).and_then(|mut file| Exchanges::book(&mut file)),
+        false => folder.remove_file(&name),
+    };
+    if let Err(error) = noted.or_else(none_there) {
+        tracing::warn!(%error, "exchanges of a finished attempt were not put away");
+    }
+}
+
+/// Drops every exchange of a run, so that its models are asked again.
+pub fn drop_all(run: &Dir) -> io::Result<()> {
+    let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return Ok(()) };
+    for entry in folder.entries()? {
+        let name = entry?.file_name();
+        Exchanges::drop_all(&mut open_file(&folder, &name.to_string_lossy(), false)?)?;
+    }
+    Ok(())
+}
+
+fn open_file(folder: &Dir, name: &str, create: bool) -> io::Result<File> {
+    folder.open_with(name, OpenOptions::new().read(true).append(true).create(create).mode(0o600))
+}
+
+fn none_there(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+/// The same for an attempt that is made again.
+fn file_name(attempt: &Attempt) -> String {
+    let key = format!("{}\n{}", attempt.task, attempt.ordinal);
+    format!("{}.ndjson", Digest::of(key.as_bytes()).hex())
+}

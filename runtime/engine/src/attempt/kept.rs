@@ -1,0 +1,35 @@
+//! Bytes that an attempt leaves: each is a blob before an event names it.
+
+use super::{LOG_FILE, Workbench};
+use crate::event::{Artifact, Captured, Digest};
+use crate::ports::{BlobStore, PortError};
+use glovebox_host::call::LogLine;
+
+impl<B: BlobStore + 'static> Workbench<B> {
+    /// What the stage logged, kept like an artifact: one JSON object per line.
+    pub(super) fn log(&self, lines: Vec<LogLine>) -> Result<Option<Artifact>, PortError> {
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        let texts = lines.into_iter().map(|line| {
+            let fields: serde_json::Map<_, _> =
+                line.fields.into_iter().map(|(name, value)| (name, value.into())).collect();
+            serde_json::json!({ "level": line.level, "message": line.message, "fields": fields }).to_string()
+        });
+        let text = texts.collect::<Vec<_>>().join("\n") + "\n";
+        let (digest, bytes) = self.store(text.as_bytes())?;
+        Ok(Some(Artifact { name: LOG_FILE.to_owned(), media_type: "application/x-ndjson".to_owned(), digest, bytes }))
+    }
+
+    pub(super) fn captured(&self, bytes: &[u8]) -> Result<Option<Captured>, PortError> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let (digest, bytes) = self.store(bytes)?;
+        Ok(Some(Captured { digest, bytes }))
+    }
+
+    pub(super) fn store(&self, bytes: &[u8]) -> Result<(Digest, u64), PortError> {
+        Ok((self.blobs.put(&mut &bytes[..])?, bytes.len() as u64))
+    }
+}

@@ -1,0 +1,62 @@
+//! The model of an attempt: who answers it, where its script stands, who pays for it, and what is looked at before it is told anything.
+
+use super::{AttemptError, Workbench, exchanges, input, leak_check};
+use crate::driver::Assignment;
+use crate::event::{Artifact, AskedModel};
+use crate::plan::PlannedModel;
+use crate::ports::{BlobStore, PortError};
+use glovebox_host::model::{Live, Model};
+use glovebox_models::chat::ModelId;
+use glovebox_models::target::Target;
+use glovebox_pipeline::ir::{Node, NodeId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What crossed the border to a model's provider, beside the stage's record.
+const TRANSCRIPT_FILE: &str = "transcript.ndjson";
+
+/// How models are reached, keys included, by their names in glovebox.toml.
+pub type Targets = Arc<BTreeMap<String, Arc<Target>>>;
+
+impl<B: BlobStore + 'static> Workbench<B> {
+    pub(super) fn model(&self, node: &Node, assignment: &Assignment) -> Result<Model, AttemptError> {
+        let account = self.budget.account(&node.id).priced(self.plan.price_of(&node.id));
+        let model = input::model(node, &self.plan, &assignment.branch)?.charged_to(account);
+        let model = self.live(node, assignment)?.into_iter().fold(model, Model::or_live);
+        let model = if self.plan.pipeline.keeps_conversations { model.keeping_conversation() } else { model };
+        Ok(match &self.holdouts {
+            Some(holdouts) if self.plan.is_leak_checked(&node.id) => leak_check::guarded(model, holdouts),
+            _ => model,
+        })
+    }
+
+    /// The model of a stage in its record, with the name that its provider answered.
+    pub(super) fn asked_model(&self, id: &NodeId, answered_by: Option<ModelId>) -> Option<AskedModel> {
+        let PlannedModel { name, access, .. } = &*self.plan.models.get(id)?.model;
+        Some(AskedModel {
+            name: name.to_owned(),
+            provider: access.family.to_string(),
+            model: access.model.to_string(),
+            answered_by: answered_by.map(|model| model.to_string()),
+        })
+    }
+
+    /// Keeps what crossed the border to a provider.
+    pub(super) fn keep_transcript(&self, transcript: &[u8]) -> Result<Option<Artifact>, PortError> {
+        if transcript.is_empty() {
+            return Ok(None);
+        }
+        let (digest, bytes) = self.store(transcript)?;
+        let (name, media_type) = (TRANSCRIPT_FILE.to_owned(), "application/x-ndjson".to_owned());
+        Ok(Some(Artifact { name, media_type, digest, bytes }))
+    }
+
+    /// The provider's model, where the plan says that one is asked. It is never replaced by a simulated one.
+    fn live(&self, node: &Node, assignment: &Assignment) -> Result<Option<Live>, AttemptError> {
+        let Some(chosen) = self.plan.models.get(&node.id) else { return Ok(None) };
+        let name = &chosen.model.name;
+        let target = self.targets.get(name).ok_or_else(|| AttemptError::Unreachable(name.to_owned()))?;
+        let exchanges = exchanges::open(&self.run, &assignment.attempt).map_err(AttemptError::Folder)?;
+        Ok(Some(Live { target: Arc::clone(target), effort: chosen.effort, exchanges: Some(exchanges) }))
+    }
+}

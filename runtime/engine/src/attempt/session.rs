@@ -1,0 +1,109 @@
+//! The session of an attempt: mode, thread, and what its model gets of what went before (spec §5.4).
+//!
+//! A conversation is continued only by a stage that could have read whatever the earlier stages could, and never that of a stage with
+//! hold-outs in reach. Where it cannot be continued the stage gets a summary, and the record says why.
+
+use super::Workbench;
+use super::input::{FAILURE_KEYS, HOLDOUT_KEYS};
+use super::preamble::Before;
+use crate::driver::Assignment;
+use crate::event::Artifact;
+use crate::plan::Binding;
+use crate::ports::{BlobStore, PortError};
+use crate::state::{CONVERSATION_FILE, LastConversation};
+use glovebox_pipeline::ir::Node;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Access;
+use glovebox_record::session::{Conversation, Message};
+use glovebox_record::{Fidelity, Session, ThreadId};
+
+/// Most bytes of a conversation that is continued; the oldest stages are left out first.
+pub const CONVERSATION_BYTES_MAX: usize = 256 << 10;
+/// Most bytes that are read of a stored conversation: its JSON has escapes.
+const STORED_BYTES_MAX: u64 = 4 << 20;
+
+/// A session and the conversation that it continues, as JSON.
+pub(super) struct SessionStart {
+    pub(super) session: Session,
+    conversation: Option<String>,
+}
+
+impl<B: BlobStore + 'static> Workbench<B> {
+    /// The session of an attempt whose component may ask a model.
+    pub(super) fn session(&self, node: &Node, assignment: &Assignment) -> SessionStart {
+        let conversations = &assignment.branch.conversations;
+        let edge = conversations.edge_into(&node.id);
+        let fidelity = self.plan.pipeline.fidelity(edge, node);
+        let begins = |fidelity, thread| Session { fidelity, thread, continues: None, degraded: None };
+        if fidelity != Fidelity::Full {
+            return SessionStart { session: begins(fidelity, None), conversation: None };
+        }
+        let named = self.plan.pipeline.thread(edge, node);
+        let last = named.map_or_else(|| conversations.last(), |thread| conversations.of_thread(thread));
+        let thread = named.cloned().or_else(|| last.map(|last| ThreadId::from(last.node.as_str())));
+        let Some(last) = last else { return SessionStart { session: begins(fidelity, thread), conversation: None } };
+        match self.conversation(last, node) {
+            Ok(text) => {
+                let session = Session { continues: Some(last.attempt.clone()), ..begins(fidelity, thread) };
+                SessionStart { session, conversation: Some(text) }
+            }
+            Err(reason) => {
+                let session = Session { degraded: Some(reason), ..begins(Fidelity::SummaryHigh, thread) };
+                SessionStart { session, conversation: None }
+            }
+        }
+    }
+
+    /// The pairs of the input for it: `conversation` or `preamble`.
+    pub(super) fn told(&self, node: &Node, binding: &Binding, assignment: &Assignment) -> Vec<(String, String)> {
+        let SessionStart { session, conversation } = self.session(node, assignment);
+        if let Some(text) = conversation {
+            return vec![("conversation".to_owned(), text)];
+        }
+        let is_visible = |path: &ScopePath| !matches!(binding.scope.access(path), Access::Absent | Access::Hidden);
+        let failed = assignment.branch.last_failed.as_ref();
+        let of_failure = FAILURE_KEYS.iter().filter(|_| failed.is_some_and(|failed| self.is_withheld(&failed.node)));
+        let hidden_keys: Vec<&str> =
+            HOLDOUT_KEYS.iter().filter(|_| binding.is_builder()).chain(of_failure).copied().collect();
+        let before = Before {
+            pipeline: &self.plan.pipeline,
+            run: &assignment.run.run_id,
+            branch: &assignment.branch,
+            is_withheld: &|id| self.is_withheld(id),
+            is_visible: &is_visible,
+            hidden_keys: &hidden_keys,
+        };
+        let preamble = before.preamble(session.fidelity);
+        preamble.map(|text| ("preamble".to_owned(), text)).into_iter().collect()
+    }
+
+    /// Keeps what was asked and answered, where the pipeline may need it again.
+    pub(super) fn keep_conversation(&self, messages: Vec<Message>) -> Result<Option<Artifact>, PortError> {
+        if messages.is_empty() {
+            return Ok(None);
+        }
+        let Some(conversation) = Conversation::bounded(messages, CONVERSATION_BYTES_MAX) else { return Ok(None) };
+        let text = serde_json::to_vec(&conversation).map_err(|error| PortError::Unavailable(error.to_string()))?;
+        let (digest, bytes) = self.store(&text)?;
+        let (name, media_type) = (CONVERSATION_FILE.to_owned(), "application/json".to_owned());
+        Ok(Some(Artifact { name, media_type, digest, bytes }))
+    }
+
+    fn conversation(&self, last: &LastConversation, node: &Node) -> Result<String, String> {
+        let from = &last.node;
+        if self.is_withheld(from) {
+            return Err(format!("stage `{from}` can read hold-outs, so no other stage continues its conversation"));
+        }
+        if !self.plan.reads_all_of(&node.id, from) {
+            return Err(format!("stage `{from}` can read what `{}` cannot", node.id));
+        }
+        let Some(digest) = &last.digest else {
+            return Err(format!(
+                "the conversation of `{from}` was not kept: it is longer than {CONVERSATION_BYTES_MAX} bytes"
+            ));
+        };
+        let read = self.blobs.read_all(digest, STORED_BYTES_MAX).map_err(|error| error.to_string());
+        let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(|error| error.to_string()));
+        text.map_err(|error| format!("the conversation of `{from}` cannot be read: {error}"))
+    }
+}

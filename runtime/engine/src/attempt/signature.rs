@@ -1,0 +1,48 @@
+//! The signature of an attempt's failure: that of the failure, and what the stage's commands printed, without what differs by chance.
+
+use crate::event::signature::{plain, text};
+use crate::event::{Digest, StageFinished};
+use crate::ports::{BlobStore, PortError};
+use crate::state::is_output;
+use std::io::Read;
+
+/// Most bytes of each output that count: its end, where a command says what is wrong.
+const OUTPUT_BYTES: u64 = 64 * 1024;
+
+/// The signature of an attempt's failure; none for a success, and for a failure that can pass by itself.
+pub(super) fn of(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<Digest>, PortError> {
+    let Some(mut text) = finished.outcome.failure.as_ref().and_then(text) else { return Ok(None) };
+    for artifact in finished.artifacts.iter().filter(|artifact| is_output(&artifact.name)) {
+        let mut bytes = Vec::new();
+        let mut content = blobs.open(&artifact.digest)?;
+        let skipped = artifact.bytes.saturating_sub(OUTPUT_BYTES);
+        let read = std::io::copy(&mut content.by_ref().take(skipped), &mut std::io::sink());
+        read.and_then(|_| content.take(OUTPUT_BYTES).read_to_end(&mut bytes))
+            .map_err(|error| PortError::Unavailable(error.to_string()))?;
+        text.push_str(&artifact.name);
+        text.push('\n');
+        text.push_str(&plain(&String::from_utf8_lossy(&bytes)));
+        text.push('\n');
+    }
+    Ok(Some(Digest::of(text.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_by_chance_is_not_part_of_it() {
+        for (one, other) in [
+            ("Test failed in 0.03s", "test failed  in 12.5s"),
+            ("commit 1a2b3c4d5e", "commit deadbeef99"),
+            ("a\nb", "a b"),
+            ("pid 17: no such file", "pid 4242424242: no such file"),
+        ] {
+            assert_eq!(plain(one), plain(other));
+        }
+        for (one, other) in [("test a failed", "test b failed"), ("facade", "decade"), ("x1", "x"), ("a b", "ab")] {
+            assert_ne!(plain(one), plain(other));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Context values that are stored apart: made into blobs when a stage sets them, and read for the stages that get them.
+//!
+//! Called with an answer that is reduced to what may be recorded. A handler gets the whole values like any other, as long as they take
+//! a small part of its memory; else it gets the references, so that no stage can fill another one's memory.
+
+use super::{AttemptError, Workbench};
+use crate::context::{Context, ContextKey, STORED_VALUE_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::event::{Artifact, Ending, StageFinished};
+use crate::plan::Binding;
+use crate::ports::{BlobStore, PortError};
+use glovebox_host::input::StageInput;
+use glovebox_record::StoredValue;
+
+/// The part of a handler's memory that whole values may take.
+const MEMORY_PART: u64 = 8;
+
+impl<B: BlobStore + 'static> Workbench<B> {
+    /// Stores the large values that a stage sets, and puts references in their place. What no reference is made for is refused later.
+    pub(super) fn store_values(&self, fact: &mut StageFinished) -> Result<(), PortError> {
+        if fact.ending != Ending::Returned {
+            return Ok(());
+        }
+        for (key, value) in &mut fact.outcome.context_updates {
+            let json = value.to_string();
+            let is_small = key.len() + json.len() <= VALUE_BYTES_MAX;
+            if is_small || json.len() > STORED_VALUE_BYTES_MAX || ContextKey(key).is_reserved() {
+                continue;
+            }
+            let stored = StoredValue::new(&json, value.as_str().unwrap_or(&json));
+            let (digest, bytes) = self.store(json.as_bytes())?;
+            let (name, media_type) = (stored.file_name(), "application/json".to_owned());
+            if fact.artifacts.iter().all(|artifact| artifact.name != name) {
+                fact.artifacts.push(Artifact { name, media_type, digest, bytes });
+            }
+            *value = stored.reference();
+            fact.stored_values.insert(key.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Puts the stored values in the place of their references, where the handler has the memory for all of them.
+    pub(super) fn whole_values(
+        &self,
+        input: &mut StageInput,
+        binding: &Binding,
+        context: &Context,
+    ) -> Result<(), AttemptError> {
+        let stored = input.context.iter_mut().filter_map(|(key, value)| Some((context.stored(key)?, value)));
+        let stored: Vec<_> = stored.collect();
+        let bytes: u64 = stored.iter().map(|(stored, _)| stored.bytes).sum();
+        if bytes > binding.limits.memory_bytes / MEMORY_PART {
+            return Ok(());
+        }
+        for (stored, value) in stored {
+            let json = self.blobs.read_all(&stored.artifact, STORED_VALUE_BYTES_MAX as u64)?;
+            *value = serde_json::from_slice(&json).map_err(|error| PortError::Corrupt {
+                what: format!("blob {}", stored.artifact),
+                found: format!("it is not JSON: {error}"),
+            })?;
+        }
+        Ok(())
+    }
+}

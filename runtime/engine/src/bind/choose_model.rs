@@ -1,0 +1,182 @@
+//! Which table of `[models]` each node means.
+//!
+//! Model, provider and effort come from the node, its style sheet, the graph, or the default table. Nothing is guessed: a node that
+//! fits no table, or more than one, is an error of the file.
+
+#![expect(clippy::result_large_err, reason = "a diagnostic is built once for a node and moved twice")]
+
+use super::request::Place;
+use crate::config::{Config, ModelAccess};
+use crate::plan::{ChosenModel, PlannedModel};
+use glovebox_host::model::{Provider, TEST_PREFIX};
+use glovebox_models::chat::Effort;
+use glovebox_models::provider::Family;
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::ir::{Node, NodeId};
+use glovebox_pipeline::key::{self, Key};
+use glovebox_pipeline::nearest::nearest;
+use glovebox_sandbox::refusal::escaped;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The models of nodes, by node.
+#[derive(Default)]
+pub(super) struct Chosen {
+    pub(super) models: BTreeMap<NodeId, ChosenModel>,
+    pub(super) problems: Vec<Diagnostic>,
+}
+
+/// Chooses for each node; for none if no table says how a model is reached.
+pub(super) fn choose<'a>(config: &Config, nodes: impl Iterator<Item = &'a Node>) -> Chosen {
+    let mut chosen = Chosen::default();
+    let tables = tables(config);
+    for node in nodes.filter(|_| !tables.is_empty()) {
+        match (Wish::of(node).table(&tables), effort(node)) {
+            (Ok(model), Ok(effort)) => {
+                let model = ChosenModel { model: Arc::clone(model), effort };
+                chosen.models.insert(node.id.clone(), model);
+            }
+            // Its own answers stand in for a model that it does not have.
+            (Err(_), _) if has_test_answers(node) => {}
+            (model, effort) => chosen.problems.extend(model.err().into_iter().chain(effort.err())),
+        }
+    }
+    chosen
+}
+
+fn has_test_answers(node: &Node) -> bool {
+    node.attributes.iter().any(|(key, _)| key.as_str().starts_with(TEST_PREFIX))
+}
+
+/// The tables that say how a model is reached.
+fn tables(config: &Config) -> Vec<Arc<PlannedModel>> {
+    let entries = config.models.iter().filter(|(name, _)| name.as_str() != Provider::Scripted.as_str());
+    let planned = entries.filter_map(|(name, entry)| {
+        let access: ModelAccess = entry.access.clone()?;
+        Some(Arc::new(PlannedModel { name: name.to_owned(), access, price: entry.price }))
+    });
+    planned.collect()
+}
+
+/// What a node says about its model.
+struct Wish<'a> {
+    place: Place<'a>,
+    model: Option<&'a str>,
+    provider: Option<&'a str>,
+}
+
+impl<'a> Wish<'a> {
+    fn of(node: &'a Node) -> Self {
+        let text = |key: Key<'_>| {
+            node.attributes.get(key).map(|attribute| attribute.value.trim()).filter(|text| !text.is_empty())
+        };
+        Self { place: Place::of(node), model: text(key::LLM_MODEL), provider: text(key::LLM_PROVIDER) }
+    }
+
+    /// The one table that fits.
+    fn table<'t>(&self, tables: &'t [Arc<PlannedModel>]) -> Result<&'t Arc<PlannedModel>, Diagnostic> {
+        let named = self.named(tables);
+        if let Some(model) = self.model.filter(|_| named.is_empty()) {
+            return Err(self.unknown(model, tables));
+        }
+        let fitting: Vec<_> = named.iter().copied().filter(|table| self.is_of_provider(table)).collect();
+        let only = |tables: &[&'t Arc<PlannedModel>]| match tables {
+            [one] => Some(*one),
+            several => several.iter().copied().find(|table| table.access.is_default),
+        };
+        match (fitting.is_empty(), self.provider) {
+            (true, Some(provider)) => Err(self.of_another_provider(provider, &named)),
+            _ => only(&fitting).ok_or_else(|| self.ambiguous(&fitting)),
+        }
+    }
+
+    /// The tables of the model that the node names; all of them if it names none. The name of a table comes first.
+    fn named<'t>(&self, tables: &'t [Arc<PlannedModel>]) -> Vec<&'t Arc<PlannedModel>> {
+        let Some(model) = self.model else { return tables.iter().collect() };
+        if let Some(table) = tables.iter().find(|table| table.name == model) {
+            return vec![table];
+        }
+        tables.iter().filter(|table| table.access.model.as_str() == model).collect()
+    }
+
+    /// A provider is the name of a table, or of its wire format. Many providers speak the format of chat completions.
+    fn is_of_provider(&self, table: &PlannedModel) -> bool {
+        let Some(provider) = self.provider else { return true };
+        let meant = match provider {
+            "google" => Family::Gemini,
+            other => {
+                Family::ALL.into_iter().find(|family| family.as_str() == other).unwrap_or(Family::OpenaiCompatible)
+            }
+        };
+        table.name == provider || table.access.family == meant
+    }
+
+    fn unknown(&self, model: &str, tables: &[Arc<PlannedModel>]) -> Diagnostic {
+        let names = || tables.iter().flat_map(|table| [table.name.as_str(), table.access.model.as_str()]);
+        let shown = escaped(model);
+        let message =
+            format!("node `{}` names the model `{shown}`, which `[models]` in glovebox.toml does not have", self.place);
+        let found = self.error(key::LLM_MODEL, message);
+        let found = match nearest(model, names()) {
+            Some(nearest) => found.with_note(format!("did you mean `{nearest}`?")),
+            None => found.with_note(format!("it has {}", listed(tables.iter()))),
+        };
+        let provider = self.provider.unwrap_or("anthropic");
+        found.with_help(format!("add it to glovebox.toml:\n[models.{shown:?}]\nprovider = {:?}", escaped(provider)))
+    }
+
+    fn of_another_provider(&self, provider: &str, named: &[&Arc<PlannedModel>]) -> Diagnostic {
+        let shown = escaped(provider);
+        let message = match (self.model, named) {
+            (Some(model), [table, ..]) => format!(
+                "node `{}` names the provider `{shown}`, but the model `{}` is of `{}` in glovebox.toml",
+                self.place,
+                escaped(model),
+                table.access.family
+            ),
+            _ => format!("node `{}` names the provider `{shown}`, of which glovebox.toml has no model", self.place),
+        };
+        let help = "correct `llm_provider`, or add a table with this `provider` under `[models]` in glovebox.toml";
+        self.error(key::LLM_PROVIDER, message).with_help(help)
+    }
+
+    fn ambiguous(&self, fitting: &[&Arc<PlannedModel>]) -> Diagnostic {
+        let names = listed(fitting.iter().copied());
+        let (attribute, message) = match self.model {
+            Some(model) => (
+                key::LLM_MODEL,
+                format!(
+                    "node `{}` names the model `{}`, which several tables have: {names}",
+                    self.place,
+                    escaped(model)
+                ),
+            ),
+            None => {
+                (key::LLM_PROVIDER, format!("node `{}` names no model, and none of {names} is the default", self.place))
+            }
+        };
+        self.error(attribute, message)
+            .with_help("set `llm_model` to one of them, or `default = true` in its table in glovebox.toml")
+    }
+
+    fn error(&self, attribute: Key<'_>, message: String) -> Diagnostic {
+        self.place.named_in(Diagnostic::error("model_unknown", message, self.place.span_of(attribute)))
+    }
+}
+
+fn listed<'t>(tables: impl Iterator<Item = &'t Arc<PlannedModel>>) -> String {
+    tables.map(|table| format!("`{}`", table.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// How hard the node's model shall think.
+fn effort(node: &Node) -> Result<Option<Effort>, Diagnostic> {
+    let Some(attribute) = node.attributes.get(key::REASONING_EFFORT) else { return Ok(None) };
+    let text = attribute.value.trim();
+    let found = Effort::ALL.into_iter().find(|effort| effort.as_str() == text);
+    if found.is_some() || text.is_empty() {
+        return Ok(found);
+    }
+    let message =
+        format!("`reasoning_effort` of node `{}` is `{}`, expected `low`, `medium` or `high`", node.id, escaped(text));
+    Err(Diagnostic::error("reasoning_effort_valid", message, attribute.span).with_node(node.id.as_str()))
+}

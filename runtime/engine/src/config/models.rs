@@ -1,0 +1,263 @@
+//! The `[models.NAME]` tables: where a model is reached, who pays for it, and what it costs. `scripted` is the model of `--script`.
+//!
+//! A key is never in the file: the file names an environment variable or another file.
+
+use super::field::{Field, Fields};
+use super::run::money;
+use glovebox_models::chat::ModelId;
+use glovebox_models::provider::Family;
+use glovebox_models::target::{CONTEXT_TOKENS, Endpoint, OUTPUT_TOKENS_MAX, TIMEOUT};
+use glovebox_record::LimitUnit;
+use glovebox_record::spend::Price;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use toml::de::DeValue;
+
+/// One `[models.NAME]` table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelEntry {
+    /// What it costs, if the operator says so.
+    pub price: Option<Price>,
+    /// How it is reached; none for a model that only has a price.
+    pub access: Option<ModelAccess>,
+}
+
+/// How a model is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelAccess {
+    /// Its wire format.
+    pub family: Family,
+    /// Its exact name at the provider.
+    pub model: ModelId,
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// Other names that its answers may carry.
+    pub answers_as: Vec<ModelId>,
+    /// Where its key is.
+    pub key: KeySource,
+    /// A file with certificates that are trusted beside the bundled ones.
+    pub ca_file: Option<String>,
+    /// Most tokens of an answer.
+    pub output_tokens_max: u64,
+    /// Most tokens of a conversation.
+    pub context_tokens: u64,
+    /// How long nothing may arrive.
+    pub timeout: Duration,
+    /// True for the model of nodes that name none.
+    pub is_default: bool,
+}
+
+/// Where a key is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// The provider asks for none.
+    None,
+    /// In this environment variable.
+    Variable(String),
+    /// In this file, relative to glovebox.toml.
+    File(String),
+}
+
+/// Every field of a table.
+const FIELDS: [&str; 12] = [
+    "provider",
+    "model",
+    "endpoint",
+    "key_env",
+    "key_file",
+    "ca_file",
+    "answers_as",
+    "output_tokens_max",
+    "context_tokens",
+    "timeout",
+    "default",
+    "price",
+];
+
+/// Reads every table.
+pub(super) fn parse(fields: &mut Fields<'_>, tables: &Field<'_, '_>) -> BTreeMap<String, ModelEntry> {
+    let mut found = BTreeMap::new();
+    let mut default_name: Option<String> = None;
+    for table in fields.table(tables) {
+        let written = Written::read(fields, &table);
+        let is_default = written.is_default;
+        let Some(entry) = written.entry(fields, &table) else { continue };
+        if let Some(other) = default_name.as_ref().filter(|_| is_default) {
+            let message = format!("`{table}` and `models.{other}` both have `default = true`, expected one default");
+            fields.value_problem(table.at_key(), message);
+        }
+        if is_default {
+            default_name = Some(table.name.to_owned());
+        }
+        found.insert(table.name.to_owned(), entry);
+    }
+    found
+}
+
+/// A table as it is written.
+#[derive(Default)]
+struct Written {
+    provider: Option<Family>,
+    has_provider: bool,
+    model: Option<ModelId>,
+    endpoint: Option<Endpoint>,
+    key: Option<KeySource>,
+    ca_file: Option<String>,
+    answers_as: Vec<ModelId>,
+    output_tokens_max: Option<u64>,
+    context_tokens: Option<u64>,
+    timeout: Option<Duration>,
+    is_default: bool,
+    price: Option<Price>,
+}
+
+impl Written {
+    fn read(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Self {
+        let mut written = Self::default();
+        for field in fields.table(table) {
+            match field.name {
+                "provider" => (written.has_provider, written.provider) = (true, family(fields, &field)),
+                "model" => written.model = fields.text(&field).and_then(|text| model_id(fields, &field, text)),
+                "endpoint" => written.endpoint = endpoint(fields, &field),
+                "key_env" | "key_file" => written.take_key(fields, &field),
+                "ca_file" => written.ca_file = fields.path(&field),
+                "answers_as" => {
+                    let names = fields.texts(&field).into_iter().map(|(name, _)| name);
+                    written.answers_as = names.filter_map(|name| model_id(fields, &field, name)).collect();
+                }
+                "output_tokens_max" => written.output_tokens_max = tokens(fields, &field),
+                "context_tokens" => written.context_tokens = tokens(fields, &field),
+                "timeout" => written.timeout = timeout(fields, &field),
+                "default" => match field.value.as_bool() {
+                    Some(is_default) => written.is_default = is_default,
+                    None => fields.value_problem(field.at_value(), format!("`{field}` must be `true` or `false`")),
+                },
+                "price" => written.price = price(fields, &field),
+                _ => fields.unknown(&field, &FIELDS),
+            }
+        }
+        written
+    }
+
+    fn take_key(&mut self, fields: &mut Fields<'_>, field: &Field<'_, '_>) {
+        let Some(text) = fields.path(field) else { return };
+        if self.key.is_some() {
+            fields.value_problem(field.at_key(), format!("`{field}`: expected one of `key_env` and `key_file`"));
+        }
+        let is_name = |text: &String| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        self.key = match field.name {
+            "key_file" => Some(KeySource::File(text)),
+            _ if is_name(&text) => Some(KeySource::Variable(text)),
+            _ => {
+                let message =
+                    format!("`{field}` is not the name of an environment variable; a key is never written here");
+                fields.value_problem(field.at_value(), message);
+                None
+            }
+        };
+    }
+
+    fn entry(self, fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<ModelEntry> {
+        if !self.has_provider {
+            if self.price.is_none() {
+                let message = format!(
+                    "`{table}` has neither `provider` nor `price`: add `provider = \"openai\"`, or `price = {{ input = 3, output = 15 }}`"
+                );
+                fields.value_problem(table.at_key(), message);
+            }
+            return Some(ModelEntry { price: self.price, access: None });
+        }
+        let family = self.provider?;
+        let usual = family.endpoint().and_then(|text| text.parse().ok());
+        let Some(endpoint) = self.endpoint.or(usual) else {
+            let message =
+                format!("`{table}` has no `endpoint`, expected a URL such as `\"https://api.example.com/v1\"`");
+            fields.value_problem(table.at_key(), message);
+            return None;
+        };
+        let model = match self.model {
+            Some(model) => model,
+            None => model_id(fields, table, table.name.to_owned())?,
+        };
+        let usual_key = family.key_variable().map(|name| KeySource::Variable(name.to_owned()));
+        let access = ModelAccess {
+            family,
+            model,
+            endpoint,
+            answers_as: self.answers_as,
+            key: self.key.or(usual_key).unwrap_or(KeySource::None),
+            ca_file: self.ca_file,
+            output_tokens_max: self.output_tokens_max.unwrap_or(OUTPUT_TOKENS_MAX),
+            context_tokens: self.context_tokens.unwrap_or(CONTEXT_TOKENS),
+            timeout: self.timeout.unwrap_or(TIMEOUT),
+            is_default: self.is_default,
+        };
+        Some(ModelEntry { price: self.price, access: Some(access) })
+    }
+}
+
+fn family(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Family> {
+    let text = fields.text(field)?;
+    let found = Family::ALL.into_iter().find(|family| family.as_str() == text);
+    if found.is_none() {
+        let known = Family::ALL.map(|family| format!("`{family}`")).join(", ");
+        fields.value_problem(field.at_value(), format!("`{field}` is `{text}`: one of {known} is expected"));
+    }
+    found
+}
+
+/// A model's name: it stands in paths and messages.
+fn model_id(fields: &mut Fields<'_>, field: &Field<'_, '_>, text: String) -> Option<ModelId> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/@".contains(&byte);
+    if (1..=200).contains(&text.len()) && text.bytes().all(is_plain) && !text.contains("..") {
+        return Some(text.as_str().into());
+    }
+    let message = format!("`{field}`: `{text}` is not the name of a model: letters, digits and `-_.:/@` are expected");
+    fields.value_problem(field.at_value(), message);
+    None
+}
+
+fn endpoint(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Endpoint> {
+    let parsed = fields.text(field)?.parse();
+    parsed.map_err(|error| fields.value_problem(field.at_value(), format!("`{field}`: {error}"))).ok()
+}
+
+fn tokens(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<u64> {
+    let found = match field.value {
+        DeValue::Integer(number) => number.as_str().parse().ok().filter(|tokens| *tokens > 0),
+        _ => None,
+    };
+    if found.is_none() {
+        fields.value_problem(field.at_value(), format!("`{field}` is not a number of tokens above 0"));
+    }
+    found
+}
+
+fn timeout(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Duration> {
+    let text = match field.value {
+        DeValue::String(text) => text.as_ref(),
+        DeValue::Integer(number) => number.as_str(),
+        _ => "",
+    };
+    let found = LimitUnit::Milliseconds.parse(text).filter(|milliseconds| *milliseconds > 0);
+    if found.is_none() {
+        fields
+            .value_problem(field.at_value(), format!("`{field}`: {} is expected", LimitUnit::Milliseconds.expected()));
+    }
+    found.map(Duration::from_millis)
+}
+
+/// US dollars for a million tokens sent, and received.
+fn price(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<Price> {
+    let (mut input, mut output, mut cache_read, mut cache_write) = (None, None, None, None);
+    for field in fields.table(table) {
+        match field.name {
+            "input" => input = money(fields, &field),
+            "output" => output = money(fields, &field),
+            "cache_read" => cache_read = money(fields, &field),
+            "cache_write" => cache_write = money(fields, &field),
+            _ => fields.unknown(&field, &["input", "output", "cache_read", "cache_write"]),
+        }
+    }
+    Some(Price { input: input?, output: output?, cache_read, cache_write })
+}

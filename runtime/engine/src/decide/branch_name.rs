@@ -1,0 +1,107 @@
+//! Names of branches: the path of forks and first nodes that leads to one, as `fork-left` or `fork-2-left-inner-a`, and in a later
+//! generation `1-fork-left`. The branch of a child pipeline has the name of the node that runs it, as `build` or `build-2`.
+//!
+//! A name is a folder's name on any file system. No id has a hyphen or begins with a digit, so different paths have different names; what
+//! only differs in case gets a number with a leading zero.
+
+use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_record::BranchId;
+use std::collections::HashMap;
+
+/// Longest name. A longer one ends with a digest of the whole.
+const BYTES_MAX: usize = 100;
+/// Hexadecimal digits of that digest.
+const DIGEST_DIGITS: usize = 20;
+
+/// The names of a fork's branches, in order.
+pub(super) fn of<'a>(
+    pipeline: &Pipeline,
+    parent: &BranchId,
+    (fork, visit, generation): (&NodeId, u32, u32),
+    targets: impl Iterator<Item = &'a NodeId>,
+) -> Vec<BranchId> {
+    let mut base = match (*parent == BranchId::main(), generation) {
+        (true, 0) => String::new(),
+        (true, generation) => format!("{generation}-"),
+        // Its own name says the generation.
+        (false, _) => format!("{parent}-"),
+    };
+    base += &part(pipeline, fork);
+    if visit > 1 {
+        base += &format!("-{visit}");
+    }
+    // The one branch of a child pipeline has the name of the node that runs it, which no fork has.
+    if pipeline.node(fork).is_some_and(|node| node.child.is_some()) {
+        return targets.take(1).map(|_| BranchId::new(shortened(base.clone()))).collect();
+    }
+    let mut parts: HashMap<&NodeId, (String, u32)> = HashMap::new();
+    let named = targets.map(|target| {
+        let (part, times) = parts.entry(target).or_insert_with(|| (part(pipeline, target), 0));
+        *times += 1;
+        let name = if *times > 1 { format!("{base}-{part}-{times}") } else { format!("{base}-{part}") };
+        BranchId::new(shortened(name))
+    });
+    named.collect()
+}
+
+/// A node's part of a name: lower case, and numbered where that makes two ids equal.
+fn part(pipeline: &Pipeline, id: &NodeId) -> String {
+    let lower = id.as_str().to_ascii_lowercase();
+    let alike = pipeline.nodes.iter().filter(|node| node.id.as_str().eq_ignore_ascii_case(&lower));
+    match alike.take_while(|node| node.id != *id).count() {
+        0 => lower,
+        before => format!("{lower}-0{}", before + 1),
+    }
+}
+
+fn shortened(name: String) -> String {
+    // An id that no folder can have is not lost: the digest stands for it.
+    let is_safe = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if name.len() <= BYTES_MAX && is_safe {
+        return name;
+    }
+    let digest = blake3::hash(name.as_bytes()).to_hex();
+    let safe =
+        name.bytes().map(|byte| if byte.is_ascii_alphanumeric() || byte == b'-' { char::from(byte) } else { '_' });
+    let begin: String = safe.take(BYTES_MAX - DIGEST_DIGITS - 2).collect();
+    format!("{begin}-0{}", &digest[..DIGEST_DIGITS])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::pipeline;
+
+    fn check(graph: &str, parent: &str, fork: (&str, u32, u32), expected: &[&str]) {
+        let pipeline = pipeline(&format!("digraph g {{ {graph} }}"));
+        let id = NodeId::from(fork.0);
+        let targets = pipeline.outgoing(&id).map(|(_, edge)| &edge.to);
+        let names = of(&pipeline, &parent.into(), (&id, fork.1, fork.2), targets);
+        assert_eq!(names.iter().map(BranchId::as_str).collect::<Vec<_>>(), expected, "{graph}");
+        for name in &names {
+            let json = serde_json::to_string(name).unwrap();
+            assert_eq!(serde_json::from_str::<BranchId>(&json).unwrap(), *name);
+        }
+    }
+
+    #[test]
+    fn different_branches_have_different_names() {
+        check("f; a; b; f -> a; f -> b", "main", ("f", 1, 0), &["f-a", "f-b"]);
+        check("f; a; b; f -> a; f -> b", "main", ("f", 2, 0), &["f-2-a", "f-2-b"]);
+        check("f; a; b; f -> a; f -> b", "main", ("f", 2, 3), &["3-f-2-a", "3-f-2-b"]);
+        check("g; c; g -> c", "3-f-a", ("g", 1, 3), &["3-f-a-g-c"]);
+        check("f; a; f -> a; f -> a", "main", ("f", 1, 0), &["f-a", "f-a-2"]);
+        check("g; c; g -> c", "f-a", ("g", 1, 0), &["f-a-g-c"]);
+        check("F; f; a; A; F -> a; F -> A", "main", ("F", 1, 0), &["f-a", "f-a-02"]);
+        check("F; f; a; A; f -> a; f -> A", "main", ("f", 1, 0), &["f-02-a", "f-02-a-02"]);
+    }
+
+    #[test]
+    fn a_long_name_is_cut_and_stays_its_own() {
+        let (one, other) = ("a".repeat(300), "a".repeat(301));
+        let pipeline = pipeline(&format!("digraph g {{ f; {one}; {other}; f -> {one}; f -> {other} }}"));
+        let id = NodeId::from("f");
+        let names = of(&pipeline, &BranchId::main(), (&id, 1, 0), pipeline.outgoing(&id).map(|(_, edge)| &edge.to));
+        assert!(names[0] != names[1] && names.iter().all(|name| name.as_str().len() <= BYTES_MAX));
+    }
+}

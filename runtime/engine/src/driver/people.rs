@@ -1,0 +1,99 @@
+//! Waiting for people: answers that are there are recorded, and a run that only waits is paused.
+//!
+//! A run that waits holds no process (design §10): the driver returns as soon as nothing but an answer is missing.
+
+use super::commit::{Batch, Committed};
+use super::{Arrival, Driver, RunError};
+use crate::event::{BranchId, Event, HeldStage, Record, RunCanceled, RunPaused, Subject};
+use crate::inbox::Inbox;
+use crate::ports::{ClaimQueue, RunLog, Signals};
+use glovebox_record::{Failure, FailureClass, FailureCode};
+use jiff::Timestamp;
+use std::time::Duration;
+
+impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
+    /// Records one answer that is there, if the run goes on. None when there is none.
+    pub(super) async fn answer_one(&mut self, inbox: &mut Inbox) -> Result<Option<Vec<Record>>, RunError> {
+        if self.state.canceled.is_some() || self.state.verdict.is_some() {
+            return Ok(None);
+        }
+        let now = Timestamp::now();
+        let found = self.state.questions().find_map(|open| Some((inbox.answer(open, now)?, open.head)));
+        let Some((answered, head)) = found else {
+            inbox.ask(self.state.questions());
+            return Ok(None);
+        };
+        let question = answered.question.clone();
+        let events = [Event::QuestionAnswered(Box::new(answered))];
+        let committed = self.append(|state| {
+            state.question(&question).filter(|open| open.head == head)?;
+            let expect = vec![(Subject::from(&question), head), (Subject::Run, state.head)];
+            Some(Batch { expect, ..Batch::of_run(state, &events) })
+        });
+        let Committed { records, .. } = committed.await?;
+        inbox.done(&question);
+        Ok(Some(records))
+    }
+
+    /// True when nothing but an answer is missing.
+    pub(super) fn waits_for_people(&self) -> bool {
+        self.state.questions().next().is_some()
+    }
+
+    /// With nothing under way and nothing ready: waits for a person who is here, or pauses the run. Returns false
+    /// when no process is needed any more.
+    pub(super) async fn wait_for_people(&mut self, inbox: &mut Inbox) -> Result<(Vec<Record>, bool), RunError> {
+        let now = Timestamp::now();
+        if inbox.is_pausing() || !self.state.questions().any(|open| inbox.waits_for(&open.asked, now)) {
+            return self.pause(inbox).await;
+        }
+        let due = self.state.questions().filter_map(|open| open.asked.due_at).chain(self.state.fork_due()).min();
+        let left = due.map(|due| Duration::try_from(due.duration_since(now)).unwrap_or(Duration::ZERO));
+        let records = tokio::select! {
+            biased;
+            by = self.signals.canceled() => self.cancel(RunCanceled { by }).await?,
+            end = self.deadline() => self.end(end).await?,
+            () = sleep(left) => Vec::new(),
+            () = inbox.arrival(self.signals) => Vec::new(),
+        };
+        Ok((records, true))
+    }
+
+    /// The stage of an attempt that failed for want of something that a person has to give. The attempt is not committed: it counts as cut
+    /// off, and is made again when the run is resumed. Any other arrival is given back.
+    pub(super) fn held(&self, arrival: Arrival) -> Result<(HeldStage, BranchId), Arrival> {
+        let Arrival::Ended(ended) = &arrival else { return Err(arrival) };
+        let task = &ended.delivery.task;
+        let is_needed = self.state.canceled.is_none() && self.state.branch(&task.branch).canceled.is_none();
+        let failure = ended.finished.outcome.failure.as_ref().filter(|failure| lacks_credit(failure));
+        match failure {
+            Some(failure) if is_needed && ended.stop.is_none() && !self.is_asked_to_stop() => {
+                Ok((HeldStage { node: task.node.clone(), failure: failure.clone() }, task.branch.clone()))
+            }
+            _ => Err(arrival),
+        }
+    }
+
+    /// Records that the run holds no process from here on.
+    pub(super) async fn pause(&mut self, inbox: &mut Inbox) -> Result<(Vec<Record>, bool), RunError> {
+        let asked = inbox.take_pause();
+        let committed = self.append(|state| {
+            let questions = state.questions().map(|open| open.asked.question.clone()).collect();
+            let paused = RunPaused { questions, ..asked.clone() };
+            state.verdict.is_none().then(|| Batch::of_run(state, &[Event::RunPaused(Box::new(paused))]))
+        });
+        Ok((committed.await?.records, false))
+    }
+}
+
+/// True for a failure that only the host can give: the class is its own.
+fn lacks_credit(failure: &Failure) -> bool {
+    failure.class == FailureClass::Budget && failure.code == FailureCode::PROVIDER_QUOTA
+}
+
+async fn sleep(left: Option<Duration>) {
+    match left {
+        Some(left) => tokio::time::sleep(left).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,73 @@
+//! What commands of branches prove once their fork has ended: something of the result only if they ran over its files. The branch's changes
+//! were taken, or neither the branch nor the fan-in changed anything.
+
+use super::RunSummary;
+use crate::event::{BranchId, BranchStarted, FanInFinished, ForkJoined};
+use glovebox_record::{NodeId, Status};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl RunSummary {
+    pub(super) fn begin_branch(&mut self, started: &BranchStarted) {
+        self.forked.entry(started.parent.clone()).or_default().insert(started.branch.clone());
+    }
+
+    /// A fork that failed leaves nothing to take.
+    pub(super) fn join(&mut self, joined: &ForkJoined) {
+        if joined.branch == BranchId::main() {
+            self.joined_at = Some(joined.join.clone());
+        }
+        if joined.status == Status::Fail {
+            self.settle(&joined.branch, (&[], false));
+        }
+    }
+
+    pub(super) fn take(&mut self, finished: &FanInFinished) {
+        let has_changes = !finished.changes.is_empty();
+        self.settle(&finished.branch, (&finished.merged, has_changes));
+        if has_changes {
+            self.changed_branches.insert(finished.branch.clone());
+        }
+    }
+
+    /// A run that begins again at a node has no branches, but for those that a fan-in there still has to choose from.
+    pub(super) fn forget_branches(&mut self, from: &NodeId) {
+        if self.joined_at.as_ref() != Some(from) {
+            self.receipts.retain(|evidence| evidence.branch.is_none());
+            self.forked.clear();
+            self.changed_branches.clear();
+        }
+    }
+
+    /// A restart begins with a fresh history: what was checked before it says nothing about the files of the new generation.
+    pub(super) fn forget_proofs(&mut self) {
+        self.receipts.clear();
+    }
+
+    /// What merged branches ran is of the branch that forked from here on. Rows of an earlier visit of the same nodes go.
+    fn settle(&mut self, parent: &BranchId, (merged, has_changes): (&[BranchId], bool)) {
+        let children = self.forked.remove(parent).unwrap_or_default();
+        let merged: BTreeSet<&BranchId> = merged.iter().collect();
+        let changed = &self.changed_branches;
+        let is_here = |branch: &BranchId| merged.contains(branch) || !has_changes && !changed.contains(branch);
+        let parent = Some(parent).filter(|parent| **parent != BranchId::main());
+        let is_of_fork = |branch: &Option<BranchId>| branch.as_ref().is_some_and(|branch| children.contains(branch));
+        let mut visited: BTreeMap<NodeId, bool> = BTreeMap::new();
+        for evidence in self.receipts.iter().filter(|evidence| is_of_fork(&evidence.branch)) {
+            let is_taken = evidence.branch.as_ref().is_some_and(is_here);
+            *visited.entry(evidence.node.clone()).or_default() |= is_taken;
+        }
+        self.receipts.retain(|evidence| {
+            let is_older = evidence.branch.as_ref() == parent && !is_of_fork(&evidence.branch);
+            match visited.get(&evidence.node) {
+                Some(is_taken) => !is_older || !(evidence.not_taken || *is_taken),
+                None => true,
+            }
+        });
+        for evidence in self.receipts.iter_mut().filter(|evidence| is_of_fork(&evidence.branch)) {
+            let is_taken = evidence.branch.as_ref().is_some_and(is_here);
+            evidence.branch = parent.cloned();
+            evidence.not_taken |= !is_taken;
+            evidence.verified &= is_taken;
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The rows of a summary: what came of visits, and what was refused or set aside.
+
+use crate::event::{BranchId, Refusal};
+use glovebox_record::NodeId;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// One finished visit.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Visit {
+    /// The node.
+    pub node: NodeId,
+    /// The branch; absent for the one that the run began with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<BranchId>,
+    /// The generation; absent for the first.
+    #[serde(skip_serializing_if = "is_first")]
+    pub generation: u32,
+    /// Which visit in the generation.
+    pub visit: u32,
+    /// Attempts it took.
+    pub attempts: u32,
+    /// How it ended.
+    pub status: &'static str,
+}
+
+/// A stage that passed without a verified command.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct UnverifiedStage {
+    /// The node.
+    pub node: NodeId,
+    /// Its handler.
+    pub handler: String,
+}
+
+/// A refused request and the node that made it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct RefusedRequest {
+    /// The node.
+    pub node: NodeId,
+    /// How many times.
+    pub times: usize,
+    /// What was refused.
+    #[serde(flatten)]
+    pub refusal: Refusal,
+}
+
+/// A change that was set aside.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct QuarantinedFile {
+    /// The node.
+    pub node: NodeId,
+    /// The path in the workspace.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) fn is_first(generation: &u32) -> bool {
+    *generation == 0
+}

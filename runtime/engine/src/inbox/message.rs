@@ -1,0 +1,100 @@
+//! A message to a run as a file: JSON under a MAC of the user's key, bound to the run.
+//!
+//! A stage cannot reach the folder. The MAC is the second wall: whoever can write there but has no key is not heard.
+
+use crate::event::{QuestionId, RunId};
+use cap_std::fs::Dir;
+use glovebox_record::Digest;
+use glovebox_sandbox::user_key::UserKey;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+
+/// The folder of messages in the run directory.
+pub const INBOX_DIR: &str = "inbox";
+const PURPOSE: &str = "glovebox 2026 message to a run v1";
+const MESSAGE_BYTES_MAX: u64 = 256 * 1024;
+const PAUSE_FILE: &str = "pause.json";
+const CANCEL_FILE: &str = "cancel.json";
+
+/// A message to the process that drives a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Message {
+    /// An answer to a question.
+    Answer(GivenAnswer),
+    /// Stop after the stage under way; a resume continues.
+    Pause {
+        /// Who asks.
+        by: String,
+    },
+    /// Stop for good.
+    Cancel {
+        /// Who asks.
+        by: String,
+    },
+}
+
+/// An answer as somebody gave it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenAnswer {
+    /// The question.
+    pub question: QuestionId,
+    /// What was given.
+    pub value: String,
+    /// What was said beside it.
+    pub text: String,
+    /// Who gave it.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl GivenAnswer {
+    /// No answer of anybody to a question.
+    pub fn none(question: &QuestionId, at: Timestamp) -> Self {
+        Self { question: question.clone(), value: String::new(), text: String::new(), by: String::new(), at }
+    }
+}
+
+/// The name of a message's file. Two answers to one question have the same name, so only one of them can be put there.
+pub fn file_name(message: &Message) -> String {
+    match message {
+        Message::Answer(given) => format!("answer-{}.json", Digest::of(given.question.as_str().as_bytes()).hex()),
+        Message::Pause { .. } => PAUSE_FILE.to_owned(),
+        Message::Cancel { .. } => CANCEL_FILE.to_owned(),
+    }
+}
+
+/// Removes requests to a process that drove the run before. Answers stay.
+pub(crate) fn forget_requests(run: &Dir) {
+    for name in [PAUSE_FILE, CANCEL_FILE] {
+        let _not_there = run.remove_file(format!("{INBOX_DIR}/{name}"));
+    }
+}
+
+/// The content of a message's file.
+pub fn seal(message: &Message, run: &RunId, key: &UserKey) -> Result<String, serde_json::Error> {
+    let text = serde_json::to_string(message)?;
+    Ok(format!("{}\n{text}\n", mac(&text, run, key)))
+}
+
+/// Reads a message; none if it is whole neither in form nor in its MAC, or lies under another name than its own.
+pub(super) fn open(folder: &Dir, name: &str, (run, key): (&RunId, Option<&UserKey>)) -> Option<Message> {
+    // Neither a link nor a pipe that would be waited for.
+    if !folder.symlink_metadata(name).ok()?.is_file() {
+        return None;
+    }
+    let file = folder.open(name).ok()?;
+    let mut content = String::new();
+    file.take(MESSAGE_BYTES_MAX).read_to_string(&mut content).ok()?;
+    let (found, text) = content.trim_end().split_once('\n')?;
+    // Compared in constant time.
+    let is_own = blake3::Hash::from_hex(found).ok()? == mac(text, run, key?);
+    let message = serde_json::from_str(text).ok().filter(|_| is_own)?;
+    (file_name(&message) == name).then_some(message)
+}
+
+fn mac(text: &str, run: &RunId, key: &UserKey) -> blake3::Hash {
+    key.mac(PURPOSE, format!("{run}\n{text}").as_bytes())
+}

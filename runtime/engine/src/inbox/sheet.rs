@@ -1,0 +1,78 @@
+//! Prepared answers: a file with one answer per line in order, or `node: answer` (design §9 #27).
+//!
+//! Each line is used once. When none is left, nobody is there.
+
+use crate::event::{Digest, Event, NodeId, Record, SheetLine};
+use glovebox_pipeline::ir::{Handler, Pipeline};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Prepared answers that are left.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AnswerSheet {
+    digest: Option<Digest>,
+    of_node: BTreeMap<NodeId, VecDeque<Line>>,
+    in_order: VecDeque<Line>,
+}
+
+/// A line's number and its answer.
+type Line = (u32, String);
+
+impl AnswerSheet {
+    /// Reads a file. What stands before a colon names a node only if the pipeline has such a gate. Empty lines and lines that begin
+    /// with `#` are passed over.
+    pub fn parse(text: &str, pipeline: &Pipeline) -> Self {
+        let mut sheet = Self { digest: Some(Digest::of(text.as_bytes())), ..Self::default() };
+        let lines = (1..).zip(text.lines().map(str::trim));
+        for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+            let named = line.split_once(':').map(|(node, answer)| (NodeId::from(node.trim()), answer.trim()));
+            match named.filter(|(node, _)| is_gate(pipeline, node)) {
+                Some((node, answer)) => sheet.of_node.entry(node).or_default().push_back((number, answer.to_owned())),
+                None => sheet.in_order.push_back((number, line.to_owned())),
+            }
+        }
+        sheet
+    }
+
+    /// Uses up the next answer for a gate: one that names it, else the next in order.
+    pub fn next(&mut self, node: &NodeId) -> Option<(String, SheetLine)> {
+        let of_node = self.of_node.get_mut(node).and_then(VecDeque::pop_front);
+        let (line, value) = of_node.or_else(|| self.in_order.pop_front())?;
+        Some((value, SheetLine { digest: self.digest?, line }))
+    }
+
+    /// The same without the lines that a run has used, which these records show, and without those before them. A file with other
+    /// content is another one.
+    #[must_use]
+    pub fn without_used<'a>(mut self, records: impl IntoIterator<Item = &'a Record>) -> Self {
+        for record in records {
+            let Event::QuestionAnswered(answered) = &record.event else { continue };
+            let Some(used) = answered.sheet.filter(|used| Some(used.digest) == self.digest) else { continue };
+            let queues = self.of_node.get_mut(&answered.node).into_iter().chain([&mut self.in_order]);
+            let of_line = |queue: &&mut VecDeque<Line>| queue.iter().any(|(line, _)| *line == used.line);
+            queues.filter(of_line).for_each(|queue| queue.retain(|(line, _)| *line > used.line));
+        }
+        self
+    }
+}
+
+fn is_gate(pipeline: &Pipeline, id: &NodeId) -> bool {
+    pipeline.node(id).is_some_and(|node| node.handler == Handler::Human)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation;
+
+    #[test]
+    fn a_line_names_a_gate_or_is_the_next_answer() {
+        let pipeline = simulation::pipeline("digraph g { start; a [shape=hexagon] b [shape=hexagon] start -> a -> b }");
+        let mut sheet = AnswerSheet::parse("# who ships\n\nb: Fix: all\n S \nc: x\n", &pipeline);
+        let mut next = |node: &str| sheet.next(&node.into()).map(|(value, _)| value);
+        assert_eq!(next("a").as_deref(), Some("S"));
+        assert_eq!(next("b").as_deref(), Some("Fix: all"));
+        assert_eq!(next("b").as_deref(), Some("c: x"), "`c` is no gate");
+        assert_eq!(next("a"), None);
+        assert_eq!(sheet.next(&"b".into()), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! The folders of branches in the run's folder.
+//!
+//! Like every workspace they are projections: a resume removes them, and a branch that needs one makes it again.
+
+use super::{RunDir, WORKSPACE_DIR};
+use crate::attempt::REPOSITORIES_DIR;
+use crate::event::BranchId;
+use crate::project::run_files::BRANCHES_DIR;
+use glovebox_sandbox::{cache, tree};
+use std::io;
+
+/// The folder with everything of a branch but its files, relative to the run's; empty for the branch that the run began with.
+pub fn branch_folder(id: &BranchId) -> String {
+    match *id == BranchId::main() {
+        true => String::new(),
+        false => format!("{BRANCHES_DIR}/{id}"),
+    }
+}
+
+/// The workspace of a branch, relative to the run's folder.
+pub fn branch_workspace(id: &BranchId) -> String {
+    match *id == BranchId::main() {
+        true => WORKSPACE_DIR.to_owned(),
+        false => format!("{}/{WORKSPACE_DIR}", branch_folder(id)),
+    }
+}
+
+/// Removes what only stages of a branch needed, when it has ended: its workspace, its repository and its caches.
+pub(super) fn remove_files(run: &RunDir, id: &BranchId) {
+    if *id == BranchId::main() {
+        return;
+    }
+    for folder in [WORKSPACE_DIR, REPOSITORIES_DIR, cache::FOLDER] {
+        remove(run, &format!("{}/{folder}", branch_folder(id)));
+    }
+}
+
+/// Removes the workspaces of all branches, also those that were being made, and their caches where they are not to be trusted.
+///
+/// # Errors
+/// The system's error.
+pub(super) fn sweep(run: &RunDir, with_caches: bool) -> io::Result<()> {
+    let branches = match run.dir.read_dir(BRANCHES_DIR) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        branches => branches?,
+    };
+    for branch in branches {
+        let branch = branch?;
+        let Some(name) = branch.file_name().to_str().map(str::to_owned) else { continue };
+        for entry in run.dir.read_dir(format!("{BRANCHES_DIR}/{name}"))? {
+            let entry = entry?.file_name();
+            let entry = entry.to_string_lossy();
+            // A node's folder never has these names, and no id has a dot.
+            let is_workspace = entry == WORKSPACE_DIR || entry.starts_with(&format!("{WORKSPACE_DIR}."));
+            if is_workspace || (with_caches && entry == cache::FOLDER) {
+                tree::remove_all(&run.path.join(BRANCHES_DIR).join(&name).join(&*entry))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove(run: &RunDir, folder: &str) {
+    if run.dir.symlink_metadata(folder).is_ok()
+        && let Err(error) = tree::remove_all(&run.path.join(folder))
+    {
+        tracing::warn!(folder, %error, "not removed");
+    }
+}

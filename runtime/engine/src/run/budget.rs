@@ -1,0 +1,19 @@
+//! The budget of a run as its attempts share it: the bounds of run and nodes, less what the journal says was spent.
+
+use super::Run;
+use glovebox_host::budget::{Budget, Purse};
+use glovebox_record::NodeId;
+use glovebox_record::spend::SpendBounds;
+use std::collections::BTreeMap;
+
+impl Run {
+    pub(super) fn budget(&self) -> Budget {
+        let (plan, state) = (&self.executor.plan, &self.session.state);
+        let most = state.run.as_ref().map(|run| run.spend_max).unwrap_or_default();
+        let run = Purse { most: most.least(plan.spend_max), spent: state.spending.total };
+        let bounded = plan.pipeline.nodes.iter().filter(|node| !node.spend_max.is_open());
+        let purse = |id: &NodeId, most: SpendBounds| Purse { most, spent: state.spending.of(id) };
+        let nodes: BTreeMap<_, _> = bounded.map(|node| (node.id.clone(), purse(&node.id, node.spend_max))).collect();
+        Budget::new(plan.price, run, nodes)
+    }
+}

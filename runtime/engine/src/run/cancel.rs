@@ -1,0 +1,34 @@
+//! A run that no process drives, ended for good.
+//!
+//! It needs nothing of the run's plan, so that a run can be canceled whose settings or components are gone.
+
+use super::session::Session;
+use super::{RunDir, Worker, project_error};
+use crate::attempt::sweep;
+use crate::driver::RunError;
+use crate::event::RunCanceled;
+use crate::project::Projector;
+use crate::sqlite::VerifiedJournal;
+use glovebox_pipeline::ir::Pipeline;
+use std::sync::Arc;
+
+/// Ends a run for good, and makes its files those of its journal. False when it had ended by itself before.
+pub async fn cancel(
+    dir: RunDir,
+    worker: Worker,
+    pipeline: Arc<Pipeline>,
+    verified: &VerifiedJournal,
+    canceled: RunCanceled,
+) -> Result<bool, RunError> {
+    let (mut session, records) = Session::open(dir, worker, verified)?.read_whole()?;
+    if session.state.is_over() {
+        return Ok(false);
+    }
+    sweep(&session.dir);
+    let ended = session.cancel(&pipeline, canceled).await?;
+    let files = session.dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
+    let mut projector = Projector::new(files, Arc::clone(&session.blobs), pipeline);
+    projector.tell(&records).and_then(|()| projector.tell(&ended)).map_err(project_error)?;
+    projector.caught_up().map_err(project_error)?;
+    Ok(true)
+}

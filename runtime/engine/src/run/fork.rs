@@ -1,0 +1,241 @@
+//! A new run that begins with the state, the context and the files of another one before a visit.
+//!
+//! Its journal begins with the records of the other run up to that visit, under its own id and signed anew, and says where they come from.
+//! What these records name is copied. The other run is only read.
+
+use super::restore::{BASE_BYTES_MAX, in_folder};
+use super::session::stores;
+use super::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
+use crate::blobs::DirBlobs;
+use crate::driver::{RunError, replay};
+use crate::event::{BranchId, Digest, Event, ForkedFrom, NodeId, Record, RunId};
+use crate::ports::{BlobStore, PortError, RunLog};
+use glovebox_record::FileChange;
+use glovebox_sandbox::flush::flush_all;
+use glovebox_sandbox::project::Base;
+use glovebox_sandbox::{branch, restore};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+/// A visit of a run, and the records before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VisitPoint {
+    /// The node.
+    pub node: NodeId,
+    /// Which visit of it.
+    pub visit: u32,
+    /// The generation of the visit.
+    pub generation: u32,
+    /// The record that begins the visit.
+    pub seq: u64,
+}
+
+/// Why there is no such visit to begin at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoVisit {
+    /// The run never came there.
+    #[error("the run never visited `{0}`")]
+    Never(NodeId),
+    /// It came there less often.
+    #[error("`{node}` has no visit {visit}, expected one from 1 to {visits}")]
+    Fewer {
+        /// The node.
+        node: NodeId,
+        /// The visit that was asked for.
+        visit: u32,
+        /// How many there were.
+        visits: u32,
+    },
+    /// Only a branch of a fork came there.
+    #[error("`{node}` was visited in branch `{branch}` only, and a run cannot begin in the middle of a fork")]
+    InBranch {
+        /// The node.
+        node: NodeId,
+        /// The branch.
+        branch: BranchId,
+    },
+}
+
+impl VisitPoint {
+    /// Finds a visit in the records of a run, or the last one of the node. Of several generations the last that has it counts.
+    pub fn find(records: &[Record], node: NodeId, visit: Option<u32>) -> Result<Self, NoVisit> {
+        let begun = records.iter().filter_map(|record| Some((record.seq, begun(&record.event)?)));
+        let (mut found, mut visits, mut branch) = (None, 0, None);
+        for (seq, begun) in begun.filter(|(_, begun)| *begun.node == node) {
+            if *begun.branch != BranchId::main() {
+                branch = Some(begun.branch);
+                continue;
+            }
+            visits = visits.max(begun.visit);
+            let here = (begun.visit, begun.generation);
+            // A resume may begin a visit that was ready a second time.
+            let is_known = found.is_some_and(|(known, _)| known == here);
+            if visit.is_none_or(|visit| visit == begun.visit) && !is_known {
+                found = Some((here, seq));
+            }
+        }
+        match (found, visit, branch) {
+            (Some(((visit, generation), seq)), ..) => Ok(Self { node, visit, generation, seq }),
+            (None, Some(visit), _) if visits > 0 => Err(NoVisit::Fewer { node, visit, visits }),
+            (None, _, Some(branch)) => Err(NoVisit::InBranch { node, branch: branch.clone() }),
+            (None, ..) => Err(NoVisit::Never(node)),
+        }
+    }
+}
+
+/// The visits that a run can begin before, in order, each once.
+pub fn visits(records: &[Record]) -> Vec<(&NodeId, u32)> {
+    let begun = records.iter().filter_map(|record| begun(&record.event));
+    let mut known = BTreeSet::new();
+    let of_main = begun.filter(|begun| *begun.branch == BranchId::main()).map(|begun| (begun.node, begun.visit));
+    of_main.filter(|visit| known.insert(*visit)).collect()
+}
+
+/// The beginning of a visit.
+struct Begun<'a> {
+    generation: u32,
+    branch: &'a BranchId,
+    node: &'a NodeId,
+    visit: u32,
+}
+
+fn begun(event: &Event) -> Option<Begun<'_>> {
+    let (generation, branch, node, visit) = match event {
+        Event::StageReady(ready) if ready.ordinal == 1 => {
+            let task = &ready.task;
+            (task.generation, &task.branch, &task.node, task.visit)
+        }
+        Event::StagePassed(passed) => (passed.generation, &passed.branch, &passed.node, passed.visit),
+        Event::ForkStarted(fork) => (fork.generation, &fork.branch, &fork.node, fork.visit),
+        Event::QuestionAsked(asked) => (asked.generation, &asked.branch, &asked.node, asked.visit),
+        Event::FanInFinished(finished) => (finished.generation, &finished.branch, &finished.node, finished.visit),
+        _ => return None,
+    };
+    Some(Begun { generation, branch, node, visit })
+}
+
+/// The run that another one begins with.
+pub struct Source<'a> {
+    /// Its directory.
+    pub dir: &'a Path,
+    /// Its records.
+    pub records: &'a [Record],
+    /// Its blobs.
+    pub blobs: &'a DirBlobs,
+}
+
+/// Makes a run in an empty directory that stands before a visit of another run, and makes it durable. A resume takes it up at that visit,
+/// with what is set in the context.
+pub async fn fork(
+    dir: &RunDir,
+    run: &RunId,
+    source: Source<'_>,
+    (point, context): (VisitPoint, BTreeMap<String, String>),
+) -> Result<(), RunError> {
+    let kept: Vec<&Record> = source.records.iter().filter(|record| record.seq < point.seq).collect();
+    let (_owner, journal, blobs) = stores(dir, run)?;
+    if source.dir.join(HOLDOUTS_DIR).is_dir() {
+        let copied = branch::copy(&source.dir.join(HOLDOUTS_DIR), &dir.path.join(HOLDOUTS_DIR));
+        copied.map_err(|error| RunError::Workspace(Box::new(error)))?;
+    }
+    let base = base(&source)?;
+    let mut from = lineage(source.records, (point, context));
+    // The files that stages replaced: `diff` shows them.
+    base.files.values().try_for_each(|fact| copy_blob(source.blobs, &blobs, &fact.digest))?;
+    // What was appended together stays together.
+    for batch in kept.chunk_by(|one, other| one.at == other.at) {
+        let events: Vec<Event> = batch.iter().map(|record| renamed(&record.event, run, &mut from)).collect();
+        for digest in events.iter().filter_map(|event| serde_json::to_value(event).ok()).flat_map(|event| named(&event))
+        {
+            copy_blob(source.blobs, &blobs, &digest)?;
+        }
+        let at = batch.first().map_or(jiff::Timestamp::UNIX_EPOCH, |record| record.at);
+        journal.append(run, &[], at, &events).await?;
+    }
+    let records: Vec<Record> = kept.into_iter().cloned().collect();
+    make_workspace(dir, &source, (&records, &base))?;
+    flush_all(&[&dir.path]).map_err(|error| RunError::Workspace(Box::new(error)))
+}
+
+/// What the other run's workspace began with.
+fn base(source: &Source<'_>) -> Result<Base, RunError> {
+    let Some(Event::RunStarted(started)) = source.records.first().map(|first| &first.event) else {
+        return Err(RunError::NotStarted);
+    };
+    let bytes = source.blobs.read_all(&started.base_digest, BASE_BYTES_MAX)?;
+    serde_json::from_slice(&bytes).map_err(|error| RunError::Workspace(Box::new(error)))
+}
+
+/// Where the new run comes from.
+fn lineage(records: &[Record], (point, context): (VisitPoint, BTreeMap<String, String>)) -> Option<Box<ForkedFrom>> {
+    let Event::RunStarted(started) = &records.first()?.event else { return None };
+    let VisitPoint { node, visit, generation, seq } = point;
+    let hash = records.iter().find(|record| record.seq + 1 == seq)?.hash;
+    let run_id = started.run_id.clone();
+    Some(Box::new(ForkedFrom { run_id, node, visit, generation, seq: seq - 1, hash, context }))
+}
+
+/// The first record gets another id and says where it comes from.
+fn renamed(event: &Event, run: &RunId, from: &mut Option<Box<ForkedFrom>>) -> Event {
+    let mut event = event.clone();
+    if let Event::RunStarted(started) = &mut event {
+        started.run_id = run.clone();
+        started.forked_from = from.take();
+    }
+    event
+}
+
+/// Every digest that an event names.
+fn named(value: &Value) -> BTreeSet<Digest> {
+    match value {
+        Value::String(text) => text.parse().into_iter().collect(),
+        Value::Array(list) => list.iter().flat_map(named).collect(),
+        Value::Object(object) => object.values().flat_map(named).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+/// Copies a blob. A digest that names none is of something else, such as the plan.
+fn copy_blob(from: &DirBlobs, to: &DirBlobs, digest: &Digest) -> Result<(), RunError> {
+    match from.open_unverified(digest) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(PortError::Unavailable(error.to_string()).into()),
+        Ok(mut bytes) => match to.put(&mut bytes)? {
+            stored if stored == *digest => Ok(()),
+            stored => {
+                let (what, found) = (format!("blob {digest}"), format!("bytes with the digest {stored}"));
+                Err(PortError::Corrupt { what, found }.into())
+            }
+        },
+    }
+}
+
+/// Makes the files as they were: from blobs, from the project, or from the other run's workspace, whichever still has them.
+fn make_workspace(dir: &RunDir, source: &Source<'_>, (records, base): (&[Record], &Base)) -> Result<(), RunError> {
+    let (state, _) = replay(records)?;
+    let Some(started) = &state.run else { return Err(RunError::NotStarted) };
+    let (project, other) = (Path::new(&started.source_dir), source.dir.join(WORKSPACE_DIR));
+    let open = |digest: &Digest| -> io::Result<Box<dyn Read + Send>> {
+        match source.blobs.open_unverified(digest) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let folder = [project, &other].into_iter().find(|folder| has(folder, base, digest));
+                in_folder(folder.ok_or(ErrorKind::NotFound)?, base, digest)
+            }
+            found => found,
+        }
+    };
+    dir.dir.create_dir_all(WORKSPACE_DIR).map_err(|error| RunError::Workspace(Box::new(error)))?;
+    let changes: Vec<&FileChange> = state.main().changes.values().collect();
+    restore::restore(&dir.workspace(), base, changes.into_iter(), &open)
+        .map(drop)
+        .map_err(|error| RunError::Workspace(Box::new(error)))
+}
+
+/// True if a folder still has the file with this content.
+fn has(folder: &Path, base: &Base, digest: &Digest) -> bool {
+    let mut hasher = blake3::Hasher::new();
+    let read = in_folder(folder, base, digest).and_then(|file| hasher.update_reader(file).map(drop));
+    read.is_ok() && Digest::from(hasher.finalize()) == *digest
+}

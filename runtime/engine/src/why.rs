@@ -1,0 +1,340 @@
+//! Why a run went where it went: each visit with its attempts, and for every edge why it was taken or not, with the values that were read.
+//!
+//! A fold of the journal beside the pipeline that ran. The reasons are those of the journal; values are those of the context at that
+//! record. It decides nothing: after a failure that ended the run it asks the router again, which answers the same.
+
+mod edge;
+mod fork;
+
+pub use edge::{EdgeWhy, ValueRead};
+pub use fork::{BranchWhy, ChoiceWhy, JoinWhy};
+
+use crate::event::{BranchId, Event, GateUnmet, LoopRestarted, NodeId, Record, RouteTaken, StageFinished, StagePassed};
+use crate::evidence::{RunStatus, RunSummary, is_first};
+use crate::rewind;
+use crate::state::RunState;
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::source::Source;
+use glovebox_record::{Failure, Outcome, Status};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The version of what `glovebox why --json` prints.
+pub const WHY_SCHEMA_VERSION: u32 = 1;
+
+/// Why a run went where it went.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "glovebox why --json")]
+pub struct Why {
+    /// Always 1.
+    pub schema_version: u32,
+    /// The run.
+    pub run_id: String,
+    /// What happened, in order.
+    pub steps: Vec<Step>,
+    /// How it ended; absent while it has not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<EndWhy>,
+}
+
+/// One step of a branch.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Step {
+    /// The record of the journal with which it was complete.
+    pub record: u64,
+    /// The generation of the run; absent for the first.
+    #[serde(skip_serializing_if = "is_first")]
+    pub generation: u32,
+    /// The branch.
+    pub branch: BranchId,
+    /// The node.
+    pub node: NodeId,
+    /// What happened there.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened at a node.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// An attempt ended.
+    Attempt(AttemptWhy),
+    /// The engine passed it by itself.
+    Passed(PassedWhy),
+    /// It is an exit, and a goal gate was not met.
+    GateUnmet(GateWhy),
+    /// It was left.
+    Route(RouteWhy),
+    /// The edge that was taken began a new generation of the run.
+    Restarted(RestartWhy),
+    /// It is a fork, and a branch of it ended.
+    BranchEnded(BranchWhy),
+    /// It is a fork, and its branches were joined.
+    Joined(JoinWhy),
+    /// It is a fan-in, and it chose.
+    Chose(ChoiceWhy),
+    /// It led nowhere, so the run ended.
+    NoRoute(RouteWhy),
+}
+
+/// One attempt.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AttemptWhy {
+    /// Which visit.
+    pub visit: u32,
+    /// Which attempt of the visit.
+    pub attempt: u32,
+    /// How it ended.
+    pub status: &'static str,
+    /// Its failure; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// True if another attempt follows.
+    pub retried: bool,
+    /// How long that one waited, milliseconds; absent if none follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+}
+
+/// A node that the engine passed by itself.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PassedWhy {
+    /// Which visit.
+    pub visit: u32,
+    /// The status that it passes on.
+    pub status: &'static str,
+}
+
+/// A goal gate that was not met at an exit.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct GateWhy {
+    /// The gate: the first in the order of the file.
+    pub gate: NodeId,
+    /// Its last status; absent if it was never visited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<&'static str>,
+    /// Where the run went instead; absent if no target is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<NodeId>,
+}
+
+/// The choice of the next node.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RouteWhy {
+    /// The next node; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<NodeId>,
+    /// The rule that decided, as in `route.taken` of the journal; `none` if no rule found a node.
+    pub how: String,
+    /// The status that was left with.
+    pub status: &'static str,
+    /// Every edge, in the order of the file.
+    pub edges: Vec<EdgeWhy>,
+}
+
+/// A new generation of the run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RestartWhy {
+    /// The generation that began.
+    pub begins: u32,
+    /// The node that it began at.
+    pub at: NodeId,
+    /// Keys of the context that it began with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
+}
+
+/// How a run ended, from the raw cause to the exit code.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EndWhy {
+    /// `success` or `fail`.
+    pub status: &'static str,
+    /// The class, code and reason of the failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// The stage with that failure, if a stage had it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_node: Option<NodeId>,
+    /// The commands of that stage's last attempt that did not pass: each with how it ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandWhy>,
+    /// The exit code of the process that drove the run.
+    pub exit_code: u8,
+    /// Its name.
+    pub exit_name: &'static str,
+}
+
+/// A command that did not pass.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CommandWhy {
+    /// Its words.
+    pub argv: Vec<String>,
+    /// `exit N`, or what ended it.
+    pub ended: String,
+}
+
+impl Why {
+    /// Explains the records of a run of this pipeline. `source` is the text that it was read from.
+    pub fn of(pipeline: &Pipeline, source: Source<'_>, records: &[Record]) -> Self {
+        let mut fold = Fold { pipeline, source, state: RunState::default(), left: BTreeMap::new(), steps: Vec::new() };
+        let mut commands = Vec::new();
+        for (before, record) in rewind::each(records) {
+            if let Event::StageFinished(finished) = &record.event {
+                commands = failed_commands(finished);
+            }
+            before.iter().for_each(|before| fold.state.go_back(&RunState::after(before.iter().copied())));
+            fold.add(record);
+        }
+        let summary = RunSummary::of(records);
+        let has_ended = matches!(summary.status, RunStatus::Success | RunStatus::Fail);
+        let commands = if summary.failed_node.is_some() { commands } else { Vec::new() };
+        let end = EndWhy {
+            status: summary.status.as_str(),
+            failure: summary.failure,
+            failed_node: summary.failed_node,
+            commands,
+            exit_code: summary.exit.code(),
+            exit_name: summary.exit.name(),
+        };
+        let (run_id, steps) = (summary.run_id, fold.steps);
+        Self { schema_version: WHY_SCHEMA_VERSION, run_id, steps, end: has_ended.then_some(end) }
+    }
+
+    /// Only the steps at one node.
+    #[must_use]
+    pub fn at(mut self, node: &NodeId) -> Self {
+        self.steps.retain(|step| step.node == *node);
+        self
+    }
+}
+
+/// Commands that did not end with 0.
+fn failed_commands(finished: &StageFinished) -> Vec<CommandWhy> {
+    let failed = finished.receipts.iter().filter(|receipt| receipt.code != Some(0));
+    let ended = |code: Option<i32>, how: String| code.map_or(how, |code| format!("exit {code}"));
+    failed
+        .map(|receipt| CommandWhy { argv: receipt.argv.clone(), ended: ended(receipt.code, receipt.how.to_string()) })
+        .collect()
+}
+
+struct Fold<'a> {
+    pipeline: &'a Pipeline,
+    source: Source<'a>,
+    state: RunState,
+    /// The node that a branch is about to leave, with the outcome that it leaves with.
+    left: BTreeMap<BranchId, (NodeId, Outcome)>,
+    steps: Vec<Step>,
+}
+
+impl Fold<'_> {
+    fn add(&mut self, record: &Record) {
+        // What a route read is what was there before it.
+        if let Event::RouteTaken(route) = &record.event {
+            self.route(record, route);
+        }
+        // A restart is the last step of the generation that it ends.
+        if let Event::LoopRestarted(restarted) = &record.event {
+            let LoopRestarted { generation: begins, branch, from, to: at, kept, .. } = LoopRestarted::clone(restarted);
+            self.step(record, (&branch, &from), What::Restarted(RestartWhy { begins, at, kept }));
+        }
+        if let Event::BranchFinished(ended) = &record.event
+            && let Some(fork) = self.state.branch(&ended.parent).fork().map(|fork| fork.node.clone())
+        {
+            self.step(record, (&ended.parent, &fork), What::BranchEnded(BranchWhy::of(ended)));
+        }
+        self.state.apply(record);
+        match &record.event {
+            Event::ForkJoined(joined) => {
+                let setting = self.pipeline.node(&joined.node).map(|node| node.fork).unwrap_or_default();
+                self.step(record, (&joined.branch, &joined.node), What::Joined(JoinWhy::of(setting, joined)));
+                self.leave((&joined.branch, &joined.node), &Outcome::ended(joined.status, joined.failure.as_ref()));
+            }
+            Event::FanInFinished(chosen) => {
+                self.step(record, (&chosen.branch, &chosen.node), What::Chose(ChoiceWhy::of(chosen)));
+                self.leave((&chosen.branch, &chosen.node), &Outcome::ended(chosen.status, chosen.failure.as_ref()));
+            }
+            Event::StageFinished(finished) => self.attempt(record, finished),
+            Event::StageRetrying(retrying) => {
+                if let Some(Step { what: What::Attempt(attempt), .. }) = self.steps.last_mut() {
+                    attempt.delay_ms = Some(retrying.delay_ms);
+                }
+            }
+            Event::StagePassed(passed) => self.passed(record, passed),
+            Event::GateUnmet(unmet) => self.gate(record, unmet),
+            Event::RunFinished(_) => self.dead_ends(record),
+            Event::RunResumed(_) => self.left.clear(),
+            _ => {}
+        }
+    }
+
+    fn attempt(&mut self, record: &Record, finished: &StageFinished) {
+        let (task, outcome) = (&finished.attempt.task, &finished.outcome);
+        let attempt = AttemptWhy {
+            visit: task.visit,
+            attempt: finished.attempt.ordinal,
+            status: outcome.status.as_str(),
+            failure: outcome.failure.clone(),
+            retried: finished.retrying,
+            delay_ms: None,
+        };
+        self.step(record, (&task.branch, &task.node), What::Attempt(attempt));
+        if !finished.retrying {
+            self.leave((&task.branch, &task.node), outcome);
+        }
+    }
+
+    fn leave(&mut self, (branch, node): (&BranchId, &NodeId), outcome: &Outcome) {
+        self.left.insert(branch.clone(), (node.clone(), outcome.clone()));
+    }
+
+    fn passed(&mut self, record: &Record, passed: &StagePassed) {
+        let what = What::Passed(PassedWhy { visit: passed.visit, status: passed.status.as_str() });
+        self.step(record, (&passed.branch, &passed.node), what);
+        let outcome = match self.pipeline.start == passed.node {
+            true => Arc::new(Outcome::of(Status::Success)),
+            false => Arc::clone(&self.state.branch(&passed.branch).previous),
+        };
+        self.leave((&passed.branch, &passed.node), &outcome);
+    }
+
+    fn gate(&mut self, record: &Record, unmet: &GateUnmet) {
+        let GateUnmet { gate, status, target, .. } = unmet.clone();
+        let what = What::GateUnmet(GateWhy { gate, status: status.map(Status::as_str), target });
+        self.step(record, (&unmet.branch, &unmet.exit_node), what);
+        self.left.remove(&unmet.branch);
+    }
+
+    fn route(&mut self, record: &Record, route: &RouteTaken) {
+        let outcome =
+            self.left.remove(&route.branch).map_or_else(|| Outcome::of(Status::Success), |(_, outcome)| outcome);
+        let edges = route.candidates.iter().map(|candidate| {
+            let is_taken = route.edge == Some(candidate.edge);
+            self.reader(&route.branch).recorded(candidate, is_taken, &outcome)
+        });
+        let RouteTaken { to, how, .. } = route.clone();
+        let what = What::Route(RouteWhy { to: Some(to), how, status: outcome.status.as_str(), edges: edges.collect() });
+        self.step(record, (&route.branch, &route.from), what);
+    }
+
+    /// What was left and led nowhere.
+    fn dead_ends(&mut self, record: &Record) {
+        for (branch, (node, outcome)) in std::mem::take(&mut self.left) {
+            if let Some(edges) = self.reader(&branch).nowhere(&node, &outcome) {
+                let what = RouteWhy { to: None, how: "none".to_owned(), status: outcome.status.as_str(), edges };
+                self.step(record, (&branch, &node), What::NoRoute(what));
+            }
+        }
+    }
+
+    fn reader(&self, branch: &BranchId) -> edge::Reader<'_> {
+        edge::Reader { pipeline: self.pipeline, source: self.source, context: &self.state.branch(branch).context }
+    }
+
+    fn step(&mut self, record: &Record, (branch, node): (&BranchId, &NodeId), what: What) {
+        let (generation, branch) = (self.state.generation(), branch.clone());
+        self.steps.push(Step { record: record.seq, generation, branch, node: node.clone(), what });
+    }
+}

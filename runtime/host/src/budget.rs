@@ -1,0 +1,188 @@
+//! What the model calls of a run may still spend, shared by all of its attempts.
+//!
+//! A call reserves what it may cost before it is made, under one lock, and settles what it did cost. So attempts that run at the same
+//! time never cross a bound together. Bounds of the run come before those of a node.
+
+use glovebox_models::chat::Usage;
+use glovebox_record::spend::{CachedTokens, Money, Price, Spend, SpendBounds};
+use glovebox_record::{Failure, FailureClass, FailureCode, NodeId};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bounds, and what was spent.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Purse {
+    /// The most.
+    pub most: SpendBounds,
+    /// So far, with what is reserved.
+    pub spent: Spend,
+}
+
+/// The budget of a run.
+#[derive(Debug, Default)]
+pub struct Budget {
+    price: Option<Price>,
+    purses: Mutex<Purses>,
+}
+
+#[derive(Debug, Default)]
+struct Purses {
+    run: Purse,
+    nodes: BTreeMap<NodeId, Purse>,
+}
+
+/// What an attempt of a node spends is taken from here.
+#[derive(Debug, Clone)]
+pub struct Account {
+    budget: Arc<Budget>,
+    node: NodeId,
+    price: Option<Price>,
+}
+
+impl Budget {
+    /// A budget with these purses. Nodes without one are bounded by the run's alone.
+    pub fn new(price: Option<Price>, run: Purse, nodes: BTreeMap<NodeId, Purse>) -> Self {
+        Self { price, purses: Mutex::new(Purses { run, nodes }) }
+    }
+
+    /// The account of a node.
+    pub fn account(self: &Arc<Self>, node: &NodeId) -> Account {
+        Account { budget: Arc::clone(self), node: node.clone(), price: self.price }
+    }
+}
+
+impl Account {
+    /// The same account for a model with a price of its own.
+    pub fn priced(self, price: Option<Price>) -> Self {
+        Self { price, ..self }
+    }
+
+    /// What an exchange costs: what its provider says, else by the price of its tokens.
+    pub(crate) fn cost(&self, usage: Usage) -> Money {
+        let cached = CachedTokens { read: usage.cache_read, write: usage.cache_write };
+        let by_price = || self.price.map(|price| price.of_cached(usage.tokens(), cached)).unwrap_or_default();
+        usage.cost_usd.unwrap_or_else(by_price)
+    }
+
+    /// Takes what a call may cost out of the purses, or says which bound it would cross; then it takes nothing.
+    pub(crate) fn reserve(&self, usage: Usage) -> Result<Spend, Failure> {
+        let wanted = Spend::of(usage.tokens(), self.cost(usage));
+        let mut purses = self.budget.purses.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = purses.run.with(wanted).map_err(|over| over.of_run())?;
+        if let Some(purse) = purses.nodes.get_mut(&self.node) {
+            purse.spent = purse.with(wanted).map_err(|over| over.of_node(&self.node))?;
+        }
+        purses.run.spent = run;
+        Ok(wanted)
+    }
+
+    /// Puts back what was reserved and takes what was spent.
+    pub(crate) fn settle(&self, reserved: Spend, spent: Spend) {
+        let mut purses = self.budget.purses.lock().unwrap_or_else(PoisonError::into_inner);
+        let Purses { run, nodes } = &mut *purses;
+        for purse in nodes.get_mut(&self.node).into_iter().chain([run]) {
+            purse.spent = purse.spent.minus(reserved).plus(spent);
+        }
+    }
+}
+
+/// A bound that a call would cross.
+enum Over {
+    Tokens { most: u64, spent: u64, wanted: u64 },
+    Cost { most: Money, spent: Money, wanted: Money },
+}
+
+impl Purse {
+    /// What is spent with one more call, unless that is too much.
+    fn with(&self, wanted: Spend) -> Result<Spend, Over> {
+        let Self { most, spent } = *self;
+        let sum = spent.plus(wanted);
+        if let Some(most) = most.tokens_max.filter(|most| sum.tokens > *most) {
+            return Err(Over::Tokens { most, spent: spent.tokens, wanted: wanted.tokens });
+        }
+        if let Some(most) = most.cost_max.filter(|most| sum.cost > *most) {
+            return Err(Over::Cost { most, spent: spent.cost, wanted: wanted.cost });
+        }
+        Ok(sum)
+    }
+}
+
+impl Over {
+    fn of_run(self) -> Failure {
+        let said = self.to_string();
+        let (code, reason) = match self {
+            Self::Tokens { most, .. } => (
+                FailureCode::RUN_TOKENS,
+                format!("Pipeline exceeded maximum tokens ({most}): {said}. Use --max-tokens to increase."),
+            ),
+            Self::Cost { most, .. } => (
+                FailureCode::RUN_COST,
+                format!("Pipeline exceeded maximum budget ({most}): {said}. Use --max-budget-usd to increase."),
+            ),
+        };
+        Failure::new(FailureClass::Budget, code, reason)
+    }
+
+    fn of_node(self, node: &NodeId) -> Failure {
+        let said = self.to_string();
+        let (code, reason) = match self {
+            Self::Tokens { most, .. } => {
+                ("limit/node_max_tokens", format!("node `{node}` exceeded `max_tokens` ({most}): {said}"))
+            }
+            Self::Cost { most, .. } => {
+                ("limit/node_max_budget_usd", format!("node `{node}` exceeded `max_budget_usd` ({most}): {said}"))
+            }
+        };
+        Failure::new(FailureClass::Budget, code, reason)
+    }
+}
+
+impl std::fmt::Display for Over {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tokens { spent, wanted, .. } => write!(f, "{spent} are spent, and the next call may take {wanted}"),
+            Self::Cost { spent, wanted, .. } => write!(f, "{spent} is spent, and the next call may cost {wanted}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounded(tokens_max: u64) -> Purse {
+        Purse { most: SpendBounds { tokens_max: Some(tokens_max), cost_max: None }, spent: Spend::default() }
+    }
+
+    fn usage(tokens: u64) -> Usage {
+        Usage { input: tokens, ..Usage::default() }
+    }
+
+    #[test]
+    fn calls_at_the_same_time_never_cross_a_bound_together() {
+        let budget = Arc::new(Budget::new(None, bounded(1_000), BTreeMap::new()));
+        let taken: u64 = std::thread::scope(|scope| {
+            let callers: Vec<_> = (0..8)
+                .map(|_| {
+                    let account = budget.account(&NodeId::from("n"));
+                    scope.spawn(move || (0..100).filter(|_| account.reserve(usage(7)).is_ok()).count() as u64 * 7)
+                })
+                .collect();
+            callers.into_iter().map(|caller| caller.join().unwrap()).sum()
+        });
+        assert_eq!(taken, 142 * 7);
+    }
+
+    #[test]
+    fn what_was_not_spent_goes_back_and_a_node_has_its_own_bound() {
+        let budget = Arc::new(Budget::new(None, bounded(100), BTreeMap::from([("n".into(), bounded(50))])));
+        let (account, other) = (budget.account(&"n".into()), budget.account(&NodeId::from("m")));
+        let reserved = account.reserve(usage(50)).unwrap();
+        assert_eq!(account.reserve(usage(1)).unwrap_err().code.as_str(), "limit/node_max_tokens");
+        account.settle(reserved, Spend { tokens: 10, ..Spend::default() });
+        assert!(account.reserve(usage(40)).is_ok() && other.reserve(usage(50)).is_ok());
+        let over = other.reserve(usage(1)).unwrap_err();
+        assert_eq!(over.code, FailureCode::RUN_TOKENS);
+        assert!(over.reason.contains("(100): 100 are spent, and the next call may take 1"), "{}", over.reason);
+    }
+}

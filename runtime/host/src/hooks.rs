@@ -1,0 +1,254 @@
+//! Hooks around the tool calls of a model (spec §9.7): the author's commands, in a sandbox of their own.
+//!
+//! A hook judges what the model asks for. The pre hooks of an answer run before the component gets it; of a refused call the component
+//! gets the reason instead of the arguments. A post hook runs when the component hands the call's result back. Without an exit code 0
+//! of its pre hook no call passes. What a component does without a call has no hook: its grants alone bound that.
+
+use crate::attempt::Attempt;
+use crate::bindings::chat::{Message, Part};
+use crate::bindings::llm::Request;
+use crate::call::{HookSetting, LogLine, Progress};
+use crate::exec::shorten;
+use crate::stop::Stop;
+use glovebox_record::hook::{HookInput, HookResult};
+use glovebox_record::{CommandEnding, Hook, HookKind, LimitName, Receipt, Refusal, RunId};
+use glovebox_sandbox::exec::{Captured, Command, ExecError, Exit, Program};
+use glovebox_sandbox::jail::CommandLine;
+use glovebox_sandbox::refusal::escaped;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use wasmtime::{Error, Result};
+
+/// Longest time of one hook.
+const TIME_MAX: Duration = Duration::from_secs(60);
+/// Most bytes of a hook's output that the model and the stage's log get.
+const OUTPUT_BYTES_MAX: usize = 2 << 10;
+/// Longest name of a tool in a receipt and in a hook's environment, in characters: the component chooses it.
+const TOOL_CHARS_MAX: usize = 64;
+
+/// The hooks of one attempt, and the calls that have no result yet.
+#[derive(Debug, Default)]
+pub(crate) struct Hooks {
+    about: Option<Arc<About>>,
+    open: Vec<ToolCall>,
+}
+
+/// What every hook of an attempt needs.
+#[derive(Debug)]
+struct About {
+    setting: HookSetting,
+    run: RunId,
+    attempt: glovebox_record::Attempt,
+}
+
+/// A call that the model asked for.
+#[derive(Debug)]
+struct ToolCall {
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Hooks {
+    pub(crate) fn new(setting: Option<HookSetting>, run: &RunId, attempt: &glovebox_record::Attempt) -> Self {
+        let about = setting.map(|setting| About { setting, run: run.clone(), attempt: attempt.clone() });
+        Self { about: about.map(Arc::new), open: Vec::new() }
+    }
+}
+
+/// How a hook ended; a text says why it did not run.
+type Ended = std::result::Result<Exit, String>;
+
+impl Attempt {
+    /// Runs the pre hook of each call in an answer, before the component sees any of them.
+    pub(crate) fn before_calls(&mut self, answer: &mut Message) -> Result<()> {
+        let Some(about) = self.hooks.about.as_ref().map(Arc::clone) else { return Ok(()) };
+        self.hooks.open.clear();
+        // The host found a problem in the others, so no component takes them for a call.
+        let calls = answer.parts.iter_mut().filter(|part| part.kind == "tool-call" && field(part, "problem").is_none());
+        for part in calls {
+            let call = ToolCall::of(part);
+            let refused = match &about.setting.pre {
+                Some(hook) => self.refused(&about, hook, &call)?,
+                None => None,
+            };
+            match refused {
+                // What was asked for does not reach the component: it cannot do it by mistake.
+                Some(problem) => {
+                    "{}".clone_into(&mut part.text);
+                    part.fields.push(("problem".to_owned(), problem));
+                }
+                None => self.hooks.open.push(call),
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the post hook of each call whose result the component hands back, once.
+    pub(crate) fn after_calls(&mut self, request: &Request) -> Result<()> {
+        let Some(about) = self.hooks.about.as_ref().map(Arc::clone) else { return Ok(()) };
+        let Some(hook) = &about.setting.post else { return Ok(()) };
+        let of_tools = request.messages.iter().filter(|message| message.role == "tool");
+        for part in of_tools.flat_map(|message| &message.parts).filter(|part| part.kind == "tool-result") {
+            let at = self.hooks.open.iter().position(|call| field(part, "call-id") == Some(&call.id));
+            let Some(call) = at.map(|at| self.hooks.open.remove(at)) else { continue };
+            let result = HookResult { text: &part.text, is_error: field(part, "is-error") == Some("true") };
+            let ended = self.run_hook((&about, hook), &call, Some(result))?;
+            if let Some(problem) = self.problem_of(HookKind::Post, &ended) {
+                self.note_hook(&call, problem);
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a call is refused; none when its pre hook let it pass.
+    fn refused(&mut self, about: &Arc<About>, hook: &Program, call: &ToolCall) -> Result<Option<String>> {
+        let ended = self.run_hook((about, hook), call, None)?;
+        let Some(problem) = self.problem_of(HookKind::Pre, &ended) else { return Ok(None) };
+        let told = format!("the call was refused and did not run: {problem}");
+        self.refuse(Refusal::new("call the tool", &call.name, problem.as_str(), PRE_HELP));
+        self.note_hook(call, problem);
+        Ok(Some(told))
+    }
+
+    /// A line of the stage's log, which the component can neither forge nor flood: there is at most one for each hook.
+    fn note_hook(&mut self, call: &ToolCall, message: String) {
+        let tool = call.tool();
+        let fields = [("tool", tool.as_str()), ("call", call.id.as_str())];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let line = LogLine { level: "warn".to_owned(), message, fields: fields.to_vec() };
+        self.report(Progress::Log(line.clone()));
+        self.log.push(line);
+    }
+
+    /// Runs a hook, and leaves a receipt.
+    fn run_hook(
+        &mut self,
+        (about, hook): (&About, &Program),
+        call: &ToolCall,
+        result: Option<HookResult<'_>>,
+    ) -> Result<Ended> {
+        let kind = if result.is_some() { HookKind::Post } else { HookKind::Pre };
+        if self.is_canceled() {
+            return Err(Error::new(Stop::Canceled));
+        }
+        if self.meter.commands >= self.limits.commands {
+            return Ok(Err(format!("limit `commands` ({}) reached", self.limits.commands)));
+        }
+        let jail = self.opened(&about.setting.jail)?;
+        let command = Command {
+            program: hook.clone(),
+            cwd: about.setting.workdir.clone(),
+            env: about.environment(kind, call),
+            stdin: Some(about.input(kind, call, result)?),
+            timeout: TIME_MAX.min(Duration::from_millis(self.limits.command_ms)).min(self.remaining()),
+        };
+        let line = CommandLine {
+            argv: hook.words(),
+            cwd: command.cwd.as_str().to_owned(),
+            env_names: command.env.iter().map(|(name, _)| name.clone()).collect(),
+        };
+        self.meter.commands += 1;
+        let mut exit = match self.ticker.while_guest_waits(|| jail.run(&command, &self.canceled)) {
+            Ok(exit) => exit,
+            Err(problem @ (ExecError::Survivors { .. } | ExecError::Lost(_))) => return Err(Error::new(problem)),
+            Err(problem) => return Ok(Err(problem.to_string())),
+        };
+        shorten(&mut exit.stdout, self.limits.command_output_bytes);
+        shorten(&mut exit.stderr, self.limits.command_output_bytes);
+        let id = format!("{}/{}", self.attempt_id, self.receipts.len() + 1);
+        let hook = Hook { kind, tool: call.tool(), call: call.id.clone() };
+        let receipt = Receipt { hook: Some(hook), ..line.receipt(id, &exit, jail.status()) };
+        self.meter.of_commands.add(&exit, receipt.duration_ms);
+        self.receipts.push(receipt);
+        match exit.how {
+            CommandEnding::Canceled => Err(Error::new(Stop::Canceled)),
+            CommandEnding::TimedOut if self.remaining().is_zero() => Err(Error::new(Stop::Limit(LimitName::WallMs))),
+            _ => Ok(Ok(exit)),
+        }
+    }
+
+    /// What is to be told of a hook that did not end with code 0.
+    fn problem_of(&self, kind: HookKind, ended: &Ended) -> Option<String> {
+        let exit = match ended {
+            Err(reason) => return Some(format!("`tool_hooks.{kind}` could not run: {reason}")),
+            Ok(exit) => exit,
+        };
+        let how = match (exit.how, exit.code, exit.over) {
+            (CommandEnding::Exited, Some(0), None) => return None,
+            (_, _, Some(over)) => format!("was ended at the limit `{over}`"),
+            (CommandEnding::Exited, Some(code), _) => format!("exited with code {code}"),
+            (CommandEnding::TimedOut, ..) => format!("ran longer than {}", longest(self.limits.command_ms)),
+            (how, ..) => format!("ended: {how}"),
+        };
+        let said = [&exit.stderr, &exit.stdout].into_iter().map(said).find(|text| !text.is_empty());
+        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+        Some(format!("`tool_hooks.{kind}` {how}{said}"))
+    }
+}
+
+/// The bound on the time of a hook: its own, or that of every command of the stage.
+fn longest(command_ms: u64) -> String {
+    match Duration::from_millis(command_ms) < TIME_MAX {
+        true => format!("`limits.command_ms` ({command_ms} ms)"),
+        false => format!("{} s", TIME_MAX.as_secs()),
+    }
+}
+
+const PRE_HELP: &str = "`tool_hooks.pre` of the pipeline decides which calls pass; no grant replaces it";
+
+impl About {
+    fn environment(&self, kind: HookKind, call: &ToolCall) -> Vec<(String, String)> {
+        let task = &self.attempt.task;
+        let (tool, visit) = (call.tool(), task.visit.to_string());
+        let variables = [
+            ("TOOL_HOOK", kind.as_str()),
+            ("TOOL_NAME", &tool),
+            ("TOOL_CALL_ID", &call.id),
+            ("TOOL_RUN_ID", self.run.as_str()),
+            ("TOOL_NODE_ID", task.node.as_str()),
+            ("TOOL_VISIT", &visit),
+        ];
+        variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+    }
+
+    fn input(&self, hook: HookKind, call: &ToolCall, result: Option<HookResult<'_>>) -> Result<Vec<u8>> {
+        let text = || Value::from(call.arguments.as_str());
+        let input = HookInput {
+            schema_version: 1,
+            hook,
+            run_id: &self.run,
+            node_id: &self.attempt.task.node,
+            visit: self.attempt.task.visit,
+            attempt_id: &self.attempt.id,
+            call: &call.id,
+            tool: &call.name,
+            arguments: serde_json::from_str(&call.arguments).unwrap_or_else(|_| text()),
+            result,
+        };
+        serde_json::to_vec(&input).map_err(Error::new)
+    }
+}
+
+impl ToolCall {
+    fn of(part: &Part) -> Self {
+        let of = |name| field(part, name).unwrap_or_default().to_owned();
+        Self { id: of("id"), name: of("name"), arguments: part.text.clone() }
+    }
+
+    /// The tool's name, cut and without characters that deceive.
+    fn tool(&self) -> String {
+        escaped(&self.name).chars().take(TOOL_CHARS_MAX).collect()
+    }
+}
+
+fn field<'p>(part: &'p Part, name: &str) -> Option<&'p str> {
+    part.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+/// The beginning of what a stream carried.
+fn said(stream: &Captured) -> String {
+    let bytes: Vec<u8> = stream.head.iter().chain(&stream.tail).copied().take(OUTPUT_BYTES_MAX).collect();
+    String::from_utf8_lossy(&bytes).trim().to_owned()
+}

@@ -1,0 +1,95 @@
+//! Finds a model that asks for the same tool calls again and again.
+//!
+//! The rule is that of the coding-agent-loop specification (§2.10), with one difference: with a window of ten calls a cycle of three is
+//! looked for among the last nine, so that it is found too. The host looks, since a component could not be relied on to.
+
+use glovebox_models::chat::{Answer, FieldName};
+use glovebox_record::Digest;
+use std::collections::VecDeque;
+
+/// Calls that are looked at.
+const WINDOW: usize = 10;
+/// Longest cycle that is looked for.
+const CYCLE_MAX: usize = 3;
+/// Answers in a row that go on with a cycle after the warning, at which the stage fails.
+const REPEATS_MAX: u32 = 2;
+
+/// The last calls of a conversation.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    calls: VecDeque<Digest>,
+    in_a_row: u32,
+}
+
+/// What is to be done about an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing.
+    New,
+    /// Its calls are not made, and the model is told why.
+    Warn,
+    /// The stage has failed.
+    Stop,
+}
+
+impl Repeats {
+    /// Takes note of an answer.
+    pub(super) fn note(&mut self, answer: &Answer) -> Found {
+        let mut has_calls = false;
+        for call in answer.tool_calls() {
+            has_calls = true;
+            let key = format!("{}\n{}", FieldName::Name.of(call), call.text);
+            self.calls.push_back(Digest::of(key.as_bytes()));
+        }
+        self.calls.drain(..self.calls.len().saturating_sub(WINDOW));
+        if !has_calls || !self.is_cycle() {
+            self.in_a_row = 0;
+            return Found::New;
+        }
+        self.in_a_row += 1;
+        if self.in_a_row > REPEATS_MAX { Found::Stop } else { Found::Warn }
+    }
+
+    fn is_cycle(&self) -> bool {
+        self.calls.len() >= WINDOW
+            && (1..=CYCLE_MAX).any(|length| {
+                let last = WINDOW / length * length;
+                let calls: Vec<&Digest> = self.calls.iter().skip(WINDOW - last).collect();
+                // The same call each time is a cycle of one, for which the whole window is looked at.
+                let is_of_one = calls.iter().all(|call| *call == calls[0]);
+                (last == WINDOW || !is_of_one) && calls.chunks(length).all(|cycle| cycle == &calls[..length])
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_models::chat::call_part;
+
+    fn run(words: &str) -> String {
+        let mut repeats = Repeats::default();
+        let found = words.chars().map(|name| {
+            let parts = if name == '-' { Vec::new() } else { vec![call_part("1", name.to_string(), "{}")] };
+            match repeats.note(&Answer { parts, ..Answer::default() }) {
+                Found::New => '.',
+                Found::Warn => 'w',
+                Found::Stop => 'S',
+            }
+        });
+        found.collect()
+    }
+
+    #[test]
+    fn cycles_of_one_two_and_three_are_found() {
+        let check = |calls: &str, expected: &str| assert_eq!(run(calls), expected, "{calls}");
+        check("aaaaaaaaaaaa", ".........wwS");
+        check("abababababab", ".........wwS");
+        check("xabcabcabcabc", ".........wwSS");
+        check("aaaaaaaaabaaaaaaaaaa", "...................w");
+        check("aaaaaaaaaaba", ".........w..");
+        check("abcdabcdabcdabcd", "................");
+        check("aaaaaaaaa-a", "..........w");
+        check("----------", "..........");
+    }
+}

@@ -1,0 +1,281 @@
+//! The answered exchanges of one attempt, on disk before the component gets the answer.
+//!
+//! An attempt that is cut off and made again asks the same questions. As long as it does, the answers come from here, and no call is paid
+//! for twice. With the first other question the rest is dropped, and only what it cost is left of it. A question may differ in the times
+//! that commands report: those are never the same twice.
+
+use cap_std::fs::File;
+use glovebox_models::chat::{Answer, Usage};
+use glovebox_record::Digest;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+
+/// Most bytes of a file that are read. A longer one is not used.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// The exchanges of an attempt.
+#[derive(Debug)]
+pub struct Exchanges {
+    file: File,
+    turn: u32,
+    kept: VecDeque<Kept>,
+    /// What dropped exchanges cost that is in no record.
+    dropped: Usage,
+}
+
+/// An answered exchange.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// What was sent, without times.
+    request: Digest,
+    pub(crate) answer: Answer,
+    /// What tries without an answer may have cost.
+    pub(crate) lost: Usage,
+    pub(crate) transcript: String,
+    /// True if a record has what it cost.
+    #[serde(skip)]
+    pub(crate) is_booked: bool,
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// The exchange of a turn. Those of this turn and later ones that stand above it are dropped.
+    Turn(u32, Box<Kept>),
+    /// What stands above it has its cost in a record.
+    Booked,
+    /// What stands above it is dropped.
+    Dropped,
+}
+
+impl Exchanges {
+    /// Reads a file that is open for reading and appending. What a crash left of a last line is removed.
+    pub fn open(file: File) -> io::Result<Self> {
+        let mut exchanges = Self { file, turn: 0, kept: VecDeque::new(), dropped: Usage::default() };
+        let mut whole = 0;
+        if exchanges.file.metadata()?.len() <= FILE_BYTES_MAX {
+            let mut reader = BufReader::new(exchanges.file.try_clone()?);
+            reader.seek(SeekFrom::Start(0))?;
+            let mut text = Vec::new();
+            while reader.read_until(b'\n', &mut text)? > 0 && text.ends_with(b"\n") {
+                let Ok(line) = serde_json::from_slice(&text) else { break };
+                exchanges.take(line);
+                whole += text.len() as u64;
+                text.clear();
+            }
+        }
+        exchanges.file.set_len(whole)?;
+        Ok(exchanges)
+    }
+
+    /// Marks the exchanges of a file as paid for by a record.
+    pub fn book(file: &mut File) -> io::Result<()> {
+        append(file, &Line::Booked)
+    }
+
+    /// Drops the exchanges of a file: the model is asked again.
+    pub fn drop_all(file: &mut File) -> io::Result<()> {
+        append(file, &Line::Dropped)
+    }
+
+    fn take(&mut self, line: Line) {
+        match line {
+            Line::Turn(turn, kept) => {
+                self.drop_from(turn as usize);
+                self.kept.push_back(*kept);
+            }
+            Line::Booked => {
+                self.kept.iter_mut().for_each(|kept| kept.is_booked = true);
+                self.dropped = Usage::default();
+            }
+            Line::Dropped => self.drop_from(0),
+        }
+    }
+
+    fn drop_from(&mut self, first: usize) {
+        for kept in self.kept.drain(first.min(self.kept.len())..).filter(|kept| !kept.is_booked) {
+            self.dropped = self.dropped.plus(kept.answer.usage).plus(kept.lost);
+        }
+    }
+
+    /// The exchange that began with this request. Another request than the one that comes next drops what is left.
+    pub(crate) fn next(&mut self, sent: &[u8]) -> Option<Kept> {
+        if self.kept.front().is_some_and(|kept| kept.request == identity(sent)) {
+            self.turn += 1;
+            return self.kept.pop_front();
+        }
+        self.drop_from(0);
+        None
+    }
+
+    /// What dropped exchanges cost, told once.
+    pub(crate) fn take_dropped(&mut self) -> Usage {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// What it cost to ask what was not asked again.
+    pub(crate) fn close(&mut self) -> Usage {
+        self.drop_from(0);
+        self.take_dropped()
+    }
+
+    /// Keeps an exchange. When this returns it is durable.
+    pub(crate) fn keep(&mut self, kept: Box<Kept>) -> io::Result<()> {
+        let turn = self.turn;
+        self.turn += 1;
+        append(&mut self.file, &Line::Turn(turn, kept))
+    }
+}
+
+impl Kept {
+    /// An exchange that was just answered.
+    pub(crate) fn of(sent: &[u8], answer: &Answer, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
+        let transcript = String::from_utf8_lossy(transcript).into_owned();
+        Box::new(Self { request: identity(sent), answer: answer.clone(), lost, transcript, is_booked: false })
+    }
+}
+
+fn append(file: &mut File, line: &Line) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    file.seek(SeekFrom::End(0))?;
+    file.write_all(&text)?;
+    file.sync_data()
+}
+
+/// What tells a request from others: all of it but times.
+fn identity(sent: &[u8]) -> Digest {
+    Digest::of(&without_times(sent))
+}
+
+/// The JSON with `#` for each amount of time, such as `12 ms` or `0.03s`, and for each time of day.
+fn without_times(json: &[u8]) -> Vec<u8> {
+    let mut rest = json;
+    let mut kept = Vec::with_capacity(json.len());
+    let mut is_inside_word = false;
+    while let Some(first) = rest.first() {
+        let time = if first.is_ascii_digit() && !is_inside_word { time_length(rest) } else { None };
+        // The letter of `\n` belongs to no word.
+        let escaped = if *first == b'\\' { rest.len().min(2) } else { 1 };
+        match time {
+            Some(_) => kept.push(b'#'),
+            None => kept.extend_from_slice(&rest[..escaped]),
+        }
+        is_inside_word = time.is_none() && escaped == 1 && (first.is_ascii_alphanumeric() || *first == b'_');
+        rest = &rest[time.unwrap_or(escaped)..];
+    }
+    kept
+}
+
+/// How long the time is that a text begins with.
+fn time_length(text: &[u8]) -> Option<usize> {
+    let number = text.iter().take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b':')).count();
+    let (digits, rest) = text.split_at(number);
+    if digits.contains(&b':') {
+        let is_clock = digits.len() >= 8 && digits[2] == b':' && digits[5] == b':';
+        return is_clock.then_some(number);
+    }
+    let space = usize::from(rest.first() == Some(&b' '));
+    let unit = rest[space..].iter().take_while(|byte| byte.is_ascii_alphabetic() || **byte >= 0x80).count();
+    let units: [&[u8]; 8] = [b"ms", b"s", "µs".as_bytes(), b"us", b"ns", b"sec", b"seconds", b"m"];
+    let end = space + unit;
+    let is_whole = !rest.get(end).is_some_and(|byte| byte.is_ascii_digit() || *byte == b'_');
+    (is_whole && units.contains(&&rest[space..end])).then_some(number + end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cap_std::ambient_authority;
+    use cap_std::fs::{Dir, OpenOptions};
+    use glovebox_models::chat::text_part;
+
+    fn folder() -> (tempfile::TempDir, Dir) {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        (folder, dir)
+    }
+
+    fn file(dir: &Dir) -> File {
+        dir.open_with("x", OpenOptions::new().read(true).append(true).create(true)).unwrap()
+    }
+
+    fn open(dir: &Dir) -> Exchanges {
+        Exchanges::open(file(dir)).unwrap()
+    }
+
+    fn keep(exchanges: &mut Exchanges, sent: &str) {
+        assert!(exchanges.next(sent.as_bytes()).is_none());
+        let usage = Usage { input: 10, ..Usage::default() };
+        let answer = Answer { parts: vec![text_part(format!("to {sent}"))], usage, ..Answer::default() };
+        exchanges.keep(Kept::of(sent.as_bytes(), &answer, (Usage::default(), b"{}\n"))).unwrap();
+    }
+
+    fn again(exchanges: &mut Exchanges, sent: &str) -> Option<String> {
+        exchanges.next(sent.as_bytes()).map(|kept| kept.answer.text())
+    }
+
+    #[test]
+    fn the_same_questions_get_the_same_answers() {
+        let (_folder, dir) = folder();
+        let mut first = open(&dir);
+        ["a", "b", "c"].iter().for_each(|sent| keep(&mut first, sent));
+        drop(first);
+        let mut second = open(&dir);
+        assert_eq!(again(&mut second, "a").as_deref(), Some("to a"));
+        assert_eq!(again(&mut second, "b").as_deref(), Some("to b"));
+        assert_eq!(second.take_dropped(), Usage::default());
+        // Another question: what was kept for this turn is of no use any more, but it was paid for.
+        keep(&mut second, "x");
+        assert_eq!((second.take_dropped().input, second.close().input), (10, 0));
+        drop(second);
+        let mut third = open(&dir);
+        assert_eq!(["a", "b", "x"].map(|sent| again(&mut third, sent).is_some()), [true; 3]);
+        assert_eq!((third.close().input, again(&mut third, "c")), (10, None));
+    }
+
+    #[test]
+    fn what_a_record_has_is_not_counted_again() {
+        let (_folder, dir) = folder();
+        keep(&mut open(&dir), "a");
+        Exchanges::book(&mut file(&dir)).unwrap();
+        let mut booked = open(&dir);
+        assert!(booked.next(b"a").unwrap().is_booked);
+        keep(&mut booked, "b");
+        Exchanges::drop_all(&mut file(&dir)).unwrap();
+        let mut dropped = open(&dir);
+        assert_eq!((again(&mut dropped, "a"), dropped.close().input), (None, 10), "only the second");
+    }
+
+    #[test]
+    fn a_torn_line_is_removed() {
+        let (folder, dir) = folder();
+        let mut first = open(&dir);
+        keep(&mut first, "a");
+        let whole = std::fs::read(folder.path().join("x")).unwrap();
+        keep(&mut first, "b");
+        let all = std::fs::read(folder.path().join("x")).unwrap();
+        for length in whole.len()..all.len() {
+            std::fs::write(folder.path().join("x"), &all[..length]).unwrap();
+            let mut torn = open(&dir);
+            assert!(again(&mut torn, "a").is_some() && again(&mut torn, "b").is_none(), "{length}");
+            keep(&mut torn, "c");
+            assert!(again(&mut open(&dir), "a").is_some());
+        }
+    }
+
+    #[test]
+    fn only_times_are_left_out() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(String::from_utf8(without_times(text.as_bytes())).unwrap(), expected, "{text}");
+        };
+        check("exit code 1 after 12 ms, finished in 0.03s", "exit code 1 after #, finished in #");
+        check("at 09:15:02.123 took 3 µs", "at # took #");
+        check("99 passed; 1 failed", "99 passed; 1 failed");
+        check("v1.2.3 a12s x_3s 12:3 7 miles 5m3", "v1.2.3 a12s x_3s 12:3 7 miles 5m3");
+        check(r"stdout:\n10:15:02\n1 \\", r"stdout:\n#\n1 \\");
+        check("", "");
+    }
+}

@@ -1,0 +1,103 @@
+//! A model that a provider answers for. Every request of every component goes through here.
+//!
+//! What crossed the border is handed on for the record: it has no key, and the caller has searched it for hold-outs.
+
+use super::Turn;
+use super::exchanges::{Exchanges, Kept};
+use glovebox_models::ask::{self, Asked, estimated_tokens};
+use glovebox_models::chat::{Effort, Request, Usage};
+use glovebox_models::error::ModelError;
+use glovebox_models::patience::Patience;
+use glovebox_models::target::Target;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A model and how it is asked.
+#[derive(Debug)]
+pub struct Live {
+    /// Where it is.
+    pub target: Arc<Target>,
+    /// How hard it thinks.
+    pub effort: Option<Effort>,
+    /// What was answered already, and where answers are kept; none keeps nothing.
+    pub exchanges: Option<Exchanges>,
+}
+
+/// Under which circumstances a turn is asked for.
+pub(crate) struct Asking<'a> {
+    pub(crate) patience: Patience<'a>,
+    /// Gets the error and the wait before a retry.
+    pub(crate) on_wait: &'a mut dyn FnMut(&ModelError, Duration),
+}
+
+impl Live {
+    /// The most that a turn may use: its text, counted rather too high, and the longest answer.
+    pub(super) fn most(&self, request: &Request) -> Usage {
+        let input = estimated_tokens(request.bytes());
+        Usage { input, output: self.target.output_tokens(&request.settings), ..Usage::default() }
+    }
+
+    pub(super) fn info(&self) -> Vec<(String, String)> {
+        let Target { family, model, context_tokens, .. } = &*self.target;
+        let pairs = [
+            ("provider", family.to_string()),
+            ("model", model.to_string()),
+            ("context-window", context_tokens.to_string()),
+        ];
+        pairs.map(|(name, value)| (name.to_owned(), value)).to_vec()
+    }
+
+    pub(super) fn settle(&self, request: &mut Request) {
+        request.settings.effort = request.settings.effort.or(self.effort);
+    }
+
+    /// Asks, unless the same was asked and answered before.
+    pub(super) fn turn(&mut self, request: &Request, asking: Asking<'_>) -> Turn {
+        let known = self.exchanges.as_mut().and_then(|exchanges| exchanges.next(&ask::body(&self.target, request)));
+        let unused = self.exchanges.as_mut().map(Exchanges::take_dropped).unwrap_or_default();
+        if let Some(Kept { answer, lost, transcript, is_booked, .. }) = known {
+            let is_estimated = answer.is_estimated || lost != Usage::default();
+            let paid = if is_booked { Usage::default() } else { answer.usage.plus(lost) };
+            let transcript = Some(transcript.into_bytes());
+            return Turn { answered: Ok(answer), paid: paid.plus(unused), is_estimated, transcript, kept: None };
+        }
+        let asked = ask::ask(&self.target, request, asking.patience, asking.on_wait);
+        let transcript = self.line(&asked);
+        let answer = asked.answered.as_ref().ok();
+        let kept = answer.filter(|_| self.exchanges.is_some());
+        let kept = kept.map(|answer| Kept::of(&asked.exchange.sent, answer, (asked.lost, &transcript)));
+        let is_estimated = asked.lost != Usage::default() || answer.is_some_and(|answer| answer.is_estimated);
+        let paid = answer.map(|answer| answer.usage).unwrap_or_default().plus(asked.lost).plus(unused);
+        Turn { answered: asked.answered, paid, is_estimated, transcript: Some(transcript), kept }
+    }
+
+    /// Keeps an exchange that was checked. One that cannot be kept is paid for again if the attempt is cut off.
+    pub(super) fn keep(&mut self, kept: Box<Kept>) {
+        if let Some(exchanges) = &mut self.exchanges
+            && let Err(error) = exchanges.keep(kept)
+        {
+            tracing::warn!(%error, "an answered exchange was not kept");
+            self.exchanges = None;
+        }
+    }
+
+    /// What it cost to ask what was not asked again.
+    pub(super) fn close(&mut self) -> Usage {
+        self.exchanges.as_mut().map(Exchanges::close).unwrap_or_default()
+    }
+
+    /// A line of the transcript. What was sent is JSON already, and stays as it was.
+    fn line(&self, asked: &Asked) -> Vec<u8> {
+        let error = asked.answered.as_ref().err().map(|error| error.kind.as_str());
+        let received = String::from_utf8_lossy(&asked.exchange.received);
+        let head = json!({ "provider": self.target.family, "model": self.target.model, "tries": asked.tries,
+            "error": error, "received": received });
+        let mut text = head.to_string().into_bytes();
+        text.pop();
+        text.extend_from_slice(b",\"sent\":");
+        text.extend_from_slice(&asked.exchange.sent);
+        text.extend_from_slice(b"}\n");
+        text
+    }
+}

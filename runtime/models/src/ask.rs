@@ -1,0 +1,225 @@
+//! One call of a model: sent, read as it arrives, checked, and made again where that may help.
+//!
+//! It never turns to another model or provider. An answer counts only if it came to its end, and its model is the one that was asked.
+
+use crate::chat::{Answer, Request, TOOL_CALL, Usage};
+use crate::error::{ErrorKind, ModelError};
+use crate::http::{Body, Post};
+use crate::patience::Patience;
+use crate::provider::{Draft, Event, Provider, Refused, Splitter, Step};
+use crate::target::Target;
+use serde_json::Value;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How often a call is made again (unified-llm specification §6.6).
+pub const RETRIES_MAX: u32 = 2;
+/// Wait before the first retry; twice as long before the next.
+const RETRY_BASE: Duration = Duration::from_secs(1);
+/// Most bytes that are received for one answer: the pieces of a stream take many times the room of what they carry.
+const WIRE_BYTES_MAX: usize = 32 << 20;
+/// Most bytes of a refusal that are read.
+const REFUSAL_BYTES_MAX: usize = 64 << 10;
+/// Fewest bytes of a stream that carry one token.
+const EVENT_BYTES_PER_TOKEN: u64 = 16;
+/// Most bytes of an exchange that are kept as they were received.
+const KEPT_BYTES_MAX: usize = 8 << 20;
+
+/// What crossed the border in one try.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Exchange {
+    /// The JSON that was sent.
+    pub sent: Vec<u8>,
+    /// What was received, without the key, cut to 8 MiB.
+    pub received: Vec<u8>,
+    /// True if the provider began an answer, which it may ask money for.
+    pub is_begun: bool,
+}
+
+/// A call and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The last try.
+    pub exchange: Exchange,
+    /// How often it was made.
+    pub tries: u32,
+    /// What tries without an answer may have cost all the same, estimated.
+    pub lost: Usage,
+    /// The answer, or the error of the last try.
+    pub answered: Result<Answer, ModelError>,
+}
+
+/// The JSON that a request is sent as.
+pub fn body(target: &Target, request: &Request) -> Vec<u8> {
+    target.family.provider().body(target, request).to_string().into_bytes()
+}
+
+/// Asks a model, and asks again where the table of errors says so. `on_wait` gets the error and the wait before each retry.
+pub fn ask(
+    target: &Target,
+    request: &Request,
+    patience: Patience<'_>,
+    mut on_wait: impl FnMut(&ModelError, Duration),
+) -> Asked {
+    let (mut tries, mut lost) = (0, Usage::default());
+    loop {
+        tries += 1;
+        let (exchange, answered) = ask_once(target, request, patience);
+        if answered.is_err() && exchange.is_begun {
+            lost.input = lost.input.saturating_add(estimated_tokens(request.bytes()));
+            let output = (exchange.received.len() as u64).div_ceil(EVENT_BYTES_PER_TOKEN);
+            lost.output = lost.output.saturating_add(output.min(target.output_tokens(&request.settings)));
+        }
+        let answered = match answered {
+            Err(error) if error.is_retried() && tries <= RETRIES_MAX => {
+                let wait = error.retry_after.unwrap_or_else(|| pause(tries));
+                on_wait(&error, wait);
+                match patience.sleep(wait) {
+                    Ok(()) => continue,
+                    Err(ended) => Err(ended),
+                }
+            }
+            answered => answered,
+        };
+        return Asked { exchange, tries, lost, answered };
+    }
+}
+
+/// The wait before a retry, half of it by chance, so that many callers do not come back at once.
+fn pause(tries: u32) -> Duration {
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
+    let chance = f64::from(nanos % 1_000_000) / 1e6;
+    (RETRY_BASE * 2_u32.pow(tries - 1)).mul_f64(0.5 + chance / 2.0)
+}
+
+/// One try.
+fn ask_once(target: &Target, request: &Request, patience: Patience<'_>) -> (Exchange, Result<Answer, ModelError>) {
+    let provider = target.family.provider();
+    let mut exchange = Exchange { sent: body(target, request), ..Exchange::default() };
+    let answered = target.check().and_then(|()| send(target, provider, &mut exchange, patience));
+    let answered = answered.and_then(|answer| checked(answer, target, request));
+    exchange.received = cleaned(exchange.received, target);
+    (exchange, answered.map_err(|error| without_key(error, target)))
+}
+
+fn send(
+    target: &Target,
+    provider: &dyn Provider,
+    exchange: &mut Exchange,
+    patience: Patience<'_>,
+) -> Result<Answer, ModelError> {
+    let post = Post {
+        endpoint: &target.endpoint,
+        authorities: &target.authorities,
+        path: provider.path(&target.model),
+        headers: provider.headers(target.key.as_ref()),
+        body: &exchange.sent,
+    };
+    let mut reply = post.send(Patience { idle: target.timeout.min(patience.idle), ..patience })?;
+    if reply.status != 200 {
+        exchange.received = reply.body.read_cut(REFUSAL_BYTES_MAX);
+        let received = &exchange.received;
+        let said = serde_json::from_slice(received);
+        let said = said.unwrap_or_else(|_| Value::String(String::from_utf8_lossy(received).into_owned()));
+        let refused = Refused { status: Some(reply.status), retry_after: reply.retry_after, said };
+        return Err(refused.to_error(target));
+    }
+    exchange.is_begun = true;
+    Receiving { target, provider, draft: Draft::default() }.read(&mut reply.body, &mut exchange.received)
+}
+
+/// An answer that is being received.
+struct Receiving<'a> {
+    target: &'a Target,
+    provider: &'a dyn Provider,
+    draft: Draft,
+}
+
+impl Receiving<'_> {
+    fn read(mut self, body: &mut Body<'_>, received: &mut Vec<u8>) -> Result<Answer, ModelError> {
+        let mut reader = self.provider.reader();
+        let mut splitter = Splitter::new(self.provider.framing());
+        let mut total = 0_usize;
+        loop {
+            let before = splitter.pending.len();
+            let is_more = body.read(&mut splitter.pending)?;
+            let piece = &splitter.pending[before..];
+            total = total.saturating_add(piece.len());
+            received.extend_from_slice(&piece[..piece.len().min(KEPT_BYTES_MAX.saturating_sub(received.len()))]);
+            if total > WIRE_BYTES_MAX {
+                let message = format!("the stream of the answer is longer than {} MiB", WIRE_BYTES_MAX >> 20);
+                return Err(ModelError::new(ErrorKind::AnswerTooLarge, message));
+            }
+            for event in if is_more { splitter.events()? } else { splitter.rest()? } {
+                let step = match event {
+                    Event::Data(data) => reader.read(&data, &mut self.draft)?,
+                    Event::Done => Step::Last,
+                };
+                // Another model is found out with its first event, and not paid for to the end.
+                if self.draft.model.is_some() {
+                    self.target.check_answered(self.draft.model.as_ref())?;
+                }
+                if step == Step::Last {
+                    return self.draft.finished();
+                }
+            }
+            if !is_more {
+                return match reader.ends_with_body() {
+                    true => self.draft.finished(),
+                    false => Err(ModelError::new(ErrorKind::Stream, "the answer ended without its last event")),
+                };
+            }
+        }
+    }
+}
+
+/// The answer, if its model is the one that was asked; every call has an id, and no part the key.
+fn checked(mut answer: Answer, target: &Target, request: &Request) -> Result<Answer, ModelError> {
+    target.check_answered(answer.model.as_ref())?;
+    let turn = request.messages.len();
+    for (at, part) in answer.parts.iter_mut().enumerate() {
+        if part.kind == TOOL_CALL {
+            let id = part.fields.iter_mut().find(|(name, value)| name == "id" && value.is_empty());
+            id.into_iter().for_each(|(_, value)| *value = format!("call-{turn}-{at}"));
+        }
+        if let Some(key) = &target.key {
+            part.text = key.removed_from(std::mem::take(&mut part.text));
+            for (_, value) in &mut part.fields {
+                *value = key.removed_from(std::mem::take(value));
+            }
+        }
+    }
+    if answer.is_estimated {
+        answer.usage = estimate(request, &answer);
+    }
+    Ok(answer)
+}
+
+/// Bytes that a token has at least, on average: most texts have four.
+const TOKEN_BYTES: u64 = 3;
+
+/// The tokens of a text of so many bytes, rather more than fewer.
+pub fn estimated_tokens(bytes: usize) -> u64 {
+    (bytes as u64).div_ceil(TOKEN_BYTES)
+}
+
+/// The tokens of an exchange whose provider does not count them.
+fn estimate(request: &Request, answer: &Answer) -> Usage {
+    let answered = answer.parts.iter().map(|part| part.text.len()).sum();
+    Usage { input: estimated_tokens(request.bytes()), output: estimated_tokens(answered), ..answer.usage }
+}
+
+fn without_key(error: ModelError, target: &Target) -> ModelError {
+    match &target.key {
+        Some(key) => ModelError { message: key.removed_from(error.message), ..error },
+        None => error,
+    }
+}
+
+/// The bytes without the key. A provider that is not honest, or only careless, can send it back.
+fn cleaned(received: Vec<u8>, target: &Target) -> Vec<u8> {
+    let Some(key) = &target.key else { return received };
+    match String::from_utf8(received) {
+        Ok(text) => key.removed_from(text).into_bytes(),
+        Err(error) => key.removed_from(String::from_utf8_lossy(error.as_bytes()).into_owned()).into_bytes(),
+    }
+}

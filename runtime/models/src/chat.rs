@@ -1,0 +1,298 @@
+//! What a model is asked, and what it answers, whoever provides it.
+//!
+//! Messages are those of the record: what a model was told is stored as it was. A part of kind `opaque:<family>` belongs to the
+//! provider: it goes back unchanged to the same family, and to no other.
+
+use glovebox_record::Tokens;
+use glovebox_record::session::{Message, MessagePart};
+use glovebox_record::spend::Money;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use std::fmt;
+
+/// The exact name of a model, as its provider knows it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ModelId(String);
+
+impl ModelId {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// True if an answer by `answered` is one of this model: the same name, or the name with a date behind it.
+    pub fn is_answered_by(&self, answered: &ModelId) -> bool {
+        let rest = answered.0.strip_prefix("models/").unwrap_or(&answered.0).strip_prefix(&self.0);
+        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(is_date))
+    }
+}
+
+/// True for `20250929` and `2025-09-29`.
+fn is_date(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let dashes = text.bytes().enumerate().filter(|(_, byte)| *byte == b'-').map(|(at, _)| at);
+    digits == 8 && (text.len() == 8 || (text.len() == 10 && dashes.eq([4, 7])))
+}
+
+impl From<&str> for ModelId {
+    fn from(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+}
+
+impl fmt::Display for ModelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How hard a model shall think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    /// A little.
+    Low,
+    /// As usual.
+    Medium,
+    /// A lot.
+    High,
+}
+
+impl Effort {
+    /// Every effort, least first.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
+
+    /// The word in pipelines and requests.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// A tool that the model may call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// A JSON Schema, as text.
+    pub parameters: String,
+}
+
+/// How a model shall answer. Absent is the provider's default.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Settings {
+    /// Most tokens of the answer, thinking included.
+    pub output_tokens_max: Option<u64>,
+    /// From 0 to 2.
+    pub temperature: Option<f64>,
+    /// From 0 to 1.
+    pub top_p: Option<f64>,
+    /// How hard it thinks.
+    pub effort: Option<Effort>,
+}
+
+/// One question. It has no field for a provider or a model: those are the target's.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Request {
+    /// The conversation, oldest first.
+    pub messages: Vec<Message>,
+    /// Tools the model may call.
+    pub tools: Vec<Tool>,
+    /// How to answer.
+    pub settings: Settings,
+}
+
+impl Request {
+    /// Bytes of all that a provider reads.
+    pub fn bytes(&self) -> usize {
+        let parts = self.messages.iter().flat_map(|message| &message.parts);
+        let texts = parts.map(|part| part.text.len() + part.fields.iter().map(|(_, value)| value.len()).sum::<usize>());
+        let tools = self.tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.parameters.len());
+        texts.chain(tools).sum()
+    }
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finish {
+    /// It was complete.
+    #[default]
+    Stop,
+    /// It asks for tools.
+    ToolCalls,
+    /// It reached its most tokens.
+    Length,
+    /// The provider's filter withheld the rest.
+    ContentFilter,
+    /// For a reason that only the provider knows.
+    Other,
+}
+
+impl Finish {
+    /// The word that a guest gets.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool-calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content-filter",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Tokens of one question and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Usage {
+    /// Tokens sent, those from the provider's cache included.
+    pub input: u64,
+    /// Tokens received, those of thinking included.
+    pub output: u64,
+    /// Those of `input` that came from the provider's cache.
+    pub cache_read: u64,
+    /// Those of `input` that the provider put into its cache.
+    pub cache_write: u64,
+    /// Those of `output` that are thinking.
+    pub reasoning: u64,
+    /// What the provider asked for it; absent where nothing says so.
+    #[serde(deserialize_with = "dollars", serialize_with = "in_dollars", skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Money>,
+}
+
+impl Usage {
+    /// Both sums.
+    pub fn tokens(self) -> Tokens {
+        Tokens { input: self.input, output: self.output }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let cost = [self.cost_usd, other.cost_usd].into_iter().flatten().map(|cost| cost.0).reduce(u64::saturating_add);
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+            cost_usd: cost.map(Money),
+        }
+    }
+}
+
+fn in_dollars<S: Serializer>(cost: &Option<Money>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&cost.unwrap_or_default())
+}
+
+/// An amount of money as a number or a text.
+fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Money>, D::Error> {
+    let text = match Value::deserialize(deserializer)? {
+        Value::String(text) => text,
+        number => number.to_string(),
+    };
+    let wrong = |error| serde::de::Error::custom(format!("`cost_usd` is `{text}`: {error}"));
+    text.parse().map(Some).map_err(wrong)
+}
+
+/// What a model answered in one turn.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Answer {
+    /// Its parts in order, of kind `text`, `tool-call`, `outcome` or `opaque:<family>`.
+    pub parts: Vec<MessagePart>,
+    /// Why it ended.
+    pub finish: Finish,
+    /// Tokens of the exchange.
+    pub usage: Usage,
+    /// True if the provider did not count the tokens, and they are estimated.
+    pub is_estimated: bool,
+    /// The model, as the provider reported it; absent for a scripted answer.
+    pub model: Option<ModelId>,
+}
+
+impl Answer {
+    /// All of its text.
+    pub fn text(&self) -> String {
+        self.parts.iter().filter(|part| part.kind == TEXT).map(|part| part.text.as_str()).collect()
+    }
+
+    /// The calls of tools in it.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &MessagePart> {
+        self.parts.iter().filter(|part| part.kind == TOOL_CALL)
+    }
+}
+
+/// The kind of a part with text.
+pub const TEXT: &str = "text";
+/// The kind of a part that calls a tool.
+pub const TOOL_CALL: &str = "tool-call";
+/// The kind of a part with a tool's answer.
+pub const TOOL_RESULT: &str = "tool-result";
+
+/// The name of a field of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldName {
+    /// The id of a tool call.
+    Id,
+    /// The tool that is called.
+    Name,
+    /// The id of the call that a result is of.
+    CallId,
+    /// `true` for a result that is an error.
+    IsError,
+}
+
+impl FieldName {
+    /// The name in the record.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Id => "id",
+            Self::Name => "name",
+            Self::CallId => "call-id",
+            Self::IsError => "is-error",
+        }
+    }
+
+    /// The value of this field in a part, empty if it is not there.
+    pub fn of(self, part: &MessagePart) -> &str {
+        let found = part.fields.iter().find(|(name, _)| name == self.as_str());
+        found.map_or("", |(_, value)| value.as_str())
+    }
+}
+
+/// A part with text.
+pub fn text_part(text: impl Into<String>) -> MessagePart {
+    MessagePart { kind: TEXT.to_owned(), text: text.into(), fields: Vec::new() }
+}
+
+/// A part that calls a tool; `arguments` is JSON.
+pub fn call_part(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> MessagePart {
+    let fields = [(FieldName::Id, id.into()), (FieldName::Name, name.into())];
+    let fields = fields.map(|(name, value)| (name.as_str().to_owned(), value)).to_vec();
+    MessagePart { kind: TOOL_CALL.to_owned(), text: arguments.into(), fields }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_of_the_model_or_of_the_model_with_a_date() {
+        let check = |pin: &str, answered: &str, expected: bool| {
+            assert_eq!(ModelId::from(pin).is_answered_by(&answered.into()), expected, "{pin} {answered}");
+        };
+        for answered in ["gpt-5", "gpt-5-2025-08-07", "gpt-5-20250807", "models/gpt-5"] {
+            check("gpt-5", answered, true);
+        }
+        for answered in ["", "gpt-5-mini", "gpt-5-2025", "gpt-5-2025-0807", "gpt-52025-08-07", "gpt-4", "GPT-5"] {
+            check("gpt-5", answered, false);
+        }
+    }
+}

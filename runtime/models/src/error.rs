@@ -1,0 +1,222 @@
+//! What can go wrong with a model call: one type, and one table of what follows from each kind.
+//!
+//! Who retries, which class the failure has and what the user can do are read from the table and decided nowhere else. The kind
+//! comes from a status, a code of the provider or the transport.
+
+use glovebox_record::FailureClass;
+use std::fmt;
+use std::time::Duration;
+
+/// Longest `Retry-After` that is waited for. A provider that asks for more has refused the call.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
+/// Whether the host asks again by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// The same question would fail the same way.
+    Never,
+    /// Later, a bounded number of times.
+    Later,
+    /// Later, if nothing of the answer was handed on.
+    BeforeFirstByte,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct ErrorRow {
+    /// The kind.
+    pub kind: ErrorKind,
+    /// Its name for guests, records and codes of failures.
+    pub name: &'static str,
+    /// Whether the host asks again.
+    pub retry: Retry,
+    /// The class of the stage's failure.
+    pub class: FailureClass,
+    /// What the user can do.
+    pub help: &'static str,
+}
+
+/// Declares the kinds and the table from one list.
+macro_rules! errors {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal, $retry:ident, $class:ident, $help:literal;)+) => {
+        /// A kind of failed model call.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorKind {
+            $($(#[$doc])* $kind,)+
+        }
+
+        /// Every kind, in the order of the documentation.
+        pub const ERRORS: &[ErrorRow] = &[
+            $(ErrorRow {
+                kind: ErrorKind::$kind,
+                name: $name,
+                retry: Retry::$retry,
+                class: FailureClass::$class,
+                help: $help,
+            },)+
+        ];
+    };
+}
+
+errors! {
+    /// The provider does not know the key: 401.
+    Authentication = "authentication", Never, Deterministic, "set the right key and run `glovebox models test`";
+    /// The key may not do this: 403.
+    AccessDenied = "access-denied", Never, Deterministic, "let the key use this model, and run `glovebox models test`";
+    /// The provider has no such model or path: 404.
+    NotFound = "not-found", Never, Deterministic, "correct `model` or `endpoint` under `[models]` in glovebox.toml";
+    /// The provider does not accept the request: 400, 422.
+    InvalidRequest = "invalid-request", Never, Deterministic, "see what the provider says; the model may not support this request";
+    /// Too many requests: 429.
+    RateLimit = "rate-limit", Later, Transient, "wait, or lower `parallel_max` under `[run]` in glovebox.toml";
+    /// The provider failed: 5xx.
+    Server = "server", Later, Transient, "try again later with `glovebox resume`";
+    /// The provider's filter withheld the answer.
+    ContentFilter = "content-filter", Never, Deterministic, "change the prompt";
+    /// The conversation is longer than the model takes: 413, or 400 with a code.
+    ContextLength = "context-length", Never, Budget, "make the prompt shorter, or name a model with a larger context";
+    /// The account has no credit left: 402, or 429 with a code.
+    QuotaExceeded = "quota-exceeded", Never, Budget, "add credit at the provider, then `glovebox resume`";
+    /// No answer in time: 408, or nothing received for the model's `timeout`.
+    RequestTimeout = "request-timeout", Never, Transient, "raise `timeout` under `[models]` in glovebox.toml";
+    /// The run was asked to stop.
+    Canceled = "canceled", Never, Canceled, "continue with `glovebox resume`";
+    /// The provider could not be reached.
+    Network = "network", Later, Transient, "check the network and `endpoint` under `[models]` in glovebox.toml";
+    /// The answer was cut off or makes no sense.
+    Stream = "stream", BeforeFirstByte, Transient, "try again later with `glovebox resume`";
+    /// The model called a tool with arguments that its schema does not allow.
+    InvalidToolCall = "invalid-tool-call", Never, Deterministic, "name a model that can call tools";
+    /// The model asked for the same tool calls again and again.
+    Loop = "loop", Never, Deterministic, "see the transcript of the stage; make the prompt clearer, or name another model";
+    /// The provider cannot be told which tool to use.
+    UnsupportedToolChoice = "unsupported-tool-choice", Never, Deterministic, "name a model that can call tools";
+    /// The model did not answer with the object that was asked for.
+    NoObjectGenerated = "no-object-generated", Never, Deterministic, "name a model with structured output";
+    /// The provider, its endpoint or its key is not configured.
+    Configuration = "configuration", Never, Deterministic, "correct `[models]` in glovebox.toml";
+    /// Another model answered than the one that was asked.
+    PinViolation = "pin-violation", Never, Scope, "name the exact model, or allow the name with `answers_as` under `[models]`";
+    /// The answer is larger than any answer may be.
+    AnswerTooLarge = "answer-too-large", Never, Contract, "lower `output_tokens_max` under `[models]` in glovebox.toml";
+    /// The call could cost more than is left.
+    BudgetExceeded = "budget-exceeded", Never, Budget, "raise `max_tokens` or `max_budget_usd`";
+    /// The stage has no turns, tool rounds or time left.
+    LimitExceeded = "limit-exceeded", Never, Budget, "raise the limit";
+    /// The stage may not ask this.
+    NotGranted = "not-granted", Never, Scope, "grant it in glovebox.toml";
+    /// The conversation contains text of a hold-out.
+    HoldoutLeak = "holdout-leak", Never, Scope, "keep hold-outs out of prompts";
+    /// The script that stands in for a model has no answer left.
+    ScriptExhausted = "script-exhausted", Never, Deterministic, "add the turn to the script";
+}
+
+impl ErrorKind {
+    /// Its row in the table.
+    pub fn row(self) -> &'static ErrorRow {
+        // The macro writes a row for each kind, in the order of the kinds.
+        &ERRORS[self as usize]
+    }
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The kind that a status stands for where the provider says nothing more.
+    pub fn of_status(status: u16) -> Self {
+        match status {
+            401 => Self::Authentication,
+            402 => Self::QuotaExceeded,
+            403 => Self::AccessDenied,
+            404 | 405 | 410 => Self::NotFound,
+            408 => Self::RequestTimeout,
+            413 => Self::ContextLength,
+            429 => Self::RateLimit,
+            // Never followed: a redirect would send key and prompt where nobody configured it.
+            300..=399 => Self::Configuration,
+            400..=499 => Self::InvalidRequest,
+            // The specification has unknown errors tried again.
+            _ => Self::Server,
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A failed model call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// What follows from it.
+    pub kind: ErrorKind,
+    /// What happened, for people; contains no key.
+    pub message: String,
+    /// When the provider wants to be asked again.
+    pub retry_after: Option<Duration>,
+}
+
+impl ModelError {
+    /// An error without a time to wait.
+    pub fn new(kind: ErrorKind, message: impl fmt::Display) -> Self {
+        Self { kind, message: message.to_string(), retry_after: None }
+    }
+
+    /// True if the host may ask again.
+    pub fn is_retried(&self) -> bool {
+        self.kind.row().retry != Retry::Never && self.retry_after.is_none_or(|wait| wait <= RETRY_AFTER_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_kind_has_its_row_and_a_name_of_its_own() {
+        for (at, row) in ERRORS.iter().enumerate() {
+            assert_eq!((row.kind as usize, row.kind.as_str()), (at, row.name));
+            assert!(!row.help.is_empty());
+        }
+        let names: BTreeSet<&str> = ERRORS.iter().map(|row| row.name).collect();
+        assert_eq!(names.len(), ERRORS.len());
+    }
+
+    #[test]
+    fn only_what_may_pass_is_asked_again() {
+        let again = |kind| ModelError::new(kind, "").is_retried();
+        for row in ERRORS {
+            let expected =
+                matches!(row.kind, ErrorKind::RateLimit | ErrorKind::Server | ErrorKind::Network | ErrorKind::Stream);
+            assert_eq!(again(row.kind), expected, "{}", row.name);
+        }
+        let late = |seconds| ModelError {
+            retry_after: Some(Duration::from_secs(seconds)),
+            ..ModelError::new(ErrorKind::RateLimit, "")
+        };
+        assert!(late(60).is_retried() && !late(61).is_retried());
+    }
+
+    #[test]
+    fn a_status_has_its_kind() {
+        let check = |status, kind| assert_eq!(ErrorKind::of_status(status), kind, "{status}");
+        check(400, ErrorKind::InvalidRequest);
+        check(401, ErrorKind::Authentication);
+        check(402, ErrorKind::QuotaExceeded);
+        check(403, ErrorKind::AccessDenied);
+        check(404, ErrorKind::NotFound);
+        check(408, ErrorKind::RequestTimeout);
+        check(413, ErrorKind::ContextLength);
+        check(422, ErrorKind::InvalidRequest);
+        check(429, ErrorKind::RateLimit);
+        check(307, ErrorKind::Configuration);
+        for status in [500, 502, 503, 529, 600] {
+            check(status, ErrorKind::Server);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! A provider whose answers are written in a file: for tests of pipelines, and of this crate.
+//!
+//! It speaks every wire format on one port and knows the format by the path. It also does what providers do on bad days: refuse,
+//! stall, cut an answer off, answer as another model, never stop.
+
+mod frames;
+mod listen;
+mod refuse;
+mod script;
+
+pub use script::{FakeScript, FakeScriptError};
+
+use crate::provider::Family;
+use listen::{Asking, Sending};
+use script::{Cut, Turn};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a stalled answer keeps its connection open.
+const STALL: Duration = Duration::from_secs(3600);
+/// Bytes of a piece of an answer that is filled up.
+const FILL_PIECE: usize = 64 << 10;
+
+/// Where requests are written down.
+pub type Log = Box<dyn Write + Send>;
+
+/// The provider.
+pub struct Fake {
+    listener: TcpListener,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    script: FakeScript,
+    used: Mutex<Vec<u32>>,
+    log: Mutex<Log>,
+}
+
+impl Fake {
+    /// Listens at an address of this machine.
+    pub fn bind(address: SocketAddr, script: FakeScript, log: Log) -> io::Result<Self> {
+        let used = Mutex::new(vec![0; script.turns.len()]);
+        let shared = Shared { script, used, log: Mutex::new(log) };
+        Ok(Self { listener: TcpListener::bind(address)?, shared: Arc::new(shared) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until the process ends.
+    pub fn serve(&self) -> io::Result<()> {
+        loop {
+            let (stream, _) = self.listener.accept()?;
+            let shared = Arc::clone(&self.shared);
+            std::thread::spawn(move || {
+                // A caller that went away is no matter of the others.
+                let _ = shared.answer(stream);
+            });
+        }
+    }
+}
+
+impl Shared {
+    fn answer(&self, stream: TcpStream) -> io::Result<()> {
+        let Some(asking) = Asking::read(&stream)? else { return Ok(()) };
+        let mut sending = Sending::new(stream);
+        let Some(family) = family(&asking) else {
+            return sending.whole(404, None, &json!({ "error": { "message": "no such path" } }));
+        };
+        let turn = self.next_turn(&asking);
+        self.note(&asking, family, turn.is_some())?;
+        if self.script.key.as_ref().is_some_and(|key| !asking.carries(key)) {
+            let turn = Turn::refusing("authentication");
+            return self.refuse(&mut sending, family, &turn);
+        }
+        match turn {
+            None => {
+                let refused = Turn {
+                    message: Some("the script has no answer for this request".to_owned()),
+                    ..Turn::refusing("invalid-request")
+                };
+                self.refuse(&mut sending, family, &refused)
+            }
+            Some(turn) => {
+                std::thread::sleep(Duration::from_millis(turn.delay_ms));
+                if turn.error.is_some() && !turn.in_stream {
+                    return self.refuse(&mut sending, family, turn);
+                }
+                self.stream(&mut sending, family, turn, &asking)
+            }
+        }
+    }
+
+    /// The first turn that fits and is not used up.
+    fn next_turn(&self, asking: &Asking) -> Option<&Turn> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let turns = self.script.turns.iter().zip(used.iter_mut());
+        let mut fitting = turns.filter(|(turn, used)| (turn.repeat || **used == 0) && turn.fits(&asking.body));
+        let (turn, used) = fitting.next()?;
+        *used += 1;
+        Some(turn)
+    }
+
+    fn note(&self, asking: &Asking, family: Family, is_answered: bool) -> io::Result<()> {
+        let line = json!({ "family": family, "path": asking.path, "answered": is_answered, "body": asking.json() });
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        writeln!(log, "{line}")?;
+        log.flush()
+    }
+
+    fn refuse(&self, sending: &mut Sending, family: Family, turn: &Turn) -> io::Result<()> {
+        let (status, body) = refuse::body(family, turn);
+        sending.whole(status, turn.retry_after, &body)
+    }
+
+    fn stream(&self, sending: &mut Sending, family: Family, turn: &Turn, asking: &Asking) -> io::Result<()> {
+        let model = turn.model.as_deref().or(asking.model()).unwrap_or("unknown");
+        let mut frames = frames::of(family, turn, (model, asking.body.len()));
+        sending.begin(family)?;
+        if turn.in_stream {
+            frames.truncate(1);
+            frames.push(frames::json_event(&refuse::event(family, turn)));
+        }
+        let last = frames.len().saturating_sub(turn.cut.map_or(0, |_| frames.len().div_ceil(2)));
+        for (at, frame) in frames.iter().take(last).enumerate() {
+            sending.piece(family, frame)?;
+            if at == 0 && turn.stall {
+                std::thread::sleep(STALL);
+            }
+            if at == 0 && turn.endless {
+                let more = frames::more_text(family, &"x".repeat(FILL_PIECE), model);
+                loop {
+                    sending.piece(family, &more)?;
+                }
+            }
+        }
+        match turn.cut {
+            Some(Cut::Connection) => sending.break_off(),
+            Some(Cut::Body) | None => sending.end(),
+        }
+    }
+}
+
+/// The wire format that a path belongs to.
+fn family(asking: &Asking) -> Option<Family> {
+    let path = asking.path.split('?').next().unwrap_or_default();
+    let ends = [
+        ("/responses", Family::Openai),
+        ("/messages", Family::Anthropic),
+        (":streamGenerateContent", Family::Gemini),
+        ("/chat/completions", Family::OpenaiCompatible),
+        ("/api/chat", Family::Ollama),
+    ];
+    ends.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, family)| family)
+}
+
+/// What a request says, as JSON.
+fn parsed(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_default()
+}

@@ -1,0 +1,218 @@
+//! The events of an answer in each wire format, as the providers document them.
+
+use super::script::{Call, Turn};
+use crate::provider::Family;
+use serde_json::{Value, json};
+
+/// Bytes of a piece of text.
+const PIECE: usize = 4096;
+
+/// Every event of an answer, in order.
+///
+/// Ids of calls contain the length of the request: no two turns of a conversation have the same.
+pub(super) fn of(family: Family, turn: &Turn, (model, asked_bytes): (&str, usize)) -> Vec<String> {
+    let mut text = turn.text.to_owned();
+    text.extend(std::iter::repeat_n('x', turn.fill_bytes));
+    let said = Said { turn, model, asked_bytes, text };
+    match family {
+        Family::Openai => said.openai(),
+        Family::Anthropic => said.anthropic(),
+        Family::Gemini => said.gemini(),
+        Family::OpenaiCompatible => said.compatible(),
+        Family::Ollama => said.ollama(),
+    }
+}
+
+/// An event with JSON data.
+pub(super) fn json_event(data: &Value) -> String {
+    format!("data: {data}")
+}
+
+/// An event with a name and JSON data, whose `type` is the name.
+fn named(data: &Value) -> String {
+    format!("event: {}\ndata: {data}", data["type"].as_str().unwrap_or_default())
+}
+
+/// An event with more text.
+pub(super) fn more_text(family: Family, text: &str, model: &str) -> String {
+    let data = match family {
+        Family::Openai => json!({ "type": "response.output_text.delta", "output_index": 0, "delta": text }),
+        Family::Anthropic => {
+            json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": text } })
+        }
+        Family::Gemini => {
+            json!({ "candidates": [{ "content": { "parts": [{ "text": text }] } }], "modelVersion": model })
+        }
+        Family::OpenaiCompatible => {
+            json!({ "model": model, "choices": [{ "index": 0, "delta": { "content": text } }] })
+        }
+        Family::Ollama => json!({ "model": model, "message": { "role": "assistant", "content": text }, "done": false }),
+    };
+    json_event(&data)
+}
+
+/// What is said, and by whom.
+struct Said<'a> {
+    turn: &'a Turn,
+    model: &'a str,
+    asked_bytes: usize,
+    text: String,
+}
+
+impl Said<'_> {
+    fn pieces(&self) -> Vec<String> {
+        let characters: Vec<char> = self.text.chars().collect();
+        characters.chunks(PIECE).map(String::from_iter).collect()
+    }
+
+    /// The calls, each with an id.
+    fn calls(&self) -> impl Iterator<Item = (String, &Call)> {
+        self.turn.tool.iter().enumerate().map(|(at, call)| (format!("call_{}_{at}", self.asked_bytes), call))
+    }
+
+    fn openai(&self) -> Vec<String> {
+        let mut items = Vec::new();
+        let mut frames = vec![named(&json!({ "type": "response.created",
+            "response": { "id": "resp_1", "model": self.model, "status": "in_progress" } }))];
+        if let Some(thought) = &self.turn.thinking {
+            items.push(json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": thought }));
+        }
+        if !self.text.is_empty() {
+            let delta = |text: String| {
+                named(&json!({ "type": "response.output_text.delta", "output_index": items.len(), "delta": text }))
+            };
+            frames.extend(self.pieces().into_iter().map(delta));
+            let content = json!([{ "type": "output_text", "text": self.text, "annotations": [] }]);
+            items.push(json!({ "type": "message", "id": "msg_1", "role": "assistant", "content": content }));
+        }
+        items.extend(self.calls().map(|(id, call)| {
+            json!({ "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": call.name,
+                "arguments": call.written() })
+        }));
+        let done = |(at, item)| json!({ "type": "response.output_item.done", "output_index": at, "item": item });
+        frames.extend(items.iter().enumerate().map(done).map(|event| named(&event)));
+        let usage = self.turn.usage;
+        let (kind, details) = match self.turn.length {
+            true => ("response.incomplete", json!({ "reason": "max_output_tokens" })),
+            false => ("response.completed", Value::Null),
+        };
+        frames.push(named(&json!({ "type": kind, "response": { "id": "resp_1", "model": self.model,
+            "incomplete_details": details, "output": items, "usage": {
+                "input_tokens": usage.input, "input_tokens_details": { "cached_tokens": usage.cache_read },
+                "output_tokens": usage.output, "output_tokens_details": { "reasoning_tokens": usage.reasoning } } } })));
+        frames
+    }
+
+    fn anthropic(&self) -> Vec<String> {
+        let usage = self.turn.usage;
+        let fresh = usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write);
+        let start = json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message", "role": "assistant",
+            "model": self.model, "content": [], "usage": { "input_tokens": fresh, "output_tokens": 1,
+                "cache_read_input_tokens": usage.cache_read, "cache_creation_input_tokens": usage.cache_write } } });
+        let mut frames = vec![named(&start), named(&json!({ "type": "ping" }))];
+        let mut blocks = Vec::new();
+        if let Some(thought) = &self.turn.thinking {
+            let deltas = vec![
+                json!({ "type": "thinking_delta", "thinking": thought }),
+                json!({ "type": "signature_delta", "signature": "signed" }),
+            ];
+            blocks.push((json!({ "type": "thinking", "thinking": "", "signature": "" }), deltas));
+        }
+        if !self.text.is_empty() {
+            let deltas = self.pieces().into_iter().map(|text| json!({ "type": "text_delta", "text": text }));
+            blocks.push((json!({ "type": "text", "text": "" }), deltas.collect()));
+        }
+        for (id, call) in self.calls() {
+            let delta = json!({ "type": "input_json_delta", "partial_json": call.written() });
+            blocks.push((json!({ "type": "tool_use", "id": id, "name": call.name, "input": {} }), vec![delta]));
+        }
+        for (index, (block, deltas)) in blocks.into_iter().enumerate() {
+            frames.push(named(&json!({ "type": "content_block_start", "index": index, "content_block": block })));
+            let delta = |delta| named(&json!({ "type": "content_block_delta", "index": index, "delta": delta }));
+            frames.extend(deltas.into_iter().map(delta));
+            frames.push(named(&json!({ "type": "content_block_stop", "index": index })));
+        }
+        let reason = if self.turn.length { "max_tokens" } else { self.word("tool_use", "end_turn") };
+        frames.push(named(&json!({ "type": "message_delta", "delta": { "stop_reason": reason },
+            "usage": { "output_tokens": usage.output } })));
+        frames.push(named(&json!({ "type": "message_stop" })));
+        frames
+    }
+
+    fn gemini(&self) -> Vec<String> {
+        let mut parts: Vec<Vec<Value>> = vec![Vec::new()];
+        parts.extend(self.pieces().into_iter().map(|text| vec![json!({ "text": text })]));
+        parts.extend(self.calls().enumerate().map(|(at, (_, call))| {
+            let arguments: Value = serde_json::from_str(&call.written()).unwrap_or_default();
+            let mut part = json!({ "functionCall": { "name": call.name, "args": arguments } });
+            if let (0, Some(thought)) = (at, &self.turn.thinking) {
+                part["thoughtSignature"] = thought.as_str().into();
+            }
+            vec![part]
+        }));
+        let chunk = |parts| {
+            json!({ "candidates": [{ "content": { "role": "model", "parts": parts }, "index": 0 }],
+                "modelVersion": self.model })
+        };
+        let mut chunks: Vec<Value> = parts.into_iter().map(chunk).collect();
+        let usage = self.turn.usage;
+        let mut last = chunk(Vec::new());
+        last["candidates"][0]["finishReason"] = if self.turn.length { "MAX_TOKENS" } else { "STOP" }.into();
+        last["usageMetadata"] = json!({ "promptTokenCount": usage.input,
+            "candidatesTokenCount": usage.output.saturating_sub(usage.reasoning),
+            "thoughtsTokenCount": usage.reasoning, "cachedContentTokenCount": usage.cache_read });
+        chunks.push(last);
+        chunks.iter().map(json_event).collect()
+    }
+
+    fn compatible(&self) -> Vec<String> {
+        let chunk = |delta: Value, reason: Value| {
+            json_event(&json!({ "id": "c1", "object": "chat.completion.chunk", "model": self.model,
+                "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }] }))
+        };
+        let mut frames = vec![chunk(json!({ "role": "assistant", "content": "" }), Value::Null)];
+        let thoughts = self.turn.thinking.iter();
+        frames.extend(thoughts.map(|thought| chunk(json!({ "reasoning_content": thought }), Value::Null)));
+        frames.extend(self.pieces().into_iter().map(|text| chunk(json!({ "content": text }), Value::Null)));
+        for (index, (id, call)) in self.calls().enumerate() {
+            let function = json!({ "name": call.name, "arguments": "" });
+            let begun =
+                json!({ "tool_calls": [{ "index": index, "id": id, "type": "function", "function": function }] });
+            frames.push(chunk(begun, Value::Null));
+            let more = json!({ "tool_calls": [{ "index": index, "function": { "arguments": call.written() } }] });
+            frames.push(chunk(more, Value::Null));
+        }
+        let reason = if self.turn.length { "length" } else { self.word("tool_calls", "stop") };
+        frames.push(chunk(json!({}), reason.into()));
+        let usage = self.turn.usage;
+        frames.push(json_event(&json!({ "model": self.model, "choices": [], "usage": {
+            "prompt_tokens": usage.input, "prompt_tokens_details": { "cached_tokens": usage.cache_read },
+            "completion_tokens": usage.output, "completion_tokens_details": { "reasoning_tokens": usage.reasoning } } })));
+        frames.push("data: [DONE]".to_owned());
+        frames
+    }
+
+    fn ollama(&self) -> Vec<String> {
+        let line = |message: Value| json_event(&json!({ "model": self.model, "message": message, "done": false }));
+        let say = |text: String| line(json!({ "role": "assistant", "content": text }));
+        let mut frames = vec![say(String::new())];
+        let thoughts = self.turn.thinking.iter();
+        frames.extend(thoughts.map(|thought| line(json!({ "role": "assistant", "content": "", "thinking": thought }))));
+        frames.extend(self.pieces().into_iter().map(say));
+        frames.extend(self.turn.tool.iter().map(|call| {
+            let arguments: Value = serde_json::from_str(&call.written()).unwrap_or_default();
+            let calls = json!([{ "function": { "name": call.name, "arguments": arguments } }]);
+            line(json!({ "role": "assistant", "content": "", "tool_calls": calls }))
+        }));
+        let usage = self.turn.usage;
+        let reason = if self.turn.length { "length" } else { "stop" };
+        frames.push(json_event(&json!({ "model": self.model, "message": { "role": "assistant", "content": "" },
+            "done": true, "done_reason": reason, "prompt_eval_count": usage.input, "eval_count": usage.output })));
+        frames
+    }
+
+    /// The reason to finish: the first word with calls, the other one without.
+    fn word<'w>(&self, with_calls: &'w str, without: &'w str) -> &'w str {
+        if self.turn.tool.is_empty() { without } else { with_calls }
+    }
+}

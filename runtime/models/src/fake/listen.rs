@@ -1,0 +1,110 @@
+//! The server's side of HTTP/1.1: one request, one answer, in chunks where it is streamed.
+
+use super::parsed;
+use crate::provider::Family;
+use serde_json::Value;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+/// Longest request, bytes.
+const BODY_BYTES_MAX: u64 = 64 << 20;
+/// Longest head of a request, bytes.
+const HEAD_BYTES_MAX: u64 = 64 << 10;
+
+/// A request.
+pub(super) struct Asking {
+    pub(super) path: String,
+    pub(super) body: Vec<u8>,
+    head: String,
+}
+
+impl Asking {
+    /// Reads a request; none from a caller that sends nothing.
+    pub(super) fn read(stream: &TcpStream) -> io::Result<Option<Self>> {
+        let mut reader = BufReader::new(stream);
+        let mut head = String::new();
+        let mut lines = (&mut reader).take(HEAD_BYTES_MAX);
+        while lines.read_line(&mut head)? > 0 && !head.ends_with("\r\n\r\n") {}
+        let Some(path) = head.split(' ').nth(1) else { return Ok(None) };
+        let path = path.to_owned();
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<u64>().ok())?
+        });
+        let mut body = Vec::new();
+        reader.take(length.unwrap_or_default().min(BODY_BYTES_MAX)).read_to_end(&mut body)?;
+        Ok(Some(Self { path, body, head }))
+    }
+
+    /// True if its head has this key in any of the headers that providers use.
+    pub(super) fn carries(&self, key: &str) -> bool {
+        self.head
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .any(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value) == key)
+    }
+
+    /// The model that is asked.
+    pub(super) fn model(&self) -> Option<&str> {
+        let in_path = self.path.split_once("/models/").and_then(|(_, rest)| rest.split_once(':'));
+        in_path.map(|(model, _)| model).or_else(|| {
+            let text = std::str::from_utf8(&self.body).ok()?;
+            let (_, rest) = text.split_once("\"model\":\"")?;
+            rest.split_once('"').map(|(model, _)| model)
+        })
+    }
+
+    /// Its body.
+    pub(super) fn json(&self) -> Value {
+        parsed(&self.body)
+    }
+}
+
+/// An answer on its way.
+pub(super) struct Sending(TcpStream);
+
+impl Sending {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Self(stream)
+    }
+
+    /// Sends a whole answer.
+    pub(super) fn whole(&mut self, status: u16, retry_after: Option<u64>, body: &Value) -> io::Result<()> {
+        let body = body.to_string();
+        let retry_after = retry_after.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
+        write!(
+            self.0,
+            "HTTP/1.1 {status} Written\r\ncontent-type: application/json\r\n{retry_after}connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    }
+
+    /// Begins a streamed answer.
+    pub(super) fn begin(&mut self, family: Family) -> io::Result<()> {
+        let kind = if family == Family::Ollama { "application/x-ndjson" } else { "text/event-stream" };
+        write!(
+            self.0,
+            "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
+    }
+
+    /// Sends an event in a chunk of its own.
+    pub(super) fn piece(&mut self, family: Family, frame: &str) -> io::Result<()> {
+        let frame = match family {
+            Family::Ollama => format!("{}\n", frame.strip_prefix("data: ").unwrap_or(frame).trim_end()),
+            _ => format!("{}\n\n", frame.trim_end()),
+        };
+        write!(self.0, "{:x}\r\n{frame}\r\n", frame.len())
+    }
+
+    /// Ends a streamed answer.
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        self.0.write_all(b"0\r\n\r\n")
+    }
+
+    /// Promises a chunk and closes the connection.
+    pub(super) fn break_off(&mut self) -> io::Result<()> {
+        self.0.write_all(b"400\r\ndata: {\"")?;
+        self.0.shutdown(Shutdown::Both)
+    }
+}

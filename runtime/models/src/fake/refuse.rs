@@ -1,0 +1,115 @@
+//! What each provider says for each kind of error: status and body, or the event of a stream.
+
+use super::script::Turn;
+use crate::error::{ERRORS, ErrorKind};
+use crate::provider::Family;
+use serde_json::{Value, json};
+
+/// The kind of a turn's error.
+fn kind(turn: &Turn) -> ErrorKind {
+    let name = turn.error.as_deref().unwrap_or_default();
+    ERRORS.iter().find(|row| row.name == name).map_or(ErrorKind::Server, |row| row.kind)
+}
+
+/// Status and body.
+pub(super) fn body(family: Family, turn: &Turn) -> (u16, Value) {
+    let said = Said::of(family, turn);
+    (said.status, said.error)
+}
+
+/// The event.
+pub(super) fn event(family: Family, turn: &Turn) -> Value {
+    let Said { error, code, message, .. } = Said::of(family, turn);
+    match family {
+        Family::Openai => json!({ "type": "response.failed",
+            "response": { "status": "failed", "error": { "code": code, "message": message } } }),
+        _ => error,
+    }
+}
+
+struct Said {
+    status: u16,
+    code: &'static str,
+    message: String,
+    error: Value,
+}
+
+impl Said {
+    fn of(family: Family, turn: &Turn) -> Self {
+        let kind = kind(turn);
+        let (status, code) = match family {
+            Family::Anthropic => anthropic(kind),
+            Family::Gemini => gemini(kind),
+            Family::Openai | Family::OpenaiCompatible | Family::Ollama => openai(kind),
+        };
+        let status = turn.status.unwrap_or(status);
+        let message = turn.message.as_ref().map_or_else(|| words(family, kind), String::to_owned);
+        let error = match family {
+            Family::Anthropic => json!({ "type": "error", "error": { "type": code, "message": message } }),
+            Family::Gemini => json!({ "error": { "code": status, "status": code, "message": message } }),
+            Family::Ollama => json!({ "error": message }),
+            Family::Openai | Family::OpenaiCompatible => {
+                json!({ "error": { "message": message, "type": "invalid_request_error", "code": code } })
+            }
+        };
+        Self { status, code, message, error }
+    }
+}
+
+/// What a provider writes where its code says too little.
+fn words(family: Family, kind: ErrorKind) -> String {
+    match (family, kind) {
+        (Family::Anthropic, ErrorKind::ContextLength) => {
+            "prompt is too long: 200001 tokens > 200000 maximum".to_owned()
+        }
+        (Family::Anthropic, ErrorKind::QuotaExceeded) => "Your credit balance is too low".to_owned(),
+        (Family::Gemini, ErrorKind::Authentication) => "API key not valid. Please pass a valid API key.".to_owned(),
+        (Family::Gemini, ErrorKind::ContextLength) => {
+            "The input token count (2) exceeds the maximum number of tokens allowed (1).".to_owned()
+        }
+        (Family::Gemini, ErrorKind::QuotaExceeded) => "Quota: GenerateRequestsPerDayPerProjectPerModel".to_owned(),
+        (_, kind) => format!("a written error: {kind}"),
+    }
+}
+
+fn openai(kind: ErrorKind) -> (u16, &'static str) {
+    match kind {
+        ErrorKind::Authentication => (401, "invalid_api_key"),
+        ErrorKind::AccessDenied => (403, "unsupported_country_region_territory"),
+        ErrorKind::NotFound => (404, "model_not_found"),
+        ErrorKind::RateLimit => (429, "rate_limit_exceeded"),
+        ErrorKind::ContentFilter => (400, "content_policy_violation"),
+        ErrorKind::ContextLength => (400, "context_length_exceeded"),
+        ErrorKind::QuotaExceeded => (429, "insufficient_quota"),
+        ErrorKind::RequestTimeout => (408, "timeout"),
+        ErrorKind::InvalidRequest => (400, "invalid_value"),
+        _ => (500, "server_error"),
+    }
+}
+
+fn anthropic(kind: ErrorKind) -> (u16, &'static str) {
+    match kind {
+        ErrorKind::Authentication => (401, "authentication_error"),
+        ErrorKind::AccessDenied => (403, "permission_error"),
+        ErrorKind::NotFound => (404, "not_found_error"),
+        ErrorKind::RateLimit => (429, "rate_limit_error"),
+        ErrorKind::ContextLength | ErrorKind::QuotaExceeded | ErrorKind::InvalidRequest => {
+            (400, "invalid_request_error")
+        }
+        ErrorKind::ContentFilter => (400, "content_filter"),
+        ErrorKind::RequestTimeout => (408, "timeout_error"),
+        _ => (529, "overloaded_error"),
+    }
+}
+
+fn gemini(kind: ErrorKind) -> (u16, &'static str) {
+    match kind {
+        ErrorKind::Authentication | ErrorKind::ContextLength | ErrorKind::InvalidRequest => (400, "INVALID_ARGUMENT"),
+        ErrorKind::AccessDenied => (403, "PERMISSION_DENIED"),
+        ErrorKind::NotFound => (404, "NOT_FOUND"),
+        ErrorKind::RateLimit | ErrorKind::QuotaExceeded => (429, "RESOURCE_EXHAUSTED"),
+        ErrorKind::ContentFilter => (400, "content_filter"),
+        ErrorKind::RequestTimeout => (408, "DEADLINE_EXCEEDED"),
+        _ => (503, "UNAVAILABLE"),
+    }
+}

@@ -1,0 +1,215 @@
+//! HTTP/1.1 as a client: one request on a connection of its own, and its answer as it arrives.
+//!
+//! Nothing is followed, decompressed or reused. Every wait looks each tenth of a second whether the call was canceled, and every
+//! length is bounded. An answer that ends before its own framing says so is an error, never a shorter answer.
+
+mod body;
+mod connect;
+
+pub(crate) use body::Body;
+
+use crate::error::{ErrorKind, ModelError};
+use crate::patience::Patience;
+use crate::provider::Header;
+use crate::target::{Authorities, Endpoint};
+use body::Framing;
+use connect::Line;
+use std::io::{ErrorKind as IoKind, Read, Write};
+use std::time::{Duration, Instant};
+
+/// Longest wait for a connection.
+const CONNECT: Duration = Duration::from_secs(30);
+/// Longest head of an answer, bytes.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Most headers of an answer.
+const HEADERS_MAX: usize = 128;
+
+/// A request with a JSON body.
+pub(crate) struct Post<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) authorities: &'a Authorities,
+    /// What follows the endpoint's path.
+    pub(crate) path: String,
+    pub(crate) headers: Vec<Header>,
+    pub(crate) body: &'a [u8],
+}
+
+/// The head of an answer, and its body to come.
+pub(crate) struct Reply<'a> {
+    pub(crate) status: u16,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) body: Body<'a>,
+}
+
+impl Post<'_> {
+    /// Sends the request and reads the head of the answer.
+    pub(crate) fn send<'p>(&self, patience: Patience<'p>) -> Result<Reply<'p>, ModelError> {
+        let line = connect::connect(self.endpoint, self.authorities, patience)?;
+        let mut stream = Stream { line, patience, last: Instant::now(), buffer: Vec::new(), at: 0 };
+        let mut head = format!("POST {}{} HTTP/1.1\r\n", self.endpoint.path, self.path);
+        let length = self.body.len().to_string();
+        let authority = self.endpoint.authority();
+        let fixed = [
+            ("host", authority.as_str()),
+            ("user-agent", concat!("glovebox/", env!("CARGO_PKG_VERSION"))),
+            ("accept", "text/event-stream, application/x-ndjson, application/json"),
+            ("accept-encoding", "identity"),
+            ("connection", "close"),
+            ("content-type", "application/json"),
+            ("content-length", length.as_str()),
+        ];
+        let own = self.headers.iter().map(|header| (header.name, header.value.as_str()));
+        for (name, value) in fixed.into_iter().chain(own) {
+            head.extend([name, ": ", value, "\r\n"]);
+        }
+        head.push_str("\r\n");
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(self.body)?;
+        stream.flush()?;
+        stream.reply()
+    }
+}
+
+/// A connection with what was received and not yet read.
+pub(crate) struct Stream<'a> {
+    line: Line,
+    patience: Patience<'a>,
+    last: Instant,
+    buffer: Vec<u8>,
+    at: usize,
+}
+
+impl<'a> Stream<'a> {
+    fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), ModelError> {
+        while !bytes.is_empty() {
+            self.patience.check(self.last)?;
+            match self.line.write(bytes) {
+                Ok(0) => return Err(cut("while the request was sent")),
+                Ok(written) => (bytes, self.last) = (&bytes[written..], Instant::now()),
+                Err(error) if is_pause(&error) => {}
+                // A provider that refuses early closes while the request is still sent: its answer says why.
+                Err(error) if is_closed(&error) => return Ok(()),
+                Err(error) => return Err(lost(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), ModelError> {
+        loop {
+            self.patience.check(self.last)?;
+            match self.line.flush() {
+                Err(error) if is_pause(&error) => {}
+                Err(error) if !is_closed(&error) => return Err(lost(&error)),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// What was received and not yet read.
+    fn unread(&self) -> &[u8] {
+        &self.buffer[self.at..]
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    /// Receives more. False at the end of the connection.
+    fn fill(&mut self) -> Result<bool, ModelError> {
+        let mut piece = [0; 16 << 10];
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        loop {
+            self.patience.check(self.last)?;
+            match self.line.read(&mut piece) {
+                Ok(0) => return Ok(false),
+                Ok(received) => {
+                    self.buffer.extend_from_slice(&piece[..received]);
+                    self.last = Instant::now();
+                    return Ok(true);
+                }
+                Err(error) if is_pause(&error) => {}
+                // The framing tells an end from a cut.
+                Err(error) if is_closed(&error) => return Ok(false),
+                Err(error) => return Err(lost(&error)),
+            }
+        }
+    }
+
+    /// Reads the head. An interim answer (1xx) has no body and is skipped.
+    fn reply(mut self) -> Result<Reply<'a>, ModelError> {
+        loop {
+            if let Some((bytes, head)) = Head::parse(self.unread())? {
+                self.consume(bytes);
+                if !(100..200).contains(&head.status) {
+                    let Head { status, retry_after, framing } = head;
+                    return Ok(Reply { status, retry_after, body: Body::new(self, framing) });
+                }
+            } else if self.unread().len() > HEAD_BYTES_MAX {
+                return Err(ModelError::new(ErrorKind::Stream, "the head of the answer is too long"));
+            } else if !self.fill()? {
+                return Err(cut("before the provider answered"));
+            }
+        }
+    }
+}
+
+/// What the head of an answer says.
+struct Head {
+    status: u16,
+    retry_after: Option<Duration>,
+    framing: Framing,
+}
+
+impl Head {
+    /// Reads a head and its length; none if there is more of it to come.
+    fn parse(bytes: &[u8]) -> Result<Option<(usize, Self)>, ModelError> {
+        let malformed = || ModelError::new(ErrorKind::Stream, "the provider does not answer in HTTP/1.1");
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut response = httparse::Response::new(&mut headers);
+        let httparse::Status::Complete(length) = response.parse(bytes).map_err(|_| malformed())? else {
+            return Ok(None);
+        };
+        let (mut retry_after, mut framing) = (None, Framing::UntilClose);
+        for header in response.headers.iter() {
+            let value = std::str::from_utf8(header.value).map_err(|_| malformed())?.trim();
+            if header.name.eq_ignore_ascii_case("transfer-encoding") {
+                if !value.eq_ignore_ascii_case("chunked") {
+                    return Err(malformed());
+                }
+                framing = Framing::chunked();
+            } else if header.name.eq_ignore_ascii_case("content-length") && !matches!(framing, Framing::Chunked { .. })
+            {
+                framing = Framing::Length(value.parse().map_err(|_| malformed())?);
+            } else if header.name.eq_ignore_ascii_case("retry-after") {
+                retry_after = value.parse().ok().filter(|seconds: &f64| *seconds >= 0.0).map(bounded_seconds);
+            }
+        }
+        let status = response.code.ok_or_else(malformed)?;
+        Ok(Some((length, Self { status, retry_after, framing })))
+    }
+}
+
+/// So many seconds; a provider may ask for any number.
+fn bounded_seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds.min(86_400.0))
+}
+
+/// True for an error that only says that nothing happened for a tick.
+fn is_pause(error: &std::io::Error) -> bool {
+    matches!(error.kind(), IoKind::WouldBlock | IoKind::TimedOut | IoKind::Interrupted)
+}
+
+/// True for an error of a connection that the other side closed.
+fn is_closed(error: &std::io::Error) -> bool {
+    matches!(error.kind(), IoKind::UnexpectedEof | IoKind::ConnectionReset | IoKind::BrokenPipe)
+}
+
+fn cut(place: &'static str) -> ModelError {
+    ModelError::new(ErrorKind::Network, format_args!("the connection was closed {place}"))
+}
+
+fn lost(error: &std::io::Error) -> ModelError {
+    ModelError::new(ErrorKind::Network, format_args!("the connection failed: {error}"))
+}

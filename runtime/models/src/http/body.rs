@@ -1,0 +1,127 @@
+//! The body of an answer as it arrives, in the framing that its head names.
+
+use super::{HEAD_BYTES_MAX, Stream};
+use crate::error::{ErrorKind, ModelError};
+
+/// How the end of a body is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// So many bytes are left.
+    Length(u64),
+    /// Chunks: what is left of the one being read, and whether its line end is due before the next.
+    Chunked { left: u64, line_end_due: bool },
+    /// Whatever comes until the connection closes.
+    UntilClose,
+    /// Everything was read.
+    Ended,
+}
+
+impl Framing {
+    pub(super) fn chunked() -> Self {
+        Self::Chunked { left: 0, line_end_due: false }
+    }
+}
+
+/// A body.
+pub(crate) struct Body<'a> {
+    stream: Stream<'a>,
+    framing: Framing,
+}
+
+impl<'a> Body<'a> {
+    pub(super) fn new(stream: Stream<'a>, framing: Framing) -> Self {
+        Self { stream, framing }
+    }
+
+    /// The next bytes, appended; false at the end of the body.
+    pub(crate) fn read(&mut self, into: &mut Vec<u8>) -> Result<bool, ModelError> {
+        match self.framing {
+            Framing::Ended => Ok(false),
+            Framing::UntilClose => {
+                if self.stream.unread().is_empty() && !self.stream.fill()? {
+                    self.framing = Framing::Ended;
+                    return Ok(false);
+                }
+                let all = self.stream.unread().len() as u64;
+                self.take(all, into);
+                Ok(true)
+            }
+            Framing::Length(0) => Ok(false),
+            Framing::Length(left) => {
+                self.await_bytes()?;
+                self.framing = Framing::Length(left - self.take(left, into));
+                Ok(true)
+            }
+            Framing::Chunked { left: 0, line_end_due } => self.next_chunk(line_end_due, into),
+            Framing::Chunked { left, .. } => {
+                self.await_bytes()?;
+                let taken = self.take(left, into);
+                self.framing = Framing::Chunked { left: left - taken, line_end_due: true };
+                Ok(true)
+            }
+        }
+    }
+
+    /// Reads the whole body, cut to `bytes_max`. A body that is cut off counts as far as it came.
+    pub(crate) fn read_cut(&mut self, bytes_max: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        while all.len() < bytes_max && self.read(&mut all).unwrap_or(false) {}
+        all.truncate(bytes_max);
+        all
+    }
+
+    fn next_chunk(&mut self, line_end_due: bool, into: &mut Vec<u8>) -> Result<bool, ModelError> {
+        if line_end_due && !self.line()?.is_empty() {
+            return Err(malformed());
+        }
+        let line = self.line()?;
+        let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let size = std::str::from_utf8(digits).ok().filter(|digits| (1..=15).contains(&digits.len()));
+        let size = size.and_then(|digits| u64::from_str_radix(digits, 16).ok()).ok_or_else(malformed)?;
+        if size == 0 {
+            self.framing = Framing::Ended;
+            return Ok(false);
+        }
+        self.framing = Framing::Chunked { left: size, line_end_due: true };
+        self.read(into)
+    }
+
+    /// A line without its end.
+    fn line(&mut self) -> Result<Vec<u8>, ModelError> {
+        loop {
+            if let Some(at) = self.stream.unread().iter().position(|byte| *byte == b'\n') {
+                let line = self.stream.unread()[..at].trim_ascii_end().to_vec();
+                self.stream.consume(at + 1);
+                return Ok(line);
+            }
+            if self.stream.unread().len() > HEAD_BYTES_MAX {
+                return Err(malformed());
+            }
+            self.fill()?;
+        }
+    }
+
+    fn await_bytes(&mut self) -> Result<(), ModelError> {
+        if self.stream.unread().is_empty() { self.fill() } else { Ok(()) }
+    }
+
+    fn fill(&mut self) -> Result<(), ModelError> {
+        if self.stream.fill()? {
+            return Ok(());
+        }
+        Err(ModelError::new(ErrorKind::Stream, "the answer was cut off"))
+    }
+
+    /// Takes up to `most` bytes that are there, and returns how many.
+    fn take(&mut self, most: u64, into: &mut Vec<u8>) -> u64 {
+        let unread = self.stream.unread();
+        let count = usize::try_from(most).unwrap_or(usize::MAX).min(unread.len());
+        into.extend_from_slice(&unread[..count]);
+        self.stream.consume(count);
+        count as u64
+    }
+}
+
+fn malformed() -> ModelError {
+    ModelError::new(ErrorKind::Stream, "the body of the answer is malformed")
+}

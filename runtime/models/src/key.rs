@@ -1,0 +1,68 @@
+//! The key of a provider. It is written into the head of a request, and nowhere else.
+//!
+//! It has no `Display`, its `Debug` shows nothing, and it can take itself out of a text that a provider sent.
+
+use std::fmt;
+
+/// Shortest key that is searched for in texts; a shorter one would be found by chance.
+const SEARCHED_BYTES_MIN: usize = 8;
+
+/// A secret that a provider knows its customer by.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+/// A text that cannot be a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Nothing but white space.
+    #[error("it is empty")]
+    Empty,
+    /// Something that a header cannot contain.
+    #[error("it has more than one line, or a character that no key has")]
+    Unprintable,
+}
+
+impl Key {
+    /// Reads a key; white space around it is no part of it.
+    pub fn parse(text: impl AsRef<str>) -> Result<Self, KeyError> {
+        let text = text.as_ref().trim();
+        match text {
+            "" => Err(KeyError::Empty),
+            text if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Self(text.to_owned())),
+            _ => Err(KeyError::Unprintable),
+        }
+    }
+
+    /// The secret itself, for the head of a request.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Takes the key out of a text.
+    pub fn removed_from(&self, text: String) -> String {
+        if self.0.len() < SEARCHED_BYTES_MIN || !text.contains(&self.0) {
+            return text;
+        }
+        text.replace(&self.0, "[key]")
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_one_printable_word_and_shows_nothing() {
+        let key = Key::parse(" sk-0123456789\n").unwrap();
+        assert_eq!((key.reveal(), format!("{key:?}")), ("sk-0123456789", "Key(..)".to_owned()));
+        assert_eq!(key.removed_from("bad sk-0123456789!".to_owned()), "bad [key]!");
+        assert_eq!(Key::parse(" \n"), Err(KeyError::Empty));
+        assert_eq!(Key::parse("a\r\nb: c"), Err(KeyError::Unprintable));
+    }
+}

@@ -1,0 +1,19 @@
+//! Asks language models: one kind of request and answer, and an adapter for each wire format.
+//!
+//! In reading order: [`chat`] is what is asked and answered, [`error`] the table of what can go wrong, [`target`] where a model is
+//! reached, [`ask`] one call with its checks and retries, [`provider`] the wire formats, and `http` the little HTTP that they need.
+//! [`fake`] is a provider with written answers, for tests.
+//! Calls block and end early when they are canceled. This crate knows no guest, no pipeline and no file: keys and certificates are
+//! handed to it as values.
+
+#![forbid(unsafe_code)]
+
+pub mod ask;
+pub mod chat;
+pub mod error;
+pub mod fake;
+mod http;
+pub mod key;
+pub mod patience;
+pub mod provider;
+pub mod target;

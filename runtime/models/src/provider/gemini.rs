@@ -1,0 +1,166 @@
+//! Google's Gemini API.
+//!
+//! A call of a function may carry a signature of the thoughts behind it. It is kept as a part in front of the call, and goes back with it.
+
+use super::wire::{self, Speaker};
+use super::{Draft, Family, Header, Provider, Reader, Refused, Step};
+use crate::chat::{Effort, FieldName, Finish, ModelId, Request, TEXT, TOOL_CALL, TOOL_RESULT, Usage};
+use crate::error::{ErrorKind, ModelError};
+use crate::key::Key;
+use crate::target::Target;
+use glovebox_record::session::{Message, MessagePart};
+use serde_json::{Value, json};
+
+/// The adapter.
+pub(super) struct Gemini;
+
+impl Provider for Gemini {
+    fn path(&self, model: &ModelId) -> String {
+        format!("/models/{model}:streamGenerateContent?alt=sse")
+    }
+
+    fn headers(&self, key: Option<&Key>) -> Vec<Header> {
+        key.map(|key| Header { name: "x-goog-api-key", value: key.reveal().to_owned() }).into_iter().collect()
+    }
+
+    fn body(&self, target: &Target, request: &Request) -> Value {
+        let settings = request.settings;
+        let mut tuning = json!({ "maxOutputTokens": target.output_tokens(&settings) });
+        wire::set(&mut tuning, "temperature", settings.temperature);
+        wire::set(&mut tuning, "topP", settings.top_p);
+        wire::set(
+            &mut tuning,
+            "thinkingConfig",
+            settings.effort.map(|effort| json!({ "thinkingBudget": thinking(effort) })),
+        );
+        let mut body = json!({ "contents": contents(request), "generationConfig": tuning });
+        let system = wire::system(request);
+        if !system.is_empty() {
+            body["systemInstruction"] = json!({ "parts": [{ "text": system }] });
+        }
+        if !request.tools.is_empty() {
+            let tool = |tool| {
+                let schema = wire::schema(tool);
+                json!({ "name": tool.name, "description": tool.description, "parametersJsonSchema": schema })
+            };
+            let declared: Vec<Value> = request.tools.iter().map(tool).collect();
+            body["tools"] = json!([{ "functionDeclarations": declared }]);
+        }
+        body
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(Chunks)
+    }
+}
+
+/// Tokens to think with.
+fn thinking(effort: Effort) -> u64 {
+    match effort {
+        Effort::Low => 1_024,
+        Effort::Medium => 8_192,
+        Effort::High => 24_576,
+    }
+}
+
+/// The conversation; what the same side says in a row is one content.
+fn contents(request: &Request) -> Vec<Value> {
+    let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in wire::talk(request) {
+        let role = if Speaker::of(message) == Speaker::Assistant { "model" } else { "user" };
+        let parts = parts(request, message);
+        match contents.last_mut() {
+            Some((last, all)) if *last == role => all.extend(parts),
+            _ => contents.push((role, parts)),
+        }
+    }
+    contents.retain(|(_, parts)| !parts.is_empty());
+    contents.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect()
+}
+
+fn parts(request: &Request, message: &Message) -> Vec<Value> {
+    let mut parts = Vec::new();
+    let mut signature = None;
+    for part in &message.parts {
+        let mut written = match part.kind.as_str() {
+            TEXT if !part.text.is_empty() => json!({ "text": part.text }),
+            TOOL_CALL => json!({ "functionCall": { "name": FieldName::Name.of(part), "args": wire::arguments(part) } }),
+            TOOL_RESULT => result(request, part),
+            _ => {
+                let kept = wire::opaque(part, Family::Gemini);
+                signature = kept.map(|mut kept| kept["thoughtSignature"].take()).filter(Value::is_string);
+                continue;
+            }
+        };
+        wire::set(&mut written, "thoughtSignature", signature.take());
+        parts.push(written);
+    }
+    parts
+}
+
+fn result(request: &Request, part: &MessagePart) -> Value {
+    let field = if FieldName::IsError.of(part) == "true" { "error" } else { "output" };
+    json!({ "functionResponse": { "name": wire::tool_of(request, part), "response": { field: part.text } } })
+}
+
+/// The reader.
+struct Chunks;
+
+impl Reader for Chunks {
+    fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<Step, ModelError> {
+        if event["error"].is_object() {
+            return Err(Refused::in_stream(event));
+        }
+        draft.answered_by(&event["modelVersion"]);
+        if let Some(reason) = event["promptFeedback"]["blockReason"].as_str() {
+            let message = format!("the provider's filter refused the prompt: {reason}");
+            return Err(ModelError::new(ErrorKind::ContentFilter, message));
+        }
+        draft.usage = usage(&event["usageMetadata"]).or(draft.usage);
+        let candidate = &event["candidates"][0];
+        for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+            take_part(part, draft)?;
+        }
+        draft.finish = candidate["finishReason"].as_str().map(|reason| finish(reason, draft)).or(draft.finish);
+        Ok(Step::More)
+    }
+
+    fn ends_with_body(&self) -> bool {
+        true
+    }
+}
+
+fn take_part(part: &Value, draft: &mut Draft) -> Result<(), ModelError> {
+    if part["thoughtSignature"].is_string() {
+        draft.keep(Family::Gemini, json!({ "thoughtSignature": part["thoughtSignature"] }).to_string())?;
+    }
+    let call = &part["functionCall"];
+    if call.is_object() {
+        let arguments = if call["args"].is_null() { "{}".to_owned() } else { call["args"].to_string() };
+        draft.call(&call["id"], &call["name"], arguments)?;
+    } else if part["thought"] != true {
+        draft.say(&part["text"])?;
+    }
+    Ok(())
+}
+
+fn finish(reason: &str, draft: &Draft) -> Finish {
+    match reason {
+        "STOP" if draft.calls_tools() => Finish::ToolCalls,
+        "STOP" => Finish::Stop,
+        "MAX_TOKENS" => Finish::Length,
+        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => Finish::ContentFilter,
+        _ => Finish::Other,
+    }
+}
+
+fn usage(usage: &Value) -> Option<Usage> {
+    let reasoning = wire::count(&usage["thoughtsTokenCount"]);
+    usage.is_object().then(|| Usage {
+        input: wire::count(&usage["promptTokenCount"]),
+        output: wire::count(&usage["candidatesTokenCount"]).saturating_add(reasoning),
+        cache_read: wire::count(&usage["cachedContentTokenCount"]),
+        reasoning,
+        ..Usage::default()
+    })
+}

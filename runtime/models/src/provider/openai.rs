@@ -1,0 +1,146 @@
+//! OpenAI's Responses API, without state on the provider's side.
+//!
+//! Nothing is stored there, so encrypted reasoning is asked for and goes back with the calls it led to.
+
+use super::draft::{ANSWER_BYTES_MAX, too_large};
+use super::wire::{self, Speaker};
+use super::{Draft, Family, Header, Provider, Reader, Refused, Step, bearer};
+use crate::chat::{FieldName, Finish, ModelId, Request, TEXT, TOOL_CALL, TOOL_RESULT, Usage};
+use crate::error::ModelError;
+use crate::key::Key;
+use crate::target::Target;
+use glovebox_record::session::Message;
+use serde_json::{Value, json};
+
+/// The adapter.
+pub(super) struct Openai;
+
+/// Models that refuse to be asked for encrypted reasoning, by how their names begin. Later ones all reason.
+const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
+
+impl Provider for Openai {
+    fn path(&self, _model: &ModelId) -> String {
+        "/responses".to_owned()
+    }
+
+    fn headers(&self, key: Option<&Key>) -> Vec<Header> {
+        bearer(key)
+    }
+
+    fn body(&self, target: &Target, request: &Request) -> Value {
+        let input: Vec<Value> = wire::talk(request).flat_map(items).collect();
+        let mut body = json!({ "model": target.model, "input": input, "stream": true, "store": false });
+        let instructions = wire::system(request);
+        wire::set(&mut body, "instructions", (!instructions.is_empty()).then_some(instructions));
+        let settings = request.settings;
+        body["max_output_tokens"] = target.output_tokens(&settings).into();
+        wire::set(&mut body, "temperature", settings.temperature);
+        wire::set(&mut body, "top_p", settings.top_p);
+        wire::set(&mut body, "reasoning", settings.effort.map(|effort| json!({ "effort": effort })));
+        if !WITHOUT_REASONING.iter().any(|start| target.model.as_str().starts_with(start)) {
+            body["include"] = json!(["reasoning.encrypted_content"]);
+        }
+        if !request.tools.is_empty() {
+            let tool = |tool| {
+                let parameters = wire::schema(tool);
+                json!({ "type": "function", "name": tool.name, "description": tool.description,
+                    "parameters": parameters, "strict": false })
+            };
+            body["tools"] = request.tools.iter().map(tool).collect();
+        }
+        body
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(Responses::default())
+    }
+}
+
+/// The items of a message.
+fn items(message: &Message) -> Vec<Value> {
+    let is_assistant = Speaker::of(message) == Speaker::Assistant;
+    let (role, text_type) = if is_assistant { ("assistant", "output_text") } else { ("user", "input_text") };
+    let item = |part: &glovebox_record::session::MessagePart| match part.kind.as_str() {
+        TEXT if part.text.is_empty() => None,
+        TEXT => Some(json!({ "role": role, "content": [{ "type": text_type, "text": part.text }] })),
+        TOOL_CALL => Some(json!({ "type": "function_call", "call_id": FieldName::Id.of(part),
+            "name": FieldName::Name.of(part), "arguments": wire::arguments(part).to_string() })),
+        TOOL_RESULT => Some(json!({ "type": "function_call_output", "call_id": FieldName::CallId.of(part),
+            "output": part.text })),
+        _ => reasoning(&wire::opaque(part, Family::Openai)?),
+    };
+    message.parts.iter().filter_map(item).collect()
+}
+
+/// A reasoning item with the fields that go back; none without its encrypted content, which nothing could be made of.
+fn reasoning(item: &Value) -> Option<Value> {
+    let taken = wire::taken(item, &["reasoning"], &["type", "id", "summary", "encrypted_content"])?;
+    taken["encrypted_content"].is_string().then_some(taken)
+}
+
+/// The reader: finished items carry everything, so the pieces before them are only signs of life.
+#[derive(Default)]
+struct Responses {
+    /// Bytes of the pieces.
+    streamed: usize,
+}
+
+impl Reader for Responses {
+    fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<Step, ModelError> {
+        draft.answered_by(&event["response"]["model"]);
+        self.streamed = self.streamed.saturating_add(event["delta"].as_str().map_or(0, str::len));
+        if self.streamed > ANSWER_BYTES_MAX {
+            return Err(too_large());
+        }
+        match event["type"].as_str().unwrap_or_default() {
+            "response.output_item.done" => take_item(&event["item"], draft)?,
+            "response.completed" | "response.incomplete" => {
+                let response = &event["response"];
+                draft.usage = usage(&response["usage"]);
+                draft.finish = Some(match response["incomplete_details"]["reason"].as_str() {
+                    Some("max_output_tokens") => Finish::Length,
+                    Some("content_filter") => Finish::ContentFilter,
+                    Some(_) => Finish::Other,
+                    None if draft.calls_tools() => Finish::ToolCalls,
+                    None => Finish::Stop,
+                });
+                return Ok(Step::Last);
+            }
+            "response.failed" | "error" => return Err(Refused::in_stream(event)),
+            _ => {}
+        }
+        Ok(Step::More)
+    }
+}
+
+fn take_item(item: &Value, draft: &mut Draft) -> Result<(), ModelError> {
+    match item["type"].as_str().unwrap_or_default() {
+        "message" => {
+            for content in item["content"].as_array().into_iter().flatten() {
+                draft.say(&content["text"])?;
+                draft.say(&content["refusal"])?;
+            }
+        }
+        "function_call" => {
+            let arguments = item["arguments"].as_str().unwrap_or_default().to_owned();
+            draft.call(&item["call_id"], &item["name"], arguments)?;
+        }
+        "reasoning" => {
+            if let Some(kept) = reasoning(item) {
+                draft.keep(Family::Openai, kept.to_string())?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn usage(usage: &Value) -> Option<Usage> {
+    usage.is_object().then(|| Usage {
+        input: wire::count(&usage["input_tokens"]),
+        output: wire::count(&usage["output_tokens"]),
+        cache_read: wire::count(&usage["input_tokens_details"]["cached_tokens"]),
+        reasoning: wire::count(&usage["output_tokens_details"]["reasoning_tokens"]),
+        ..Usage::default()
+    })
+}

@@ -1,0 +1,154 @@
+//! What a provider says instead of an answer, by status or in the middle of a stream.
+//!
+//! The kind is taken from the provider's code, else from its status. Some conditions have neither; for those one table has the
+//! words that the providers use.
+
+use crate::error::{ErrorKind, ModelError};
+use crate::target::Target;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Most bytes of a provider's message that are shown.
+const MESSAGE_BYTES_MAX: usize = 600;
+
+/// What a provider answered instead of an answer.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// Its status; none for an error in the middle of a stream.
+    pub(crate) status: Option<u16>,
+    /// When it wants to be asked again.
+    pub(crate) retry_after: Option<Duration>,
+    /// The JSON it sent, or its text as a JSON string.
+    pub(crate) said: Value,
+}
+
+/// Codes of the providers, and the kind of each.
+const CODES: &[(&str, ErrorKind)] = &[
+    ("context_length_exceeded", ErrorKind::ContextLength),
+    ("exceed_context_size_error", ErrorKind::ContextLength),
+    ("request_too_large", ErrorKind::ContextLength),
+    ("insufficient_quota", ErrorKind::QuotaExceeded),
+    ("billing_hard_limit_reached", ErrorKind::QuotaExceeded),
+    ("billing_error", ErrorKind::QuotaExceeded),
+    ("invalid_api_key", ErrorKind::Authentication),
+    ("authentication_error", ErrorKind::Authentication),
+    ("UNAUTHENTICATED", ErrorKind::Authentication),
+    ("permission_error", ErrorKind::AccessDenied),
+    ("PERMISSION_DENIED", ErrorKind::AccessDenied),
+    ("model_not_found", ErrorKind::NotFound),
+    ("not_found_error", ErrorKind::NotFound),
+    ("rate_limit_error", ErrorKind::RateLimit),
+    ("rate_limit_exceeded", ErrorKind::RateLimit),
+    ("overloaded_error", ErrorKind::Server),
+    ("api_error", ErrorKind::Server),
+    ("server_error", ErrorKind::Server),
+    ("UNAVAILABLE", ErrorKind::Server),
+    ("INTERNAL", ErrorKind::Server),
+    ("timeout_error", ErrorKind::RequestTimeout),
+    ("content_filter", ErrorKind::ContentFilter),
+    ("content_policy_violation", ErrorKind::ContentFilter),
+    ("invalid_prompt", ErrorKind::ContentFilter),
+];
+
+/// Words for conditions that have no code of their own, in lower case.
+const WORDS: &[(&str, ErrorKind)] = &[
+    ("prompt is too long", ErrorKind::ContextLength),
+    ("maximum context length", ErrorKind::ContextLength),
+    ("exceeds the maximum number of tokens", ErrorKind::ContextLength),
+    ("exceeds the available context size", ErrorKind::ContextLength),
+    ("credit balance is too low", ErrorKind::QuotaExceeded),
+    ("api key not valid", ErrorKind::Authentication),
+    ("perdayper", ErrorKind::QuotaExceeded),
+];
+
+impl Refused {
+    /// An error that arrived as an event of an answer.
+    pub(crate) fn in_stream(said: &Value) -> ModelError {
+        let refused = Self { status: None, retry_after: None, said: said.to_owned() };
+        ModelError::new(refused.kind(), refused.message())
+    }
+
+    /// The error of a call of this target.
+    pub(crate) fn to_error(&self, target: &Target) -> ModelError {
+        let (kind, status) = (self.kind(), self.status.unwrap_or_default());
+        let message = match kind {
+            // Providers quote parts of the key here.
+            ErrorKind::Authentication => format!("the provider does not accept the key ({status})"),
+            ErrorKind::Configuration => format!("the provider redirects ({status}), and redirects are not followed"),
+            _ => format!("the provider answered {status}: {}", self.message()),
+        };
+        let message = format!("model `{}` at {}: {message}", target.model, target.endpoint);
+        ModelError { retry_after: self.retry_after, ..ModelError::new(kind, message) }
+    }
+
+    fn kind(&self) -> ErrorKind {
+        let error = self.error();
+        let codes = [&error["code"], &error["type"], &error["status"]].map(|code| code.as_str().unwrap_or_default());
+        let of_status = self.status.map_or(ErrorKind::Server, ErrorKind::of_status);
+        let is_general = matches!(of_status, ErrorKind::InvalidRequest | ErrorKind::RateLimit | ErrorKind::Server);
+        let by_code = CODES.iter().find(|(code, _)| codes.contains(code)).map(|(_, kind)| *kind);
+        let text = self.said.to_string().to_lowercase();
+        let by_words = WORDS.iter().find(|(words, _)| text.contains(words)).map(|(_, kind)| *kind);
+        match by_words.or(by_code) {
+            Some(kind) if is_general => kind,
+            _ => of_status,
+        }
+    }
+
+    /// The object with code and message.
+    fn error(&self) -> &Value {
+        let inside = [&self.said["error"], &self.said["response"]["error"]];
+        inside.into_iter().find(|error| !error.is_null()).unwrap_or(&self.said)
+    }
+
+    fn message(&self) -> String {
+        let error = self.error();
+        let text = [&error["message"], error].into_iter().find_map(Value::as_str);
+        let mut text = text.map_or_else(|| error.to_string(), str::to_owned);
+        text.truncate(text.floor_char_boundary(MESSAGE_BYTES_MAX));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn codes_come_before_statuses_and_words_before_both() {
+        let check = |status: Option<u16>, said: Value, kind: ErrorKind| {
+            assert_eq!(Refused { status, retry_after: None, said }.kind(), kind);
+        };
+        let openai = |code: &str| json!({"error": {"message": "no", "type": "x", "code": code}});
+        let anthropic =
+            |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}});
+        check(Some(429), openai("insufficient_quota"), ErrorKind::QuotaExceeded);
+        check(Some(429), openai("rate_limit_exceeded"), ErrorKind::RateLimit);
+        check(Some(400), openai("context_length_exceeded"), ErrorKind::ContextLength);
+        check(Some(401), openai("invalid_api_key"), ErrorKind::Authentication);
+        check(Some(400), anthropic("invalid_request_error", "prompt is too long: 9 > 8"), ErrorKind::ContextLength);
+        let poor = anthropic("invalid_request_error", "Your credit balance is too low");
+        check(Some(400), poor, ErrorKind::QuotaExceeded);
+        check(Some(529), anthropic("overloaded_error", "Overloaded"), ErrorKind::Server);
+        check(None, anthropic("overloaded_error", "Overloaded"), ErrorKind::Server);
+        check(None, anthropic("rate_limit_error", "slow"), ErrorKind::RateLimit);
+        let gemini = json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "API key not valid."}});
+        check(Some(400), gemini, ErrorKind::Authentication);
+        let daily = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "Quota",
+            "details": [{"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}]}]}});
+        check(Some(429), daily, ErrorKind::QuotaExceeded);
+        check(Some(404), json!({"error": "model 'x' not found"}), ErrorKind::NotFound);
+        check(Some(500), json!("<html>"), ErrorKind::Server);
+        check(Some(403), openai("server_error"), ErrorKind::AccessDenied);
+    }
+
+    #[test]
+    fn a_message_is_found_and_cut() {
+        let message = |said: Value| Refused { status: None, retry_after: None, said }.message();
+        assert_eq!(message(json!({"error": {"message": "no"}})), "no");
+        assert_eq!(message(json!({"error": "gone"})), "gone");
+        assert_eq!(message(json!({"type": "response.failed", "response": {"error": {"message": "x"}}})), "x");
+        assert_eq!(message(json!("é".repeat(1000))).len(), MESSAGE_BYTES_MAX);
+    }
+}

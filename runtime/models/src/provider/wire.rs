@@ -1,0 +1,91 @@
+//! What several wire formats need: system texts, schemas and arguments as JSON, and opaque parts.
+
+use super::Family;
+use crate::chat::{FieldName, Request, TEXT, TOOL_CALL, Tool};
+use glovebox_record::session::{Message, MessagePart};
+use serde_json::{Map, Value, json};
+
+/// Who says something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+impl Speaker {
+    pub(super) fn of(message: &Message) -> Self {
+        match message.role.as_str() {
+            "system" => Self::System,
+            "assistant" => Self::Assistant,
+            "tool" => Self::Tool,
+            _ => Self::User,
+        }
+    }
+}
+
+/// Every system text, in one.
+pub(super) fn system(request: &Request) -> String {
+    let messages = request.messages.iter().filter(|message| Speaker::of(message) == Speaker::System);
+    messages.map(text).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The messages that are not the system's.
+pub(super) fn talk(request: &Request) -> impl Iterator<Item = &Message> {
+    request.messages.iter().filter(|message| Speaker::of(message) != Speaker::System)
+}
+
+/// The text of a message.
+pub(super) fn text(message: &Message) -> String {
+    message.parts.iter().filter(|part| part.kind == TEXT).map(|part| part.text.as_str()).collect()
+}
+
+/// The schema of a tool's parameters; an object without properties if it is no JSON object.
+pub(super) fn schema(tool: &Tool) -> Value {
+    let schema = serde_json::from_str(&tool.parameters).ok().filter(Value::is_object);
+    schema.unwrap_or_else(|| json!({"type": "object", "properties": {}}))
+}
+
+/// The arguments of a call as an object. What a model wrote may be no JSON; the providers take objects only.
+pub(super) fn arguments(call: &MessagePart) -> Value {
+    let found: Option<Map<String, Value>> = serde_json::from_str(&call.text).ok();
+    Value::Object(found.unwrap_or_default())
+}
+
+/// The tool that a result is of: its call has the name.
+pub(super) fn tool_of<'r>(request: &'r Request, result: &MessagePart) -> &'r str {
+    let id = FieldName::CallId.of(result);
+    let parts = request.messages.iter().flat_map(|message| &message.parts);
+    let mut calls = parts.filter(|part| part.kind == TOOL_CALL);
+    calls.find(|call| FieldName::Id.of(call) == id).map_or("", |call| FieldName::Name.of(call))
+}
+
+/// The JSON of an opaque part of this family; none for any other part. A guest hands these parts back, so its adapter takes out of
+/// them only the fields it knows.
+pub(super) fn opaque(part: &MessagePart, family: Family) -> Option<Value> {
+    if part.kind != family.opaque_kind() {
+        return None;
+    }
+    serde_json::from_str(&part.text).ok()
+}
+
+/// An object of these fields of `value`; none unless its `type` is one of `types`.
+pub(super) fn taken(value: &Value, types: &[&str], fields: &[&str]) -> Option<Value> {
+    let is_known = value["type"].as_str().is_some_and(|kind| types.contains(&kind));
+    let present = fields.iter().filter(|field| !value[**field].is_null());
+    let object = present.map(|field| ((*field).to_owned(), value[*field].to_owned())).collect();
+    is_known.then_some(Value::Object(object))
+}
+
+/// A number of tokens, 0 if it is not there.
+pub(super) fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_default()
+}
+
+/// Sets a field, where there is a value for it.
+pub(super) fn set(body: &mut Value, field: &'static str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        body[field] = value.into();
+    }
+}

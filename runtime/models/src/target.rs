@@ -1,0 +1,205 @@
+//! Where a model is reached: its endpoint, the certificates that are trusted there, and the key.
+//!
+//! A key goes over TLS, or to this machine, and nowhere else. Nothing here is guessed from a model's name.
+
+use crate::chat::{ModelId, Settings};
+use crate::error::{ErrorKind, ModelError};
+use crate::key::Key;
+use crate::provider::Family;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How long nothing may arrive before a call has failed, unless the operator says otherwise. A model may think for minutes.
+pub const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// A base URL: scheme, host, port and the path in front of every request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Whether TLS is used.
+    pub is_tls: bool,
+    /// A name or an address, an IPv6 address without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Empty, or `/` and more, without a `/` at its end.
+    pub path: String,
+}
+
+/// A text that is no endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected a URL such as `https://api.example.com/v1`, without user, query and fragment")]
+pub struct NotEndpoint;
+
+impl FromStr for Endpoint {
+    type Err = NotEndpoint;
+
+    fn from_str(text: &str) -> Result<Self, NotEndpoint> {
+        let (is_tls, rest) = match text.split_once("://") {
+            Some(("https", rest)) => (true, rest),
+            Some(("http", rest)) => (false, rest),
+            _ => return Err(NotEndpoint),
+        };
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"@?#\\\"<>`{}|^".contains(&byte);
+        if !rest.bytes().all(is_plain) {
+            return Err(NotEndpoint);
+        }
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (host, port) = match authority.strip_prefix('[') {
+            Some(inside) => inside.split_once(']').ok_or(NotEndpoint)?,
+            None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+        };
+        let port = match port.strip_prefix(':') {
+            Some(digits) => digits.parse().ok().filter(|port| *port > 0).ok_or(NotEndpoint)?,
+            None if port.is_empty() => {
+                if is_tls {
+                    443
+                } else {
+                    80
+                }
+            }
+            None => return Err(NotEndpoint),
+        };
+        if host.is_empty() || (host.contains(':') && host.parse::<IpAddr>().is_err()) {
+            return Err(NotEndpoint);
+        }
+        Ok(Self { is_tls, host: host.to_ascii_lowercase(), port, path: path.trim_end_matches('/').to_owned() })
+    }
+}
+
+impl Endpoint {
+    /// True for an endpoint on this machine.
+    pub fn is_local(&self) -> bool {
+        self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// Host and port as a `Host` header has them.
+    pub(crate) fn authority(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.to_owned() };
+        match (self.is_tls, self.port) {
+            (true, 443) | (false, 80) => host,
+            (_, port) => format!("{host}:{port}"),
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority(), self.path)
+    }
+}
+
+/// Certificates of authorities that are trusted beside the bundled ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Authorities(pub(crate) Vec<CertificateDer<'static>>);
+
+impl Authorities {
+    /// Reads a file of PEM certificates; none if it has none, or one that cannot be read.
+    pub fn parse(pem: &[u8]) -> Option<Self> {
+        let found: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().ok()?;
+        (!found.is_empty()).then_some(Self(found))
+    }
+}
+
+/// A model that can be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Its wire format.
+    pub family: Family,
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// Its exact name.
+    pub model: ModelId,
+    /// Other names that its answers may carry.
+    pub answers_as: Vec<ModelId>,
+    /// The provider's key; some local servers need none.
+    pub key: Option<Key>,
+    /// Trusted beside the bundled certificates.
+    pub authorities: Authorities,
+    /// Most tokens of an answer, unless a request asks for fewer.
+    pub output_tokens_max: u64,
+    /// Most tokens of a conversation, the answer included.
+    pub context_tokens: u64,
+    /// How long nothing may arrive.
+    pub timeout: Duration,
+}
+
+/// Most tokens of an answer, unless the operator says otherwise.
+pub const OUTPUT_TOKENS_MAX: u64 = 16_384;
+/// Most tokens of a conversation, unless the operator says otherwise.
+pub const CONTEXT_TOKENS: u64 = 131_072;
+
+impl Target {
+    /// Most tokens of the answer to a request.
+    pub fn output_tokens(&self, settings: &Settings) -> u64 {
+        settings.output_tokens_max.unwrap_or(u64::MAX).min(self.output_tokens_max)
+    }
+
+    /// Refuses a key that would cross a network in the clear.
+    pub fn check(&self) -> Result<(), ModelError> {
+        if self.key.is_some() && !self.endpoint.is_tls && !self.endpoint.is_local() {
+            let message = format!("the key of `{}` would go to {} without TLS", self.model, self.endpoint);
+            return Err(ModelError::new(ErrorKind::Configuration, message));
+        }
+        Ok(())
+    }
+
+    /// Checks that the answer is of this model.
+    pub(crate) fn check_answered(&self, answered: Option<&ModelId>) -> Result<(), ModelError> {
+        let is_expected = |name: &ModelId| self.model.is_answered_by(name) || self.answers_as.contains(name);
+        match answered {
+            Some(name) if is_expected(name) => Ok(()),
+            Some(name) => {
+                let message = format!("model `{}` was asked, and `{name}` answered", self.model);
+                Err(ModelError::new(ErrorKind::PinViolation, message))
+            }
+            None => {
+                let message = format!("model `{}` was asked, and the answer does not name its model", self.model);
+                Err(ModelError::new(ErrorKind::PinViolation, message))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_read_and_written() {
+        let check = |text: &str, shown: &str| assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), shown);
+        check("https://api.openai.com/v1/", "https://api.openai.com/v1");
+        check("http://127.0.0.1:11434", "http://127.0.0.1:11434");
+        check("http://[::1]:8080/x", "http://[::1]:8080/x");
+        check("https://EXAMPLE.com:443", "https://example.com");
+        let wrong = [
+            "",
+            "api.openai.com",
+            "ftp://x",
+            "https://",
+            "https://user:pass@x",
+            "https://x/?key=1",
+            "https://x#a",
+            "https://x:0",
+            "https://x:99999",
+            "https://a b",
+            "https://x\r\ny",
+            "http://[::1",
+            "http://::1",
+        ];
+        for text in wrong {
+            assert_eq!(text.parse::<Endpoint>(), Err(NotEndpoint), "{text}");
+        }
+    }
+
+    #[test]
+    fn this_machine_is_known_by_its_addresses() {
+        let local = |text: &str| text.parse::<Endpoint>().unwrap().is_local();
+        assert!(local("http://localhost:1") && local("http://127.8.0.1") && local("http://[::1]"));
+        assert!(!local("http://localhost.example.com") && !local("http://10.0.0.1") && !local("http://0.0.0.0"));
+    }
+}

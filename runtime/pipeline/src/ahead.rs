@@ -1,0 +1,83 @@
+//! What may run next: the stages that follow a node, up to the next question to a person.
+//!
+//! It is for the person who answers a gate, so in doubt it names more than will run: every edge is followed, whatever its condition, and
+//! so is every jump after a failure or an unmet goal gate.
+
+use crate::ir::{Handler, Node, NodeId, Pipeline};
+use std::collections::BTreeSet;
+
+/// What may run before a person is asked again.
+#[derive(Debug, Clone, Default)]
+pub struct Ahead<'a> {
+    /// Every node that may be reached, gates and exits left out, in file order.
+    pub nodes: Vec<&'a Node>,
+    /// The gates at which a person is asked again, in file order.
+    pub gates: Vec<&'a NodeId>,
+    /// True if the run may end without another question.
+    pub may_end: bool,
+}
+
+impl Pipeline {
+    /// What may run from these nodes on.
+    pub fn ahead<'a>(&'a self, from: impl IntoIterator<Item = &'a NodeId>) -> Ahead<'a> {
+        let mut open: Vec<&NodeId> = from.into_iter().collect();
+        let mut reached = BTreeSet::new();
+        while let Some(id) = open.pop() {
+            let Some(node) = self.node(id).filter(|_| reached.insert(id)) else { continue };
+            match node.handler {
+                Handler::Human => {}
+                Handler::Exit => open.extend(self.after_unmet_gates()),
+                _ => {
+                    open.extend(self.outgoing(id).map(|(_, edge)| &edge.to));
+                    open.extend([&node.retry_target, &node.fallback_retry_target].into_iter().flatten());
+                }
+            }
+        }
+        let mut ahead = Ahead::default();
+        for node in self.nodes.iter().filter(|node| reached.contains(&node.id)) {
+            match node.handler {
+                Handler::Human => ahead.gates.push(&node.id),
+                Handler::Exit => ahead.may_end = true,
+                _ => ahead.nodes.push(node),
+            }
+        }
+        ahead
+    }
+
+    /// Where an exit may lead instead of ending the run.
+    fn after_unmet_gates(&self) -> impl Iterator<Item = &NodeId> {
+        let gates = self.nodes.iter().filter(|node| node.goal_gate);
+        let of_nodes = gates.flat_map(|node| [&node.retry_target, &node.fallback_retry_target]);
+        let has_gates = self.nodes.iter().any(|node| node.goal_gate);
+        let of_graph = [&self.retry_target, &self.fallback_retry_target].into_iter().filter(move |_| has_gates);
+        of_nodes.chain(of_graph).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::NodeId;
+    use crate::{Inputs, Source};
+
+    fn ahead(text: &str, from: &str) -> String {
+        let checked = crate::check(Source::new(text), &Inputs::default());
+        let pipeline = checked.pipeline.unwrap();
+        let from = NodeId::from(from);
+        let ahead = pipeline.ahead([&from]);
+        let nodes: Vec<&str> = ahead.nodes.iter().map(|node| node.id.as_str()).collect();
+        let gates: Vec<&str> = ahead.gates.iter().map(|id| id.as_str()).collect();
+        format!("{} | {} | {}", nodes.join(" "), gates.join(" "), ahead.may_end)
+    }
+
+    #[test]
+    fn a_choice_leads_to_all_that_may_run_before_the_next_question() {
+        let text = "digraph g { graph [retry_target=mend]; start; exit
+            build [prompt=b, goal_gate=true]; test [prompt=t, retry_target=fix]; fix [prompt=f]; mend [prompt=m]
+            gate [shape=hexagon]; last [shape=hexagon]
+            start -> build -> gate; gate -> test [label=Test]; gate -> exit [label=Ship]
+            test -> last; last -> exit; fix -> last; mend -> gate }";
+        assert_eq!(ahead(text, "test"), "test fix | last | false");
+        assert_eq!(ahead(text, "exit"), "mend | gate | true", "an unmet goal gate leads on");
+        assert_eq!(ahead(text, "gate"), " | gate | false");
+    }
+}

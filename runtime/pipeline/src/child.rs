@@ -1,0 +1,111 @@
+//! Child pipelines: the stages of a node that runs another pipeline (spec §4.11, §9.4), as part of the pipeline around it.
+//!
+//! The node becomes a fork with one branch, its stages that branch, and a fan-in behind them takes what they changed. So grants, plan,
+//! budgets, cancellation and resume hold for a child as for any stage. [`splice`] works on graphs with final values and returns canonical
+//! text, which a run keeps. What a child leaves open comes from the pipeline around it; what cannot hold for a part is refused.
+
+mod part;
+
+use crate::condition::Condition;
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Handler, Node, NodeId, Pipeline};
+use crate::keyed::Text;
+use crate::lower::handler::HandlerKind;
+use crate::transform::{self, Applied, SettledGraph};
+use part::Part;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Most stages of a pipeline with its children.
+pub const STAGES_MAX: usize = 10_000;
+
+/// The child pipeline of a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Child {
+    /// Its file, from the folder of the file that names it.
+    pub file: Text,
+    /// Its goal.
+    pub goal: Text,
+    /// The keys of the context that it begins with.
+    pub context_in: Vec<Text>,
+    /// The keys of its context that the pipeline around it gets when it has succeeded.
+    pub context_out: Vec<Text>,
+    /// Most stages that it may visit (`max_steps` of its file); none for no bound of its own.
+    pub steps_max: Option<u64>,
+    /// How a supervisor looks at it; none for a node that only runs it.
+    pub supervision: Option<Supervision>,
+}
+
+/// How a supervisor looks at its child (spec §4.11).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Supervision {
+    /// The time between two looks.
+    pub interval: Duration,
+    /// Most looks; with the last one the supervisor fails.
+    pub cycles_max: u32,
+    /// Ends the child early, with success, when it holds.
+    pub stop: Option<Condition>,
+    /// What the first look writes into the child's context, for the models of its next stages; none without `steer`.
+    pub steering: Option<Text>,
+}
+
+/// Default of `manager.poll_interval` (spec §4.11).
+pub const INTERVAL_DEFAULT: &str = "45s";
+/// Default of `manager.max_cycles` (spec §4.11).
+pub const CYCLES_DEFAULT: u32 = 1_000;
+/// The key of a child's context with what its supervisor says.
+pub const STEERING_KEY: &str = "stack.steering";
+
+impl Node {
+    /// True if it runs a child pipeline whose stages are not part of the pipeline yet.
+    pub fn wants_child(&self) -> bool {
+        matches!(self.handler, Handler::Unavailable(_))
+            && matches!(self.handler.kind(), HandlerKind::Subpipeline | HandlerKind::Manager)
+    }
+}
+
+/// Puts the stages of children into a pipeline. `children` has a checked pipeline for each node that [`Node::wants_child`].
+///
+/// # Errors
+/// What a child asks for that cannot hold for a part of a pipeline, at the node that runs it.
+pub fn splice(parent: &Pipeline, children: &BTreeMap<NodeId, Pipeline>) -> Result<Applied, Vec<Diagnostic>> {
+    let mut graph = SettledGraph::of(parent);
+    let mut faults = Vec::new();
+    // The places of new stages in the user's file.
+    let mut spans = BTreeMap::new();
+    for node in &parent.nodes {
+        let Some(child) = children.get(&node.id) else { continue };
+        match Part::of((parent, node), child).and_then(|part| part.put_into(&mut graph)) {
+            Ok(added) => spans.extend(added.into_iter().map(|id| (id, node.span))),
+            Err(found) => faults.extend(found),
+        }
+        if graph.nodes.len() > STAGES_MAX {
+            let message = format!("with its child pipelines it has more than {STAGES_MAX} stages");
+            faults.push(fault(node, message, "run the larger part as a pipeline of its own"));
+            break;
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let unread =
+        |reason| vec![Diagnostic::error(RULE, format!("its child pipelines cannot be put in: {reason}"), parent.span)];
+    let mut applied = transform::apply(parent, &graph).map_err(unread)?;
+    // Advice is given in the file that it is about.
+    applied.lowered.diagnostics.retain(Diagnostic::is_error);
+    transform::place(&mut applied.lowered.pipeline, &spans);
+    Ok(applied)
+}
+
+/// The rule of these findings.
+const RULE: &str = "child_pipeline";
+
+/// Reports a node without a child to run.
+pub fn names_none(node: &Node) -> Diagnostic {
+    let message = format!("`{}` runs a child pipeline and names none", node.id);
+    fault(node, message, "add `stack.child_dotfile=\"children/build.dot\"`")
+}
+
+fn fault(node: &Node, message: impl Into<String>, help: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(RULE, message.into(), node.span).with_node(node.id.as_str()).with_help(help.into())
+}

@@ -1,0 +1,359 @@
+//! The stages of one child, with the names and bounds that they have in the pipeline around it.
+
+use super::{INTERVAL_DEFAULT, fault};
+use crate::attributes::known;
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Handler, Node, NodeId, Pipeline};
+use crate::key::{self, Key};
+use crate::lower::handler::{CHILD_EXIT, HandlerKind};
+use crate::transform::SettledGraph;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+
+/// The attributes of a node or an edge.
+type Values = BTreeMap<String, String>;
+
+/// What the node that runs a child may say, beside names that no table has.
+const OF_OWNER: [Key<'static>; 15] = [
+    key::SHAPE,
+    key::TYPE,
+    key::LABEL,
+    key::CLASS,
+    key::TIMEOUT,
+    key::MAX_VISITS,
+    key::ALLOWED_WRITE_PATHS,
+    key::STACK_CHILD_DOTFILE,
+    key::STACK_CONTEXT_IN,
+    key::STACK_CONTEXT_OUT,
+    key::LLM_MODEL,
+    key::LLM_PROVIDER,
+    key::REASONING_EFFORT,
+    key::STACK_CHILD_AUTOSTART,
+    key::RANKDIR,
+];
+/// What a supervisor may say besides.
+const OF_SUPERVISOR: [Key<'static>; 5] = [
+    key::MANAGER_POLL_INTERVAL,
+    key::MANAGER_MAX_CYCLES,
+    key::MANAGER_STOP_CONDITION,
+    key::MANAGER_ACTIONS,
+    key::PROMPT,
+];
+/// What is said of the child's end, and so of the fan-in.
+const OF_END: [Key<'static>; 3] = [key::GOAL_GATE, key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];
+/// Attributes of the child's graph that its stages have already, or that concern nobody else.
+const SETTLED: [Key<'static>; 8] = [
+    key::GOAL,
+    key::STACK_CHILD_DOTFILE,
+    key::LABEL,
+    key::MODEL_STYLESHEET,
+    key::LLM_MODEL,
+    key::LLM_PROVIDER,
+    key::REASONING_EFFORT,
+    key::RANKDIR,
+];
+/// Attributes of the child's graph that become those of its stages, with their names there.
+const INHERITED: [(Key<'static>, Key<'static>); 6] = [
+    (key::MAX_TURNS, key::MAX_TURNS),
+    (key::MAX_VISITS, key::MAX_VISITS),
+    (key::DEFAULT_FIDELITY, key::FIDELITY),
+    (key::THREAD_ID, key::THREAD_ID),
+    (key::TOOL_HOOKS_PRE, key::TOOL_HOOKS_PRE),
+    (key::TOOL_HOOKS_POST, key::TOOL_HOOKS_POST),
+];
+/// Attributes of the child's graph that hold at its exits.
+const OF_EXIT: [Key<'static>; 2] = [key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];
+/// Attributes that name nodes.
+const NAMING: [Key<'static>; 5] = [
+    key::RETRY_TARGET,
+    key::FALLBACK_RETRY_TARGET,
+    key::REQUIRED_TOOL_NODE,
+    key::HUMAN_DEFAULT_CHOICE,
+    key::TEST_SUGGESTED_NEXT_IDS,
+];
+
+/// One child.
+pub(super) struct Part<'a> {
+    owner: &'a Node,
+    child: &'a Pipeline,
+    file: &'a str,
+    /// The names of its nodes in its own file.
+    names: BTreeSet<&'a str>,
+}
+
+impl<'a> Part<'a> {
+    /// Looks at what a node and its child ask for.
+    pub(super) fn of((parent, owner): (&'a Pipeline, &'a Node), child: &'a Pipeline) -> Result<Self, Vec<Diagnostic>> {
+        let named =
+            owner.attributes.get(key::STACK_CHILD_DOTFILE).or_else(|| parent.attributes.get(key::STACK_CHILD_DOTFILE));
+        let file = named.map(|attribute| attribute.value.trim()).unwrap_or_default();
+        let names = child.nodes.iter().map(|node| node.id.as_str()).collect();
+        let part = Self { owner, child, file, names };
+        let faults: Vec<Diagnostic> =
+            part.of_owner().chain(part.of_graph(parent)).chain(part.of_stages()).chain(part.of_edges()).collect();
+        if faults.is_empty() { Ok(part) } else { Err(faults) }
+    }
+
+    fn of_owner(&self) -> impl Iterator<Item = Diagnostic> + '_ {
+        let is_supervisor = self.is_supervisor();
+        let is_read = move |key: &Key<'_>| {
+            let is_of_node = OF_OWNER.contains(key) || OF_END.contains(key) || known(*key).is_none();
+            is_of_node || is_supervisor && OF_SUPERVISOR.contains(key)
+        };
+        let unread = self.owner.attributes.keys().filter(move |key| !is_read(key));
+        let unread = unread.map(|key| {
+            let message =
+                format!("`{key}` has no effect on `{}`, which runs the child pipeline `{}`", self.owner.id, self.file);
+            fault(self.owner, message, format!("write it on stages of `{}`", self.file))
+        });
+        let autostart =
+            self.owner.attributes.get(key::STACK_CHILD_AUTOSTART).filter(|value| value.value.trim() != "true");
+        let autostart = autostart.map(|_| {
+            let message = format!("nothing but `{}` can begin its child pipeline", self.owner.id);
+            fault(self.owner, message, "remove `stack.child_autostart`")
+        });
+        let actions = self.owner.attributes.get(key::MANAGER_ACTIONS).filter(|list| !are_known(&list.value));
+        let actions = actions.map(|list| {
+            let message =
+                format!("`manager.actions` is `{}`, expected `observe,wait` or `observe,steer,wait`", list.value);
+            fault(self.owner, message, "a supervisor observes its child and waits; it can steer besides")
+        });
+        unread.chain(autostart).chain(actions)
+    }
+
+    fn is_supervisor(&self) -> bool {
+        self.owner.handler.kind() == HandlerKind::Manager
+    }
+
+    fn steers(&self) -> bool {
+        let actions = self.owner.attributes.get(key::MANAGER_ACTIONS);
+        actions.is_some_and(|list| list.value.split(',').any(|action| action.trim() == "steer"))
+    }
+
+    /// Bounds and defaults of a whole run that its graph sets in another way than the one around it.
+    fn of_graph(&self, parent: &'a Pipeline) -> impl Iterator<Item = Diagnostic> + '_ {
+        let is_taken = |key: &Key<'_>| {
+            let inherited = INHERITED.iter().any(|(known, _)| known == key);
+            let bound = [key::MAX_STEPS, key::MAX_WALL_TIME].contains(key);
+            SETTLED.contains(key) || OF_EXIT.contains(key) || inherited || bound || known(*key).is_none()
+        };
+        let is_same = move |key: &Key<'_>| {
+            let value = |of: &Pipeline| of.attributes.get(*key).map(|attribute| attribute.value.trim().to_owned());
+            value(parent) == value(self.child)
+        };
+        let other = self.child.attributes.keys().filter(move |key| !is_taken(key) && !is_same(key));
+        let other = other.map(|key| {
+            let message = format!("`{key}` of the graph in `{}` cannot hold for a part of a run", self.file);
+            fault(self.owner, message, format!("write it on the stages there, or give this graph the same `{key}`"))
+        });
+        let times = [(self.child.attributes.get(key::MAX_WALL_TIME), self.owner.attributes.get(key::TIMEOUT))];
+        let twice = times.into_iter().filter(|(wall, timeout)| wall.is_some() && timeout.is_some());
+        other.chain(twice.map(|_| {
+            let message =
+                format!("`{}` has a `timeout`, and the graph in `{}` a `max_wall_time`", self.owner.id, self.file);
+            fault(self.owner, message, "keep one of them")
+        }))
+    }
+
+    /// Stages that may write more than the node that runs them.
+    fn of_stages(&self) -> impl Iterator<Item = Diagnostic> + '_ {
+        let bound = self.owner.allowed_write_paths.as_deref();
+        let wider = self.child.nodes.iter().filter_map(move |node| {
+            let is_wider = |entry: &&glovebox_record::scope::Entry| {
+                !bound.is_some_and(|bound| bound.iter().any(|most| most.covers(entry)))
+            };
+            let entry = node.allowed_write_paths.as_ref().filter(|_| bound.is_some())?.iter().find(is_wider)?;
+            Some((node, entry))
+        });
+        wider.map(|(node, entry)| {
+            let message = format!(
+                "`{}` in `{}` may write `{entry}`, and `{}`, which runs it, may not",
+                node.id, self.file, self.owner.id
+            );
+            fault(self.owner, message, format!("add `{entry}` to `allowed_write_paths` here, or take it away there"))
+        })
+    }
+
+    fn of_edges(&self) -> impl Iterator<Item = Diagnostic> + '_ {
+        self.child.edges.iter().filter(|edge| edge.loop_restart).map(|edge| {
+            let message = format!("`{} -> {}` in `{}` would restart the whole run", edge.from, edge.to, self.file);
+            fault(self.owner, message, "remove `loop_restart` there: the edge leads back all the same")
+        })
+    }
+
+    /// The name of one of its nodes in the pipeline around it.
+    fn renamed(&self, name: impl Display) -> NodeId {
+        NodeId::from(format!("{}__{name}", self.owner.id))
+    }
+
+    /// Adds the stages, and returns their names and that of the fan-in.
+    pub(super) fn put_into(self, graph: &mut SettledGraph) -> Result<Vec<NodeId>, Vec<Diagnostic>> {
+        let own = SettledGraph::of(self.child);
+        let join = self.join(graph);
+        let taken: BTreeSet<&str> = graph.nodes.iter().map(|node| node["id"].as_str()).collect();
+        let twice = self.names.iter().map(|name| self.renamed(name)).find(|name| taken.contains(name.as_str()));
+        if let Some(name) = twice {
+            let message = format!("a stage of `{}` would have the name `{name}`, which a node has", self.file);
+            return Err(vec![fault(self.owner, message, "rename that node")]);
+        }
+        let Some(at) = graph.nodes.iter().position(|node| node["id"] == self.owner.id.as_str()) else {
+            return Ok(Vec::new());
+        };
+        let end = self.fork_out_of(&mut graph.nodes[at], &join);
+        let stages = own.nodes.into_iter().zip(&self.child.nodes).map(|(values, node)| self.stage(values, node));
+        let added: Vec<Values> = stages.chain([end]).collect();
+        let names = added.iter().map(|node| NodeId::from(node["id"].as_str())).collect();
+        graph.nodes.splice(at + 1..at + 1, added);
+        for edge in graph.edges.iter_mut().filter(|edge| edge["from"] == self.owner.id.as_str()) {
+            edge.insert("from".to_owned(), join.to_string());
+        }
+        graph.edges.push(edge(&self.owner.id, &self.renamed(&self.child.start)));
+        graph.edges.extend(own.edges.into_iter().map(|edge| self.edge(edge)));
+        let exits = self.child.nodes.iter().filter(|node| node.handler == Handler::Exit);
+        graph.edges.extend(exits.map(|exit| edge(&self.renamed(&exit.id), &join)));
+        Ok(names)
+    }
+
+    /// A name for the fan-in that no node has.
+    fn join(&self, graph: &SettledGraph) -> NodeId {
+        let is_free = |wanted: &NodeId| {
+            !graph.nodes.iter().any(|node| node["id"] == wanted.as_str())
+                && !self.names.iter().any(|name| self.renamed(name) == *wanted)
+        };
+        let numbered = (2..).map(|number| self.renamed(format_args!("join_{number}")));
+        let mut names = std::iter::once(self.renamed("join")).chain(numbered);
+        names.find(is_free).expect("there are more numbers than nodes")
+    }
+
+    /// Makes the node a fork, and returns the fan-in.
+    fn fork_out_of(&self, node: &mut Values, join: &NodeId) -> Values {
+        let mut end = values([
+            ("id", join.as_str()),
+            ("shape", "tripleoctagon"),
+            ("handler", "parallel.fan_in"),
+            ("merge", "all"),
+        ]);
+        for key in OF_END {
+            end.extend(node.remove_entry(key.as_str()));
+        }
+        if !self.steers() {
+            node.remove(key::PROMPT.as_str());
+        }
+        if self.is_supervisor() {
+            default(node, key::MANAGER_POLL_INTERVAL, Some(INTERVAL_DEFAULT));
+        }
+        let of_file = [key::TYPE, key::MANAGER_ACTIONS, key::ALLOWED_WRITE_PATHS];
+        for key in of_file.into_iter().chain([key::STACK_CHILD_DOTFILE, key::STACK_CHILD_AUTOSTART]) {
+            node.remove(key.as_str());
+        }
+        node.extend(values([("shape", "component"), ("handler", "parallel"), ("stack.child", self.file)]));
+        set(node, key::STACK_CHILD_GOAL, Some(self.child.goal.as_str()).filter(|goal| !goal.is_empty()));
+        set(node, key::STACK_CHILD_MAX_STEPS, self.of_child(key::MAX_STEPS));
+        set(node, key::TIMEOUT, self.of_child(key::MAX_WALL_TIME));
+        end
+    }
+
+    fn of_child(&self, key: Key<'_>) -> Option<&str> {
+        self.child.attributes.get(key).map(|attribute| attribute.value.trim()).filter(|text| !text.is_empty())
+    }
+
+    fn stage(&self, mut values: Values, node: &Node) -> Values {
+        self.rename(&mut values);
+        values.insert("id".to_owned(), self.renamed(&node.id).to_string());
+        let owner = match values.get(key::STACK_CHILD_OF.as_str()) {
+            Some(inner) => self.renamed(inner).to_string(),
+            None => self.owner.id.to_string(),
+        };
+        values.insert(key::STACK_CHILD_OF.to_string(), owner);
+        self.inherit(&mut values, node);
+        match node.handler {
+            Handler::Start => {
+                values.remove(key::TYPE.as_str());
+                values.extend(super::part::values([("shape", "diamond"), ("handler", "conditional")]));
+            }
+            Handler::Exit => {
+                values.extend(super::part::values([("type", CHILD_EXIT), ("handler", CHILD_EXIT)]));
+                for key in OF_EXIT {
+                    set(
+                        &mut values,
+                        key,
+                        self.of_child(key).map(|name| self.renamed(name)).as_ref().map(NodeId::as_str),
+                    );
+                }
+            }
+            _ => {}
+        }
+        values
+    }
+
+    /// What the child's graph and the node that runs it say about a stage that says nothing.
+    fn inherit(&self, values: &mut Values, node: &Node) {
+        let is_own = node.child_of.is_none();
+        if node.handler.component().is_some() {
+            let bound = self.owner.attributes.get(key::ALLOWED_WRITE_PATHS).map(|attribute| attribute.value.as_str());
+            default(values, key::ALLOWED_WRITE_PATHS, bound);
+        }
+        for (of_graph, of_node) in INHERITED.into_iter().filter(|_| is_own) {
+            let is_for_models = of_node != key::MAX_VISITS;
+            if node.handler.may_ask_model() || !is_for_models {
+                let thread = self.of_child(of_graph).map(|text| {
+                    if of_node == key::THREAD_ID { self.renamed(text).to_string() } else { text.to_owned() }
+                });
+                default(values, of_node, thread.as_deref());
+            }
+        }
+    }
+
+    fn edge(&self, mut values: Values) -> Values {
+        self.rename(&mut values);
+        for end in ["from", "to"] {
+            let name = self.renamed(&values[end]).to_string();
+            values.insert(end.to_owned(), name);
+        }
+        values
+    }
+
+    /// Gives nodes and threads that it names their names in the pipeline around it.
+    fn rename(&self, values: &mut Values) {
+        for key in NAMING {
+            if let Some(value) = values.get_mut(key.as_str()) {
+                let names = value.split(',').map(|name| match self.names.contains(name.trim()) {
+                    true => self.renamed(name.trim()).to_string(),
+                    false => name.to_owned(),
+                });
+                *value = names.collect::<Vec<_>>().join(",");
+            }
+        }
+        if let Some(thread) = values.get_mut(key::THREAD_ID.as_str()).filter(|thread| !thread.trim().is_empty()) {
+            *thread = self.renamed(thread.trim()).to_string();
+        }
+    }
+}
+
+/// True for the actions of a supervisor that it takes all of: it observes and waits, and may steer.
+fn are_known(actions: &str) -> bool {
+    let actions: BTreeSet<&str> = actions.split(',').map(str::trim).collect();
+    ["observe", "wait"].iter().all(|action| actions.contains(action))
+        && actions.iter().all(|action| ["observe", "steer", "wait"].contains(action))
+}
+
+fn values<const N: usize>(pairs: [(&str, &str); N]) -> Values {
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+fn edge(from: &NodeId, to: &NodeId) -> Values {
+    values([("from", from.as_str()), ("to", to.as_str())])
+}
+
+fn set(values: &mut Values, key: Key<'_>, value: Option<&str>) {
+    if let Some(value) = value {
+        values.insert(key.to_string(), value.to_owned());
+    }
+}
+
+/// Sets a value that is not there.
+fn default(values: &mut Values, key: Key<'_>, value: Option<&str>) {
+    if !values.contains_key(key.as_str()) {
+        set(values, key, value);
+    }
+}

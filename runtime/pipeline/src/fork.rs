@@ -1,0 +1,270 @@
+//! Forks and their joins: the settings of a fork, and where its branches meet.
+//!
+//! A branch is what an edge out of a fork leads to, up to the fan-in. Every path of it must end at that one fan-in or at a node that
+//! nothing follows, so that no branch can end the run or leave past the join. Engine and lint ask the same function.
+
+use crate::ir::{Handler, NodeId, Pipeline};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Default of `max_parallel` (spec §4.8).
+pub const MAX_PARALLEL_DEFAULT: u32 = 4;
+/// Default of `quorum_fraction`.
+pub const QUORUM_DEFAULT: f64 = 0.5;
+
+/// Most forks inside each other.
+pub const NESTED_MAX: usize = 8;
+
+/// When a fork is complete (design §9 #10).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum JoinPolicy {
+    /// When every branch has ended.
+    #[default]
+    WaitAll,
+    /// When one branch has succeeded.
+    FirstSuccess,
+    /// When this many have.
+    KOfN(u32),
+    /// When this share of all branches has.
+    Quorum(f64),
+}
+
+/// What a failed branch does to its fork (design §9 #10).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ErrorPolicy {
+    /// The others go on. It counts against the fork.
+    #[default]
+    Continue,
+    /// The others are canceled, and the fork fails.
+    FailFast,
+    /// The others go on. It counts for nothing, unless every branch fails.
+    Ignore,
+}
+
+/// Whose changes a fan-in takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Merge {
+    /// Those of the best branch.
+    #[default]
+    Best,
+    /// Those of every branch that succeeded, except where two of them disagree.
+    All,
+}
+
+/// The words of `join_policy`.
+pub const JOIN_POLICIES: &[(&str, JoinPolicy)] = &[
+    ("wait_all", JoinPolicy::WaitAll),
+    ("first_success", JoinPolicy::FirstSuccess),
+    ("k_of_n", JoinPolicy::KOfN(1)),
+    ("quorum", JoinPolicy::Quorum(QUORUM_DEFAULT)),
+];
+
+/// The words of `error_policy`.
+pub const ERROR_POLICIES: &[(&str, ErrorPolicy)] =
+    &[("continue", ErrorPolicy::Continue), ("fail_fast", ErrorPolicy::FailFast), ("ignore", ErrorPolicy::Ignore)];
+
+/// The words of `merge`.
+pub const MERGES: &[(&str, Merge)] = &[("best", Merge::Best), ("all", Merge::All)];
+
+/// How a fork ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ForkSetting {
+    /// When it is complete.
+    pub join: JoinPolicy,
+    /// What a failed branch does to it.
+    pub error: ErrorPolicy,
+    /// Most branches at a time.
+    pub parallel_max: u32,
+}
+
+impl Default for ForkSetting {
+    fn default() -> Self {
+        let (join, error) = (JoinPolicy::default(), ErrorPolicy::default());
+        Self { join, error, parallel_max: MAX_PARALLEL_DEFAULT }
+    }
+}
+
+impl JoinPolicy {
+    /// How many of `branches` must succeed.
+    pub fn needed(self, branches: usize) -> usize {
+        match self {
+            JoinPolicy::WaitAll | JoinPolicy::FirstSuccess => 1,
+            JoinPolicy::KOfN(k) => usize::try_from(k).unwrap_or(usize::MAX),
+            JoinPolicy::Quorum(share) => ((branches as f64 * share).ceil() as usize).max(1),
+        }
+    }
+
+    /// The word in a pipeline.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            JoinPolicy::WaitAll => "wait_all",
+            JoinPolicy::FirstSuccess => "first_success",
+            JoinPolicy::KOfN(_) => "k_of_n",
+            JoinPolicy::Quorum(_) => "quorum",
+        }
+    }
+}
+
+impl ErrorPolicy {
+    /// The word in a pipeline.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ErrorPolicy::Continue => "continue",
+            ErrorPolicy::FailFast => "fail_fast",
+            ErrorPolicy::Ignore => "ignore",
+        }
+    }
+}
+
+/// Why the branches of a fork do not meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinFault<'a> {
+    /// It has no edge to a declared node.
+    NoBranch,
+    /// No branch leads to a fan-in.
+    NoJoin,
+    /// Its branches lead to more than one fan-in.
+    ManyJoins(&'a NodeId, &'a NodeId),
+    /// A branch can reach an exit.
+    Exit(&'a NodeId),
+    /// A branch can lead back to the fork.
+    Back(&'a NodeId),
+    /// A fork inside a branch has no join of its own.
+    Inner(&'a NodeId),
+    /// More than [`NESTED_MAX`] forks are inside each other.
+    Deep(&'a NodeId),
+}
+
+/// A fork's join, and the nodes of its branches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Region<'a> {
+    /// The fan-in.
+    pub join: &'a NodeId,
+    /// What is visited between fork and fan-in, inner forks and their branches included.
+    pub inside: BTreeSet<&'a NodeId>,
+}
+
+impl Pipeline {
+    /// Where the branches of a fork meet: the one fan-in that all of them lead to.
+    ///
+    /// # Errors
+    /// [`JoinFault`]; a run never begins a fork that has one.
+    pub fn region<'a>(&'a self, fork: &'a NodeId) -> Result<Region<'a>, JoinFault<'a>> {
+        self.region_within(fork, &mut vec![fork])
+    }
+
+    /// The nodes of one branch, which begins at `first`, up to the fan-in.
+    pub fn branch_nodes<'a>(&'a self, fork: &'a NodeId, first: &'a NodeId) -> BTreeSet<&'a NodeId> {
+        let mut walk = Walk { pipeline: self, fork, joins: BTreeSet::new(), inside: BTreeSet::new() };
+        // A branch with a fault has what was found before it.
+        let _fault = walk.from(first, &mut vec![fork]);
+        walk.inside
+    }
+
+    /// The nearest node that every branch of a fork can reach, whatever its handler: where a fan-in belongs. None if it has one branch.
+    pub fn meeting<'a>(&'a self, fork: &NodeId) -> Option<&'a NodeId> {
+        let branches: Vec<BTreeMap<&NodeId, usize>> =
+            self.outgoing(fork).map(|(_, edge)| self.distances(&edge.to, fork)).collect();
+        let (first, others) = branches.split_first().filter(|(_, others)| !others.is_empty())?;
+        let farthest = |(id, distance): (&&'a NodeId, &usize)| {
+            let all: Option<Vec<usize>> = others.iter().map(|branch| branch.get(*id).copied()).collect();
+            Some((all?.into_iter().max()?.max(*distance), *id))
+        };
+        first.iter().filter_map(farthest).min().map(|(_, id)| id)
+    }
+
+    /// How many edges lead from a node to each node that can be reached without this fork.
+    fn distances<'a>(&'a self, first: &'a NodeId, fork: &NodeId) -> BTreeMap<&'a NodeId, usize> {
+        let mut found = BTreeMap::from([(first, 0)]);
+        let mut open = VecDeque::from([(first, 0)]);
+        while let Some((id, distance)) = open.pop_front() {
+            for next in self.outgoing(id).map(|(_, edge)| &edge.to).filter(|next| *next != fork) {
+                if let Entry::Vacant(place) = found.entry(next) {
+                    place.insert(distance + 1);
+                    open.push_back((next, distance + 1));
+                }
+            }
+        }
+        found
+    }
+
+    fn region_within<'a>(&'a self, fork: &'a NodeId, forks: &mut Vec<&'a NodeId>) -> Result<Region<'a>, JoinFault<'a>> {
+        let mut walk = Walk { pipeline: self, fork, joins: BTreeSet::new(), inside: BTreeSet::new() };
+        let firsts: Vec<&NodeId> =
+            self.outgoing(fork).map(|(_, edge)| &edge.to).filter(|to| self.node(to).is_some()).collect();
+        if firsts.is_empty() {
+            return Err(JoinFault::NoBranch);
+        }
+        for first in firsts {
+            walk.from(first, forks)?;
+        }
+        let mut joins = walk.joins.into_iter();
+        match (joins.next(), joins.next()) {
+            (None, _) => Err(JoinFault::NoJoin),
+            (Some(join), None) => Ok(Region { join, inside: walk.inside }),
+            (Some(one), Some(other)) => Err(JoinFault::ManyJoins(one, other)),
+        }
+    }
+
+    /// What follows a node: along its edges, and after its failures.
+    fn next<'a>(&'a self, id: &'a NodeId) -> impl Iterator<Item = &'a NodeId> {
+        self.outgoing(id).map(|(_, edge)| &edge.to).chain(self.jumps(id))
+    }
+
+    fn jumps<'a>(&'a self, id: &NodeId) -> impl Iterator<Item = &'a NodeId> + use<'a> {
+        let targets = self.node(id).map(|node| [&node.retry_target, &node.fallback_retry_target]);
+        targets.into_iter().flatten().flatten()
+    }
+}
+
+/// A walk over the branches of one fork.
+struct Walk<'a> {
+    pipeline: &'a Pipeline,
+    fork: &'a NodeId,
+    joins: BTreeSet<&'a NodeId>,
+    inside: BTreeSet<&'a NodeId>,
+}
+
+impl<'a> Walk<'a> {
+    fn from(&mut self, first: &'a NodeId, forks: &mut Vec<&'a NodeId>) -> Result<(), JoinFault<'a>> {
+        let mut open = vec![first];
+        while let Some(id) = open.pop() {
+            let Some(node) = self.pipeline.node(id) else { continue };
+            match node.handler {
+                _ if id == self.fork => return Err(JoinFault::Back(id)),
+                Handler::Exit => return Err(JoinFault::Exit(id)),
+                Handler::FanIn(_) => {
+                    self.joins.insert(id);
+                }
+                _ if !self.inside.insert(id) => {}
+                Handler::Parallel => {
+                    let join = self.inner(id, forks)?;
+                    open.extend(self.pipeline.next(join));
+                    open.extend(self.pipeline.jumps(id));
+                }
+                _ => open.extend(self.pipeline.next(id)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes over a fork inside a branch, and on behind its fan-in.
+    fn inner(&mut self, id: &'a NodeId, forks: &mut Vec<&'a NodeId>) -> Result<&'a NodeId, JoinFault<'a>> {
+        if forks.contains(&id) {
+            return Err(JoinFault::Back(id));
+        }
+        if forks.len() >= NESTED_MAX {
+            return Err(JoinFault::Deep(id));
+        }
+        forks.push(id);
+        let region = self.pipeline.region_within(id, forks);
+        forks.pop();
+        let Region { join, inside } = region.map_err(|fault| match fault {
+            JoinFault::Deep(_) => fault,
+            _ => JoinFault::Inner(id),
+        })?;
+        self.inside.extend(inside);
+        self.inside.insert(join);
+        Ok(join)
+    }
+}

@@ -1,0 +1,94 @@
+//! A human gate: the question that it asks, and its choices (spec §4.6, §6).
+//!
+//! The choices are the outgoing edges in file order. An edge with a condition is a choice if the condition reads `preferred_label`, which
+//! the answer sets. Other conditions route what is no answer, such as a timeout. A gate without any other choice has those of its edges
+//! for `outcome=success` and `outcome=fail`: the second one declines, and the gate fails.
+
+use crate::condition::Operator;
+use crate::ir::{Edge, Node, Pipeline};
+use crate::keyed::Text;
+use glovebox_record::question::{Answer, Answers};
+use glovebox_record::{Choice, QuestionType};
+use std::time::Duration;
+
+/// The text of a question whose node has neither prompt nor label (spec §4.6).
+const NO_TEXT: &str = "Select an option:";
+
+/// The settings of a gate on its node.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GateSettings {
+    /// `human.type`.
+    pub kind: QuestionType,
+    /// `human.default_choice`: a target, key or label.
+    pub default: Option<Text>,
+    /// `human.timeout`; `timeout` applies if it is absent.
+    pub timeout: Option<Duration>,
+}
+
+/// What a gate asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    /// The type of the question.
+    pub kind: QuestionType,
+    /// The text of the question.
+    pub text: String,
+    /// The choices, in file order.
+    pub choices: Vec<Choice>,
+    /// The answer after the timeout, or if nobody is there.
+    pub default: Option<Choice>,
+    /// How long it waits for an answer.
+    pub timeout: Option<Duration>,
+}
+
+impl Gate {
+    /// The gate of a node.
+    pub fn of(pipeline: &Pipeline, node: &Node) -> Self {
+        let choices: Vec<Choice> = choices(pipeline, node).map(|(_, choice)| choice).collect();
+        let kind = node.gate.kind;
+        let default =
+            node.gate.default.as_ref().and_then(|text| match (Answers { kind, choices: &choices }).read(text) {
+                Ok(Answer::Choice(choice)) => Some(choice),
+                _ => None,
+            });
+        let has_label = node.label.as_str() != node.id.as_str();
+        let text = node.prompt.as_ref().or(has_label.then_some(&node.label));
+        Self {
+            kind,
+            text: text.map_or(NO_TEXT, |text| text.as_str()).to_owned(),
+            default,
+            timeout: node.gate.timeout.or(node.timeout),
+            choices,
+        }
+    }
+}
+
+/// The choices of a gate, with their edges.
+pub(crate) fn choices<'a>(pipeline: &'a Pipeline, node: &'a Node) -> impl Iterator<Item = (&'a Edge, Choice)> {
+    let edges = || pipeline.outgoing(&node.id).map(|(_, edge)| edge);
+    let by_outcome = edges().all(|edge| label(edge).is_none());
+    edges().filter_map(move |edge| {
+        let (label, declines) = if by_outcome { verdict(edge)? } else { (label(edge)?, false) };
+        Some((edge, Choice { declines, ..Choice::of(label, edge.to.clone()) }))
+    })
+}
+
+/// What the choice of an edge for success or for a failure is called, and whether it declines; none for another edge.
+fn verdict(edge: &Edge) -> Option<(&str, bool)> {
+    let [clause] = edge.condition.as_ref()?.clauses.as_slice() else { return None };
+    let is_plain = clause.operator == Operator::Equal && clause.key.is_outcome();
+    let (word, declines) = match clause.literal.as_str() {
+        "success" if is_plain => ("Yes", false),
+        "fail" if is_plain => ("No", true),
+        _ => return None,
+    };
+    let label = Some(edge.label.trim()).filter(|label| !label.is_empty()).unwrap_or(word);
+    Some((label, declines))
+}
+
+/// What a choice is called: the edge's label, the label that its condition asks for, or its target.
+fn label(edge: &Edge) -> Option<&str> {
+    let written = Some(edge.label.trim()).filter(|label| !label.is_empty());
+    let Some(condition) = &edge.condition else { return written.or(Some(edge.to.as_str())) };
+    let asks = condition.clauses.iter().find(|clause| clause.key.is_preferred_label());
+    asks.filter(|clause| clause.operator == Operator::Equal).map(|clause| clause.literal.as_str())
+}

@@ -1,0 +1,221 @@
+//! Rules about forks: whether their branches meet, whether their policy can be satisfied, and what two branches may both write.
+
+use super::{Found, Rule, Subject};
+use crate::diagnostic::Diagnostic;
+use crate::fork::{JoinFault, JoinPolicy, Merge, NESTED_MAX};
+use crate::ir::{Attribute, Handler, Node, NodeId, Pipeline};
+use crate::key::{self, Key};
+use glovebox_record::scope::{Entry, intersect};
+use std::collections::BTreeSet;
+
+/// The most branches of a fork whose write scopes are compared with each other.
+const COMPARED_MAX: usize = 64;
+
+fn forks<'a>(subject: &Subject<'a>) -> impl Iterator<Item = &'a Node> + use<'a> {
+    subject.pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel)
+}
+
+pub(super) fn join(rule: &Rule, subject: &Subject<'_>) -> Found {
+    if !subject.has_declared_ends() {
+        return Found::none();
+    }
+    let found = forks(subject).filter_map(|fork| {
+        let fault = subject.pipeline.region(&fork.id).err()?;
+        let message = match fault {
+            JoinFault::NoBranch => format!("the fork `{}` has no edge, expected one for each branch", fork.id),
+            JoinFault::NoJoin => format!("no branch of the fork `{}` leads to a fan-in", fork.id),
+            JoinFault::ManyJoins(one, other) => {
+                format!("branches of the fork `{}` lead to two fan-ins, `{one}` and `{other}`, expected one", fork.id)
+            }
+            JoinFault::Exit(exit) => {
+                format!("a branch of the fork `{}` leads to the exit `{exit}` without its fan-in", fork.id)
+            }
+            JoinFault::Back(to) => format!("a branch of the fork `{}` leads back to the fork `{to}`", fork.id),
+            // It has a finding of its own.
+            JoinFault::Inner(_) => return None,
+            JoinFault::Deep(_) => format!("the fork `{}` has more than {NESTED_MAX} forks inside each other", fork.id),
+        };
+        let found = rule.found(message, fork.span).with_node(fork.id.as_str());
+        Some(match fan_in_before(subject, &fork.id).filter(|_| !matches!(fault, JoinFault::NoBranch)) {
+            Some(help) => found.with_help(help),
+            None => found,
+        })
+    });
+    found.collect()
+}
+
+/// The lines that join the branches of a fork before the node where they meet; none if they meet in no stage.
+fn fan_in_before(subject: &Subject<'_>, fork: &NodeId) -> Option<String> {
+    let meeting = subject.pipeline.meeting(fork)?;
+    let does_work = |node: &&Node| !matches!(node.handler, Handler::Exit | Handler::FanIn(_) | Handler::Parallel);
+    subject.node(meeting).filter(does_work)?;
+    let join = format!("join_{fork}");
+    Some(format!(
+        "its branches meet at `{meeting}`: add `{join} [shape=tripleoctagon, merge=all]` and `{join} -> {meeting}`, and lead \
+         every branch to `{join}`"
+    ))
+}
+
+pub(super) fn edges(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let of_forks = subject.pipeline.edges.iter().filter_map(|edge| {
+        let is_of_fork = subject.node(&edge.from).is_some_and(|node| node.handler == Handler::Parallel);
+        let written = edge.attributes.get(key::CONDITION).filter(|_| is_of_fork && edge.condition.is_some())?;
+        let message = format!("the edge `{} -> {}` begins a branch and has a condition", edge.from, edge.to);
+        Some(rule.found(message, written.span).with_edge(edge.from.as_str(), edge.to.as_str()))
+    });
+    of_forks.collect()
+}
+
+/// Attributes that only a fork has, each with the policy that uses it.
+const OF_FORKS: [Key<'static>; 5] =
+    [key::JOIN_POLICY, key::ERROR_POLICY, key::MAX_PARALLEL, key::K, key::QUORUM_FRACTION];
+
+pub(super) fn policy(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let mut found = Found::default();
+    for node in &subject.pipeline.nodes {
+        faults(rule, subject.pipeline, node).into_iter().for_each(|fault| found.push(fault));
+    }
+    found
+}
+
+/// Attributes that repeat attempts of a stage.
+const REPEATING: [Key<'static>; 2] = [key::MAX_RETRIES, key::RETRY_POLICY];
+
+/// Bounds of a node that have no effect where it makes no attempt.
+fn unbounded(node: &Node) -> &'static [Key<'static>] {
+    match &node.handler {
+        Handler::Component(_) | Handler::FanIn(Some(_)) | Handler::Unavailable(_) => &[],
+        Handler::Exit => &[key::MAX_WALL_TIME, key::MAX_STEPS],
+        _ => &[key::MAX_WALL_TIME],
+    }
+}
+
+/// A fork and a fan-in without a judge make no attempt that could be repeated. A defaults block, which is for the stages around them, is no fault.
+fn useless_bound(rule: &Rule, pipeline: &Pipeline, (node, key): (&Node, Key<'static>)) -> Option<Diagnostic> {
+    let asks = |attribute: &&Attribute| !matches!(attribute.value.trim(), "" | "0" | "none");
+    let attribute = node.attributes.get(key).filter(asks)?;
+    let is_shared = |other: &Node| {
+        other.id != node.id && other.attributes.get(key).is_some_and(|shared| shared.key_span == attribute.key_span)
+    };
+    if attribute.key_span.start < node.span.start || pipeline.nodes.iter().any(is_shared) {
+        return None;
+    }
+    let kind = match node.handler {
+        Handler::Parallel => "fork",
+        Handler::FanIn(_) => "fan-in without a prompt",
+        Handler::Human => "human gate",
+        _ => "control node",
+    };
+    let why = format!("`{key}` has no effect on the {kind} `{}`, which makes no attempt of its own", node.id);
+    let help = match node.handler {
+        Handler::Parallel | Handler::Human if key == key::MAX_WALL_TIME => "set its `timeout`",
+        Handler::FanIn(_) => "remove it, or add the `prompt` of a judge",
+        Handler::Parallel => {
+            "set it on the stages of the branches; `retry_target` on the fork leads on when the fork failed"
+        }
+        _ => "remove it, or set it on a stage",
+    };
+    Some(rule.found(why, attribute.span).with_help(help.to_owned()).with_node(node.id.as_str()))
+}
+
+fn faults(rule: &Rule, pipeline: &Pipeline, node: &Node) -> Vec<Diagnostic> {
+    let is_fork = node.handler == Handler::Parallel;
+    let written = |key: Key<'static>| node.attributes.get(key).filter(|attribute| !attribute.value.is_empty());
+    let useless = |key: Key<'static>, why: String, help: &str| {
+        let span = written(key)?.span;
+        Some(rule.found(why, span).with_help(help.to_owned()).with_node(node.id.as_str()))
+    };
+    let mut found: Vec<Diagnostic> = Vec::new();
+    if !node.handler.is_fan_in() {
+        let why = format!("`merge` has no effect on `{}`, which is not a fan-in", node.id);
+        found.extend(useless(key::MERGE, why, "set it on the node with `shape=tripleoctagon`"));
+    }
+    if is_fork || node.handler == Handler::FanIn(None) {
+        found.extend(REPEATING.iter().filter_map(|key| useless_bound(rule, pipeline, (node, *key))));
+    }
+    found.extend(unbounded(node).iter().filter_map(|key| useless_bound(rule, pipeline, (node, *key))));
+    if !is_fork {
+        let of_fork = |key: &Key<'static>| {
+            let why = format!("`{key}` has no effect on `{}`, which is not a fork", node.id);
+            useless(*key, why, "set it on the node with `shape=component`")
+        };
+        found.extend(OF_FORKS.iter().filter_map(of_fork));
+        return found;
+    }
+    let branches = pipeline.outgoing(&node.id).count();
+    match node.fork.join {
+        JoinPolicy::KOfN(k) if usize::try_from(k).is_ok_and(|k| k > branches) && branches > 0 => {
+            let why = format!("the fork `{}` needs {k} branches to succeed and has {branches}", node.id);
+            let span = written(key::K).map_or(node.span, |attribute| attribute.span);
+            found.push(rule.found(why, span).with_node(node.id.as_str()));
+        }
+        JoinPolicy::KOfN(_) => {}
+        other => {
+            let why = format!("`k` has no effect with `join_policy={}`", other.as_str());
+            found.extend(useless(key::K, why, "set `join_policy=k_of_n`, or remove `k`"));
+        }
+    }
+    if !matches!(node.fork.join, JoinPolicy::Quorum(_)) {
+        let why = format!("`quorum_fraction` has no effect with `join_policy={}`", node.fork.join.as_str());
+        found.extend(useless(key::QUORUM_FRACTION, why, "set `join_policy=quorum`, or remove it"));
+    }
+    found
+}
+
+pub(super) fn lonely(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let pipeline = subject.pipeline;
+    if !subject.has_declared_ends() || pipeline.nodes.iter().all(|node| !node.handler.is_fan_in()) {
+        return Found::none();
+    }
+    let joins: Option<BTreeSet<&NodeId>> =
+        forks(subject).map(|fork| pipeline.region(&fork.id).ok().map(|region| region.join)).collect();
+    // A fork without a join may be meant for any fan-in.
+    let Some(joins) = joins else { return Found::none() };
+    let lonely = pipeline.nodes.iter().filter(|node| node.handler.is_fan_in() && !joins.contains(&&node.id));
+    let found = lonely.map(|node| {
+        rule.found(format!("no fork leads to the fan-in `{}`", node.id), node.span).with_node(node.id.as_str())
+    });
+    found.collect()
+}
+
+pub(super) fn writes(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let pipeline = subject.pipeline;
+    if !subject.has_declared_ends() {
+        return Found::none();
+    }
+    let found = forks(subject).filter_map(|fork| {
+        let join = pipeline.region(&fork.id).ok()?.join;
+        let merges = pipeline.node(join).is_some_and(|join| join.merge == Merge::All);
+        let (one, other, path) = if merges { shared_path(pipeline, fork)? } else { return None };
+        let message = format!("the branches `{one}` and `{other}` of the fork `{}` may both write `{path}`", fork.id);
+        Some(rule.found(message, fork.span).with_node(fork.id.as_str()))
+    });
+    found.collect()
+}
+
+/// Two branches that may write the same path, by their first nodes.
+fn shared_path<'a>(pipeline: &'a Pipeline, fork: &'a Node) -> Option<(&'a NodeId, &'a NodeId, String)> {
+    let scopes: Vec<(&NodeId, Vec<Entry>)> = pipeline
+        .outgoing(&fork.id)
+        .take(COMPARED_MAX)
+        .map(|(_, edge)| (&edge.to, scope(pipeline, &pipeline.branch_nodes(&fork.id, &edge.to))))
+        .collect();
+    scopes.iter().enumerate().find_map(|(index, (one, of_one))| {
+        scopes[index + 1..].iter().find_map(|(other, of_other)| {
+            let shared = intersect(of_one, of_other).into_iter().next()?;
+            Some((*one, *other, shared.to_string()))
+        })
+    })
+}
+
+/// What the stages of a branch may write.
+fn scope(pipeline: &Pipeline, nodes: &BTreeSet<&NodeId>) -> Vec<Entry> {
+    let working = nodes.iter().filter_map(|id| pipeline.node(id)).filter(|node| node.handler.component().is_some());
+    working
+        .flat_map(|node| match &node.allowed_write_paths {
+            Some(entries) => entries.clone(),
+            None if node.handler.kind().is_first_party() => vec![Entry::whole()],
+            None => Vec::new(),
+        })
+        .collect()
+}

@@ -1,0 +1,72 @@
+//! Rules about human gates: a question must have an answer, and a default must name one.
+
+use super::found::Found;
+use super::{Rule, Subject};
+use crate::diagnostic::Diagnostic;
+use crate::gate::{Gate, choices};
+use crate::ir::{Handler, Node};
+use crate::key;
+use crate::lower::handler::HandlerKind;
+use glovebox_record::QuestionType;
+
+/// Reports gates that cannot be answered as they are written.
+pub(super) fn human_gate(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let mut found = Found::none();
+    for node in &subject.pipeline.nodes {
+        if found.is_full() {
+            break;
+        }
+        if node.handler.kind() == HandlerKind::Human {
+            problems(rule, subject, node).into_iter().for_each(|problem| found.push(problem));
+        }
+    }
+    found
+}
+
+fn problems(rule: &Rule, subject: &Subject<'_>, node: &Node) -> Vec<Diagnostic> {
+    let gate = Gate::of(subject.pipeline, node);
+    let at = |message: String, span| rule.found(message, span).with_node(node.id.as_str());
+    let mut problems = Vec::new();
+    if subject.pipeline.outgoing(&node.id).next().is_none() {
+        return vec![at(format!("human gate `{}` has no edges, so nobody can answer it", node.id), node.span)];
+    }
+    let count = gate.choices.len();
+    let expected = match gate.kind {
+        QuestionType::YesNo if count != 2 => Some("two: one for yes and one for no"),
+        QuestionType::Confirmation if !(1..=2).contains(&count) => Some("one or two"),
+        QuestionType::MultipleChoice if count == 0 => Some("at least one"),
+        _ => None,
+    };
+    if let Some(expected) = expected {
+        let message = format!("human gate `{}` has {count} choices, expected {expected}", node.id);
+        problems.push(at(message, node.span));
+    }
+    if let (Some(default), None) = (&node.gate.default, &gate.default) {
+        let span = node.attributes.get(key::HUMAN_DEFAULT_CHOICE).map_or(node.span, |attribute| attribute.span);
+        let message = format!("`{default}` names no choice of human gate `{}`", node.id);
+        problems.push(at(message, span));
+    }
+    problems
+}
+
+/// Reports choices that share a key: it then selects neither.
+pub(super) fn human_gate_keys(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let mut found = Found::none();
+    for node in subject.pipeline.nodes.iter().filter(|node| node.handler == Handler::Human) {
+        if found.is_full() {
+            break;
+        }
+        let choices: Vec<_> = choices(subject.pipeline, node).collect();
+        for (index, (edge, choice)) in choices.iter().enumerate() {
+            let Some((first, other)) = choices[..index].iter().find(|(_, other)| other.key == choice.key) else {
+                continue;
+            };
+            let message =
+                format!("two choices of human gate `{}` have the key `{}`: it selects neither", node.id, choice.key);
+            let span = edge.attributes.get(key::LABEL).map_or(edge.span, |label| label.span);
+            let finding = rule.found(message, span).with_edge(edge.from.as_str(), edge.to.as_str());
+            found.push(finding.with_label(first.span, format!("the other is `{}`", other.shown().escape_debug())));
+        }
+    }
+    found
+}

@@ -1,0 +1,66 @@
+//! Rules about edges with `loop_restart`: where a restart cannot happen, and after which failures it does not.
+
+use super::{Found, Rule, Subject};
+use crate::condition::{Clause, Condition, Operator};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Edge, Handler, NodeId};
+use crate::key;
+use glovebox_record::{FailureClass, Status};
+use std::collections::BTreeSet;
+
+pub(super) fn in_branch(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let restarts: Vec<&Edge> = subject.pipeline.edges.iter().filter(|edge| edge.loop_restart).collect();
+    if restarts.is_empty() {
+        return Found::none();
+    }
+    let inside = in_forks(subject);
+    restarts
+        .into_iter()
+        .filter(|edge| inside.contains(&edge.from))
+        .map(|edge| {
+            found(rule, edge, format!("`{} -> {}` restarts the run from a branch of a fork", edge.from, edge.to))
+        })
+        .collect()
+}
+
+/// Forks, and the nodes of their branches.
+fn in_forks<'a>(subject: &Subject<'a>) -> BTreeSet<&'a NodeId> {
+    let pipeline = subject.pipeline;
+    let forks = pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel);
+    // Where the branches of a fork do not meet, nobody knows what is inside; another rule says that.
+    let forks = forks.filter(|fork| pipeline.region(&fork.id).is_ok());
+    forks
+        .flat_map(|fork| {
+            let branches = pipeline.outgoing(&fork.id).flat_map(|(_, edge)| pipeline.branch_nodes(&fork.id, &edge.to));
+            branches.chain([&fork.id])
+        })
+        .collect()
+}
+
+pub(super) fn class_guard(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let of_failures = |edge: &&Edge| edge.condition.as_ref().is_some_and(is_of_any_failure);
+    subject
+        .pipeline
+        .edges
+        .iter()
+        .filter(|edge| edge.loop_restart)
+        .filter(of_failures)
+        .map(|edge| found(rule, edge, format!("`{} -> {}` restarts the run after any failure", edge.from, edge.to)))
+        .collect()
+}
+
+/// True for a condition that asks for a failed stage, of whatever class.
+fn is_of_any_failure(condition: &Condition) -> bool {
+    let asks = |clause: &Clause| match (clause.key.is_outcome(), clause.operator) {
+        (true, Operator::Equal) => [Status::Fail, Status::Retry].iter().any(|status| clause.literal == status.as_str()),
+        (true, Operator::NotEqual) => clause.literal == Status::Success.as_str(),
+        _ => false,
+    };
+    condition.clauses.iter().any(asks) && !condition.requires_class(FailureClass::Transient)
+}
+
+fn found(rule: &Rule, edge: &Edge, message: String) -> Diagnostic {
+    let span =
+        edge.attributes.get(key::LOOP_RESTART).map_or(edge.span, |attribute| attribute.key_span.to(attribute.span));
+    rule.found(message, span).with_edge(edge.from.as_str(), edge.to.as_str())
+}

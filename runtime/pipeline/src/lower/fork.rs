@@ -1,0 +1,33 @@
+//! How a fork ends: from attributes as text to a [`ForkSetting`].
+
+use super::reader::Findings;
+use super::scope::Attributes;
+use crate::fork::{ERROR_POLICIES, ForkSetting, JOIN_POLICIES, JoinPolicy, MAX_PARALLEL_DEFAULT};
+use crate::key;
+
+pub(super) fn setting(from: &Attributes, findings: &mut Findings<'_>) -> ForkSetting {
+    let k = findings.count(from, key::K, 1);
+    let fraction = fraction(from, findings);
+    let join = findings.choice(from, key::JOIN_POLICY, JOIN_POLICIES).unwrap_or_default();
+    ForkSetting {
+        join: match join {
+            JoinPolicy::KOfN(default) => JoinPolicy::KOfN(k.unwrap_or(default)),
+            JoinPolicy::Quorum(default) => JoinPolicy::Quorum(fraction.unwrap_or(default)),
+            other => other,
+        },
+        error: findings.choice(from, key::ERROR_POLICY, ERROR_POLICIES).unwrap_or_default(),
+        parallel_max: findings.count(from, key::MAX_PARALLEL, 1).unwrap_or(MAX_PARALLEL_DEFAULT),
+    }
+}
+
+/// A share above 0 and up to 1.
+fn fraction(from: &Attributes, findings: &mut Findings<'_>) -> Option<f64> {
+    let attribute = from.get(key::QUORUM_FRACTION).filter(|attribute| !attribute.value.is_empty())?;
+    let found = attribute.value.parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    if found.is_none() {
+        let message =
+            format!("`{}` expects a number above 0 and up to 1, found `{}`", key::QUORUM_FRACTION, attribute.value);
+        findings.invalid(attribute, message);
+    }
+    found
+}

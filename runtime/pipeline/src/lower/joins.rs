@@ -1,0 +1,91 @@
+//! Fan-ins that a file leaves out: another engine joins the branches of a fork at the nearest node that all of them lead to.
+//!
+//! Only a fork that has no join by the rules of [`crate::fork`] gets one, and only if it then follows them. Nothing else of the file changes.
+
+use super::reader::Findings;
+use crate::diagnostic::Diagnostic;
+use crate::fork::NESTED_MAX;
+use crate::inputs::Inputs;
+use crate::ir::{Edge, Handler, Node, NodeId, Pipeline, Text};
+use crate::key;
+use crate::source::Source;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+/// The pipeline with a fan-in before each node where the branches of a fork meet without one.
+pub(super) fn with_joins(mut pipeline: Pipeline, findings: &mut Findings<'_>) -> Pipeline {
+    // The join of a fork may be what the fork around it lacked.
+    for _ in 0..NESTED_MAX {
+        let forks = pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel);
+        let faulty = forks.filter(|fork| pipeline.region(&fork.id).is_err());
+        let Some((joined, found)) = faulty.filter_map(|fork| join(&pipeline, fork)).next() else { return pipeline };
+        findings.push(found);
+        pipeline = joined;
+    }
+    pipeline
+}
+
+/// The pipeline with a fan-in for one fork; none if the fork's branches would not all end there.
+fn join(pipeline: &Pipeline, fork: &Node) -> Option<(Pipeline, Diagnostic)> {
+    let meeting = pipeline.meeting(&fork.id).and_then(|meeting| pipeline.node(meeting))?;
+    if matches!(meeting.handler, Handler::Start | Handler::Exit | Handler::FanIn(_)) {
+        return None;
+    }
+    let join = unused(pipeline, &fork.id);
+    let inside = inside(pipeline, fork, &meeting.id);
+    let (node, on) = sample()?;
+    let mut joined = pipeline.clone();
+    joined.index = OnceLock::new();
+    for edge in joined.edges.iter_mut().filter(|edge| edge.to == meeting.id) {
+        if inside.contains(&edge.from) {
+            edge.to.clone_from(&join);
+        }
+    }
+    let label = Text::new(join.as_str());
+    let message = format!(
+        "the branches of the fork `{}` meet at `{}`: Glovebox joins them before it, at `{join}`",
+        fork.id, meeting.id
+    );
+    let help = format!("write it: `{join} [shape=tripleoctagon, merge=all]` and `{join} -> {}`", meeting.id);
+    let found = Diagnostic::info("fork_join_added", message, fork.span).with_node(fork.id.as_str()).with_help(help);
+    let (from_span, to_span, span) = (fork.span, meeting.span, fork.span);
+    joined.edges.push(Edge { from: join.clone(), to: meeting.id.clone(), from_span, to_span, span, ..on });
+    let mut node = Node { id: join, label, span: fork.span, ..node };
+    for key in [key::SHAPE, key::MERGE] {
+        node.attributes
+            .get_mut(key)
+            .into_iter()
+            .for_each(|written| (written.key_span, written.span) = (fork.span, fork.span));
+    }
+    joined.nodes.push(node);
+    joined.region(&fork.id).ok()?;
+    Some((joined, found))
+}
+
+/// The fork and what its branches visit before the node where they meet.
+fn inside<'p>(pipeline: &'p Pipeline, fork: &'p Node, meeting: &NodeId) -> BTreeSet<&'p NodeId> {
+    let mut inside = BTreeSet::from([&fork.id]);
+    let mut open = vec![&fork.id];
+    while let Some(id) = open.pop() {
+        for to in pipeline.outgoing(id).map(|(_, edge)| &edge.to).filter(|to| *to != meeting) {
+            if inside.insert(to) {
+                open.push(to);
+            }
+        }
+    }
+    inside
+}
+
+/// A name for the fan-in that no node has.
+fn unused(pipeline: &Pipeline, fork: &NodeId) -> NodeId {
+    let named =
+        |number: u32| NodeId::new(if number < 2 { format!("join_{fork}") } else { format!("join_{fork}_{number}") });
+    (1..).map(named).find(|id| pipeline.node(id).is_none()).unwrap_or_else(|| named(0))
+}
+
+/// A fan-in and an edge out of it, as a file would have them.
+fn sample() -> Option<(Node, Edge)> {
+    let text = "digraph g { n [shape=tripleoctagon, merge=all]; n -> m }";
+    let mut lowered = crate::parse(Source::new(text)).lower(&Inputs::default()).pipeline;
+    Some((lowered.nodes.pop()?, lowered.edges.pop()?))
+}

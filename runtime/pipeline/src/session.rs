@@ -1,0 +1,43 @@
+//! What a stage's model gets of what went before: the mode, and the thread of a `full` stage (spec §5.4).
+//!
+//! Precedence of the mode: incoming edge, node, graph, `compact`. Of the thread: node, edge, graph, class of the subgraph around the
+//! node, the previous stage that asked a model. Knows nothing of conversations.
+
+use crate::ir::{Edge, EdgeIndex, Node, Pipeline};
+use glovebox_record::{Fidelity, ThreadId};
+
+/// What a node, an edge or the graph says about sessions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionSettings {
+    /// `fidelity`; on the graph `default_fidelity`.
+    pub fidelity: Option<Fidelity>,
+    /// `thread_id`.
+    pub thread: Option<ThreadId>,
+    /// The class of the innermost subgraph around a node.
+    pub class: Option<ThreadId>,
+}
+
+impl SessionSettings {
+    pub(crate) fn is_full(&self) -> bool {
+        self.fidelity == Some(Fidelity::Full)
+    }
+}
+
+impl Pipeline {
+    /// The mode of a node that was reached along an edge; without one, by a retry target or as the first.
+    pub fn fidelity(&self, edge: Option<EdgeIndex>, node: &Node) -> Fidelity {
+        let of_edge = self.edge_into(edge, node).and_then(|edge| edge.session.fidelity);
+        of_edge.or(node.session.fidelity).or(self.session.fidelity).unwrap_or_default()
+    }
+
+    /// The thread of a `full` node that was reached along an edge; none if it continues the previous stage that asked a model.
+    pub fn thread<'a>(&'a self, edge: Option<EdgeIndex>, node: &'a Node) -> Option<&'a ThreadId> {
+        let of_edge = self.edge_into(edge, node).and_then(|edge| edge.session.thread.as_ref());
+        let of_graph = self.session.thread.as_ref().or(node.session.class.as_ref());
+        node.session.thread.as_ref().or(of_edge).or(of_graph)
+    }
+
+    fn edge_into(&self, edge: Option<EdgeIndex>, node: &Node) -> Option<&Edge> {
+        self.edges.get(edge?.0).filter(|edge| edge.to == node.id)
+    }
+}

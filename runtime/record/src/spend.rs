@@ -1,0 +1,194 @@
+//! What model calls cost: tokens, money, and how much of both a run or a node may spend.
+//!
+//! Money is counted in whole millionths of a dollar and always rounded up, so that a sum never says less than was spent.
+
+use crate::evidence::Tokens;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Digits after the point of an amount of money.
+const DECIMALS: usize = 6;
+/// Millionths of a dollar in a dollar.
+const MICRO: u64 = 1_000_000;
+
+/// Millionths of a US dollar.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Money(pub u64);
+
+impl Money {
+    /// True for no money.
+    pub fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl fmt::Display for Money {
+    /// Writes dollars without needless zeros: `$0.5`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / MICRO, self.0 % MICRO);
+        match rest {
+            0 => write!(f, "${whole}"),
+            _ => write!(f, "${whole}.{}", format!("{rest:06}").trim_end_matches('0')),
+        }
+    }
+}
+
+/// A text that is no amount of money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected US dollars such as `5` or `0.25`, with at most six digits after the point")]
+pub struct NotMoney;
+
+impl FromStr for Money {
+    type Err = NotMoney;
+
+    /// Reads dollars, with or without a `$` in front.
+    fn from_str(text: &str) -> Result<Self, NotMoney> {
+        let text = text.trim().trim_start_matches('$');
+        let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
+        let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+        if !is_number(whole) || !is_number(rest) || rest.len() > DECIMALS {
+            return Err(NotMoney);
+        }
+        let micro: u64 = format!("{rest:0<DECIMALS$}").parse().map_err(|_| NotMoney)?;
+        let whole: u64 = whole.parse().map_err(|_| NotMoney)?;
+        whole.checked_mul(MICRO).and_then(|whole| whole.checked_add(micro)).map(Self).ok_or(NotMoney)
+    }
+}
+
+/// What a model's provider asks for a million tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Price {
+    /// For those sent.
+    pub input: Money,
+    /// For those received.
+    pub output: Money,
+    /// For those sent that come from the provider's cache; as for any other when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<Money>,
+    /// For those sent that the provider puts into its cache; as for any other when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<Money>,
+}
+
+/// Those of the tokens sent that went through a provider's cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CachedTokens {
+    /// Taken from it.
+    pub read: u64,
+    /// Put into it.
+    pub write: u64,
+}
+
+impl Price {
+    /// What so many tokens cost, rounded up.
+    pub fn of(&self, tokens: Tokens) -> Money {
+        self.of_cached(tokens, CachedTokens::default())
+    }
+
+    /// What so many tokens cost, rounded up, of which some went through the provider's cache.
+    pub fn of_cached(&self, tokens: Tokens, cached: CachedTokens) -> Money {
+        let cost = |tokens: u64, price: Money| u128::from(tokens) * u128::from(price.0);
+        let fresh = tokens.input.saturating_sub(cached.read).saturating_sub(cached.write);
+        let parts = [
+            cost(fresh, self.input),
+            cost(cached.read.min(tokens.input), self.cache_read.unwrap_or(self.input)),
+            cost(cached.write.min(tokens.input), self.cache_write.unwrap_or(self.input)),
+            cost(tokens.output, self.output),
+        ];
+        let sum = parts.into_iter().fold(0_u128, u128::saturating_add);
+        Money(u64::try_from(sum.div_ceil(u128::from(MICRO))).unwrap_or(u64::MAX))
+    }
+}
+
+/// What model calls cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Spend {
+    /// Tokens sent and received.
+    pub tokens: u64,
+    /// Money.
+    pub cost: Money,
+}
+
+impl Spend {
+    /// Tokens and their cost.
+    pub fn of(tokens: Tokens, cost: Money) -> Self {
+        Self { tokens: tokens.input.saturating_add(tokens.output), cost }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let cost = Money(self.cost.0.saturating_add(other.cost.0));
+        Self { tokens: self.tokens.saturating_add(other.tokens), cost }
+    }
+
+    /// What is left of it without another.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        let cost = Money(self.cost.0.saturating_sub(other.cost.0));
+        Self { tokens: self.tokens.saturating_sub(other.tokens), cost }
+    }
+}
+
+/// The most that model calls may cost. None is unlimited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SpendBounds {
+    /// Tokens sent and received, together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_max: Option<u64>,
+    /// Money, in millionths of a dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_max: Option<Money>,
+}
+
+impl SpendBounds {
+    /// True without a bound.
+    pub fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The smaller of both, bound by bound.
+    #[must_use]
+    pub fn least(self, other: Self) -> Self {
+        Self {
+            tokens_max: [self.tokens_max, other.tokens_max].into_iter().flatten().min(),
+            cost_max: [self.cost_max, other.cost_max].into_iter().flatten().min(),
+        }
+    }
+
+    /// These bounds, and those of another one where there is none.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self { tokens_max: self.tokens_max.or(other.tokens_max), cost_max: self.cost_max.or(other.cost_max) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_read_and_written_in_dollars() {
+        for (text, micro, shown) in [("5", 5_000_000, "$5"), ("0.25", 250_000, "$0.25"), ("$0.000001", 1, "$0.000001")]
+        {
+            assert_eq!((text.parse(), Money(micro).to_string()), (Ok(Money(micro)), shown.to_owned()));
+        }
+        for text in ["", ".", "-1", "1e3", "0.0000001", "1.", "five", "99999999999999999999"] {
+            assert_eq!(text.parse::<Money>(), Err(NotMoney), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cost_is_rounded_up() {
+        let price = Price { input: Money(3 * MICRO), output: Money(15 * MICRO), ..Price::default() };
+        assert_eq!(price.of(Tokens { input: 1_000_000, output: 0 }), Money(3 * MICRO));
+        assert_eq!(Price { input: Money(1), ..Price::default() }.of(Tokens { input: 1, output: 9 }), Money(1));
+        assert_eq!(price.of(Tokens { input: u64::MAX, output: u64::MAX }), Money(u64::MAX));
+        let cheap = Price { cache_read: Some(Money(MICRO)), cache_write: Some(Money(4 * MICRO)), ..price };
+        let tokens = Tokens { input: 3_000_000, output: 0 };
+        assert_eq!(cheap.of_cached(tokens, CachedTokens { read: 1_000_000, write: 1_000_000 }), Money(8 * MICRO));
+    }
+}

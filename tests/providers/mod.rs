@@ -1,0 +1,232 @@
+//! A project whose model is `glovebox fake-llm`: its answers, what it was asked, and the search for its key.
+
+#![allow(unreachable_pub, reason = "a suite includes this file")]
+
+use crate::workbench::{Answer, Workbench, glovebox_in};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The key of the fake provider.
+pub const KEY: &str = "sk-7f3a9c51e2d84b06";
+
+/// Every wire format, as `glovebox.toml` names it.
+pub const FAMILIES: [&str; 5] = ["openai", "anthropic", "gemini", "openai-compatible", "ollama"];
+
+/// One written answer.
+#[derive(Clone)]
+pub struct Turn(Value);
+
+impl Turn {
+    pub fn text(text: &str) -> Self {
+        Self(json!({ "text": text }))
+    }
+
+    pub fn tool(name: &str, arguments: Value) -> Self {
+        Self(json!({ "tool": [{ "name": name, "arguments": arguments }] }))
+    }
+
+    /// A call whose arguments stand as they are.
+    pub fn raw(name: &str, arguments: &str) -> Self {
+        Self(json!({ "tool": [{ "name": name, "raw_arguments": arguments }] }))
+    }
+
+    pub fn fill(self, bytes: usize) -> Self {
+        self.with("fill_bytes", json!(bytes))
+    }
+
+    pub fn endless(self) -> Self {
+        self.with("endless", json!(true))
+    }
+
+    /// Waits so many milliseconds first.
+    pub fn after(self, delay_ms: u64) -> Self {
+        self.with("delay_ms", json!(delay_ms))
+    }
+
+    pub fn error(name: &str) -> Self {
+        Self(json!({ "error": name }))
+    }
+
+    pub fn usage(self, input: u64, output: u64) -> Self {
+        self.with("usage", json!({ "input": input, "output": output }))
+    }
+
+    pub fn of(self, model: &str) -> Self {
+        self.with("model", json!(model))
+    }
+
+    pub fn cut(self, how: &str) -> Self {
+        self.with("cut", json!(how))
+    }
+
+    pub fn saying(self, message: &str) -> Self {
+        self.with("message", json!(message))
+    }
+
+    /// Sends its first piece and then nothing.
+    pub fn stall(self) -> Self {
+        self.with("stall", json!(true))
+    }
+
+    pub fn repeat(self) -> Self {
+        self.with("repeat", json!(true))
+    }
+
+    /// May be asked again at once.
+    pub fn at_once(self) -> Self {
+        self.with("retry_after", json!(0))
+    }
+
+    fn with(mut self, name: &str, value: Value) -> Self {
+        self.0[name] = value;
+        self
+    }
+}
+
+/// A project and its provider.
+pub struct Bench {
+    work: Workbench,
+    provider: Child,
+}
+
+impl Bench {
+    pub fn new(pipeline: &str, family: &str, turns: &[Turn]) -> Self {
+        Self::priced(pipeline, family, turns, "price = { input = 3, output = 15 }")
+    }
+
+    pub fn unpriced(pipeline: &str, family: &str, turns: &[Turn]) -> Self {
+        Self::priced(pipeline, family, turns, "")
+    }
+
+    fn priced(pipeline: &str, family: &str, turns: &[Turn], price: &str) -> Self {
+        let work = Workbench::with_pipeline(pipeline);
+        let script = json!({ "key": KEY, "answer": turns.iter().map(|turn| turn.0.clone()).collect::<Vec<_>>() });
+        std::fs::write(work.outside().join("answers.toml"), toml::to_string(&script).unwrap()).unwrap();
+        let mut command = glovebox_in(work.outside());
+        command.args(["fake-llm", "answers.toml", "--log", "log.ndjson"]).stdout(Stdio::piped());
+        let mut provider = command.spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(provider.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        let url = url.trim();
+        work.write(
+            "glovebox.toml",
+            &format!(
+                "[models.it]\nprovider = \"{family}\"\nmodel = \"exact-model\"\nendpoint = \"{url}\"\nkey_env = \"FAKE_KEY\"\n{price}\n"
+            ),
+        );
+        Self { work, provider }
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        self.work.write(path, text);
+    }
+
+    pub fn run(&self) -> Answer {
+        self.with_key(&["run", "pipeline.dot", "--run-id", "r"])
+    }
+
+    pub fn resume(&self) -> Answer {
+        self.with_key(&["resume", "r"])
+    }
+
+    pub fn with_key(&self, words: &[&str]) -> Answer {
+        Answer::of(self.work.bare(words).env("FAKE_KEY", KEY))
+    }
+
+    /// Starts a run, waits until the provider was asked so often, and kills it.
+    pub fn kill_run_after(&self, requests: usize) {
+        let mut run = self.start_run(requests);
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
+
+    /// The same with a Ctrl-C.
+    pub fn interrupt_run_after(&self, requests: usize) {
+        let mut run = self.start_run(requests);
+        let sent = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+        assert_eq!(run.wait().unwrap().code(), Some(130));
+    }
+
+    fn start_run(&self, requests: usize) -> Child {
+        let mut run = self.work.bare(&["run", "pipeline.dot", "--run-id", "r", "-q"]);
+        let run = run.env("FAKE_KEY", KEY).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let began = Instant::now();
+        while self.requests().len() < requests {
+            assert!(began.elapsed() < Duration::from_secs(60), "asked {} times", self.requests().len());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        run
+    }
+
+    pub fn without_key(&self) -> Answer {
+        self.glovebox(&["run", "pipeline.dot", "--run-id", "r"])
+    }
+
+    pub fn glovebox(&self, words: &[&str]) -> Answer {
+        Answer::of(&mut self.work.bare(words))
+    }
+
+    pub fn show(&self) -> Value {
+        self.glovebox(&["show", "r", "--json"]).ends(0).json()
+    }
+
+    pub fn run_folder(&self) -> std::path::PathBuf {
+        self.work.run_folder("r")
+    }
+
+    pub fn has_run(&self) -> bool {
+        self.work.run_folder("r").exists()
+    }
+
+    pub fn read_in_run(&self, path: &str) -> String {
+        self.work.run_text("r", path)
+    }
+
+    pub fn run_json(&self, path: &str) -> Value {
+        self.work.run_json("r", path)
+    }
+
+    /// The bodies of all requests so far.
+    pub fn requests(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.work.outside().join("log.ndjson")).unwrap();
+        let body = |line: &str| serde_json::from_str::<Value>(line).unwrap()["body"].to_string();
+        // The last line may not be whole yet.
+        log.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(body).collect()
+    }
+
+    /// Demands that the key is nowhere in the project, the run and what was asked of the model.
+    #[track_caller]
+    pub fn has_no_key(&self) {
+        let found = holding_key(&self.work.project());
+        assert!(found.is_empty(), "the key is in {found:?}");
+        assert!(self.requests().iter().all(|request| !request.contains(KEY)), "the key is in a request's body");
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.provider.kill();
+        let _ = self.provider.wait();
+    }
+}
+
+/// Every file below a folder that has the key in its bytes or its name.
+fn holding_key(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        let name = path.display().to_string();
+        if kind.is_dir() {
+            found.extend(holding_key(&path));
+        } else if kind.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            let has_key = bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes());
+            found.extend((has_key || name.contains(KEY)).then_some(name));
+        }
+    }
+    found
+}

@@ -1,0 +1,71 @@
+//! Retries and timeouts from outside: presets on node and graph, a silent stage, and the time of every kind of stage.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod case;
+mod workbench;
+
+use case::Fact::Is;
+use case::{Case, PLAIN, check_all};
+
+#[test]
+fn a_preset_works_on_the_node_and_on_the_graph() {
+    check_all(&[
+        Case {
+            name: "the graph's preset repeats an outcome `retry`",
+            graph: "graph [retry_policy=linear]; A [prompt=x, test.outcome_sequence=\"retry,retry,success\"]; start -> A -> done",
+            visited: "A",
+            ..PLAIN
+        },
+        Case {
+            name: "the graph's preset does not repeat a plain failure",
+            graph: "graph [retry_policy=linear]; A [prompt=x, test.outcome_sequence=\"fail,success\"]; start -> A -> done",
+            exit: 1,
+            visited: "A",
+            ..PLAIN
+        },
+        Case {
+            name: "the node's preset does",
+            graph: "A [prompt=x, retry_policy=standard, test.outcome_sequence=\"fail,success\"]; start -> A -> done",
+            visited: "A",
+            ..PLAIN
+        },
+        Case {
+            name: "`none` on the node wins over the graph",
+            graph: "graph [retry_policy=linear]; A [prompt=x, retry_policy=none, test.outcome_sequence=\"retry,success\"]; start -> A -> done",
+            exit: 9,
+            visited: "A",
+            ..PLAIN
+        },
+    ]);
+}
+
+#[test]
+fn a_timeout_ends_every_kind_of_stage() {
+    let over = |name, graph, script| Case {
+        name,
+        graph,
+        script,
+        exit: 5,
+        visited: "A",
+        facts: &[Is("final.json", "/failure_class", "budget"), Is("A/status.json", "/failure_code", "limit/wall_ms")],
+        ..PLAIN
+    };
+    check_all(&[
+        over(
+            "a tool",
+            "A [shape=parallelogram, tool_command=\"sleep 30\", timeout=\"900ms\", allowed_write_paths=\"\"]; start -> A -> done",
+            "",
+        ),
+        over(
+            "a check",
+            "A [shape=octagon, command=\"sleep 30\", timeout=\"900ms\", allowed_write_paths=\"\"]; start -> A -> done",
+            "",
+        ),
+        over(
+            "an agent",
+            "A [prompt=x, allowed_commands=\"sleep\", timeout=\"2s\", allowed_write_paths=\"\"]; start -> A -> done",
+            "[[node.A]]\ntool = [{ name = \"shell\", arguments = { command = \"sleep 30\" } }]\n[[node.A]]\ntext = \"done\"\n",
+        ),
+    ]);
+}
