@@ -70,6 +70,12 @@ impl Schema {
                     .map(|(index, item)| (format!("{at}/{index}"), item))
                     .find_map(|(at, item)| self.fault(rule, item, &at));
             }
+            "prefixItems" => {
+                let list = value.as_array().into_iter().flatten().zip(each()).enumerate();
+                return list
+                    .map(|(index, pair)| (format!("{at}/{index}"), pair))
+                    .find_map(|(at, (item, schema))| self.fault(schema, item, &at));
+            }
             "properties" => {
                 let fields = value.as_object().into_iter().flatten();
                 let known = fields.filter_map(|(name, field)| Some((name, field, rule.get(name)?)));
@@ -247,6 +253,8 @@ fn what_other_commands_print_conforms() {
     }
     let outputs = bench.glovebox(&["logs", "bad", "--json"]).ends(0).json_lines();
     outputs.iter().for_each(|line| conforms("logs", line));
+    let said = bench.glovebox(&["transcript", "good", "build", "--json"]).ends(0).json_lines();
+    said.iter().for_each(|line| conforms("transcript", line));
     conforms("removed", &bench.glovebox(&["gc", "--dry-run", "--keep", "0", "--json"]).ends(0).json());
     conforms("removed", &bench.glovebox(&["rm", "bad", "--json"]).ends(0).json());
     let trace = bench.run_text("good", "trace.jsonl");

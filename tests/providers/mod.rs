@@ -1,6 +1,6 @@
 //! A project whose model is `glovebox fake-llm`: its answers, what it was asked, and the search for its key.
 
-#![allow(unreachable_pub, reason = "a suite includes this file")]
+#![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
 
 use crate::workbench::{Answer, Workbench, glovebox_in};
 use serde_json::{Value, json};

@@ -25,7 +25,7 @@ pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestAr
 pub use parallel::ParallelArguments;
 pub use people::{AnswerArguments, GatesArguments, PeopleArguments};
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
-pub use reading::{DiffArguments, DisplayArguments, LogsArguments, ShowArguments, VerifyArguments, WhyArguments};
+pub use reading::*;
 pub use spend::SpendArguments;
 
 use crate::branch::BranchName;
@@ -110,6 +110,8 @@ pub enum Command {
     Verify(Deferred<VerifyArguments>),
     /// Print the whole output of a node's commands
     Logs(Deferred<LogsArguments>),
+    /// Print what an agent stage and its model said, turn by turn
+    Transcript(Deferred<TranscriptArguments>),
     /// Write a run's changes to the project; writes nothing on a conflict
     Apply(Deferred<ApplyArguments>),
     /// Show what a run changed, as a patch in git's format

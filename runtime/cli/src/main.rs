@@ -128,6 +128,7 @@ fn dispatch(command: Command) -> Ended {
         Command::Why(Deferred(arguments)) => commands::why::why(&arguments),
         Command::Verify(Deferred(arguments)) => commands::verify::verify(&arguments),
         Command::Logs(Deferred(arguments)) => commands::logs::logs(&arguments),
+        Command::Transcript(Deferred(arguments)) => commands::transcript::transcript(&arguments),
         Command::Apply(Deferred(arguments)) => commands::apply::apply(&arguments),
         Command::Diff(Deferred(arguments)) => commands::diff::diff(&arguments),
         Command::Plugin { command: PluginCommand::Inspect(arguments) } => commands::plugin::inspect(&arguments),

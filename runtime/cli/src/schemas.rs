@@ -12,6 +12,7 @@ use crate::commands::holdout::{Status, Verified};
 use crate::commands::logs::OutputLine;
 use crate::commands::ls::RunList;
 use crate::commands::models::{ModelsFile, ModelsTestFile};
+use crate::commands::transcript::TurnLine;
 use crate::commands::version::Version;
 use crate::runs::removed::Removed;
 use glovebox_engine::event::{Digest, Record};
@@ -89,6 +90,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("plugin-lock", written::<Vec<LockedPlugin>>()),
         ("removed", written::<Removed>()),
         ("show-node", written::<Vec<Record>>()),
+        ("transcript", written::<TurnLine<'_>>()),
         ("version", written::<Version>()),
         ("why", written::<Why>()),
     ]

@@ -29,7 +29,7 @@ mod values;
 
 pub use error::AttemptError;
 pub use guardrail::GUARDRAIL;
-pub use model::Targets;
+pub use model::{TRANSCRIPT_FILE, Targets};
 pub use sandbox::{AttemptSandbox, REPOSITORIES_DIR, SandboxEnv};
 pub use session::CONVERSATION_BYTES_MAX;
 

@@ -178,7 +178,7 @@ pub struct Report {
     /// What was last asked of the model and its answer, if the model [keeps](Model::keeping_conversation) it: the whole conversation of
     /// a component that repeats it with each request. Empty when a hold-out was found in it.
     pub conversation: Vec<glovebox_record::session::Message>,
-    /// What crossed the border to a model's provider, one line of JSON for each turn; empty without one.
+    /// What was said to the model and answered, one line of JSON for each turn; empty without a model.
     pub transcript: Vec<u8>,
     /// True if some tokens and their cost are estimated.
     pub is_estimated: bool,

@@ -11,7 +11,7 @@ use crate::bindings::chat::Message;
 use crate::bindings::llm::{Error, Event, Host, HostCompletion, Request, Response};
 use crate::budget::Account;
 use crate::call::Progress;
-use crate::model::{Asking, DeclaredOutcome, Kept, Model, OUTCOME, Provider};
+use crate::model::{Asking, DeclaredOutcome, Kept, Model, OUTCOME, Provider, without_bytes};
 use border::{answered_texts, asked_texts, check, request_bytes, response, streamed, told};
 use glovebox_models::chat::{self, Answer, ModelId};
 use glovebox_models::error::{ErrorKind, ModelError};
@@ -25,7 +25,9 @@ use std::time::Instant;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-/// Most bytes of a transcript of one attempt; later turns are not part of it.
+/// Bytes of a transcript of one attempt from which on the bytes of exchanges are left out.
+const EXCHANGED_BYTES_MAX: usize = 12 << 20;
+/// Most bytes of it; later turns are not part of it.
 const TRANSCRIPT_BYTES_MAX: usize = 16 << 20;
 /// Answers in a row with tool calls that cannot be read, after which the stage fails.
 const INVALID_CALLS_MAX: u32 = 3;
@@ -57,7 +59,7 @@ pub(crate) struct Conversation {
     invalid_calls: u32,
     /// The model, as its provider named it in the last answer.
     pub(crate) answered_by: Option<ModelId>,
-    /// What crossed the border, one line of JSON for each turn.
+    /// What was said, one line of JSON for each turn.
     transcript: Vec<u8>,
     /// What was found out to contain a hold-out; nothing is asked any more after that.
     pub(crate) leaked: Option<Side>,
@@ -93,7 +95,7 @@ impl Conversation {
         messages.map(|message| border::recorded(&message)).collect()
     }
 
-    /// What crossed the border, unless it contains a hold-out.
+    /// What was said, unless it contains a hold-out.
     pub(crate) fn transcript(&mut self) -> Vec<u8> {
         let transcript = std::mem::take(&mut self.transcript);
         if self.leaked.is_some() { Vec::new() } else { transcript }
@@ -146,7 +148,10 @@ impl Conversation {
     }
 
     fn keep_line(&mut self, line: Vec<u8>) {
-        if self.transcript.len() + line.len() <= TRANSCRIPT_BYTES_MAX {
+        let is_short = self.transcript.len() + line.len() <= EXCHANGED_BYTES_MAX;
+        let line = if is_short { Some(line) } else { without_bytes(&line) };
+        let fits = |line: &Vec<u8>| self.transcript.len() + line.len() <= TRANSCRIPT_BYTES_MAX;
+        if let Some(line) = line.filter(fits) {
             self.transcript.extend_from_slice(&line);
         }
     }
@@ -249,7 +254,7 @@ impl Attempt {
             let _ = progress.try_send(Progress::ModelWaits(error.kind.as_str(), wait));
         };
         let turn = model.answer(question, Asking { patience, on_wait: &mut on_wait });
-        turn.transcript.into_iter().for_each(|line| self.conversation.keep_line(line));
+        self.conversation.keep_line(turn.transcript);
         self.conversation.is_estimated |= turn.is_estimated;
         self.conversation.book(turn.paid, account.zip(reserved));
         turn.answered.map(|answer| (answer, turn.kept))

@@ -9,6 +9,7 @@ mod guard;
 mod live;
 mod scripted;
 mod simulated;
+mod transcript;
 
 pub use attributes::{TEST_PREFIX, TestAnswers, TestAttributeError};
 pub use exchanges::Exchanges;
@@ -17,6 +18,7 @@ pub use guard::TextGuard;
 pub(crate) use live::Asking;
 pub use live::Live;
 pub use scripted::{Script, ScriptError};
+pub(crate) use transcript::without_bytes;
 
 use crate::budget::Account;
 use glovebox_models::chat::{Answer, Request, Usage};
@@ -27,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use transcript::{Asked, Question, Told};
 
 /// The model of one attempt.
 #[derive(Debug)]
@@ -38,6 +41,7 @@ pub struct Model {
     guard: Option<TextGuard>,
     keeps_conversation: bool,
     account: Option<Account>,
+    told: Told,
 }
 
 #[derive(Debug)]
@@ -133,6 +137,7 @@ impl Model {
             guard: None,
             keeps_conversation: false,
             account: None,
+            told: Told::default(),
         })
     }
 
@@ -206,15 +211,21 @@ impl Model {
 
     /// Answers the next turn.
     pub(crate) fn answer(&mut self, request: &Request, asking: Asking<'_>) -> Turn {
-        let answered = match &mut self.kind {
-            ModelKind::Scripted(script) => script.turn(&self.node, self.position),
-            ModelKind::Tested(answers) => Ok(answers.answer(&self.node)),
-            ModelKind::Live(live) => return live.turn(request, asking),
-            ModelKind::Simulated => Ok(simulated::answer(&self.node)),
+        let repeated = self.told.ask(request);
+        let question = Question { repeated, new: &request.messages[repeated..], account: self.account.as_ref() };
+        let turn = match &mut self.kind {
+            ModelKind::Live(live) => live.turn(request, question, asking),
+            ModelKind::Scripted(script) => {
+                Turn::here(script.turn(&self.node, self.position), Provider::Scripted, question)
+            }
+            ModelKind::Tested(answers) => Turn::here(Ok(answers.answer(&self.node)), Provider::Test, question),
+            ModelKind::Simulated => Turn::here(Ok(simulated::answer(&self.node)), Provider::Simulated, question),
         };
-        self.position += u32::from(answered.is_ok());
-        let paid = answered.as_ref().map(|answer: &Answer| answer.usage).unwrap_or_default();
-        Turn { answered, paid, is_estimated: false, transcript: None, kept: None }
+        if let Ok(answer) = &turn.answered {
+            self.told.answered(answer);
+            self.position += u32::from(!matches!(self.kind, ModelKind::Live(_)));
+        }
+        turn
     }
 
     /// Keeps an exchange that was checked, for an attempt that is cut off.
@@ -245,8 +256,18 @@ pub(crate) struct Turn {
     pub(crate) paid: Usage,
     /// True if some of that is estimated.
     pub(crate) is_estimated: bool,
-    /// What crossed the border; none for a model that never leaves the machine.
-    pub(crate) transcript: Option<Vec<u8>>,
+    /// Its line of the transcript.
+    pub(crate) transcript: Vec<u8>,
     /// What is to be kept once the answer was checked.
     pub(crate) kept: Option<Box<Kept>>,
+}
+
+impl Turn {
+    /// A turn of a model that never leaves the machine.
+    fn here(answered: Result<Answer, ModelError>, provider: Provider, question: Question<'_>) -> Self {
+        let paid = answered.as_ref().map(|answer: &Answer| answer.usage).unwrap_or_default();
+        let mut transcript = question.line(Asked::here(provider.as_str()), &answered);
+        transcript.push(b'\n');
+        Self { answered, paid, is_estimated: false, transcript, kept: None }
+    }
 }

@@ -88,7 +88,7 @@ errors! {
     /// The model called a tool with arguments that its schema does not allow.
     InvalidToolCall = "invalid-tool-call", Never, Deterministic, "name a model that can call tools";
     /// The model asked for the same tool calls again and again.
-    Loop = "loop", Never, Deterministic, "see the transcript of the stage; make the prompt clearer, or name another model";
+    Loop = "loop", Never, Deterministic, "see what was said with `glovebox transcript RUN NODE`; make the prompt clearer, or name another model";
     /// The provider cannot be told which tool to use.
     UnsupportedToolChoice = "unsupported-tool-choice", Never, Deterministic, "name a model that can call tools";
     /// The model did not answer with the object that was asked for.

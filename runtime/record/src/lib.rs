@@ -15,6 +15,7 @@
 //! - [`question`]: what a person is asked, and which answers are valid;
 //! - [`path`] and [`scope`]: what a stage may read and write;
 //! - [`stored_value`]: the reference to a context value that is kept apart;
+//! - [`transcript`]: what was said in one attempt, turn by turn;
 //! - [`tier`]: how far commands are confined.
 #![forbid(unsafe_code)]
 
@@ -33,6 +34,7 @@ pub mod session;
 pub mod spend;
 pub mod stored_value;
 pub mod tier;
+pub mod transcript;
 
 pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, NotADigest};

@@ -1,5 +1,6 @@
 //! The arguments of commands that show what a run did.
 
+use super::fork::visit_name;
 use super::{LATEST, RunsArguments};
 use crate::runs::RunSelector;
 use clap::{Args, ColorChoice};
@@ -67,6 +68,24 @@ pub struct LogsArguments {
     #[command(flatten)]
     pub runs: RunsArguments,
     /// Print one JSON document for each output, in one line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox transcript`.
+#[derive(Debug, Args)]
+pub struct TranscriptArguments {
+    /// The run
+    pub run: RunSelector,
+    /// The agent stage: all of its visits, or visit V
+    #[arg(value_name = "NODE[@V]", value_parser = visit_name)]
+    pub at: (NodeId, Option<u32>),
+    /// Print all of it: the system prompt, whole results, what earlier stages of its thread said
+    #[arg(long)]
+    pub full: bool,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    /// Print one JSON document for each turn, in one line
     #[arg(long)]
     pub json: bool,
 }

@@ -30,6 +30,7 @@ pub mod resume;
 pub mod rm;
 pub mod run;
 pub mod show;
+pub mod transcript;
 pub mod verify;
 pub mod version;
 pub mod why;

@@ -9,6 +9,7 @@ use crate::terminal::rows::Rows;
 use crate::terminal::summary::{self, Named};
 use crate::terminal::{self, duration, lines, pager, routes, visible};
 use crate::{changes, journal, runs, shell};
+use glovebox_engine::attempt::TRANSCRIPT_FILE;
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished};
 use glovebox_engine::evidence::{RunSummary, VerdictFile};
@@ -117,8 +118,11 @@ fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs, named: &Name
         }
         is_cut |= lines.len() > OUTPUT_LINES_MAX;
     }
+    let (node, visit) = (visible::line(stage.attempt.task.node.as_str()), stage.attempt.task.visit);
+    if stage.artifacts.iter().any(|artifact| artifact.name == TRANSCRIPT_FILE) {
+        rows.block("transcript", format_args!("glovebox transcript {} {node}@{visit}", named.short));
+    }
     if is_cut {
-        let (node, visit) = (visible::line(stage.attempt.task.node.as_str()), stage.attempt.task.visit);
         rows.block("all output", format_args!("glovebox logs {} {node} --visit {visit}", named.short));
     }
 }

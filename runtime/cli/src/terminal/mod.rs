@@ -5,6 +5,7 @@
 pub mod agreement;
 pub mod board;
 pub mod compiling;
+pub mod conversation;
 pub mod diagnostics;
 pub mod inspection;
 pub mod lines;

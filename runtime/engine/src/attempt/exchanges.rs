@@ -20,6 +20,16 @@ pub(super) fn open(run: &RunDir, attempt: &Attempt) -> io::Result<Exchanges> {
     Exchanges::open(open_file(&folder, &file_name(attempt), true)?)
 }
 
+/// What was said so far in an attempt that has no end yet, as lines of a transcript; empty if nothing is known.
+pub fn transcript(run: &Dir, attempt: &Attempt) -> io::Result<String> {
+    let opened = run.open_dir(EXCHANGES_DIR).and_then(|folder| folder.open(file_name(attempt)));
+    match opened {
+        Ok(file) => Exchanges::transcript(file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Takes note of a record that was appended. The exchanges of an attempt that is made again count as paid for; others are not needed.
 pub fn note(run: &Dir, record: &Record) {
     let finished = match &record.event {

@@ -12,8 +12,8 @@ use glovebox_pipeline::ir::{Node, NodeId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What crossed the border to a model's provider, beside the stage's record.
-const TRANSCRIPT_FILE: &str = "transcript.ndjson";
+/// What was said to a model and answered, beside the stage's record.
+pub const TRANSCRIPT_FILE: &str = "transcript.ndjson";
 
 /// How models are reached, keys included, by their names in glovebox.toml.
 pub type Targets = Arc<BTreeMap<String, Arc<Target>>>;
@@ -41,7 +41,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         })
     }
 
-    /// Keeps what crossed the border to a provider.
+    /// Keeps what was said, turn by turn.
     pub(super) fn keep_transcript(&self, transcript: &[u8]) -> Result<Option<Artifact>, PortError> {
         if transcript.is_empty() {
             return Ok(None);

@@ -54,20 +54,33 @@ impl Exchanges {
     /// Reads a file that is open for reading and appending. What a crash left of a last line is removed.
     pub fn open(file: File) -> io::Result<Self> {
         let mut exchanges = Self { file, turn: 0, kept: VecDeque::new(), dropped: Usage::default() };
+        let whole = exchanges.read()?;
+        exchanges.file.set_len(whole)?;
+        Ok(exchanges)
+    }
+
+    /// The transcript of the exchanges of a file that is open for reading.
+    pub fn transcript(file: File) -> io::Result<String> {
+        let mut exchanges = Self { file, turn: 0, kept: VecDeque::new(), dropped: Usage::default() };
+        exchanges.read()?;
+        Ok(exchanges.kept.into_iter().map(|kept| kept.transcript).collect())
+    }
+
+    /// Reads the whole lines of the file: how many bytes they have.
+    fn read(&mut self) -> io::Result<u64> {
         let mut whole = 0;
-        if exchanges.file.metadata()?.len() <= FILE_BYTES_MAX {
-            let mut reader = BufReader::new(exchanges.file.try_clone()?);
+        if self.file.metadata()?.len() <= FILE_BYTES_MAX {
+            let mut reader = BufReader::new(self.file.try_clone()?);
             reader.seek(SeekFrom::Start(0))?;
             let mut text = Vec::new();
             while reader.read_until(b'\n', &mut text)? > 0 && text.ends_with(b"\n") {
                 let Ok(line) = serde_json::from_slice(&text) else { break };
-                exchanges.take(line);
+                self.take(line);
                 whole += text.len() as u64;
                 text.clear();
             }
         }
-        exchanges.file.set_len(whole)?;
-        Ok(exchanges)
+        Ok(whole)
     }
 
     /// Marks the exchanges of a file as paid for by a record.

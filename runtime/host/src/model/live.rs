@@ -4,12 +4,13 @@
 
 use super::Turn;
 use super::exchanges::{Exchanges, Kept};
+use super::transcript::{self, Question};
 use glovebox_models::ask::{self, Asked, estimated_tokens};
 use glovebox_models::chat::{Effort, Request, Usage};
 use glovebox_models::error::ModelError;
 use glovebox_models::patience::Patience;
 use glovebox_models::target::Target;
-use serde_json::json;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,23 +54,23 @@ impl Live {
     }
 
     /// Asks, unless the same was asked and answered before.
-    pub(super) fn turn(&mut self, request: &Request, asking: Asking<'_>) -> Turn {
+    pub(super) fn turn(&mut self, request: &Request, question: Question<'_>, asking: Asking<'_>) -> Turn {
         let known = self.exchanges.as_mut().and_then(|exchanges| exchanges.next(&ask::body(&self.target, request)));
         let unused = self.exchanges.as_mut().map(Exchanges::take_dropped).unwrap_or_default();
         if let Some(Kept { answer, lost, transcript, is_booked, .. }) = known {
             let is_estimated = answer.is_estimated || lost != Usage::default();
             let paid = if is_booked { Usage::default() } else { answer.usage.plus(lost) };
-            let transcript = Some(transcript.into_bytes());
+            let transcript = transcript.into_bytes();
             return Turn { answered: Ok(answer), paid: paid.plus(unused), is_estimated, transcript, kept: None };
         }
         let asked = ask::ask(&self.target, request, asking.patience, asking.on_wait);
-        let transcript = self.line(&asked);
+        let transcript = self.line(&asked, question);
         let answer = asked.answered.as_ref().ok();
         let kept = answer.filter(|_| self.exchanges.is_some());
         let kept = kept.map(|answer| Kept::of(&asked.exchange.sent, answer, (asked.lost, &transcript)));
         let is_estimated = asked.lost != Usage::default() || answer.is_some_and(|answer| answer.is_estimated);
         let paid = answer.map(|answer| answer.usage).unwrap_or_default().plus(asked.lost).plus(unused);
-        Turn { answered: asked.answered, paid, is_estimated, transcript: Some(transcript), kept }
+        Turn { answered: asked.answered, paid, is_estimated, transcript, kept }
     }
 
     /// Keeps an exchange that was checked. One that cannot be kept is paid for again if the attempt is cut off.
@@ -87,17 +88,25 @@ impl Live {
         self.exchanges.as_mut().map(Exchanges::close).unwrap_or_default()
     }
 
-    /// A line of the transcript. What was sent is JSON already, and stays as it was.
-    fn line(&self, asked: &Asked) -> Vec<u8> {
-        let error = asked.answered.as_ref().err().map(|error| error.kind.as_str());
-        let received = String::from_utf8_lossy(&asked.exchange.received);
-        let head = json!({ "provider": self.target.family, "model": self.target.model, "tries": asked.tries,
-            "error": error, "received": received });
-        let mut text = head.to_string().into_bytes();
+    /// A line of the transcript. What was sent is JSON already, and stays as it was, but for a key that a file of the project had.
+    fn line(&self, asked: &Asked, question: Question<'_>) -> Vec<u8> {
+        let who = transcript::Asked {
+            provider: self.target.family.as_str(),
+            model: Some(&self.target.model),
+            tries: Some(asked.tries),
+            lost: asked.lost,
+        };
+        let mut text = question.line(who, &asked.answered);
         text.pop();
+        text.extend_from_slice(b",\"received\":");
+        let received = Value::String(String::from_utf8_lossy(&asked.exchange.received).into_owned());
+        text.extend_from_slice(received.to_string().as_bytes());
         text.extend_from_slice(b",\"sent\":");
         text.extend_from_slice(&asked.exchange.sent);
         text.extend_from_slice(b"}\n");
-        text
+        match &self.target.key {
+            Some(key) => key.removed_from(String::from_utf8_lossy(&text).into_owned()).into_bytes(),
+            None => text,
+        }
     }
 }

@@ -1,0 +1,182 @@
+//! `glovebox transcript`: what an agent stage and its model said to each other, turn by turn.
+//!
+//! It reads what each attempt kept, and of an attempt that has not ended what was answered so far. It asks no model and changes nothing.
+
+use crate::arguments::TranscriptArguments;
+use crate::exit::{Ended, Exit, Stop};
+use crate::runs::RunFolder;
+use crate::terminal::conversation::{Head, Length, Page};
+use crate::terminal::{self, pager, visible};
+use crate::{changes, journal, runs, shell};
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use glovebox_engine::attempt::{TRANSCRIPT_FILE, exchanges};
+use glovebox_engine::blobs::DirBlobs;
+use glovebox_engine::event::{Attempt, Event, Record, StageFinished};
+use glovebox_engine::ports::{BlobStore, PortError};
+use glovebox_engine::rewind;
+use glovebox_record::Status;
+use glovebox_record::transcript::Turn;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Most bytes of a transcript that are read.
+const TRANSCRIPT_BYTES_MAX: u64 = 64 << 20;
+
+/// One line of `transcript --json`: one turn of one attempt.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "transcript.json")]
+pub struct TurnLine<'a> {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// The run.
+    pub run_id: &'a str,
+    /// The attempt.
+    #[serde(flatten)]
+    pub attempt: &'a Attempt,
+    /// How the attempt ended; null if it has not ended.
+    pub status: Option<Status>,
+    /// True if a resume went back to before this visit, so that it counts no more.
+    pub is_left: bool,
+    /// The number of the turn in its attempt, from 1.
+    pub turn: usize,
+    /// What was said.
+    #[serde(flatten)]
+    pub said: &'a Turn,
+}
+
+/// One attempt of the node.
+struct Told<'a> {
+    attempt: &'a Attempt,
+    /// None for an attempt that has not ended.
+    finished: Option<&'a StageFinished>,
+    is_left: bool,
+    turns: Vec<Turn>,
+}
+
+/// Prints the conversations of a node's attempts, also of those that failed, and of those in branches and child pipelines.
+pub fn transcript(arguments: &TranscriptArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let records = journal::read_to_show(&run)?;
+    journal::beginning(&run, &records)?;
+    let found = attempts(arguments, &run, &records)?;
+    if found.is_empty() {
+        return without_attempt(arguments, &run, &records);
+    }
+    if arguments.json {
+        return lines(&run, &found);
+    }
+    let (node, visit) = &arguments.at;
+    let at = visit.map_or_else(|| node.to_string(), |visit| format!("{node}@{visit}"));
+    let whole = format!("glovebox transcript {} {} --full", runs::short(&run.id), shell::word(&at));
+    let length = if arguments.full { Length::Full } else { Length::Cut };
+    let mut page = Page::new(length);
+    for told in &found {
+        let head = Head { attempt: told.attempt, finished: told.finished, is_left: told.is_left };
+        page.attempt(head, &told.turns);
+    }
+    pager::show(&page.finish(&visible::line(&whole)));
+    Ok(Exit::Ok)
+}
+
+fn lines(run: &RunFolder, found: &[Told<'_>]) -> Ended {
+    for told in found {
+        for (said, turn) in told.turns.iter().zip(1..) {
+            let (attempt, is_left) = (told.attempt, told.is_left);
+            let status = told.finished.map(|stage| stage.outcome.status);
+            let run_id = &run.id;
+            terminal::print_json_line(&TurnLine { schema_version: 1, run_id, attempt, status, is_left, turn, said })?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn attempts<'a>(
+    arguments: &TranscriptArguments,
+    run: &RunFolder,
+    records: &'a [Record],
+) -> Result<Vec<Told<'a>>, Stop> {
+    let (node, visit) = &arguments.at;
+    let is_wanted = |attempt: &Attempt| {
+        let task = &attempt.task;
+        task.node == *node && visit.is_none_or(|visit| visit == task.visit)
+    };
+    let in_force: BTreeSet<u64> = rewind::in_force(records).iter().map(|record| record.seq).collect();
+    let blobs = changes::open_blobs(run)?;
+    let mut found: Vec<Told<'a>> = Vec::new();
+    for record in records {
+        let is_left = !in_force.contains(&record.seq);
+        let told = match &record.event {
+            Event::StageStarted(stage) if is_wanted(&stage.attempt) => {
+                // One that was cut off is made again.
+                let is_same = |told: &Told<'_>| {
+                    let (before, now) = (told.attempt, &stage.attempt);
+                    told.finished.is_none() && (&before.task, before.ordinal) == (&now.task, now.ordinal)
+                };
+                found.retain(|told| !is_same(told));
+                Told { attempt: &stage.attempt, finished: None, is_left, turns: Vec::new() }
+            }
+            Event::StageFinished(stage) if is_wanted(&stage.attempt) => {
+                found.retain(|told| told.attempt.id != stage.attempt.id);
+                let turns = kept(run, stage, &blobs)?;
+                Told { attempt: &stage.attempt, finished: Some(stage), is_left, turns }
+            }
+            _ => continue,
+        };
+        found.push(told);
+    }
+    for told in found.iter_mut().filter(|told| told.finished.is_none()) {
+        told.turns = under_way(run, told.attempt)?;
+    }
+    Ok(found)
+}
+
+/// What an attempt kept; nothing if it asked no model.
+fn kept(run: &RunFolder, stage: &StageFinished, blobs: &DirBlobs) -> Result<Vec<Turn>, Stop> {
+    let Some(artifact) = stage.artifacts.iter().find(|artifact| artifact.name == TRANSCRIPT_FILE) else {
+        return Ok(Vec::new());
+    };
+    let bytes = blobs.read_all(&artifact.digest, TRANSCRIPT_BYTES_MAX);
+    let bytes = bytes.map_err(|error| journal::unreadable(run, &error))?;
+    turns(run, &bytes)
+}
+
+/// What was answered so far in an attempt that has not ended.
+fn under_way(run: &RunFolder, attempt: &Attempt) -> Result<Vec<Turn>, Stop> {
+    let said = Dir::open_ambient_dir(&run.path, ambient_authority())
+        .and_then(|folder| exchanges::transcript(&folder, attempt))
+        .map_err(|error| Stop::io(format!("read what was said in run `{}`", run.id), &error))?;
+    turns(run, said.as_bytes())
+}
+
+fn turns(run: &RunFolder, bytes: &[u8]) -> Result<Vec<Turn>, Stop> {
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(serde_json::from_slice).collect::<Result<_, _>>().map_err(|error| {
+        let problem = format!("a line of `{TRANSCRIPT_FILE}` is not readable: {error}");
+        journal::unreadable(run, &PortError::Unavailable(problem))
+    })
+}
+
+/// Says why there is no attempt to show.
+fn without_attempt(arguments: &TranscriptArguments, run: &RunFolder, records: &[Record]) -> Ended {
+    let (node, visit) = &arguments.at;
+    let (shown, run_id) = (visible::line(node.as_str()), visible::line(&run.id));
+    let mut visits = 0;
+    for record in records.iter().filter(|record| record.event.node() == Some(node)) {
+        match &record.event {
+            Event::StageFinished(stage) => visits = visits.max(stage.attempt.task.visit),
+            Event::StageStarted(stage) => visits = visits.max(stage.attempt.task.visit),
+            Event::StagePassed(_) | Event::QuestionAsked(_) => {
+                terminal::say(format_args!("`{shown}` asks no model: glovebox show {run_id} {shown}\n"));
+                return Ok(Exit::Ok);
+            }
+            _ => {}
+        }
+    }
+    let message = match visit {
+        Some(_) if visits > 0 => format!("`{shown}` has {}", terminal::counted(visits as usize, "visit")),
+        _ => format!("run `{run_id}` has no visit of a node `{shown}`"),
+    };
+    Err(Stop::new(Exit::Usage, message).with_help(format!("glovebox show {run_id} lists the visited nodes")))
+}
