@@ -199,3 +199,63 @@ fn no_transcript_has_a_holdout() {
     shown.says("not kept: there was text of a hold-out in it").never_says("wicker");
     assert!(bench.glovebox(&["transcript", "r", "build", "--json"]).ends(0).stdout.is_empty());
 }
+
+/// Whoever is asked: the summary, the list, the file, and the attempts of the node added up.
+#[test]
+fn what_a_run_cost_is_the_same_everywhere() {
+    let read = Turn::tool("read_file", json!({ "path": "pipeline.dot" })).usage(1200, 40);
+    let cut = Turn::text("a long answer that breaks off").cut("connection");
+    for (turns, about) in [
+        (
+            vec![
+                read.clone(),
+                Turn::text("OUTCOME: RETRY").usage(10, 5),
+                Turn::text("OUTCOME: SUCCESS").usage(1300, 20),
+            ],
+            "",
+        ),
+        (vec![read.clone(), cut, Turn::text("OUTCOME: SUCCESS").usage(1300, 20)], "~"),
+    ] {
+        let pipeline = STAGE.replace("allowed_write_paths", "max_retries=2, retry_policy=none, allowed_write_paths");
+        let bench = Bench::new(&pipeline, "anthropic", &turns);
+        bench.run().ends(0);
+        let shown = bench.show();
+        let attempts = bench.glovebox(&["show", "r", "build", "--json"]).json();
+        let of_attempts = |field: &str| -> u64 {
+            let ends = attempts.as_array().unwrap().iter().map(|record| record["event"].pointer(field));
+            ends.filter_map(|found| found.and_then(Value::as_u64)).sum()
+        };
+        let listed = &bench.glovebox(&["ls", "--json"]).json()["runs"][0];
+        let ended = bench.run_json("final.json");
+        assert_eq!(shown["cost"], of_attempts("/cost"));
+        assert_eq!(shown["tokens"]["input"], of_attempts("/tokens/input"));
+        for field in ["cost", "tokens", "is_estimated"] {
+            assert_eq!(listed[field], shown[field], "{field}");
+        }
+        assert_eq!((&ended["tokens"], listed["held"].is_null()), (&shown["tokens"], true));
+        let cost = ended["cost"].as_str().unwrap();
+        assert_eq!(cost.starts_with('~'), !about.is_empty(), "{cost}");
+        bench.glovebox(&["ls"]).ends(0).says("COST").says(cost);
+        bench.glovebox(&["show", "r"]).ends(0).says(cost).never_says("held ");
+    }
+}
+
+#[test]
+fn a_run_that_stands_still_tells_what_it_holds_for_its_resume() {
+    let read = Turn::tool("read_file", json!({ "path": "pipeline.dot" })).usage(1000, 100);
+    let stall = Turn::text("never").stall();
+    let bench = Bench::new(STAGE, "openai", &[read.clone(), read.clone(), stall, Turn::text("OUTCOME: SUCCESS")]);
+    bench.kill_run_after(3);
+    let words =
+        "2 answers of models, which a resume does not pay for again; not counted yet: 2000 sent, 200 received, $0.009";
+    bench.glovebox(&["show", "r"]).ends(0).says(words);
+    let listed = &bench.glovebox(&["ls", "--json"]).json()["runs"][0];
+    assert_eq!((&listed["held"]["cost"], listed["cost"].is_null()), (&json!(9000), true));
+    bench.resume().ends(0).never_says("held ");
+    assert_eq!(bench.glovebox(&["ls", "--json"]).json()["runs"][0]["cost"], bench.show()["cost"]);
+    let paused = Bench::new(STAGE, "openai", &[read, Turn::error("quota-exceeded"), Turn::text("OUTCOME: SUCCESS")]);
+    paused.run().ends(10);
+    paused.glovebox(&["show", "r"]).ends(0).says("1 answer of models").says("not counted yet: 1000 sent");
+    paused.resume().ends(0);
+    assert_eq!(paused.show()["tokens"]["input"], 1000);
+}

@@ -112,7 +112,7 @@ fn the_cache_of_a_list_is_believed_only_where_this_user_wrote_it_and_the_journal
     // As it was left by the last list, which the forgeries made read the journals again.
     let forged = std::fs::read_to_string(&index).unwrap().replace("\"pipeline\":\"ship\"", "\"pipeline\":\"evil\"");
     let rows = forged.split_once('\n').unwrap().1;
-    let signed = format!("{}\n{rows}", key.mac("glovebox 2026 index of runs v1", rows.as_bytes()).to_hex());
+    let signed = format!("{}\n{rows}", key.mac("glovebox 2026 index of runs v2", rows.as_bytes()).to_hex());
     std::fs::write(&index, signed).unwrap();
     assert_eq!(listed(&bench, &[])[0]["pipeline"], "evil", "it is a cache");
     let journal = bench.run_folder("one").join("journal.sqlite");

@@ -9,6 +9,7 @@ use crate::user_key;
 use glovebox_engine::event::{Event, Record, RunStarted};
 use glovebox_engine::ports::PortError;
 use glovebox_engine::sqlite::{Provenance, SqliteReader, VerifiedJournal};
+use glovebox_record::spend::SpendTotals;
 use glovebox_sandbox::run::JOURNAL_FILE;
 use glovebox_sandbox::user_key::UserKey;
 
@@ -43,13 +44,13 @@ fn require_run(run: &RunFolder, records: &[Record]) -> Result<(), Stop> {
     )))
 }
 
-/// Reads the first and the last record of a run, and whose they are, without verifying the journal.
-pub fn read_ends(run: &RunFolder, key: Option<&UserKey>) -> Result<(Vec<Record>, Provenance), Stop> {
+/// Reads the first and the last record of a run, whose they are, and what the run has spent, without verifying the journal.
+pub fn read_ends(run: &RunFolder, key: Option<&UserKey>) -> Result<(Vec<Record>, Provenance, SpendTotals), Stop> {
     let reader = open(run)?;
     let failed = |error| unreadable(run, &error);
     let ends = reader.ends().map_err(failed)?;
     require_run(run, &ends)?;
-    Ok((ends, reader.provenance(key).map_err(failed)?))
+    Ok((ends, reader.provenance(key).map_err(failed)?, reader.spent().map_err(failed)?))
 }
 
 /// Reads every record of a run for a command that only shows it. Warns of a run that this user did not start.

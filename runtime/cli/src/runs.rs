@@ -10,6 +10,9 @@ pub mod removed;
 use crate::exit::{Exit, Stop};
 use crate::shell;
 use crate::terminal::summary::Named;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use glovebox_engine::attempt::exchanges::{self, Held};
 use glovebox_engine::run::OWNER_FILE;
 use glovebox_engine::sqlite::Owner;
 use glovebox_sandbox::run::JOURNAL_FILE;
@@ -88,6 +91,14 @@ pub struct RunFolder {
     pub path: PathBuf,
     /// The creation time of its journal; decides which run is `latest`.
     pub created: SystemTime,
+}
+
+impl RunFolder {
+    /// The answers of models that a resume of the run does not pay for again; none if there are none.
+    pub fn held(&self) -> Option<Held> {
+        let folder = Dir::open_ambient_dir(&self.path, ambient_authority()).ok()?;
+        exchanges::held(&folder).ok().filter(|held| *held != Held::default())
+    }
 }
 
 /// Every run in a folder, newest first. A folder that does not exist has none.

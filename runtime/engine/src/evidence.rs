@@ -215,6 +215,7 @@ impl RunSummary {
     pub fn go_back(&mut self, past: Self) {
         let now = std::mem::replace(self, past);
         (self.duration_ms, self.tokens, self.cost) = (now.duration_ms, now.tokens, now.cost);
+        self.is_estimated |= now.is_estimated;
         (self.refused, self.quarantined, self.traffic) = (now.refused, now.quarantined, now.traffic);
     }
 

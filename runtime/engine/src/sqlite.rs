@@ -23,6 +23,7 @@ use crate::blobs::{DirBlobs, Outbox, SmallBlobs};
 use crate::event::{Digest, Event, Record, RunId, Subject, whole_milliseconds};
 use crate::ports::{PortError, RunLog, Stored};
 use cap_std::fs::Dir;
+use glovebox_record::spend::SpendTotals;
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use queue::Leases;
@@ -246,6 +247,11 @@ impl SqliteReader {
     /// Reads the first and the last record without verifying them: good enough for a list of runs, and for nothing else.
     pub fn ends(&self) -> Result<Vec<Record>, PortError> {
         rows::ends(&self.connection)
+    }
+
+    /// What the attempts of a run have spent, without verifying their records: good enough for a list of runs, and for nothing else.
+    pub fn spent(&self) -> Result<SpendTotals, PortError> {
+        rows::spent(&self.connection)
     }
 
     /// Whose journal it is, by the signatures of its records.

@@ -133,6 +133,29 @@ impl Spend {
     }
 }
 
+/// What model calls cost, as it is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SpendTotals {
+    /// Tokens sent and received; absent where nothing counted them.
+    #[serde(default, skip_serializing_if = "Tokens::is_zero")]
+    pub tokens: Tokens,
+    /// Their cost, in millionths of a dollar; absent where nothing says it.
+    #[serde(default, skip_serializing_if = "Money::is_zero")]
+    pub cost: Money,
+    /// True if some of both is estimated; absent otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_estimated: bool,
+}
+
+impl SpendTotals {
+    /// Takes more in.
+    pub fn add(&mut self, more: Self) {
+        self.tokens.add(more.tokens);
+        self.cost = Money(self.cost.0.saturating_add(more.cost.0));
+        self.is_estimated |= more.is_estimated;
+    }
+}
+
 /// The most that model calls may cost. None is unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SpendBounds {

@@ -6,7 +6,7 @@ use crate::arguments::ListArguments;
 use crate::exit::{Ended, Exit};
 use crate::runs::index::{self, ListedRun};
 use crate::terminal::paint::{Colour, Paint};
-use crate::terminal::{self, about, ago, duration, pager, visible};
+use crate::terminal::{self, about, ago, duration, pager, summary, visible};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -54,15 +54,19 @@ fn table(runs: &[ListedRun], paint: Paint) -> String {
     };
     let names: Vec<String> = runs.iter().map(name).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(2);
-    let head = format!("{:<width$} {:<10} {:<10} {:>8} {:>8} PIPELINE", "ID", "STATE", "STARTED", "DURATION", "SIZE");
+    let head = format!(
+        "{:<width$} {:<10} {:<10} {:>8} {:>8} {:>9} PIPELINE",
+        "ID", "STATE", "STARTED", "DURATION", "SIZE", "COST"
+    );
     let mut text = paint.with(Colour::Bold, head) + "\n";
     for (run, name) in runs.iter().zip(&names) {
         let started = run.started.map_or_else(String::new, |at| ago(at, now));
         let size = run.bytes.map_or_else(|| "-".to_owned(), about);
+        let cost = if run.spent.cost.is_zero() { "-".to_owned() } else { summary::cost(run.spent) };
         let rest = run.problem.as_deref().unwrap_or(&run.pipeline);
         let whose = if run.is_own || run.problem.is_some() { "" } else { " (not signed by you)" };
         text.push_str(&format!(
-            "{name:<width$} {} {started:<10} {:>8} {size:>8} {}{whose}\n",
+            "{name:<width$} {} {started:<10} {:>8} {size:>8} {cost:>9} {}{whose}\n",
             paint.status(&format!("{:<10}", run.status.as_str())),
             duration(run.duration_ms),
             visible::line(rest)

@@ -12,7 +12,7 @@ use crate::{changes, journal, runs, shell};
 use glovebox_engine::attempt::TRANSCRIPT_FILE;
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished};
-use glovebox_engine::evidence::{RunSummary, VerdictFile};
+use glovebox_engine::evidence::{Resumption, RunSummary, VerdictFile};
 use glovebox_engine::folded::Folded;
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::why::EdgeWhy;
@@ -45,6 +45,10 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> E
     }
     let paint = Paint::stdout();
     let mut text = summary::render(&found, &runs::named(run, &arguments.runs.runs_dir)?, paint);
+    let can_go_on = !matches!(found.resumption(), Resumption::Shows);
+    if let Some(held) = can_go_on.then(|| run.held()).flatten() {
+        text.push_str(&format!("{} {}\n", paint.title("held        "), summary::held(held)));
+    }
     for visit in &found.visited {
         let again = if visit.visit > 1 { format!(" visit {}", visit.visit) } else { String::new() };
         let again = again + &terminal::of_generation(visit.generation);

@@ -7,9 +7,11 @@ use super::{RunFolder, is_live, list, short};
 use crate::exit::Stop;
 use crate::{journal, regular_file, user_key};
 use clap::ValueEnum;
+use glovebox_engine::attempt::exchanges::Held;
 use glovebox_engine::event::moment;
 use glovebox_engine::evidence::{RunStatus, RunSummary};
 use glovebox_engine::sqlite::Provenance;
+use glovebox_record::spend::SpendTotals;
 use glovebox_sandbox::run::JOURNAL_FILE;
 use glovebox_sandbox::tree;
 use glovebox_sandbox::user_key::UserKey;
@@ -24,7 +26,7 @@ use std::path::Path;
 
 /// The cache in a folder of runs.
 const INDEX_FILE: &str = ".index";
-const PURPOSE: &str = "glovebox 2026 index of runs v1";
+const PURPOSE: &str = "glovebox 2026 index of runs v2";
 const INDEX_BYTES_MAX: u64 = 64 << 20;
 
 /// How a run stands, for a list.
@@ -78,6 +80,12 @@ pub struct ListedRun {
     pub duration_ms: u64,
     /// Bytes of its folder on disk; null while it is running.
     pub bytes: Option<u64>,
+    /// What its model calls cost, as far as records have it.
+    #[serde(flatten)]
+    pub spent: SpendTotals,
+    /// Answers of models that a resume does not pay for again; absent without any, and while it is running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
     /// Whether this user started it on this machine.
     pub is_own: bool,
     /// Why its journal cannot be read.
@@ -180,12 +188,14 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
         started: None,
         duration_ms: 0,
         bytes: None,
+        spent: SpendTotals::default(),
+        held: None,
         is_own: false,
         problem,
     };
     // Asked first: a run that ends meanwhile is then listed as running once more, and never as one that was given up.
     let is_live = is_live(run);
-    let (ends, provenance) = match journal::read_ends(run, key) {
+    let (ends, provenance, spent) = match journal::read_ends(run, key) {
         Ok(read) => read,
         Err(stop) => return ListedRun { bytes: tree::bytes_on_disk(&run.path).ok(), ..unread(Some(stop.message)) },
     };
@@ -203,7 +213,8 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
     let bytes = if is_live { None } else { tree::bytes_on_disk(&run.path).ok() };
     let (started, duration_ms) = (summary.started_at, summary.duration_ms);
     let is_own = provenance == Provenance::Own;
-    ListedRun { pipeline: summary.pipeline, status, started, duration_ms, bytes, is_own, ..unread(None) }
+    let held = if is_live { None } else { run.held() };
+    ListedRun { pipeline: summary.pipeline, status, started, duration_ms, bytes, spent, held, is_own, ..unread(None) }
 }
 
 /// Reads the cache: a line with its MAC, and a line of JSON. Anything else is no cache.

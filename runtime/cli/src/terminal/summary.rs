@@ -6,12 +6,13 @@ use crate::shell;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
+use glovebox_engine::attempt::exchanges::Held;
 use glovebox_engine::event::{ChangeOp, FileChange};
 use glovebox_engine::evidence::{CommandEvidence, Proof, Resumption, RunStatus, RunSummary, UnverifiedStage};
 use glovebox_engine::folded::Folded;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::lower::handler::HandlerKind;
-use glovebox_record::spend::Money;
+use glovebox_record::spend::{Money, SpendTotals};
 use glovebox_record::{Hook, HookKind, Tokens};
 use std::collections::BTreeSet;
 
@@ -217,6 +218,22 @@ pub fn spent(tokens: Tokens, cost: Money, is_estimated: bool) -> String {
     let about = if is_estimated { "~" } else { "" };
     let cost = if cost.is_zero() { String::new() } else { format!(", {about}{cost}") };
     format!("{about}{} sent, {about}{} received{cost}", tokens.input, tokens.output)
+}
+
+/// Money, with `~` where some of it is estimated.
+pub fn cost(spent: SpendTotals) -> String {
+    format!("{}{}", if spent.is_estimated { "~" } else { "" }, spent.cost)
+}
+
+/// Answers that a resume does not pay for again, in a few words.
+pub fn held(held: Held) -> String {
+    let Held { answers, uncounted: SpendTotals { tokens, cost, is_estimated } } = held;
+    let answers = counted(usize::try_from(answers).unwrap_or(usize::MAX), "answer");
+    let rest = match tokens.is_zero() {
+        true => String::new(),
+        false => format!("; not counted yet: {}", spent(tokens, cost, is_estimated)),
+    };
+    format!("{answers} of models, which a resume does not pay for again{rest}")
 }
 
 /// Text of several lines, indented below its title.

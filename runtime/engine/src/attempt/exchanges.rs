@@ -7,7 +7,10 @@ use crate::event::{Attempt, Event, Record, Verdict};
 use crate::run::RunDir;
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use glovebox_host::model::Exchanges;
+use glovebox_record::spend::SpendTotals;
 use glovebox_record::{Digest, FailureClass};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::io;
 
 /// The folder in a run's directory.
@@ -28,6 +31,28 @@ pub fn transcript(run: &Dir, attempt: &Attempt) -> io::Result<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(error),
     }
+}
+
+/// Answers that a run keeps for a resume, which does not pay for them again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Held {
+    /// How many.
+    pub answers: u64,
+    /// What is in no record yet of what was paid for them.
+    #[serde(flatten)]
+    pub uncounted: SpendTotals,
+}
+
+/// The answers that a run keeps for a resume.
+pub fn held(run: &Dir) -> io::Result<Held> {
+    let mut held = Held::default();
+    let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return Ok(held) };
+    for entry in folder.entries()? {
+        let (answers, uncounted) = Exchanges::held(folder.open(entry?.file_name())?)?;
+        held.answers += answers;
+        held.uncounted.add(uncounted);
+    }
+    Ok(held)
 }
 
 /// Takes note of a record that was appended. The exchanges of an attempt that is made again count as paid for; others are not needed.

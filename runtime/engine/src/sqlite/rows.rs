@@ -6,6 +6,8 @@
 use super::port_error;
 use crate::event::{Digest, Event, Record, Subject, chain};
 use crate::ports::PortError;
+use glovebox_record::Tokens;
+use glovebox_record::spend::{Money, SpendTotals};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -112,6 +114,27 @@ pub(super) fn ends(connection: &Connection) -> Result<Vec<Record>, PortError> {
         records.push(parse(decode(row, 1)?)?);
     }
     Ok(records)
+}
+
+/// What all attempts have spent, without a look at any other record.
+pub(super) fn spent(connection: &Connection) -> Result<SpendTotals, PortError> {
+    // Most attempts ask no model, and their records are not parsed.
+    let field = |path: &str| format!("json_extract(event, '$.{path}')");
+    let fields = ["tokens.input", "tokens.output", "cost", "is_estimated"].map(field).join(", ");
+    let sql = format!(
+        "SELECT {fields} FROM record WHERE subject GLOB 'task.*' AND instr(event, '\"tokens\":') > 0 AND {} = 'stage.finished'",
+        field("kind")
+    );
+    let mut statement = connection.prepare(&sql).map_err(port_error)?;
+    let mut rows = statement.query([]).map_err(port_error)?;
+    let mut spent = SpendTotals::default();
+    while let Some(row) = rows.next().map_err(port_error)? {
+        // A forged record may have anything there.
+        let number = |at| row.get::<_, Option<i64>>(at).ok().flatten().unwrap_or_default().max(0).cast_unsigned();
+        let tokens = Tokens { input: number(0), output: number(1) };
+        spent.add(SpendTotals { tokens, cost: Money(number(2)), is_estimated: number(3) != 0 });
+    }
+    Ok(spent)
 }
 
 /// The sequence number of a subject's last record; 0 when it has none.

@@ -7,6 +7,8 @@
 use cap_std::fs::File;
 use glovebox_models::chat::{Answer, Usage};
 use glovebox_record::Digest;
+use glovebox_record::spend::SpendTotals;
+use glovebox_record::transcript::Turn;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
@@ -64,6 +66,23 @@ impl Exchanges {
         let mut exchanges = Self { file, turn: 0, kept: VecDeque::new(), dropped: Usage::default() };
         exchanges.read()?;
         Ok(exchanges.kept.into_iter().map(|kept| kept.transcript).collect())
+    }
+
+    /// How many answers a file that is open for reading has for an attempt that is made again, and what is in no record yet of what was
+    /// paid.
+    pub fn held(file: File) -> io::Result<(u64, SpendTotals)> {
+        let mut exchanges = Self { file, turn: 0, kept: VecDeque::new(), dropped: Usage::default() };
+        exchanges.read()?;
+        let dropped = exchanges.dropped;
+        let is_estimated = dropped != Usage::default();
+        let mut spent =
+            SpendTotals { tokens: dropped.tokens(), cost: dropped.cost_usd.unwrap_or_default(), is_estimated };
+        for kept in exchanges.kept.iter().filter(|kept| !kept.is_booked) {
+            let turn: Turn = serde_json::from_str(&kept.transcript).unwrap_or_default();
+            let tokens = kept.answer.usage.plus(kept.lost).tokens();
+            spent.add(SpendTotals { tokens, cost: turn.cost, is_estimated: turn.is_estimated });
+        }
+        Ok((exchanges.kept.len() as u64, spent))
     }
 
     /// Reads the whole lines of the file: how many bytes they have.
