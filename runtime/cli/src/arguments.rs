@@ -21,7 +21,7 @@ pub use fork::ForkArguments;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
 pub use machine::{DoctorArguments, VersionArguments};
-pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestArguments};
+pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestArguments, ModelsTrustArguments};
 pub use parallel::ParallelArguments;
 pub use people::{AnswerArguments, GatesArguments, PeopleArguments};
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};

@@ -21,6 +21,7 @@ mod doctor;
 mod drive;
 mod exit;
 mod journal;
+mod key_trust;
 mod models;
 mod overlay;
 mod patch;
@@ -140,6 +141,7 @@ fn dispatch(command: Command) -> Ended {
         }
         Command::Models { command: ModelsCommand::Ls(arguments) } => commands::models::ls(&arguments),
         Command::Models { command: ModelsCommand::Test(arguments) } => commands::models::test(&arguments),
+        Command::Models { command: ModelsCommand::Trust(arguments) } => commands::models_trust::trust(&arguments),
         Command::FakeLlm(Deferred(arguments)) => commands::fake_llm::fake_llm(&arguments),
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),
         Command::Holdout { command: HoldoutCommand::Verify(arguments) } => commands::holdout::verify(&arguments),

@@ -4,7 +4,7 @@
 
 use crate::exit::{Exit, Stop};
 use crate::project::Project;
-use crate::regular_file;
+use crate::{key_trust, regular_file};
 use glovebox_engine::attempt::Targets;
 use glovebox_engine::config::{KeySource, ModelAccess};
 use glovebox_engine::plan::Plan;
@@ -17,15 +17,23 @@ use std::sync::Arc;
 /// Most bytes that are read of a file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// The targets of every model that a node of the plan asks, or why one cannot be asked.
-pub fn targets(project: &Project, plan: &Plan) -> Result<Targets, Stop> {
+/// A model that can be asked, with its name in glovebox.toml.
+pub type Configured<'a> = (&'a str, &'a ModelAccess);
+
+/// The targets of every model that a node of the plan asks, or why one cannot be asked. With `asks`, a person at the terminal is asked
+/// whether a host may have a key.
+pub fn targets(project: &Project, plan: &Plan, asks: bool) -> Result<Targets, Stop> {
+    if asks {
+        key_trust::ask(project, plan.asked_models().into_iter().map(|(name, model)| (name, &model.access)))?;
+    }
     let asked = plan.asked_models().into_iter();
     let ready = asked.map(|(name, model)| Ok((name.to_owned(), Arc::new(target(project, (name, &model.access))?))));
     Ok(Arc::new(ready.collect::<Result<_, Stop>>()?))
 }
 
 /// The target of a model under this name, or why it cannot be asked.
-pub fn target(project: &Project, (name, access): (&str, &ModelAccess)) -> Result<Target, Stop> {
+pub fn target(project: &Project, (name, access): Configured<'_>) -> Result<Target, Stop> {
+    key_trust::require(project, (name, access))?;
     let key = key(project, (name, access))?;
     let authorities = access.ca_file.as_ref().map(|file| authorities(project, (name, Path::new(file)))).transpose()?;
     let target = Target {
@@ -46,7 +54,7 @@ pub fn target(project: &Project, (name, access): (&str, &ModelAccess)) -> Result
 }
 
 /// The key of a model; none if its provider asks for none.
-fn key(project: &Project, (name, access): (&str, &ModelAccess)) -> Result<Option<Key>, Stop> {
+fn key(project: &Project, (name, access): Configured<'_>) -> Result<Option<Key>, Stop> {
     match &access.key {
         KeySource::None => Ok(None),
         KeySource::Variable(variable) => {
@@ -77,7 +85,7 @@ fn key(project: &Project, (name, access): (&str, &ModelAccess)) -> Result<Option
 
 /// The path of a key file, unless stages could read it: in the project, or in a folder that commands see.
 fn outside(project: &Project, (name, file): (&str, &Path)) -> Result<PathBuf, Stop> {
-    let file = project.config_dir.join(home_of(file));
+    let file = place(project, file);
     let real = std::fs::canonicalize(&file).unwrap_or_default();
     let read = project.config.sandbox.read.iter().map(PathBuf::from);
     let shown = std::iter::once(project.workdir.to_owned()).chain(read);
@@ -96,22 +104,22 @@ fn outside(project: &Project, (name, file): (&str, &Path)) -> Result<PathBuf, St
 }
 
 /// The beginning of a file, as long as any key and list of certificates is.
-fn read(file: &Path) -> std::io::Result<Vec<u8>> {
+pub fn read(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     regular_file::open(file)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The path with a leading `~` replaced.
-fn home_of(file: &Path) -> PathBuf {
+/// Where a file of glovebox.toml is. A leading `~` is the home folder.
+pub fn place(project: &Project, file: &Path) -> PathBuf {
     match (file.strip_prefix("~"), std::env::var_os("HOME")) {
-        (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
-        _ => file.to_owned(),
+        (Ok(rest), Some(home)) => project.config_dir.join(home).join(rest),
+        _ => project.config_dir.join(file),
     }
 }
 
 fn authorities(project: &Project, (name, file): (&str, &Path)) -> Result<Authorities, Stop> {
-    let file = project.config_dir.join(home_of(file));
+    let file = place(project, file);
     let bytes = read(&file).map_err(|error| Stop::io(format!("read `ca_file` `{}`", file.display()), &error))?;
     Authorities::parse(&bytes).ok_or_else(|| {
         let message = format!("`ca_file` of model `{name}`: `{}` has no PEM certificates", file.display());

@@ -56,12 +56,14 @@ pub struct Request<'a> {
     pub parallel_max: Option<u64>,
     /// `--simulate`.
     pub simulate: bool,
+    /// Whether a person at the terminal may be asked.
+    pub asks: bool,
 }
 
 impl Request<'_> {
     /// A plan to show, without a script.
     pub fn to_show(sealed: Vec<Entry>) -> Self {
-        Self { script: None, purpose: Purpose::Show, sealed, parallel_max: None, simulate: false }
+        Self { script: None, purpose: Purpose::Show, sealed, parallel_max: None, simulate: false, asks: false }
     }
 }
 
@@ -86,7 +88,7 @@ pub fn bind_plan(
     request: Request<'_>,
 ) -> Result<Executor, Stop> {
     let host = Arc::clone(host.get()?);
-    let Request { script, purpose, sealed, parallel_max, simulate } = request;
+    let Request { script, purpose, sealed, parallel_max, simulate, asks } = request;
     let found = capability::find();
     let dependencies = dependencies::find(project, &sealed);
     let options = BindOptions {
@@ -107,7 +109,7 @@ pub fn bind_plan(
             let sandbox_env = sandbox_env(&plan, project, &found, dependencies)?;
             let sandbox = plan.sandbox.record(found.landlock_abi);
             let runs = matches!(purpose, Purpose::Run | Purpose::RunUnconfined);
-            let targets = if runs { models::targets(project, &plan)? } else { Targets::default() };
+            let targets = if runs { models::targets(project, &plan, asks)? } else { Targets::default() };
             let worker = Worker { sandbox, ..worker() };
             Ok(Executor { plan: Arc::new(plan), host, sandbox_env, protected, targets, worker })
         }

@@ -12,6 +12,7 @@ use crate::commands::holdout::{Status, Verified};
 use crate::commands::logs::OutputLine;
 use crate::commands::ls::RunList;
 use crate::commands::models::{ModelsFile, ModelsTestFile};
+use crate::commands::models_trust::TrustFile;
 use crate::commands::transcript::TurnLine;
 use crate::commands::version::Version;
 use crate::runs::removed::Removed;
@@ -85,6 +86,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("ls", written::<RunList>()),
         ("logs", written::<OutputLine<'_>>()),
         ("models", written::<ModelsFile>()),
+        ("models-trust", written::<TrustFile>()),
         ("models-test", written::<ModelsTestFile>()),
         ("plugin-inspect", written::<Inspected>()),
         ("plugin-lock", written::<Vec<LockedPlugin>>()),

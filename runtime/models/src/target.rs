@@ -76,6 +76,12 @@ impl Endpoint {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
+    /// Scheme, host and port: what decides who gets a request.
+    pub fn origin(&self) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        format!("{scheme}://{}", self.authority())
+    }
+
     /// Host and port as a `Host` header has them.
     pub(crate) fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.to_owned() };
@@ -88,8 +94,7 @@ impl Endpoint {
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.is_tls { "https" } else { "http" };
-        write!(f, "{scheme}://{}{}", self.authority(), self.path)
+        write!(f, "{}{}", self.origin(), self.path)
     }
 }
 

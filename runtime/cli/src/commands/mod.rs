@@ -23,6 +23,7 @@ pub mod logs;
 pub mod ls;
 pub mod man;
 pub mod models;
+pub mod models_trust;
 pub mod new_plugin;
 pub mod plan;
 pub mod plugin;

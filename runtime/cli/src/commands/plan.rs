@@ -30,7 +30,7 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::ShowUnconfined } else { Purpose::Show };
     let sealed = prepare::holdouts(&source, &project)?;
     let parallel_max = arguments.execution.parallel.max_parallel;
-    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate: false };
+    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate: false, asks: false };
     let bound = prepare::bind_plan(host, &source, &project, request)?;
     prepare::refuse_unpriced(&bound.plan, arguments.execution.spend.into())?;
     let other = plan_diff::read(host, arguments, &project)?;

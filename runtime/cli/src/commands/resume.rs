@@ -148,7 +148,8 @@ fn bind(
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
     let parallel_max = arguments.parallel.max_parallel;
     let simulate = terms.model == Provider::Simulated.as_str();
-    let request = Request { script: script.or(kept.as_ref()), purpose, sealed: holdouts, parallel_max, simulate };
+    let (script, asks) = (script.or(kept.as_ref()), !arguments.people.no_input);
+    let request = Request { script, purpose, sealed: holdouts, parallel_max, simulate, asks };
     let executor = prepare::bind_plan(&SharedHost::default(), source, &project, request)?;
     prepare::warn_of_open_access(&executor);
     prepare::refuse_unpriced(&executor.plan, SpendBounds::from(arguments.spend).or(terms.spend_max))?;

@@ -38,7 +38,8 @@ pub fn run(arguments: RunArguments) -> Ended {
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
     let sealed = prepare::holdouts(&source, &project)?;
     let parallel_max = arguments.execution.parallel.max_parallel;
-    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate: arguments.simulate };
+    let (simulate, asks) = (arguments.simulate, !arguments.people.no_input);
+    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate, asks };
     let executor = prepare::bind_plan(host, &source, &project, request)?;
     refuse_unanswered(&executor.plan, arguments.simulate)?;
     prepare::refuse_unpriced(&executor.plan, arguments.execution.spend.into())?;
