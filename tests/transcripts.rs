@@ -2,14 +2,16 @@
 //!
 //! A fence `LANGUAGE PATH` is a file of the project. In a fence `console`, a line `$ …` is a command, and the lines below it must be
 //! printed in this order; `…` stands for any text. `# exit N` after a command is its exit code, else 0. A fence
-//! `console needs=PROGRAM,…` is left out where a program is not installed. Each page is one project.
+//! `console needs=PROGRAM,…` is left out where a program is not installed. Each page is one project. `cd` and `export` hold for the
+//! commands below them. A model of a `glovebox.toml` is asked at a `glovebox fake-llm`, whatever its endpoint is on the page.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
 mod workbench;
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use workbench::{Workbench, root};
 
 /// The example whose packages `cargo xtask components` fetched and built: crates of a page are built with them.
@@ -33,6 +35,11 @@ fn docs_first_run() {
 }
 
 #[test]
+fn docs_models() {
+    transcript("docs/models.md");
+}
+
+#[test]
 fn docs_operators() {
     transcript("docs/operators.md");
 }
@@ -42,12 +49,15 @@ fn transcript(page: &str) {
     let text = std::fs::read_to_string(root().join(page)).unwrap();
     let bench = Workbench::new();
     let mut folder = bench.project();
-    let mut count = 0;
+    let (mut count, mut provider, mut exported) = (0, None, Vec::new());
     for (number, step) in steps(&text, is_installed) {
         match step {
             Step::Write { path, text } => {
                 let file = folder.join(path);
                 std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                let asks = text.contains("\nprovider");
+                provider = if asks { Some(Provider::start(&bench)) } else { provider };
+                let text = provider.as_ref().filter(|_| asks).map_or(text.clone(), |provider| provider.in_place(&text));
                 std::fs::write(file, text).unwrap();
             }
             Step::Run { line, exit, printed } => {
@@ -56,7 +66,11 @@ fn transcript(page: &str) {
                     folder = folder.join(path).canonicalize().unwrap_or_else(|error| panic!("{place}: {error}"));
                     continue;
                 }
-                let (code, output) = run(&bench, &folder, line);
+                if let Some((name, _)) = line.strip_prefix("export ").and_then(|pair| pair.split_once('=')) {
+                    exported.push(name);
+                    continue;
+                }
+                let (code, output) = run(&bench, (&folder, &exported), line);
                 assert_eq!(code, exit, "{place}\n{output}");
                 if let Err(missing) = compare(&printed, &output) {
                     panic!("{place}\nexpected the line: {missing}\nprinted:\n{output}");
@@ -66,6 +80,60 @@ fn transcript(page: &str) {
         }
     }
     assert!(count > 0, "{page} has no command");
+}
+
+/// What a page exports.
+const KEY: &str = "sk-7f3a9c51e2d84b06";
+
+/// Answers to `glovebox models test`, and to a stage that writes a greeting.
+const ANSWERS: &str = r#"
+[[answer]]
+when = "Answer with the word ok"
+text = "ok"
+
+[[answer]]
+when = "Write a greeting"
+tool = [{ name = "write_file", arguments = { path = "src/hello.txt", content = "hello\n" } }]
+usage = { input = 1200, output = 40 }
+
+[[answer]]
+when = "Write a greeting"
+text = "OUTCOME: SUCCESS"
+usage = { input = 1300, output = 20 }
+"#;
+
+/// A provider on this machine.
+struct Provider {
+    url: String,
+    process: Child,
+}
+
+impl Provider {
+    fn start(bench: &Workbench) -> Self {
+        std::fs::write(bench.outside().join("answers.toml"), ANSWERS).unwrap();
+        let mut command = workbench::glovebox_in(bench.outside());
+        let mut process = command.args(["fake-llm", "answers.toml"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        Self { url: url.trim().to_owned(), process }
+    }
+
+    /// A `glovebox.toml` whose models are asked here.
+    fn in_place(&self, text: &str) -> String {
+        let lines = text.lines().filter(|line| !line.starts_with("endpoint"));
+        let here = |line: &str| match line.starts_with("provider") {
+            true => format!("{line}\nendpoint = \"{}\"\n", self.url),
+            false => format!("{line}\n"),
+        };
+        lines.map(here).collect()
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 /// The steps of a page with their lines.
@@ -110,7 +178,7 @@ fn commands<'a>(body: &[(&'a str, usize)]) -> Vec<(usize, Step<'a>)> {
 }
 
 /// Runs a line in a shell: its exit code, and what it printed on both streams.
-fn run(bench: &Workbench, folder: &Path, line: &str) -> (i32, String) {
+fn run(bench: &Workbench, (folder, exported): (&Path, &[&str]), line: &str) -> (i32, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_glovebox")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
@@ -127,6 +195,7 @@ fn run(bench: &Workbench, folder: &Path, line: &str) -> (i32, String) {
     if let Some(sysroot) = workbench::wasm_sysroot() {
         shell.env("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS", format!("--sysroot={}", sysroot.display()));
     }
+    shell.envs(exported.iter().map(|name| (name, KEY)));
     let output = shell.output().unwrap();
     (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
 }
