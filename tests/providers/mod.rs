@@ -75,6 +75,11 @@ impl Turn {
         self.with("repeat", json!(true))
     }
 
+    /// Only for requests that contain this.
+    pub fn when(self, text: &str) -> Self {
+        self.with("when", json!(text))
+    }
+
     /// May be asked again at once.
     pub fn at_once(self) -> Self {
         self.with("retry_after", json!(0))
@@ -143,6 +148,16 @@ impl Bench {
         run.wait().unwrap();
     }
 
+    /// Starts a run, waits until it has written so many records, and kills it.
+    pub fn kill_run_at_record(&self, records: usize) {
+        let mut run = self.work.bare(&["run", "pipeline.dot", "--run-id", "r", "--json"]);
+        let mut run = run.env("FAKE_KEY", KEY).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(run.stdout.take().unwrap()).lines().take(records);
+        assert_eq!(lines.map(Result::unwrap).count(), records);
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
+
     /// The same with a Ctrl-C.
     pub fn interrupt_run_after(&self, requests: usize) {
         let mut run = self.start_run(requests);
@@ -155,8 +170,8 @@ impl Bench {
         let mut run = self.work.bare(&["run", "pipeline.dot", "--run-id", "r", "-q"]);
         let run = run.env("FAKE_KEY", KEY).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let began = Instant::now();
-        while self.requests().len() < requests {
-            assert!(began.elapsed() < Duration::from_secs(60), "asked {} times", self.requests().len());
+        while self.times_asked() < requests {
+            assert!(began.elapsed() < Duration::from_secs(60), "asked {} times", self.times_asked());
             std::thread::sleep(Duration::from_millis(20));
         }
         run
@@ -188,6 +203,12 @@ impl Bench {
 
     pub fn run_json(&self, path: &str) -> Value {
         self.work.run_json("r", path)
+    }
+
+    /// How many requests there were so far.
+    fn times_asked(&self) -> usize {
+        let log = std::fs::read(self.work.outside().join("log.ndjson")).unwrap();
+        log.iter().filter(|byte| **byte == b'\n').count()
     }
 
     /// The bodies of all requests so far.
