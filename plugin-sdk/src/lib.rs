@@ -1,7 +1,7 @@
 //! Write a Glovebox plugin: implement [`Handler`], export it with [`export!`], build for `wasm32-wasip2`.
 //!
 //! Reading order: [`Stage`] is the input of a handler, [`Outcome`] is its answer. The modules [`log`], [`control`],
-//! [`artifact`], [`files`], [`exec`] and [`llm`] call the host. A component imports only the modules that it uses, so its
+//! [`artifact`], [`files`], [`exec`], [`llm`] and [`agents`] call the host. A component imports only the modules that it uses, so its
 //! imports show what the plugin can ask for. `std::fs` works too if the operator grants `posix`.
 //!
 //! Custom rules are another kind of component: use the feature `rules` instead of the default features, and the module `rules`.
@@ -34,6 +34,8 @@ compile_error!(
 #[cfg(any(feature = "rules", test))]
 extern crate alloc;
 
+#[cfg(feature = "stage")]
+pub mod agents;
 #[cfg(feature = "stage")]
 pub mod artifact;
 #[cfg(feature = "stage")]
@@ -72,7 +74,7 @@ pub mod bindings {
 /// The functions of the host, or in a test what stands in for them.
 #[cfg(all(feature = "stage", target_family = "wasm"))]
 mod imports {
-    pub(crate) use crate::bindings::glovebox::plugin::{control, exec, files, llm};
+    pub(crate) use crate::bindings::glovebox::plugin::{agents, control, exec, files, llm};
 }
 #[cfg(all(feature = "stage", not(target_family = "wasm")))]
 use testing::imports;

@@ -77,6 +77,11 @@ impl Host {
         H::execute(stage.into())
     }
 
+    /// Offers an agent program, which says this and ends.
+    pub fn on_program(&self, name: impl Into<String>, said: impl Into<String>) {
+        self.answers.borrow_mut().programs.push((name.into(), said.into()));
+    }
+
     /// Writes a file of the workspace, and makes its folders.
     ///
     /// # Panics

@@ -129,6 +129,18 @@ impl Bench {
         self.work.write(path, text);
     }
 
+    /// A file of the project.
+    pub fn project_text(&self, path: &str) -> String {
+        std::fs::read_to_string(self.work.project().join(path)).unwrap()
+    }
+
+    /// Makes a file of the project a program.
+    pub fn make_program(&self, path: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let file = self.work.project().join(path);
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
     pub fn run(&self) -> Answer {
         self.with_key(&["run", "pipeline.dot", "--run-id", "r"])
     }

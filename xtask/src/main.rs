@@ -1,9 +1,10 @@
-//! The repository's commands: `cargo xtask components | jail | pytest | demo | test | numbers | ci`.
+//! The repository's commands: `cargo xtask components | jail | pytest | agents | demo | test | numbers | ci`.
 //!
 //! Components are built here and nowhere else: no `build.rs` compiles or downloads anything. Every command can run on a
 //! fresh machine, with rustup's `wasm32-wasip2` or, where that cannot be fetched, with a std built from its source.
 #![forbid(unsafe_code)]
 
+mod agents;
 mod attacks;
 mod components;
 mod debian;
@@ -28,6 +29,7 @@ usage: cargo xtask COMMAND
                 --check builds one component aside, to prove the way to a std works
   jail          build only the static programs into target/components: the jail helper and what attacks it
   pytest        make pytest in target/pytest, for the test of examples/scenarios-pytest
+  agents        install the agent programs of docs/agents.md and drive each against a fake provider
   demo          build everything and run examples/quickstart
   test [ARG…]   build components and pytest, then run all tests; ARGs go to `cargo test`
   numbers [FOLDER]
@@ -56,6 +58,7 @@ fn dispatch(arguments: &[String]) -> Step {
         "components" => build_components(rest),
         "jail" if rest.is_empty() => components::build_programs().map(|()| ExitCode::SUCCESS),
         "pytest" if rest.is_empty() => pytest::prepare().map(|()| ExitCode::SUCCESS),
+        "agents" if rest.is_empty() => agents::run(),
         "demo" if rest.is_empty() => demo::run(),
         "test" => gate::test(rest),
         "numbers" if rest.len() < 2 => numbers::run(rest.first()),

@@ -32,6 +32,7 @@ pub(crate) struct Answers {
     pub(crate) artifacts: BTreeMap<String, Vec<u8>>,
     pub(crate) ran: Vec<String>,
     pub(crate) requests: Vec<Request>,
+    pub(crate) programs: Vec<(String, String)>,
 }
 
 thread_local! {
@@ -44,6 +45,35 @@ fn with<T>(call: impl FnOnce(&mut Answers) -> T) -> T {
         Some(answers) => call(&mut answers.borrow_mut()),
         None => call(&mut Answers::default()),
     })
+}
+
+/// `glovebox:plugin/agents`.
+pub(crate) mod agents {
+    use super::with;
+    use crate::Failure;
+    use crate::bindings::glovebox::plugin::agents::{Event, Task};
+
+    /// A program that has said its last words.
+    pub(crate) struct Session(String);
+
+    impl Session {
+        pub(crate) fn next(&self, _max: u32, _wait_ms: u32) -> Vec<Event> {
+            vec![Event { kind: "done".to_owned(), text: self.0.clone(), data: None, failure: None }]
+        }
+    }
+
+    pub(crate) fn backends() -> Vec<String> {
+        with(|answers| answers.programs.iter().map(|(name, _)| name.clone()).collect())
+    }
+
+    pub(crate) fn start(task: &Task) -> Result<Session, Failure> {
+        let said = with(|answers| answers.programs.iter().find(|(name, _)| *name == task.backend).cloned());
+        said.map(|(_, said)| Session(said)).ok_or_else(|| Failure {
+            class: "scope".to_owned(),
+            code: "agent/not-granted".to_owned(),
+            reason: "the node names no such agent program".to_owned(),
+        })
+    }
 }
 
 /// `glovebox:plugin/control`.

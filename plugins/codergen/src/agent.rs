@@ -190,14 +190,14 @@ impl ContextUse {
 }
 
 /// A text to keep beside the stage's record.
-struct Kept<'a> {
-    name: &'a str,
-    text: &'a str,
+pub(crate) struct Kept<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
 }
 
 impl Kept<'_> {
     /// Keeps it; a stage does not fail if its record is cut short.
-    fn keep(&self) {
+    pub(crate) fn keep(&self) {
         if let Err(reason) = artifact::put_text(self.name, self.text) {
             log::warn("artifact not kept", &[("name", self.name), ("reason", &reason)]);
         }

@@ -1,7 +1,7 @@
 //! The `codergen` handler (spec §4.5): an agent loop that asks the node's model, runs the tools it calls, and goes on until
 //! an answer is text only.
 //!
-//! Reading order: `prompt` is what is asked, `agent` the loop, `ending` how the answer becomes an outcome, `toolbox`
+//! Reading order: `prompt` is what is asked, `agent` the loop, `program` an agent program in its place, `ending` how the answer becomes an outcome, `toolbox`
 //! the tools. Nothing here is a security boundary: the host enforces scope, turns, commands and secrets, even if this code is wrong.
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ mod files;
 mod numbering;
 mod patch;
 mod pattern;
+mod program;
 mod prompt;
 mod search;
 mod shell;
@@ -27,7 +28,10 @@ struct Codergen;
 
 impl Handler for Codergen {
     fn execute(stage: Stage) -> Outcome {
-        agent::run(&stage)
+        match program::of(&stage) {
+            Some(program) => program::run(&stage, &program),
+            None => agent::run(&stage),
+        }
     }
 }
 

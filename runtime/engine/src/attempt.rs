@@ -42,6 +42,7 @@ use glovebox_host::budget::Budget;
 use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::input::StageInput;
+use glovebox_host::model::Provider;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
@@ -145,6 +146,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let jail = sandbox.as_ref().filter(|_| binding.runs_commands()).and_then(AttemptSandbox::jail);
         let hooks = sandbox.as_ref().and_then(|sandbox| sandbox.hooks(binding));
         let model = if binding.model { Some(self.model(node, assignment)?) } else { None };
+        // A script or a simulation answers in the place of a program too.
+        let is_live = model.as_ref().is_some_and(|model| model.provider() == Provider::Live);
         let call = Call {
             input: self.input(node, binding, assignment)?,
             tier: binding.tier,
@@ -154,6 +157,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 jail,
                 workdir: binding.command_access.workdir.clone(),
             }),
+            program: sandbox.as_ref().and_then(|sandbox| sandbox.program(binding)).filter(|_| is_live),
             model,
             hooks,
             limits: binding.limits,

@@ -10,6 +10,7 @@ pub mod command_access;
 pub mod effective;
 pub mod holdout_access;
 mod problem;
+mod program;
 pub mod request;
 pub mod role;
 pub mod subject;
@@ -273,6 +274,7 @@ impl<'a> Binder<'a> {
             inspection: component.inspection(),
             granted: &granted,
             limits: &self.config.limits,
+            agents: &self.config.agents,
             sandbox: &self.config.sandbox,
             holdouts: self.holdouts,
         };
@@ -284,6 +286,7 @@ impl<'a> Binder<'a> {
             holdouts,
             separation,
             model,
+            program,
             hooks,
             limits,
             mut grants,
@@ -305,6 +308,7 @@ impl<'a> Binder<'a> {
             separation,
             limits,
             model,
+            program: program.map(Arc::new),
             hooks,
             grants,
         };

@@ -4,12 +4,14 @@
 //! version could not enforce, is an error that names the field and the line; nothing is ever ignored, since an ignored
 //! denial is a permission. Paths are kept as written: who resolves them has the folder of the file.
 
+mod agents;
 mod exec;
 mod field;
 mod models;
 mod run;
 pub mod sandbox;
 
+pub use agents::AgentEntry;
 pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
 pub use models::{KeySource, ModelAccess, ModelEntry};
 pub use run::{PARALLEL_MAX, RunSetting};
@@ -19,6 +21,7 @@ use glovebox_host::grants::Grants;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_pipeline::span::Span;
+use glovebox_record::program::AgentProgram;
 use glovebox_record::scope::Entry;
 use glovebox_record::{LimitName, LimitSettings, Limits};
 use sandbox::SandboxSetting;
@@ -46,6 +49,8 @@ pub struct Config {
     pub sandbox: SandboxSetting,
     /// Models by name: how each is reached, and what it costs.
     pub models: BTreeMap<String, ModelEntry>,
+    /// Agent programs: where each is, and what it sees of the machine.
+    pub agents: BTreeMap<AgentProgram, AgentEntry>,
     /// Bounds of a run as a whole.
     pub run: RunSetting,
     /// Bounds for every stage; a plugin's or a node's own bound wins when it is lower.
@@ -188,9 +193,12 @@ impl Config {
                 "sandbox" => config.sandbox = sandbox::parse(&mut fields, &field),
                 "limits" => config.limits = fields.limits(&field),
                 "models" => config.models = models::parse(&mut fields, &field),
+                "agents" => config.agents = agents::parse(&mut fields, &field),
                 "run" => config.run = run::parse(&mut fields, &field),
-                _ => fields
-                    .unknown(&field, &["plugins", "rules", "workspace", "exec", "sandbox", "limits", "models", "run"]),
+                _ => fields.unknown(
+                    &field,
+                    &["plugins", "rules", "workspace", "exec", "sandbox", "limits", "models", "agents", "run"],
+                ),
             }
         }
         for (name, entry) in config.rules.iter().filter(|(name, _)| config.plugins.contains_key(*name)) {

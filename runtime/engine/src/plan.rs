@@ -17,7 +17,7 @@ mod sandbox;
 mod sessions;
 mod shared;
 
-pub use binding::{Binding, BoundComponent, CommandAccess, HoldoutAccess, HookTexts, Separation};
+pub use binding::{Binding, BoundComponent, CommandAccess, HoldoutAccess, HookTexts, PlannedProgram, Separation};
 pub use capability::Capability;
 pub use capability_set::{CapabilitySet, PlanCapabilities, RunBounds, reached};
 pub use fork::{PlanChild, PlanFork, PlanSupervision};

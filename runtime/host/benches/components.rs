@@ -159,6 +159,7 @@ fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> C
         tier,
         files,
         commands: None,
+        program: None,
         model: None,
         hooks: None,
         limits,

@@ -3,6 +3,7 @@
 //! Each import has its own file; what they share is here: the bounds, the counters, and the record that becomes the report.
 //! It refuses to know wasmtime's engine and how the call ends.
 
+use crate::agents::{ProgramSetting, Running};
 use crate::bindings::types;
 use crate::call::{Artifact, CommandSetting, FileTier, LogLine, Progress};
 use crate::deadline::Deadline;
@@ -35,6 +36,10 @@ pub(crate) struct Attempt {
     pub(crate) view: Option<Arc<View>>,
     /// Commands; none when the call was given none.
     pub(crate) commands: Option<Arc<CommandSetting>>,
+    /// The agent program of the node; none when it names none.
+    pub(crate) program: Option<ProgramSetting>,
+    /// That program, while it runs.
+    pub(crate) running: Option<Running>,
     /// The model and what was asked of it.
     pub(crate) conversation: Conversation,
     /// What runs around the tool calls of the model.

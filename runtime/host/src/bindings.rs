@@ -16,13 +16,17 @@ wasmtime::component::bindgen!({
             import glovebox:plugin/control@0.1.0;
             import glovebox:plugin/llm@0.1.0;
             import glovebox:plugin/exec@0.1.0;
+            import glovebox:plugin/agents@0.1.0;
             export glovebox:plugin/stage@0.1.0;
         }
     ",
     world: "glovebox:host/provided",
     imports: { default: trappable },
     exports: { default: async },
-    with: { "glovebox:plugin/llm.completion": crate::llm::Completion },
+    with: {
+        "glovebox:plugin/llm.completion": crate::llm::Completion,
+        "glovebox:plugin/agents.session": crate::agents::Session,
+    },
 });
 
-pub(crate) use glovebox::plugin::{chat, control, exec, files, llm, types};
+pub(crate) use glovebox::plugin::{agents, chat, control, exec, files, llm, types};

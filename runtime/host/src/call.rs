@@ -77,6 +77,8 @@ pub struct Call {
     pub files: Option<FileSetting>,
     /// Its commands; none means every `exec.run` answers `not-granted`.
     pub commands: Option<CommandSetting>,
+    /// Its agent program; none means every `agents` call answers that there is none.
+    pub program: Option<crate::agents::ProgramSetting>,
     /// The model bound to this node; none means every `llm` call answers `not-granted`.
     pub model: Option<Model>,
     /// The hooks around its tool calls; none where the node has none.

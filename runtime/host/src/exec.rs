@@ -136,7 +136,7 @@ impl Attempt {
         opened.map_err(wasmtime::Error::new)
     }
 
-    fn check_may_start(&self) -> Result<(), Error> {
+    pub(crate) fn check_may_start(&self) -> Result<(), Error> {
         if self.is_canceled() {
             return Err(error(Code::Canceled, "the run was asked to stop"));
         }

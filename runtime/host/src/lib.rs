@@ -39,11 +39,13 @@ mod stop;
 mod ticker;
 
 // The contract, one file per interface.
+pub mod agents;
 mod bindings;
 pub mod budget;
 mod control;
 mod exec;
 mod files;
+mod gateway;
 mod hooks;
 mod llm;
 mod wasi_files;

@@ -4,6 +4,7 @@
 //! declared before a bound was reached (seed 0, fix 2). What the model said is taken from here, never from the guest.
 
 mod border;
+mod program;
 mod repeats;
 
 use crate::attempt::Attempt;
@@ -12,7 +13,8 @@ use crate::bindings::llm::{Error, Event, Host, HostCompletion, Request, Response
 use crate::budget::Account;
 use crate::call::Progress;
 use crate::model::{Asking, DeclaredOutcome, Kept, Model, OUTCOME, Provider, without_bytes};
-use border::{answered_texts, asked_texts, check, request_bytes, response, streamed, told};
+pub(crate) use border::answered_texts;
+use border::{asked_texts, check, request_bytes, response, streamed, told};
 use glovebox_models::chat::{self, Answer, ModelId};
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::patience::Patience;
@@ -38,6 +40,8 @@ pub(crate) struct Conversation {
     model: Option<Model>,
     /// Turns the model answered.
     pub(crate) turns: u32,
+    /// Requests of a program that have no answer yet.
+    pub(crate) waiting: u32,
     /// Tokens of these turns.
     pub(crate) tokens: Tokens,
     /// What these turns cost.
@@ -147,7 +151,7 @@ impl Conversation {
         }
     }
 
-    fn keep_line(&mut self, line: Vec<u8>) {
+    pub(crate) fn keep_line(&mut self, line: Vec<u8>) {
         let is_short = self.transcript.len() + line.len() <= EXCHANGED_BYTES_MAX;
         let line = if is_short { Some(line) } else { without_bytes(&line) };
         let fits = |line: &Vec<u8>| self.transcript.len() + line.len() <= TRANSCRIPT_BYTES_MAX;
@@ -200,23 +204,11 @@ impl Attempt {
             }
             self.conversation.tool_rounds += 1;
         }
-        self.note_invalid(&answer)?;
+        self.conversation.note_invalid(&answer)?;
         let answer = if model.provider() == Provider::Live { self.note_repeats(answer)? } else { answer };
         self.conversation.note_declared(&answer);
         self.conversation.answered_by.clone_from(&answer.model);
         Ok(answer)
-    }
-
-    /// A model that cannot write arguments would go on for ever.
-    fn note_invalid(&mut self, answer: &Answer) -> Result<(), ModelError> {
-        let in_a_row = &mut self.conversation.invalid_calls;
-        *in_a_row = if border::has_invalid_call(answer) { *in_a_row + 1 } else { 0 };
-        if *in_a_row < INVALID_CALLS_MAX {
-            return Ok(());
-        }
-        let message =
-            format!("the model called tools with unreadable arguments in {INVALID_CALLS_MAX} answers in a row");
-        Err(ModelError::new(ErrorKind::InvalidToolCall, message))
     }
 
     /// A model in a circle would spend all that it may. Its calls are not made, and then the stage fails.
@@ -271,26 +263,15 @@ impl Attempt {
         Ok(answered)
     }
 
-    /// Lets no hold-out pass, in either direction. Neither side learns where in the hold-outs its text stands.
+    /// Lets no hold-out pass, in either direction.
     fn check_leak<'t>(
         &mut self,
         model: &Model,
         side: Side,
         texts: impl FnOnce() -> Vec<&'t str>,
     ) -> Result<(), ModelError> {
-        let Some(guard) = model.guard() else { return Ok(()) };
-        let found = match self.conversation.leaked {
-            Some(_) => None,
-            None => guard.first(texts()),
-        };
-        if let Some(place) = found {
-            self.conversation.leaked = Some(side);
-            self.refuse(Refusal::new("tell the model", &place, side.leak_reason(), LEAK_HELP));
-        }
-        match self.conversation.leaked {
-            Some(side) => Err(ModelError::new(ErrorKind::HoldoutLeak, side.leak_reason())),
-            None => Ok(()),
-        }
+        let refusals = std::sync::Arc::clone(&self.refusals);
+        self.conversation.check_leak((model.guard(), side), texts, |refusal| refusals.record(refusal))
     }
 
     fn model_not_granted(&self) -> Error {

@@ -16,20 +16,22 @@ pub use exchanges::Exchanges;
 pub(crate) use exchanges::Kept;
 pub use guard::TextGuard;
 pub(crate) use live::Asking;
+pub(crate) use live::Crossed;
 pub use live::Live;
 pub use scripted::{Script, ScriptError};
-pub(crate) use transcript::without_bytes;
+pub(crate) use transcript::{Question, without_bytes};
 
 use crate::budget::Account;
 use glovebox_models::chat::{Answer, Request, Usage};
 use glovebox_models::error::ModelError;
+use glovebox_models::target::Target;
 use glovebox_record::session::MessagePart;
 use glovebox_record::{NodeId, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use transcript::{Asked, Question, Told};
+use transcript::{Asked, Told};
 
 /// The model of one attempt.
 #[derive(Debug)]
@@ -168,6 +170,14 @@ impl Model {
 
     pub(crate) fn account(&self) -> Option<&Account> {
         self.account.as_ref()
+    }
+
+    /// Where it is reached; none for a model that never leaves the machine.
+    pub(crate) fn target(&self) -> Option<&Arc<Target>> {
+        match &self.kind {
+            ModelKind::Live(live) => Some(&live.target),
+            ModelKind::Scripted(_) | ModelKind::Tested(_) | ModelKind::Simulated => None,
+        }
     }
 
     /// The most that the next turn may use; for a provider an estimate.

@@ -27,7 +27,7 @@ pub enum State {
 
 /// Interfaces without a version of their own: the contract's and the part of WASI that Rust's std imports.
 const PROVIDED: &[(&str, &str, &[&str])] = &[
-    ("glovebox:plugin", "0.1.0", &["types", "chat", "files", "control", "llm", "exec"]),
+    ("glovebox:plugin", "0.1.0", &["types", "chat", "files", "control", "llm", "exec", "agents"]),
     (
         "wasi:cli",
         WASI,
@@ -57,7 +57,6 @@ const DENIED: &[(&str, &str)] = &[
     ("wasi:sockets", "components have no network"),
     ("wasi:http", "components have no network; a model is asked through `glovebox:plugin/llm`"),
     ("glovebox:plugin/tools", "tools of other components are not provided in this version"),
-    ("glovebox:plugin/agents", "agent programs are not provided in this version"),
     ("glovebox:plugin/human", "questions to a person are not provided in this version"),
 ];
 
@@ -110,6 +109,7 @@ mod tests {
         check("glovebox:plugin/control@0.1.7", "provided");
         check("glovebox:plugin/control@0.2.0", "0.1.0");
         check("glovebox:plugin/control@0.1.0-rc.1", "0.1.0");
+        check("glovebox:plugin/agents@0.1.0", "provided");
         check("glovebox:plugin/human@0.1.0", "questions ");
         check("glovebox:plugin/secrets@0.1.0", "unknown");
         check("wasi:cli/stdout@0.2.6", "provided");

@@ -66,6 +66,8 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &Prepared) 
         }
     };
     let mut attempt = store.into_data();
+    // A guest may leave its program at work. What that did counts before its own answer.
+    attempt.end_program();
     let ended = match ended {
         Ok(answer) => answer::check(answer, &mut attempt),
         Err(error) => {
@@ -126,7 +128,7 @@ fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
 }
 
 fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Attempt, types::StageInput), String> {
-    let Call { input, tier, files, commands, model, hooks, limits, canceled, progress } = call;
+    let Call { input, tier, files, commands, program, model, hooks, limits, canceled, progress } = call;
     let to_progress = progress.clone();
     let kept_max = usize::try_from(limits.refusals).unwrap_or(usize::MAX);
     let refusals = RefusalLog::new(kept_max).on_refusal(move |refusal| {
@@ -156,6 +158,8 @@ fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Atte
         tier,
         view,
         commands: commands.map(Arc::new),
+        program,
+        running: None,
         conversation: Conversation::new(model),
         hooks,
         meter: Meter::new(&limits),

@@ -99,6 +99,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
             is_of_plugin: false,
         }),
         commands: None,
+        program: None,
         model: None,
         hooks: None,
         limits: bounds,

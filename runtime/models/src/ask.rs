@@ -4,9 +4,9 @@
 
 use crate::chat::{Answer, Request, TOOL_CALL, Usage};
 use crate::error::{ErrorKind, ModelError};
-use crate::http::{Body, Post};
+use crate::http::{Body, Post, Reply};
 use crate::patience::Patience;
-use crate::provider::{Draft, Event, Provider, Refused, Splitter, Step};
+use crate::provider::{Draft, Event, Provider, Reader, Refused, Splitter, Step};
 use crate::target::Target;
 use serde_json::Value;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -65,9 +65,8 @@ pub fn ask(
         tries += 1;
         let (exchange, answered) = ask_once(target, request, patience);
         if answered.is_err() && exchange.is_begun {
-            lost.input = lost.input.saturating_add(estimated_tokens(request.bytes()));
-            let output = (exchange.received.len() as u64).div_ceil(EVENT_BYTES_PER_TOKEN);
-            lost.output = lost.output.saturating_add(output.min(target.output_tokens(&request.settings)));
+            let most = target.output_tokens(&request.settings);
+            lost = lost.plus(is_lost(request.bytes(), exchange.received.len(), most));
         }
         let answered = match answered {
             Err(error) if error.is_retried() && tries <= RETRIES_MAX => {
@@ -82,6 +81,12 @@ pub fn ask(
         };
         return Asked { exchange, tries, lost, answered };
     }
+}
+
+/// What a try without an answer may have cost all the same.
+pub(crate) fn is_lost(sent: usize, received: usize, output_tokens_max: u64) -> Usage {
+    let output = (received as u64).div_ceil(EVENT_BYTES_PER_TOKEN).min(output_tokens_max);
+    Usage { input: estimated_tokens(sent), output, ..Usage::default() }
 }
 
 /// The wait before a retry, half of it by chance, so that many callers do not come back at once.
@@ -116,26 +121,36 @@ fn send(
     };
     let mut reply = post.send(Patience { idle: target.timeout.min(patience.idle), ..patience })?;
     if reply.status != 200 {
-        exchange.received = reply.body.read_cut(REFUSAL_BYTES_MAX);
-        let received = &exchange.received;
-        let said = serde_json::from_slice(received);
-        let said = said.unwrap_or_else(|_| Value::String(String::from_utf8_lossy(received).into_owned()));
-        let refused = Refused { status: Some(reply.status), retry_after: reply.retry_after, said };
-        return Err(refused.to_error(target));
+        return Err(refused(target, &mut reply, &mut exchange.received));
     }
     exchange.is_begun = true;
-    Receiving { target, provider, draft: Draft::default() }.read(&mut reply.body, &mut exchange.received)
+    let kept = (&mut exchange.received, KEPT_BYTES_MAX);
+    Receiving { target, provider, draft: Draft::default() }.read(&mut reply.body, kept, &mut || true)
+}
+
+/// Reads why the provider refuses.
+pub(crate) fn refused(target: &Target, reply: &mut Reply<'_>, received: &mut Vec<u8>) -> ModelError {
+    *received = reply.body.read_cut(REFUSAL_BYTES_MAX);
+    let said = serde_json::from_slice(received);
+    let said = said.unwrap_or_else(|_| Value::String(String::from_utf8_lossy(received).into_owned()));
+    Refused { status: Some(reply.status), retry_after: reply.retry_after, said }.to_error(target)
 }
 
 /// An answer that is being received.
-struct Receiving<'a> {
-    target: &'a Target,
-    provider: &'a dyn Provider,
-    draft: Draft,
+pub(crate) struct Receiving<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) provider: &'a dyn Provider,
+    pub(crate) draft: Draft,
 }
 
 impl Receiving<'_> {
-    fn read(mut self, body: &mut Body<'_>, received: &mut Vec<u8>) -> Result<Answer, ModelError> {
+    /// Reads a stream, and keeps so many of its bytes. `on_bytes` is called for each piece; false ends the call.
+    pub(crate) fn read(
+        mut self,
+        body: &mut Body<'_>,
+        (received, kept_bytes_max): (&mut Vec<u8>, usize),
+        on_bytes: &mut dyn FnMut() -> bool,
+    ) -> Result<Answer, ModelError> {
         let mut reader = self.provider.reader();
         let mut splitter = Splitter::new(self.provider.framing());
         let mut total = 0_usize;
@@ -144,30 +159,52 @@ impl Receiving<'_> {
             let is_more = body.read(&mut splitter.pending)?;
             let piece = &splitter.pending[before..];
             total = total.saturating_add(piece.len());
-            received.extend_from_slice(&piece[..piece.len().min(KEPT_BYTES_MAX.saturating_sub(received.len()))]);
+            received.extend_from_slice(&piece[..piece.len().min(kept_bytes_max.saturating_sub(received.len()))]);
             if total > WIRE_BYTES_MAX {
                 let message = format!("the stream of the answer is longer than {} MiB", WIRE_BYTES_MAX >> 20);
                 return Err(ModelError::new(ErrorKind::AnswerTooLarge, message));
             }
+            if !on_bytes() {
+                return Err(ModelError::new(ErrorKind::Canceled, "the program closed its connection"));
+            }
             for event in if is_more { splitter.events()? } else { splitter.rest()? } {
-                let step = match event {
-                    Event::Data(data) => reader.read(&data, &mut self.draft)?,
-                    Event::Done => Step::Last,
-                };
-                // Another model is found out with its first event, and not paid for to the end.
-                if self.draft.model.is_some() {
-                    self.target.check_answered(self.draft.model.as_ref())?;
-                }
-                if step == Step::Last {
+                if self.take(&mut *reader, event)? == Step::Last {
                     return self.draft.finished();
                 }
             }
             if !is_more {
-                return match reader.ends_with_body() {
-                    true => self.draft.finished(),
-                    false => Err(ModelError::new(ErrorKind::Stream, "the answer ended without its last event")),
-                };
+                return self.ended(&*reader);
             }
+        }
+    }
+
+    /// Reads the events of an answer that came as a whole.
+    pub(crate) fn read_events(mut self, events: Vec<Value>) -> Result<Answer, ModelError> {
+        let mut reader = self.provider.reader();
+        for event in events {
+            if self.take(&mut *reader, Event::Data(event))? == Step::Last {
+                return self.draft.finished();
+            }
+        }
+        self.ended(&*reader)
+    }
+
+    fn take(&mut self, reader: &mut dyn Reader, event: Event) -> Result<Step, ModelError> {
+        let step = match event {
+            Event::Data(data) => reader.read(&data, &mut self.draft)?,
+            Event::Done => Step::Last,
+        };
+        // Another model is found out with its first event, and not paid for to the end.
+        if self.draft.model.is_some() {
+            self.target.check_answered(self.draft.model.as_ref())?;
+        }
+        Ok(step)
+    }
+
+    fn ended(self, reader: &dyn Reader) -> Result<Answer, ModelError> {
+        match reader.ends_with_body() {
+            true => self.draft.finished(),
+            false => Err(ModelError::new(ErrorKind::Stream, "the answer ended without its last event")),
         }
     }
 }
@@ -208,7 +245,7 @@ fn estimate(request: &Request, answer: &Answer) -> Usage {
     Usage { input: estimated_tokens(request.bytes()), output: estimated_tokens(answered), ..answer.usage }
 }
 
-fn without_key(error: ModelError, target: &Target) -> ModelError {
+pub(crate) fn without_key(error: ModelError, target: &Target) -> ModelError {
     match &target.key {
         Some(key) => ModelError { message: key.removed_from(error.message), ..error },
         None => error,
@@ -216,7 +253,7 @@ fn without_key(error: ModelError, target: &Target) -> ModelError {
 }
 
 /// The bytes without the key. A provider that is not honest, or only careless, can send it back.
-fn cleaned(received: Vec<u8>, target: &Target) -> Vec<u8> {
+pub(crate) fn cleaned(received: Vec<u8>, target: &Target) -> Vec<u8> {
     let Some(key) = &target.key else { return received };
     match String::from_utf8(received) {
         Ok(text) => key.removed_from(text).into_bytes(),

@@ -16,6 +16,7 @@ use crate::lower::handler::{CHILD_EXIT, HandlerKind, Role};
 use crate::restart::Restarts;
 use crate::session::SessionSettings;
 use crate::span::Span;
+use glovebox_record::program::{AgentProgram, ProgramOptions};
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{LimitSettings, Network};
@@ -108,6 +109,15 @@ pub struct Confinement {
     pub network: Option<Network>,
 }
 
+/// The agent program of an agent stage (`agent.backend`, seed 2).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AgentBackend {
+    /// Which one.
+    pub program: AgentProgram,
+    /// What the node says about it.
+    pub options: ProgramOptions,
+}
+
 /// The files that fill a stage's caches before their first use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CacheFrom {
@@ -193,6 +203,8 @@ pub struct Node {
     pub subject: Subject,
     /// Commands around the tool calls of its model.
     pub tool_hooks: ToolHooks,
+    /// The agent program that works in the place of Glovebox's own agent.
+    pub backend: Option<AgentBackend>,
     /// Limits from `limits.<name>` attributes.
     pub limits: LimitSettings,
     /// A missing status counts as a success (spec App. C, design §9 #14).

@@ -100,6 +100,8 @@ keys! {
     NETWORK = "network",
     ALLOWED_COMMANDS = "allowed_commands",
     AGENT_BACKEND = "agent.backend",
+    AGENT_PATH = "agent.path",
+    AGENT_COMMAND = "agent.command",
     CODEX_WORKDIR = "codex.workdir",
     CODEX_ADD_DIRS = "codex.add_dirs",
     CODEX_STRICT_READ_SCOPE = "codex.strict_read_scope",

@@ -13,6 +13,7 @@
 //! - [`network`]: what commands reach over the network;
 //! - [`session`]: what a stage's model gets of what went before;
 //! - [`question`]: what a person is asked, and which answers are valid;
+//! - [`program`]: the agent programs that take the place of an agent;
 //! - [`path`] and [`scope`]: what a stage may read and write;
 //! - [`stored_value`]: the reference to a context value that is kept apart;
 //! - [`transcript`]: what was said in one attempt, turn by turn;
@@ -28,6 +29,7 @@ pub mod limit;
 pub mod network;
 pub mod outcome;
 pub mod path;
+pub mod program;
 pub mod question;
 pub mod scope;
 pub mod session;

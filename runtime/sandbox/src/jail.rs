@@ -11,6 +11,7 @@ mod control;
 mod disk;
 mod environment;
 mod exec_policy;
+mod loopback;
 mod namespaces;
 mod origin;
 mod probe;
@@ -23,6 +24,7 @@ mod setting;
 mod sockets;
 mod spawner;
 mod stores;
+mod streamed;
 mod template;
 mod watchdog;
 
@@ -35,6 +37,7 @@ pub use probe::{Missing, ProbeReport, probe, probe_tier};
 pub use reaper::wait_for_cleanup;
 pub use receipt::CommandLine;
 pub use setting::{HOME_INSIDE, JailChannels, JailSetting};
+pub use streamed::OnBytes;
 
 use crate::exec::{Command, ExecError, Exit};
 use crate::proxy::dialer::{Dialer, Internet};
@@ -362,15 +365,6 @@ impl Jail {
     /// As [`Jail::run`].
     pub fn run_piped(&self, command: &Command, pipes: [OwnedFd; 3], canceled: &AtomicBool) -> Result<Exit, ExecError> {
         run::run(self, command, Some(pipes), canceled)
-    }
-
-    /// Makes a TCP socket in the jail's network, to connect to a port of its loopback or to listen on one.
-    ///
-    /// # Errors
-    /// Without [`JailChannels::sockets`], and when the jail is gone.
-    pub fn socket(&self) -> io::Result<OwnedFd> {
-        let sockets = self.sockets.as_ref();
-        sockets.ok_or_else(|| io::Error::other("the sandbox provides no sockets"))?.open()
     }
 
     /// Returns the workspace as commands see it, for opening: a folder, or the path of a descriptor this jail holds.

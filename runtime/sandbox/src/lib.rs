@@ -3,7 +3,7 @@
 //! Reading order: [`glovebox_record::scope`] decides what a stage may do with a path. [`view`] does it on a real directory and never
 //! leaves it, [`layer`] takes the changes of a component. [`refusal`] records what was denied and which grant would allow it.
 //! [`project`] is the run's own copy, [`branch`] that of a branch, [`stage`] the files of one stage. [`exec`] describes a command and [`jail`] runs it, [`lazy_jail`]
-//! opens it when a stage first needs it. [`found`] lists changes, [`protect`] the protected paths.
+//! opens it when a stage first needs it, [`port`] answers its programs, [`private_home`] is theirs. [`found`] lists changes, [`protect`] the protected paths.
 //! [`commit`] stores and applies allowed changes, [`quarantine`] keeps the rest, [`apply`] changes the user's project,
 //! [`restore`] repairs the workspace of a run that is resumed.
 //! [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
@@ -30,6 +30,8 @@ pub mod jail;
 pub mod layer;
 pub mod lazy_jail;
 mod link;
+pub mod port;
+pub mod private_home;
 pub mod project;
 pub mod protect;
 pub mod proxy;

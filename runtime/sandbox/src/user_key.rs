@@ -129,7 +129,7 @@ fn make(folder: &OwnedFd) -> io::Result<()> {
     written
 }
 
-fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
+pub(crate) fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
     let mut bytes = [0; BYTES];
     let mut filled = 0;
     while filled < BYTES {

@@ -127,6 +127,7 @@ fn call(layer: &Arc<Layer>, tree: &AttackedTree, row: &Row) -> Call {
             is_of_plugin: false,
         }),
         commands: None,
+        program: None,
         model: None,
         hooks: None,
         limits,

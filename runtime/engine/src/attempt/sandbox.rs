@@ -9,6 +9,7 @@ use super::hooks::HookSandbox;
 use super::sets::{begins_with_builders, protect_compiled, set};
 use super::subject::{self, CacheOwner, Private};
 use crate::plan::{Binding, Plan};
+use glovebox_host::agents::ProgramSetting;
 use glovebox_host::call::{FileSource, HookSetting};
 use glovebox_host::grants::FileTier;
 use glovebox_record::path::ScopePath;
@@ -18,9 +19,10 @@ use glovebox_sandbox::cache::{self, Caches, Set};
 use glovebox_sandbox::dependencies::{Dependencies, Places};
 use glovebox_sandbox::ignored::{LeftOut, Store};
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Bind, Jail, JailSetting, ResourceUsage, Source};
+use glovebox_sandbox::jail::{Bind, Jail, JailChannels, JailSetting, ResourceUsage, Source};
 use glovebox_sandbox::layer::Layer;
 use glovebox_sandbox::lazy_jail::{LazyJail, OpenError};
+use glovebox_sandbox::private_home::PrivateHome;
 use glovebox_sandbox::repository::{self, REPOSITORY_DIR};
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{EndedSubjects, Subjects};
@@ -134,6 +136,8 @@ pub struct AttemptSandbox {
     unsettled: Option<(PathBuf, Set)>,
     subjects: Option<SharedSubjects>,
     hooks: Option<HookSandbox>,
+    /// The home of its agent program.
+    home: Option<PrivateHome>,
     /// Where what git ignores stays for the next stage of the same trust.
     ignored: Option<Store>,
     /// Whether it judges, and began with what code of builders left in a stage before.
@@ -191,7 +195,10 @@ impl AttemptSandbox {
         let subjects = subject::offer(env, binding, paths)?.map(|subjects| Arc::new(Mutex::new(subjects)));
         let unsettled = set.filter(|_| caches.is_some()).map(|set| (paths.kept.to_path_buf(), set));
         let hooks = HookSandbox::offer(env, binding, paths);
-        let mut made = Self { jail: None, view, caches, unsettled, subjects, hooks, ignored, begins_with_builders };
+        let home = binding.program.as_ref().map(|_| PrivateHome::make(&paths.folder)).transpose();
+        let home = home.map_err(AttemptError::Folder)?;
+        let mut made =
+            Self { jail: None, view, caches, unsettled, subjects, hooks, home, ignored, begins_with_builders };
         if !binding.runs_commands() {
             return Ok(made);
         }
@@ -200,6 +207,7 @@ impl AttemptSandbox {
         if paths.has_builders_code && !binding.is_builder() {
             protect_compiled(env, &mut kept);
         }
+        kept.extend(made.home.as_ref().map(PrivateHome::bind));
         let mut setting = JailSetting { inner: binds, kept, network, ..setting(env, binding, paths) };
         shown.activate(env.environment.as_ref(), &mut setting);
         let commands = Commands {
@@ -268,6 +276,17 @@ impl AttemptSandbox {
     /// What runs around the tool calls of the stage's model.
     pub(super) fn hooks(&self, binding: &Binding) -> Option<HookSetting> {
         self.hooks.as_ref().map(|hooks| hooks.setting(binding))
+    }
+
+    /// The agent program of the stage, with its home.
+    pub(super) fn program(&self, binding: &Binding) -> Option<ProgramSetting> {
+        let (program, home) = binding.program.as_ref().zip(self.home.as_ref())?;
+        Some(ProgramSetting {
+            program: program.program,
+            options: program.options.clone(),
+            home: Arc::clone(&home.dir),
+            home_inside: PrivateHome::inside(),
+        })
     }
 
     /// Ends the jail: when this returns nothing of the stage is alive, and its files can be looked at.
@@ -437,7 +456,10 @@ impl Commands {
     /// Opens the jail, and starts a server under test.
     fn open(mut self, source: Source) -> Result<Jail, AttemptError> {
         self.add_repository();
-        let Some(subjects) = &self.subjects else { return Ok(Jail::open(&self.setting, source)?) };
+        let Some(subjects) = &self.subjects else {
+            let channels = JailChannels { sockets: self.binding.program.is_some(), ..JailChannels::default() };
+            return Ok(Jail::open_with_channels(&self.setting, source, &channels)?);
+        };
         let mut subjects = subjects.lock().unwrap_or_else(PoisonError::into_inner);
         subject::in_path(&mut self.setting);
         let jail = Jail::open_with_channels(&self.setting, source, &subjects.channels())?;
@@ -469,5 +491,8 @@ fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Opti
 /// The operator's policy with the stage's cap on output.
 fn policy(env: &SandboxEnv, binding: &Binding) -> ExecPolicy {
     let output_bytes_max = env.policy.output_bytes_max.min(binding.limits.command_output_bytes);
-    ExecPolicy { output_bytes_max, ..env.policy.clone() }
+    let mut policy = ExecPolicy { output_bytes_max, ..env.policy.clone() };
+    let folders = binding.program.iter().flat_map(|program| &program.folders);
+    policy.binds.extend(folders.map(|folder| Bind::read_only(folder.0.as_str().into(), folder.0.as_str().into())));
+    policy
 }

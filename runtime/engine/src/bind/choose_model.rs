@@ -8,6 +8,7 @@
 use super::request::Place;
 use crate::config::{Config, ModelAccess};
 use crate::plan::{ChosenModel, PlannedModel};
+use glovebox_host::agents::programs::families;
 use glovebox_host::model::{Provider, TEST_PREFIX};
 use glovebox_models::chat::Effort;
 use glovebox_models::provider::Family;
@@ -15,6 +16,7 @@ use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_pipeline::key::{self, Key};
 use glovebox_pipeline::nearest::nearest;
+use glovebox_record::program::AgentProgram;
 use glovebox_sandbox::refusal::escaped;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +35,7 @@ pub(super) fn choose<'a>(config: &Config, nodes: impl Iterator<Item = &'a Node>)
     for node in nodes.filter(|_| !tables.is_empty()) {
         match (Wish::of(node).table(&tables), effort(node)) {
             (Ok(model), Ok(effort)) => {
+                chosen.problems.extend(unspoken(node, model));
                 let model = ChosenModel { model: Arc::clone(model), effort };
                 chosen.models.insert(node.id.clone(), model);
             }
@@ -42,6 +45,23 @@ pub(super) fn choose<'a>(config: &Config, nodes: impl Iterator<Item = &'a Node>)
         }
     }
     chosen
+}
+
+/// Why an agent program cannot ask its model, where their wire formats differ.
+fn unspoken(node: &Node, model: &PlannedModel) -> Option<Diagnostic> {
+    let backend = node.backend.as_ref()?;
+    let spoken = families(backend.program);
+    if spoken.contains(&model.access.family) {
+        return None;
+    }
+    let place = Place::of(node);
+    let listed = spoken.iter().map(|family| format!("`{family}`")).collect::<Vec<_>>().join(", ");
+    let message = format!(
+        "node `{place}` starts `{}`, which asks models of {listed}, but its model `{}` is of `{}`",
+        backend.program, model.name, model.access.family
+    );
+    let error = Diagnostic::error("agent_program", message, place.span_of(key::AGENT_BACKEND));
+    Some(place.named_in(error.with_help("set `llm_model` to a table of `[models]` with such a `provider`")))
 }
 
 fn has_test_answers(node: &Node) -> bool {
@@ -67,10 +87,12 @@ struct Wish<'a> {
 
 impl<'a> Wish<'a> {
     fn of(node: &'a Node) -> Self {
+        let of_codex = node.backend.as_ref().is_some_and(|backend| backend.program == AgentProgram::Codex);
         let text = |key: Key<'_>| {
             node.attributes.get(key).map(|attribute| attribute.value.trim()).filter(|text| !text.is_empty())
         };
-        Self { place: Place::of(node), model: text(key::LLM_MODEL), provider: text(key::LLM_PROVIDER) }
+        let own = text(key::CODEX_MODEL).filter(|_| of_codex);
+        Self { place: Place::of(node), model: own.or_else(|| text(key::LLM_MODEL)), provider: text(key::LLM_PROVIDER) }
     }
 
     /// The one table that fits.

@@ -43,6 +43,11 @@ pub(super) fn choose_tier(
     if tier != Tier::Full && !over_proxy.is_empty() {
         return unmet(over_proxy, PolicyKind::NoProxy(tier));
     }
+    // The gateway listens in such a namespace too.
+    let with_programs = nodes(bindings, |binding| binding.program.is_some());
+    if tier != Tier::Full && !with_programs.is_empty() {
+        return unmet(with_programs, PolicyKind::NoGateway(tier));
+    }
     match inseparable(tier) {
         nodes if nodes.is_empty() => Confinement::Tier(tier),
         nodes => unmet(nodes, PolicyKind::NoSubject(tier)),

@@ -47,6 +47,10 @@ fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
     let granted = &inputs.sandbox.network;
     let operator = Origin::of(Giver::Config("sandbox", "network"));
     let Some(asked) = &inputs.request.confinement.network else {
+        // An agent program has its gateway; more it gets only by name.
+        if inputs.request.backend.is_some() {
+            return Network::None;
+        }
         record_all(&mut effective.grants, &operator, reached(granted).into_iter());
         return granted.clone();
     };

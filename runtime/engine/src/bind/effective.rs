@@ -7,12 +7,14 @@
 use super::command_access::{command_access, strict_scope};
 use super::request::{Holdouts, Place, Request};
 use super::role::HandlerSource;
-use super::{holdout_access, subject, tool_hooks};
-use crate::config::PluginEntry;
+use super::{holdout_access, program, subject, tool_hooks};
 use crate::config::sandbox::SandboxSetting;
+use crate::config::{AgentEntry, PluginEntry};
 use crate::lock::limit_line;
 use crate::plan::capability::{CommandWords, Region};
-use crate::plan::{Capability, CommandAccess, Giver, Grant, GrantField, HoldoutAccess, HookTexts, Origin, Separation};
+use crate::plan::{
+    Capability, CommandAccess, Giver, Grant, GrantField, HoldoutAccess, HookTexts, Origin, PlannedProgram, Separation,
+};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::{FileTier, Grants, shared_commands};
 use glovebox_host::inspect::Inspection;
@@ -20,8 +22,10 @@ use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::key::Key;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_record::limit::StageKind;
+use glovebox_record::program::AgentProgram;
 use glovebox_record::scope::{Entry, Scope, intersect};
 use glovebox_record::{LimitName, LimitSettings, Limits};
+use std::collections::BTreeMap;
 
 /// Paths that do not exist for any stage: they make programs run, or are the run's own.
 const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
@@ -41,6 +45,8 @@ pub struct GrantInputs<'a> {
     pub granted: &'a Grants,
     /// The operator's bounds for every stage.
     pub limits: &'a LimitSettings,
+    /// What the operator says of agent programs.
+    pub agents: &'a BTreeMap<AgentProgram, AgentEntry>,
     /// What the operator decided about the confinement of commands.
     pub sandbox: &'a SandboxSetting,
     /// The hold-outs of the pipeline and the run.
@@ -71,6 +77,8 @@ pub struct Effective {
     pub separation: Option<Separation>,
     /// Whether it may ask the model.
     pub model: bool,
+    /// The agent program that works in its place.
+    pub program: Option<PlannedProgram>,
     /// What runs around the tool calls of its model.
     pub hooks: HookTexts,
     /// Bounds of one attempt.
@@ -127,6 +135,7 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
         effective.record_origin(Capability::Model, source(inputs, GrantField::Model));
     }
     tool_hooks::decide(inputs, &mut effective);
+    program::decide(inputs, &mut effective);
     limits(inputs, &mut effective);
     effective
 }
@@ -188,6 +197,9 @@ fn paths(inputs: GrantInputs<'_>, effective: &mut Effective) {
     };
     if write.is_none() && inputs.source.plugin.is_some() && !may_write.is_empty() {
         effective.diagnostics.push(unused_write_grant(inputs, may_write));
+    }
+    if inputs.request.backend.is_some_and(|backend| backend.options.is_read_only) {
+        effective.scope.write.clear();
     }
     effective.scope.hidden = HIDDEN.iter().filter_map(|text| Entry::parse(text).ok()).collect();
     holdout_access::decide(inputs, effective);

@@ -134,7 +134,7 @@ fn host_rules(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> HostRules {
     })
 }
 
-fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<String> {
+pub(super) fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (text, place) in fields.texts(field) {
         let folder = if text == "/" { "/" } else { text.strip_suffix('/').unwrap_or(&text) };

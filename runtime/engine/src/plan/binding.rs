@@ -3,6 +3,7 @@
 //! Plain data. How the three sides that grant (author, operator, node) come to it is decided by the binder, which this file
 //! does not know.
 
+use super::capability::MachineFolder;
 use super::origin::Grant;
 use crate::event::Digest;
 use glovebox_host::call::CommandGrant;
@@ -12,6 +13,7 @@ use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::path::ScopePath;
+use glovebox_record::program::{AgentProgram, ProgramOptions};
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{HookKind, Limits, Network};
 use std::sync::Arc;
@@ -45,10 +47,23 @@ pub struct Binding {
     pub limits: Limits,
     /// Whether it may ask the model.
     pub model: bool,
+    /// The agent program that works in its place.
+    pub program: Option<Arc<PlannedProgram>>,
     /// What runs around the tool calls of its model.
     pub hooks: HookTexts,
     /// What it is given and by whom, in the order of the capabilities.
     pub grants: Vec<Grant>,
+}
+
+/// The agent program of a node, with what the operator says of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedProgram {
+    /// Which one.
+    pub program: AgentProgram,
+    /// How it is started.
+    pub options: ProgramOptions,
+    /// Folders of the machine that it sees beside those of all commands.
+    pub folders: Vec<MachineFolder>,
 }
 
 /// The component of a binding.
@@ -158,7 +173,7 @@ pub struct Separation {
 impl Binding {
     /// True when the stage may start processes.
     pub fn runs_commands(&self) -> bool {
-        runs_commands(&self.commands)
+        runs_commands(&self.commands) || self.program.is_some()
     }
 
     /// True when a sandbox for commands is needed: for those of the stage, or for hooks.

@@ -64,6 +64,8 @@ pub enum Capability {
     Reach(HostRule),
     /// Lets commands reach whatever the machine can.
     FullNetwork,
+    /// Starts an agent program.
+    Agent(String),
     /// Asks the model.
     Model,
     /// Executes a third-party component.
@@ -243,6 +245,7 @@ impl fmt::Display for Capability {
             C::AnyCommand => f.write_str("run *"),
             C::Reach(host) => write!(f, "reach {host}"),
             C::FullNetwork => f.write_str("reach *"),
+            C::Agent(program) => write!(f, "start the agent program {program}"),
             C::Model => f.write_str("model"),
             C::Plugin(name) => write!(f, "plugin {name}"),
             C::CommitBesideHoldouts => f.write_str("commit what it writes with hold-outs in reach"),

@@ -171,6 +171,10 @@ impl Plan {
         if binding.runs_commands() {
             self.of_commands(binding, &mut found);
         }
+        if let Some(program) = &binding.program {
+            found.extend([Capability::Agent(program.program.to_string()), Capability::AnyCommand]);
+            found.extend(program.folders.iter().cloned().map(Capability::ReadMachine));
+        }
         if binding.starts_processes() {
             self.of_processes(&mut found);
         }

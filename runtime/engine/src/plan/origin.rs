@@ -3,7 +3,7 @@
 //! Typed from the binder to the printed line. No code reads an origin back from its text.
 
 use super::Plan;
-use super::capability::{Capability, Resource};
+use super::capability::{Capability, MachineFolder, Resource};
 use crate::config::CONFIG_FILE_NAME;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::{LimitName, Tier};
@@ -126,6 +126,7 @@ impl Plan {
             Capability::ReadMachine(folder) if self.stores.contains(folder) => {
                 Giver::Config("workspace", "dependencies")
             }
+            Capability::ReadMachine(folder) if self.is_of_program(node, folder) => Giver::ConfigTable("agents"),
             Capability::ReadMachine(_) => Giver::Config("sandbox", "read"),
             Capability::Toolchain(_) | Capability::Programs(_) | Capability::Variable(_) => Giver::ConfigTable("exec"),
             Capability::SandboxTier(Tier::Unconfined) => Giver::Flag("--dangerously-no-sandbox"),
@@ -143,6 +144,13 @@ impl Plan {
             }
         };
         Cow::Owned(Origin::of(giver))
+    }
+}
+
+impl Plan {
+    fn is_of_program(&self, node: &NodeId, folder: &MachineFolder) -> bool {
+        let program = self.binding(node).and_then(|binding| binding.program.as_ref());
+        program.is_some_and(|program| program.folders.contains(folder))
     }
 }
 

@@ -255,6 +255,7 @@ impl CapabilityLists {
                     continue;
                 }
                 C::AnyCommand => (&mut lists.execute, &"*"),
+                C::Agent(program) => (&mut lists.execute, program),
                 C::Reach(host) => (&mut lists.reach, host),
                 C::FullNetwork => (&mut lists.reach, &"*"),
                 C::Model => {

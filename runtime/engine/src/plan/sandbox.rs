@@ -144,6 +144,8 @@ pub enum PolicyKind {
     NoProxy(Tier),
     /// The tier cannot run the program of `verify_subject` apart from the nodes' own commands.
     NoSubject(Tier),
+    /// The tier cannot give an agent program its gateway and nothing else.
+    NoGateway(Tier),
     /// The run has hold-outs, and commands would run without a sandbox.
     HoldoutsOpen,
 }
@@ -157,6 +159,7 @@ impl PolicyProblem {
                 "run without `--dangerously-no-sandbox`; `glovebox doctor` shows what this machine can enforce"
                     .to_owned()
             }
+            PolicyKind::NoGateway(_) => format!("remove `agent.backend` from the nodes\n{HIGHER_TIER}"),
             PolicyKind::NoSubject(_) => format!(
                 "`verify_subject` needs the tier `bwrap`, `verify_subject_port` needs the tier `full`\n{HIGHER_TIER}"
             ),
@@ -207,6 +210,9 @@ impl fmt::Display for PolicyProblem {
             }
             PolicyKind::NoSubject(tier) => {
                 write!(f, "tier `{tier}` cannot separate the program of `verify_subject` from the commands of {nodes}")
+            }
+            PolicyKind::NoGateway(tier) => {
+                write!(f, "tier `{tier}` cannot give the agent programs of {nodes} a gateway and no other network")
             }
             PolicyKind::NoProxy(tier) => {
                 write!(f, "tier `{tier}` cannot restrict commands to a proxy, but {nodes} need one")

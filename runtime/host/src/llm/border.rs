@@ -65,7 +65,7 @@ pub(super) fn asked_texts(request: &Request) -> Vec<&str> {
 }
 
 /// Every text of an answer.
-pub(super) fn answered_texts(answer: &Answer) -> Vec<&str> {
+pub(crate) fn answered_texts(answer: &Answer) -> Vec<&str> {
     let texts = answer.parts.iter().flat_map(|part| {
         std::iter::once(part.text.as_str()).chain(part.fields.iter().map(|(_, value)| value.as_str()))
     });

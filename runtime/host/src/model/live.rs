@@ -5,8 +5,8 @@
 use super::Turn;
 use super::exchanges::{Exchanges, Kept};
 use super::transcript::{self, Question};
-use glovebox_models::ask::{self, Asked, estimated_tokens};
-use glovebox_models::chat::{Effort, Request, Usage};
+use glovebox_models::ask::{self, Exchange, estimated_tokens};
+use glovebox_models::chat::{Answer, Effort, Request, Usage};
 use glovebox_models::error::ModelError;
 use glovebox_models::patience::Patience;
 use glovebox_models::target::Target;
@@ -64,7 +64,9 @@ impl Live {
             return Turn { answered: Ok(answer), paid: paid.plus(unused), is_estimated, transcript, kept: None };
         }
         let asked = ask::ask(&self.target, request, asking.patience, asking.on_wait);
-        let transcript = self.line(&asked, question);
+        let transcript =
+            Crossed { exchange: &asked.exchange, tries: asked.tries, lost: asked.lost, answered: &asked.answered }
+                .line(&self.target, question);
         let answer = asked.answered.as_ref().ok();
         let kept = answer.filter(|_| self.exchanges.is_some());
         let kept = kept.map(|answer| Kept::of(&asked.exchange.sent, answer, (asked.lost, &transcript)));
@@ -87,24 +89,35 @@ impl Live {
     pub(super) fn close(&mut self) -> Usage {
         self.exchanges.as_mut().map(Exchanges::close).unwrap_or_default()
     }
+}
 
-    /// A line of the transcript. What was sent is JSON already, and stays as it was, but for a key that a file of the project had.
-    fn line(&self, asked: &Asked, question: Question<'_>) -> Vec<u8> {
+/// An exchange that crossed the border to a provider.
+pub(crate) struct Crossed<'a> {
+    pub(crate) exchange: &'a Exchange,
+    pub(crate) tries: u32,
+    /// What tries without an answer may have cost.
+    pub(crate) lost: Usage,
+    pub(crate) answered: &'a Result<Answer, ModelError>,
+}
+
+impl Crossed<'_> {
+    /// Its line of the transcript. What was sent is JSON already, and stays as it was, but for a key that a file of the project had.
+    pub(crate) fn line(&self, target: &Target, question: Question<'_>) -> Vec<u8> {
         let who = transcript::Asked {
-            provider: self.target.family.as_str(),
-            model: Some(&self.target.model),
-            tries: Some(asked.tries),
-            lost: asked.lost,
+            provider: target.family.as_str(),
+            model: Some(&target.model),
+            tries: Some(self.tries),
+            lost: self.lost,
         };
-        let mut text = question.line(who, &asked.answered);
+        let mut text = question.line(who, self.answered);
         text.pop();
         text.extend_from_slice(b",\"received\":");
-        let received = Value::String(String::from_utf8_lossy(&asked.exchange.received).into_owned());
+        let received = Value::String(String::from_utf8_lossy(&self.exchange.received).into_owned());
         text.extend_from_slice(received.to_string().as_bytes());
         text.extend_from_slice(b",\"sent\":");
-        text.extend_from_slice(&asked.exchange.sent);
+        text.extend_from_slice(&self.exchange.sent);
         text.extend_from_slice(b"}\n");
-        match &self.target.key {
+        match &target.key {
             Some(key) => key.removed_from(String::from_utf8_lossy(&text).into_owned()).into_bytes(),
             None => text,
         }

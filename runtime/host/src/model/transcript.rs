@@ -16,12 +16,12 @@ pub(super) struct Told(Vec<Digest>);
 
 /// What is new in a question.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Question<'a> {
+pub(crate) struct Question<'a> {
     /// How many messages were said before.
-    pub(super) repeated: usize,
+    pub(crate) repeated: usize,
     /// The others.
-    pub(super) new: &'a [Message],
-    pub(super) account: Option<&'a Account>,
+    pub(crate) new: &'a [Message],
+    pub(crate) account: Option<&'a Account>,
 }
 
 /// Who was asked.

@@ -93,6 +93,7 @@ pub fn call(limits: &[(LimitName, u64)]) -> Call {
         tier: FileTier::None,
         files: None,
         commands: None,
+        program: None,
         model: None,
         hooks: None,
         limits: bounds,

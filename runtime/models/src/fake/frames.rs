@@ -78,8 +78,13 @@ impl Said<'_> {
             items.push(json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": thought }));
         }
         if !self.text.is_empty() {
+            let begun = json!({ "type": "message", "id": "msg_1", "role": "assistant", "content": [] });
+            frames.push(named(
+                &json!({ "type": "response.output_item.added", "output_index": items.len(), "item": begun }),
+            ));
             let delta = |text: String| {
-                named(&json!({ "type": "response.output_text.delta", "output_index": items.len(), "delta": text }))
+                named(&json!({ "type": "response.output_text.delta", "item_id": "msg_1", "output_index": items.len(),
+                    "content_index": 0, "delta": text }))
             };
             frames.extend(self.pieces().into_iter().map(delta));
             let content = json!([{ "type": "output_text", "text": self.text, "annotations": [] }]);
@@ -99,7 +104,8 @@ impl Said<'_> {
         frames.push(named(&json!({ "type": kind, "response": { "id": "resp_1", "model": self.model,
             "incomplete_details": details, "output": items, "usage": {
                 "input_tokens": usage.input, "input_tokens_details": { "cached_tokens": usage.cache_read },
-                "output_tokens": usage.output, "output_tokens_details": { "reasoning_tokens": usage.reasoning } } } })));
+                "output_tokens": usage.output, "output_tokens_details": { "reasoning_tokens": usage.reasoning },
+                "total_tokens": usage.input + usage.output } } })));
         frames
     }
 

@@ -236,8 +236,9 @@ pub const ATTRIBUTES: &[Known] = &[
         Glovebox,
     ),
     known(key::ALLOWED_COMMANDS, N, Commands, "none", "commands that an agent may run; `*` for a shell", Glovebox),
-    known(key::AGENT_BACKEND, N, Text, "set by the engine", "the agent program that does the work", OtherEngines)
-        .refused("remove it: an agent stage uses the model of the run and starts no codex program"),
+    known(key::AGENT_BACKEND, N, Text, "built in", "`codex`, `claude`, `gemini`, `opencode`, `exec`", OtherEngines),
+    known(key::AGENT_PATH, N, Path, "the program's name", "the file of the agent program", Glovebox),
+    known(key::AGENT_COMMAND, N, Text, "for `exec` required", "the words that start `exec`", Glovebox),
     known(key::CODEX_WORKDIR, N, Path, "the workspace", "folder in which the stage's commands start", OtherEngines),
     known(
         key::CODEX_ADD_DIRS,
@@ -271,52 +272,36 @@ pub const ATTRIBUTES: &[Known] = &[
         "the stage may read the hold-outs that test it",
         OtherEngines,
     ),
-    known(key::CODEX_PATH, N, Path, "`codex`", "the agent's program", OtherEngines)
-        .refused("remove it: an agent stage uses the model of the run and starts no codex program"),
-    known(key::CODEX_SANDBOX, N, Text, "none", "the agent's own sandbox mode", OtherEngines)
-        .refused("remove it: `[sandbox]` in glovebox.toml confines what an agent runs"),
-    known(key::CODEX_APPROVAL, N, Text, "none", "when the agent asks for approval", OtherEngines)
-        .refused("remove it: `allowed_commands` says what an agent may run"),
     known(
-        key::CODEX_SKIP_GIT_REPO_CHECK,
+        key::CODEX_PATH,
+        N,
+        Path,
+        "`codex`",
+        "the file of Codex; a relative path is one of the workspace",
+        OtherEngines,
+    ),
+    known(key::CODEX_SANDBOX, N, Text, "`workspace-write`", "`read-only`: the stage writes nothing", OtherEngines),
+    known(key::CODEX_APPROVAL, N, Text, "`never`", "when Codex asks for approval; it never does", OtherEngines),
+    known(key::CODEX_SKIP_GIT_REPO_CHECK, N, Boolean, "`false`", "Codex works without a repository", OtherEngines),
+    known(key::CODEX_DISABLE_MCP, N, Boolean, "`true`", "Codex starts no MCP servers; it has none here", OtherEngines),
+    known(key::CODEX_MODEL, N, Text, "`llm_model`", "the model, instead of `llm_model`", OtherEngines),
+    known(key::CODEX_PROFILE, N, Text, "none", "the agent's configuration profile", OtherEngines)
+        .refused("use `codex.config_overrides`: the user's own configuration is not there"),
+    known(key::CODEX_TIMEOUT_SECONDS, N, Integer, "0", "maximum run time of Codex; 0 for no limit", OtherEngines),
+    known(key::CODEX_HEARTBEAT_SECONDS, N, Integer, "15", "silence until a line says it works", OtherEngines),
+    known(key::CODEX_CONFIG_OVERRIDES, N, Text, "none", "settings of Codex, separated by `;;`", OtherEngines),
+    known(key::CODEX_AUTO_APPROVE_COMMANDS, N, Text, "none", "commands without approval", OtherEngines)
+        .refused("remove it: nothing is asked for approval, the jail confines every command"),
+    known(key::CODEX_AUTO_APPROVE_CONFIG_KEY, N, Text, "none", "the setting for these commands", OtherEngines)
+        .refused("remove it: nothing is asked for approval, the jail confines every command"),
+    known(
+        key::CODEX_DANGEROUS_BYPASS,
         N,
         Boolean,
-        "`false`",
-        "the agent also works outside a repository",
+        "`true`",
+        "switches off Codex's own sandbox; ours stays",
         OtherEngines,
-    )
-    .refused("remove it: an agent stage uses the model of the run and starts no codex program"),
-    known(key::CODEX_DISABLE_MCP, N, Boolean, "`false`", "the agent starts no MCP servers", OtherEngines)
-        .refused("remove it: an agent stage uses the model of the run and starts no codex program"),
-    known(key::CODEX_MODEL, N, Text, "`llm_model`", "the agent's model", OtherEngines).refused("use `llm_model`"),
-    known(key::CODEX_PROFILE, N, Text, "none", "the agent's configuration profile", OtherEngines)
-        .refused("remove it: an agent stage uses the model of the run and starts no codex program"),
-    known(key::CODEX_TIMEOUT_SECONDS, N, Integer, "0", "maximum run time of the agent; 0 for no limit", OtherEngines)
-        .refused("use `timeout`"),
-    known(key::CODEX_HEARTBEAT_SECONDS, N, Integer, "15", "seconds between two heartbeat reports", OtherEngines)
-        .refused("remove it: an agent stage uses the model of the run and starts no codex program"),
-    known(key::CODEX_CONFIG_OVERRIDES, N, Text, "none", "settings of the agent, separated by `;;`", OtherEngines)
-        .refused("remove it: an agent stage uses the model of the run and starts no codex program"),
-    known(
-        key::CODEX_AUTO_APPROVE_COMMANDS,
-        N,
-        Text,
-        "none",
-        "commands that the agent runs without approval",
-        OtherEngines,
-    )
-    .refused("use `allowed_commands`"),
-    known(
-        key::CODEX_AUTO_APPROVE_CONFIG_KEY,
-        N,
-        Text,
-        "none",
-        "the agent's setting that receives `codex.auto_approve_commands`",
-        OtherEngines,
-    )
-    .refused("remove it: an agent stage uses the model of the run and starts no codex program"),
-    known(key::CODEX_DANGEROUS_BYPASS, N, Boolean, "`false`", "switches off the agent's own sandbox", OtherEngines)
-        .refused("remove it: a pipeline cannot switch off the sandbox of a stage"),
+    ),
     known(key::TOOL_COMMAND, N, Text, "required", "the command of a tool stage", Spec("§4.10")),
     known(key::COMMAND, N, Text, "required", "the command of a verify stage", OtherEngines),
     known(

@@ -3,6 +3,7 @@
 //! Steps: resolve defaults (`scope`), replace inputs, apply the style sheet, give nodes, edges and graph their types (`reader`).
 //! [`crate::lint`] checks later whether the graph makes sense.
 
+mod backend;
 mod command_paths;
 mod confine;
 mod fork;

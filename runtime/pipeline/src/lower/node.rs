@@ -1,5 +1,6 @@
 //! One node: from attributes as text to a [`Node`].
 
+use super::backend;
 use super::confine;
 use super::fork;
 use super::handler::{self, HandlerKind};
@@ -103,6 +104,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         holdouts: holdout_attributes::node(from, scope.feedback, findings),
         subject: holdout_attributes::subject(from, findings),
         tool_hooks: tool_hooks(&handler, from, scope.graph),
+        backend: backend::lower(&handler, from, findings),
         limits: findings.limits(from),
         auto_status: findings.boolean(from, key::AUTO_STATUS),
         allow_partial: findings.boolean(from, key::ALLOW_PARTIAL),

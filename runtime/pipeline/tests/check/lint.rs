@@ -274,14 +274,13 @@ fn routes() {
 fn what_a_run_would_not_enforce_is_said() {
     let source = with(
         "graph [max_budget_usd=5] \
-         n [prompt=p, verify_command=v, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.workdir=a, codex.sandbox=off, codex.path=p] \
+         n [prompt=p, verify_command=v, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.workdir=a, codex.profile=p] \
          h [shape=hexagon] v [shape=parallelogram, type=verification] \
          start -> n -> h -> v -> exit",
     );
     assert_snapshot!(rule("not_enforced", &source), @r#"
     not_enforced «verify_command=v» this version does not enforce `verify_command`
-    not_enforced «codex.sandbox=off» this version does not enforce `codex.sandbox`
-    not_enforced «codex.path=p» this version does not enforce `codex.path`
+    not_enforced «codex.profile=p» this version does not enforce `codex.profile`
     not_enforced «verification» this version does not execute the handler `verification` of `v`
     "#);
     let pipeline = run(&source).pipeline.unwrap_or_else(|| panic!("{}", errors(&source)));
@@ -294,9 +293,8 @@ fn every_known_name_is_enforced_or_refused_by_name() {
     use glovebox_pipeline::attributes::{ATTRIBUTES, Carrier, instead_of};
     use glovebox_pipeline::key::Key;
     let asked: &[&str] = &[
-        "agent.backend",
-        "codex.path",
-        "codex.sandbox",
+        "codex.profile",
+        "codex.auto_approve_commands",
         "codex.of_its_own",
         "agent.name",
         "gate_requires",
@@ -315,6 +313,8 @@ fn every_known_name_is_enforced_or_refused_by_name() {
         "default_fidelity",
         "allowed_write_paths",
         "codex.workdir",
+        "agent.backend",
+        "codex.sandbox",
         "max_turns",
         "limits.wall_ms",
         "test.outcome",

@@ -13,8 +13,8 @@ use crate::jail::Jail;
 use crate::relay::{Flow, Stop, pump};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_socket_reuseaddr, socket_error};
-use rustix::net::{bind, connect, listen};
+use rustix::net::connect;
+use rustix::net::sockopt::socket_error;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::os::fd::OwnedFd;
@@ -29,7 +29,6 @@ const FILES: &str = "subject-server";
 const READY_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(25);
 const THREADS: Threads = Threads { name: "subject-port", connections: 64, stack_bytes: 256 << 10 };
-const WAITING_MAX: i32 = 128;
 /// Longest time the program may take to accept a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(30);
 /// Time in which nothing moves, after which a connection ends.
@@ -60,7 +59,7 @@ impl Server {
         );
         let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let failed = |act| move |source| SubjectError::Port { port, act, source };
-        let listener = listener(verifier, at).map_err(failed("listen at"))?;
+        let listener = verifier.listen(port).map_err(failed("listen at"))?;
         let (canceled, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
         let command =
             Command { program, cwd: setting.workdir.clone(), env: Vec::new(), stdin: None, timeout: setting.timeout };
@@ -125,14 +124,6 @@ fn run(sandbox: &SubjectSandbox, command: &Command, canceled: &AtomicBool, ended
         }
         Err(error) => tracing::warn!(%error, "the server under test did not run"),
     }
-}
-
-fn listener(verifier: &Jail, at: SocketAddrV4) -> io::Result<OwnedFd> {
-    let socket = verifier.socket()?;
-    set_socket_reuseaddr(&socket, true)?;
-    bind(&socket, &at)?;
-    listen(&socket, WAITING_MAX)?;
-    Ok(socket)
 }
 
 /// Connects without blocking: a server whose queue is full answers nothing, for minutes.

@@ -12,6 +12,7 @@ use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Entry};
 use glovebox_record::{Digest, LimitSettings, Network};
+use std::collections::BTreeMap;
 
 const EVERYTHING: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}"#;
 
@@ -53,6 +54,7 @@ fn of(attributes: &str, table: &str) -> Effective {
     let reach = HoldoutReach::of(&pipeline);
     let holdouts = Holdouts { reach: &reach, sealed: &[] };
     effective(GrantInputs {
+        agents: &BTreeMap::new(),
         request: &Request::of(node, source, holdouts),
         place: Place::of(node),
         source,

@@ -10,6 +10,7 @@ use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, LimitName};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 const FULL: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}"#;
 
@@ -64,6 +65,7 @@ fn within(limits: &LimitSettings, node: &Node, source: HandlerSource<'_>, inspec
     let reach = reach();
     let holdouts = Holdouts { reach: &reach, sealed: &[] };
     effective(GrantInputs {
+        agents: &BTreeMap::new(),
         request: &Request::of(node, source, holdouts),
         place: Place::of(node),
         source,

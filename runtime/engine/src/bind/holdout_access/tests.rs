@@ -12,6 +12,7 @@ use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Digest, LimitSettings};
+use std::collections::BTreeMap;
 
 /// What a node may do in a project whose folders `a/` and `b/c/` are hold-outs, sealed or only named.
 fn of(attributes: &str, is_sealed: bool) -> Effective {
@@ -32,6 +33,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let reach = HoldoutReach::of(&pipeline);
     let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] } };
     effective(GrantInputs {
+        agents: &BTreeMap::new(),
         request: &Request::of(node, source, holdouts),
         place: Place::of(node),
         source,

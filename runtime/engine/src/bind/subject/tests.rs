@@ -13,6 +13,7 @@ use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Digest, LimitSettings};
+use std::collections::BTreeMap;
 
 /// What a node may do in a project whose folder `a/` is a hold-out, sealed or not there.
 fn of(attributes: &str, is_sealed: bool) -> Effective {
@@ -40,6 +41,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let reach = HoldoutReach::of(&pipeline);
     let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] } };
     effective(GrantInputs {
+        agents: &BTreeMap::new(),
         request: &Request::of(node, source, holdouts),
         place: Place::of(node),
         source,

@@ -264,7 +264,7 @@ pub(super) const RULES: &[Rule] = &[
               exist. `glovebox check` and `glovebox run` refuse such a file. `glovebox check --for lint` only warns, and \
               `glovebox graph` draws it.",
         bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", "codex.dangerous_bypass"=true]
+  review [prompt="Review the code", allowed_write_paths="", "codex.profile"="mine"]
   start; exit
   start -> review -> exit
 }"#,

@@ -1,0 +1,54 @@
+//! The agent program of a node: what the pipeline names, with what the operator says of it in `[agents]`.
+//!
+//! Pure. A program runs whatever it likes inside the jail of its stage, so what could only be asked of it is refused here: a list of
+//! commands, hooks around its calls, a network beside its gateway that has no list of hosts.
+
+use super::effective::{Effective, GrantInputs};
+use crate::plan::capability::MachineFolder;
+use crate::plan::{Capability, Giver, Origin, PlannedProgram};
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::key::{self, Key};
+use glovebox_record::Network;
+use glovebox_record::program::ProgramOptions;
+
+/// Works out a node's agent program.
+pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
+    let Some(backend) = inputs.request.backend else { return };
+    let entry = inputs.agents.get(&backend.program);
+    let path = backend.options.path.as_ref().or_else(|| entry.and_then(|entry| entry.path.as_ref()));
+    let folders = entry.map(|entry| entry.read.iter().cloned().map(MachineFolder).collect()).unwrap_or_default();
+    let options = ProgramOptions { path: path.cloned(), ..backend.options.clone() };
+    let origin = Origin::attribute(key::AGENT_BACKEND.as_str());
+    effective.record_origin(Capability::Agent(backend.program.to_string()), origin.clone());
+    effective.record_origin(Capability::AnyCommand, origin);
+    let program = PlannedProgram { program: backend.program, options, folders };
+    for folder in &program.folders {
+        let origin = Origin::of(Giver::ConfigTable("agents"));
+        effective.record_origin(Capability::ReadMachine(folder.clone()), origin);
+    }
+    effective.program = Some(program);
+    if !inputs.request.commands.is_empty() {
+        let message = format!("`allowed_commands` of node `{}` would not bind its agent program", inputs.place);
+        refuse(
+            inputs,
+            effective,
+            (key::ALLOWED_COMMANDS, message),
+            "remove it: the program runs any command in its jail",
+        );
+    }
+    if inputs.request.hooks.pre.is_some() || inputs.request.hooks.post.is_some() {
+        let message = format!("tool hooks do not see the calls of the agent program of node `{}`", inputs.place);
+        let help = "set `tool_hooks.pre=\"\"` and `tool_hooks.post=\"\"` on the node, or remove `agent.backend`";
+        refuse(inputs, effective, (key::AGENT_BACKEND, message), help);
+    }
+    if effective.command_access.network == Network::Full {
+        let message = format!("the agent program of node `{}` would have the whole network", inputs.place);
+        let help = "name the hosts it needs: `network=\"proxy:registry.npmjs.org\"`; its model is reached without";
+        refuse(inputs, effective, (key::NETWORK, message), help);
+    }
+}
+
+fn refuse(inputs: GrantInputs<'_>, effective: &mut Effective, (key, message): (Key<'_>, String), help: &'static str) {
+    let error = Diagnostic::error("agent_program", message, inputs.place.span_of(key)).with_help(help);
+    effective.diagnostics.push(inputs.place.named_in(error));
+}

@@ -1,0 +1,156 @@
+//! The `agents` interface: the agent program that the pipeline names for this stage, in the stage's own jail.
+//!
+//! The program has the scope of its node and no network but the [`crate::gateway`]. What it prints is read as progress and as its last
+//! words; what it changed and what it cost the host sees for itself. A component can start the one program that its node names.
+
+mod lines;
+pub mod programs;
+mod session;
+
+use crate::attempt::Attempt;
+use crate::bindings::agents::{Event, Host, HostSession, Task};
+use crate::bindings::types;
+use crate::gateway::Gateway;
+use glovebox_record::program::{AgentProgram, ProgramOptions};
+use glovebox_record::{Failure, FailureClass, FailureCode, Refusal};
+use programs::{Asked, Launch};
+pub(crate) use session::Running;
+pub use session::Session;
+use std::sync::Arc;
+use wasmtime::Result;
+use wasmtime::component::Resource;
+
+/// An agent program, and how it is started; none of it comes from the guest.
+#[derive(Debug, Clone)]
+pub struct ProgramSetting {
+    /// Which one.
+    pub program: AgentProgram,
+    /// What its node and the operator say about it.
+    pub options: ProgramOptions,
+    /// Its private home, as the host writes it.
+    pub home: Arc<cap_std::fs::Dir>,
+    /// Its private home, as it sees it.
+    pub home_inside: String,
+}
+
+/// Why a program was not started: an answer for the guest, or the end of the call.
+enum NotStarted {
+    Answer(Failure),
+    End(wasmtime::Error),
+}
+
+impl From<Failure> for NotStarted {
+    fn from(failure: Failure) -> Self {
+        Self::Answer(failure)
+    }
+}
+
+impl Host for Attempt {
+    fn backends(&mut self) -> Result<Vec<String>> {
+        Ok(self.program.iter().map(|setting| setting.program.to_string()).collect())
+    }
+
+    fn start(&mut self, task: Task) -> Result<std::result::Result<Resource<Session>, types::Failure>> {
+        match self.start_program(&task) {
+            Ok(session) => Ok(Ok(self.table.push(session)?)),
+            Err(NotStarted::Answer(failure)) => Ok(Err(told(&failure))),
+            Err(NotStarted::End(error)) => Err(error),
+        }
+    }
+}
+
+impl HostSession for Attempt {
+    fn next(&mut self, this: Resource<Session>, max: u32, wait_ms: u32) -> Result<Vec<Event>> {
+        self.next_events(&this, max, wait_ms)
+    }
+
+    fn steer(&mut self, _this: Resource<Session>, _text: String) -> Result<()> {
+        let why = "a program that was started with its whole task takes no further messages";
+        self.refuse(Refusal::new(
+            "steer the agent program",
+            "",
+            why,
+            "name no `agent.backend`: `codergen` can be steered",
+        ));
+        Ok(())
+    }
+
+    fn cancel(&mut self, this: Resource<Session>) -> Result<()> {
+        self.table.get_mut(&this)?.stop();
+        Ok(())
+    }
+
+    fn drop(&mut self, this: Resource<Session>) -> Result<()> {
+        self.table.delete(this)?.stop();
+        self.settle_running().map(drop)
+    }
+}
+
+impl Attempt {
+    fn start_program(&mut self, task: &Task) -> std::result::Result<Session, NotStarted> {
+        let setting = self.program.clone().filter(|setting| setting.program.as_str() == task.backend);
+        let (Some(setting), Some(commands)) = (setting, self.commands.as_ref().map(Arc::clone)) else {
+            let why = "the node names no such agent program";
+            let help = "set `agent.backend` on the node";
+            self.refuse(Refusal::new("start an agent program", &task.backend, why, help));
+            return Err(failed(FailureClass::Scope, "agent/not-granted", format!("{why}; {help}")).into());
+        };
+        if self.running.is_some() {
+            let why = "the stage's agent program is still at work";
+            return Err(failed(FailureClass::Contract, "agent/not-started", why.to_owned()).into());
+        }
+        self.check_may_start().map_err(|error| failed(FailureClass::Budget, "agent/not-started", error.message))?;
+        let jail = self.opened(&commands.jail).map_err(NotStarted::End)?;
+        let gateway = Gateway::open(self, &jail)
+            .map_err(|error| failed(FailureClass::Internal, "agent/gateway", format!("no gateway: {error}")))?;
+        let launch = match launch(&setting, (&gateway, self.limits.turns), &task.prompt) {
+            Ok(launch) => launch.of_workspace(jail.inside()),
+            Err(failure) => {
+                gateway.close(self);
+                return Err(failure.into());
+            }
+        };
+        self.meter.commands += 1;
+        Session::start(self, (jail, commands.workdir.clone()), (&setting, launch), gateway)
+    }
+}
+
+/// How the program is started, with its private home made.
+fn launch(
+    setting: &ProgramSetting,
+    (gateway, turns_max): (&Gateway, u64),
+    prompt: &str,
+) -> std::result::Result<Launch, Failure> {
+    let target = gateway.target();
+    let launch = programs::launch(
+        &setting.options,
+        &Asked {
+            program: setting.program,
+            prompt,
+            model: target.model.as_str(),
+            family: target.family,
+            output_tokens_max: target.output_tokens_max,
+            turns_max,
+            url: crate::gateway::URL,
+            secret: gateway.secret(),
+            home: &setting.home_inside,
+        },
+    );
+    match launch.write_files(&setting.home) {
+        Ok(()) => Ok(launch),
+        Err(error) => Err(failed(FailureClass::Internal, "agent/home", format!("no private home: {error}"))),
+    }
+}
+
+fn failed(class: FailureClass, code: &'static str, reason: String) -> Failure {
+    Failure::new(class, FailureCode::from(code), reason)
+}
+
+/// A failure as a guest gets it.
+fn told(failure: &Failure) -> types::Failure {
+    types::Failure {
+        class: failure.class.as_str().to_owned(),
+        code: failure.code.as_str().to_owned(),
+        reason: failure.reason.clone(),
+    }
+}

@@ -1,0 +1,75 @@
+//! What a program prints, cut into lines and bounded.
+
+/// Longest line that is read; the rest of a longer one is dropped.
+const LINE_BYTES_MAX: usize = 1 << 20;
+/// Most bytes of a stream that are kept beside the stage: its beginning.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+/// Most bytes of the end of a stream that are kept for a message.
+const TAIL_BYTES_MAX: usize = 2 << 10;
+
+/// A stream as it arrives.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    line: Vec<u8>,
+    kept: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+impl Lines {
+    /// Takes bytes, and calls `on_line` for each line that is complete.
+    pub(super) fn take(&mut self, bytes: &[u8], mut on_line: impl FnMut(&[u8])) {
+        self.kept.extend_from_slice(&bytes[..bytes.len().min(KEPT_BYTES_MAX.saturating_sub(self.kept.len()))]);
+        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_BYTES_MAX)..]);
+        let over = self.tail.len().saturating_sub(TAIL_BYTES_MAX);
+        self.tail.drain(..over);
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = LINE_BYTES_MAX.saturating_sub(self.line.len());
+            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                on_line(self.line.trim_ascii_end());
+                self.line.clear();
+            }
+        }
+    }
+
+    /// The last line, which need not have an end.
+    pub(super) fn end(&mut self, mut on_line: impl FnMut(&[u8])) {
+        if !self.line.is_empty() {
+            on_line(std::mem::take(&mut self.line).trim_ascii_end());
+        }
+    }
+
+    /// The beginning of the stream.
+    pub(super) fn kept(&self) -> &[u8] {
+        &self.kept
+    }
+
+    /// The end of the stream, as text.
+    pub(super) fn tail(&self) -> String {
+        String::from_utf8_lossy(&self.tail).trim().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_whole_however_the_bytes_arrive_and_never_grow() {
+        let text = b"one\ntwo\r\n\nlast";
+        for size in 1..=text.len() {
+            let (mut lines, mut found) = (Lines::default(), Vec::new());
+            text.chunks(size).for_each(|piece| lines.take(piece, |line| found.push(line.to_vec())));
+            lines.end(|line| found.push(line.to_vec()));
+            assert_eq!(found, [&b"one"[..], b"two", b"", b"last"], "{size}");
+            assert_eq!((lines.kept(), lines.tail().as_str()), (&text[..], "one\ntwo\r\n\nlast"));
+        }
+        let (mut lines, mut longest) = (Lines::default(), 0);
+        (0..40).for_each(|_| lines.take(&[b'x'; 100_000], |_| ()));
+        lines.take(b"\n", |line| longest = line.len());
+        assert_eq!(
+            (longest, lines.kept().len(), lines.tail().len()),
+            (LINE_BYTES_MAX, KEPT_BYTES_MAX, TAIL_BYTES_MAX - 1)
+        );
+    }
+}

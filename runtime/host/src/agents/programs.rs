@@ -1,0 +1,241 @@
+//! The agent programs that this version starts: how each is called, and what each prints.
+//!
+//! Pure. A program gets its task, the gateway's address and its secret, and a private home; its own sandbox, approvals, updates and
+//! reports to its maker are off, for the jail around it is what confines it. What it prints is never believed, only shown.
+
+mod claude;
+mod codex;
+mod exec;
+mod gemini;
+mod opencode;
+
+use glovebox_models::provider::Family;
+use glovebox_record::program::{AgentProgram, ProgramOptions};
+use serde_json::Value;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Most bytes of a task that a program gets on its standard input or command line.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// The wire formats that a program speaks.
+pub fn families(program: AgentProgram) -> &'static [Family] {
+    match program {
+        AgentProgram::Codex => &[Family::Openai],
+        AgentProgram::Claude => &[Family::Anthropic],
+        AgentProgram::Gemini => &[Family::Gemini],
+        AgentProgram::OpenCode => &[Family::OpenaiCompatible, Family::Openai, Family::Anthropic, Family::Gemini],
+        AgentProgram::Exec => &[Family::Openai, Family::Anthropic, Family::Gemini, Family::OpenaiCompatible],
+    }
+}
+
+/// What a program is started for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Which one.
+    pub program: AgentProgram,
+    /// The task.
+    pub prompt: &'a str,
+    /// The exact model.
+    pub model: &'a str,
+    /// The model's wire format.
+    pub family: Family,
+    /// Most tokens of one answer.
+    pub output_tokens_max: u64,
+    /// Most answers.
+    pub turns_max: u64,
+    /// The gateway's address, without a path.
+    pub url: &'a str,
+    /// What the gateway asks for.
+    pub secret: &'a str,
+    /// The private home, as the program sees it.
+    pub home: &'a str,
+}
+
+/// How a program is started.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Launch {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Variables beside those that every command has.
+    pub env: Vec<(String, String)>,
+    /// Its standard input.
+    pub stdin: Vec<u8>,
+    /// Files in its private home: name and text.
+    pub files: Vec<(&'static str, String)>,
+    /// The task, for the record.
+    pub prompt: String,
+    /// The secret, which no record has.
+    secret: String,
+}
+
+/// How a program is started for a task.
+pub fn launch(options: &ProgramOptions, asked: &Asked<'_>) -> Launch {
+    let mut launch = match asked.program {
+        AgentProgram::Codex => codex::launch(options, asked),
+        AgentProgram::Claude => claude::launch(asked),
+        AgentProgram::Gemini => gemini::launch(asked),
+        AgentProgram::OpenCode => opencode::launch(asked),
+        AgentProgram::Exec => exec::launch(options, asked),
+    };
+    if let (Some(path), Some(first)) = (&options.path, launch.argv.first_mut()) {
+        first.clone_from(path);
+    }
+    launch.prompt = asked.prompt.to_owned();
+    launch.secret = asked.secret.to_owned();
+    launch
+}
+
+impl Launch {
+    /// A start with these words, whose task is on its standard input.
+    fn new(words: &[&str], asked: &Asked<'_>) -> Self {
+        Self {
+            argv: words.iter().map(|word| (*word).to_owned()).collect(),
+            stdin: asked.prompt.as_bytes().to_vec(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.env.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The words for the record, without the secret and with a long task cut.
+    pub(super) fn shown_argv(&self) -> Vec<String> {
+        let shown = |word: &String| {
+            let mut word = word.replace(&self.secret, "[token]");
+            word.truncate(word.floor_char_boundary(1 << 10));
+            word
+        };
+        self.argv.iter().map(shown).collect()
+    }
+
+    /// The same with a program of the workspace, whose path is relative to its root. It is code of builders, so a shell inside the jail
+    /// starts it: the host itself starts no program that a stage could have written.
+    pub(super) fn of_workspace(mut self, workspace: &Path) -> Self {
+        let Some(program) = self.argv.first().filter(|program| program.contains('/') && !program.starts_with('/'))
+        else {
+            return self;
+        };
+        let program = workspace.join(program).to_string_lossy().into_owned();
+        let words = ["sh", "-c", "exec \"$0\" \"$@\"", &program].map(str::to_owned);
+        self.argv.splice(..1, words);
+        self
+    }
+
+    /// Writes the files of the private home.
+    pub(super) fn write_files(&self, home: &cap_std::fs::Dir) -> io::Result<()> {
+        for (name, text) in &self.files {
+            if let Some((folder, _)) = name.rsplit_once('/') {
+                home.create_dir_all(folder)?;
+            }
+            home.create(name)?.write_all(text.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// Something that a program says it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// It says something.
+    Text(String),
+    /// It calls a tool.
+    ToolCall {
+        /// The tool.
+        name: String,
+        /// The beginning of its arguments.
+        detail: String,
+    },
+}
+
+/// What a program has printed so far.
+#[derive(Debug)]
+pub struct Reading {
+    program: AgentProgram,
+    /// Its last words.
+    said: String,
+    /// Why it failed, by its own account.
+    problem: Option<String>,
+    /// Lines that could not be read.
+    unknown: u64,
+}
+
+impl Reading {
+    /// Nothing was printed yet.
+    pub fn of(program: AgentProgram) -> Self {
+        Self { program, said: String::new(), problem: None, unknown: 0 }
+    }
+
+    /// Reads a line of its standard output.
+    pub fn read_line(&mut self, line: &[u8]) -> Option<Step> {
+        if self.program == AgentProgram::Exec {
+            return self.plain(line);
+        }
+        let Ok(event) = serde_json::from_slice::<Value>(line) else {
+            self.unknown += u64::from(!line.is_empty());
+            return None;
+        };
+        match self.program {
+            AgentProgram::Codex => codex::read(self, &event),
+            AgentProgram::Claude => claude::read(self, &event),
+            AgentProgram::Gemini => gemini::read(self, &event),
+            AgentProgram::OpenCode => opencode::read(self, &event),
+            AgentProgram::Exec => None,
+        }
+    }
+
+    /// Its last words, and why it failed by its own account.
+    pub fn end(&self) -> (String, Option<String>) {
+        (self.said.clone(), self.problem.clone())
+    }
+
+    /// Lines that could not be read.
+    pub fn unknown(&self) -> u64 {
+        self.unknown
+    }
+
+    /// A line of a program without events: all of its lines are its last words.
+    fn plain(&mut self, line: &[u8]) -> Option<Step> {
+        let line = String::from_utf8_lossy(line).into_owned();
+        if self.said.len() + line.len() < TEXT_BYTES_MAX {
+            self.said.push_str(&line);
+            self.said.push('\n');
+        }
+        Some(Step::Text(line))
+    }
+
+    /// It says something new.
+    fn says(&mut self, text: &Value) -> Option<Step> {
+        let text = text.as_str().filter(|text| !text.trim().is_empty())?;
+        self.said = text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned();
+        Some(Step::Text(self.said.clone()))
+    }
+
+    /// It goes on with what it says.
+    fn goes_on(&mut self, text: &Value) -> Option<Step> {
+        let text = text.as_str()?;
+        if self.said.len() + text.len() < TEXT_BYTES_MAX {
+            self.said.push_str(text);
+        }
+        Some(Step::Text(text.to_owned()))
+    }
+
+    fn fails(&mut self, reason: &Value) {
+        let reason = reason.as_str().map_or_else(|| reason.to_string(), str::to_owned);
+        self.problem = Some(reason.chars().take(1_000).collect());
+    }
+}
+
+/// A call of a tool.
+fn call(name: &Value, detail: &Value) -> Option<Step> {
+    let detail = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
+    let short = |text: &str| text.chars().take(200).collect::<String>();
+    Some(Step::ToolCall { name: short(name.as_str().unwrap_or_default()), detail: short(&detail) })
+}
+
+#[cfg(test)]
+mod tests;

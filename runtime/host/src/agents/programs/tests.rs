@@ -1,0 +1,126 @@
+//! How each program is called, and what its recorded events are read as.
+
+use super::*;
+use proptest::prelude::*;
+
+fn asked(program: AgentProgram) -> Asked<'static> {
+    Asked {
+        program,
+        prompt: "mend it",
+        model: "m-1",
+        family: families(program)[0],
+        output_tokens_max: 100,
+        turns_max: 7,
+        url: "http://127.0.0.1:8790",
+        secret: "s3cr3t",
+        home: "/home/glovebox/agent",
+    }
+}
+
+#[test]
+fn every_program_gets_task_model_address_and_secret_and_no_other_network() {
+    for program in AgentProgram::ALL {
+        let options = ProgramOptions { command: vec!["mine".into(), "{model}".into()], ..ProgramOptions::default() };
+        let start = launch(&options, &asked(program));
+        let all = format!("{:?} {:?}", start.argv, start.env);
+        assert!(all.contains("m-1") && all.contains("127.0.0.1:8790") && all.contains("s3cr3t"), "{program}: {all}");
+        assert!(!start.argv.iter().any(|word| word.contains("s3cr3t")), "arguments are in the record");
+        assert_eq!(start.stdin, b"mend it");
+        let named = launch(&ProgramOptions { path: Some("/opt/x".into()), ..options }, &asked(program));
+        assert_eq!(named.argv[0], "/opt/x");
+        assert_eq!(program.as_str().parse(), Ok(program));
+    }
+    assert!("bash".parse::<AgentProgram>().is_err());
+}
+
+#[test]
+fn a_program_of_the_operators_own_is_called_as_it_says() {
+    let command = ["mine", "--say", "{prompt}", "--at={gateway}", "{home}/x"].map(str::to_owned).to_vec();
+    let start = launch(&ProgramOptions { command, ..ProgramOptions::default() }, &asked(AgentProgram::Exec));
+    assert_eq!(start.argv, ["mine", "--say", "mend it", "--at=http://127.0.0.1:8790", "/home/glovebox/agent/x"]);
+}
+
+#[test]
+fn codex_settings_of_the_node_come_before_ours() {
+    let config_overrides = vec!["model_provider=\"mine\"".to_owned()];
+    let options = ProgramOptions { config_overrides, skip_git_repo_check: true, ..ProgramOptions::default() };
+    let argv = launch(&options, &asked(AgentProgram::Codex)).argv;
+    let at = |word: &str| argv.iter().position(|known| known == word).unwrap();
+    assert!(at("model_provider=\"mine\"") < at("model_provider=\"glovebox\"") && at("--skip-git-repo-check") > 0);
+}
+
+/// Reads a recorded stream; returns its steps, last words and problem.
+fn read(program: AgentProgram, lines: &[&str]) -> (Vec<String>, String, Option<String>, u64) {
+    let mut reading = Reading::of(program);
+    let steps = lines.iter().filter_map(|line| reading.read_line(line.as_bytes()));
+    let steps = steps.map(|step| match step {
+        Step::Text(text) => text,
+        Step::ToolCall { name, detail } => format!("{name}: {detail}"),
+    });
+    let steps = steps.collect();
+    let (said, problem) = reading.end();
+    (steps, said, problem, reading.unknown())
+}
+
+#[test]
+fn recorded_streams_are_read() {
+    let codex = [
+        r#"{"type":"thread.started","thread_id":"t"}"#,
+        r#"{"type":"turn.started"}"#,
+        r#"{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"I read."}}"#,
+        r#"{"type":"item.started","item":{"id":"item_2","type":"command_execution","command":"bash -lc 'cat a'","status":"in_progress"}}"#,
+        r#"{"type":"item.completed","item":{"id":"item_2","type":"command_execution","command":"bash -lc 'cat a'","exit_code":0}}"#,
+        r#"{"type":"item.completed","item":{"id":"item_3","type":"agent_message","text":"OUTCOME: SUCCESS"}}"#,
+        r#"{"type":"turn.completed","usage":{"input_tokens":2}}"#,
+    ];
+    let (steps, said, problem, unknown) = read(AgentProgram::Codex, &codex);
+    assert_eq!(steps, ["I read.", "command: bash -lc 'cat a'", "OUTCOME: SUCCESS"]);
+    assert_eq!((said.as_str(), problem, unknown), ("OUTCOME: SUCCESS", None, 0));
+    let failed = read(AgentProgram::Codex, &[r#"{"type":"turn.failed","error":{"message":"no credit"}}"#]);
+    assert_eq!(failed.2.as_deref(), Some("no credit"));
+    let claude = [
+        r#"{"type":"system","subtype":"init","tools":[]}"#,
+        r#"{"type":"assistant","message":{"content":[{"text":"I read.","type":"text"}]}}"#,
+        r#"{"type":"assistant","message":{"content":[{"id":"c","input":{"command":"cat a"},"name":"Bash","type":"tool_use"}]}}"#,
+        r#"{"type":"user","message":{"role":"user","content":[]}}"#,
+        r#"{"type":"result","subtype":"success","is_error":false,"result":"Done.\nOUTCOME: SUCCESS"}"#,
+    ];
+    let (steps, said, problem, unknown) = read(AgentProgram::Claude, &claude);
+    assert_eq!(steps, ["I read.", r#"Bash: {"command":"cat a"}"#]);
+    assert_eq!((said.as_str(), problem, unknown), ("Done.\nOUTCOME: SUCCESS", None, 0));
+    let failed = read(AgentProgram::Claude, &[r#"{"type":"result","subtype":"error_max_turns","is_error":true}"#]);
+    assert_eq!(failed.2.as_deref(), Some("error_max_turns"));
+    let gemini = [
+        r#"{"type":"init","session_id":"s","model":"m-1"}"#,
+        r#"{"type":"message","role":"user","content":"mend it"}"#,
+        r#"{"type":"message","role":"assistant","content":"I read.","delta":true}"#,
+        r#"{"type":"tool_use","tool_name":"run_shell_command","tool_id":"1","parameters":{"command":"cat a"}}"#,
+        r#"{"type":"tool_result","tool_id":"1","status":"success","output":"x"}"#,
+        r#"{"type":"message","role":"assistant","content":"All ","delta":true}"#,
+        r#"{"type":"message","role":"assistant","content":"done.","delta":true}"#,
+        r#"{"type":"result","status":"success","stats":{}}"#,
+    ];
+    let (_, said, problem, unknown) = read(AgentProgram::Gemini, &gemini);
+    assert_eq!((said.as_str(), problem, unknown), ("All done.", None, 0));
+    let opencode = [
+        r#"{"type":"step_start","part":{"type":"step-start"}}"#,
+        r#"{"type":"tool_use","part":{"type":"tool","tool":"bash","state":{"input":{"command":"cat a"}}}}"#,
+        r#"{"type":"text","part":{"type":"text","text":"All done."}}"#,
+        r#"{"type":"step_finish","part":{"reason":"stop"}}"#,
+    ];
+    let (steps, said, problem, unknown) = read(AgentProgram::OpenCode, &opencode);
+    assert_eq!(steps[0], r#"bash: {"command":"cat a"}"#);
+    assert_eq!((said.as_str(), problem, unknown), ("All done.", None, 0));
+}
+
+proptest! {
+    #[test]
+    fn any_line_is_read_or_counted(line in prop::collection::vec(any::<u8>(), 0..200), text in "\\{\"type\":\"(result|assistant|item.completed|message|text|error)\",\"[a-z]{1,6}\":(1|null|\\[\\]|\"x\")\\}") {
+        for program in AgentProgram::ALL {
+            let mut reading = Reading::of(program);
+            reading.read_line(&line);
+            reading.read_line(text.as_bytes());
+            let _ = reading.end();
+        }
+    }
+}

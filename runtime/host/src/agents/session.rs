@@ -1,0 +1,301 @@
+//! A program that runs: a thread waits for it, and the component takes what it says.
+
+use super::lines::Lines;
+use super::programs::{Launch, Reading, Step};
+use super::{ProgramSetting, failed, told};
+use crate::attempt::Attempt;
+use crate::bindings::agents::Event;
+use crate::call::{Artifact, LogLine, Progress};
+use crate::gateway::Gateway;
+use crate::stop::Stop;
+use glovebox_record::path::ScopePath;
+use glovebox_record::{CommandEnding, Failure, FailureClass, LimitName};
+use glovebox_sandbox::exec::{Command, ExecError, Exit, Program};
+use glovebox_sandbox::jail::{CommandLine, Jail};
+use serde_json::json;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use wasmtime::component::Resource;
+use wasmtime::{Error, Result};
+
+/// Most steps that wait for the component; further ones are dropped, for they are only progress.
+const STEPS_MAX: usize = 256;
+/// How often a waiting component's call looks whether the run was canceled.
+const LOOK: Duration = Duration::from_millis(50);
+/// Longest text of one event.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// A program of this attempt.
+pub struct Session {
+    steps: Receiver<Step>,
+    waiting: VecDeque<Event>,
+    stopped: Arc<AtomicBool>,
+    /// Whether its last event was made.
+    is_over: bool,
+    /// The longest silence without a word for people.
+    heartbeat: Option<Duration>,
+    last: Instant,
+}
+
+/// What is needed once the program has ended. Dropped, it ends the program.
+pub(crate) struct Running {
+    stopped: Arc<AtomicBool>,
+    thread: JoinHandle<Ended>,
+    jail: Arc<Jail>,
+    line: CommandLine,
+    gateway: Gateway,
+    prompt: String,
+    title: String,
+    /// The longest time that its options allow.
+    own_timeout: Option<Duration>,
+}
+
+/// How the program ended, and what it said.
+struct Ended {
+    exit: std::result::Result<Exit, ExecError>,
+    reading: Reading,
+    output: Lines,
+    error: Lines,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Starts a program in a thread of its own.
+    pub(super) fn start(
+        attempt: &mut Attempt,
+        (jail, cwd): (Arc<Jail>, ScopePath),
+        (setting, launch): (&ProgramSetting, Launch),
+        gateway: Gateway,
+    ) -> std::result::Result<Self, super::NotStarted> {
+        let options = &setting.options;
+        let left = attempt.remaining();
+        let timeout = options.timeout.map_or(left, |own| own.min(left));
+        let line = CommandLine {
+            argv: launch.shown_argv(),
+            cwd: cwd.as_str().to_owned(),
+            env_names: launch.env.iter().map(|(name, _)| name.clone()).collect(),
+        };
+        let title = setting.program.to_string();
+        let command =
+            Command { program: Program::Argv(launch.argv), cwd, env: launch.env, stdin: Some(launch.stdin), timeout };
+        let (sender, steps) = sync_channel(STEPS_MAX);
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (of_thread, in_jail, reading) = (Arc::clone(&stopped), Arc::clone(&jail), Reading::of(setting.program));
+        let thread = std::thread::Builder::new()
+            .name("agent-program".to_owned())
+            .spawn(move || run(&in_jail, &command, (reading, &sender), &of_thread));
+        let thread = match thread {
+            Ok(thread) => thread,
+            Err(error) => {
+                gateway.close(attempt);
+                let reason = format!("no thread for the program: {error}");
+                return Err(failed(FailureClass::Internal, "agent/not-started", reason).into());
+            }
+        };
+        attempt.report(Progress::CommandStarted(title.clone()));
+        attempt.running = Some(Running {
+            stopped: Arc::clone(&stopped),
+            thread,
+            jail,
+            line,
+            gateway,
+            prompt: launch.prompt,
+            title,
+            own_timeout: options.timeout.filter(|own| *own < left),
+        });
+        let heartbeat = options.heartbeat;
+        let waiting = VecDeque::new();
+        Ok(Self { steps, waiting, stopped, is_over: false, heartbeat, last: Instant::now() })
+    }
+
+    /// Asks the program to end.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs the program to its end.
+fn run(
+    jail: &Jail,
+    command: &Command,
+    (mut reading, steps): (Reading, &SyncSender<Step>),
+    stopped: &AtomicBool,
+) -> Ended {
+    let (mut output, mut error) = (Lines::default(), Lines::default());
+    // Lossy: what counts is kept in the reading.
+    let send = |step: Step| drop(steps.try_send(step));
+    let exit = {
+        let mut on_output =
+            |bytes: &[u8]| output.take(bytes, |line| reading.read_line(line).into_iter().for_each(send));
+        let mut on_error = |bytes: &[u8]| error.take(bytes, |_| ());
+        jail.run_streamed(command, [&mut on_output, &mut on_error], stopped)
+    };
+    output.end(|line| reading.read_line(line).into_iter().for_each(send));
+    Ended { exit, reading, output, error }
+}
+
+impl Attempt {
+    /// Up to `max` events, waited for at most `wait_ms`.
+    pub(super) fn next_events(&mut self, this: &Resource<Session>, max: u32, wait_ms: u32) -> Result<Vec<Event>> {
+        let until = Instant::now() + Duration::from_millis(u64::from(wait_ms));
+        let max = usize::try_from(max).unwrap_or(usize::MAX).min(STEPS_MAX);
+        loop {
+            if self.is_canceled() {
+                return Err(Error::new(Stop::Canceled));
+            }
+            if self.remaining().is_zero() {
+                return Err(Error::new(Stop::Limit(LimitName::WallMs)));
+            }
+            let ticker = self.ticker.clone();
+            let session = self.table.get_mut(this)?;
+            if let Some(events) = session.taken(max) {
+                return Ok(events);
+            }
+            let has_ended = ticker.while_guest_waits(|| session.wait(LOOK));
+            if has_ended {
+                let event = self.settle_running()?;
+                let session = self.table.get_mut(this)?;
+                session.is_over = true;
+                session.waiting.extend(event);
+            } else if Instant::now() >= until {
+                return Ok(Vec::new());
+            }
+            self.note_silence(this)?;
+        }
+    }
+
+    /// Waits for the program, if it still runs, and takes over what is left of it.
+    pub(super) fn settle_running(&mut self) -> Result<Option<Event>> {
+        self.running.take().map(|running| self.settle(running)).transpose()
+    }
+
+    /// Ends the program of a call that is over, and takes over what is left of it.
+    pub(crate) fn end_program(&mut self) {
+        let Some(running) = self.running.take() else { return };
+        running.stopped.store(true, Ordering::Relaxed);
+        // How the call itself ended says more than how its program did.
+        drop(self.settle(running));
+    }
+
+    /// Says now and then that a silent program still runs.
+    fn note_silence(&mut self, this: &Resource<Session>) -> Result<()> {
+        let session = self.table.get_mut(this)?;
+        let is_due = session.heartbeat.is_some_and(|heartbeat| session.last.elapsed() >= heartbeat);
+        if is_due {
+            session.last = Instant::now();
+            let message = "the agent program is still at work".to_owned();
+            self.report(Progress::Log(LogLine { level: "info".to_owned(), message, fields: Vec::new() }));
+        }
+        Ok(())
+    }
+
+    /// Takes over what is left of a program: its receipt, its output, the conversation; returns the last event.
+    fn settle(&mut self, running: Running) -> Result<Event> {
+        let Running { thread, jail, line, gateway, prompt, title, own_timeout, .. } = running;
+        let ended = self.ticker.while_guest_waits(|| thread.join());
+        gateway.close(self);
+        let Ok(Ended { exit, reading, output, error }) = ended else {
+            return Err(Error::msg("the thread of an agent program panicked"));
+        };
+        self.keep_output("program.stdout.log", output.kept());
+        self.keep_output("program.stderr.log", error.kept());
+        let exit = match exit {
+            Ok(exit) => exit,
+            Err(problem @ (ExecError::Survivors { .. } | ExecError::Lost(_))) => return Err(Error::new(problem)),
+            Err(ExecError::NotFound(program)) => {
+                let reason = format!("configured {title} executable not found: {program}");
+                return Ok(failure(&failed(FailureClass::Deterministic, "agent/not-found", reason)));
+            }
+            Err(problem) => {
+                return Ok(failure(&failed(FailureClass::Deterministic, "agent/not-started", problem.to_string())));
+            }
+        };
+        let id = format!("{}/{}", self.attempt_id, self.receipts.len() + 1);
+        let receipt = line.receipt(id, &exit, jail.status());
+        self.meter.of_commands.add(&exit, receipt.duration_ms);
+        self.report(Progress::CommandEnded(title.clone(), receipt.how, receipt.code, receipt.duration_ms));
+        let (how, code, over, id) = (receipt.how, receipt.code, receipt.over, receipt.id.clone());
+        self.receipts.push(receipt);
+        match (how, over, own_timeout) {
+            (CommandEnding::Canceled, ..) if self.is_canceled() => return Err(Error::new(Stop::Canceled)),
+            (CommandEnding::TimedOut, _, Some(own)) => {
+                let reason = format!("{title} exec timeout after {}s", own.as_secs());
+                return Ok(failure(&failed(FailureClass::Transient, "agent/timeout", reason)));
+            }
+            (CommandEnding::TimedOut, ..) => return Err(Error::new(Stop::Limit(LimitName::WallMs))),
+            (_, Some(over), _) => return Err(Error::new(Stop::Limit(over))),
+            _ => {}
+        }
+        let (said, problem) = reading.end();
+        self.conversation.keep_program(&prompt, &said);
+        if (how, code) == (CommandEnding::Exited, Some(0)) && problem.is_none() {
+            let data = json!({ "receipt": id, "lines_unknown": reading.unknown() });
+            let text = cut(said);
+            return Ok(Event { kind: "done".to_owned(), text, data: Some(data.to_string()), failure: None });
+        }
+        let how = code.map_or_else(|| how.to_string(), |code| format!("exit code {code}"));
+        let tail = problem.unwrap_or_else(|| error.tail());
+        let tail = if tail.is_empty() { output.tail() } else { tail };
+        let reason = format!("{title} exec failed: {how}: {}", cut(tail));
+        Ok(failure(&failed(FailureClass::Deterministic, "agent/failed", reason)))
+    }
+
+    fn keep_output(&mut self, name: &str, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            let (name, media_type) = (name.to_owned(), "text/plain".to_owned());
+            self.artifacts.push(Artifact { name, media_type, data: bytes.to_vec() });
+        }
+    }
+}
+
+impl Session {
+    /// What can be handed on now.
+    fn taken(&mut self, max: usize) -> Option<Vec<Event>> {
+        self.waiting.extend(self.steps.try_iter().take(STEPS_MAX).filter_map(event));
+        let count = self.waiting.len().min(max);
+        let events: Vec<Event> = self.waiting.drain(..count).collect();
+        if !events.is_empty() {
+            self.last = Instant::now();
+        }
+        (!events.is_empty()).then_some(events)
+    }
+
+    /// Waits for the next step. True once the program has ended and nothing more comes.
+    fn wait(&mut self, most: Duration) -> bool {
+        match self.steps.recv_timeout(most) {
+            Ok(step) => {
+                self.waiting.extend(event(step));
+                false
+            }
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => !self.is_over,
+        }
+    }
+}
+
+/// A step as the component gets it.
+fn event(step: Step) -> Option<Event> {
+    let (text, data) = match step {
+        Step::Text(text) => (text, None),
+        Step::ToolCall { name, detail } => (detail, Some(json!({ "tool": name }).to_string())),
+    };
+    Some(Event { kind: "step".to_owned(), text: cut(text), data, failure: None }).filter(|event| !event.text.is_empty())
+}
+
+fn failure(failure: &Failure) -> Event {
+    Event { kind: "failed".to_owned(), text: failure.reason.clone(), data: None, failure: Some(told(failure)) }
+}
+
+fn cut(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    text
+}

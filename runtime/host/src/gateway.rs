@@ -1,0 +1,227 @@
+//! The gateway of an agent program: the only thing that it reaches over its network, and the only way to its model.
+//!
+//! It listens in the program's own network, asks for this attempt's secret, lets through what [`glovebox_models::gateway`] lets through,
+//! reserves before it asks and settles after, searches for hold-outs in both directions, and keeps what crossed. The key stays here.
+//! The component of the stage cannot ask the model while its program may.
+
+mod sending;
+
+use crate::attempt::Attempt;
+use crate::call::Progress;
+use crate::deadline::Deadline;
+use crate::llm::{Conversation, Side};
+use crate::model::{Crossed, Model, Question as Told};
+use glovebox_models::ask::estimated_tokens;
+use glovebox_models::chat::Usage;
+use glovebox_models::error::{ErrorKind, ModelError};
+use glovebox_models::gateway::{self, Incoming, Passed, Question, Unread, Wanted};
+use glovebox_models::patience::Patience;
+use glovebox_models::target::Target;
+use glovebox_record::spend::Spend;
+use glovebox_record::{LimitName, Refusal};
+use glovebox_sandbox::jail::Jail;
+use glovebox_sandbox::port::{self, Connection, Port};
+use glovebox_sandbox::refusal::RefusalLog;
+use sending::Sending;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::sync::mpsc::Sender;
+
+/// The port of the program's loopback. Its network is its own, so every attempt has the same.
+const PORT: u16 = 8790;
+/// Where the program asks.
+pub(crate) const URL: &str = "http://127.0.0.1:8790";
+
+/// A gateway that listens. Dropped, it ends every connection.
+pub(crate) struct Gateway {
+    port: Option<Port>,
+    shared: Arc<Shared>,
+}
+
+/// What the connections share.
+struct Shared {
+    target: Arc<Target>,
+    secret: String,
+    turns_max: u64,
+    deadline: Arc<Deadline>,
+    /// Set when the program has ended: nothing waits for an answer any more.
+    closing: AtomicBool,
+    progress: Sender<Progress>,
+    refusals: Arc<RefusalLog>,
+    conversation: Mutex<Conversation>,
+}
+
+impl Gateway {
+    /// Listens in the jail of an attempt, which gives its conversation up for that time.
+    ///
+    /// # Errors
+    /// Where the attempt has no model of a provider, and where the sandbox gives no port.
+    pub(crate) fn open(attempt: &mut Attempt, jail: &Jail) -> io::Result<Self> {
+        let target = attempt.conversation.model().and_then(Model::target).map(Arc::clone);
+        let target = target.ok_or_else(|| io::Error::other("the stage has no model of a provider"))?;
+        let shared = Arc::new(Shared {
+            target,
+            secret: port::secret()?,
+            turns_max: attempt.limits.turns,
+            deadline: Arc::clone(&attempt.deadline),
+            closing: AtomicBool::new(false),
+            progress: attempt.progress.clone(),
+            refusals: Arc::clone(&attempt.refusals),
+            conversation: Mutex::default(),
+        });
+        let serving = Arc::clone(&shared);
+        let port = Port::open(jail, PORT, move |connection| serving.serve(connection))?;
+        *shared.conversation() = std::mem::take(&mut attempt.conversation);
+        Ok(Self { port: Some(port), shared })
+    }
+
+    /// What the program proves itself with.
+    pub(crate) fn secret(&self) -> &str {
+        &self.shared.secret
+    }
+
+    /// The model behind it.
+    pub(crate) fn target(&self) -> Arc<Target> {
+        Arc::clone(&self.shared.target)
+    }
+
+    /// Ends every connection and gives the conversation back.
+    pub(crate) fn close(mut self, attempt: &mut Attempt) {
+        self.shared.closing.store(true, Ordering::Relaxed);
+        if let Some(port) = self.port.take() {
+            port.close();
+        }
+        attempt.conversation = std::mem::take(&mut *self.shared.conversation());
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    fn conversation(&self) -> MutexGuard<'_, Conversation> {
+        self.conversation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves one request.
+    fn serve(&self, mut connection: Connection<'_>) {
+        let incoming = match Incoming::read(&mut connection) {
+            Ok(incoming) => incoming,
+            Err(Unread::Gone(_)) => return,
+            Err(Unread::Malformed(why)) => {
+                return self.refuse(Sending::new(connection, false), ModelError::new(ErrorKind::InvalidRequest, why));
+            }
+        };
+        if !incoming.has_credential(&self.secret) && incoming.method != "POST" {
+            // A program looks whether anybody is there. It asks for nothing.
+            return Sending::new(connection, false).json(404, &serde_json::json!({}));
+        }
+        if !incoming.has_credential(&self.secret) {
+            let why = "the request does not have the token of this stage";
+            return self.refuse(Sending::new(connection, false), ModelError::new(ErrorKind::Authentication, why));
+        }
+        match gateway::check(&self.target, &incoming) {
+            Ok(Wanted::Models) => Sending::new(connection, false).json(200, &gateway::models(&self.target)),
+            Ok(Wanted::Answer(question)) => self.answer(&question, connection),
+            Err(error) => self.refuse(Sending::new(connection, false), error),
+        }
+    }
+
+    /// Refuses what the program may not ask, on the record.
+    fn refuse(&self, sending: Sending<'_>, error: ModelError) {
+        self.refusals.record(Refusal::new(
+            "ask the gateway",
+            &error.message,
+            error.kind.as_str(),
+            error.kind.row().help,
+        ));
+        sending.refuse(&error, None);
+    }
+
+    fn answer(&self, question: &Question, connection: Connection<'_>) {
+        let mut sending = Sending::new(connection, question.is_streamed);
+        let reserved = match self.admit(question) {
+            Ok(reserved) => reserved,
+            Err(error) => return sending.refuse(&error, None),
+        };
+        let left = self.deadline.left();
+        let patience = Patience { canceled: &self.closing, deadline: Instant::now() + left, idle: left };
+        let passed = gateway::pass(&self.target, question, patience, || sending.stays());
+        let retry_after = passed.retry_after;
+        match self.settle(question, (passed, reserved)) {
+            Ok(received) => sending.finish(&received),
+            Err(error) => sending.refuse(&error, retry_after),
+        }
+    }
+
+    /// Checks every bound and reserves what the answer may cost.
+    fn admit(&self, question: &Question) -> Result<Option<Spend>, ModelError> {
+        let mut conversation = self.conversation();
+        let admitted = self.admitted(&mut conversation, question);
+        if let Err(error) = &admitted {
+            conversation.fail(error.clone());
+        }
+        admitted
+    }
+
+    fn admitted(&self, conversation: &mut Conversation, question: &Question) -> Result<Option<Spend>, ModelError> {
+        if self.closing.load(Ordering::Relaxed) {
+            return Err(ModelError::new(ErrorKind::Canceled, "the run was asked to stop"));
+        }
+        // Requests that wait for their answers count: a program may send many at once.
+        if u64::from(conversation.turns) + u64::from(conversation.waiting) >= self.turns_max {
+            conversation.limit_hit.get_or_insert(LimitName::Turns);
+            let message = format!("limit `{}` ({}) reached", LimitName::Turns, self.turns_max);
+            return Err(ModelError::new(ErrorKind::LimitExceeded, message));
+        }
+        self.check_leak(conversation, Side::Prompt, question.texts())?;
+        let input = estimated_tokens(question.body().len());
+        let most = Usage { input, output: question.output_tokens_max, ..Usage::default() };
+        let reserved = conversation.reserve(most)?;
+        conversation.waiting += 1;
+        // Progress is a hint by contract.
+        let _ = self.progress.try_send(Progress::ModelTurn(conversation.turns + conversation.waiting));
+        Ok(reserved)
+    }
+
+    /// Books what was paid, keeps what crossed, and returns the bytes for the program.
+    fn settle(&self, question: &Question, (passed, reserved): (Passed, Option<Spend>)) -> Result<Vec<u8>, ModelError> {
+        let mut conversation = self.conversation();
+        conversation.waiting -= 1;
+        let Passed { exchange, lost, answered, .. } = passed;
+        let account = conversation.model().and_then(Model::account).cloned();
+        let told = Told { repeated: question.repeated(), new: &question.last(), account: account.as_ref() };
+        let line = Crossed { exchange: &exchange, tries: 1, lost, answered: &answered }.line(&self.target, told);
+        conversation.is_estimated |=
+            lost != Usage::default() || answered.as_ref().is_ok_and(|answer| answer.is_estimated);
+        let paid = answered.as_ref().map_or(lost, |answer| answer.usage);
+        conversation.book_paid(paid, reserved);
+        let checked = answered.and_then(|answer| {
+            conversation.turns += 1;
+            self.check_leak(&mut conversation, Side::Response, crate::llm::answered_texts(&answer))?;
+            conversation.keep_answer(&exchange.sent, &answer, &line);
+            conversation.note_answer(&answer)
+        });
+        conversation.keep_line(line);
+        match checked {
+            Ok(()) => {
+                conversation.succeed();
+                Ok(exchange.received)
+            }
+            Err(error) => {
+                conversation.fail(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    fn check_leak(&self, conversation: &mut Conversation, side: Side, texts: Vec<&str>) -> Result<(), ModelError> {
+        let guard = conversation.model().and_then(Model::guard).cloned();
+        conversation.check_leak((guard.as_ref(), side), || texts, |refusal| self.refusals.record(refusal))
+    }
+}

@@ -1,0 +1,205 @@
+//! The border of a program that asks its model itself: what it may ask, and how that reaches the provider.
+//!
+//! [`Incoming`] is a request as the program sent it. [`check`] lets through what the program's model may be asked and nothing else, and
+//! [`pass`] sends it on with the key and reads the answer to its end before the program gets a byte of it.
+//! This module knows neither the program's credential nor its budget: the caller checks both.
+
+mod fields;
+mod incoming;
+mod pass;
+mod refusal;
+mod whole;
+
+pub use incoming::{Incoming, Unread};
+pub use pass::{Passed, pass};
+pub use refusal::refusal;
+
+use crate::chat::text_part;
+use crate::error::{ErrorKind, ModelError};
+use crate::provider::{Family, Header};
+use crate::target::Target;
+use glovebox_record::session::Message;
+use serde_json::{Value, json};
+
+/// Most bytes of a name of an API feature that is passed on.
+const FEATURES_BYTES_MAX: usize = 4 << 10;
+
+/// What a program wants of its gateway.
+#[derive(Debug)]
+pub enum Wanted {
+    /// To ask the model.
+    Answer(Box<Question>),
+    /// A list of models. It is answered here, and has one.
+    Models,
+}
+
+/// A request that may be passed on.
+#[derive(Debug)]
+pub struct Question {
+    /// What follows the endpoint's path.
+    path: String,
+    headers: Vec<Header>,
+    json: Value,
+    /// Whether the answer comes as a stream of events.
+    pub is_streamed: bool,
+    /// Most tokens of the answer.
+    pub output_tokens_max: u64,
+}
+
+impl Question {
+    /// The JSON that is sent.
+    pub fn body(&self) -> Vec<u8> {
+        self.json.to_string().into_bytes()
+    }
+
+    /// How many messages the program had sent before, as far as the request tells.
+    pub fn repeated(&self) -> usize {
+        self.messages().len().saturating_sub(1)
+    }
+
+    /// The last message in the record's words: the texts of it.
+    pub fn last(&self) -> Vec<Message> {
+        let Some(last) = self.messages().last() else { return Vec::new() };
+        let role = last["role"].as_str().unwrap_or("tool");
+        let mut texts = Vec::new();
+        said(last, &mut texts);
+        vec![Message { role: role.to_owned(), parts: vec![text_part(texts.join("\n"))] }]
+    }
+
+    fn messages(&self) -> &[Value] {
+        let lists = ["messages", "input", "contents"].into_iter().map(|name| &self.json[name]);
+        lists.filter_map(Value::as_array).map(Vec::as_slice).next().unwrap_or_default()
+    }
+
+    /// Every text of the request.
+    pub fn texts(&self) -> Vec<&str> {
+        let mut texts = Vec::new();
+        collect(&self.json, &mut texts);
+        texts
+    }
+}
+
+/// The texts that a message says, without its names and ids.
+fn said<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| said(item, texts)),
+        Value::Object(fields) => fields.iter().for_each(|(name, item)| match (name.as_str(), item) {
+            ("text" | "content" | "output" | "arguments", Value::String(text)) => texts.push(text),
+            (_, Value::Array(_) | Value::Object(_)) => said(item, texts),
+            _ => {}
+        }),
+        _ => {}
+    }
+}
+
+fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Value::Object(fields) => fields.iter().for_each(|(name, item)| {
+            texts.push(name);
+            collect(item, texts);
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Decides whether a request may be passed on. Denied: another path, another model, tools that run at the provider, files and addresses
+/// that the provider would fetch, conversations that it has stored, and every field that is not known to be harmless.
+///
+/// # Errors
+/// [`ErrorKind::PinViolation`] for another model, [`ErrorKind::NotGranted`] for everything else that is denied.
+pub fn check(target: &Target, incoming: &Incoming) -> Result<Wanted, ModelError> {
+    let path = unversioned(&incoming.path);
+    if incoming.method == "GET" && path == "/models" {
+        return Ok(Wanted::Models);
+    }
+    let (own, is_streamed) = match target.family {
+        Family::Openai => ("/responses".to_owned(), None),
+        Family::Anthropic => ("/messages".to_owned(), None),
+        Family::OpenaiCompatible => ("/chat/completions".to_owned(), None),
+        Family::Gemini => return gemini(target, incoming, path),
+        Family::Ollama => return Err(denied(format_args!("programs cannot ask models of `{}`", target.family))),
+    };
+    if incoming.method != "POST" || path != own {
+        return Err(denied(format_args!("`{} {}`, expected `POST {own}`", incoming.method, incoming.path)));
+    }
+    let mut json = object(incoming)?;
+    pinned(target, json["model"].as_str())?;
+    let is_streamed = is_streamed.unwrap_or(json["stream"] == true);
+    let output_tokens_max = fields::check(target, &mut json)?;
+    let query = if target.family == Family::Anthropic && incoming.query == "beta=true" { "?beta=true" } else { "" };
+    let headers = features(target.family, incoming)?;
+    let path = format!("{own}{query}");
+    Ok(Wanted::Answer(Box::new(Question { path, headers, json, is_streamed, output_tokens_max })))
+}
+
+/// Gemini has the model and the kind of answer in the path.
+fn gemini(target: &Target, incoming: &Incoming, path: &str) -> Result<Wanted, ModelError> {
+    let call = path.strip_prefix("/models/").and_then(|rest| rest.rsplit_once(':'));
+    let (model, is_streamed) = match (incoming.method.as_str(), call) {
+        ("POST", Some((model, "streamGenerateContent"))) => (model, true),
+        ("POST", Some((model, "generateContent"))) => (model, false),
+        _ => return Err(denied(format_args!("`{} {}`, expected `:generateContent`", incoming.method, incoming.path))),
+    };
+    pinned(target, Some(model))?;
+    let mut json = object(incoming)?;
+    let output_tokens_max = fields::check(target, &mut json)?;
+    let (call, query) = if is_streamed { ("streamGenerateContent", "?alt=sse") } else { ("generateContent", "") };
+    let path = format!("/models/{}:{call}{query}", target.model);
+    Ok(Wanted::Answer(Box::new(Question { path, headers: Vec::new(), json, is_streamed, output_tokens_max })))
+}
+
+/// The list with the one model, in the shape that the family's programs read.
+pub fn models(target: &Target) -> Value {
+    let model = &target.model;
+    match target.family {
+        Family::Gemini => json!({ "models": [{ "name": format!("models/{model}"), "displayName": model,
+            "supportedGenerationMethods": ["generateContent", "streamGenerateContent"] }] }),
+        _ => json!({ "object": "list", "has_more": false,
+            "data": [{ "id": model, "object": "model", "type": "model", "display_name": model }] }),
+    }
+}
+
+/// The path without the version of the API, which the endpoint in glovebox.toml has.
+fn unversioned(path: &str) -> &str {
+    ["/v1beta", "/v1alpha", "/v1"].iter().find_map(|version| path.strip_prefix(version)).unwrap_or(path)
+}
+
+fn object(incoming: &Incoming) -> Result<Value, ModelError> {
+    let json: Option<Value> = serde_json::from_slice(&incoming.body).ok();
+    json.filter(Value::is_object)
+        .ok_or_else(|| ModelError::new(ErrorKind::InvalidRequest, "the body of the request is not a JSON object"))
+}
+
+fn pinned(target: &Target, asked: Option<&str>) -> Result<(), ModelError> {
+    match asked {
+        Some(model) if model == target.model.as_str() => Ok(()),
+        Some(model) => {
+            let shown: String = model.chars().take(80).collect();
+            let message = format!("the program asked `{shown}`, expected `{}`", target.model);
+            Err(ModelError::new(ErrorKind::PinViolation, message))
+        }
+        None => Err(ModelError::new(ErrorKind::PinViolation, "the request of the program names no model")),
+    }
+}
+
+/// Names of API features that a program asks for. What they would allow is checked in the body.
+fn features(family: Family, incoming: &Incoming) -> Result<Vec<Header>, ModelError> {
+    if family != Family::Anthropic || incoming.features.is_empty() {
+        return Ok(Vec::new());
+    }
+    let value = incoming.features.join(",");
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_,. ".contains(&byte);
+    if value.len() > FEATURES_BYTES_MAX || !value.bytes().all(is_plain) {
+        return Err(denied(format_args!("a header `anthropic-beta` that is no list of names")));
+    }
+    Ok(vec![Header { name: "anthropic-beta", value }])
+}
+
+fn denied(what: std::fmt::Arguments<'_>) -> ModelError {
+    ModelError::new(ErrorKind::NotGranted, format_args!("the gateway does not pass on {what}"))
+}
+
+#[cfg(test)]
+mod tests;

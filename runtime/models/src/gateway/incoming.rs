@@ -1,0 +1,269 @@
+//! A request as a program sent it: HTTP/1.1, one on a connection, everything bounded.
+
+use std::io::{self, Read, Write};
+
+/// Longest head, bytes.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Most headers.
+const HEADERS_MAX: usize = 128;
+/// Longest body, bytes: a conversation with pictures.
+const BODY_BYTES_MAX: usize = 32 << 20;
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Incoming {
+    /// Such as `POST`.
+    pub method: String,
+    /// The path, without the query.
+    pub path: String,
+    /// What follows the `?`; empty without one.
+    pub query: String,
+    /// Every credential of the request.
+    pub credentials: Vec<String>,
+    /// Features of the API that it asks for.
+    pub features: Vec<String>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Why a request was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unread {
+    /// The program closed the connection, or sent nothing in time.
+    #[error(transparent)]
+    Gone(#[from] io::Error),
+    /// It is no request that this gateway understands.
+    #[error("{0}")]
+    Malformed(&'static str),
+}
+
+/// What the head says about the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Length {
+    Bytes(usize),
+    Chunked,
+}
+
+struct Head {
+    incoming: Incoming,
+    length: Length,
+    expects_continue: bool,
+}
+
+impl Incoming {
+    /// Reads one request.
+    ///
+    /// # Errors
+    /// [`Unread`]; nothing may be read from the connection afterwards.
+    pub fn read(connection: &mut (impl Read + Write)) -> Result<Self, Unread> {
+        let mut bytes = Vec::new();
+        let Head { mut incoming, length, expects_continue } = loop {
+            if let Some((end, head)) = parse(&bytes)? {
+                bytes.drain(..end);
+                break head;
+            }
+            if bytes.len() > HEAD_BYTES_MAX {
+                return Err(Unread::Malformed("the head of the request is too long"));
+            }
+            more(connection, &mut bytes)?;
+        };
+        if expects_continue {
+            connection.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+        }
+        incoming.body = match length {
+            Length::Bytes(length) => {
+                while bytes.len() < length {
+                    more(connection, &mut bytes)?;
+                }
+                bytes.truncate(length);
+                bytes
+            }
+            Length::Chunked => chunks(connection, bytes)?,
+        };
+        Ok(incoming)
+    }
+
+    /// True if it has this credential, compared in a time that does not depend on where they differ.
+    pub fn has_credential(&self, expected: &str) -> bool {
+        let same = |given: &String| {
+            let differing = given.bytes().zip(expected.bytes()).fold(0, |all, (one, other)| all | (one ^ other));
+            given.len() == expected.len() && differing == 0
+        };
+        self.credentials.iter().any(same)
+    }
+}
+
+fn more(connection: &mut impl Read, bytes: &mut Vec<u8>) -> Result<(), Unread> {
+    let mut piece = [0; 16 << 10];
+    match connection.read(&mut piece)? {
+        0 => Err(Unread::Gone(io::ErrorKind::UnexpectedEof.into())),
+        count => {
+            bytes.extend_from_slice(&piece[..count]);
+            Ok(())
+        }
+    }
+}
+
+/// The head and its length; none if there is more of it to come.
+fn parse(bytes: &[u8]) -> Result<Option<(usize, Head)>, Unread> {
+    let malformed = || Unread::Malformed("the request is not HTTP/1.1");
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    let httparse::Status::Complete(end) = request.parse(bytes).map_err(|_| malformed())? else { return Ok(None) };
+    let target = request.path.ok_or_else(malformed)?;
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let mut incoming = Incoming {
+        method: request.method.unwrap_or_default().to_owned(),
+        path: path.to_owned(),
+        query: query.to_owned(),
+        ..Incoming::default()
+    };
+    let (mut length, mut expects_continue) = (None, false);
+    for header in request.headers.iter() {
+        let value = std::str::from_utf8(header.value).map_err(|_| malformed())?.trim();
+        let found = match header.name.to_ascii_lowercase().as_str() {
+            "content-length" => Some(Length::Bytes(bounded(value)?)),
+            "transfer-encoding" if value.eq_ignore_ascii_case("chunked") => Some(Length::Chunked),
+            "transfer-encoding" => return Err(malformed()),
+            "content-encoding" if !value.eq_ignore_ascii_case("identity") => {
+                return Err(Unread::Malformed("the body of the request is compressed"));
+            }
+            "authorization" => {
+                incoming.credentials.push(value.strip_prefix("Bearer ").unwrap_or(value).to_owned());
+                None
+            }
+            "x-api-key" | "x-goog-api-key" => {
+                incoming.credentials.push(value.to_owned());
+                None
+            }
+            "anthropic-beta" => {
+                incoming.features.push(value.to_owned());
+                None
+            }
+            "expect" => {
+                expects_continue = true;
+                None
+            }
+            _ => None,
+        };
+        if let Some(found) = found {
+            // Two lengths are how a request is smuggled behind another.
+            if length.replace(found).is_some() {
+                return Err(malformed());
+            }
+        }
+    }
+    let in_query = query.split('&').filter_map(|pair| pair.strip_prefix("key="));
+    incoming.credentials.extend(in_query.map(str::to_owned));
+    Ok(Some((end, Head { incoming, length: length.unwrap_or(Length::Bytes(0)), expects_continue })))
+}
+
+fn bounded(length: &str) -> Result<usize, Unread> {
+    let length = length.parse().map_err(|_| Unread::Malformed("the length of the request is no number"))?;
+    if length > BODY_BYTES_MAX { Err(TOO_LONG) } else { Ok(length) }
+}
+
+const TOO_LONG: Unread = Unread::Malformed("the body of the request is longer than 32 MiB");
+
+/// A body in chunks, of which some bytes are there already.
+fn chunks(connection: &mut impl Read, mut bytes: Vec<u8>) -> Result<Vec<u8>, Unread> {
+    let malformed = Unread::Malformed("the chunks of the request are malformed");
+    let mut body = Vec::new();
+    loop {
+        let end = loop {
+            if let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") {
+                break end;
+            }
+            if bytes.len() > HEAD_BYTES_MAX {
+                return Err(malformed);
+            }
+            more(connection, &mut bytes)?;
+        };
+        let digits = std::str::from_utf8(&bytes[..end]).unwrap_or_default();
+        let digits = digits.split(';').next().unwrap_or_default().trim();
+        let Ok(size) = usize::from_str_radix(digits, 16) else { return Err(malformed) };
+        if size > BODY_BYTES_MAX || body.len() + size > BODY_BYTES_MAX {
+            return Err(TOO_LONG);
+        }
+        if size == 0 {
+            return Ok(body);
+        }
+        let begin = end + 2;
+        while bytes.len() < begin + size + 2 {
+            more(connection, &mut bytes)?;
+        }
+        body.extend_from_slice(&bytes[begin..begin + size]);
+        bytes.drain(..begin + size + 2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    /// A connection that gives its bytes in small pieces and keeps what is written.
+    struct Pieces(Cursor<Vec<u8>>, Vec<u8>);
+
+    impl Read for Pieces {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let most = into.len().min(7);
+            self.0.read(&mut into[..most])
+        }
+    }
+
+    impl Write for Pieces {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn read(text: &str) -> Result<Incoming, Unread> {
+        Incoming::read(&mut Pieces(Cursor::new(text.as_bytes().to_vec()), Vec::new()))
+    }
+
+    #[test]
+    fn requests_are_read_with_a_length_and_in_chunks() {
+        let head =
+            "POST /v1/messages?beta=true HTTP/1.1\r\nAuthorization: Bearer t\r\nX-Api-Key: k\r\nanthropic-beta: a\r\n";
+        let long = read(&format!("{head}Content-Length: 4\r\n\r\n{{\"\"}}more")).unwrap();
+        assert_eq!(
+            (long.path.as_str(), long.query.as_str(), long.body.as_slice()),
+            ("/v1/messages", "beta=true", &b"{\"\"}"[..])
+        );
+        assert!(
+            long.has_credential("t")
+                && long.has_credential("k")
+                && !long.has_credential("")
+                && !long.has_credential("tt")
+        );
+        let chunked =
+            read(&format!("{head}Transfer-Encoding: chunked\r\n\r\n2;x=1\r\n{{\"\r\n2\r\n\"}}\r\n0\r\n\r\n")).unwrap();
+        assert_eq!((chunked.body, chunked.features), (long.body, vec!["a".to_owned()]));
+        assert!(read("GET /models?key=abc HTTP/1.1\r\n\r\n").unwrap().has_credential("abc"));
+    }
+
+    #[test]
+    fn what_could_hide_another_request_is_refused() {
+        let refused = |headers: &str| {
+            let found = read(&format!("POST / HTTP/1.1\r\n{headers}\r\n0\r\n\r\n"));
+            assert!(matches!(found, Err(Unread::Malformed(_))), "{headers}: {found:?}");
+        };
+        refused("Content-Length: 1\r\nContent-Length: 1\r\n");
+        refused("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n");
+        refused("Transfer-Encoding: gzip\r\n");
+        refused("Content-Encoding: gzip\r\nContent-Length: 1\r\n");
+        refused("Content-Length: 99999999999\r\n");
+        refused("Content-Length: -1\r\n");
+        refused(&format!("X: {}\r\n", "x".repeat(HEAD_BYTES_MAX)));
+        assert!(matches!(
+            read("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n"),
+            Err(Unread::Malformed(_))
+        ));
+        assert!(matches!(read("POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nx"), Err(Unread::Gone(_))));
+    }
+}

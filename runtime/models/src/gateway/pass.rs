@@ -1,0 +1,110 @@
+//! A request on its way to the provider, and the answer on its way back.
+//!
+//! The answer is read to its end and checked before the program gets it: another model's answer and one that was cut off are errors. It is
+//! sent once; the program's own client asks again.
+
+use super::{Question, whole};
+use crate::ask::{Exchange, Receiving, cleaned, estimated_tokens, is_lost, refused, without_key};
+use crate::chat::{Answer, Usage};
+use crate::error::{ErrorKind, ModelError};
+use crate::http::{Post, Reply};
+use crate::patience::Patience;
+use crate::provider::Draft;
+use crate::target::Target;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Most bytes of an answer.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+
+/// A request that was passed on, and what came of it.
+#[derive(Debug)]
+pub struct Passed {
+    /// What crossed the border: the answer's bytes without the key.
+    pub exchange: Exchange,
+    /// What the provider asks to wait before the next request.
+    pub retry_after: Option<Duration>,
+    /// What an answer that is an error may have cost all the same, estimated.
+    pub lost: Usage,
+    /// The answer, or why there is none.
+    pub answered: Result<Answer, ModelError>,
+}
+
+/// Passes a request on. `on_bytes` is called with each piece that arrives of an answer; false ends the call.
+pub fn pass(
+    target: &Target,
+    question: &Question,
+    patience: Patience<'_>,
+    mut on_bytes: impl FnMut() -> bool,
+) -> Passed {
+    let mut exchange = Exchange { sent: question.body(), ..Exchange::default() };
+    let mut retry_after = None;
+    let answered = target.check().and_then(|()| {
+        let mut reply = send(target, question, &exchange.sent, patience)?;
+        retry_after = reply.retry_after;
+        if reply.status != 200 {
+            return Err(refused(target, &mut reply, &mut exchange.received));
+        }
+        exchange.is_begun = true;
+        let receiving = Receiving { target, provider: target.family.provider(), draft: Draft::default() };
+        if question.is_streamed {
+            return receiving.read(&mut reply.body, (&mut exchange.received, ANSWER_BYTES_MAX), &mut on_bytes);
+        }
+        read_whole(target, &mut reply, &mut exchange.received)?;
+        let json = serde_json::from_slice(&exchange.received);
+        let json: Value = json.map_err(|_| ModelError::new(ErrorKind::Stream, "the answer is not JSON"))?;
+        receiving.read_events(whole::events(target.family, json))
+    });
+    let answered = answered.and_then(|answer| target.check_answered(answer.model.as_ref()).map(|()| answer));
+    let answered = answered.map(|answer| if answer.is_estimated { estimated(answer, &exchange) } else { answer });
+    let lost = match &answered {
+        Err(_) if exchange.is_begun => {
+            is_lost(exchange.sent.len(), exchange.received.len(), question.output_tokens_max)
+        }
+        _ => Usage::default(),
+    };
+    exchange.received = cleaned(exchange.received, target);
+    Passed { exchange, retry_after, lost, answered: answered.map_err(|error| without_key(error, target)) }
+}
+
+fn send<'p>(
+    target: &Target,
+    question: &Question,
+    body: &[u8],
+    patience: Patience<'p>,
+) -> Result<Reply<'p>, ModelError> {
+    let provider = target.family.provider();
+    let mut headers = provider.headers(target.key.as_ref());
+    headers.extend(
+        question
+            .headers
+            .iter()
+            .map(|header| crate::provider::Header { name: header.name, value: header.value.to_owned() }),
+    );
+    let post = Post {
+        endpoint: &target.endpoint,
+        authorities: &target.authorities,
+        path: question.path.to_owned(),
+        headers,
+        body,
+    };
+    post.send(Patience { idle: target.timeout.min(patience.idle), ..patience })
+}
+
+fn read_whole(target: &Target, reply: &mut Reply<'_>, received: &mut Vec<u8>) -> Result<(), ModelError> {
+    while reply.body.read(received)? {
+        if received.len() > ANSWER_BYTES_MAX {
+            let message = format!("the answer of `{}` is longer than {} MiB", target.model, ANSWER_BYTES_MAX >> 20);
+            return Err(ModelError::new(ErrorKind::AnswerTooLarge, message));
+        }
+    }
+    Ok(())
+}
+
+/// The tokens of an exchange whose provider does not count them.
+fn estimated(answer: Answer, exchange: &Exchange) -> Answer {
+    let output = answer.parts.iter().map(|part| part.text.len()).sum();
+    let usage =
+        Usage { input: estimated_tokens(exchange.sent.len()), output: estimated_tokens(output), ..answer.usage };
+    Answer { usage, ..answer }
+}

@@ -1,0 +1,201 @@
+//! What passes the border and what does not, in every family.
+
+use super::*;
+use crate::target::{CONTEXT_TOKENS, TIMEOUT};
+
+fn target(family: Family) -> Target {
+    Target {
+        family,
+        endpoint: "http://127.0.0.1:9/v1".parse().unwrap(),
+        model: "m-1".into(),
+        answers_as: Vec::new(),
+        key: None,
+        authorities: crate::target::Authorities::default(),
+        output_tokens_max: 100,
+        context_tokens: CONTEXT_TOKENS,
+        timeout: TIMEOUT,
+    }
+}
+
+fn post(path: &str, body: &Value) -> Incoming {
+    Incoming { method: "POST".into(), path: path.into(), body: body.to_string().into_bytes(), ..Incoming::default() }
+}
+
+fn path_of(family: Family) -> &'static str {
+    match family {
+        Family::Openai => "/v1/responses",
+        Family::Anthropic => "/v1/messages",
+        Family::Gemini => "/v1beta/models/m-1:streamGenerateContent",
+        Family::OpenaiCompatible | Family::Ollama => "/v1/chat/completions",
+    }
+}
+
+/// A request with further fields, checked.
+fn asked(family: Family, more: Value) -> Result<Box<Question>, ModelError> {
+    let mut body = match family {
+        Family::Openai => json!({ "model": "m-1", "input": "x", "stream": true }),
+        Family::Gemini => json!({ "contents": [{ "role": "user", "parts": [{ "text": "x" }] }] }),
+        _ => json!({ "model": "m-1", "messages": [{ "role": "user", "content": "x" }], "stream": true }),
+    };
+    for (name, value) in more.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    match check(&target(family), &post(path_of(family), &body))? {
+        Wanted::Answer(question) => Ok(question),
+        Wanted::Models => panic!("a list of models"),
+    }
+}
+
+fn refused(family: Family, more: Value, expected: &str) {
+    let shown = more.to_string();
+    let error = asked(family, more).expect_err(&shown);
+    assert!(error.message.contains(expected), "{shown}: {}", error.message);
+}
+
+const ALL: [Family; 4] = [Family::Openai, Family::Anthropic, Family::Gemini, Family::OpenaiCompatible];
+
+#[test]
+fn a_usual_request_passes_with_a_bound_on_its_answer() {
+    for family in ALL {
+        let question = asked(family, json!({})).unwrap();
+        assert!(question.is_streamed, "{family}");
+        assert_eq!(question.output_tokens_max, 100);
+        assert!(question.texts().contains(&"x"));
+    }
+    let body = |family, more| String::from_utf8(asked(family, more).unwrap().body()).unwrap();
+    assert!(body(Family::Anthropic, json!({ "max_tokens": 32_000 })).contains("\"max_tokens\":100"));
+    assert!(body(Family::Anthropic, json!({ "max_tokens": 7 })).contains("\"max_tokens\":7"));
+    assert!(body(Family::Openai, json!({ "store": true })).contains("\"store\":false"));
+    assert!(
+        body(Family::OpenaiCompatible, json!({ "max_completion_tokens": 900, "max_tokens": 900 }))
+            .contains("\"max_completion_tokens\":100")
+    );
+    assert!(body(Family::Gemini, json!({ "generationConfig": { "maxOutputTokens": 900 } })).contains(":100"));
+}
+
+#[test]
+fn another_path_or_model_is_refused() {
+    for family in ALL {
+        let target = target(family);
+        for path in
+            ["/v1/files", "/v1/../v1/files", "/", "/v1/models/m-1/x", "/v1/responses/r_1", "/v1/messages/batches"]
+        {
+            assert!(check(&target, &post(path, &json!({ "model": "m-1" }))).is_err(), "{family} {path}");
+        }
+        let delete = Incoming { method: "DELETE".into(), ..post(path_of(family), &json!({ "model": "m-1" })) };
+        assert!(check(&target, &delete).is_err());
+        let list = Incoming { method: "GET".into(), ..post("/v1/models", &json!({})) };
+        assert!(matches!(check(&target, &list), Ok(Wanted::Models)));
+    }
+    for family in [Family::Openai, Family::Anthropic, Family::OpenaiCompatible] {
+        let error = asked(family, json!({ "model": "m-2" })).unwrap_err();
+        assert_eq!((error.kind, error.message.contains("`m-2`")), (ErrorKind::PinViolation, true));
+        assert_eq!(asked(family, json!({ "model": 1 })).unwrap_err().kind, ErrorKind::PinViolation);
+    }
+    let other = post("/v1beta/models/m-2:generateContent", &json!({}));
+    assert_eq!(check(&target(Family::Gemini), &other).unwrap_err().kind, ErrorKind::PinViolation);
+}
+
+#[test]
+fn what_runs_or_is_stored_at_the_provider_is_refused() {
+    use Family as F;
+    refused(F::Openai, json!({ "tools": [{ "type": "web_search" }] }), "`web_search`, which runs at the provider");
+    refused(F::Openai, json!({ "tools": [{ "type": "mcp", "server_url": "https://x" }] }), "`mcp`");
+    refused(
+        F::Openai,
+        json!({ "tools": [{ "type": "namespace", "tools": [{ "type": "web_search" }] }] }),
+        "`web_search`",
+    );
+    refused(F::Openai, json!({ "previous_response_id": "r" }), "`previous_response_id`");
+    refused(F::Openai, json!({ "input": [{ "type": "item_reference", "id": "x" }] }), "stored");
+    refused(F::Openai, json!({ "background": true }), "`background`");
+    refused(F::Openai, json!({ "service_tier": "priority" }), "`priority`");
+    refused(F::Anthropic, json!({ "tools": [{ "type": "web_fetch_20250910", "name": "f" }] }), "`web_fetch_20250910`");
+    refused(F::Anthropic, json!({ "mcp_servers": [] }), "`mcp_servers`");
+    refused(F::Gemini, json!({ "tools": [{ "googleSearch": {} }] }), "`googleSearch`");
+    refused(F::Gemini, json!({ "cachedContent": "c" }), "`cachedContent`");
+    refused(F::Gemini, json!({ "generationConfig": { "candidateCount": 2 } }), "more than one");
+    refused(F::OpenaiCompatible, json!({ "models": ["a", "b"] }), "`models`");
+    refused(F::OpenaiCompatible, json!({ "plugins": [{ "id": "web" }] }), "`plugins`");
+    refused(F::OpenaiCompatible, json!({ "n": 2 }), "more than one");
+    let own = json!({ "tools": [{ "type": "function", "name": "f" }, { "type": "custom", "name": "g" }] });
+    assert!(asked(F::Openai, own).is_ok());
+    assert!(asked(F::Anthropic, json!({ "tools": [{ "name": "WebFetch", "input_schema": {} }] })).is_ok());
+}
+
+#[test]
+fn an_address_that_the_provider_would_fetch_is_refused() {
+    let image =
+        |source: Value| json!({ "messages": [{ "role": "user", "content": [{ "type": "image", "source": source }] }] });
+    refused(Family::Anthropic, image(json!({ "type": "url", "url": "https://evil.example/?d=x" })), "`url`");
+    refused(Family::Anthropic, image(json!({ "type": "file", "file_id": "f" })), "`file_id`");
+    assert!(asked(Family::Anthropic, image(json!({ "type": "base64", "data": "AA==" }))).is_ok());
+    let part = |url: &str| json!({ "messages": [{ "role": "user", "content": [{ "type": "image_url", "image_url": { "url": url } }] }] });
+    refused(Family::OpenaiCompatible, part("https://evil.example/x.png"), "`url`");
+    assert!(asked(Family::OpenaiCompatible, part("data:image/png;base64,AA==")).is_ok());
+    refused(
+        Family::Openai,
+        json!({ "input": [{ "role": "user", "content": [{ "type": "input_image", "image_url": "http://x/" }] }] }),
+        "`image_url`",
+    );
+    refused(
+        Family::Gemini,
+        json!({ "contents": [{ "parts": [{ "fileData": { "fileUri": "gs://x" } }] }] }),
+        "`fileUri`",
+    );
+    // Arguments of the program's own tools are not fetched.
+    let call = json!({ "type": "tool_use", "id": "1", "name": "WebFetch", "input": { "url": "https://x" } });
+    assert!(asked(Family::Anthropic, json!({ "messages": [{ "role": "assistant", "content": [call] }] })).is_ok());
+    let call = json!({ "functionCall": { "name": "web_fetch", "args": { "url": "https://x" } } });
+    assert!(asked(Family::Gemini, json!({ "contents": [{ "role": "model", "parts": [call] }] })).is_ok());
+}
+
+#[test]
+fn features_are_passed_on_only_as_names() {
+    let body = json!({ "model": "m-1", "messages": [] });
+    let with = |features: &str| {
+        let incoming = Incoming { features: vec![features.into()], ..post("/v1/messages", &body) };
+        check(&target(Family::Anthropic), &incoming)
+    };
+    assert!(with("interleaved-thinking-2025-05-14, x").is_ok());
+    assert!(with("a\u{7f}b").is_err() && with(&"a".repeat(5000)).is_err());
+}
+
+#[test]
+fn a_refusal_is_json_that_no_client_repeats() {
+    let (status, body) = refusal(&ModelError::new(ErrorKind::PinViolation, "no"));
+    assert_eq!((status, body["error"]["code"].as_str()), (400, Some("pin-violation")));
+    assert_eq!(refusal(&ModelError::new(ErrorKind::RateLimit, "slow")).0, 429);
+}
+
+#[test]
+fn a_whole_answer_is_read_like_a_streamed_one() {
+    use crate::ask::Receiving;
+    use crate::provider::Draft;
+    let read = |family: Family, answer: Value| {
+        let target = target(family);
+        let receiving = Receiving { target: &target, provider: family.provider(), draft: Draft::default() };
+        let answer = receiving.read_events(whole::events(family, answer)).unwrap();
+        assert_eq!((answer.text().as_str(), answer.usage.input, answer.usage.output), ("hi", 3, 2), "{family}");
+    };
+    let message = json!([{ "type": "message", "content": [{ "type": "output_text", "text": "hi" }] }]);
+    read(
+        Family::Openai,
+        json!({ "model": "m-1", "output": message, "usage": { "input_tokens": 3, "output_tokens": 2 } }),
+    );
+    read(
+        Family::Anthropic,
+        json!({ "model": "m-1", "content": [{ "type": "text", "text": "hi" }], "stop_reason": "end_turn",
+            "usage": { "input_tokens": 3, "output_tokens": 2 } }),
+    );
+    read(
+        Family::OpenaiCompatible,
+        json!({ "model": "m-1", "choices": [{ "message": { "content": "hi" }, "finish_reason": "stop" }],
+            "usage": { "prompt_tokens": 3, "completion_tokens": 2 } }),
+    );
+    read(
+        Family::Gemini,
+        json!({ "modelVersion": "m-1", "candidates": [{ "content": { "parts": [{ "text": "hi" }] }, "finishReason": "STOP" }],
+            "usageMetadata": { "promptTokenCount": 3, "candidatesTokenCount": 2 } }),
+    );
+}

@@ -1,0 +1,181 @@
+//! The agent program of a node: `agent.backend`, and seed 2's options for Codex, as types.
+//!
+//! An option that would have no effect is an error: it may be meant as a guard. The read scope of `codex.*` is of every agent stage, and
+//! `confine` reads it.
+
+use super::handler::HandlerKind;
+use super::reader::Findings;
+use super::scope::Attributes;
+use crate::diagnostic::Diagnostic;
+use crate::ir::{AgentBackend, Attribute, Handler};
+use crate::key::{self, Key};
+use crate::nearest::nearest;
+use glovebox_record::program::{AgentProgram, ProgramOptions};
+use std::time::Duration;
+
+/// Options that only Codex reads. `codex.path` is a part of a strict read scope too.
+const CODEX: [Key<'static>; 9] = [
+    key::CODEX_SANDBOX,
+    key::CODEX_APPROVAL,
+    key::CODEX_SKIP_GIT_REPO_CHECK,
+    key::CODEX_DISABLE_MCP,
+    key::CODEX_MODEL,
+    key::CODEX_TIMEOUT_SECONDS,
+    key::CODEX_HEARTBEAT_SECONDS,
+    key::CODEX_CONFIG_OVERRIDES,
+    key::CODEX_DANGEROUS_BYPASS,
+];
+/// Seconds between two lines that a silent Codex is at work (seed 2's default).
+const HEARTBEAT_SECONDS: u64 = 15;
+
+/// Reads the program of a node; none for a stage of Glovebox's own agent.
+pub(super) fn lower(handler: &Handler, from: &Attributes, findings: &mut Findings<'_>) -> Option<AgentBackend> {
+    let written = from.get(key::AGENT_BACKEND).filter(|attribute| !attribute.value.trim().is_empty());
+    let program = written.and_then(|attribute| program(attribute, findings));
+    if let Some(attribute) = written.filter(|_| handler.kind() != HandlerKind::Codergen) {
+        let message = format!("`{}` is set on a `{}` node, which starts no agent", key::AGENT_BACKEND, handler.name());
+        findings.push(fault(attribute, message, "remove it, or make the node a `box`"));
+        return None;
+    }
+    for option in
+        CODEX.into_iter().filter(|_| written.is_none() || program.is_some_and(|known| known != AgentProgram::Codex))
+    {
+        if let Some(attribute) = from.get(option).filter(|attribute| !attribute.value.trim().is_empty()) {
+            let message = format!("`{option}` has no effect here: only the agent program `codex` reads it");
+            findings.push(fault(attribute, message, "remove it, or set `agent.backend=\"codex\"`"));
+        }
+    }
+    let program = program?;
+    let options = match program {
+        AgentProgram::Codex => codex(from, findings),
+        AgentProgram::Exec => command(from, written?, findings),
+        _ => ProgramOptions::default(),
+    };
+    if let Some(attribute) = from.get(key::AGENT_COMMAND).filter(|_| program != AgentProgram::Exec) {
+        let message = format!("`{}` is set, but the agent program is `{program}`", key::AGENT_COMMAND);
+        findings.push(fault(attribute, message, "remove it, or set `agent.backend=\"exec\"`"));
+    }
+    let path = findings.text(from, key::AGENT_PATH).map(|path| path.trim().to_owned());
+    Some(AgentBackend { program, options: ProgramOptions { path: path.or(options.path), ..options } })
+}
+
+fn program(attribute: &Attribute, findings: &mut Findings<'_>) -> Option<AgentProgram> {
+    let text = attribute.value.trim();
+    text.parse()
+        .map_err(|error| {
+            let message = format!("`{}` is `{text}`, {error}", key::AGENT_BACKEND);
+            let names = AgentProgram::ALL.map(AgentProgram::as_str);
+            findings.corrected(attribute, message, nearest(text, names));
+        })
+        .ok()
+}
+
+fn codex(from: &Attributes, findings: &mut Findings<'_>) -> ProgramOptions {
+    let sandbox = word(from, findings, key::CODEX_SANDBOX, &["workspace-write", "read-only", "danger-full-access"]);
+    word(from, findings, key::CODEX_APPROVAL, &["never"]);
+    // Both are always so: the program has a home of its own, and the jail around it takes the place of its own sandbox.
+    findings.boolean(from, key::CODEX_DISABLE_MCP);
+    findings.boolean(from, key::CODEX_DANGEROUS_BYPASS);
+    let seconds = |key, findings: &mut Findings<'_>| {
+        let number = findings.integer(from, key, 0, i64::from(u32::MAX));
+        number.and_then(|number| u64::try_from(number).ok())
+    };
+    let timeout = seconds(key::CODEX_TIMEOUT_SECONDS, findings);
+    let heartbeat = seconds(key::CODEX_HEARTBEAT_SECONDS, findings).unwrap_or(HEARTBEAT_SECONDS);
+    let overrides = findings.text(from, key::CODEX_CONFIG_OVERRIDES).unwrap_or_default();
+    let overrides: Vec<String> =
+        overrides.split(";;").map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect();
+    if let Some(attribute) = from.get(key::CODEX_CONFIG_OVERRIDES)
+        && let Some(wrong) = overrides.iter().find(|setting| !setting.contains('='))
+    {
+        findings.invalid(
+            attribute,
+            format!("`{}` expects `key=value`, separated by `;;`, found `{wrong}`", key::CODEX_CONFIG_OVERRIDES),
+        );
+    }
+    ProgramOptions {
+        path: findings.text(from, key::CODEX_PATH).map(|path| path.trim().to_owned()),
+        config_overrides: overrides,
+        skip_git_repo_check: findings.boolean(from, key::CODEX_SKIP_GIT_REPO_CHECK),
+        is_read_only: sandbox == Some("read-only"),
+        timeout: timeout.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+        heartbeat: Some(heartbeat).filter(|seconds| *seconds > 0).map(Duration::from_secs),
+        ..ProgramOptions::default()
+    }
+}
+
+/// One of the words, where one is written.
+fn word(
+    from: &Attributes,
+    findings: &mut Findings<'_>,
+    key: Key<'static>,
+    words: &[&'static str],
+) -> Option<&'static str> {
+    let attribute = from.get(key).filter(|attribute| !attribute.value.trim().is_empty())?;
+    let text = attribute.value.trim();
+    let found = words.iter().find(|word| **word == text).copied();
+    if found.is_none() {
+        let listed = words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+        findings.corrected(
+            attribute,
+            format!("`{key}` is `{text}`, expected {listed}"),
+            nearest(text, words.iter().copied()),
+        );
+    }
+    found
+}
+
+/// The words of a program of the operator's own.
+fn command(from: &Attributes, backend: &Attribute, findings: &mut Findings<'_>) -> ProgramOptions {
+    let written = from.get(key::AGENT_COMMAND).filter(|attribute| !attribute.value.trim().is_empty());
+    let Some(attribute) = written else {
+        let message = format!("the agent program `exec` needs `{}`", key::AGENT_COMMAND);
+        let help = "set it to the words that start the program, such as `agent.command=\"my-agent --model {model}\"`";
+        findings.push(fault(backend, message, help));
+        return ProgramOptions::default();
+    };
+    match split(&attribute.value) {
+        Some(command) => ProgramOptions { command, ..ProgramOptions::default() },
+        None => {
+            findings.invalid(attribute, format!("a quote in `{}` is not closed", key::AGENT_COMMAND));
+            ProgramOptions::default()
+        }
+    }
+}
+
+/// The words of a text. White space separates them, and quotes of both kinds hold them together. No shell reads them.
+fn split(text: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for character in text.chars() {
+        match (quote, character) {
+            (Some(open), _) if character == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, _) if character.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(character),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+fn fault(attribute: &Attribute, message: String, help: &'static str) -> Diagnostic {
+    Diagnostic::error("attribute_value", message, attribute.span).with_help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_at_white_space_outside_of_quotes() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(split(text).unwrap(), expected, "{text}");
+        check("a  b\tc", &["a", "b", "c"]);
+        check("a 'b c' \"d 'e\"", &["a", "b c", "d 'e"]);
+        check("a '' b", &["a", "", "b"]);
+        check("--x='y z'", &["--x=y z"]);
+        assert_eq!(split("a 'b"), None);
+    }
+}

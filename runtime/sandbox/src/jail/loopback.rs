@@ -1,0 +1,34 @@
+//! Sockets of this program in a jail's own network.
+
+use super::Jail;
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{bind, listen};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+
+/// Most clients that wait at a port until this program takes them.
+const WAITING_MAX: i32 = 128;
+
+impl Jail {
+    /// Makes a TCP socket in the jail's network, to connect to a port of its loopback or to listen on one.
+    ///
+    /// # Errors
+    /// Without [`super::JailChannels::sockets`], and when the jail is gone.
+    pub fn socket(&self) -> io::Result<OwnedFd> {
+        let sockets = self.sockets.as_ref();
+        sockets.ok_or_else(|| io::Error::other("the sandbox provides no sockets"))?.open()
+    }
+
+    /// Makes a socket that listens at a port of the jail's loopback.
+    ///
+    /// # Errors
+    /// As [`Jail::socket`], and where the port is taken.
+    pub(crate) fn listen(&self, port: u16) -> io::Result<OwnedFd> {
+        let socket = self.socket()?;
+        set_socket_reuseaddr(&socket, true)?;
+        bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+        listen(&socket, WAITING_MAX)?;
+        Ok(socket)
+    }
+}

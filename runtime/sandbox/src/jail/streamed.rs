@@ -1,0 +1,51 @@
+//! A command whose output is read while it runs.
+
+use super::Jail;
+use crate::exec::{Command, ExecError, Exit, io_error};
+use std::io::{self, PipeReader, Read, Write};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+/// Most bytes that are read at a time.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// What gets the bytes of a stream.
+pub type OnBytes<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
+
+impl Jail {
+    /// Runs a command as [`Jail::run`] does, and hands on what it prints as it comes: standard output, then standard error. Of the
+    /// streams only length and digest are kept.
+    ///
+    /// # Errors
+    /// As [`Jail::run`].
+    pub fn run_streamed(
+        &self,
+        command: &Command,
+        [on_output, on_error]: [OnBytes<'_>; 2],
+        canceled: &AtomicBool,
+    ) -> Result<Exit, ExecError> {
+        let pipe = || io::pipe().map_err(io_error("open the command's pipes"));
+        let ((stdin, mut input), (output, stdout), (error, stderr)) = (pipe()?, pipe()?, pipe()?);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                // A command need not read its input.
+                let _ = input.write_all(command.stdin.as_deref().unwrap_or_default());
+            });
+            scope.spawn(move || read_all(output, on_output));
+            scope.spawn(move || read_all(error, on_error));
+            self.run_piped(command, [stdin.into(), stdout.into(), stderr.into()], canceled)
+        })
+    }
+}
+
+fn read_all(mut from: PipeReader, on_bytes: OnBytes<'_>) {
+    let mut piece = [0; PIECE_BYTES];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => return,
+            Ok(count) => on_bytes(&piece[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
