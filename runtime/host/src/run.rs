@@ -67,7 +67,8 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &Prepared) 
     };
     let mut attempt = store.into_data();
     // A guest may leave its program at work. What that did counts before its own answer.
-    attempt.end_program();
+    let left = attempt.end_program();
+    let ended = ended.and_then(|answer| left.map(|()| answer));
     let ended = match ended {
         Ok(answer) => answer::check(answer, &mut attempt),
         Err(error) => {

@@ -179,11 +179,12 @@ impl Attempt {
     }
 
     /// Ends the program of a call that is over, and takes over what is left of it.
-    pub(crate) fn end_program(&mut self) {
-        let Some(running) = self.running.take() else { return };
-        running.stopped.store(true, Ordering::Relaxed);
-        // How the call itself ended says more than how its program did.
-        drop(self.settle(running));
+    ///
+    /// # Errors
+    /// The bound that had ended the program: its guest must not make a success of it.
+    pub(crate) fn end_program(&mut self) -> Result<()> {
+        self.running.iter().for_each(|running| running.stopped.store(true, Ordering::Relaxed));
+        self.settle_running().map(drop)
     }
 
     /// Says now and then that a silent program still runs.
