@@ -26,6 +26,8 @@ struct Program {
     package: &'static str,
     version: &'static str,
     family: &'static str,
+    /// One that the program knows: for others it leaves out what it sends only to those.
+    model: &'static str,
     /// Reads a file; `{root}` is the workspace.
     read: &'static str,
     /// Edits that file.
@@ -40,6 +42,7 @@ const PROGRAMS: [Program; 4] = [
         package: "@openai/codex",
         version: "0.169.0",
         family: "openai",
+        model: "gpt-6.1-sol",
         read: r#"{ name = "exec_command", arguments = { cmd = "cat src/a.txt" } }"#,
         edit: r#"{ name = "exec_command", arguments = { cmd = "sed -i s/mark/seal/ src/a.txt" } }"#,
         shell: r#"{ name = "exec_command", arguments = { cmd = "{command}" } }"#,
@@ -49,6 +52,7 @@ const PROGRAMS: [Program; 4] = [
         package: "@anthropic-ai/claude-code",
         version: "2.1.197",
         family: "anthropic",
+        model: "claude-sonnet-5",
         read: r#"{ name = "Read", arguments = { file_path = "{root}/src/a.txt" } }"#,
         edit: r#"{ name = "Edit", arguments = { file_path = "{root}/src/a.txt", old_string = "mark", new_string = "seal" } }"#,
         shell: r#"{ name = "Bash", arguments = { command = "{command}", description = "look" } }"#,
@@ -58,6 +62,7 @@ const PROGRAMS: [Program; 4] = [
         package: "@google/gemini-cli",
         version: "0.61.0",
         family: "gemini",
+        model: "gemini-3.1-pro-preview",
         read: r#"{ name = "read_file", arguments = { file_path = "{root}/src/a.txt" } }"#,
         edit: r#"{ name = "replace", arguments = { file_path = "{root}/src/a.txt", old_string = "mark", new_string = "seal", instruction = "mend" } }"#,
         shell: r#"{ name = "run_shell_command", arguments = { command = "{command}", description = "look" } }"#,
@@ -67,6 +72,7 @@ const PROGRAMS: [Program; 4] = [
         package: "opencode-ai",
         version: "1.18.33",
         family: "openai-compatible",
+        model: "exact-model",
         read: r#"{ name = "read", arguments = { filePath = "{root}/src/a.txt" } }"#,
         edit: r#"{ name = "edit", arguments = { filePath = "{root}/src/a.txt", oldString = "mark", newString = "seal" } }"#,
         shell: r#"{ name = "bash", arguments = { command = "{command}", description = "look" } }"#,
@@ -78,12 +84,14 @@ pub(crate) fn run() -> Step {
     let installed = install()?;
     demand(cargo(&repository()).args(["build", "--workspace", "--bin", "glovebox"]))?;
     let mut all_passed = true;
-    println!("| program | version | read | edit | command | refused write | hold-out |\n|---|---|---|---|---|---|---|");
+    println!(
+        "| program | version | model | read | edit | command | refused write | hold-out |\n|---|---|---|---|---|---|---|---|"
+    );
     for program in &PROGRAMS {
         let results = Drive::begin(program, &installed)?.results()?;
         all_passed &= results.iter().all(|passed| *passed);
         let words = results.map(|passed| if passed { "yes" } else { "**no**" });
-        println!("| {} | {} | {} |", program.package, program.version, words.join(" | "));
+        println!("| {} | {} | `{}` | {} |", program.package, program.version, program.model, words.join(" | "));
     }
     Ok(if all_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -122,13 +130,20 @@ impl<'a> Drive<'a> {
         drive.write("project/src/a.txt", format!("{MARK}\n"))?;
         drive.write("project/README.md", "keep\n")?;
         drive.write("project/scripts/scenarios/door.sh", format!("# {SECRET}\nexit 0\n"))?;
+        // The history has the hold-out too.
+        for words in
+            [&["init", "-q"][..], &["add", "."], &["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x"]]
+        {
+            demand(Command::new("git").args(words).current_dir(drive.folder.join("project")))?;
+        }
         Ok(drive)
     }
 
     /// Read, edit, command, refused write, hold-out.
     fn results(&self) -> Step<[bool; 5]> {
         let command = |text: &str| self.program.shell.replace("{command}", text);
-        let look = command("echo printed-$((40+2)); cat scripts/scenarios/door.sh; ls -R scripts; git log -p; true");
+        // What is printed last shows that the looks before it were made; it is not in the text of the command. Gemini takes no `$(`.
+        let look = command("cat scripts/scenarios/door.sh; ls -R scripts; git log -p --all; printf printed-%d 0x2a");
         let good = self.run("good", &[self.program.read.to_owned(), self.program.edit.to_owned(), look])?;
         let asked = self.read("good.log")?;
         let edited = self.read("project/.glovebox/runs/good/workspace/src/a.txt").unwrap_or_default();
@@ -137,12 +152,13 @@ impl<'a> Drive<'a> {
         if !good.status.success() {
             eprintln!("{}", String::from_utf8_lossy(&good.stdout));
         }
+        let has_looked = good.status.success() && asked.contains(PRINTED);
         Ok([
             good.status.success() && asked.contains(MARK),
-            edited.contains("the seal"),
-            asked.contains(PRINTED),
+            good.status.success() && edited.contains("the seal"),
+            has_looked,
             bad.status.code() == Some(POLICY) && refused,
-            good.status.success() && !asked.contains(SECRET),
+            has_looked && !asked.contains(SECRET),
         ])
     }
 
@@ -155,12 +171,12 @@ impl<'a> Drive<'a> {
         let end = "[[answer]]\ntext = \"Done.\\nOUTCOME: SUCCESS\"\nrepeat = true\n";
         self.write("answers.toml", format!("{}{end}", calls.iter().map(turn).collect::<String>()))?;
         let provider = Provider::start(&self.folder, &format!("{id}.log"))?;
-        let Program { name, family, .. } = self.program;
+        let Program { name, family, model, .. } = self.program;
         let installed = self.installed.display();
         self.write(
             "project/glovebox.toml",
             format!(
-                "[models.it]\nprovider = \"{family}\"\nmodel = \"exact-model\"\nendpoint = \"{}\"\nkey_env = \"FAKE_KEY\"\n\
+                "[models.it]\nprovider = \"{family}\"\nmodel = \"{model}\"\nendpoint = \"{}\"\nkey_env = \"FAKE_KEY\"\n\
                  [agents.{name}]\npath = \"{installed}/node_modules/.bin/{name}\"\nread = [\"{installed}\"]\n",
                 provider.url
             ),

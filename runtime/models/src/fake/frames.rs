@@ -91,8 +91,8 @@ impl Said<'_> {
             items.push(json!({ "type": "message", "id": "msg_1", "role": "assistant", "content": content }));
         }
         items.extend(self.calls().map(|(id, call)| {
-            json!({ "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": call.name,
-                "arguments": call.written() })
+            json!({ "type": "function_call", "id": format!("fc_{id}"), "status": "completed", "call_id": id,
+                "name": call.name, "arguments": call.written() })
         }));
         let done = |(at, item)| json!({ "type": "response.output_item.done", "output_index": at, "item": item });
         frames.extend(items.iter().enumerate().map(done).map(|event| named(&event)));

@@ -108,7 +108,7 @@ const GEMINI: &[&str] = &[
 ];
 
 /// Tools of OpenAI and of chat completions that the program runs.
-const OPENAI_TOOLS: &[&str] = &["apply_patch", "custom", "function", "local_shell", "namespace", "shell"];
+const OPENAI_TOOLS: &[&str] = &["apply_patch", "custom", "function", "local_shell", "namespace"];
 /// Tools of Anthropic that the program runs, by how their types begin.
 const ANTHROPIC_TOOLS: &[&str] = &["bash_", "computer_", "custom", "memory_", "text_editor_"];
 /// Fields with an address or the id of a stored file, which the provider would fetch.
@@ -132,8 +132,9 @@ pub(super) fn check(target: &Target, json: &mut Value) -> Result<u64, ModelError
         let shown: String = name.chars().take(80).collect();
         return Err(denied(format_args!("the field `{shown}`")));
     }
-    for tool in fields.get("tools").and_then(Value::as_array).into_iter().flatten() {
-        tool_of(target.family, tool)?;
+    fields.get("tools").map_or(Ok(()), |tools| tools_of(target.family, tools))?;
+    if target.family == Family::Openai {
+        fields.get("input").map_or(Ok(()), tools_within)?;
     }
     for name in ["input", "instructions", "messages", "system", "contents", "systemInstruction", "system_instruction"] {
         fields.get(name).map_or(Ok(()), fetches_nothing)?;
@@ -150,6 +151,27 @@ pub(super) fn check(target: &Target, json: &mut Value) -> Result<u64, ModelError
     bound(target, fields)
 }
 
+fn tools_of(family: Family, tools: &Value) -> Result<(), ModelError> {
+    match tools {
+        Value::Null => Ok(()),
+        Value::Array(tools) => tools.iter().try_for_each(|tool| tool_of(family, tool)),
+        _ => Err(denied(format_args!("`tools` that are no list"))),
+    }
+}
+
+/// Checks the tools that OpenAI takes in the conversation: Codex lists all of its own there, and those that a search has found. Arguments
+/// and results of calls are text in this format, so nothing else has the name.
+fn tools_within(value: &Value) -> Result<(), ModelError> {
+    match value {
+        Value::Array(items) => items.iter().try_for_each(tools_within),
+        Value::Object(fields) => {
+            fields.get("tools").map_or(Ok(()), |tools| tools_of(Family::Openai, tools))?;
+            fields.values().try_for_each(tools_within)
+        }
+        _ => Ok(()),
+    }
+}
+
 fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
     if family == Family::Gemini {
         let other = tool.as_object().and_then(|tool| {
@@ -160,12 +182,21 @@ fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
     let kind = tool["type"].as_str().unwrap_or("custom");
     let is_own = match family {
         Family::Anthropic => ANTHROPIC_TOOLS.iter().any(|start| kind.starts_with(start)),
-        _ => OPENAI_TOOLS.contains(&kind),
+        _ => OPENAI_TOOLS.contains(&kind) || says_own(kind, tool),
     };
     if !is_own {
         return Err(at_provider(kind));
     }
-    tool["tools"].as_array().into_iter().flatten().try_for_each(|inner| tool_of(family, inner))
+    tools_of(family, &tool["tools"])
+}
+
+/// Whether a tool of OpenAI that runs here or there says that it runs here.
+fn says_own(kind: &str, tool: &Value) -> bool {
+    match kind {
+        "shell" => tool["environment"]["type"] == "local",
+        "tool_search" => tool["execution"] == "client",
+        _ => false,
+    }
 }
 
 fn at_provider(tool: &str) -> ModelError {

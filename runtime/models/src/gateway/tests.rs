@@ -123,6 +123,43 @@ fn what_runs_or_is_stored_at_the_provider_is_refused() {
     assert!(asked(F::Anthropic, json!({ "tools": [{ "name": "WebFetch", "input_schema": {} }] })).is_ok());
 }
 
+/// Codex lists its tools in the conversation for the models that it knows; what a hostile program lists there is checked too.
+#[test]
+fn tools_in_the_conversation_are_checked() {
+    use Family as F;
+    let listed =
+        |tool: Value| json!({ "input": [{ "type": "additional_tools", "role": "developer", "tools": [tool] }] });
+    let grouped = |tool: Value| json!({ "type": "namespace", "name": "functions", "tools": [tool] });
+    for hosted in [
+        json!({ "type": "web_search" }),
+        json!({ "type": "mcp", "server_url": "https://x" }),
+        json!({ "type": "shell", "environment": { "type": "container_auto" } }),
+        json!({ "type": "shell" }),
+        json!({ "type": "tool_search" }),
+        json!({ "type": "tool_search", "execution": "server" }),
+    ] {
+        refused(F::Openai, json!({ "tools": [hosted.clone()] }), "runs at the provider");
+        refused(F::Openai, listed(hosted.clone()), "runs at the provider");
+        refused(F::Openai, listed(grouped(grouped(hosted.clone()))), "runs at the provider");
+        let found = json!({ "input": [{ "type": "tool_search_output", "call_id": "c", "tools": [hosted] }] });
+        refused(F::Openai, found, "runs at the provider");
+    }
+    refused(F::Openai, json!({ "tools": { "type": "web_search" } }), "no list");
+    refused(F::Openai, json!({ "input": [{ "type": "additional_tools", "tools": "web_search" }] }), "no list");
+    for own in [
+        json!({ "type": "custom", "name": "exec", "format": { "type": "grammar" } }),
+        json!({ "type": "tool_search", "execution": "client", "parameters": {} }),
+        json!({ "type": "shell", "environment": { "type": "local" } }),
+    ] {
+        assert!(asked(F::Openai, json!({ "tools": [own.clone()] })).is_ok(), "{own}");
+        assert!(asked(F::Openai, listed(grouped(own.clone()))).is_ok(), "{own}");
+    }
+    // A tool of the program may have an argument with that name.
+    let call =
+        json!({ "type": "tool_use", "id": "1", "name": "f", "input": { "tools": [{ "type": "web_search_x" }] } });
+    assert!(asked(F::Anthropic, json!({ "messages": [{ "role": "assistant", "content": [call] }] })).is_ok());
+}
+
 #[test]
 fn an_address_that_the_provider_would_fetch_is_refused() {
     let image =
