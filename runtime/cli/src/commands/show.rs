@@ -15,6 +15,7 @@ use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, Sta
 use glovebox_engine::evidence::{Resumption, RunSummary, VerdictFile};
 use glovebox_engine::folded::Folded;
 use glovebox_engine::ports::BlobStore;
+use glovebox_engine::rewind;
 use glovebox_engine::why::EdgeWhy;
 use glovebox_record::Session;
 use std::collections::BTreeSet;
@@ -79,10 +80,11 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, records:
     }
     let mut rows = Rows::below_a_title(12).painted(Paint::stdout());
     let (blobs, named) = (changes::open_blobs(run)?, runs::named(run, &arguments.runs.runs_dir)?);
+    let in_force: BTreeSet<u64> = rewind::in_force(records).iter().map(|record| record.seq).collect();
     for record in about {
         match &record.event {
             Event::StageFinished(stage) => {
-                attempt(&mut rows, stage);
+                attempt(&mut rows, stage, in_force.contains(&record.seq));
                 output(&mut rows, stage, &blobs, &named);
                 limits(&mut rows, stage);
             }
@@ -131,11 +133,12 @@ fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs, named: &Name
     }
 }
 
-fn attempt(rows: &mut Rows, stage: &StageFinished) {
+fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
     let (attempt, status) = (&stage.attempt, stage.outcome.status.as_str());
     let (visit, time) = (attempt.task.visit, duration(stage.duration_ms));
     let again = terminal::of_generation(attempt.task.generation);
-    rows.row("attempt", format_args!("{} of visit {visit}{again}: {status} in {time}", attempt.ordinal));
+    let left = if counts { "" } else { ", left by `resume --from`" };
+    rows.row("attempt", format_args!("{} of visit {visit}{again}: {status} in {time}{left}", attempt.ordinal));
     if let Some(asked) = &stage.model {
         let answered = asked.answered_by.as_ref().filter(|name| **name != asked.model);
         let answered = answered.map(|name| format!(", answered as {}", visible::line(name))).unwrap_or_default();
