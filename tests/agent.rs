@@ -114,3 +114,38 @@ fn success_is_simulated_only_when_it_is_asked_for_and_the_summary_says_so() {
     bench.write("pipeline.dot", "digraph g { start -> t -> exit; t [shape=octagon, command=true]; start; exit }");
     run(&[]).ends(0).never_says("no model");
 }
+
+/// Several calls of one answer are answered in one turn, each with its own result, in the order of the calls.
+#[test]
+fn all_calls_of_an_answer_are_answered_at_once_and_in_order() {
+    let bench = stage("allowed_write_paths=\"src/\"");
+    bench.write("src/a.txt", "apple\n");
+    bench.write("src/b.txt", "birch\n");
+    let calls = [
+        r#"{ name = "read_file", arguments = { path = "src/b.txt" } }"#,
+        r#"{ name = "grep", arguments = { pattern = "apple" } }"#,
+        r#"{ name = "read_file", arguments = { path = "src/none.txt" } }"#,
+        r#"{ name = "write_file", arguments = { path = "src/c.txt", content = "cedar" } }"#,
+        r#"{ name = "read_file", arguments = { path = "src/c.txt" } }"#,
+        r#"{ name = "glob", arguments = { pattern = "src/*.txt" } }"#,
+    ];
+    scripted(&bench, &format!("[[node.work]]\ntool = [{}]\n{END}", calls.join(", ")), 0);
+    let turns = bench.glovebox(&["transcript", "r", "work", "--json"]).ends(0).json_lines();
+    assert_eq!(turns.len(), 2);
+    let ids: Vec<String> = turns[0]["answer"].as_array().unwrap().iter().map(|part| field(part, "id")).collect();
+    let told = turns[1]["asked"].as_array().unwrap();
+    let results = told.last().unwrap()["parts"].as_array().unwrap();
+    assert_eq!(ids, results.iter().map(|part| field(part, "call-id")).collect::<Vec<_>>());
+    let expected = ["birch", "src/a.txt:1: apple", "none.txt", "wrote 5 bytes", "cedar", "src/c.txt"];
+    for (part, expected) in results.iter().zip(expected) {
+        assert!(part["text"].as_str().unwrap().contains(expected), "{expected}: {part}");
+    }
+    assert_eq!((results.len(), field(&results[2], "is-error").as_str()), (6, "true"));
+}
+
+/// A field of a part of a message.
+fn field(part: &serde_json::Value, name: &str) -> String {
+    let fields = part["fields"].as_array().into_iter().flatten();
+    let found = fields.filter_map(|pair| (pair[0] == name).then(|| pair[1].as_str())).flatten().next();
+    found.unwrap_or_default().to_owned()
+}

@@ -426,3 +426,16 @@ fn a_key_that_comes_back_is_kept_nowhere() {
         bench.has_no_key();
     }
 }
+
+/// A conversation that fills the model's context says so once, and goes on.
+#[test]
+fn a_conversation_that_fills_its_context_says_so_once() {
+    let write = |tokens| Turn::tool("write_file", json!({ "path": "src/a.txt", "content": "x" })).usage(tokens, 10);
+    let turns = [write(50_000), write(110_000), write(120_000), Turn::text("OUTCOME: SUCCESS").usage(10, 10)];
+    let bench = Bench::new(STAGE, "openai", &turns);
+    bench.run().ends(0);
+    let log = bench.read_in_run("build/log.ndjson");
+    let warnings: Vec<&str> = log.lines().filter(|line| line.contains("fills 80 % of the model's context")).collect();
+    assert_eq!(warnings.len(), 1, "{log}");
+    assert!(warnings[0].contains("110010") && warnings[0].contains("131072"), "{}", warnings[0]);
+}

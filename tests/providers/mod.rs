@@ -172,21 +172,31 @@ impl Bench {
 
     /// The same with a Ctrl-C.
     pub fn interrupt_run_after(&self, requests: usize) {
-        let mut run = self.start_run(requests);
+        self.interrupt(self.start_run(requests));
+    }
+
+    /// Ends a run with a Ctrl-C.
+    pub fn interrupt(&self, mut run: Child) {
         let sent = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
         assert!(sent.unwrap().success());
         assert_eq!(run.wait().unwrap().code(), Some(130));
     }
 
-    fn start_run(&self, requests: usize) -> Child {
+    /// Starts a run, and waits until the provider was asked so often.
+    pub fn start_run(&self, requests: usize) -> Child {
         let mut run = self.work.bare(&["run", "pipeline.dot", "--run-id", "r", "-q"]);
         let run = run.env("FAKE_KEY", KEY).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        self.asked(requests);
+        run
+    }
+
+    /// Waits until the provider was asked so often.
+    pub fn asked(&self, requests: usize) {
         let began = Instant::now();
         while self.times_asked() < requests {
             assert!(began.elapsed() < Duration::from_secs(60), "asked {} times", self.times_asked());
             std::thread::sleep(Duration::from_millis(20));
         }
-        run
     }
 
     pub fn without_key(&self) -> Answer {

@@ -15,7 +15,7 @@ mod plugin;
 mod reading;
 mod spend;
 
-pub use control::{AttachArguments, ControlArguments, WaitArguments};
+pub use control::*;
 pub use deferred::Deferred;
 pub use fork::ForkArguments;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
@@ -88,6 +88,8 @@ pub enum Command {
     Cancel(Deferred<ControlArguments>),
     /// Pause a running run after the stages under way; `resume` goes on
     Pause(Deferred<ControlArguments>),
+    /// Tell an agent at work something; its model hears it with its next question
+    Steer(Deferred<SteerArguments>),
     /// Wait for the end of a run, and end with its exit code
     Wait(Deferred<WaitArguments>),
     /// Show what a running run does, to its end

@@ -118,6 +118,7 @@ fn dispatch(command: Command) -> Ended {
         Command::Fork(Deferred(arguments)) => commands::fork::fork(arguments),
         Command::Cancel(Deferred(arguments)) => commands::control::cancel(&arguments),
         Command::Pause(Deferred(arguments)) => commands::control::pause(&arguments),
+        Command::Steer(Deferred(arguments)) => commands::steer::steer(&arguments),
         Command::Wait(Deferred(arguments)) => commands::control::wait(&arguments),
         Command::Attach(Deferred(arguments)) => commands::attach::attach(&arguments),
         Command::Ls(Deferred(arguments)) => commands::ls::ls(&arguments),

@@ -65,6 +65,16 @@ pub fn kept(run: &RunFolder) -> Vec<GivenAnswer> {
     folder.map(|folder| inbox::kept(&folder, RunId::from(run.id.as_str()), key)).unwrap_or_default()
 }
 
+/// True while a message lies in a run's folder: the process that drives the run has not dealt with it.
+pub fn is_waiting(run: &RunFolder, message: &Message) -> bool {
+    run.path.join(INBOX_DIR).join(file_name(message)).exists()
+}
+
+/// Takes a message back that nobody will deal with.
+pub fn take_back(run: &RunFolder, message: &Message) {
+    let _not_there = fs::remove_file(run.path.join(INBOX_DIR).join(file_name(message)));
+}
+
 /// Puts a message into a run's folder, durably. False for an answer if another one to the question is there already.
 pub fn send(run: &RunFolder, message: &Message) -> Result<bool, Stop> {
     let Some(key) = user_key::to_verify()? else {

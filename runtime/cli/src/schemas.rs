@@ -13,6 +13,7 @@ use crate::commands::logs::OutputLine;
 use crate::commands::ls::RunList;
 use crate::commands::models::{ModelsFile, ModelsTestFile};
 use crate::commands::models_trust::TrustFile;
+use crate::commands::steer::SteerFile;
 use crate::commands::transcript::TurnLine;
 use crate::commands::version::Version;
 use crate::runs::removed::Removed;
@@ -92,6 +93,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("plugin-lock", written::<Vec<LockedPlugin>>()),
         ("removed", written::<Removed>()),
         ("show-node", written::<Vec<Record>>()),
+        ("steer", written::<SteerFile<'_>>()),
         ("transcript", written::<TurnLine<'_>>()),
         ("version", written::<Version>()),
         ("why", written::<Why>()),

@@ -54,7 +54,6 @@ use glovebox_sandbox::stage::{ChangeLimits, ChangeRules, Examined, Found, StageE
 use glovebox_sandbox::subject::EndedSubjects;
 use preparing::Announcement;
 use sandbox::{AttemptPaths, Sealed};
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -339,32 +338,24 @@ impl<B: BlobStore + 'static> Workbench<B> {
         artifacts.extend(self.keep_transcript(&report.transcript)?);
         let asks = self.plan.binding(&node.id).is_some_and(|binding| binding.model);
         let fact = StageFinished {
-            attempt: assignment.attempt.clone(),
             handler: node.handler.name().to_owned(),
-            retrying: false,
             stdout: self.captured(&report.stdout)?,
             stderr: self.captured(&report.stderr)?,
             ending: report.ending,
-            outcome: report.outcome,
             usage: report.usage,
             refusals: report.refusals,
             refusals_total: report.refusals_total,
             receipts: report.receipts,
-            network: None,
-            changes: Vec::new(),
-            quarantined: Vec::new(),
-            ignored: None,
             artifacts,
-            stored_values: BTreeSet::new(),
-            isolation: None,
             session: asks.then(|| self.session(node, assignment).session),
             turns_used: report.turns_used,
             tokens: report.tokens,
             cost: report.cost,
             is_estimated: report.is_estimated,
+            steered: report.steered,
             model: self.asked_model(&node.id, report.answered_by),
             duration_ms: report.duration_ms,
-            signature: None,
+            ..StageFinished::of(assignment.attempt.clone(), report.outcome)
         };
         Ok((fact, report.claims))
     }

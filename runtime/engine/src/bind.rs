@@ -174,7 +174,7 @@ fn unknown_in_script(pipeline: &Pipeline, script: &Script) -> Vec<Diagnostic> {
 }
 
 /// True for a node that may ask a model: an agent stage, or a plugin, whose grants decide.
-fn asks_model(node: &Node) -> bool {
+pub fn asks_model(node: &Node) -> bool {
     matches!(node.handler.kind(), HandlerKind::Codergen | HandlerKind::Plugin)
 }
 

@@ -52,7 +52,7 @@ pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event
 /// True for events after which an attempt is waited for: time alone ends nothing there, the driver cuts the attempt.
 fn waits(event: &Event) -> bool {
     matches!(event, Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_))
-        || matches!(event, Event::QuestionAsked(_) | Event::RunPaused(_))
+        || matches!(event, Event::QuestionAsked(_) | Event::RunPaused(_) | Event::StageSteered(_))
 }
 
 /// What one branch does next.
@@ -83,6 +83,7 @@ impl BranchDecision<'_> {
             Event::LoopRestarted(restarted) => self.arrive(&restarted.to),
             Event::GateUnmet(unmet) => self.redirect_to_gate_target(unmet),
             Event::StageReady(_) | Event::StageStarted(_) | Event::CacheFilled(_) => Vec::new(),
+            Event::StageSteered(_) => Vec::new(),
             Event::BranchStarted(started) => self.arrive(&started.to),
             Event::ForkJoined(joined) => self.leave_fork(joined),
             Event::FanInFinished(finished) => {

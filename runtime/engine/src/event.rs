@@ -15,6 +15,7 @@ mod route;
 mod rule_report;
 pub(crate) mod signature;
 mod stage;
+mod steered;
 mod went_back;
 
 pub use canonical::canonical;
@@ -36,6 +37,7 @@ pub use rule_report::{GraphChange, RuleRecord, RuleReport};
 pub use stage::{
     AskedModel, CacheFilled, IgnoredFiles, Isolation, StageFinished, StageReady, StageRetrying, StageStarted,
 };
+pub use steered::StageSteered;
 pub use went_back::WentBack;
 
 use glovebox_record::spend::SpendBounds;
@@ -67,6 +69,9 @@ pub enum Event {
     /// A worker claimed the attempt; the sequence number of this record is its fencing token.
     #[serde(rename = "stage.started")]
     StageStarted(StageStarted),
+    /// A person told the attempt's agent something.
+    #[serde(rename = "stage.steered")]
+    StageSteered(Box<StageSteered>),
     /// The attempt was committed.
     #[serde(rename = "stage.finished")]
     StageFinished(Box<StageFinished>),
@@ -135,6 +140,7 @@ impl Event {
             Event::CacheFilled(_) => "cache.filled",
             Event::StageReady(_) => "stage.ready",
             Event::StageStarted(_) => "stage.started",
+            Event::StageSteered(_) => "stage.steered",
             Event::StageFinished(_) => "stage.finished",
             Event::StageRetrying(_) => "stage.retrying",
             Event::StagePassed(_) => "stage.passed",

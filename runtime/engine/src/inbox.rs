@@ -1,14 +1,16 @@
-//! What reaches a run from outside while it is driven: answers, and requests to pause or to cancel.
+//! What reaches a run from outside while it is driven: answers, messages to agents, and requests to pause or to cancel.
 //!
 //! Other processes of the same user put messages into a folder of the run, which no stage can reach. A message counts only with a MAC of
 //! the user's key. The terminal of the driving process sends its answers over a channel. Of two answers to a question the first one counts.
 
 mod message;
 mod sheet;
+mod steering;
 
 pub(crate) use message::forget_requests;
 pub use message::{GivenAnswer, INBOX_DIR, Message, file_name, seal};
 pub use sheet::AnswerSheet;
+pub use steering::GivenSteering;
 
 use crate::event::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, QuestionId, RunCanceled, RunId, RunPaused};
 use crate::ports::Signals;
@@ -17,7 +19,7 @@ use cap_std::fs::Dir;
 use glovebox_record::question::Answer;
 use glovebox_sandbox::user_key::UserKey;
 use jiff::{SignedDuration, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Receiver;
@@ -53,6 +55,7 @@ pub struct Inbox {
     attendance: Attendance,
     folder: Option<Folder>,
     given: BTreeMap<QuestionId, (AnsweredBy, GivenAnswer)>,
+    steering: VecDeque<GivenSteering>,
     pause: Option<String>,
     held: Option<HeldStage>,
     /// A person was asked here and left: nothing is taken in that person's place.
@@ -174,6 +177,18 @@ impl Inbox {
         self.problem = None;
     }
 
+    /// The oldest message to an agent.
+    pub(crate) fn next_steering(&mut self) -> Option<GivenSteering> {
+        self.steering.pop_front()
+    }
+
+    /// Forgets a message to an agent that was recorded, or that reached nobody.
+    pub(crate) fn steered(&self, given: &GivenSteering) {
+        if let Some(folder) = &self.folder {
+            folder.remove(&file_name(&Message::Steer(given.clone())));
+        }
+    }
+
     fn keep(&mut self, how: AnsweredBy, given: GivenAnswer) {
         self.given.entry(given.question.clone()).or_insert((how, given));
     }
@@ -197,13 +212,16 @@ impl Inbox {
     pub(crate) fn look(&mut self, signals: &impl Signals) {
         self.looked_at = Some(Instant::now());
         let messages = self.folder.as_ref().map(Folder::messages).unwrap_or_default();
+        self.steering.clear();
         for message in messages {
             match message {
                 Message::Answer(given) => self.keep(AnsweredBy::Command, given),
+                Message::Steer(given) => self.steering.push_back(given),
                 Message::Pause { by } => self.pause = Some(by),
                 Message::Cancel { by } => signals.cancel(&RunCanceled::by_person(&by).by),
             }
         }
+        self.steering.make_contiguous().sort_by(GivenSteering::order);
     }
 }
 
@@ -217,9 +235,9 @@ pub fn kept(run: &Dir, run_id: RunId, key: Option<UserKey>) -> Vec<GivenAnswer> 
 }
 
 impl Folder {
-    /// Every message that counts. A request is removed with it; an answer stays until it is recorded.
+    /// Every message that counts. A request is removed with it; an answer or a message to an agent stays until it is recorded.
     fn messages(&self) -> Vec<Message> {
-        let is_request = |message: &Message| !matches!(message, Message::Answer(_));
+        let is_request = |message: &Message| !matches!(message, Message::Answer(_) | Message::Steer(_));
         let take = |(name, message): (String, Message)| {
             if is_request(&message) {
                 self.remove(&name);

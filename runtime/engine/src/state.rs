@@ -11,6 +11,7 @@ mod generation;
 mod question;
 mod rewind;
 mod spending;
+mod steering;
 mod visits;
 
 pub(crate) use branch::is_output;
@@ -25,12 +26,12 @@ pub use visits::Visits;
 
 use crate::event::{
     BranchFinished, BranchId, BranchStarted, ChildObserved, Ending, Event, NodeId, Record, RunFinished, RunId,
-    RunResumed, RunStarted, StageFinished, Subject, Verdict,
+    RunResumed, RunStarted, StageFinished, StageSteered, Subject, Verdict,
 };
 use glovebox_pipeline::child::STEERING_KEY;
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use jiff::Timestamp;
-use rpds::RedBlackTreeSetSync;
+use rpds::{RedBlackTreeSetSync, VectorSync};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -69,6 +70,8 @@ pub struct RunState {
     pub refusals_total: u64,
     /// Nodes whose caches were filled from the base.
     pub caches_filled: RedBlackTreeSetSync<NodeId>,
+    /// What people told its agents, in order.
+    pub steered: VectorSync<Arc<StageSteered>>,
     /// Who asked the run to stop.
     pub canceled: Option<Arc<str>>,
     /// The run as if no signal and no limit of the run had stopped it, when one has: a resume goes on from there (design §9 #33).
@@ -95,6 +98,7 @@ impl RunState {
             Event::RunStarted(started) => self.start(started),
             Event::RunResumed(resumed) => self.resume(resumed),
             Event::CacheFilled(filled) => self.caches_filled.insert_mut(filled.node.clone()),
+            Event::StageSteered(steered) => self.steered.push_back_mut(Arc::new((**steered).clone())),
             Event::StageFinished(finished) => {
                 if self.stopped.is_none() && self.is_cut_on_a_branch(finished) {
                     self.stopped = Some(self.without_stop());
@@ -320,6 +324,7 @@ impl RunState {
             self.stored_bytes = ended.stored_bytes;
             self.efforts = ended.efforts;
             self.caches_filled = ended.caches_filled;
+            self.steered = ended.steered;
         }
     }
 

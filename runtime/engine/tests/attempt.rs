@@ -139,6 +139,7 @@ fn report() -> Report {
         is_estimated: false,
         transcript: Vec::new(),
         answered_by: None,
+        steered: Vec::new(),
         duration_ms: 1,
         touched_files: true,
     }

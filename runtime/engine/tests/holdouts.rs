@@ -183,6 +183,7 @@ fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
         is_estimated: false,
         transcript: Vec::new(),
         answered_by: None,
+        steered: Vec::new(),
         duration_ms: 1,
         touched_files: true,
     }

@@ -84,6 +84,7 @@ impl Run {
             tokens: glovebox_record::Tokens::default(),
             cost: glovebox_record::spend::Money::default(),
             is_estimated: false,
+            steered: Vec::new(),
             model: None,
             duration_ms: 5,
             signature: None,

@@ -6,7 +6,7 @@ pub use crate::grants::FileTier;
 use crate::input::StageInput;
 use crate::model::Model;
 use glovebox_record::spend::Money;
-use glovebox_record::{CommandEnding, Ending, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens};
+use glovebox_record::{CommandEnding, Ending, Heard, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens};
 use glovebox_sandbox::exec::Program;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -184,6 +184,8 @@ pub struct Report {
     pub transcript: Vec<u8>,
     /// True if some tokens and their cost are estimated.
     pub is_estimated: bool,
+    /// What became of each message of a person.
+    pub steered: Vec<Heard>,
     /// The model, as its provider named it last; none without a provider.
     pub answered_by: Option<glovebox_models::chat::ModelId>,
     /// Wall time of the call.

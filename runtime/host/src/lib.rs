@@ -10,6 +10,7 @@ pub mod call;
 pub mod grants;
 pub mod input;
 pub mod model;
+pub mod steering;
 
 // From bytes to a component.
 pub mod aot;

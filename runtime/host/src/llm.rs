@@ -6,6 +6,7 @@
 mod border;
 mod program;
 mod repeats;
+mod steered;
 
 use crate::attempt::Attempt;
 use crate::bindings::chat::Message;
@@ -20,10 +21,11 @@ use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::patience::Patience;
 use glovebox_record::session;
 use glovebox_record::spend::{Money, Spend};
-use glovebox_record::{Failure, FailureCode, LimitName, Refusal, Status, Tokens};
+use glovebox_record::{Failure, FailureCode, Heard, LimitName, Refusal, Status, Tokens};
 use repeats::{Found, Repeats};
 use std::collections::VecDeque;
 use std::time::Instant;
+use steered::Steered;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
@@ -59,6 +61,8 @@ pub(crate) struct Conversation {
     /// Why the last request was not answered.
     failed: Option<ModelError>,
     repeats: Repeats,
+    /// What people said meanwhile.
+    steered: Steered,
     /// Answers in a row that called a tool with arguments that cannot be read.
     invalid_calls: u32,
     /// The model, as its provider named it in the last answer.
@@ -91,6 +95,12 @@ impl Conversation {
             self.messages = request.messages;
             self.messages.extend(answer.map(|answer| answer.message.clone()));
         }
+    }
+
+    /// What became of each message of a person.
+    pub(crate) fn heard(&self) -> Vec<Heard> {
+        let all = self.model.as_ref().map(|model| model.steering().all()).unwrap_or_default();
+        self.steered.heard(&all, self.turns)
     }
 
     /// What is kept, in the record's words.
@@ -135,6 +145,14 @@ impl Conversation {
         let Some(model) = &mut self.model else { return };
         let (paid, account) = (model.close(), model.account().cloned());
         self.book(paid, account.zip(Some(Spend::default())));
+    }
+
+    /// Adds what people said to a question of the component.
+    fn steer(&mut self, request: &mut Request) {
+        let Some(model) = &mut self.model else { return };
+        let all = model.steering().all();
+        let count = self.steered.insert((&all, model.steered_before()), request, self.turns + 1);
+        model.is_steered_by(count);
     }
 
     fn note_declared(&mut self, answer: &Answer) {
@@ -253,8 +271,9 @@ impl Attempt {
     }
 
     /// One request, with the hooks of the calls that it answers and of those in its answer.
-    fn exchange(&mut self, request: Request) -> Result<Result<Response, Error>> {
+    fn exchange(&mut self, mut request: Request) -> Result<Result<Response, Error>> {
         self.after_calls(&request)?;
+        self.conversation.steer(&mut request);
         let mut answered = self.ask(&request);
         if let Ok(response) = &mut answered {
             self.before_calls(&mut response.message)?;

@@ -22,6 +22,7 @@ pub use scripted::{Script, ScriptError};
 pub(crate) use transcript::{Question, without_bytes};
 
 use crate::budget::Account;
+use crate::steering::Steering;
 use glovebox_models::chat::{Answer, Request, Usage};
 use glovebox_models::error::ModelError;
 use glovebox_models::target::Target;
@@ -44,6 +45,7 @@ pub struct Model {
     keeps_conversation: bool,
     account: Option<Account>,
     told: Told,
+    steering: Steering,
 }
 
 #[derive(Debug)]
@@ -140,6 +142,7 @@ impl Model {
             keeps_conversation: false,
             account: None,
             told: Told::default(),
+            steering: Steering::default(),
         })
     }
 
@@ -166,6 +169,27 @@ impl Model {
     /// Takes what it costs from an account. Without one nothing bounds it.
     pub fn charged_to(self, account: Account) -> Self {
         Model { account: Some(account), ..self }
+    }
+
+    /// Tells it what people say to the attempt meanwhile.
+    pub fn steered_by(self, steering: Steering) -> Self {
+        Model { steering, ..self }
+    }
+
+    pub(crate) fn steering(&self) -> &Steering {
+        &self.steering
+    }
+
+    /// How many messages of people the next question had in the attempt that is repeated; none if nothing is.
+    pub(crate) fn steered_before(&self) -> Option<usize> {
+        if let ModelKind::Live(live) = &self.kind { live.exchanges.as_ref()?.steered() } else { None }
+    }
+
+    /// Notes how many messages of people the next question has.
+    pub(crate) fn is_steered_by(&mut self, count: usize) {
+        if let ModelKind::Live(Live { exchanges: Some(exchanges), .. }) = &mut self.kind {
+            exchanges.is_steered_by(count);
+        }
     }
 
     pub(crate) fn account(&self) -> Option<&Account> {

@@ -40,6 +40,7 @@ pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, dura
         conversation: attempt.conversation.kept(),
         transcript: attempt.conversation.transcript(),
         is_estimated: attempt.conversation.is_estimated,
+        steered: attempt.conversation.heard(),
         answered_by: attempt.conversation.answered_by.take(),
         duration_ms,
     }
@@ -72,6 +73,7 @@ pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ende
         conversation: Vec::new(),
         transcript: Vec::new(),
         is_estimated: false,
+        steered: Vec::new(),
         answered_by: None,
         duration_ms: 0,
         touched_files: false,

@@ -111,6 +111,11 @@ name! {
     QuestionId, |_| true
 }
 
+name! {
+    /// What a person told an agent that was at work; unique in the run.
+    MessageId, |_| true
+}
+
 /// True for `[A-Za-z0-9_-]+`: what may name a folder of a run.
 fn is_folder_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))

@@ -1,8 +1,9 @@
-//! The arguments of `cancel`, `pause`, `wait` and `attach`.
+//! The arguments of `cancel`, `pause`, `wait`, `attach` and `steer`.
 
 use super::{RunsArguments, wall_time};
 use crate::runs::RunSelector;
 use clap::Args;
+use glovebox_engine::event::NodeId;
 use std::time::Duration;
 
 /// `glovebox cancel` and `glovebox pause`.
@@ -11,6 +12,25 @@ pub struct ControlArguments {
     /// The run
     pub run: RunSelector,
     /// Who asks; default: the name of the user
+    #[arg(long = "as", value_name = "NAME")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox steer`.
+#[derive(Debug, Args)]
+pub struct SteerArguments {
+    /// The run
+    pub run: RunSelector,
+    /// The node whose agent is told
+    pub node: NodeId,
+    /// What it is told, at most 16 KiB
+    pub text: String,
+    /// Who says it; default: the name of the user
     #[arg(long = "as", value_name = "NAME")]
     pub name: Option<String>,
     #[command(flatten)]

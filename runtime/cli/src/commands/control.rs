@@ -165,7 +165,7 @@ pub fn refuse_killed(run: &RunFolder, summary: &RunSummary, runs_dir: &Path) -> 
 }
 
 /// How a run stands, in words.
-fn how(summary: &RunSummary) -> &'static str {
+pub fn how(summary: &RunSummary) -> &'static str {
     match summary.status {
         RunStatus::Fail if summary.is_canceled() => "canceled",
         status => status.as_str(),

@@ -31,6 +31,7 @@ pub mod resume;
 pub mod rm;
 pub mod run;
 pub mod show;
+pub mod steer;
 pub mod transcript;
 pub mod verify;
 pub mod version;

@@ -81,10 +81,11 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, records:
     let mut rows = Rows::below_a_title(12).painted(Paint::stdout());
     let (blobs, named) = (changes::open_blobs(run)?, runs::named(run, &arguments.runs.runs_dir)?);
     let in_force: BTreeSet<u64> = rewind::in_force(records).iter().map(|record| record.seq).collect();
-    for record in about {
+    for record in &about {
         match &record.event {
             Event::StageFinished(stage) => {
                 attempt(&mut rows, stage, in_force.contains(&record.seq));
+                told(&mut rows, stage, &about);
                 output(&mut rows, stage, &blobs, &named);
                 limits(&mut rows, stage);
             }
@@ -102,6 +103,24 @@ fn nodes_of(event: &Event) -> [Option<&NodeId>; 2] {
         Event::RouteTaken(route) => [Some(&route.from), Some(&route.to)],
         Event::RunFinished(run) => [run.exit_node.as_ref(), None],
         event => [event.node(), None],
+    }
+}
+
+/// What people told the stage's agent, and when its model heard it.
+fn told(rows: &mut Rows, stage: &StageFinished, records: &[&Record]) {
+    for record in records {
+        let Event::StageSteered(told) = &record.event else { continue };
+        let (of, at) = (&told.attempt, &stage.attempt);
+        if (&of.task, of.ordinal) != (&at.task, at.ordinal) {
+            continue;
+        }
+        let heard = stage.steered.iter().find(|heard| heard.message == told.message).and_then(|heard| heard.turn);
+        let heard = heard.map_or_else(
+            || "never heard, since no question came after it".to_owned(),
+            |turn| format!("heard in turn {turn}"),
+        );
+        let (by, text) = (visible::line(&told.by), visible::summary(&told.text, OUTPUT_CHARACTERS_MAX));
+        rows.row("told", format_args!("by {by}, {heard}: {text}"));
     }
 }
 

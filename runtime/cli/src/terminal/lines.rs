@@ -112,6 +112,11 @@ fn words(event: &Event) -> Vec<String> {
             (1, 1) => "started".to_owned(),
             (visit, ordinal) => format!("started visit={visit} attempt={ordinal}"),
         }),
+        Event::StageSteered(steered) => one(format!(
+            "told by {}: {}",
+            visible::line(&steered.by),
+            visible::summary(&steered.text, TEXT_CHARACTERS_MAX)
+        )),
         Event::StageFinished(stage) => finished(stage),
         Event::StageRetrying(stage) => {
             one(format!("retrying attempt={} in {}", stage.ordinal, duration(stage.delay_ms)))

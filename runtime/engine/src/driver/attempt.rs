@@ -9,6 +9,7 @@ use crate::decide::{out_of_time, time_of_node_exceeded};
 use crate::event::{Attempt, AttemptId, BranchId, Ending, Event, RunStarted, StageFinished};
 use crate::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use crate::state::Branch;
+use glovebox_host::steering::Steering;
 use glovebox_pipeline::key;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
 use jiff::Timestamp;
@@ -34,6 +35,8 @@ pub struct Assignment {
     pub branch: Arc<Branch>,
     /// Set to ask the attempt to stop.
     pub stop: Arc<AtomicBool>,
+    /// What people tell its agent.
+    pub steering: Steering,
 }
 
 /// An attempt that ended.
@@ -67,7 +70,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
     {
         let deadline = self.time_left().map(|left| Instant::now() + left);
         let node_deadline = self.node_time_left(&assignment.attempt).map(|left| Instant::now() + left);
-        let unneeded = stops.of(&assignment.attempt.task.branch);
+        let unneeded = stops.of(&assignment);
         let (journal, signals, grace) = (self.journal, self.signals, self.grace);
         let supervisor = Supervisor { journal, signals, grace, deadline, node_deadline, unneeded };
         supervisor.watch(assignment, delivery, execute)

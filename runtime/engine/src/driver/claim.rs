@@ -99,6 +99,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         let open = branch.open().filter(|open| open.attempt_id.as_ref() == Some(id))?;
         let attempt = open.attempt(id);
         let run = Arc::clone(self.state.run.as_ref()?);
-        Some(Assignment { token: open.head, attempt, run, branch: Arc::clone(branch), stop: Arc::default() })
+        let steering = self.state.steering(open);
+        Some(Assignment { token: open.head, attempt, run, branch: Arc::clone(branch), stop: Arc::default(), steering })
     }
 }

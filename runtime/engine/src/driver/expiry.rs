@@ -1,4 +1,4 @@
-//! Facts that time or a person brings about, not an attempt: answers, and forks whose time is over.
+//! Facts that time or a person brings about, not an attempt: answers, what agents are told, and forks whose time is over.
 
 use super::commit::Batch;
 use super::{Driver, RunError};
@@ -39,10 +39,13 @@ impl RunState {
 }
 
 impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
-    /// Records one answer that is there, or that the time of one fork is over. None when there is neither.
+    /// Records one answer or message that is there, or that the time of one fork is over. None when there is nothing of it.
     pub(super) async fn note_one(&mut self, inbox: &mut Inbox) -> Result<Option<Vec<Record>>, RunError> {
         if let Some(records) = self.answer_one(inbox).await? {
             return Ok(Some(records));
+        }
+        if let Some(given) = inbox.next_steering() {
+            return Ok(Some(self.steer(inbox, &given).await?));
         }
         let now = Timestamp::now();
         let goes_on = |state: &RunState| state.canceled.is_none() && state.verdict.is_none();

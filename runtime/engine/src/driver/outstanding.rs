@@ -75,7 +75,7 @@ impl Replay {
 /// True for an event that has no consequences once the run is taken up again.
 fn is_of_a_stop(state: &RunState, event: &Event) -> bool {
     match event {
-        Event::RunResumed(_) | Event::RunPaused(_) | Event::CacheFilled(_) => true,
+        Event::RunResumed(_) | Event::RunPaused(_) | Event::CacheFilled(_) | Event::StageSteered(_) => true,
         Event::RunCanceled(_) | Event::RunFinished(_) => state.stopped.is_some(),
         Event::StageFinished(finished) => state.stopped.is_some() && was_cut(finished),
         _ => false,

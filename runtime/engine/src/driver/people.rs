@@ -5,7 +5,7 @@
 use super::commit::{Batch, Committed};
 use super::{Arrival, Driver, RunError};
 use crate::event::{BranchId, Event, HeldStage, Record, RunCanceled, RunPaused, Subject};
-use crate::inbox::Inbox;
+use crate::inbox::{GivenSteering, Inbox};
 use crate::ports::{ClaimQueue, RunLog, Signals};
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use jiff::Timestamp;
@@ -33,6 +33,23 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         let Committed { records, .. } = committed.await?;
         inbox.done(&question);
         Ok(Some(records))
+    }
+
+    /// Records what a person told the agents of a node, for those attempts that are under way. It is told to nobody else, and once.
+    pub(super) async fn steer(&mut self, inbox: &Inbox, given: &GivenSteering) -> Result<Vec<Record>, RunError> {
+        let committed = self.append(|state| {
+            let goes_on = state.canceled.is_none() && state.verdict.is_none();
+            let to = state.steerable(&given.node, &given.message).filter(|_| goes_on && given.is_bounded());
+            let told = to.filter_map(|open| {
+                let attempt = open.attempt(open.attempt_id.as_ref()?);
+                Some(Event::StageSteered(Box::new(given.to(attempt))))
+            });
+            let told: Vec<Event> = told.collect();
+            (!told.is_empty()).then(|| Batch::of_run(state, &told))
+        });
+        let Committed { records, .. } = committed.await?;
+        inbox.steered(given);
+        Ok(records)
     }
 
     /// True when nothing but an answer is missing.

@@ -1,20 +1,31 @@
-//! Requests to stop the attempts of single branches, which their forks do not need any more.
+//! What reaches attempts that are under way: requests to stop those of branches that their forks do not need any more, and what people
+//! tell their agents.
 //!
 //! A request is kept until its attempt looks. That of a whole run comes another way: see [`crate::ports::Signals`].
 
+use super::Assignment;
 use crate::event::{BranchId, Event, Record};
+use glovebox_host::steering::Steering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// One channel for each branch with an attempt under way.
 #[derive(Default)]
-pub(super) struct Stops(BTreeMap<BranchId, Arc<Notify>>);
+pub(super) struct Stops(BTreeMap<BranchId, Channel>);
+
+#[derive(Default)]
+struct Channel {
+    stop: Arc<Notify>,
+    steering: Steering,
+}
 
 impl Stops {
     /// The channel of an attempt that begins.
-    pub(super) fn of(&mut self, branch: &BranchId) -> Arc<Notify> {
-        Arc::clone(self.0.entry(branch.clone()).or_default())
+    pub(super) fn of(&mut self, assignment: &Assignment) -> Arc<Notify> {
+        let channel = self.0.entry(assignment.attempt.task.branch.clone()).or_default();
+        channel.steering = assignment.steering.clone();
+        Arc::clone(&channel.stop)
     }
 
     /// Forgets an attempt that ended.
@@ -22,19 +33,25 @@ impl Stops {
         self.0.remove(branch);
     }
 
-    /// Asks the attempts of branches that were canceled to stop.
+    /// Asks the attempts of branches that were canceled to stop, and tells agents what was said to them.
     pub(super) fn tell(&self, records: &[Record]) {
         for record in records {
-            if let Event::BranchCanceled(canceled) = &record.event
-                && let Some(stop) = self.0.get(&canceled.branch)
-            {
-                stop.notify_one();
+            let channel = |branch| self.0.get(branch);
+            match &record.event {
+                Event::BranchCanceled(canceled) => {
+                    channel(&canceled.branch).into_iter().for_each(|channel| channel.stop.notify_one());
+                }
+                Event::StageSteered(steered) => {
+                    let channel = channel(&steered.attempt.task.branch);
+                    channel.into_iter().for_each(|channel| channel.steering.push((&**steered).into()));
+                }
+                _ => {}
             }
         }
     }
 
     /// Asks every attempt to stop.
     pub(super) fn all(&self) {
-        self.0.values().for_each(|stop| stop.notify_one());
+        self.0.values().for_each(|channel| channel.stop.notify_one());
     }
 }

@@ -8,6 +8,7 @@ impl Event {
         match self {
             Event::StageReady(event) => Some(&event.task.branch),
             Event::StageStarted(event) => Some(&event.attempt.task.branch),
+            Event::StageSteered(event) => Some(&event.attempt.task.branch),
             Event::StageFinished(event) => Some(&event.attempt.task.branch),
             Event::StageRetrying(event) => Some(&event.task.branch),
             Event::StagePassed(event) => Some(&event.branch),
@@ -35,6 +36,7 @@ impl Event {
             Event::CacheFilled(event) => Some(&event.node),
             Event::StageReady(event) => Some(&event.task.node),
             Event::StageStarted(event) => Some(&event.attempt.task.node),
+            Event::StageSteered(event) => Some(&event.attempt.task.node),
             Event::StageFinished(event) => Some(&event.attempt.task.node),
             Event::StageRetrying(event) => Some(&event.task.node),
             Event::StagePassed(event) => Some(&event.node),

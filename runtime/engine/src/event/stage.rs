@@ -5,8 +5,8 @@
 use super::{Attempt, NodeId, Task, moment};
 use glovebox_record::spend::Money;
 use glovebox_record::{
-    Artifact, Captured, Ending, FileChange, LimitUse, Outcome, Quarantined, Receipt, Refusal, Session, StoredValue,
-    Tokens, Traffic,
+    Artifact, Captured, Ending, FileChange, Heard, LimitUse, Outcome, Quarantined, Receipt, Refusal, Session,
+    StoredValue, Tokens, Traffic,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -119,6 +119,9 @@ pub struct StageFinished {
     /// True if some of these tokens and their cost are estimated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_estimated: bool,
+    /// What became of each message of a person, in order; absent where nobody said anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steered: Vec<Heard>,
     /// The model that was asked; absent where no provider was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<AskedModel>,
@@ -163,6 +166,7 @@ impl StageFinished {
             tokens: Tokens::default(),
             cost: Money::default(),
             is_estimated: false,
+            steered: Vec::new(),
             model: None,
             duration_ms: 0,
             signature: None,

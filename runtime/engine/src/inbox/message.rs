@@ -2,6 +2,7 @@
 //!
 //! A stage cannot reach the folder. The MAC is the second wall: whoever can write there but has no key is not heard.
 
+use super::GivenSteering;
 use crate::event::{QuestionId, RunId};
 use cap_std::fs::Dir;
 use glovebox_record::Digest;
@@ -23,6 +24,8 @@ const CANCEL_FILE: &str = "cancel.json";
 pub enum Message {
     /// An answer to a question.
     Answer(GivenAnswer),
+    /// Tell the agents of a node something.
+    Steer(GivenSteering),
     /// Stop after the stage under way; a resume continues.
     Pause {
         /// Who asks.
@@ -61,6 +64,7 @@ impl GivenAnswer {
 pub fn file_name(message: &Message) -> String {
     match message {
         Message::Answer(given) => format!("answer-{}.json", Digest::of(given.question.as_str().as_bytes()).hex()),
+        Message::Steer(given) => format!("steer-{}.json", Digest::of(given.message.as_str().as_bytes()).hex()),
         Message::Pause { .. } => PAUSE_FILE.to_owned(),
         Message::Cancel { .. } => CANCEL_FILE.to_owned(),
     }

@@ -296,7 +296,7 @@ pub(super) fn lines<'a>(
             of_fork(&record.event, before, context)
         }
         Event::ForkJoined(_) | Event::FanInFinished(_) => of_fork(&record.event, before, context),
-        Event::CacheFilled(_) | Event::StageReady(_) | Event::StageRetrying(_) => Vec::new(),
+        Event::CacheFilled(_) | Event::StageReady(_) | Event::StageRetrying(_) | Event::StageSteered(_) => Vec::new(),
         Event::QuestionAsked(asked) => {
             let folder = task_folder(&asked.task());
             vec![input(pipeline, &asked.node, folder, delta(before, context))]

@@ -116,6 +116,7 @@ pub fn assignment(node: &str, branch: Branch) -> Assignment {
     });
     let task = Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler };
     Assignment {
+        steering: Default::default(),
         attempt: Attempt { task, ordinal: 1, id: "A1".into() },
         token: 5,
         run: Arc::new(serde_json::from_value(started).unwrap()),

@@ -24,6 +24,8 @@ pub struct Exchanges {
     kept: VecDeque<Kept>,
     /// What dropped exchanges cost that is in no record.
     dropped: Usage,
+    /// Messages of people in the next question.
+    steered: usize,
 }
 
 /// An answered exchange.
@@ -35,6 +37,9 @@ pub(crate) struct Kept {
     /// What tries without an answer may have cost.
     pub(crate) lost: Usage,
     pub(crate) transcript: String,
+    /// Messages of people in the question.
+    #[serde(default)]
+    steered: usize,
     /// True if a record has what it cost.
     #[serde(skip)]
     pub(crate) is_booked: bool,
@@ -53,9 +58,13 @@ enum Line {
 }
 
 impl Exchanges {
+    fn of(file: File) -> Self {
+        Self { file, turn: 0, kept: VecDeque::new(), dropped: Usage::default(), steered: 0 }
+    }
+
     /// Reads a file that is open for reading and appending. What a crash left of a last line is removed.
     pub fn open(file: File) -> io::Result<Self> {
-        let mut exchanges = Self { file, turn: 0, kept: VecDeque::new(), dropped: Usage::default() };
+        let mut exchanges = Self::of(file);
         let whole = exchanges.read()?;
         exchanges.file.set_len(whole)?;
         Ok(exchanges)
@@ -63,7 +72,7 @@ impl Exchanges {
 
     /// The transcript of the exchanges of a file that is open for reading.
     pub fn transcript(file: File) -> io::Result<String> {
-        let mut exchanges = Self { file, turn: 0, kept: VecDeque::new(), dropped: Usage::default() };
+        let mut exchanges = Self::of(file);
         exchanges.read()?;
         Ok(exchanges.kept.into_iter().map(|kept| kept.transcript).collect())
     }
@@ -71,7 +80,7 @@ impl Exchanges {
     /// How many answers a file that is open for reading has for an attempt that is made again, and what is in no record yet of what was
     /// paid.
     pub fn held(file: File) -> io::Result<(u64, SpendTotals)> {
-        let mut exchanges = Self { file, turn: 0, kept: VecDeque::new(), dropped: Usage::default() };
+        let mut exchanges = Self::of(file);
         exchanges.read()?;
         let dropped = exchanges.dropped;
         let is_estimated = dropped != Usage::default();
@@ -142,6 +151,16 @@ impl Exchanges {
         None
     }
 
+    /// How many messages of people the question of the exchange that comes next had; none if no exchange is left.
+    pub(crate) fn steered(&self) -> Option<usize> {
+        self.kept.front().map(|kept| kept.steered)
+    }
+
+    /// Notes how many messages of people the next question has.
+    pub(crate) fn is_steered_by(&mut self, count: usize) {
+        self.steered = count;
+    }
+
     /// What dropped exchanges cost, told once.
     pub(crate) fn take_dropped(&mut self) -> Usage {
         std::mem::take(&mut self.dropped)
@@ -154,7 +173,8 @@ impl Exchanges {
     }
 
     /// Keeps an exchange. When this returns it is durable.
-    pub(crate) fn keep(&mut self, kept: Box<Kept>) -> io::Result<()> {
+    pub(crate) fn keep(&mut self, mut kept: Box<Kept>) -> io::Result<()> {
+        kept.steered = self.steered;
         let turn = self.turn;
         self.turn += 1;
         append(&mut self.file, &Line::Turn(turn, kept))
@@ -165,7 +185,14 @@ impl Kept {
     /// An exchange that was just answered.
     pub(crate) fn of(sent: &[u8], answer: &Answer, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
         let transcript = String::from_utf8_lossy(transcript).into_owned();
-        Box::new(Self { request: identity(sent), answer: answer.clone(), lost, transcript, is_booked: false })
+        Box::new(Self {
+            request: identity(sent),
+            answer: answer.clone(),
+            lost,
+            transcript,
+            steered: 0,
+            is_booked: false,
+        })
     }
 }
 

@@ -67,6 +67,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         tokens: Tokens::default(),
         cost: glovebox_record::spend::Money::default(),
         is_estimated: false,
+        steered: Vec::new(),
         model: None,
         duration_ms: 0,
         signature: None,

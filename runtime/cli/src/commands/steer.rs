@@ -1,0 +1,137 @@
+//! `glovebox steer`: tells an agent something while it is at work.
+//!
+//! The process that drives the run records the message for the attempts of the node that are under way, and for no other. When this
+//! command returns it is in the journal, or it will never be.
+
+use super::control::{LOOK_EVERY, how, read};
+use crate::arguments::SteerArguments;
+use crate::exit::{Ended, Exit, Stop};
+use crate::runs::{self, RunFolder};
+use crate::terminal::{self, visible};
+use crate::{journal, people, source};
+use glovebox_engine::bind::asks_model;
+use glovebox_engine::driver::replay;
+use glovebox_engine::event::{Event, NodeId, Record};
+use glovebox_engine::evidence::RunSummary;
+use glovebox_engine::inbox::{GivenSteering, Message};
+use glovebox_pipeline::nearest::nearest;
+use glovebox_record::MessageId;
+use glovebox_record::steering::STEERING_BYTES_MAX;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// How long the process that drives the run may take to record a message.
+const RECORDED_WITHIN: Duration = Duration::from_secs(20);
+
+/// What `steer --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "steer.json")]
+pub struct SteerFile<'a> {
+    /// Version of this document.
+    pub schema_version: u32,
+    /// The run.
+    pub run_id: &'a str,
+    /// The node whose agent was told.
+    pub node: &'a NodeId,
+    /// The message, as `stage.steered` and the `steered` of `stage.finished` name it.
+    pub message: &'a MessageId,
+    /// Always `recorded`: its model hears it with its next question, if it asks one.
+    pub state: &'a str,
+}
+
+/// Tells an agent something.
+pub fn steer(arguments: &SteerArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let text = arguments.text.trim();
+    if !(1..=STEERING_BYTES_MAX).contains(&text.len()) {
+        let message = format!("the text has {} bytes, expected 1 to {STEERING_BYTES_MAX}", text.len());
+        return Err(Stop::new(Exit::Usage, message).with_help("put a long text into a file that the stage may read"));
+    }
+    let is_live = runs::is_live(&run);
+    let records = read(&run, &arguments.runs.runs_dir)?;
+    let by = people::name(arguments.name.as_ref());
+    let given = GivenSteering::new(arguments.node.clone(), text.to_owned(), by);
+    refuse(arguments, (&run, is_live), &records, &given)?;
+    people::send(&run, &Message::Steer(given.clone()))?;
+    recorded(arguments, &run, &given)?;
+    if arguments.json {
+        let (node, message) = (&given.node, &given.message);
+        terminal::print_json(&SteerFile { schema_version: 1, run_id: &run.id, node, message, state: "recorded" })?;
+        return Ok(Exit::Ok);
+    }
+    let node = visible::line(given.node.as_str());
+    let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+    terminal::print(format!("told {node}; its model hears it with its next question: glovebox show {named} {node}\n"));
+    Ok(Exit::Ok)
+}
+
+/// Refuses a message that no agent would hear.
+fn refuse(
+    arguments: &SteerArguments,
+    (run, is_live): (&RunFolder, bool),
+    records: &[Record],
+    given: &GivenSteering,
+) -> Result<(), Stop> {
+    let terms = journal::terms(run, records)?;
+    let (summary, named) = (RunSummary::of(records), runs::spelled(&run.id, &arguments.runs.runs_dir));
+    if !is_live && summary.finished_at.is_some() {
+        let message = format!("run `{}` has ended ({}), so there is no agent to tell", run.id, how(&summary));
+        return Err(Stop::new(Exit::Usage, message));
+    }
+    let shown = visible::line(given.node.as_str());
+    let pipeline = source::of_run(run, &terms)?.pipeline;
+    let Some(node) = pipeline.node(&given.node) else {
+        let known = pipeline.nodes.iter().map(|node| node.id.as_str());
+        let help = match nearest(given.node.as_str(), known) {
+            Some(nearest) => format!("did you mean `{}`?", visible::line(nearest)),
+            None => format!("`glovebox show {named}` lists the visited nodes"),
+        };
+        return Err(Stop::new(Exit::Usage, format!("run `{}` has no node `{shown}`", run.id)).with_help(help));
+    };
+    if !asks_model(node) {
+        let message = format!("`{shown}` is a `{}` node, which asks no model", node.handler.name());
+        return Err(Stop::new(Exit::Usage, message).with_help("name a node that runs an agent"));
+    }
+    if !is_live {
+        let message = format!("no process drives run `{}`, so no agent is at work", run.id);
+        return Err(Stop::new(Exit::Usage, message).with_help(format!("go on with it: `glovebox resume {named}`")));
+    }
+    let (state, _) = replay(records).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
+    match state.steerable(&given.node, &given.message).next() {
+        Some(_) => Ok(()),
+        None => Err(not_at_work(run, given)),
+    }
+}
+
+fn not_at_work(run: &RunFolder, given: &GivenSteering) -> Stop {
+    let node = visible::line(given.node.as_str());
+    let message =
+        format!("nothing was said: no attempt of `{node}` in run `{}` is under way that may be told more", run.id);
+    Stop::new(Exit::Usage, message).with_help("an attempt can be told 64 messages, from its start to its end")
+}
+
+/// Waits until the process that drives the run has recorded the message, or has found nobody to tell.
+fn recorded(arguments: &SteerArguments, run: &RunFolder, given: &GivenSteering) -> Result<(), Stop> {
+    let (began, message) = (Instant::now(), Message::Steer(given.clone()));
+    loop {
+        let (was_live, was_waiting) = (runs::is_live(run), people::is_waiting(run, &message));
+        let records = read(run, &arguments.runs.runs_dir)?;
+        let is_it = |event: &Event| matches!(event, Event::StageSteered(told) if told.message == given.message);
+        if records.iter().any(|record| is_it(&record.event)) {
+            return Ok(());
+        }
+        if !was_live || !was_waiting {
+            people::take_back(run, &message);
+            return Err(not_at_work(run, given));
+        }
+        if began.elapsed() > RECORDED_WITHIN {
+            let message = format!("the process that drives run `{}` has not recorded the message yet", run.id);
+            let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+            let help =
+                format!("`glovebox show {named} {}` says whether it was told", visible::line(given.node.as_str()));
+            return Err(Stop::new(Exit::Transient, message).with_help(help));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}

@@ -1,0 +1,47 @@
+//! A message to the agents of a node, as somebody sent it.
+
+use crate::event::{Attempt, NodeId, StageSteered, whole_milliseconds};
+use glovebox_record::MessageId;
+use glovebox_record::steering::STEERING_BYTES_MAX;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+
+/// A message to the agents of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenSteering {
+    /// Which message.
+    pub message: MessageId,
+    /// The node whose agents are meant.
+    pub node: NodeId,
+    /// What is said.
+    pub text: String,
+    /// Who says it.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl GivenSteering {
+    /// A new message.
+    pub fn new(node: NodeId, text: String, by: String) -> Self {
+        let at = whole_milliseconds(Timestamp::now());
+        Self { message: MessageId::new(ulid::Ulid::generate().to_string()), node, text, by, at }
+    }
+
+    /// True if it is as long as a message may be.
+    pub(crate) fn is_bounded(&self) -> bool {
+        (1..=STEERING_BYTES_MAX).contains(&self.text.len())
+    }
+
+    /// The earlier one first.
+    pub(super) fn order(one: &Self, other: &Self) -> Ordering {
+        (one.at, &one.message).cmp(&(other.at, &other.message))
+    }
+
+    /// What an attempt is told.
+    pub(crate) fn to(&self, attempt: Attempt) -> StageSteered {
+        let Self { message, text, by, at, .. } = self.clone();
+        StageSteered { attempt, message, by, said_at: at, text }
+    }
+}

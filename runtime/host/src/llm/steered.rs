@@ -1,0 +1,124 @@
+//! Puts what a person said into the conversation, at one place for good.
+//!
+//! The component does not know of it: it can neither hide nor repeat it. Each question of the component gets the messages again, behind
+//! those of its own messages that it had when they came. If it has changed these since, they stand at the end.
+
+use crate::bindings::chat::{Message, Part};
+use crate::bindings::llm::Request;
+use crate::steering::SteeringMessage;
+use glovebox_models::chat::TEXT;
+use glovebox_record::{Digest, Heard};
+use std::sync::Arc;
+
+/// The messages that are part of the conversation.
+#[derive(Debug, Default)]
+pub(super) struct Steered(Vec<Given>);
+
+#[derive(Debug)]
+struct Given {
+    message: Arc<SteeringMessage>,
+    /// The component's messages before it, and what they said.
+    place: (usize, Digest),
+    /// The first turn whose question had it.
+    turn: u32,
+}
+
+impl Steered {
+    /// Puts into a question what was said before and what was said since. `most` is how many messages the question of the same turn had
+    /// in an earlier attempt that is repeated. Returns how many it has.
+    pub(super) fn insert(
+        &mut self,
+        (all, most): (&[Arc<SteeringMessage>], Option<usize>),
+        request: &mut Request,
+        turn: u32,
+    ) -> usize {
+        let count = most.unwrap_or(all.len()).min(all.len());
+        if count == 0 && self.0.is_empty() {
+            return 0;
+        }
+        let said = said(&request.messages);
+        let end = (request.messages.len(), said[request.messages.len()]);
+        let new = all.iter().take(count).skip(self.0.len());
+        self.0.extend(new.map(|message| Given { message: Arc::clone(message), place: end, turn }));
+        let place = |given: &Given| {
+            let (at, before) = given.place;
+            if said.get(at) == Some(&before) { at } else { end.0 }
+        };
+        // From the last one on, so that the places before it stay what they are.
+        let mut places: Vec<(usize, &Given)> = self.0.iter().map(|given| (place(given), given)).collect();
+        places.sort_by_key(|(at, _)| *at);
+        for (at, given) in places.into_iter().rev() {
+            let part = Part { kind: TEXT.to_owned(), text: given.message.text.to_owned(), fields: Vec::new() };
+            request.messages.insert(at, Message { role: "user".to_owned(), parts: vec![part] });
+        }
+        self.0.len()
+    }
+
+    /// What became of each message, given how many turns were answered.
+    pub(super) fn heard(&self, all: &[Arc<SteeringMessage>], turns: u32) -> Vec<Heard> {
+        let given = |at: usize| self.0.get(at).map(|given| given.turn).filter(|turn| *turn <= turns);
+        all.iter().enumerate().map(|(at, message)| Heard { message: message.id.clone(), turn: given(at) }).collect()
+    }
+}
+
+/// What the messages before each place say, and what all of them say. Fields do not count: the host adds some.
+fn said(messages: &[Message]) -> Vec<Digest> {
+    let mut said = vec![Digest::of(b"")];
+    for message in messages {
+        let mut text = said.last().map(|digest| digest.hex().into_bytes()).unwrap_or_default();
+        let mut add = |word: &str| {
+            text.extend_from_slice(&word.len().to_le_bytes());
+            text.extend_from_slice(word.as_bytes());
+        };
+        add(&message.role);
+        for part in &message.parts {
+            add(&part.kind);
+            add(&part.text);
+        }
+        said.push(Digest::of(&text));
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(words: &str) -> Request {
+        let part = |text: char| Part { kind: TEXT.to_owned(), text: text.to_string(), fields: Vec::new() };
+        let message = |text| Message { role: "user".to_owned(), parts: vec![part(text)] };
+        Request { messages: words.chars().map(message).collect(), tools: Vec::new(), options: Vec::new() }
+    }
+
+    fn messages(words: &str) -> Vec<Arc<SteeringMessage>> {
+        let message = |text: char| SteeringMessage { id: text.to_string().into(), text: text.to_string() };
+        words.chars().map(message).map(Arc::new).collect()
+    }
+
+    fn ask(steered: &mut Steered, (all, most): (&str, Option<usize>), asked: &str, turn: u32) -> String {
+        let mut request = request(asked);
+        steered.insert((&messages(all), most), &mut request, turn);
+        request.messages.iter().map(|message| message.parts[0].text.as_str()).collect()
+    }
+
+    #[test]
+    fn a_message_keeps_its_place_in_the_conversation() {
+        let steered = &mut Steered::default();
+        assert_eq!(ask(steered, ("", None), "ab", 1), "ab");
+        assert_eq!(ask(steered, ("XY", None), "abcd", 2), "abcdXY");
+        assert_eq!(ask(steered, ("XYZ", None), "abcdef", 3), "abcdXYefZ");
+        assert_eq!(ask(steered, ("XYZ", None), "abcdefgh", 4), "abcdXYefZgh");
+        assert_eq!(ask(steered, ("XYZ", None), "as", 5), "asXYZ", "a component that began anew is told again");
+        let heard = steered.heard(&messages("XYZQ"), 2);
+        assert_eq!(heard.iter().map(|heard| heard.turn).collect::<Vec<_>>(), [Some(2), Some(2), None, None]);
+    }
+
+    #[test]
+    fn a_repeated_turn_has_the_messages_that_it_had() {
+        let steered = &mut Steered::default();
+        assert_eq!(ask(steered, ("XY", Some(0)), "ab", 1), "ab");
+        assert_eq!(ask(steered, ("XY", Some(1)), "abcd", 2), "abcdX");
+        assert_eq!(ask(steered, ("XY", Some(5)), "abcdef", 3), "abcdXefY");
+        assert_eq!(ask(steered, ("XY", Some(0)), "abcdefgh", 4), "abcdXefYgh", "what was said stays said");
+    }
+}

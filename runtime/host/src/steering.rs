@@ -1,0 +1,29 @@
+//! What people tell an agent while it is at work, on its way from the driver of the run to the agent's model.
+
+use glovebox_record::MessageId;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The messages to one attempt, in order. Clones are the same list.
+#[derive(Debug, Clone, Default)]
+pub struct Steering(Arc<Mutex<Vec<Arc<SteeringMessage>>>>);
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SteeringMessage {
+    /// Which one.
+    pub id: MessageId,
+    /// What the model is told.
+    pub text: String,
+}
+
+impl Steering {
+    /// Adds a message behind the others.
+    pub fn push(&self, message: SteeringMessage) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(message));
+    }
+
+    /// All of them so far.
+    pub(crate) fn all(&self) -> Vec<Arc<SteeringMessage>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Arc::clone).collect()
+    }
+}
