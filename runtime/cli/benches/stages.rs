@@ -162,13 +162,17 @@ impl Bench<'_> {
         }
     }
 
-    /// Peak memory of runs that visit the same two stages again and again: what a run remembers, without the size of its pipeline.
+    /// Peak memory of runs that visit the same two stages again and again, and of what reads their journals: without the size of a pipeline.
     fn visits(&self) {
         for visits in [1_000, 5_000, 10_000] {
             let project = self.project(&format!("visits-{visits}"), again_and_again(visits));
-            let cost = self.program.run_watched_to_any_end(&project, &arguments(&project));
+            let run = [&arguments(&project)[..], &["--run-id", "visits"]].concat();
+            for command in [&run[..], &["show", "visits"], &["verify", "visits"], &["why", "visits"]] {
+                let cost = self.program.run_watched_to_any_end(&project, command);
+                let (what, mib) = (command[0], cost.peak_bytes as f64 / 1_048_576.0);
+                count(&format!("`{what}` of {visits} visits, peak memory"), mib, "MiB");
+            }
             forget_run(&project);
-            count(&format!("run of {visits} visits, peak memory"), cost.peak_bytes as f64 / 1_048_576.0, "MiB");
         }
     }
 

@@ -18,11 +18,36 @@ pub fn read(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
     read_against(run, user_key::to_verify()?.as_ref())
 }
 
+/// Verifies every record of a run and keeps only those that say how it was started and taken up. The others are read a few at once.
+pub fn open_verified(run: &RunFolder) -> Result<(SqliteReader, VerifiedJournal), Stop> {
+    open_against(run, user_key::to_verify()?.as_ref())
+}
+
+/// The same for a command that only shows a run. Warns of a run that this user did not start.
+pub fn open_to_show(run: &RunFolder) -> Result<(SqliteReader, VerifiedJournal), Stop> {
+    let opened = open_against(run, key_to_show().as_ref())?;
+    warn_if_foreign(run, opened.1.provenance);
+    Ok(opened)
+}
+
+fn open_against(run: &RunFolder, key: Option<&UserKey>) -> Result<(SqliteReader, VerifiedJournal), Stop> {
+    let reader = open(run)?;
+    let journal = reader.read_terms(key).map_err(|error| unreadable(run, &error))?;
+    require_run(run, &journal.records)?;
+    Ok((reader, journal))
+}
+
+/// Opens a journal again and verifies what was appended since. A reader that stays open would keep the journal's log from being removed.
+pub fn read_on(run: &RunFolder, journal: &mut VerifiedJournal) -> Result<SqliteReader, Stop> {
+    let reader = open(run)?;
+    reader.read_on(journal).map_err(|error| unreadable(run, &error))?;
+    require_run(run, &journal.records)?;
+    Ok(reader)
+}
+
 /// Verifies every record of a run, and keeps those that say how it was started and taken up.
 pub fn read_terms(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
-    let journal = open(run)?.read_terms(user_key::to_verify()?.as_ref()).map_err(|error| unreadable(run, &error))?;
-    require_run(run, &journal.records)?;
-    Ok(journal)
+    open_verified(run).map(|(_, journal)| journal)
 }
 
 fn read_against(run: &RunFolder, key: Option<&UserKey>) -> Result<VerifiedJournal, Stop> {
@@ -55,14 +80,17 @@ pub fn read_ends(run: &RunFolder, key: Option<&UserKey>) -> Result<(Vec<Record>,
 
 /// Reads every record of a run for a command that only shows it. Warns of a run that this user did not start.
 pub fn read_to_show(run: &RunFolder) -> Result<Vec<Record>, Stop> {
-    // A command that only shows a run works without a key.
-    let key = user_key::to_verify().unwrap_or_else(|stop| {
-        terminal::report_stop(&stop);
-        None
-    });
-    let journal = read_against(run, key.as_ref())?;
+    let journal = read_against(run, key_to_show().as_ref())?;
     warn_if_foreign(run, journal.provenance);
     Ok(journal.records)
+}
+
+/// A command that only shows a run works without a key.
+fn key_to_show() -> Option<UserKey> {
+    user_key::to_verify().unwrap_or_else(|stop| {
+        terminal::report_stop(&stop);
+        None
+    })
 }
 
 /// Warns of a run that this user did not start on this machine.

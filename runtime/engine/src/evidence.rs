@@ -23,7 +23,10 @@ use crate::event::{
     QuestionAsked, Record, Refusal, Replanned, RunFinished, RunPaused, RunResumed, RunStarted, StageFinished, Task,
     Verdict,
 };
+use crate::ports::PortError;
+use crate::reading;
 use crate::rewind;
+use crate::sqlite::{SqliteReader, VerifiedJournal};
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_record::path::ScopePath;
 use glovebox_record::spend::Money;
@@ -202,6 +205,28 @@ impl RunSummary {
             before.into_iter().for_each(|before| self.go_back(Self::after(before)));
             self.apply(record);
         }
+    }
+
+    /// Folds a verified journal, a few records at once, and shows each to `look`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or is not the one that was verified any more.
+    pub fn read(
+        (reader, journal): (&SqliteReader, &VerifiedJournal),
+        mut look: impl FnMut(&Record),
+    ) -> Result<Self, PortError> {
+        let mut summary = Self::default();
+        reading::each((reader, journal), |record, past| {
+            if let Some(past) = past {
+                let mut before = Self::default();
+                past.each(|record| before.apply(record))?;
+                summary.go_back(before);
+            }
+            summary.apply(&record);
+            look(&record);
+            Ok(())
+        })?;
+        Ok(summary)
     }
 
     /// Folds records that follow each other.

@@ -28,6 +28,7 @@ pub mod memory;
 pub mod plan;
 pub mod ports;
 pub mod project;
+pub mod reading;
 pub mod rewind;
 pub mod rules;
 pub mod run;

@@ -4,6 +4,7 @@
 //! the visit, and those between them are history. Folds begin again with what was before, and keep what the run has spent.
 
 use crate::event::{Event, Record};
+use std::ops::RangeInclusive;
 
 /// How often a run may go back. Each time costs a reader as much as all records before it.
 pub const BACKS_MAX: usize = 100;
@@ -52,6 +53,22 @@ pub fn before(records: &[Record], seq: u64) -> Vec<&Record> {
     in_force(up_to(records, seq))
 }
 
+/// The sequence numbers that lead to this one and its own, in order, from the records that went back alone. The same as [`before`] of
+/// all records, whose numbers have no gap.
+pub fn ranges(resumes: &[Record], seq: u64) -> Vec<RangeInclusive<u64>> {
+    let mut ranges = Vec::new();
+    let mut end = seq;
+    for (at, back) in resumes.iter().rev().filter_map(|record| Some((record.seq, back_to(record)?))) {
+        if at <= end {
+            ranges.push(at..=end);
+            end = back.min(at.saturating_sub(1));
+        }
+    }
+    ranges.extend((end > 0).then_some(1..=end));
+    ranges.reverse();
+    ranges
+}
+
 fn up_to(records: &[Record], seq: u64) -> &[Record] {
     &records[..records.partition_point(|record| record.seq <= seq)]
 }
@@ -62,7 +79,7 @@ pub fn backs(records: &[Record]) -> usize {
 }
 
 /// The record that a resume went back to.
-fn back_to(record: &Record) -> Option<u64> {
+pub(crate) fn back_to(record: &Record) -> Option<u64> {
     match &record.event {
         Event::RunResumed(resumed) => resumed.back.as_ref().map(|back| back.seq),
         _ => None,
@@ -106,6 +123,17 @@ mod tests {
         assert!(in_force(&[]).is_empty());
         assert_eq!(parts(&[]).map(|part| part.records.len()).sum::<usize>(), 0);
         assert_eq!(parts(&journal(&[1, 0])).count(), 1);
+    }
+
+    #[test]
+    fn ranges_are_the_records_before() {
+        for backs in [&[0, 0, 0, 2, 0, 3, 0][..], &[0, 2, 3, 9, 0], &[0, 0, 1, 1, 4, 2, 0, 6], &[0], &[]] {
+            let records = journal(backs);
+            for seq in 0..=records.len() as u64 {
+                let ranges = ranges(&records, seq).into_iter().flatten().collect::<Vec<_>>();
+                assert_eq!(ranges, places(before(&records, seq)), "up to {seq} of {backs:?}");
+            }
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod empty_file;
 mod guard;
 mod log_file;
 mod owner;
+mod pages;
 mod queue;
 mod rows;
 mod signature;
@@ -16,6 +17,7 @@ mod writer;
 
 pub(crate) use log_file::{LOG_BYTES, LOG_FILE};
 pub use owner::Owner;
+pub use pages::Pages;
 pub use signature::Provenance;
 
 use crate::blobs::rows::{BlobRows, SharedReader};
@@ -210,6 +212,16 @@ impl VerifiedJournal {
             _ => None,
         }
     }
+
+    /// How many records the journal has, kept here or not.
+    pub fn records_count(&self) -> u64 {
+        self.tip.seq
+    }
+
+    /// The hash of its last record; zeros without one.
+    pub fn head(&self) -> Digest {
+        self.tip.hash
+    }
 }
 
 impl SqliteReader {
@@ -228,7 +240,7 @@ impl SqliteReader {
 
     /// The same, but keeps only the records that say how the run was started and taken up.
     pub fn read_terms(&self, key: Option<&UserKey>) -> Result<VerifiedJournal, PortError> {
-        self.verified(key, rows::terms)
+        self.verified(key, |connection| rows::terms(connection, Tip::START))
     }
 
     fn verified(

@@ -11,7 +11,9 @@ pub use fork::{BranchWhy, ChoiceWhy, JoinWhy};
 
 use crate::event::{BranchId, Event, GateUnmet, LoopRestarted, NodeId, Record, RouteTaken, StageFinished, StagePassed};
 use crate::evidence::{RunStatus, RunSummary, is_first};
-use crate::rewind;
+use crate::ports::PortError;
+use crate::reading;
+use crate::sqlite::{SqliteReader, VerifiedJournal};
 use crate::state::RunState;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::source::Source;
@@ -177,18 +179,34 @@ pub struct CommandWhy {
 }
 
 impl Why {
-    /// Explains the records of a run of this pipeline. `source` is the text that it was read from.
-    pub fn of(pipeline: &Pipeline, source: Source<'_>, records: &[Record]) -> Self {
+    /// Explains the records of a run of this pipeline, which are read a few at once. `source` is the text that it was read from.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or is not the one that was verified any more.
+    pub fn read(
+        (pipeline, source): (&Pipeline, Source<'_>),
+        (reader, journal): (&SqliteReader, &VerifiedJournal),
+    ) -> Result<Self, PortError> {
         let mut fold = Fold { pipeline, source, state: RunState::default(), left: BTreeMap::new(), steps: Vec::new() };
         let mut commands = Vec::new();
-        for (before, record) in rewind::each(records) {
+        let mut summary = RunSummary::default();
+        reading::each((reader, journal), |record, past| {
             if let Event::StageFinished(finished) = &record.event {
                 commands = failed_commands(finished);
             }
-            before.iter().for_each(|before| fold.state.go_back(&RunState::after(before.iter().copied())));
-            fold.add(record);
-        }
-        let summary = RunSummary::of(records);
+            if let Some(past) = past {
+                let (mut state, mut before) = (RunState::default(), RunSummary::default());
+                past.each(|record| {
+                    state.apply(record);
+                    before.apply(record);
+                })?;
+                fold.state.go_back(&state);
+                summary.go_back(before);
+            }
+            fold.add(&record);
+            summary.apply(&record);
+            Ok(())
+        })?;
         let has_ended = matches!(summary.status, RunStatus::Success | RunStatus::Fail);
         let commands = if summary.failed_node.is_some() { commands } else { Vec::new() };
         let end = EndWhy {
@@ -200,7 +218,7 @@ impl Why {
             exit_name: summary.exit.name(),
         };
         let (run_id, steps) = (summary.run_id, fold.steps);
-        Self { schema_version: WHY_SCHEMA_VERSION, run_id, steps, end: has_ended.then_some(end) }
+        Ok(Self { schema_version: WHY_SCHEMA_VERSION, run_id, steps, end: has_ended.then_some(end) })
     }
 
     /// Only the steps at one node.

@@ -48,22 +48,27 @@ pub struct OutputLine<'a> {
 pub fn logs(arguments: &LogsArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let mut log = Log { arguments, run: &run, blobs: changes::open_blobs(&run)?, visits: 0, printed: 0 };
-    let mut records = journal::read_to_show(&run)?;
+    let (mut reader, mut verified) = journal::open_to_show(&run)?;
     if !arguments.follow {
-        journal::beginning(&run, &records)?;
+        journal::beginning(&run, &verified.records)?;
     }
     let mut seen = 0;
     loop {
-        records.iter().skip(seen).try_for_each(|record| log.record(record))?;
-        seen = records.len();
+        for page in reader.pages(&verified, seen).map_err(|error| journal::unreadable(&run, &error))? {
+            let page = page.map_err(|error| journal::unreadable(&run, &error))?;
+            page.iter().try_for_each(|record| log.record(record))?;
+        }
+        drop(reader);
+        seen = verified.records_count();
         let started = Instant::now();
         let is_live = arguments.follow && runs::is_live(&run);
         // Read after the question: a run that is over has no later record.
-        records = journal::read(&run)?.records;
-        if !is_live && records.len() <= seen {
+        reader = journal::read_on(&run, &mut verified)?;
+        let has_more = verified.records_count() > seen;
+        if !is_live && !has_more {
             return log.conclude();
         }
-        if records.len() <= seen {
+        if !has_more {
             std::thread::sleep(PAUSE.max(started.elapsed() * 10));
         }
     }

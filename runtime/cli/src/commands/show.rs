@@ -11,11 +11,13 @@ use crate::terminal::{self, duration, lines, pager, routes, visible};
 use crate::{changes, journal, runs, shell};
 use glovebox_engine::attempt::TRANSCRIPT_FILE;
 use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished};
+use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished, StageSteered};
 use glovebox_engine::evidence::{Resumption, RunSummary, VerdictFile};
 use glovebox_engine::folded::Folded;
 use glovebox_engine::ports::BlobStore;
+use glovebox_engine::reading;
 use glovebox_engine::rewind;
+use glovebox_engine::sqlite::{SqliteReader, VerifiedJournal};
 use glovebox_engine::why::EdgeWhy;
 use glovebox_record::Session;
 use std::collections::BTreeSet;
@@ -27,21 +29,23 @@ const OUTPUT_CHARACTERS_MAX: usize = 200;
 /// Prints a run's summary, or every attempt of a node with limits, receipts, refusals and the edge taken afterwards.
 pub fn show(arguments: &ShowArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let records = journal::read_to_show(&run)?;
-    journal::beginning(&run, &records)?;
+    let (reader, verified) = journal::open_to_show(&run)?;
+    journal::beginning(&run, &verified.records)?;
     match &arguments.node {
-        None => show_run(arguments, &run, &records),
-        Some(node) => show_node(arguments, &run, node, &records),
+        None => show_run(arguments, &run, (reader, &verified)),
+        Some(node) => show_node(arguments, &run, node, (reader, &verified)),
     }
 }
 
-fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> Ended {
-    let mut found = RunSummary::of(records);
+fn show_run(arguments: &ShowArguments, run: &RunFolder, (reader, journal): (SqliteReader, &VerifiedJournal)) -> Ended {
+    let mut found = RunSummary::read((&reader, journal), |_| {}).map_err(|error| journal::unreadable(run, &error))?;
+    // A reader that stays open while a person reads would keep the journal's log from being removed.
+    drop(reader);
     if runs::is_live(run) {
         found.is_running(jiff::Timestamp::now());
     }
     if arguments.json {
-        terminal::print_json(&VerdictFile::of(&found, &journal::terms(run, records)?))?;
+        terminal::print_json(&VerdictFile::of(&found, &journal::terms(run, &journal.records)?))?;
         return Ok(Exit::Ok);
     }
     let paint = Paint::stdout();
@@ -66,35 +70,71 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> E
     Ok(Exit::Ok)
 }
 
-fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, records: &[Record]) -> Ended {
-    let about: Vec<&Record> = records.iter().filter(|record| nodes_of(&record.event).contains(&Some(node))).collect();
-    if about.is_empty() {
-        let seen: BTreeSet<&NodeId> = records.iter().flat_map(|record| nodes_of(&record.event)).flatten().collect();
-        let seen: Vec<String> = seen.iter().map(|name| format!("`{}`", visible::line(name.as_str()))).collect();
-        return Err(Stop::new(Exit::Usage, format!("run `{}` never visited a node `{node}`", arguments.run))
-            .with_help(format!("it visited {}", seen.join(", "))));
-    }
+fn show_node(
+    arguments: &ShowArguments,
+    run: &RunFolder,
+    node: &NodeId,
+    (reader, journal): (SqliteReader, &VerifiedJournal),
+) -> Ended {
     if arguments.json {
+        let mut about = Vec::new();
+        each_about((arguments, run), node, (reader, journal), |record| about.push(record))?;
         terminal::print_json(&about)?;
         return Ok(Exit::Ok);
     }
     let mut rows = Rows::below_a_title(12).painted(Paint::stdout());
     let (blobs, named) = (changes::open_blobs(run)?, runs::named(run, &arguments.runs.runs_dir)?);
-    let in_force: BTreeSet<u64> = rewind::in_force(records).iter().map(|record| record.seq).collect();
-    for record in &about {
-        match &record.event {
-            Event::StageFinished(stage) => {
-                attempt(&mut rows, stage, in_force.contains(&record.seq));
-                told(&mut rows, stage, &about);
-                output(&mut rows, stage, &blobs, &named);
-                limits(&mut rows, stage);
-            }
-            Event::RouteTaken(route) if route.from == *node => edge(&mut rows, route),
-            _ => lines::of_record(record).iter().for_each(|line| rows.line(line)),
+    let in_force = rewind::ranges(&journal.records, u64::MAX);
+    let mut steered = Vec::new();
+    each_about((arguments, run), node, (reader, journal), |record| match &record.event {
+        Event::StageFinished(stage) => {
+            attempt(&mut rows, stage, in_force.iter().any(|range| range.contains(&record.seq)));
+            told(&mut rows, stage, &steered);
+            output(&mut rows, stage, &blobs, &named);
+            limits(&mut rows, stage);
         }
-    }
+        Event::RouteTaken(route) if route.from == *node => edge(&mut rows, route),
+        event => {
+            if let Event::StageSteered(told) = event {
+                steered.push((**told).clone());
+            }
+            lines::of_record(&record).iter().for_each(|line| rows.line(line));
+        }
+    })?;
+    drop(blobs);
     pager::show(&rows.finish());
     Ok(Exit::Ok)
+}
+
+/// Gives every record about a node to `take`. A node without one is refused, with the nodes that were visited.
+fn each_about(
+    (arguments, run): (&ShowArguments, &RunFolder),
+    node: &NodeId,
+    (reader, journal): (SqliteReader, &VerifiedJournal),
+    mut take: impl FnMut(Record),
+) -> Result<(), Stop> {
+    let (mut seen, mut is_there) = (BTreeSet::new(), false);
+    let read = reading::each((&reader, journal), |record, _| {
+        let nodes = nodes_of(&record.event);
+        if nodes.contains(&Some(node)) {
+            is_there = true;
+            take(record);
+        } else if !is_there {
+            for other in nodes.into_iter().flatten() {
+                if !seen.contains(other) {
+                    seen.insert(other.clone());
+                }
+            }
+        }
+        Ok(())
+    });
+    read.map_err(|error| journal::unreadable(run, &error))?;
+    if is_there {
+        return Ok(());
+    }
+    let seen: Vec<String> = seen.iter().map(|name| format!("`{}`", visible::line(name.as_str()))).collect();
+    Err(Stop::new(Exit::Usage, format!("run `{}` never visited a node `{node}`", arguments.run))
+        .with_help(format!("it visited {}", seen.join(", "))))
 }
 
 /// The nodes an event is about: a route is about both of its ends, since an exit has no event of its own.
@@ -107,9 +147,8 @@ fn nodes_of(event: &Event) -> [Option<&NodeId>; 2] {
 }
 
 /// What people told the stage's agent, and when its model heard it.
-fn told(rows: &mut Rows, stage: &StageFinished, records: &[&Record]) {
-    for record in records {
-        let Event::StageSteered(told) = &record.event else { continue };
+fn told(rows: &mut Rows, stage: &StageFinished, steered: &[StageSteered]) {
+    for told in steered {
         let (of, at) = (&told.attempt, &stage.attempt);
         if (&of.task, of.ordinal) != (&at.task, at.ordinal) {
             continue;

@@ -9,38 +9,41 @@ use crate::journal;
 use crate::runs;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, counted, paint::Paint, visible};
-use glovebox_engine::event::{Digest, Record};
+use glovebox_engine::event::Digest;
 use glovebox_engine::evidence::RunSummary;
 
 /// Verifies a journal, and compares it with the hash of a record that must be in it.
 pub fn verify(arguments: &VerifyArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let verified = journal::read(&run)?;
-    let records = &verified.records;
-    journal::beginning(&run, records)?;
-    let found = arguments.head.as_ref().map(|head| position(records, head)).transpose()?;
-    let summary = RunSummary::of(records);
+    let (reader, verified) = journal::open_verified(&run)?;
+    journal::beginning(&run, &verified.records)?;
+    let mut found = None;
+    let summary = RunSummary::read((&reader, &verified), |record| {
+        found = found.or_else(|| (arguments.head == Some(record.hash)).then_some(record.seq));
+    });
+    let summary = summary.map_err(|error| journal::unreadable(&run, &error))?;
+    if let (Some(head), None) = (&arguments.head, found) {
+        return Err(not_there(head));
+    }
+    let records = usize::try_from(verified.records_count()).unwrap_or(usize::MAX);
     let mut rows = Rows::new(12).painted(Paint::stdout());
     let status = if runs::is_live(&run) { "running" } else { summary.status.as_str() };
     rows.row("run", format_args!("{} of {}: {status}", run.id, summary.pipeline));
-    rows.row("journal", format_args!("{}, none was changed", counted(records.len(), "record")));
+    rows.row("journal", format_args!("{}, none was changed", counted(records, "record")));
     let whose = journal::foreign_reason(verified.provenance);
     rows.block("signed", visible::line(&whose.unwrap_or_else(|| "with your key, every record".to_owned())));
-    rows.row("head", records.last().map_or(Digest::ZERO, |last| last.hash));
-    rows.block("complete", completeness(found, records.len()));
+    rows.row("head", verified.head());
+    rows.block("complete", completeness(found.map(|seq| usize::try_from(seq).unwrap_or(usize::MAX)), records));
     terminal::print(rows.finish());
     Ok(Exit::Ok)
 }
 
-/// The number of the record with this hash. A journal without it ends with exit 11.
-fn position(records: &[Record], head: &Digest) -> Result<usize, Stop> {
-    let found = records.iter().position(|record| record.hash == *head).map(|index| index + 1);
-    found.ok_or_else(|| {
-        let message = format!("no record of the journal has the hash {head}");
-        Stop::new(Exit::Mismatch, message).with_help(
-            "if the hash is of this run, the journal lost its last records or was replaced: do not trust it, and restore a copy",
-        )
-    })
+/// A journal without the record of `--head` ends with exit 11.
+fn not_there(head: &Digest) -> Stop {
+    let message = format!("no record of the journal has the hash {head}");
+    Stop::new(Exit::Mismatch, message).with_help(
+        "if the hash is of this run, the journal lost its last records or was replaced: do not trust it, and restore a copy",
+    )
 }
 
 fn completeness(found: Option<usize>, records: usize) -> String {

@@ -14,10 +14,13 @@ use std::collections::BTreeSet;
 /// Prints each step of a run, or of one node, with the reasons for it.
 pub fn why(arguments: &WhyArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let records = journal::read_to_show(&run)?;
-    let kept = source::of_run(&run, journal::beginning(&run, &records)?)?;
+    let (reader, verified) = journal::open_to_show(&run)?;
+    let kept = source::of_run(&run, journal::beginning(&run, &verified.records)?)?;
     let text = kept.rule_report.transformed.as_ref().unwrap_or(&kept.text);
-    let whole = Why::of(&kept.pipeline, Source::new(text), &records);
+    let whole = Why::read((&kept.pipeline, Source::new(text)), (&reader, &verified));
+    let whole = whole.map_err(|error| journal::unreadable(&run, &error))?;
+    // A reader that stays open while a person reads would keep the journal's log from being removed.
+    drop(reader);
     let found = match &arguments.node {
         None => whole,
         Some(node) => {

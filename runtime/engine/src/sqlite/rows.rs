@@ -46,7 +46,7 @@ pub(super) fn verify(connection: &Connection) -> Result<Tip, PortError> {
 /// longer what it was is corrupt.
 pub(super) fn tip_after(connection: &Connection, known: &Tip) -> Result<Tip, PortError> {
     if before(connection, known.seq + 1)? != *known {
-        return Err(corrupt(known.seq, "it is not what it was when the journal was verified"));
+        return Err(changed(known.seq));
     }
     tip(connection)
 }
@@ -66,10 +66,11 @@ pub(super) fn page(connection: &Connection, tip: &mut Tip, records_max: usize) -
     Ok(records)
 }
 
-/// Checks every record against its predecessor, and reads those that say how the run was started and taken up; where all of them end.
-pub(super) fn terms(connection: &Connection) -> Result<(Vec<Record>, Tip), PortError> {
+/// Checks every record after one against its predecessor, and reads those that say how the run was started and taken up; where all of
+/// them end.
+pub(super) fn terms(connection: &Connection, after: Tip) -> Result<(Vec<Record>, Tip), PortError> {
     let mut records = Vec::new();
-    let tip = walk(connection, (Tip::START, usize::MAX), |stored| {
+    let tip = walk(connection, (after, usize::MAX), |stored| {
         // What the hash covers decides, not the subject.
         if stored.seq == 1 || stored.event.contains(RESUMED) {
             let record = parse(stored)?;
@@ -165,7 +166,7 @@ pub(super) fn tip(connection: &Connection) -> Result<Tip, PortError> {
 }
 
 /// What the record with sequence number `seq` has to link to.
-fn before(connection: &Connection, seq: u64) -> Result<Tip, PortError> {
+pub(super) fn before(connection: &Connection, seq: u64) -> Result<Tip, PortError> {
     let last = seq - 1;
     let sql = "SELECT hash FROM record WHERE seq = ?1";
     let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
@@ -224,6 +225,11 @@ fn parse(stored: Stored) -> Result<Record, PortError> {
 pub(super) fn digest(bytes: &[u8], seq: u64) -> Result<Digest, PortError> {
     let bytes: [u8; 32] = bytes.try_into().map_err(|_| corrupt(seq, "a hash of it is not 32 bytes long"))?;
     Ok(Digest::from(bytes))
+}
+
+/// Why a record is refused that was verified before and is another one now.
+pub(super) fn changed(seq: u64) -> PortError {
+    corrupt(seq, "it is not what it was when the journal was verified")
 }
 
 fn corrupt(seq: u64, found: impl Into<String>) -> PortError {

@@ -6,6 +6,7 @@ mod blobs;
 mod damage;
 mod disk;
 mod kill;
+mod pages;
 
 use glovebox_engine::event::{
     BranchId, Event, NodeId, Record, RunCanceled, StagePassed, StageReady, Subject, Task, Work,
