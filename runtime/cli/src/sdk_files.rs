@@ -37,11 +37,12 @@ pub const WIT: [SdkFile; 11] = files!(
 pub const WORLDS: SdkFile = ("wit/worlds.wit", include_str!("../../../wit/worlds.wit"));
 
 /// The SDK without its manifest.
-pub const SDK: [SdkFile; 14] = files!(
+pub const SDK: [SdkFile; 15] = files!(
     "plugin-sdk/",
     "sdk/",
     [
         "build.rs",
+        "src/agents.rs",
         "src/artifact.rs",
         "src/control.rs",
         "src/exec.rs",
