@@ -62,6 +62,48 @@ fn read(program: AgentProgram, lines: &[&str]) -> (Vec<String>, String, Option<S
     (steps, said, problem, reading.unknown())
 }
 
+/// What the real programs printed in the jail, with ids, times and paths replaced (Codex 0.169.0, Claude Code 2.1.197, Gemini CLI 0.61.0,
+/// OpenCode 1.18.33). Each reads a file, edits it and runs a command, and ends.
+#[test]
+fn streams_of_the_real_programs_are_read() {
+    let last = "cat scripts/scenarios/door.sh";
+    for (program, stream, calls) in [
+        (
+            AgentProgram::Codex,
+            include_str!("recorded/codex.ndjson"),
+            ["command: /bin/sh -lc 'cat src", "command: ", "command: "],
+        ),
+        (AgentProgram::Claude, include_str!("recorded/claude.ndjson"), ["Read: ", "Edit: ", "Bash: "]),
+        (
+            AgentProgram::Gemini,
+            include_str!("recorded/gemini.ndjson"),
+            ["read_file: ", "replace: ", "run_shell_command: "],
+        ),
+        (AgentProgram::OpenCode, include_str!("recorded/opencode.ndjson"), ["read: ", "edit: ", "bash: "]),
+    ] {
+        let lines: Vec<&str> = stream.lines().collect();
+        let (steps, said, problem, unknown) = read(program, &lines);
+        assert_eq!((said.as_str(), problem, unknown), ("Done.\nOUTCOME: SUCCESS", None, 0), "{program}");
+        let made: Vec<&String> = steps.iter().filter(|step| *step != "Next." && !step.starts_with("Done.")).collect();
+        assert_eq!(made.len(), 3, "{program}: {made:?}");
+        assert!(made.iter().zip(calls).all(|(step, call)| step.starts_with(call)), "{program}: {made:?}");
+        assert!(made[2].contains(last), "{program}: {made:?}");
+    }
+}
+
+/// The same for requests that the gateway refused: the reason is the program's own account of its end.
+#[test]
+fn refusals_are_what_the_real_programs_say_at_their_end() {
+    for (program, stream, reason) in [
+        (AgentProgram::Codex, include_str!("recorded/codex-fails.ndjson"), "not-granted"),
+        (AgentProgram::Gemini, include_str!("recorded/gemini-fails.ndjson"), "pin-violation"),
+    ] {
+        let lines: Vec<&str> = stream.lines().collect();
+        let (_, _, problem, unknown) = read(program, &lines);
+        assert!(problem.is_some_and(|problem| problem.contains(reason)) && unknown == 0, "{program}");
+    }
+}
+
 #[test]
 fn recorded_streams_are_read() {
     let codex = [
