@@ -146,6 +146,6 @@ fn all_calls_of_an_answer_are_answered_at_once_and_in_order() {
 /// A field of a part of a message.
 fn field(part: &serde_json::Value, name: &str) -> String {
     let fields = part["fields"].as_array().into_iter().flatten();
-    let found = fields.filter_map(|pair| (pair[0] == name).then(|| pair[1].as_str())).flatten().next();
+    let found = fields.filter(|pair| pair[0] == name).find_map(|pair| pair[1].as_str());
     found.unwrap_or_default().to_owned()
 }

@@ -19,6 +19,11 @@ const BINDING: &[(&str, &str)] = &[
          `default = true` in one of them. No other model ever takes the place of the one that was named.",
     ),
     (
+        "agent_program",
+        "Error: the agent program of the node (`agent.backend`) cannot be bound: its model has another wire format, or `allowed_commands`, \
+         tool hooks or the whole network stand on the node. docs/agents.md says what a program can be given.",
+    ),
+    (
         "network_not_granted",
         "Error: the node asks for more network than the operator grants. Extend `network` under `[sandbox]` in glovebox.toml, \
          or narrow the node's `network`.",
