@@ -1,6 +1,6 @@
 //! The `agents` interface: the agent program that the pipeline names for this stage, in the stage's own jail.
 //!
-//! The program has the scope of its node and no network but the [`crate::gateway`]. What it prints is read as progress and as its last
+//! The program has the scope of its node and no network but the gateway. What it prints is read as progress and as its last
 //! words; what it changed and what it cost the host sees for itself. A component can start the one program that its node names.
 
 mod lines;
