@@ -30,6 +30,11 @@ fn docs_plugins() {
 }
 
 #[test]
+fn docs_attestation() {
+    transcript("docs/attestation.md");
+}
+
+#[test]
 fn docs_first_run() {
     transcript("docs/first-run.md");
 }

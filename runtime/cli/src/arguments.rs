@@ -110,6 +110,10 @@ pub enum Command {
     Why(Deferred<WhyArguments>),
     /// Verify that no record of a run was changed or lost
     Verify(Deferred<VerifyArguments>),
+    /// Sign what a run proved, for people who do not have the run
+    Attest(Deferred<AttestArguments>),
+    /// Check a signed attestation, and the run that it is about
+    VerifyRun(Deferred<VerifyRunArguments>),
     /// Print the whole output of a node's commands
     Logs(Deferred<LogsArguments>),
     /// Print what an agent stage and its model said, turn by turn

@@ -30,6 +30,11 @@ pub fn open_to_show(run: &RunFolder) -> Result<(SqliteReader, VerifiedJournal), 
     Ok(opened)
 }
 
+/// The same without a key, for a run whose head somebody else has signed.
+pub fn open_of_anybody(run: &RunFolder) -> Result<(SqliteReader, VerifiedJournal), Stop> {
+    open_against(run, None)
+}
+
 fn open_against(run: &RunFolder, key: Option<&UserKey>) -> Result<(SqliteReader, VerifiedJournal), Stop> {
     let reader = open(run)?;
     let journal = reader.read_terms(key).map_err(|error| unreadable(run, &error))?;

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod ask;
+mod attest;
 mod begin_at;
 mod binding_check;
 mod branch;
@@ -129,6 +130,8 @@ fn dispatch(command: Command) -> Ended {
         Command::Show(Deferred(arguments)) => commands::show::show(&arguments),
         Command::Why(Deferred(arguments)) => commands::why::why(&arguments),
         Command::Verify(Deferred(arguments)) => commands::verify::verify(&arguments),
+        Command::Attest(Deferred(arguments)) => commands::attest::attest(&arguments),
+        Command::VerifyRun(Deferred(arguments)) => commands::verify_run::verify_run(&arguments),
         Command::Logs(Deferred(arguments)) => commands::logs::logs(&arguments),
         Command::Transcript(Deferred(arguments)) => commands::transcript::transcript(&arguments),
         Command::Apply(Deferred(arguments)) => commands::apply::apply(&arguments),

@@ -2,6 +2,8 @@
 //!
 //! `UPDATE_SCHEMAS=1` writes them anew. That real outputs conform to them is `tests/schemas.rs`.
 
+use crate::attest::envelope::Envelope;
+use crate::attest::statement::Statement;
 use crate::branch::Branch;
 use crate::commands::answer::AnswerFile;
 use crate::commands::apply::Applied;
@@ -78,6 +80,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("answer", written::<AnswerFile<'_>>()),
         ("apply", written::<Applied<'_>>()),
+        ("attestation", written::<Envelope>()),
         ("branch", written::<Branch>()),
         ("control", written::<ControlFile<'_>>()),
         ("diff", written::<DiffFile>()),
@@ -93,6 +96,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("plugin-lock", written::<Vec<LockedPlugin>>()),
         ("removed", written::<Removed>()),
         ("show-node", written::<Vec<Record>>()),
+        ("statement", written::<Statement<'_>>()),
         ("steer", written::<SteerFile<'_>>()),
         ("transcript", written::<TurnLine<'_>>()),
         ("version", written::<Version>()),

@@ -12,6 +12,17 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
+/// A file by its content.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct DigestedFile {
+    /// Relative to a folder that the context names.
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Digest of all of it.
+    pub digest: Digest,
+}
+
 /// Text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a digest, expected `blake3:` and 64 lower-case hexadecimal digits")]

@@ -41,7 +41,7 @@ pub mod tier;
 pub mod transcript;
 
 pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
-pub use digest::{Digest, NotADigest};
+pub use digest::{Digest, DigestedFile, NotADigest};
 pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Tokens, Traffic};
 pub use hook::{Hook, HookKind};
 pub use identity::{Attempt, AttemptId, BranchId, MessageId, NodeId, QuestionId, RunId, Subject, Task, Work};

@@ -6,7 +6,7 @@
 //! opens it when a stage first needs it, [`port`] answers its programs, [`private_home`] is theirs. [`found`] lists changes, [`protect`] the protected paths.
 //! [`commit`] stores and applies allowed changes, [`quarantine`] keeps the rest, [`apply`] changes the user's project,
 //! [`restore`] repairs the workspace of a run that is resumed.
-//! [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
+//! [`record_files`] digests the files of a run's record. [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
 //! The crate does not know graphs, components or journals.
 
 #[cfg(not(target_os = "linux"))]
@@ -36,6 +36,7 @@ pub mod project;
 pub mod protect;
 pub mod proxy;
 pub mod quarantine;
+pub mod record_files;
 pub mod refusal;
 mod relay;
 pub mod repository;

@@ -9,7 +9,7 @@ use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, Digest, FileChange};
 use rustix::fs::FileType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -54,6 +54,34 @@ pub fn restore<'a, R: Read>(
     let missing: Vec<FileChange> = missing.into_values().collect();
     Applying { tree: &tree, obstacle: Obstacle::Replace, open_blob: open }.all(&fold(&missing))?;
     Ok(restored)
+}
+
+/// Compares the workspace with its beginning and all changes since, and repairs nothing. Returns the paths that differ, in order, with
+/// unprintable characters escaped.
+///
+/// # Errors
+/// [`CommitError`] when the workspace cannot be read.
+pub fn differing<'a>(
+    workspace: &Path,
+    base: &Base,
+    changes: impl Iterator<Item = &'a FileChange>,
+) -> Result<BTreeSet<String>, CommitError> {
+    let failed = |error: WalkError| CommitError::io(error.path, error.source);
+    let tree = Tree::open(workspace).map_err(|source| CommitError::io(workspace, source))?;
+    let mut missing = expected(base, changes)?;
+    let mut differing = BTreeSet::new();
+    let visit = &mut |entry: &WalkEntry<'_>| {
+        let path = entry.path.to_str().unwrap_or_default();
+        let is_there = missing.get(path).is_some_and(|change| is_as(entry, change));
+        match is_there {
+            true => _ = missing.remove(path),
+            false => _ = differing.insert(tree::shown(entry.path)),
+        }
+        Ok(is_there)
+    };
+    tree::walk(&tree, visit).map_err(failed)?;
+    differing.extend(missing.keys().map(|path| tree::shown(Path::new(path))));
+    Ok(differing)
 }
 
 /// What is at each path, as the change that makes it. A folder is there if anything is in it.
@@ -182,6 +210,8 @@ mod tests {
         for (what, attack) in cases {
             let (place, base, changes) = workspace();
             attack(place.path());
+            let differing = differing(place.path(), &base, changes.iter()).unwrap();
+            assert_eq!(differing.is_empty(), what == "nothing", "{what}: {differing:?}");
             let restored = restore(place.path(), &base, changes.iter(), &content).unwrap();
             assert_eq!(restored == Restored::default(), what == "nothing", "{what}: {restored:?}");
             let read = |path: &str| fs::read_to_string(place.path().join(path)).unwrap();

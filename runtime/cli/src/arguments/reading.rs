@@ -5,6 +5,7 @@ use super::{LATEST, RunsArguments};
 use crate::runs::RunSelector;
 use clap::{Args, ColorChoice};
 use glovebox_engine::event::{Digest, NodeId};
+use std::path::PathBuf;
 
 /// How every command prints.
 #[derive(Debug, Args)]
@@ -120,6 +121,39 @@ pub struct VerifyArguments {
     /// The hash of a record that the journal must have: `journal.hash` of `glovebox show --json`
     #[arg(long, value_name = "HASH")]
     pub head: Option<Digest>,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+}
+
+/// `glovebox attest`.
+#[derive(Debug, Args)]
+pub struct AttestArguments {
+    /// The run
+    pub run: RunSelector,
+    /// Your private key: Ed25519, PEM, readable by nobody else
+    #[arg(long, value_name = "KEY")]
+    pub key: PathBuf,
+    /// Write here instead of to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+}
+
+/// `glovebox verify-run`.
+#[derive(Debug, Args)]
+pub struct VerifyRunArguments {
+    /// The attestation
+    pub file: PathBuf,
+    /// The public key of its author: Ed25519, PEM
+    #[arg(long, value_name = "KEY.PUB")]
+    pub key: PathBuf,
+    /// A folder that must have every file as the run left it, such as a checkout
+    #[arg(long, value_name = "DIR")]
+    pub tree: Option<PathBuf>,
+    /// Do not compare the run's folder
+    #[arg(long)]
+    pub signature_only: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
 }

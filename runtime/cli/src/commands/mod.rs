@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod apply;
 pub mod attach;
+pub mod attest;
 pub mod check;
 pub mod compile;
 pub mod completions;
@@ -34,5 +35,6 @@ pub mod show;
 pub mod steer;
 pub mod transcript;
 pub mod verify;
+pub mod verify_run;
 pub mod version;
 pub mod why;

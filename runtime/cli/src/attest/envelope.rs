@@ -1,0 +1,138 @@
+//! The envelope of an attestation: DSSE 1.0, a payload of in-toto and one signature over both.
+//!
+//! What is signed is the pre-authentication encoding: `DSSEv1`, and type and payload with their lengths before them. So the same bytes
+//! under another type have another signature.
+
+use super::keys::{PublicKey, SigningKey};
+use crate::exit::{Exit, Stop};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The type of every in-toto payload.
+const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
+/// The largest file of an attestation.
+pub const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// What `glovebox attest` writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(title = "attestation.json")]
+pub struct Envelope {
+    /// Always `application/vnd.in-toto+json`.
+    payload_type: String,
+    /// The statement, base64.
+    payload: String,
+    /// One signature.
+    signatures: Vec<Signature>,
+}
+
+/// A signature.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Signature {
+    /// The name of the key: `sha256:` and the digest of its DER form.
+    keyid: String,
+    /// The signature, base64.
+    sig: String,
+}
+
+/// Why an envelope does not hold.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    /// It is not JSON of this form.
+    #[error("it is not an attestation: {0}")]
+    Form(#[from] serde_json::Error),
+    /// It holds something else than a statement of in-toto.
+    #[error("its payload is `{0}`, not `{PAYLOAD_TYPE}`")]
+    Type(String),
+    /// Payload or signature are no base64.
+    #[error("its {0} is not base64")]
+    Base64(&'static str),
+    /// The number of signatures.
+    #[error("it has {0} signatures, not 1")]
+    Signatures(usize),
+    /// The key's name.
+    #[error("it says that it is signed with key {0}, not with yours, {1}")]
+    OtherKey(String, String),
+    /// The signature.
+    #[error("it was changed after it was signed, or another key signed it")]
+    Signature,
+}
+
+impl Envelope {
+    /// Signs a payload.
+    pub fn sign(payload: &[u8], key: &SigningKey) -> Self {
+        let signed = key.sign(&encoded(payload));
+        Self {
+            payload_type: PAYLOAD_TYPE.to_owned(),
+            payload: STANDARD.encode(payload),
+            signatures: vec![Signature { keyid: key.public().id(), sig: STANDARD.encode(signed) }],
+        }
+    }
+
+    /// The envelope as it is written: one line of JSON.
+    pub fn line(&self) -> Result<String, Stop> {
+        let text = serde_json::to_string(self).map_err(|error| Stop::new(Exit::Internal, error.to_string()))?;
+        Ok(text + "\n")
+    }
+
+    /// Reads an envelope and returns its payload, if this key signed it.
+    pub fn open(bytes: &[u8], key: &PublicKey) -> Result<Vec<u8>, Broken> {
+        let found: Self = serde_json::from_slice(bytes)?;
+        if found.payload_type != PAYLOAD_TYPE {
+            return Err(Broken::Type(found.payload_type));
+        }
+        let [signature] = &found.signatures[..] else { return Err(Broken::Signatures(found.signatures.len())) };
+        if signature.keyid != key.id() {
+            return Err(Broken::OtherKey(signature.keyid.clone(), key.id()));
+        }
+        let payload = STANDARD.decode(&found.payload).map_err(|_| Broken::Base64("payload"))?;
+        let signed = STANDARD.decode(&signature.sig).map_err(|_| Broken::Base64("signature"))?;
+        if key.has_signed(&encoded(&payload), &signed) { Ok(payload) } else { Err(Broken::Signature) }
+    }
+}
+
+/// The pre-authentication encoding of a payload.
+fn encoded(payload: &[u8]) -> Vec<u8> {
+    let head = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), payload.len());
+    [head.as_bytes(), payload].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flipped_bit_of_any_byte_is_found() {
+        let key = SigningKey::of_seed(&[7; 32]).unwrap();
+        let text = Envelope::sign(b"{\"_type\":\"x\"}", &key).line().unwrap().into_bytes();
+        assert_eq!(Envelope::open(&text, &key.public()).unwrap(), b"{\"_type\":\"x\"}");
+        for at in 0..text.len() {
+            for bit in 0..8 {
+                let mut changed = text.clone();
+                changed[at] ^= 1 << bit;
+                // The line break at the end may be another blank.
+                let is_blank = at + 1 == text.len() && changed[at].is_ascii_whitespace();
+                assert_eq!(Envelope::open(&changed, &key.public()).is_ok(), is_blank, "bit {bit} of byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_signed_has_the_lengths_of_type_and_payload() {
+        assert_eq!(encoded(b"hello"), b"DSSEv1 28 application/vnd.in-toto+json 5 hello");
+    }
+
+    #[test]
+    fn two_signatures_or_none_are_refused() {
+        let key = SigningKey::of_seed(&[7; 32]).unwrap();
+        let one = Envelope::sign(b"{}", &key);
+        for count in [0, 2] {
+            let signatures = std::iter::repeat_n(one.signatures[0].clone(), count).collect();
+            let text = Envelope { signatures, ..one.clone() }.line().unwrap();
+            assert!(matches!(Envelope::open(text.as_bytes(), &key.public()), Err(Broken::Signatures(_))), "{count}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Keys of attestations: Ed25519, in the PEM files that `openssl` writes.
+//!
+//! A private key that others can read is refused, and so is one in the project of the run: a stage of that project could have read it.
+
+use crate::exit::{Exit, Stop};
+use crate::regular_file;
+use crate::terminal::visible;
+use ring::digest::{SHA256, digest};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// The largest file of a key.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+/// What stands before the 32 bytes of an Ed25519 key in a `SubjectPublicKeyInfo` (RFC 8410 §4).
+const SPKI_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+/// Permissions for anybody but the owner.
+const OTHERS: u32 = 0o077;
+
+const HOW_TO_MAKE: &str = "make one: `openssl genpkey -algorithm ed25519 -out KEY`, and `chmod 600 KEY`";
+const HOW_TO_PUBLISH: &str = "make it from the private key: `openssl pkey -in KEY -pubout -out KEY.pub`";
+
+/// A key that signs.
+pub struct SigningKey(Ed25519KeyPair);
+
+impl SigningKey {
+    /// Reads a private key. `project` is the folder whose stages must not have been able to read it.
+    pub fn read(file: &Path, project: &Path) -> Result<Self, Stop> {
+        let bytes = read(file, HOW_TO_MAKE)?;
+        refuse_exposed(file, project)?;
+        let der = PrivatePkcs8KeyDer::from_pem_slice(&bytes).ok();
+        let pair = der.and_then(|der| Ed25519KeyPair::from_pkcs8_maybe_unchecked(der.secret_pkcs8_der()).ok());
+        pair.map(Self).ok_or_else(|| no_key(file, "a private Ed25519 key in PKCS#8 (PEM)", HOW_TO_MAKE))
+    }
+
+    /// The key of a seed.
+    #[cfg(test)]
+    pub fn of_seed(seed: &[u8; 32]) -> Option<Self> {
+        Ed25519KeyPair::from_seed_unchecked(seed).ok().map(Self)
+    }
+
+    /// Signs bytes.
+    pub fn sign(&self, bytes: &[u8]) -> Vec<u8> {
+        self.0.sign(bytes).as_ref().to_vec()
+    }
+
+    /// Its public half.
+    pub fn public(&self) -> PublicKey {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(self.0.public_key().as_ref());
+        PublicKey(bytes)
+    }
+}
+
+/// A key that checks signatures.
+#[derive(Clone, Copy)]
+pub struct PublicKey([u8; 32]);
+
+impl PublicKey {
+    /// Reads a public key.
+    pub fn read(file: &Path) -> Result<Self, Stop> {
+        let bytes = read(file, HOW_TO_PUBLISH)?;
+        let der = SubjectPublicKeyInfoDer::from_pem_slice(&bytes).ok();
+        let key = der.and_then(|der| der.strip_prefix(&SPKI_HEAD).and_then(|key| key.try_into().ok()));
+        key.map(Self).ok_or_else(|| no_key(file, "a public Ed25519 key (PEM)", HOW_TO_PUBLISH))
+    }
+
+    /// True if this key signed these bytes.
+    pub fn has_signed(&self, bytes: &[u8], signature: &[u8]) -> bool {
+        UnparsedPublicKey::new(&ED25519, self.0).verify(bytes, signature).is_ok()
+    }
+
+    /// Its name: `sha256:` and the digest of its DER form.
+    pub fn id(&self) -> String {
+        format!("sha256:{}", hex(digest(&SHA256, &[&SPKI_HEAD[..], &self.0].concat()).as_ref()))
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
+}
+
+fn read(file: &Path, help: &str) -> Result<Vec<u8>, Stop> {
+    let mut bytes = Vec::new();
+    let read = regular_file::open(file).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(Stop::io(format!("read the key `{}`", shown(file)), &error).with_help(help)),
+    }
+}
+
+fn refuse_exposed(file: &Path, project: &Path) -> Result<(), Stop> {
+    let failed = |error: std::io::Error| Stop::io(format!("read the key `{}`", shown(file)), &error);
+    let mode = fs::metadata(file).map_err(failed)?.permissions().mode();
+    if mode & OTHERS != 0 {
+        let message = format!("others can read or change the key `{}` (mode {:o})", shown(file), mode & 0o777);
+        return Err(Stop::new(Exit::Policy, message).with_help(format!("chmod 600 '{}'", shown(file))));
+    }
+    let place = fs::canonicalize(file).map_err(failed)?;
+    if fs::canonicalize(project).is_ok_and(|project| place.starts_with(project)) {
+        let message =
+            format!("the key `{}` lies in the project of the run, so its stages could have read it", shown(file));
+        return Err(Stop::new(Exit::Policy, message).with_help("make a new key outside of the project, and use that"));
+    }
+    Ok(())
+}
+
+fn no_key(file: &Path, expected: &str, help: &str) -> Stop {
+    Stop::new(Exit::Usage, format!("`{}` is not {expected}", shown(file))).with_help(help)
+}
+
+fn shown(file: &Path) -> String {
+    visible::line(&file.to_string_lossy()).into_owned()
+}

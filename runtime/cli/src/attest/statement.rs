@@ -1,0 +1,187 @@
+//! What is attested of a run: an in-toto statement about the files that it changed, made from its journal and its folder alone.
+//!
+//! The same journal gives the same statement, so who checks one makes it again and compares.
+
+use super::keys;
+use crate::changes::Changes;
+use crate::exit::{Exit, Stop};
+use crate::journal;
+use crate::replan::kept_capabilities;
+use crate::runs::RunFolder;
+use crate::terminal::visible;
+use glovebox_engine::event::{Event, QuestionAnswered, RunStarted};
+use glovebox_engine::evidence::{RunStatus, RunSummary, VerdictFile};
+use glovebox_engine::plan::PlanCapabilities;
+use glovebox_engine::sqlite::{SqliteReader, VerifiedJournal};
+use glovebox_record::{ChangeOp, Digest, DigestedFile, FileChange};
+use glovebox_sandbox::record_files;
+use ring::digest::{Context, SHA256};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::io::{self, Read};
+
+/// The type of every in-toto statement.
+pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
+/// The type of what ours says. A name, not an address.
+pub const PREDICATE_TYPE: &str = "glovebox:attestation/run/v1";
+/// Version of what ours says.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// An in-toto statement about a run.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(title = "statement.json")]
+pub struct Statement<'a> {
+    /// Always `https://in-toto.io/Statement/v1`.
+    #[serde(rename = "_type")]
+    statement_type: &'static str,
+    /// The run by the hash of its last record, then each file that it left changed.
+    subject: Vec<Product<'a>>,
+    /// Always `glovebox:attestation/run/v1`.
+    predicate_type: &'static str,
+    /// What is attested.
+    predicate: Attested<'a>,
+}
+
+/// Something that the run made.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Product<'a> {
+    /// `run:` and its id, or the path of a file, relative to the project.
+    name: String,
+    /// Its digests.
+    digest: &'a ProductDigests,
+}
+
+/// Digests as in-toto writes them: hexadecimal digits without a prefix.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ProductDigests {
+    /// BLAKE3.
+    blake3: String,
+    /// SHA-256 of a file, for other tools; absent for the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+}
+
+/// What is attested of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Attested<'a> {
+    /// Always 1.
+    schema_version: u32,
+    /// What `glovebox show RUN --json` prints: result, receipts, changes, refusals, digests of pipeline, plan and components, the tier
+    /// of the sandbox, the root of the hold-outs, the end of the journal.
+    run: VerdictFile<'a>,
+    /// What each stage was allowed.
+    grants: &'a PlanCapabilities,
+    /// What people answered, in order.
+    answers: &'a [QuestionAnswered],
+    /// Every file of the run's record.
+    files: &'a [DigestedFile],
+}
+
+/// All that an attestation of a run is made from.
+pub struct RunEvidence {
+    /// The result.
+    pub summary: RunSummary,
+    /// How it was started, with what resumes changed.
+    pub terms: RunStarted,
+    /// What the run changed.
+    pub changes: Changes,
+    grants: PlanCapabilities,
+    answers: Vec<QuestionAnswered>,
+    files: Vec<DigestedFile>,
+    head: ProductDigests,
+    products: Vec<(FileChange, ProductDigests)>,
+}
+
+impl RunEvidence {
+    /// Reads a run that has ended.
+    pub fn read(run: &RunFolder, (reader, verified): (&SqliteReader, &VerifiedJournal)) -> Result<Self, Stop> {
+        let mut answers = Vec::new();
+        let summary = RunSummary::read((reader, verified), |record| {
+            if let Event::QuestionAnswered(answered) = &record.event {
+                answers.push((**answered).clone());
+            }
+        });
+        let summary = summary.map_err(|error| journal::unreadable(run, &error))?;
+        require_end(run, &summary)?;
+        let terms = journal::terms(run, &verified.records)?;
+        let changes = Changes::read(run)?;
+        let written = |change: &&FileChange| change.op == ChangeOp::Write;
+        let products = summary.changed.values().filter(written).map(|change| product(&changes, change));
+        let products = products.collect::<Result<_, _>>()?;
+        let failed = |error| Stop::new(Exit::Mismatch, format!("read the files of run `{}`: {error}", run.id));
+        Ok(Self {
+            grants: kept_capabilities(run, &terms)?,
+            files: record_files::list(&run.path).map_err(failed)?,
+            head: ProductDigests { blake3: summary.head.hash.hex(), sha256: None },
+            summary,
+            terms,
+            changes,
+            answers,
+            products,
+        })
+    }
+
+    /// How many files the record has.
+    pub fn files_count(&self) -> usize {
+        self.files.len()
+    }
+
+    /// The statement about it, as it is signed.
+    pub fn statement_bytes(&self) -> Result<Vec<u8>, Stop> {
+        serde_json::to_vec(&self.statement()).map_err(|error| Stop::new(Exit::Internal, error.to_string()))
+    }
+
+    fn statement(&self) -> Statement<'_> {
+        let run = Product { name: format!("run:{}", self.terms.run_id), digest: &self.head };
+        let files = self.products.iter().map(|(change, digest)| Product { name: change.path.to_string(), digest });
+        Statement {
+            statement_type: STATEMENT_TYPE,
+            subject: std::iter::once(run).chain(files).collect(),
+            predicate_type: PREDICATE_TYPE,
+            predicate: Attested {
+                schema_version: SCHEMA_VERSION,
+                run: VerdictFile::of(&self.summary, &self.terms),
+                grants: &self.grants,
+                answers: &self.answers,
+                files: &self.files,
+            },
+        }
+    }
+}
+
+fn require_end(run: &RunFolder, summary: &RunSummary) -> Result<(), Stop> {
+    if matches!(summary.status, RunStatus::Success | RunStatus::Fail) {
+        return Ok(());
+    }
+    let message = format!("run `{}` has not ended, so there is nothing to attest", run.id);
+    Err(Stop::new(Exit::Usage, message).with_help(format!("wait for it, or continue it: `glovebox resume {}`", run.id)))
+}
+
+fn product(changes: &Changes, change: &FileChange) -> Result<(FileChange, ProductDigests), Stop> {
+    let path = visible::line(change.path.as_str());
+    let damaged = |problem: io::Error| Stop::new(Exit::Mismatch, format!("read the blob of `{path}`: {problem}"));
+    let expected = change.digest.as_ref().ok_or_else(|| damaged(io::ErrorKind::NotFound.into()))?;
+    let (found, sha256) = digests(changes.open(expected).map_err(damaged)?).map_err(damaged)?;
+    if found != *expected {
+        return Err(damaged(io::Error::other(format!("it has the digest {found}, not {expected}"))));
+    }
+    Ok((change.clone(), ProductDigests { blake3: found.hex(), sha256: Some(sha256) }))
+}
+
+/// BLAKE3 and SHA-256 of all that can be read.
+pub fn digests(mut bytes: impl Read) -> io::Result<(Digest, String)> {
+    let (mut blake3, mut sha256) = (blake3::Hasher::new(), Context::new(&SHA256));
+    let mut buffer = vec![0; 128 << 10];
+    loop {
+        match bytes.read(&mut buffer) {
+            Ok(0) => return Ok((blake3.finalize().into(), keys::hex(sha256.finish().as_ref()))),
+            Ok(read) => {
+                blake3.update(&buffer[..read]);
+                sha256.update(&buffer[..read]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

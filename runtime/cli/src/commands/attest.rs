@@ -1,0 +1,30 @@
+//! `glovebox attest`: what a run proved, signed with a key of the user, for people who do not have the run.
+
+use crate::arguments::AttestArguments;
+use crate::attest::envelope::Envelope;
+use crate::attest::keys::SigningKey;
+use crate::attest::statement::RunEvidence;
+use crate::exit::{Ended, Exit, Stop};
+use crate::terminal;
+use crate::{journal, runs};
+use std::path::Path;
+
+/// Writes the attestation of a run that this user started and that has ended.
+pub fn attest(arguments: &AttestArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let (reader, verified) = journal::open_verified(&run)?;
+    let started = journal::beginning(&run, &verified.records)?;
+    journal::refuse_foreign(&run, verified.provenance, "let the user who started it attest it")?;
+    let key = SigningKey::read(&arguments.key, Path::new(&started.source_dir))?;
+    let evidence = RunEvidence::read(&run, (&reader, &verified))?;
+    drop(reader);
+    let text = Envelope::sign(&evidence.statement_bytes()?, &key).line()?;
+    let Some(file) = &arguments.output else {
+        terminal::print_bytes(text.as_bytes());
+        return Ok(Exit::Ok);
+    };
+    std::fs::write(file, &text).map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))?;
+    let key = key.public().id();
+    terminal::say(format_args!("attested run `{}` in `{}`, signed with {key}\n", run.id, file.display()));
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,115 @@
+//! The files of a run's folder that are its record, each with its digest.
+//!
+//! Left out is what is no record: files that stages work on, locks, and sealed hold-outs, whose names and digests are nobody's but the
+//! owner's. A stranger may have sent the folder: no link is followed, and nothing but regular files is opened.
+
+use crate::commit::digest_of;
+use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
+use glovebox_record::DigestedFile;
+use rustix::fs::FileType;
+use std::io;
+use std::path::Path;
+
+/// Entries of a run's folder that are no record.
+const WORKING: [&str; 10] = [
+    "workspace",
+    "repository",
+    "cache",
+    "exchanges",
+    "stage",
+    "holdouts",
+    "inbox",
+    "owner.sqlite",
+    "journal.sqlite-wal",
+    "journal.sqlite-shm",
+];
+/// The folder with a folder of this kind for each branch of a fork.
+const BRANCHES: &str = "branches";
+/// Most files of a record.
+const FILES_MAX: usize = 1_000_000;
+
+/// Digests each file of the record of a run, in the order of their paths.
+///
+/// # Errors
+/// The system's error with the path. `InvalidInput` for a link, a pipe or a device in place of a file, for a name that is not UTF-8, and
+/// for more than a million files.
+pub fn list(run: &Path) -> io::Result<Vec<DigestedFile>> {
+    let tree = Tree::open(run)?;
+    let mut files = Vec::new();
+    let visit = &mut |entry: &WalkEntry<'_>| visit(entry, &mut files).map_err(|source| at(entry.path, source));
+    tree::walk(&tree, visit).map_err(|error: WalkError| {
+        let path = tree::shown(&error.path);
+        io::Error::new(error.source.kind(), format!("`{path}`: {}", error.source))
+    })?;
+    files.sort();
+    Ok(files)
+}
+
+fn at(path: &Path, source: io::Error) -> WalkError {
+    WalkError { path: path.to_owned(), source }
+}
+
+fn visit(entry: &WalkEntry<'_>, files: &mut Vec<DigestedFile>) -> io::Result<bool> {
+    let refused = |problem: &str| io::Error::new(io::ErrorKind::InvalidInput, problem);
+    let path = entry.path.to_str().ok_or_else(|| refused("its name is not UTF-8"))?;
+    if is_working(entry.path, entry.depth) {
+        return Ok(false);
+    }
+    match entry.kind() {
+        FileType::Directory => return Ok(true),
+        FileType::RegularFile if files.len() < FILES_MAX => {}
+        FileType::RegularFile => return Err(refused("the record has more than a million files")),
+        _ => return Err(refused("it is not a regular file")),
+    }
+    let file = tree::open_regular(entry.directory, entry.name, Owner::Somebody)?;
+    let (path, bytes) = (path.to_owned(), file.metadata()?.len());
+    files.push(DigestedFile { path, bytes, digest: digest_of(file)? });
+    Ok(false)
+}
+
+/// True for what no record has: in the run's own folder, and in that of a branch.
+fn is_working(path: &Path, depth: u32) -> bool {
+    let is_named = || path.file_name().and_then(|name| name.to_str()).is_some_and(|name| WORKING.contains(&name));
+    match depth {
+        1 => is_named(),
+        3 => path.starts_with(BRANCHES) && is_named(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_record::Digest;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_record_is_every_file_but_those_that_stages_work_on() {
+        let place = tempfile::tempdir().unwrap();
+        let write = |path: &str| {
+            let path = place.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        };
+        let kept = ["a/cache/x", "a/status.json", "blobs/12", "branches/b/a/status.json", "journal.sqlite"];
+        let left =
+            ["workspace/a", "holdouts/seal.json", "branches/b/workspace/x", "owner.sqlite", "journal.sqlite-wal"];
+        kept.iter().chain(&left).for_each(|path| write(path));
+        let found = list(place.path()).unwrap();
+        assert_eq!(found.iter().map(|file| &*file.path).collect::<Vec<_>>(), kept);
+        assert!(found.iter().all(|file| file.digest == Digest::of(b"x") && file.bytes == 1));
+    }
+
+    #[test]
+    fn nothing_but_files_is_opened() {
+        let place = tempfile::tempdir().unwrap();
+        symlink("/etc/passwd", place.path().join("final.json")).unwrap();
+        let error = list(place.path()).unwrap_err();
+        assert!(error.to_string().contains("`final.json`: it is not a regular file"), "{error}");
+        fs::remove_file(place.path().join("final.json")).unwrap();
+        let pipe = rustix::fs::CWD;
+        rustix::fs::mknodat(pipe, place.path().join("pipe"), FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert_eq!(list(place.path()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+}
