@@ -193,7 +193,7 @@ fn a_program_that_fails_or_hangs_says_why() {
     assert!(begun.elapsed().as_secs() < 300, "{:?}", begun.elapsed());
     let missing = bench("", "", &[]);
     missing.write("pipeline.dot", &pipeline("").replace("python3 tools/agent.py", "no-such-agent --x"));
-    missing.run().ends(1).says("configured exec executable not found: no-such-agent");
+    missing.run().ends(3).says("configured exec executable not found: no-such-agent, which node").never_says("run started");
     let silent = bench("", "print(ask('x')[0])\nprint('OUTCOME: FAIL the tests are red')\n", &[Turn::text("a")]);
     silent.run().ends(1).says("the tests are red");
 }
@@ -320,4 +320,56 @@ say(type="turn.completed", usage={"input_tokens": 1})
     bench.write("pipeline.dot", &read_only);
     bench.with_key(&["run", "pipeline.dot", "--run-id", "o"]).ends(6).says("wrote disallowed files: app/main.go");
     assert!(!KEY.is_empty());
+}
+
+/// A program of the kind that npm installs, at a version: only its package says which.
+fn installed(version: &str) -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let package = place.path().join("node_modules/@anthropic-ai/claude-code");
+    std::fs::create_dir_all(package.join("bin")).unwrap();
+    let text = json!({ "name": "@anthropic-ai/claude-code", "version": version }).to_string();
+    std::fs::write(package.join("package.json"), text).unwrap();
+    std::fs::write(package.join("bin/claude"), "#!/bin/sh\nexit 3\n").unwrap();
+    std::os::unix::fs::symlink(package.join("bin/claude"), place.path().join("claude")).unwrap();
+    place
+}
+
+#[test]
+fn a_version_that_nobody_drove_is_said_before_the_first_stage() {
+    let told = |version: &str| {
+        let (bench, place) = (bench("", "", &[]), installed(version));
+        bench.write("pipeline.dot", &pipeline("").replace("\"exec\", agent.command=\"python3 tools/agent.py\"", "\"claude\""));
+        let table = format!("\n[agents.claude]\npath = {:?}\n", place.path().join("claude"));
+        bench.write("glovebox.toml", &(bench.project_text("glovebox.toml") + &table));
+        bench.run().stderr
+    };
+    let warning = |version: &str| format!("`claude` is version {version}, and 2.1.197 was driven");
+    for version in ["2.1.196", "1.0.0", "3.0.0"] {
+        let stderr = told(version);
+        let (at, begun) = (stderr.find(&warning(version)), stderr.find("run started"));
+        assert!(at.is_some() && at < begun, "{stderr}");
+        assert!(stderr.contains("npm install -g @anthropic-ai/claude-code@2.1.197"), "{stderr}");
+    }
+    for version in ["2.1.197", "2.1.200", "2.4.0", "unknown"] {
+        let stderr = told(version);
+        assert!(stderr.contains("run started") && !stderr.contains("was driven"), "{stderr}");
+    }
+}
+
+/// The table of versions is in the program, in what drives them and on the page.
+#[test]
+fn the_driven_versions_are_those_of_the_page_and_of_the_driver() {
+    let read = |path: &str| std::fs::read_to_string(workbench::root().join(path)).unwrap();
+    let (page, driver) = (read("docs/agents.md"), read("xtask/src/agents.rs"));
+    let table = read("runtime/host/src/agents/programs.rs");
+    let rows: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | ")).collect();
+    let driven = rows.iter().filter(|(package, _)| driver.contains(&format!("package: \"{package}\"")));
+    let mut count = 0;
+    for (package, rest) in driven {
+        let version = rest.split(' ').next().unwrap();
+        assert!(driver.contains(&format!("package: \"{package}\",\n        version: \"{version}\"")), "{package}");
+        assert!(table.contains(&format!("(\"{package}\", \"{version}\")")), "{package}");
+        count += 1;
+    }
+    assert_eq!(count, 4);
 }

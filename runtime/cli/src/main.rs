@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![expect(unreachable_pub, reason = "a binary exports nothing; `pub` marks what other modules use")]
 
+mod agent_programs;
 mod arguments;
 mod ask;
 mod attest;

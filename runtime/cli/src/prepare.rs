@@ -10,7 +10,7 @@ use crate::project::{Project, cache_dir};
 use crate::source::{self, CheckedPipeline};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, compiling, visible};
-use crate::{capability, compiler, models, toolchain, user_key};
+use crate::{agent_programs, capability, compiler, models, toolchain, user_key};
 use glovebox_engine::attempt::{SandboxEnv, Targets};
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
 use glovebox_engine::components::{Catalog, PluginFile};
@@ -109,6 +109,9 @@ pub fn bind_plan(
             let sandbox_env = sandbox_env(&plan, project, &found, dependencies)?;
             let sandbox = plan.sandbox.record(found.landlock_abi);
             let runs = matches!(purpose, Purpose::Run | Purpose::RunUnconfined);
+            if runs {
+                agent_programs::require(&plan, &sandbox_env.policy)?;
+            }
             let targets = if runs { models::targets(project, &plan, asks)? } else { Targets::default() };
             let worker = Worker { sandbox, ..worker() };
             Ok(Executor { plan: Arc::new(plan), host, sandbox_env, protected, targets, worker })

@@ -29,6 +29,27 @@ pub fn families(program: AgentProgram) -> &'static [Family] {
     }
 }
 
+/// The version of a program that was driven in the jail, from start to end, by `cargo xtask agents`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Driven {
+    /// Its npm package.
+    pub package: &'static str,
+    /// The version.
+    pub version: &'static str,
+}
+
+/// The version of a program that was driven; none of a program of the operator's own.
+pub fn driven(program: AgentProgram) -> Option<Driven> {
+    let (package, version) = match program {
+        AgentProgram::Codex => ("@openai/codex", "0.169.0"),
+        AgentProgram::Claude => ("@anthropic-ai/claude-code", "2.1.197"),
+        AgentProgram::Gemini => ("@google/gemini-cli", "0.61.0"),
+        AgentProgram::OpenCode => ("opencode-ai", "1.18.33"),
+        AgentProgram::Exec => return None,
+    };
+    Some(Driven { package, version })
+}
+
 /// What a program is started for.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {

@@ -1,0 +1,112 @@
+//! Agent programs before the first stage: each must be on this machine, and a version that nobody has driven is said.
+//!
+//! The search starts no program. A version is that of the npm package in which the program lies; a program from elsewhere has none here.
+
+use crate::exit::{Exit, Stop};
+use crate::regular_file;
+use crate::terminal::{self, visible};
+use glovebox_engine::plan::{Plan, PlannedProgram};
+use glovebox_host::agents::programs::{Driven, driven};
+use glovebox_sandbox::jail::ExecPolicy;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// How far above a program its package may be.
+const FOLDERS_MAX: usize = 8;
+const PACKAGE_BYTES_MAX: u64 = 1 << 20;
+
+/// Requires each program that a live stage of the plan starts, and warns of versions.
+pub fn require(plan: &Plan, policy: &ExecPolicy) -> Result<(), Stop> {
+    let mut told = BTreeSet::new();
+    for (node, binding) in plan.bindings.iter().filter(|(node, _)| plan.models.contains_key(*node)) {
+        let Some(planned) = &binding.program else { continue };
+        let name = name_of(planned);
+        let Some(file) = find(name, policy) else {
+            let (program, name) = (planned.program, visible::line(name));
+            let message = format!("configured {program} executable not found: {name}, which node `{node}` starts");
+            return Err(Stop::new(Exit::Invalid, message).with_help(how_to_install(planned)));
+        };
+        let warning = file.and_then(|file| warning(planned, &file));
+        if let Some(warning) = warning.filter(|warning| told.insert(warning.to_owned())) {
+            terminal::say(format_args!("warning: {warning}\nhelp: {}\n", how_to_install(planned)));
+        }
+    }
+    Ok(())
+}
+
+fn name_of(planned: &PlannedProgram) -> &str {
+    let named = planned.options.path.as_ref().or_else(|| planned.options.command.first());
+    named.map_or(planned.program.as_str(), String::as_str)
+}
+
+/// The file of a program; nothing in it for one of the workspace, which a stage may make. None if it is not on this machine.
+fn find(name: &str, policy: &ExecPolicy) -> Option<Option<PathBuf>> {
+    let path = Path::new(name);
+    if path.is_absolute() {
+        return path.is_file().then(|| Some(path.to_owned()));
+    }
+    if name.contains('/') {
+        return Some(None);
+    }
+    policy.path.iter().map(|folder| folder.join(name)).find(|file| file.is_file()).map(Some)
+}
+
+fn how_to_install(planned: &PlannedProgram) -> String {
+    let program = planned.program;
+    let place = format!("name its file: `path = \"…\"` under `[agents.{program}]` in glovebox.toml");
+    match driven(program) {
+        None => format!("install it in a folder of the system, or {place}"),
+        Some(Driven { package, version }) => format!("install it: `npm install -g {package}@{version}`, or {place}"),
+    }
+}
+
+/// What is to be said of the version of a program; nothing if it is one that was driven, or later and no other major version.
+fn warning(planned: &PlannedProgram, file: &Path) -> Option<String> {
+    let Driven { package, version } = driven(planned.program)?;
+    let found = installed(file, package)?;
+    let (numbers, known) = (numbers(&found)?, numbers(version)?);
+    let is_fine = numbers[0] == known[0] && numbers >= known;
+    let (program, found) = (planned.program, visible::line(&found).into_owned());
+    (!is_fine).then(|| {
+        format!("`{program}` is version {found}, and {version} was driven: what this one prints may not be understood")
+    })
+}
+
+/// The version of the package that a program lies in.
+fn installed(file: &Path, package: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Package {
+        name: String,
+        version: String,
+    }
+    let file = std::fs::canonicalize(file).ok()?;
+    file.ancestors().skip(1).take(FOLDERS_MAX).find_map(|folder| {
+        let mut text = Vec::new();
+        let opened = regular_file::open(&folder.join("package.json")).ok()?;
+        opened.take(PACKAGE_BYTES_MAX).read_to_end(&mut text).ok()?;
+        let found: Package = serde_json::from_slice(&text).ok()?;
+        (found.name == package).then_some(found.version)
+    })
+}
+
+/// The three numbers of a version.
+fn numbers(version: &str) -> Option<[u64; 3]> {
+    let release = version.split(['-', '+']).next()?;
+    let numbers: Result<Vec<u64>, _> = release.split('.').map(str::parse).collect();
+    numbers.ok()?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(numbers("0.169.0"), Some([0, 169, 0]));
+        assert_eq!(numbers("2.1.197-beta.1+x"), Some([2, 1, 197]));
+        assert!(numbers("0.90.0") < numbers("0.169.0"));
+        assert_eq!((numbers("1.2"), numbers("x.y.z"), numbers("")), (None, None, None));
+    }
+}
