@@ -193,7 +193,11 @@ fn a_program_that_fails_or_hangs_says_why() {
     assert!(begun.elapsed().as_secs() < 300, "{:?}", begun.elapsed());
     let missing = bench("", "", &[]);
     missing.write("pipeline.dot", &pipeline("").replace("python3 tools/agent.py", "no-such-agent --x"));
-    missing.run().ends(3).says("configured exec executable not found: no-such-agent, which node").never_says("run started");
+    missing
+        .run()
+        .ends(3)
+        .says("configured exec executable not found: no-such-agent, which node")
+        .never_says("run started");
     let silent = bench("", "print(ask('x')[0])\nprint('OUTCOME: FAIL the tests are red')\n", &[Turn::text("a")]);
     silent.run().ends(1).says("the tests are red");
 }
@@ -338,7 +342,10 @@ fn installed(version: &str) -> tempfile::TempDir {
 fn a_version_that_nobody_drove_is_said_before_the_first_stage() {
     let told = |version: &str| {
         let (bench, place) = (bench("", "", &[]), installed(version));
-        bench.write("pipeline.dot", &pipeline("").replace("\"exec\", agent.command=\"python3 tools/agent.py\"", "\"claude\""));
+        bench.write(
+            "pipeline.dot",
+            &pipeline("").replace("\"exec\", agent.command=\"python3 tools/agent.py\"", "\"claude\""),
+        );
         let table = format!("\n[agents.claude]\npath = {:?}\n", place.path().join("claude"));
         bench.write("glovebox.toml", &(bench.project_text("glovebox.toml") + &table));
         bench.run().stderr

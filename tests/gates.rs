@@ -235,6 +235,9 @@ fn an_answer_that_waits_for_the_resume_is_not_an_open_question() {
         .says("gate#1 of r was answered with `F` by ann\\x1b[2K; next: glovebox resume r");
     let json = bench.glovebox(&["gates", "r", "--json"]).ends(0).json();
     assert_eq!((json["gates"].as_array().unwrap().len(), &json["answered"][0]["value"]), (0, &"F".into()));
+    let shown = bench.glovebox(&["show", "r"]);
+    shown.ends(0).never_says("waits for").says("answered     gate#1 with `F` by ann\\x1b[2K; the resume records it");
+    shown.says("next         glovebox resume r");
     bench.glovebox(&["answer", "r", "gate", "S"]).ends(6).says("answered already with `F` (by ann\\x1b[2K at 2");
     bench.glovebox(&["resume", "r"]).ends(0);
     assert_eq!(bench.glovebox(&["gates", "r", "--json"]).ends(0).json()["answered"], serde_json::json!([]));

@@ -22,9 +22,8 @@ pub fn require(plan: &Plan, policy: &ExecPolicy) -> Result<(), Stop> {
     let mut told = BTreeSet::new();
     for (node, binding) in plan.bindings.iter().filter(|(node, _)| plan.models.contains_key(*node)) {
         let Some(planned) = &binding.program else { continue };
-        let name = name_of(planned);
-        let Some(file) = find(name, policy) else {
-            let (program, name) = (planned.program, visible::line(name));
+        let Some(file) = find(planned, policy) else {
+            let (program, name) = (planned.program, visible::line(name_of(planned)));
             let message = format!("configured {program} executable not found: {name}, which node `{node}` starts");
             return Err(Stop::new(Exit::Invalid, message).with_help(how_to_install(planned)));
         };
@@ -42,7 +41,8 @@ fn name_of(planned: &PlannedProgram) -> &str {
 }
 
 /// The file of a program; nothing in it for one of the workspace, which a stage may make. None if it is not on this machine.
-fn find(name: &str, policy: &ExecPolicy) -> Option<Option<PathBuf>> {
+fn find(planned: &PlannedProgram, policy: &ExecPolicy) -> Option<Option<PathBuf>> {
+    let name = name_of(planned);
     let path = Path::new(name);
     if path.is_absolute() {
         return path.is_file().then(|| Some(path.to_owned()));
@@ -64,18 +64,21 @@ fn how_to_install(planned: &PlannedProgram) -> String {
 
 /// What is to be said of the version of a program; nothing if it is one that was driven, or later and no other major version.
 fn warning(planned: &PlannedProgram, file: &Path) -> Option<String> {
-    let Driven { package, version } = driven(planned.program)?;
-    let found = installed(file, package)?;
-    let (numbers, known) = (numbers(&found)?, numbers(version)?);
+    let driven = driven(planned.program)?;
+    let found = installed(file, driven)?;
+    let (numbers, known) = (numbers(&found)?, numbers(driven.version)?);
     let is_fine = numbers[0] == known[0] && numbers >= known;
     let (program, found) = (planned.program, visible::line(&found).into_owned());
     (!is_fine).then(|| {
-        format!("`{program}` is version {found}, and {version} was driven: what this one prints may not be understood")
+        format!(
+            "`{program}` is version {found}, and {} was driven: what this one prints may not be understood",
+            driven.version
+        )
     })
 }
 
 /// The version of the package that a program lies in.
-fn installed(file: &Path, package: &str) -> Option<String> {
+fn installed(file: &Path, driven: Driven) -> Option<String> {
     #[derive(Deserialize)]
     struct Package {
         name: String,
@@ -87,7 +90,7 @@ fn installed(file: &Path, package: &str) -> Option<String> {
         let opened = regular_file::open(&folder.join("package.json")).ok()?;
         opened.take(PACKAGE_BYTES_MAX).read_to_end(&mut text).ok()?;
         let found: Package = serde_json::from_slice(&text).ok()?;
-        (found.name == package).then_some(found.version)
+        (found.name == driven.package).then_some(found.version)
     })
 }
 

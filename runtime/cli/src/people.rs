@@ -11,7 +11,7 @@ use crate::terminal;
 use crate::user_key;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use glovebox_engine::event::{Record, RunId};
+use glovebox_engine::event::{QuestionAsked, Record, RunId};
 use glovebox_engine::inbox::{self, AnswerSheet, Attendance, GivenAnswer, INBOX_DIR, Message, file_name, seal};
 use glovebox_engine::rewind;
 use glovebox_pipeline::ir::Pipeline;
@@ -63,6 +63,18 @@ pub fn kept(run: &RunFolder) -> Vec<GivenAnswer> {
     let key = user_key::to_verify().ok().flatten();
     let folder = Dir::open_ambient_dir(&run.path, ambient_authority());
     folder.map(|folder| inbox::kept(&folder, RunId::from(run.id.as_str()), key)).unwrap_or_default()
+}
+
+/// Answers that the run will take with its resume, of those to these questions.
+pub fn kept_for<'q>(run: &RunFolder, open: impl IntoIterator<Item = &'q QuestionAsked> + Clone) -> Vec<GivenAnswer> {
+    let mut kept = if open.clone().into_iter().next().is_some() { kept(run) } else { Vec::new() };
+    kept.retain(|given| open.clone().into_iter().any(|asked| asked.question == given.question && counts(asked, given)));
+    kept
+}
+
+/// True for an answer that the run will take.
+fn counts(asked: &QuestionAsked, given: &GivenAnswer) -> bool {
+    asked.due_at.is_none_or(|due| given.at <= due) && asked.answers().read(&given.value).is_ok()
 }
 
 /// True while a message lies in a run's folder: the process that drives the run has not dealt with it.

@@ -13,6 +13,7 @@ use crate::event::{BranchId, Event, GateUnmet, LoopRestarted, NodeId, Record, Ro
 use crate::evidence::{RunStatus, RunSummary, is_first};
 use crate::ports::PortError;
 use crate::reading;
+use crate::rewind;
 use crate::sqlite::{SqliteReader, VerifiedJournal};
 use crate::state::RunState;
 use glovebox_pipeline::ir::Pipeline;
@@ -53,6 +54,9 @@ pub struct Step {
     pub branch: BranchId,
     /// The node.
     pub node: NodeId,
+    /// True if a resume went back to before it, so that it counts no more; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_left: bool,
     /// What happened there.
     #[serde(flatten)]
     pub what: What,
@@ -217,7 +221,11 @@ impl Why {
             exit_code: summary.exit.code(),
             exit_name: summary.exit.name(),
         };
-        let (run_id, steps) = (summary.run_id, fold.steps);
+        let (run_id, mut steps) = (summary.run_id, fold.steps);
+        let counting = rewind::ranges(&journal.records, u64::MAX);
+        for step in &mut steps {
+            step.is_left = !counting.iter().any(|range| range.contains(&step.record));
+        }
         Ok(Self { schema_version: WHY_SCHEMA_VERSION, run_id, steps, end: has_ended.then_some(end) })
     }
 
@@ -353,6 +361,6 @@ impl Fold<'_> {
 
     fn step(&mut self, record: &Record, (branch, node): (&BranchId, &NodeId), what: What) {
         let (generation, branch) = (self.state.generation(), branch.clone());
-        self.steps.push(Step { record: record.seq, generation, branch, node: node.clone(), what });
+        self.steps.push(Step { record: record.seq, generation, branch, node: node.clone(), is_left: false, what });
     }
 }

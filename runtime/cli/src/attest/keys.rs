@@ -22,8 +22,28 @@ const SPKI_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x7
 /// Permissions for anybody but the owner.
 const OTHERS: u32 = 0o077;
 
-const HOW_TO_MAKE: &str = "make one: `openssl genpkey -algorithm ed25519 -out KEY`, and `chmod 600 KEY`";
-const HOW_TO_PUBLISH: &str = "make it from the private key: `openssl pkey -in KEY -pubout -out KEY.pub`";
+/// Which half of a key a file must have.
+#[derive(Clone, Copy)]
+enum Half {
+    Private,
+    Public,
+}
+
+impl Half {
+    fn expected(self) -> &'static str {
+        match self {
+            Self::Private => "a private Ed25519 key in PKCS#8 (PEM)",
+            Self::Public => "a public Ed25519 key (PEM)",
+        }
+    }
+
+    fn how_to_make(self) -> &'static str {
+        match self {
+            Self::Private => "make one: `openssl genpkey -algorithm ed25519 -out KEY`, and `chmod 600 KEY`",
+            Self::Public => "make it from the private key: `openssl pkey -in KEY -pubout -out KEY.pub`",
+        }
+    }
+}
 
 /// A key that signs.
 pub struct SigningKey(Ed25519KeyPair);
@@ -31,11 +51,11 @@ pub struct SigningKey(Ed25519KeyPair);
 impl SigningKey {
     /// Reads a private key. `project` is the folder whose stages must not have been able to read it.
     pub fn read(file: &Path, project: &Path) -> Result<Self, Stop> {
-        let bytes = read(file, HOW_TO_MAKE)?;
+        let bytes = read(file, Half::Private)?;
         refuse_exposed(file, project)?;
         let der = PrivatePkcs8KeyDer::from_pem_slice(&bytes).ok();
         let pair = der.and_then(|der| Ed25519KeyPair::from_pkcs8_maybe_unchecked(der.secret_pkcs8_der()).ok());
-        pair.map(Self).ok_or_else(|| no_key(file, "a private Ed25519 key in PKCS#8 (PEM)", HOW_TO_MAKE))
+        pair.map(Self).ok_or_else(|| no_key(file, Half::Private))
     }
 
     /// The key of a seed.
@@ -64,10 +84,10 @@ pub struct PublicKey([u8; 32]);
 impl PublicKey {
     /// Reads a public key.
     pub fn read(file: &Path) -> Result<Self, Stop> {
-        let bytes = read(file, HOW_TO_PUBLISH)?;
+        let bytes = read(file, Half::Public)?;
         let der = SubjectPublicKeyInfoDer::from_pem_slice(&bytes).ok();
         let key = der.and_then(|der| der.strip_prefix(&SPKI_HEAD).and_then(|key| key.try_into().ok()));
-        key.map(Self).ok_or_else(|| no_key(file, "a public Ed25519 key (PEM)", HOW_TO_PUBLISH))
+        key.map(Self).ok_or_else(|| no_key(file, Half::Public))
     }
 
     /// True if this key signed these bytes.
@@ -89,12 +109,12 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn read(file: &Path, help: &str) -> Result<Vec<u8>, Stop> {
+fn read(file: &Path, half: Half) -> Result<Vec<u8>, Stop> {
     let mut bytes = Vec::new();
     let read = regular_file::open(file).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
     match read {
         Ok(_) => Ok(bytes),
-        Err(error) => Err(Stop::io(format!("read the key `{}`", shown(file)), &error).with_help(help)),
+        Err(error) => Err(Stop::io(format!("read the key `{}`", shown(file)), &error).with_help(half.how_to_make())),
     }
 }
 
@@ -114,8 +134,8 @@ fn refuse_exposed(file: &Path, project: &Path) -> Result<(), Stop> {
     Ok(())
 }
 
-fn no_key(file: &Path, expected: &str, help: &str) -> Stop {
-    Stop::new(Exit::Usage, format!("`{}` is not {expected}", shown(file))).with_help(help)
+fn no_key(file: &Path, half: Half) -> Stop {
+    Stop::new(Exit::Usage, format!("`{}` is not {}", shown(file), half.expected())).with_help(half.how_to_make())
 }
 
 fn shown(file: &Path) -> String {

@@ -107,8 +107,7 @@ fn of_run(run: &RunFolder, runs_dir: &Path) -> Result<Found, Stop> {
     if state.verdict.is_some() || open.is_empty() {
         return Ok(Found::default());
     }
-    let mut kept = people::kept(run);
-    kept.retain(|given| open.iter().any(|asked| asked.question == given.question && counts(asked, given)));
+    let kept = people::kept_for(run, open.iter().copied());
     let is_kept = |asked: &&QuestionAsked| kept.iter().any(|given| given.question == asked.question);
     let reviewer = Reviewer::new(run, runs_dir, (&records, provenance));
     let is_running = runs::is_live(run);
@@ -129,11 +128,6 @@ fn of_run(run: &RunFolder, runs_dir: &Path) -> Result<Found, Stop> {
         at,
     });
     Ok(Found { open, answered: answered.collect() })
-}
-
-/// True for an answer that the run will take.
-fn counts(asked: &QuestionAsked, given: &GivenAnswer) -> bool {
-    asked.due_at.is_none_or(|due| given.at <= due) && asked.answers().read(&given.value).is_ok()
 }
 
 fn text(gate: &OpenGate, named: &str) -> String {

@@ -11,8 +11,10 @@ use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Artifact, Attempt, Event, Record, StageFinished};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::project::run_files::history_folder;
+use glovebox_engine::rewind;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 /// Endings of what `tool` and `verify` keep of a command's output.
@@ -34,6 +36,9 @@ pub struct OutputLine<'a> {
     /// The attempt.
     #[serde(flatten)]
     pub attempt: &'a Attempt,
+    /// True if a resume went back to before it, so that it counts no more; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_left: bool,
     /// `stdout`, `stderr`, or `output` for both together.
     pub stream: &'a str,
     /// Its bytes.
@@ -47,13 +52,15 @@ pub struct OutputLine<'a> {
 /// Prints what the node's attempts kept. With `--follow`, goes on until no process drives the run.
 pub fn logs(arguments: &LogsArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let mut log = Log { arguments, run: &run, blobs: changes::open_blobs(&run)?, visits: 0, printed: 0 };
+    let mut log =
+        Log { arguments, run: &run, blobs: changes::open_blobs(&run)?, counting: Vec::new(), visits: 0, printed: 0 };
     let (mut reader, mut verified) = journal::open_to_show(&run)?;
     if !arguments.follow {
         journal::beginning(&run, &verified.records)?;
     }
     let mut seen = 0;
     loop {
+        log.counting = rewind::ranges(&verified.records, u64::MAX);
         for page in reader.pages(&verified, seen).map_err(|error| journal::unreadable(&run, &error))? {
             let page = page.map_err(|error| journal::unreadable(&run, &error))?;
             page.iter().try_for_each(|record| log.record(record))?;
@@ -79,6 +86,8 @@ struct Log<'a> {
     arguments: &'a LogsArguments,
     run: &'a RunFolder,
     blobs: DirBlobs,
+    /// The records that lead to the end.
+    counting: Vec<RangeInclusive<u64>>,
     visits: u32,
     printed: usize,
 }
@@ -95,7 +104,8 @@ impl Log<'_> {
             Event::StageFinished(stage) => {
                 self.visits = self.visits.max(stage.attempt.task.visit);
                 if self.is_wanted(&stage.attempt) {
-                    self.outputs(stage)?;
+                    let is_left = !self.counting.iter().any(|range| range.contains(&record.seq));
+                    self.outputs(stage, is_left)?;
                 }
             }
             Event::StagePassed(stage) => self.visits = self.visits.max(stage.visit),
@@ -108,7 +118,7 @@ impl Log<'_> {
         self.arguments.visit.is_none_or(|visit| visit == attempt.task.visit)
     }
 
-    fn outputs(&mut self, stage: &StageFinished) -> Result<(), Stop> {
+    fn outputs(&mut self, stage: &StageFinished, is_left: bool) -> Result<(), Stop> {
         let is_wanted = |artifact: &&Artifact| {
             let name = &artifact.name;
             let is_output = OUTPUTS.iter().any(|ending| name.ends_with(ending));
@@ -120,16 +130,21 @@ impl Log<'_> {
             let file = self.run.path.join(history_folder(&stage.attempt)).join(&artifact.name);
             let bytes = self.blobs.read_all(&artifact.digest, artifact.bytes);
             let bytes = bytes.map_err(|error| journal::unreadable(self.run, &error))?;
-            self.output(&stage.attempt, artifact, (&file.to_string_lossy(), &bytes))?;
+            self.output((&stage.attempt, is_left), artifact, (&file.to_string_lossy(), &bytes))?;
             self.printed += 1;
         }
         Ok(())
     }
 
-    fn output(&self, attempt: &Attempt, artifact: &Artifact, (file, bytes): (&str, &[u8])) -> Result<(), Stop> {
+    fn output(
+        &self,
+        (attempt, is_left): (&Attempt, bool),
+        artifact: &Artifact,
+        (file, bytes): (&str, &[u8]),
+    ) -> Result<(), Stop> {
         if !self.arguments.json {
-            let file = visible::line(file);
-            terminal::say(format_args!("==> {}: {} bytes: {file}\n", title(attempt), artifact.bytes));
+            let (file, left) = (visible::line(file), if is_left { terminal::LEFT } else { "" });
+            terminal::say(format_args!("==> {}{left}: {} bytes: {file}\n", title(attempt), artifact.bytes));
             print(bytes);
             return Ok(());
         }
@@ -144,6 +159,7 @@ impl Log<'_> {
             schema_version,
             run_id,
             attempt,
+            is_left,
             stream,
             bytes: bytes_total,
             file,

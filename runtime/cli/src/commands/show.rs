@@ -8,12 +8,13 @@ use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::summary::{self, Named};
 use crate::terminal::{self, duration, lines, pager, routes, visible};
-use crate::{changes, journal, runs, shell};
+use crate::{changes, journal, people, runs, shell};
 use glovebox_engine::attempt::TRANSCRIPT_FILE;
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished, StageSteered};
 use glovebox_engine::evidence::{Resumption, RunSummary, VerdictFile};
 use glovebox_engine::folded::Folded;
+use glovebox_engine::inbox::GivenAnswer;
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::reading;
 use glovebox_engine::rewind;
@@ -49,10 +50,17 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, (reader, journal): (Sqli
         return Ok(Exit::Ok);
     }
     let paint = Paint::stdout();
+    let kept = people::kept_for(run, &found.open_questions);
+    found.open_questions.retain(|asked| kept.iter().all(|given| given.question != asked.question));
     let mut text = summary::render(&found, &runs::named(run, &arguments.runs.runs_dir)?, paint);
     let can_go_on = !matches!(found.resumption(), Resumption::Shows);
     if let Some(held) = can_go_on.then(|| run.held()).flatten() {
         text.push_str(&format!("{} {}\n", paint.title("held        "), summary::held(held)));
+    }
+    for GivenAnswer { question, value, by, .. } in &kept {
+        let (question, value) = (visible::line(question.as_str()), visible::line(value));
+        let (title, by) = (paint.title("answered    "), visible::line(by));
+        text.push_str(&format!("{title} {question} with `{value}` by {by}; the resume records it\n"));
     }
     for visit in &found.visited {
         let again = if visit.visit > 1 { format!(" visit {}", visit.visit) } else { String::new() };
@@ -195,7 +203,7 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
     let (attempt, status) = (&stage.attempt, stage.outcome.status.as_str());
     let (visit, time) = (attempt.task.visit, duration(stage.duration_ms));
     let again = terminal::of_generation(attempt.task.generation);
-    let left = if counts { "" } else { ", left by `resume --from`" };
+    let left = if counts { "" } else { terminal::LEFT };
     rows.row("attempt", format_args!("{} of visit {visit}{again}: {status} in {time}{left}", attempt.ordinal));
     if let Some(asked) = &stage.model {
         let answered = asked.answered_by.as_ref().filter(|name| **name != asked.model);

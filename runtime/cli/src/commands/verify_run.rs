@@ -111,8 +111,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn not_attested(message: String) -> Stop {
-    Stop::new(Exit::Mismatch, message)
+fn not_attested(message: impl fmt::Display) -> Stop {
+    Stop::new(Exit::Mismatch, message.to_string())
         .with_help("do not trust it as what was attested: get a copy, or attest the run as it is now")
 }
 

@@ -51,11 +51,12 @@ fn render(why: &Why, file: &str, is_whole: bool) -> String {
     let (mut last, main) = (None, BranchId::main());
     for step in &why.steps {
         // An exit that is left again is one more arrival there.
-        let here = (step.generation, &step.branch, &step.node);
+        let here = (step.generation, &step.branch, &step.node, step.is_left);
         if last.replace(here) != Some(here) {
             let branch = if step.branch == main { String::new() } else { format!(" (branch {})", step.branch) };
             let again = terminal::of_generation(step.generation);
-            rows.line(format_args!("{}{}{again}", visible::line(step.node.as_str()), visible::line(&branch)));
+            let left = if step.is_left { terminal::LEFT } else { "" };
+            rows.line(format_args!("{}{}{again}{left}", visible::line(step.node.as_str()), visible::line(&branch)));
         }
         self::step(&mut rows, step);
     }

@@ -229,7 +229,7 @@ fn title(head: Head<'_>, paint: Paint) -> String {
         Some(stage) => format!("{} in {}", paint.status(stage.outcome.status.as_str()), duration(stage.duration_ms)),
         None => "has not ended".to_owned(),
     };
-    let left = if is_left { ", left by `resume --from`" } else { "" };
+    let left = if is_left { super::LEFT } else { "" };
     let (node, visit, generation) = (visible::line(task.node.as_str()), task.visit, of_generation(task.generation));
     format!("{node} visit {visit}{again}{branch}{generation}: {end}{left}")
 }

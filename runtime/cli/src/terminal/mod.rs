@@ -85,6 +85,9 @@ pub fn json(document: &impl serde::Serialize) -> Result<String, Stop> {
         .map_err(|error| Stop::new(crate::exit::Exit::Internal, format!("write JSON: {error}")))
 }
 
+/// What is said of a visit that a resume went back to before.
+pub const LEFT: &str = ", left by `resume --from`";
+
 /// Writes a JSON document to stdout.
 pub fn print_json(document: &impl serde::Serialize) -> Result<(), Stop> {
     print(json(document)?);
