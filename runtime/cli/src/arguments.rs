@@ -13,6 +13,7 @@ mod parallel;
 mod people;
 mod plugin;
 mod reading;
+mod reports;
 mod spend;
 
 pub use control::*;
@@ -26,6 +27,7 @@ pub use parallel::ParallelArguments;
 pub use people::{AnswerArguments, GatesArguments, PeopleArguments};
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
 pub use reading::*;
+pub use reports::*;
 pub use spend::SpendArguments;
 
 use crate::branch::BranchName;
@@ -205,6 +207,8 @@ pub struct RunArguments {
     pub people: PeopleArguments,
     #[command(flatten)]
     pub output: OutputArguments,
+    #[command(flatten)]
+    pub reports: ReportArguments,
 }
 
 /// The project of a pipeline.
@@ -247,17 +251,6 @@ pub struct RunsArguments {
     /// Folder of the runs
     #[arg(long, value_name = "D", default_value = RUNS_DIR)]
     pub runs_dir: PathBuf,
-}
-
-/// What a run prints.
-#[derive(Debug, Args)]
-pub struct OutputArguments {
-    /// Print the journal's records as they are written, one JSON document per line
-    #[arg(long)]
-    pub json: bool,
-    /// Print only the summary
-    #[arg(long, short)]
-    pub quiet: bool,
 }
 
 /// `glovebox check`.
@@ -422,6 +415,8 @@ pub struct ResumeArguments {
     pub people: PeopleArguments,
     #[command(flatten)]
     pub output: OutputArguments,
+    #[command(flatten)]
+    pub reports: ReportArguments,
 }
 
 /// `glovebox apply`.

@@ -35,6 +35,7 @@ mod project;
 mod references;
 mod regular_file;
 mod replan;
+mod reports;
 mod review;
 mod rule_plugins;
 mod runs;

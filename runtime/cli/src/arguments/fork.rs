@@ -1,6 +1,9 @@
 //! `glovebox fork`: a new run from a visit of another one.
 
-use super::{OutputArguments, ParallelArguments, PeopleArguments, RunsArguments, SpendArguments, key_value, wall_time};
+use super::{
+    OutputArguments, ParallelArguments, PeopleArguments, ReportArguments, RunsArguments, SpendArguments, key_value,
+    wall_time,
+};
 use crate::runs::RunSelector;
 use clap::Args;
 use glovebox_record::NodeId;
@@ -49,6 +52,8 @@ pub struct ForkArguments {
     pub people: PeopleArguments,
     #[command(flatten)]
     pub output: OutputArguments,
+    #[command(flatten)]
+    pub reports: ReportArguments,
 }
 
 /// Reads a node, and a visit of it behind `@`.

@@ -1,7 +1,7 @@
 //! The arguments of commands that show what a run did.
 
 use super::fork::visit_name;
-use super::{LATEST, RunsArguments};
+use super::{LATEST, ReportArguments, RunsArguments};
 use crate::runs::RunSelector;
 use clap::{Args, ColorChoice};
 use glovebox_engine::event::{Digest, NodeId};
@@ -27,6 +27,8 @@ pub struct ShowArguments {
     pub node: Option<NodeId>,
     #[command(flatten)]
     pub runs: RunsArguments,
+    #[command(flatten)]
+    pub reports: ReportArguments,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -8,7 +8,7 @@ use crate::commands::resume;
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs::{self, RunFolder, RunId, RunSelector};
 use crate::terminal::visible;
-use crate::{begin_at, changes, drive, journal, user_key};
+use crate::{begin_at, changes, drive, journal, reports, user_key};
 use glovebox_engine::context::{ContextKey, KEY_BYTES_MAX, StoredUpdates, VALUE_BYTES_MAX, filter_updates};
 use glovebox_engine::event::Record;
 use glovebox_engine::rewind;
@@ -26,6 +26,7 @@ pub fn fork(mut arguments: ForkArguments) -> Ended {
     }
     let other = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let verified = journal::read(&other)?;
+    reports::require_places(&arguments.reports)?;
     let named = runs::spelled(&other.id, &arguments.runs.runs_dir);
     let help = format!("`glovebox show {named}` shows it; start a new run with `glovebox run`");
     journal::refuse_foreign(&other, verified.provenance, help)?;
@@ -94,5 +95,6 @@ fn resumed(arguments: ForkArguments, run: &RunFolder) -> ResumeArguments {
         runs: arguments.runs,
         people: arguments.people,
         output: arguments.output,
+        reports: arguments.reports,
     }
 }

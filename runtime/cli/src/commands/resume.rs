@@ -14,7 +14,7 @@ use crate::source::{self, CheckedPipeline};
 use crate::takeover::Watch;
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::visible;
-use crate::{begin_at, journal, project, replan, rule_plugins, user_key};
+use crate::{begin_at, journal, project, replan, reports, rule_plugins, user_key};
 use glovebox_engine::event::{Event, RunStarted};
 use glovebox_engine::plan::{TIER_NONE, TIER_UNCONFINED};
 use glovebox_engine::rewind;
@@ -28,12 +28,18 @@ use std::path::Path;
 
 /// Resumes a run. A run that succeeded, or that was canceled for good, is shown again with the same exit code.
 pub fn resume(arguments: &ResumeArguments) -> Ended {
+    reports::require_places(&arguments.reports)?;
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     go_on(arguments, &run)
 }
 
-/// Takes up a run.
+/// Takes up a run, and writes its reports when it has ended.
 pub fn go_on(arguments: &ResumeArguments, run: &RunFolder) -> Ended {
+    let exit = take_up(arguments, run)?;
+    reports::after(&arguments.reports, run, exit)
+}
+
+fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> Ended {
     let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
     let mut verified = journal::read_terms(run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);

@@ -10,7 +10,7 @@ use crate::runs::{self, RunFolder, RunId};
 use crate::source;
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::{self, visible};
-use crate::{begin_at, pipeline_file, rule_plugins, user_key, widening};
+use crate::{begin_at, pipeline_file, reports, rule_plugins, user_key, widening};
 use glovebox_engine::plan::Plan;
 use glovebox_engine::run::{Executor, NewRun, Run};
 use glovebox_record::Tier;
@@ -27,6 +27,7 @@ const QUIET_START_MAX: Duration = Duration::from_millis(700);
 
 /// Runs a pipeline. Refuses everything that it can before the run exists.
 pub fn run(arguments: RunArguments) -> Ended {
+    reports::require_places(&arguments.reports)?;
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
     let inputs = source::inputs(&arguments.project.inputs);
     let host = &SharedHost::default();
@@ -66,7 +67,9 @@ pub fn run(arguments: RunArguments) -> Ended {
         labels: std::collections::BTreeMap::new(),
     };
     let ended = drive::runtime()?.block_on(begin(executor, (&run, key), new, (format, present)))?;
-    drive::conclude(&run, &ended, format, &arguments.runs.runs_dir)
+    let exit = drive::conclude(&run, &ended, format, &arguments.runs.runs_dir)?;
+    drop(ended);
+    reports::after(&arguments.reports, &run, exit)
 }
 
 /// Refuses stages that no model answers, unless the user asked for simulated answers.

@@ -8,7 +8,7 @@ use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::summary::{self, Named};
 use crate::terminal::{self, duration, lines, pager, routes, visible};
-use crate::{changes, journal, people, runs, shell};
+use crate::{changes, journal, people, reports, runs, shell};
 use glovebox_engine::attempt::TRANSCRIPT_FILE;
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished, StageSteered};
@@ -30,6 +30,8 @@ const OUTPUT_CHARACTERS_MAX: usize = 200;
 /// Prints a run's summary, or every attempt of a node with limits, receipts, refusals and the edge taken afterwards.
 pub fn show(arguments: &ShowArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    reports::require_places(&arguments.reports)?;
+    reports::write(&arguments.reports, &run)?;
     let (reader, verified) = journal::open_to_show(&run)?;
     journal::beginning(&run, &verified.records)?;
     match &arguments.node {

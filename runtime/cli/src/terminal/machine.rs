@@ -25,10 +25,27 @@ pub fn sarif(checked: &[Findings]) -> Value {
             })
         })
         .collect();
-    let results: Vec<Value> = checked
+    let results = checked
         .iter()
         .flat_map(|findings| findings.diagnostics.iter().map(move |diagnostic| result(findings, diagnostic)))
         .collect();
+    log(rules, results)
+}
+
+/// One SARIF log of findings of these rules: name, how bad, and what it means.
+pub fn sarif_of(rules: &[(&str, Severity, &str)], findings: &Findings) -> Value {
+    let described = rules.iter().map(|(id, severity, summary)| {
+        json!({ "id": id, "shortDescription": { "text": summary }, "defaultConfiguration": { "level": level(*severity) } })
+    });
+    let results = findings.diagnostics.iter().map(|diagnostic| {
+        let mut result = result(findings, diagnostic);
+        result["ruleIndex"] = rules.iter().position(|(id, ..)| *id == diagnostic.rule).into();
+        result
+    });
+    log(described.collect(), results.collect())
+}
+
+fn log(rules: Vec<Value>, results: Vec<Value>) -> Value {
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",

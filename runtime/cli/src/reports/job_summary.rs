@@ -1,0 +1,115 @@
+//! A run in Markdown, for the page of a CI job.
+//!
+//! Every text of a stage or a program is written in character references where Markdown or HTML would read a sign of their own.
+
+use super::{Report, StageReport};
+use crate::terminal::{counted, duration, visible};
+use glovebox_engine::evidence::ExitClass;
+use std::fmt::Write;
+
+/// Longest text of a cell, characters.
+const TEXT_MAX: usize = 300;
+/// Most rows of a table: a page of a job has a bound.
+const ROWS_MAX: usize = 200;
+
+/// The report as Markdown.
+pub(super) fn render(report: &Report) -> String {
+    let summary = &report.summary;
+    let mark = if summary.exit == ExitClass::Ok { "✅" } else { "❌" };
+    let (code, name) = (summary.exit.code(), summary.exit.name());
+    let (pipeline, time) = (text(&summary.pipeline), duration(summary.duration_ms));
+    let mut page = format!("### {mark} Glovebox: {pipeline}, exit {code} ({name}) in {time}\n\n");
+    if let Some(failure) = &summary.failure {
+        let node = summary.failed_node.as_ref().map(|node| format!("{}: ", text(node.as_str()))).unwrap_or_default();
+        line(&mut page, format_args!("**{node}{}**\n", text(&failure.reason)));
+    }
+    line(&mut page, "| stage | result | time | evidence |\n|---|---|---|---|");
+    for stage in report.stages.iter().take(ROWS_MAX) {
+        let visit = if stage.visit > 1 { format!(" (visit {})", stage.visit) } else { String::new() };
+        let (name, time) = (text(&stage.name()), duration(stage.duration_ms));
+        line(&mut page, format_args!("| {name}{visit} | {} | {time} | {} |", result(stage), evidence(report, stage)));
+    }
+    if report.stages.len() > ROWS_MAX {
+        line(&mut page, format_args!("\n{} more stages", report.stages.len() - ROWS_MAX));
+    }
+    rest(report, &mut page);
+    page
+}
+
+/// What is said beside the table of stages.
+fn rest(report: &Report, page: &mut String) {
+    let summary = &report.summary;
+    page.push('\n');
+    if !summary.refused.is_empty() {
+        let count = counted(summary.refused.len(), "request");
+        line(page, format_args!("- **Refused**: {count} outside of the grants"));
+        for refused in summary.refused.iter().take(ROWS_MAX) {
+            line(page, format_args!("  - {}: {}", text(refused.node.as_str()), text(&refused.refusal.to_string())));
+        }
+    }
+    if !summary.quarantined.is_empty() {
+        line(page, format_args!("- **Set aside**: {}", counted(summary.quarantined.len(), "changed file")));
+    }
+    line(page, format_args!("- **Changed**: {}", counted(summary.changed.len(), "path")));
+    if summary.cost.0 > 0 {
+        let about = if summary.is_estimated { "~" } else { "" };
+        line(page, format_args!("- **Cost**: {about}{}", summary.cost));
+    }
+    line(page, format_args!("- **Run**: {}, record {}\n", text(&summary.run_id), summary.head.hash));
+}
+
+fn line(page: &mut String, line: impl std::fmt::Display) {
+    writeln!(page, "{line}").expect("writing to a string does not fail");
+}
+
+fn result(stage: &StageReport) -> String {
+    match stage.has_failed() {
+        true => format!("❌ {}", text(&stage.reason())),
+        false => stage.status.as_str().to_owned(),
+    }
+}
+
+fn evidence(report: &Report, stage: &StageReport) -> String {
+    if report.is_simulated(stage) {
+        return "simulated".to_owned();
+    }
+    let verified = report.commands(stage).filter(|command| command.verified).count();
+    match verified {
+        0 if stage.status.satisfies_gate() => "its own word".to_owned(),
+        0 => "–".to_owned(),
+        _ => format!("{} passed", counted(verified, "verified command")),
+    }
+}
+
+/// A text as Markdown: one line, bounded, and every ASCII sign that is no letter or digit as a character reference.
+fn text(raw: &str) -> String {
+    let shown = visible::line(raw);
+    let is_cut = shown.chars().nth(TEXT_MAX).is_some();
+    let mut safe = String::new();
+    for character in shown.chars().take(TEXT_MAX) {
+        match character {
+            ' ' | '-' | ',' | '/' => safe.push(character),
+            sign if sign.is_ascii_punctuation() => {
+                write!(safe, "&#{};", u32::from(sign)).expect("writing to a string does not fail");
+            }
+            other => safe.push(other),
+        }
+    }
+    safe.push_str(if is_cut { "…" } else { "" });
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_a_stage_is_never_markup() {
+        let hostile = "</td> | ![x](https://a.example/p) `code` **b** @all\n# title\n<script>";
+        let safe = text(hostile);
+        let signs = ["<", ">", "|", "!", "[", "(", "`", "*", "@", "\n"];
+        assert!(signs.iter().all(|sign| !safe.contains(sign)), "{safe}");
+        assert_eq!(text("a_b/c-d, e"), "a&#95;b/c-d, e");
+        assert!(text(&"x".repeat(1000)).chars().count() <= TEXT_MAX + 1);
+    }
+}

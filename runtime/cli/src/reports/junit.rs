@@ -1,0 +1,104 @@
+//! A run as a test suite: one case for each stage, and one for the run itself.
+//!
+//! A case passes only with a receipt: a stage that passed on its own word is skipped, with that reason, and so is a simulated one. What
+//! a loop repaired is told by its last visit.
+
+use super::{Report, StageReport};
+use crate::exit::{Exit, Stop};
+use crate::shell;
+use crate::terminal::duration;
+use glovebox_engine::evidence::{ExitClass, Proof};
+use glovebox_pipeline::source::Source;
+use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
+use std::time::Duration;
+
+/// The report as XML.
+pub(super) fn render(report: &Report) -> Result<String, Stop> {
+    let summary = &report.summary;
+    let mut suite = TestSuite::new(&*summary.pipeline);
+    suite.set_time(Duration::from_millis(summary.duration_ms));
+    suite.add_property(("run_id", &*summary.run_id));
+    suite.add_property(("journal_head", &*summary.head.hash.to_string()));
+    for stage in &report.stages {
+        suite.add_test_case(case(report, stage));
+    }
+    suite.add_test_case(of_run(report));
+    let mut xml = quick_junit::Report::new("glovebox");
+    xml.add_test_suite(suite);
+    xml.to_string().map_err(|error| Stop::new(Exit::Internal, format!("write JUnit: {error}")))
+}
+
+fn case(report: &Report, stage: &StageReport) -> TestCase {
+    let mut status = match (stage.has_failed(), stage.status.satisfies_gate()) {
+        (true, _) => failed(stage.reason()),
+        (false, false) => skipped("it was skipped"),
+        _ if report.is_simulated(stage) => skipped("simulated: no model was asked"),
+        _ if report.is_unverified(stage) => skipped("passed on its own word: no command verified it"),
+        _ => TestCaseStatus::success(),
+    };
+    if let Some(failure) = stage.failure.as_ref().filter(|_| stage.has_failed()) {
+        status.set_type(failure.code.as_str());
+    }
+    let mut case = TestCase::new(stage.name(), status);
+    case.set_classname(&*report.summary.pipeline).set_time(Duration::from_millis(stage.duration_ms));
+    let lines: Vec<String> = report
+        .commands(stage)
+        .map(|command| {
+            let (proof, receipt) = (proof(command.proof()), &command.receipt);
+            let how = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
+            let (time, tier) = (duration(receipt.duration_ms), receipt.tier);
+            format!("{proof}: {} {how} in {time} ({tier})", shell::line(&receipt.argv))
+        })
+        .collect();
+    if stage.visit > 1 {
+        case.add_property(("visit", &*stage.visit.to_string()));
+    }
+    if !lines.is_empty() {
+        case.set_system_out(lines.join("\n"));
+    }
+    if let Some(node) = report.pipeline.pipeline.node(&stage.node).filter(|node| node.child_of.is_none()) {
+        let (line, _) =
+            crate::terminal::diagnostics::line_and_column(Source::new(&report.pipeline.text), node.span.start);
+        case.add_property(("line", &*line.to_string()));
+    }
+    case
+}
+
+/// The end of the run, which no stage may have had: a bound, a policy, an unmet gate.
+fn of_run(report: &Report) -> TestCase {
+    let summary = &report.summary;
+    let status = match (&summary.failure, summary.exit) {
+        (_, ExitClass::Ok) => TestCaseStatus::success(),
+        (Some(failure), exit) => failed(format!("exit {} ({}): {}", exit.code(), exit.name(), failure.reason)),
+        (None, exit) => failed(format!("exit {} ({})", exit.code(), exit.name())),
+    };
+    let mut case = TestCase::new("the run", status);
+    case.set_classname(&*summary.pipeline).set_time(Duration::from_millis(summary.duration_ms));
+    case
+}
+
+fn failed(reason: String) -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+    status.set_message(reason);
+    status
+}
+
+fn skipped(reason: &'static str) -> TestCaseStatus {
+    let mut status = TestCaseStatus::skipped();
+    status.set_message(reason);
+    status
+}
+
+/// What a command proves, in a word.
+fn proof(proof: Proof) -> &'static str {
+    match proof {
+        Proof::Subject => "under test",
+        Proof::Hook => "hook",
+        Proof::Verified => "verified",
+        Proof::VerifiedNotIsolated => "verified (subject not isolated)",
+        Proof::VerifiedWithCaches => "verified (with caches of builders' code)",
+        Proof::NotVerified => "not verified",
+        Proof::NotTaken => "not taken",
+        Proof::Ran => "ran",
+    }
+}

@@ -1,0 +1,81 @@
+//! A run as results of a scan: what failed, what was refused or set aside, and what nothing verified, each at its node's line.
+
+use super::Report;
+use crate::exit::{Exit, Stop};
+use crate::terminal::diagnostics::Findings;
+use crate::terminal::machine;
+use glovebox_engine::evidence::ExitClass;
+use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
+use glovebox_pipeline::span::Span;
+use glovebox_record::NodeId;
+use std::path::Path;
+
+/// What a result may be, with what it means.
+const RULES: [(&str, Severity, &str); 5] = [
+    ("stage_failed", Severity::Error, "A stage failed, or did not pass its verification."),
+    ("run_failed", Severity::Error, "The run did not succeed: a bound, a policy or an unmet goal gate ended it."),
+    ("refused", Severity::Warning, "A stage asked for something that it was not granted, and did not get it."),
+    (
+        "set_aside",
+        Severity::Warning,
+        "A stage changed a file outside of its write scope; the change is in the quarantine.",
+    ),
+    ("unverified", Severity::Info, "A stage passed on its own word: no command verified it."),
+];
+
+/// The report as JSON.
+pub(super) fn render(report: &Report) -> Result<String, Stop> {
+    let summary = &report.summary;
+    let mut found = Vec::new();
+    let failed = report.stages.iter().filter(|stage| stage.has_failed());
+    found.extend(failed.map(|stage| at(report, (0, &stage.node), format!("`{}`: {}", stage.name(), stage.reason()))));
+    let is_told = summary
+        .failed_node
+        .as_ref()
+        .is_some_and(|node| report.stages.iter().any(|stage| stage.node == *node && stage.has_failed()));
+    if summary.exit != ExitClass::Ok && !is_told {
+        let reason = summary.failure.as_ref().map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
+        let message = format!("exit {} ({}){reason}", summary.exit.code(), summary.exit.name());
+        let node = summary.failed_node.as_ref().unwrap_or(&report.pipeline.pipeline.start);
+        found.push(at(report, (1, node), message));
+    }
+    for refused in &summary.refused {
+        let (refusal, times) = (&refused.refusal, refused.times);
+        let again = if times > 1 { format!(", {times} times") } else { String::new() };
+        let help = if refusal.help.is_empty() { String::new() } else { format!("\nhelp: {}", refusal.help) };
+        found.push(at(report, (2, &refused.node), format!("`{}`: {refusal}{again}{help}", refused.node)));
+    }
+    for file in &summary.quarantined {
+        found.push(at(report, (3, &file.node), format!("`{}` changed `{}`: {}", file.node, file.path, file.reason)));
+    }
+    for unverified in &summary.unverified {
+        let message = format!("`{}` passed on its own word: no command verified it", unverified.node);
+        found.push(at(report, (4, &unverified.node), message));
+    }
+    let findings = Findings {
+        file: relative(&report.pipeline.file).to_string_lossy().into_owned(),
+        source: report.pipeline.text.clone(),
+        diagnostics: found,
+    };
+    let log = machine::sarif_of(&RULES, &findings);
+    serde_json::to_string_pretty(&log).map_err(|error| Stop::new(Exit::Internal, format!("write SARIF: {error}")))
+}
+
+/// A file below the current folder as code scanning looks for it.
+fn relative(file: &Path) -> &Path {
+    let here = std::env::current_dir().ok();
+    here.and_then(|here| file.strip_prefix(here).ok()).unwrap_or(file)
+}
+
+/// A result at the line of a node. A node of a child pipeline is at the node that runs the child.
+fn at(report: &Report, (rule, node): (usize, &NodeId), message: String) -> Diagnostic {
+    let (name, severity, _) = RULES[rule];
+    let known = |id: &NodeId| report.pipeline.pipeline.node(id);
+    let outermost = std::iter::successors(known(node), |node| node.child_of.as_ref().and_then(known)).last();
+    let span = outermost.map_or_else(|| Span::new(0, 0), |node| node.span);
+    match severity {
+        Severity::Error => Diagnostic::error(name, message, span),
+        Severity::Warning => Diagnostic::warning(name, message, span),
+        Severity::Info => Diagnostic::info(name, message, span),
+    }
+}

@@ -1,0 +1,143 @@
+//! Reports of a run for other programs: JUnit, SARIF and the Markdown of a job's page. A text of a stage never becomes markup in them.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use serde_json::{Value, json};
+use workbench::Workbench;
+
+/// A stage on its own word, one with a verified command, one that fails with a hostile text, behind a write that is set aside.
+const PIPELINE: &str = r#"digraph ship {
+  start [shape=Mdiamond]; done [shape=Msquare]
+  build [prompt="build", allowed_write_paths="src/"]
+  test [shape=parallelogram, tool_command="echo fine", allowed_write_paths=""]
+  judge [shape=parallelogram, tool_command="printf '</failure> ]]> | \\033[2J **b** <script>' >&2; exit 3", allowed_write_paths=""]
+  start -> build -> test -> judge
+  judge -> done [condition="outcome=success"]
+}
+"#;
+
+fn run(pipeline: &str, exit: i32) -> Workbench {
+    let bench = Workbench::with_pipeline(pipeline);
+    bench.write("model.toml", "[[node.build]]\ntext = \"OUTCOME: SUCCESS\"\n");
+    let words = ["run", "pipeline.dot", "--run-id", "r", "--script", "model.toml"];
+    let reports = ["--junit", "../r.xml", "--sarif", "../r.sarif", "--job-summary", "../page.md"];
+    bench.glovebox(&[&words[..], &reports].concat()).ends(exit);
+    bench
+}
+
+fn report(bench: &Workbench, name: &str) -> String {
+    std::fs::read_to_string(bench.outside().join(name)).unwrap()
+}
+
+#[test]
+fn junit_has_a_case_for_each_stage_and_passes_only_with_a_receipt() {
+    let bench = run(PIPELINE, 1);
+    let xml = report(&bench, "r.xml");
+    assert!(xml.contains(r#"<testsuites name="glovebox" tests="4" skipped="1" failures="2" errors="0""#), "{xml}");
+    let case = |name: &str| {
+        let (_, rest) = xml.split_once(&format!("<testcase name=\"{name}\"")).unwrap();
+        rest.split("<testcase").next().unwrap().to_owned()
+    };
+    assert!(case("build").contains("<skipped message=\"passed on its own word: no command verified it\"/>"), "{xml}");
+    let passed = case("test");
+    assert!(!passed.contains("<failure") && !passed.contains("<skipped"), "{passed}");
+    assert!(passed.contains("verified: sh -c &apos;echo fine&apos; exit 0"), "{passed}");
+    assert!(passed.contains("<property name=\"line\" value=\"4\"/>"), "{passed}");
+    let failed = case("judge");
+    assert!(failed.contains("<failure message=\"deterministic (tool/exit-code): tool_exit_code_3\""), "{failed}");
+    assert!(failed.contains("not verified: sh -c"), "{failed}");
+    assert!(case("the run").contains("exit 1 (run-failed)"), "{xml}");
+    assert!(!xml.contains('\u{1b}') && !xml.contains("<script>") && xml.matches("</failure>").count() <= 2, "{xml}");
+}
+
+#[test]
+fn sarif_places_each_result_at_its_node() {
+    let bench = run(PIPELINE, 1);
+    let log: Value = serde_json::from_str(&report(&bench, "r.sarif")).unwrap();
+    assert_eq!(log["version"], "2.1.0");
+    let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let told: Vec<_> = results
+        .iter()
+        .map(|result| {
+            let place = &result["locations"][0]["physicalLocation"];
+            assert_eq!(place["artifactLocation"]["uri"], "pipeline.dot", "{result}");
+            assert_eq!(rules[result["ruleIndex"].as_u64().unwrap() as usize]["id"], result["ruleId"]);
+            (result["ruleId"].as_str().unwrap(), result["level"].as_str().unwrap(), &place["region"]["startLine"])
+        })
+        .collect();
+    assert_eq!(told, [("stage_failed", "error", &json!(5)), ("unverified", "note", &json!(3))]);
+}
+
+#[test]
+fn a_page_of_a_job_is_appended_to_and_has_no_markup_of_a_stage() {
+    let bench = run(PIPELINE, 1);
+    let page = report(&bench, "page.md");
+    assert!(page.starts_with("### ❌ Glovebox: ship, exit 1 (run-failed) in "), "{page}");
+    assert!(page.contains("| build | success | ") && page.contains(" | its own word |"), "{page}");
+    assert!(page.contains("| test | success | ") && page.contains("1 verified command passed"), "{page}");
+    let row = page.lines().find(|line| line.starts_with("| judge")).unwrap();
+    assert_eq!(row.matches('|').count(), 5, "{row}");
+    assert!(!page.contains("<script>") && !page.contains("**b**") && !page.contains('\u{1b}'), "{page}");
+    bench.glovebox(&["show", "r", "--job-summary", "../page.md"]).ends(0);
+    assert_eq!(report(&bench, "page.md").matches("### ").count(), 2);
+}
+
+#[test]
+fn show_gives_the_same_reports_later() {
+    let bench = run(PIPELINE, 1);
+    let (xml, sarif) = (report(&bench, "r.xml"), report(&bench, "r.sarif"));
+    bench.glovebox(&["show", "r", "--junit", "../again.xml", "--sarif", "../again.sarif"]).ends(0);
+    assert_eq!((report(&bench, "again.xml"), report(&bench, "again.sarif")), (xml, sarif));
+}
+
+/// What a loop repaired has passed; what a resume repaired too.
+#[test]
+fn the_last_visit_of_a_stage_stands_for_it() {
+    let bench = run(
+        r#"digraph ship {
+  start [shape=Mdiamond]; done [shape=Msquare]
+  build [prompt="build", allowed_write_paths="src/"]
+  test [shape=parallelogram, tool_command="test -e out/once || { mkdir -p out; touch out/once; exit 1; }", allowed_write_paths="out/"]
+  mend [shape=parallelogram, tool_command="mkdir -p out; touch out/once", allowed_write_paths="out/"]
+  start -> build -> test
+  test -> done [condition="outcome=success"]
+  test -> mend [condition="outcome=fail"]
+  mend -> test
+}
+"#,
+        0,
+    );
+    let xml = report(&bench, "r.xml");
+    assert!(xml.contains("tests=\"4\" skipped=\"1\" failures=\"0\""), "{xml}");
+    assert!(xml.contains("<property name=\"visit\" value=\"2\"/>"), "{xml}");
+    let page = report(&bench, "page.md");
+    assert!(
+        page.starts_with("### ✅ Glovebox: ship, exit 0 (ok)") && page.contains("| test (visit 2) | success"),
+        "{page}"
+    );
+}
+
+#[test]
+fn what_ended_the_run_is_told_even_if_no_stage_failed() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         a [shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\"]\n start -> a -> a [condition=\"outcome=success\"]\n a -> done }",
+    );
+    let words = ["run", "pipeline.dot", "--max-steps", "3", "--junit", "../r.xml", "--sarif", "../r.sarif"];
+    bench.glovebox(&words).ends(5);
+    let xml = report(&bench, "r.xml");
+    assert!(xml.contains("exit 5 (budget)"), "{xml}");
+    assert!(report(&bench, "r.sarif").contains("\"run_failed\""));
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_refused_before_the_run() {
+    let bench = Workbench::with_pipeline(PIPELINE);
+    let refused = bench.glovebox(&["run", "pipeline.dot", "--simulate", "--junit", "no/such/r.xml"]);
+    refused.ends(2).says("the report `no/such/r.xml` cannot be written: there is no such folder");
+    bench.glovebox(&["run", "pipeline.dot", "--simulate", "--sarif", ".."]).ends(2).says("it is a folder");
+    assert!(!bench.has(".glovebox"));
+}
