@@ -112,6 +112,8 @@ pub enum Command {
     Why(Deferred<WhyArguments>),
     /// Verify that no record of a run was changed or lost
     Verify(Deferred<VerifyArguments>),
+    /// List every command of a run with its receipt and what it proves
+    Evidence(Deferred<EvidenceArguments>),
     /// Sign what a run proved, for people who do not have the run
     Attest(Deferred<AttestArguments>),
     /// Check a signed attestation, and the run that it is about

@@ -89,6 +89,11 @@ impl Changes {
         })
     }
 
+    /// The files that a run copied.
+    pub fn base(run: &RunFolder, started: &RunStarted) -> Result<Base, Stop> {
+        read_base(run, &open_blobs(run)?, started)
+    }
+
     /// Checks that what a change leaves at its path is there as it was recorded, before anything is written.
     pub fn verify(&self, change: &FileChange) -> Result<(), Stop> {
         let Some(digest) = change.digest.as_ref().filter(|_| change.op == ChangeOp::Write) else { return Ok(()) };

@@ -132,6 +132,7 @@ fn dispatch(command: Command) -> Ended {
         Command::Show(Deferred(arguments)) => commands::show::show(&arguments),
         Command::Why(Deferred(arguments)) => commands::why::why(&arguments),
         Command::Verify(Deferred(arguments)) => commands::verify::verify(&arguments),
+        Command::Evidence(Deferred(arguments)) => commands::evidence::evidence(&arguments),
         Command::Attest(Deferred(arguments)) => commands::attest::attest(&arguments),
         Command::VerifyRun(Deferred(arguments)) => commands::verify_run::verify_run(&arguments),
         Command::Logs(Deferred(arguments)) => commands::logs::logs(&arguments),

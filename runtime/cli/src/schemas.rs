@@ -9,6 +9,7 @@ use crate::commands::answer::AnswerFile;
 use crate::commands::apply::Applied;
 use crate::commands::control::ControlFile;
 use crate::commands::diff::DiffFile;
+use crate::commands::evidence::EvidenceFile;
 use crate::commands::gates::GatesFile;
 use crate::commands::holdout::{Status, Verified};
 use crate::commands::logs::OutputLine;
@@ -84,6 +85,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("branch", written::<Branch>()),
         ("control", written::<ControlFile<'_>>()),
         ("diff", written::<DiffFile>()),
+        ("evidence", written::<EvidenceFile<'_>>()),
         ("gates", written::<GatesFile>()),
         ("holdout-status", written::<Status<'_>>()),
         ("holdout-verify", written::<Verified<'_>>()),

@@ -6,11 +6,13 @@
 
 mod branches;
 mod class;
+mod list;
 mod receipt;
 mod rows;
 mod verdict;
 
 pub use class::{CanceledBy, ExitClass};
+pub use list::{Claim, Command, Evidence};
 pub use receipt::{CommandEvidence, Proof};
 pub(crate) use rows::is_first;
 pub use rows::{QuarantinedFile, RefusedRequest, UnverifiedStage, Visit};

@@ -150,6 +150,7 @@ fn receipt(id: &str, code: i32) -> Receipt {
         id: id.to_owned(),
         argv: vec!["true".to_owned()],
         cwd: String::new(),
+        program: None,
         env_names: Vec::new(),
         tier: glovebox_record::Tier::Unconfined,
         degradations: Vec::new(),

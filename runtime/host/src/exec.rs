@@ -10,7 +10,7 @@ use crate::stop::Stop;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, LimitName, Receipt, Refusal};
 use glovebox_sandbox::exec::{self as sandbox, ExecError, Program};
-use glovebox_sandbox::jail::{CommandLine, Jail};
+use glovebox_sandbox::jail::Jail;
 use glovebox_sandbox::lazy_jail::LazyJail;
 use glovebox_sandbox::refusal::escaped;
 use std::borrow::Cow;
@@ -75,12 +75,8 @@ impl Attempt {
         let jail = self.opened(&setting.jail).map_err(Failed::End)?;
         let time = CommandTime::of(command.timeout_ms, self.limits.command_ms, self.remaining());
         let shown = escaped(&text_of(&program));
-        let line = CommandLine {
-            argv: program.words(),
-            cwd: cwd.as_str().to_owned(),
-            env_names: command.env.iter().map(|(name, _)| name.clone()).collect(),
-        };
         let asked = sandbox::Command { program, cwd, env: command.env, stdin: command.stdin, timeout: time.timeout };
+        let line = jail.line(&asked);
         self.meter.commands += 1;
         self.report(Progress::CommandStarted(shown.clone()));
         let mut exit = self.ticker.while_guest_waits(|| jail.run(&asked, &self.canceled))?;

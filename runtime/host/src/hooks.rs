@@ -13,7 +13,6 @@ use crate::stop::Stop;
 use glovebox_record::hook::{HookInput, HookResult};
 use glovebox_record::{CommandEnding, Hook, HookKind, LimitName, Receipt, Refusal, RunId};
 use glovebox_sandbox::exec::{Captured, Command, ExecError, Exit, Program};
-use glovebox_sandbox::jail::CommandLine;
 use glovebox_sandbox::refusal::escaped;
 use serde_json::Value;
 use std::sync::Arc;
@@ -144,11 +143,7 @@ impl Attempt {
             stdin: Some(about.input(kind, call, result)?),
             timeout: TIME_MAX.min(Duration::from_millis(self.limits.command_ms)).min(self.remaining()),
         };
-        let line = CommandLine {
-            argv: hook.words(),
-            cwd: command.cwd.as_str().to_owned(),
-            env_names: command.env.iter().map(|(name, _)| name.clone()).collect(),
-        };
+        let line = jail.line(&command);
         self.meter.commands += 1;
         let mut exit = match self.ticker.while_guest_waits(|| jail.run(&command, &self.canceled)) {
             Ok(exit) => exit,

@@ -3,7 +3,7 @@
 //! Host and sandbox make these values and the journal keeps them as they are. Texts from a guest are escaped and bounded when a
 //! refusal is made, so that printing one can never drive a terminal.
 
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestedFile};
 use crate::hook::Hook;
 use crate::limit::LimitName;
 use crate::tier::Tier;
@@ -119,6 +119,10 @@ pub struct Receipt {
     pub id: String,
     /// argv, or `["sh", "-c", text]`.
     pub argv: Vec<String>,
+    /// The file of the program on this machine, by its absolute path; absent if it is in the workspace or was not found, for a program
+    /// under test, and in journals of before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<DigestedFile>,
     /// Relative to the workspace.
     pub cwd: String,
     /// Names of the environment, not values.

@@ -34,6 +34,16 @@ impl Tier {
         }
     }
 
+    /// The layers of the tier: what each command runs behind, unless a receipt names a degradation.
+    pub fn layers(self) -> &'static [&'static str] {
+        match self {
+            Self::Unconfined => &[],
+            Self::Landlock => &["landlock", "seccomp", "limits"],
+            Self::Bwrap => &["namespaces", "own root", "landlock", "seccomp", "limits"],
+            Self::Full => &["namespaces", "own root", "overlay", "landlock", "seccomp", "limits"],
+        }
+    }
+
     /// Reads a name; nothing for one that is not of a tier.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Unconfined, Self::Landlock, Self::Bwrap, Self::Full].into_iter().find(|tier| tier.as_str() == name)

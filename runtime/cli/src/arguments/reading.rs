@@ -127,6 +127,21 @@ pub struct VerifyArguments {
     pub runs: RunsArguments,
 }
 
+/// `glovebox evidence`.
+#[derive(Debug, Args)]
+pub struct EvidenceArguments {
+    /// The run
+    #[arg(default_value = LATEST)]
+    pub run: RunSelector,
+    /// List only the commands of this node
+    pub node: Option<NodeId>,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `glovebox attest`.
 #[derive(Debug, Args)]
 pub struct AttestArguments {

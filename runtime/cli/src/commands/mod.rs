@@ -10,6 +10,7 @@ pub mod completions;
 pub mod control;
 pub mod diff;
 pub mod doctor;
+pub mod evidence;
 pub mod explain;
 pub mod fake_llm;
 pub mod fmt;

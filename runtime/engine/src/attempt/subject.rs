@@ -189,7 +189,7 @@ pub(super) fn receipts(calls: Vec<Call>, fact: &mut StageFinished) {
 }
 
 pub(super) fn receipt(id: String, call: Call) -> Receipt {
-    let line = CommandLine { argv: call.words, cwd: call.cwd, env_names: Vec::new() };
+    let line = CommandLine { argv: call.words, program: None, cwd: call.cwd, env_names: Vec::new() };
     Receipt { subject: true, ..line.receipt(id, &call.exit, &call.status) }
 }
 

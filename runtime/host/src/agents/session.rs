@@ -79,14 +79,10 @@ impl Session {
         let options = &setting.options;
         let left = attempt.remaining();
         let timeout = options.timeout.map_or(left, |own| own.min(left));
-        let line = CommandLine {
-            argv: launch.shown_argv(),
-            cwd: cwd.as_str().to_owned(),
-            env_names: launch.env.iter().map(|(name, _)| name.clone()).collect(),
-        };
-        let title = setting.program.to_string();
+        let (title, argv) = (setting.program.to_string(), launch.shown_argv());
         let command =
             Command { program: Program::Argv(launch.argv), cwd, env: launch.env, stdin: Some(launch.stdin), timeout };
+        let line = CommandLine { argv, ..jail.line(&command) };
         let (sender, steps) = sync_channel(STEPS_MAX);
         let stopped = Arc::new(AtomicBool::new(false));
         let (of_thread, in_jail, reading) = (Arc::clone(&stopped), Arc::clone(&jail), Reading::of(setting.program));

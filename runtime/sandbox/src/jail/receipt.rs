@@ -2,19 +2,33 @@
 //!
 //! Of the command's output, a receipt has only digests and lengths.
 
-use super::JailStatus;
-use crate::exec::Exit;
-use glovebox_record::Receipt;
+use super::{Jail, JailStatus, program};
+use crate::exec::{Command, Exit};
+use glovebox_record::{DigestedFile, Receipt};
 
 /// What was started, as a receipt shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
     /// argv, or `["sh", "-c", text]`.
     pub argv: Vec<String>,
+    /// The program's file on this machine.
+    pub program: Option<DigestedFile>,
     /// Relative to the workspace.
     pub cwd: String,
     /// Names of the environment, not values.
     pub env_names: Vec<String>,
+}
+
+impl Jail {
+    /// What the receipt of a command shows, before it starts.
+    pub fn line(&self, command: &Command) -> CommandLine {
+        CommandLine {
+            argv: command.program.words(),
+            program: program::file(&self.policy, &command.program, &|path| self.writable.holds(path)),
+            cwd: command.cwd.as_str().to_owned(),
+            env_names: command.env.iter().map(|(name, _)| name.clone()).collect(),
+        }
+    }
 }
 
 impl CommandLine {
@@ -23,6 +37,7 @@ impl CommandLine {
         Receipt {
             id,
             argv: self.argv,
+            program: self.program,
             cwd: self.cwd,
             env_names: self.env_names,
             tier: status.tier,

@@ -14,6 +14,7 @@ fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
         id: "r".to_owned(),
         argv: vec!["sh".to_owned()],
         cwd: nothing(),
+        program: None,
         env_names: Vec::new(),
         tier: glovebox_record::Tier::Full,
         how,

@@ -1,0 +1,187 @@
+//! `glovebox evidence`: every command of a run with its receipt, what it proves, and the stages that nothing proves.
+//!
+//! The host made each receipt when it saw the command end; the journal has it. Of an output a receipt has digest and length; its
+//! beginning and end are shown where the stage kept the whole.
+
+use crate::arguments::EvidenceArguments;
+use crate::changes::{self, Changes};
+use crate::exit::{Ended, Exit, Stop};
+use crate::terminal::paint::Paint;
+use crate::terminal::rows::Rows;
+use crate::terminal::{self, counted, duration, pager, visible};
+use crate::{journal, runs, shell};
+use glovebox_engine::blobs::DirBlobs;
+use glovebox_engine::event::{Digest, Receipt};
+use glovebox_engine::evidence::{Claim, Command, Evidence, JournalHead, Proof};
+use glovebox_engine::ports::BlobStore;
+use glovebox_record::NodeId;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Most bytes of the beginning and of the end of an output.
+const EXCERPT_BYTES_MAX: usize = 512;
+/// The largest output that is read for them.
+const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+
+/// What `evidence --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "evidence.json")]
+pub struct EvidenceFile<'a> {
+    /// Version of this document.
+    schema_version: u32,
+    /// The run.
+    run_id: &'a str,
+    /// Where its journal ends: the hash covers every receipt.
+    journal: JournalHead,
+    /// Digest of the list of files that the run began with.
+    base_digest: Digest,
+    /// Every command, in order.
+    commands: Vec<Shown>,
+    /// Stages that passed without a receipt.
+    unverified: Vec<Claim>,
+}
+
+/// A command, with what is left of its output.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Shown {
+    #[serde(flatten)]
+    command: Command,
+    /// Standard output; absent where the stage did not keep it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout: Option<Excerpt>,
+    /// Standard error; absent where the stage did not keep it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr: Option<Excerpt>,
+}
+
+/// The beginning and the end of an output, as text; what is not UTF-8 is replaced.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Excerpt {
+    /// Its first 512 bytes.
+    head: String,
+    /// Its last 512 bytes; absent if the beginning is all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tail: Option<String>,
+}
+
+/// Lists the commands of a run.
+pub fn evidence(arguments: &EvidenceArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let (reader, verified) = journal::open_to_show(&run)?;
+    let started = journal::beginning(&run, &verified.records)?;
+    let (base, base_digest) = (Changes::base(&run, started)?, started.base_digest);
+    let evidence = Evidence::read((&reader, &verified), &base).map_err(|error| journal::unreadable(&run, &error))?;
+    drop(reader);
+    let is_wanted = |node: &NodeId| arguments.node.as_ref().is_none_or(|wanted| wanted == node);
+    let (head, claims) = (evidence.head(), evidence.claims());
+    let unverified: Vec<Claim> = claims.into_iter().filter(|claim| is_wanted(&claim.node)).collect();
+    let is_known = |node: &NodeId| evidence.summary.visited.iter().any(|visit| visit.node == *node);
+    if let Some(node) = arguments.node.as_ref().filter(|node| !is_known(node)) {
+        return Err(Stop::new(Exit::Usage, format!("run `{}` has no finished visit of a node `{node}`", run.id))
+            .with_help(format!("glovebox show {} lists the visited nodes", run.id)));
+    }
+    let blobs = changes::open_blobs(&run)?;
+    let commands = evidence.commands.into_iter().filter(|command| is_wanted(&command.attempt.task.node));
+    let commands: Vec<Shown> = commands.map(|command| Shown::of(command, &blobs)).collect();
+    if arguments.json {
+        let (schema_version, run_id) = (1, &*run.id);
+        let file = EvidenceFile { schema_version, run_id, journal: head, base_digest, commands, unverified };
+        terminal::print_json(&file)?;
+        return Ok(Exit::Ok);
+    }
+    pager::show(&render(&commands, &unverified, head));
+    Ok(Exit::Ok)
+}
+
+impl Shown {
+    fn of(command: Command, blobs: &DirBlobs) -> Self {
+        let Receipt { stdout_digest, stdout_bytes, stderr_digest, stderr_bytes, .. } = &command.evidence.receipt;
+        let (stdout, stderr) = ((stdout_digest, *stdout_bytes), (stderr_digest, *stderr_bytes));
+        let (stdout, stderr) = (Excerpt::of(blobs, stdout), Excerpt::of(blobs, stderr));
+        Self { command, stdout, stderr }
+    }
+}
+
+impl Excerpt {
+    /// The ends of an output that the run kept under its digest.
+    fn of(blobs: &DirBlobs, (digest, length): (&Digest, u64)) -> Option<Self> {
+        if length == 0 || length > OUTPUT_BYTES_MAX {
+            return None;
+        }
+        let bytes = blobs.read_all(digest, length).ok()?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let head = text(&bytes[..bytes.len().min(EXCERPT_BYTES_MAX)]);
+        let rest = bytes.len().saturating_sub(EXCERPT_BYTES_MAX).min(EXCERPT_BYTES_MAX);
+        let tail = (rest > 0).then(|| text(&bytes[bytes.len() - rest..]));
+        Some(Self { head, tail })
+    }
+}
+
+fn render(commands: &[Shown], unverified: &[Claim], head: JournalHead) -> String {
+    let mut rows = Rows::below_a_title(12).painted(Paint::stdout());
+    for shown in commands {
+        command(&mut rows, shown);
+    }
+    for claim in unverified {
+        let (node, handler) = (visible::line(claim.node.as_str()), visible::line(&claim.handler));
+        let status = claim.status;
+        rows.line(format_args!("{node} visit {}", claim.visit));
+        rows.row("unverified", format_args!("{handler} said `{status}`: no receipt supports it"));
+    }
+    rows.line("evidence");
+    let verified = commands.iter().filter(|shown| shown.command.proof == Proof::Verified).count();
+    let (all, open) = (counted(commands.len(), "receipt"), counted(unverified.len(), "unverified stage"));
+    rows.row("all", format_args!("{all}, {verified} verified; {open}"));
+    rows.row("head", head.hash);
+    rows.finish()
+}
+
+fn command(rows: &mut Rows, Shown { command, stdout, stderr }: &Shown) {
+    let (task, receipt) = (&command.attempt.task, &command.evidence.receipt);
+    let again = terminal::of_generation(task.generation);
+    let left = if command.is_left { terminal::LEFT } else { "" };
+    rows.line(format_args!("{} visit {}{again}{left}", visible::line(task.node.as_str()), task.visit));
+    let how = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
+    let (title, time) = (title(command.proof), duration(receipt.duration_ms));
+    rows.block(title, format_args!("{} {how} in {time}", shell::line(&receipt.argv)));
+    let weaker = receipt.degradations.iter().map(|weaker| format!(", {}", visible::line(weaker)));
+    let layers = if command.layers.is_empty() { "nothing".to_owned() } else { command.layers.join(", ") };
+    rows.row("behind", format_args!("{}: {layers}{}", receipt.tier, weaker.collect::<String>()));
+    rows.row("in", if receipt.cwd.is_empty() { "the workspace".into() } else { visible::line(&receipt.cwd) });
+    if let Some(program) = &receipt.program {
+        rows.row("program", format_args!("{} {}", visible::line(&program.path), program.digest));
+    }
+    rows.row("files", command.tree);
+    if !receipt.env_names.is_empty() {
+        rows.row("environment", visible::line(&receipt.env_names.join(" ")));
+    }
+    output(rows, ("stdout", stdout), (receipt.stdout_bytes, &receipt.stdout_digest));
+    output(rows, ("stderr", stderr), (receipt.stderr_bytes, &receipt.stderr_digest));
+    rows.row("record", format_args!("{}, receipt {}", command.record, visible::line(&receipt.id)));
+}
+
+fn output(rows: &mut Rows, (title, excerpt): (&'static str, &Option<Excerpt>), (bytes, digest): (u64, &Digest)) {
+    if bytes == 0 {
+        return;
+    }
+    rows.row(title, format_args!("{bytes} bytes, {digest}"));
+    if let Some(Excerpt { head, tail }) = excerpt {
+        rows.indented(visible::block(head.trim_end()));
+        if let Some(tail) = tail {
+            rows.indented("…");
+            rows.indented(visible::block(tail.trim_end()));
+        }
+    }
+}
+
+/// What a command proves, as the first word of its row.
+fn title(proof: Proof) -> &'static str {
+    match proof {
+        Proof::Subject => "under test",
+        Proof::Hook => "hook",
+        Proof::Verified | Proof::VerifiedNotIsolated | Proof::VerifiedWithCaches => "verified",
+        Proof::NotVerified => "not verified",
+        Proof::NotTaken => "not taken",
+        Proof::Ran => "ran",
+    }
+}
