@@ -77,12 +77,30 @@ fn a_page_of_a_job_is_appended_to_and_has_no_markup_of_a_stage() {
     let page = report(&bench, "page.md");
     assert!(page.starts_with("### ❌ Glovebox: ship, exit 1 (run-failed) in "), "{page}");
     assert!(page.contains("| build | success | ") && page.contains(" | its own word |"), "{page}");
-    assert!(page.contains("| test | success | ") && page.contains("1 verified command passed"), "{page}");
+    assert!(page.contains("| test | success | ") && page.contains("verified, 1 command |"), "{page}");
     let row = page.lines().find(|line| line.starts_with("| judge")).unwrap();
     assert_eq!(row.matches('|').count(), 5, "{row}");
     assert!(!page.contains("<script>") && !page.contains("**b**") && !page.contains('\u{1b}'), "{page}");
     bench.glovebox(&["show", "r", "--job-summary", "../page.md"]).ends(0);
     assert_eq!(report(&bench, "page.md").matches("### ").count(), 2);
+}
+
+/// A verdict that builders' code could have forged is never shown without its reservation.
+#[test]
+fn a_verdict_with_a_reservation_keeps_it() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { graph [scenarios=\"scenarios/\"]; start [shape=Mdiamond]; done [shape=Msquare]\n\
+         judge [shape=parallelogram, tool_command=\"cat scenarios/one kept\", holdouts=\"scenarios/\", allowed_write_paths=\"\"]\n\
+         start -> judge -> done }",
+    );
+    bench.write("scenarios/one", "one scenario for no builder\n");
+    bench.write("kept", "kept\n");
+    let words = ["run", "pipeline.dot", "--run-id", "r", "--junit", "../r.xml", "--job-summary", "../page.md"];
+    bench.glovebox(&words).ends(0).says("verified (subject not isolated)");
+    assert!(report(&bench, "r.xml").contains("verified (subject not isolated): sh -c"));
+    assert!(report(&bench, "page.md").contains("verified &#40;subject not isolated&#41;, 1 command"));
+    let told = bench.glovebox(&["evidence", "r"]);
+    told.ends(0).says("verified (subject not isolated) sh -c").says("1 receipt, 0 verified, 1 with a reservation");
 }
 
 #[test]

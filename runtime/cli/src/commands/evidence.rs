@@ -8,6 +8,7 @@ use crate::changes::{self, Changes};
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
+use crate::terminal::summary;
 use crate::terminal::{self, counted, duration, pager, visible};
 use crate::{journal, runs, shell};
 use glovebox_engine::blobs::DirBlobs;
@@ -129,9 +130,13 @@ fn render(commands: &[Shown], unverified: &[Claim], head: JournalHead) -> String
         rows.row("unverified", format_args!("{handler} said `{status}`: no receipt supports it"));
     }
     rows.line("evidence");
-    let verified = commands.iter().filter(|shown| shown.command.proof == Proof::Verified).count();
+    let proving = |proofs: &[Proof]| commands.iter().filter(|shown| proofs.contains(&shown.command.proof)).count();
     let (all, open) = (counted(commands.len(), "receipt"), counted(unverified.len(), "unverified stage"));
-    rows.row("all", format_args!("{all}, {verified} verified; {open}"));
+    let qualified = match proving(&[Proof::VerifiedNotIsolated, Proof::VerifiedWithCaches]) {
+        0 => String::new(),
+        count => format!(", {count} with a reservation"),
+    };
+    rows.row("all", format_args!("{all}, {} verified{qualified}; {open}", proving(&[Proof::Verified])));
     rows.row("head", head.hash);
     rows.finish()
 }
@@ -142,7 +147,7 @@ fn command(rows: &mut Rows, Shown { command, stdout, stderr }: &Shown) {
     let left = if command.is_left { terminal::LEFT } else { "" };
     rows.line(format_args!("{} visit {}{again}{left}", visible::line(task.node.as_str()), task.visit));
     let how = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
-    let (title, time) = (title(command.proof), duration(receipt.duration_ms));
+    let (title, time) = (summary::title(command.proof), duration(receipt.duration_ms));
     rows.block(title, format_args!("{} {how} in {time}", shell::line(&receipt.argv)));
     let weaker = receipt.degradations.iter().map(|weaker| format!(", {}", visible::line(weaker)));
     let layers = if command.layers.is_empty() { "nothing".to_owned() } else { command.layers.join(", ") };
@@ -171,17 +176,5 @@ fn output(rows: &mut Rows, (title, excerpt): (&'static str, &Option<Excerpt>), (
             rows.indented("…");
             rows.indented(visible::block(tail.trim_end()));
         }
-    }
-}
-
-/// What a command proves, as the first word of its row.
-fn title(proof: Proof) -> &'static str {
-    match proof {
-        Proof::Subject => "under test",
-        Proof::Hook => "hook",
-        Proof::Verified | Proof::VerifiedNotIsolated | Proof::VerifiedWithCaches => "verified",
-        Proof::NotVerified => "not verified",
-        Proof::NotTaken => "not taken",
-        Proof::Ran => "ran",
     }
 }

@@ -3,8 +3,9 @@
 //! Every text of a stage or a program is written in character references where Markdown or HTML would read a sign of their own.
 
 use super::{Report, StageReport};
+use crate::terminal::summary::title;
 use crate::terminal::{counted, duration, visible};
-use glovebox_engine::evidence::ExitClass;
+use glovebox_engine::evidence::{ExitClass, Proof};
 use std::fmt::Write;
 
 /// Longest text of a cell, characters.
@@ -73,11 +74,15 @@ fn evidence(report: &Report, stage: &StageReport) -> String {
     if report.is_simulated(stage) {
         return "simulated".to_owned();
     }
-    let verified = report.commands(stage).filter(|command| command.verified).count();
-    match verified {
-        0 if stage.status.satisfies_gate() => "its own word".to_owned(),
-        0 => "–".to_owned(),
-        _ => format!("{} passed", counted(verified, "verified command")),
+    let verified: Vec<Proof> = report.commands(stage).filter(|it| it.verified).map(|it| it.proof()).collect();
+    match verified[..] {
+        [] if stage.status.satisfies_gate() => "its own word".to_owned(),
+        [] => "–".to_owned(),
+        // The weakest word that holds for all of them.
+        [first, ..] => {
+            let weakest = verified.iter().copied().find(|proof| *proof != Proof::Verified).unwrap_or(first);
+            format!("{}, {}", text(title(weakest)), counted(verified.len(), "command"))
+        }
     }
 }
 

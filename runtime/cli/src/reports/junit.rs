@@ -7,7 +7,8 @@ use super::{Report, StageReport};
 use crate::exit::{Exit, Stop};
 use crate::shell;
 use crate::terminal::duration;
-use glovebox_engine::evidence::{ExitClass, Proof};
+use crate::terminal::summary::title;
+use glovebox_engine::evidence::ExitClass;
 use glovebox_pipeline::source::Source;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use std::time::Duration;
@@ -44,7 +45,7 @@ fn case(report: &Report, stage: &StageReport) -> TestCase {
     let lines: Vec<String> = report
         .commands(stage)
         .map(|command| {
-            let (proof, receipt) = (proof(command.proof()), &command.receipt);
+            let (proof, receipt) = (title(command.proof()), &command.receipt);
             let how = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
             let (time, tier) = (duration(receipt.duration_ms), receipt.tier);
             format!("{proof}: {} {how} in {time} ({tier})", shell::line(&receipt.argv))
@@ -87,18 +88,4 @@ fn skipped(reason: &'static str) -> TestCaseStatus {
     let mut status = TestCaseStatus::skipped();
     status.set_message(reason);
     status
-}
-
-/// What a command proves, in a word.
-fn proof(proof: Proof) -> &'static str {
-    match proof {
-        Proof::Subject => "under test",
-        Proof::Hook => "hook",
-        Proof::Verified => "verified",
-        Proof::VerifiedNotIsolated => "verified (subject not isolated)",
-        Proof::VerifiedWithCaches => "verified (with caches of builders' code)",
-        Proof::NotVerified => "not verified",
-        Proof::NotTaken => "not taken",
-        Proof::Ran => "ran",
-    }
 }
