@@ -23,7 +23,7 @@ const KEYS: [[&str; 2]; 2] = [
 const PIPELINE: &str = r#"digraph ship {
   graph [scenarios="scenarios/"]
   start [shape=Mdiamond]; done [shape=Msquare]
-  make [shape=parallelogram, tool_command="mkdir out; echo made > out/text; rm old", allowed_write_paths="out/, old"]
+  make [shape=parallelogram, tool_command="mkdir out; echo made > out/text; ln -s text out/link; rm old", allowed_write_paths="out/, old"]
   judge [shape=parallelogram, tool_command="cat scenarios/one; grep made out/text", holdouts="scenarios/", allowed_write_paths=""]
   start -> make -> judge -> done
 }
@@ -184,16 +184,38 @@ fn what_is_missing_added_or_moved_is_found_by_name() {
 }
 
 #[test]
+fn a_run_that_was_changed_is_not_attested() {
+    let attested = Attested::new();
+    for path in ["workspace/kept", "holdouts/files/scenarios/one"] {
+        with_flipped(&attested.in_run(path), 0, || {
+            attested.attest(&[]).ends(11).says(path.rsplit('/').next().unwrap());
+        });
+    }
+    attested.attest(&[]).ends(0);
+}
+
+#[test]
 fn a_tree_is_compared_with_what_the_run_left() {
     let attested = Attested::new();
     let bench = &attested.bench;
     let words = ["--signature-only", "--tree", "."];
-    attested.verify(&words).ends(11).says("`out/text` in `.` cannot be read");
+    attested.verify(&words).ends(11).says("`old` in `.` is there; the run removed it");
     bench.glovebox(&["apply", "r"]).ends(0);
-    attested.verify(&words).ends(0).says("1 file, as the run left them");
+    attested.verify(&words).ends(0).says("4 paths, as the run left them");
     bench.write("old", "again");
     attested.verify(&words).ends(11).says("`old` in `.` is there; the run removed it");
     fs::remove_file(bench.project().join("old")).unwrap();
+    let text = bench.project().join("out/text");
+    fs::set_permissions(&text, PermissionsExt::from_mode(0o755)).unwrap();
+    attested.verify(&words).ends(11).says("`out/text` in `.` is not as the run left it");
+    fs::set_permissions(&text, PermissionsExt::from_mode(0o644)).unwrap();
+    attested.verify(&words).ends(0);
+    let link = bench.project().join("out/link");
+    fs::remove_file(&link).unwrap();
+    symlink("/etc/passwd", &link).unwrap();
+    attested.verify(&words).ends(11).says("`out/link` in `.` is not as the run left it");
+    fs::remove_file(&link).unwrap();
+    symlink("text", &link).unwrap();
     bench.write("out/text", "Made\n");
     attested.verify(&words).ends(11).says("`out/text` in `.` is not as the run left it");
 }

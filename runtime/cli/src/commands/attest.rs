@@ -2,6 +2,7 @@
 
 use crate::arguments::AttestArguments;
 use crate::attest::envelope::Envelope;
+use crate::attest::folder;
 use crate::attest::keys::SigningKey;
 use crate::attest::statement::RunEvidence;
 use crate::exit::{Ended, Exit, Stop};
@@ -18,6 +19,9 @@ pub fn attest(arguments: &AttestArguments) -> Ended {
     let key = SigningKey::read(&arguments.key, Path::new(&started.source_dir))?;
     let evidence = RunEvidence::read(&run, (&reader, &verified))?;
     drop(reader);
+    // What does not hold now would never be verified.
+    folder::workspace(&run, &evidence)?;
+    evidence.terms.holdouts.iter().try_for_each(|sealed| folder::holdouts(&run, &sealed.root).map(drop))?;
     let text = Envelope::sign(&evidence.statement_bytes()?, &key).line()?;
     let Some(file) = &arguments.output else {
         terminal::print_bytes(text.as_bytes());

@@ -4,24 +4,27 @@
 //! hold is named, and ends it with exit 11.
 
 use crate::arguments::VerifyRunArguments;
-use crate::attest::compare;
 use crate::attest::envelope::{Envelope, FILE_BYTES_MAX};
 use crate::attest::keys::PublicKey;
 use crate::attest::statement::{self, PREDICATE_TYPE, RunEvidence, SCHEMA_VERSION, STATEMENT_TYPE};
+use crate::attest::{compare, folder};
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs::{self, RunFolder};
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, counted, paint::Paint, visible};
 use crate::{journal, regular_file};
-use glovebox_engine::run::{HOLDOUTS_DIR, WORKSPACE_DIR};
-use glovebox_record::path::ScopePath;
+use glovebox_record::{ChangeOp, FileChange};
 use glovebox_sandbox::apply::open_before;
-use glovebox_sandbox::holdout::Seal;
-use glovebox_sandbox::restore;
+use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
-use std::io::{self, Read};
+use std::fs;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+/// The permission that a change keeps of a file.
+const OWNER_EXECUTES: u32 = 0o100;
 
 /// Checks the signature, then the run's journal, its files, its workspace and its hold-outs.
 pub fn verify_run(arguments: &VerifyRunArguments) -> Ended {
@@ -77,43 +80,56 @@ impl Attestation {
         text(&self.predicate()["run"]["run_id"])
     }
 
-    /// Requires that a folder has every file as the run left it.
+    /// Requires that a folder has every change as the run left it.
     fn require_in(&self, folder: &Path) -> Result<String, Stop> {
-        let differs = |path: &str, problem: &dyn fmt::Display| {
-            not_attested(format!("`{}` in `{}` {problem}", visible::line(path), folder.display()))
-        };
-        // The first is the run.
-        let files = self.0["subject"].as_array().into_iter().flatten().skip(1);
-        let mut count = 0;
-        for file in files {
-            let path = text(&file["name"]);
-            let found = ScopePath::parse(path).map_err(|problem| differs(path, &problem)).and_then(|_| {
-                let found = open_before(folder, path).and_then(statement::digests);
-                found.map_err(|error| differs(path, &format_args!("cannot be read: {error}")))
-            })?;
-            if file["digest"]["sha256"] != Value::String(found.1) {
-                return Err(differs(path, &"is not as the run left it"));
+        let changed = Vec::<FileChange>::deserialize(&self.predicate()["run"]["changed"]);
+        let changed = changed.map_err(|error| folder::differs(format!("the list of changes is not valid: {error}")))?;
+        for change in &changed {
+            let differs = |problem: &dyn fmt::Display| {
+                let path = visible::line(change.path.as_str());
+                folder::differs(format!("`{path}` in `{}` {problem}", folder.display()))
+            };
+            // A folder of the user's stays if something else lies in it.
+            if change.op == ChangeOp::Rmdir {
+                continue;
             }
-            count += 1;
-        }
-        for change in self.predicate()["run"]["changed"].as_array().into_iter().flatten() {
-            let path = text(&change["path"]);
-            let is_gone = matches!(open_before(folder, path), Err(error) if error.kind() == io::ErrorKind::NotFound);
-            if change["op"] == "delete" && !is_gone {
-                return Err(differs(path, &"is there; the run removed it"));
+            let is_as_left = is_as_left(folder, change);
+            match is_as_left.map_err(|error| differs(&format_args!("cannot be read: {error}")))? {
+                true => {}
+                false if change.op.removes() => return Err(differs(&"is there; the run removed it")),
+                false => return Err(differs(&"is not as the run left it")),
             }
         }
-        Ok(format!("{}, as the run left them", counted(count, "file")))
+        Ok(format!("{}, as the run left them", counted(changed.len(), "path")))
     }
+}
+
+/// True if a folder has what a change leaves at its path.
+fn is_as_left(folder: &Path, change: &FileChange) -> io::Result<bool> {
+    let place = folder.join(change.path.as_str());
+    let found = match fs::symlink_metadata(&place) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => None,
+        found => Some(found?),
+    };
+    Ok(match (change.op, found) {
+        (op, None) if op.removes() => true,
+        (_, None) => return Err(ErrorKind::NotFound.into()),
+        (op, Some(_)) if op.removes() => false,
+        (ChangeOp::Mkdir, Some(found)) => found.is_dir(),
+        (ChangeOp::Symlink, Some(found)) => {
+            let target = found.is_symlink().then(|| fs::read_link(&place)).transpose()?;
+            target.as_deref() == change.target.as_deref().map(Path::new)
+        }
+        (_, Some(found)) => {
+            let is_executable = found.permissions().mode() & OWNER_EXECUTES != 0;
+            let (digest, _) = open_before(folder, change.path.as_str()).and_then(statement::digests)?;
+            found.is_file() && is_executable == change.executable && Some(digest) == change.digest
+        }
+    })
 }
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
-}
-
-fn not_attested(message: impl fmt::Display) -> Stop {
-    Stop::new(Exit::Mismatch, message.to_string())
-        .with_help("do not trust it as what was attested: get a copy, or attest the run as it is now")
 }
 
 fn folder_of(arguments: &VerifyRunArguments, statement: &Attestation) -> Result<RunFolder, Stop> {
@@ -136,13 +152,13 @@ fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<()
     let (records, found) = (head["records"].as_u64().unwrap_or_default(), verified.records_count());
     if found != records {
         let what = if found < records { "lost its last records" } else { "went on after it was attested" };
-        return Err(not_attested(format!(
+        return Err(folder::differs(format!(
             "run `{}` {what}: its journal has {found} records, {records} were attested",
             run.id
         )));
     }
     if *head != serde_json::json!({ "records": records, "hash": verified.head() }) {
-        return Err(not_attested(format!(
+        return Err(folder::differs(format!(
             "the journal of run `{}` is another: it ends with {}",
             run.id,
             verified.head()
@@ -153,52 +169,16 @@ fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<()
     let now = serde_json::from_slice(&evidence.statement_bytes()?);
     let now = now.map_err(|error| Stop::new(Exit::Internal, error.to_string()))?;
     if let Some(difference) = compare::first(&attested.0, &now) {
-        return Err(not_attested(format!("run `{}` is not as it was attested: {difference}", run.id)));
+        return Err(folder::differs(format!("run `{}` is not as it was attested: {difference}", run.id)));
     }
     rows.row(
         "journal",
         format_args!("{}, as attested", counted(usize::try_from(records).unwrap_or(usize::MAX), "record")),
     );
     rows.row("files", format_args!("{} of the record, as attested", evidence.files_count()));
-    rows.row("workspace", workspace(run, &evidence)?);
+    rows.row("workspace", folder::workspace(run, &evidence)?);
     if let Some(sealed) = &evidence.terms.holdouts {
-        rows.row("hold-outs", holdouts(run, &sealed.root)?);
+        rows.row("hold-outs", folder::holdouts(run, &sealed.root)?);
     }
     Ok(())
-}
-
-/// Compares the run's workspace with its journal.
-fn workspace(run: &RunFolder, evidence: &RunEvidence) -> Result<&'static str, Stop> {
-    let place = run.path.join(WORKSPACE_DIR);
-    if !place.exists() {
-        return Ok("not there any more");
-    }
-    let changes = &evidence.changes;
-    let differing = restore::differing(&place, &changes.base, changes.changes.iter());
-    let differing =
-        differing.map_err(|error| not_attested(format!("read the workspace of run `{}`: {error}", run.id)))?;
-    match differing.first() {
-        None => Ok("every file is as the journal says"),
-        Some(path) => {
-            Err(not_attested(format!("`{path}` in the workspace of run `{}` is not as the journal says", run.id)))
-        }
-    }
-}
-
-/// Compares the sealed hold-outs with their root.
-fn holdouts(run: &RunFolder, root: &glovebox_record::Digest) -> Result<&'static str, Stop> {
-    let place = run.path.join(HOLDOUTS_DIR);
-    if !place.exists() {
-        return Ok("not there; their root is attested");
-    }
-    let verified = Seal::open(&place).and_then(|seal| seal.verify(root, &seal.files()));
-    match verified.as_deref() {
-        Ok([]) => Ok("as they were sealed"),
-        Ok([first, ..]) => Err(not_attested(format!(
-            "hold-out `{}` of run `{}` is not as it was sealed",
-            visible::line(&first.path),
-            run.id
-        ))),
-        Err(error) => Err(not_attested(format!("hold-outs of run `{}`: {error}", run.id))),
-    }
 }

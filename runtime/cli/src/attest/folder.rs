@@ -1,0 +1,49 @@
+//! What lies beside the journal in a run's folder, compared with what the journal says.
+
+use super::statement::RunEvidence;
+use crate::exit::{Exit, Stop};
+use crate::runs::RunFolder;
+use crate::terminal::visible;
+use glovebox_engine::run::{HOLDOUTS_DIR, WORKSPACE_DIR};
+use glovebox_record::Digest;
+use glovebox_sandbox::holdout::Seal;
+use glovebox_sandbox::restore;
+use std::fmt;
+
+/// What is not as it was attested.
+pub fn differs(message: impl fmt::Display) -> Stop {
+    Stop::new(Exit::Mismatch, message.to_string()).with_help("do not trust it: get an unchanged copy of the run")
+}
+
+/// Compares the run's workspace with its journal.
+pub fn workspace(run: &RunFolder, evidence: &RunEvidence) -> Result<&'static str, Stop> {
+    let place = run.path.join(WORKSPACE_DIR);
+    if !place.exists() {
+        return Ok("not there any more");
+    }
+    let changes = &evidence.changes;
+    let differing = restore::differing(&place, &changes.base, changes.changes.iter());
+    let differing = differing.map_err(|error| differs(format!("read the workspace of run `{}`: {error}", run.id)))?;
+    match differing.first() {
+        None => Ok("every file is as the journal says"),
+        Some(path) => Err(differs(format!("`{path}` in the workspace of run `{}` is not as the journal says", run.id))),
+    }
+}
+
+/// Compares the sealed hold-outs with their root.
+pub fn holdouts(run: &RunFolder, root: &Digest) -> Result<&'static str, Stop> {
+    let place = run.path.join(HOLDOUTS_DIR);
+    if !place.exists() {
+        return Ok("not there; their root is attested");
+    }
+    let verified = Seal::open(&place).and_then(|seal| seal.verify(root, &seal.files()));
+    match verified.as_deref() {
+        Ok([]) => Ok("as they were sealed"),
+        Ok([first, ..]) => Err(differs(format!(
+            "hold-out `{}` of run `{}` is not as it was sealed",
+            visible::line(&first.path),
+            run.id
+        ))),
+        Err(error) => Err(differs(format!("hold-outs of run `{}`: {error}", run.id))),
+    }
+}
