@@ -1,7 +1,7 @@
 //! Write a Glovebox plugin: implement [`Handler`], export it with [`export!`], build for `wasm32-wasip2`.
 //!
 //! Reading order: [`Stage`] is the input of a handler, [`Outcome`] is its answer. The modules [`log`], [`control`],
-//! [`artifact`], [`files`], [`exec`], [`llm`] and [`agents`] call the host. A component imports only the modules that it uses, so its
+//! [`artifact`], [`files`], [`exec`], [`llm`], [`tools`] and [`agents`] call the host. A component imports only the modules that it uses, so its
 //! imports show what the plugin can ask for. `std::fs` works too if the operator grants `posix`.
 //!
 //! Custom rules are another kind of component: use the feature `rules` instead of the default features, and the module `rules`.
@@ -56,6 +56,8 @@ pub mod rules;
 mod stage;
 #[cfg(all(feature = "stage", not(target_family = "wasm")))]
 pub mod testing;
+#[cfg(feature = "stage")]
+pub mod tools;
 
 #[cfg(feature = "stage")]
 pub use outcome::Outcome;
@@ -74,7 +76,7 @@ pub mod bindings {
 /// The functions of the host, or in a test what stands in for them.
 #[cfg(all(feature = "stage", target_family = "wasm"))]
 mod imports {
-    pub(crate) use crate::bindings::glovebox::plugin::{agents, control, exec, files, llm};
+    pub(crate) use crate::bindings::glovebox::plugin::{agents, control, exec, files, llm, tools};
 }
 #[cfg(all(feature = "stage", not(target_family = "wasm")))]
 use testing::imports;

@@ -231,3 +231,17 @@ pub(crate) mod llm {
         })
     }
 }
+
+/// `glovebox:plugin/tools`: no program provides any.
+pub(crate) mod tools {
+    use crate::bindings::glovebox::plugin::tools::{Error, Output};
+    use crate::llm::ToolDef;
+
+    pub(crate) fn available() -> Vec<ToolDef> {
+        Vec::new()
+    }
+
+    pub(crate) fn call(name: &str, _arguments: &str, _call_id: &str) -> Result<Output, Error> {
+        Err(Error { code: "not-granted".to_owned(), message: format!("a test has no tool server for `{name}`") })
+    }
+}

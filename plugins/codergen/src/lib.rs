@@ -15,6 +15,7 @@ mod patch;
 mod pattern;
 mod program;
 mod prompt;
+mod provided;
 mod search;
 mod shell;
 mod thread;

@@ -8,6 +8,7 @@ use crate::documents::Maker;
 use crate::files::{Content, Edit, NamedPath, READ_LINES_DEFAULT, Wanted, Workspace, WorkspacePath};
 use crate::numbering::Served;
 use crate::patch::Patch;
+use crate::provided::Provided;
 use crate::search::{self, Query};
 use crate::shell::{self, CommandLine, ShellGrant};
 use crate::truncate;
@@ -146,6 +147,7 @@ pub(crate) struct Toolbox {
     values: LargeValues,
     /// Whether the model knows patches.
     has_patches: bool,
+    provided: Provided,
 }
 
 impl Toolbox {
@@ -157,7 +159,8 @@ impl Toolbox {
         let paths = stage.mounts().iter().map(|mount| mount.guest_path.clone());
         let known_as = paths.filter(|path| path.len() > 1 && path.starts_with('/')).collect();
         let workspace = Workspace { root, write_scope, known_as, served };
-        Self { workspace, shell, values: LargeValues::of(stage), has_patches: maker.starts_with("openai") }
+        let (values, has_patches) = (LargeValues::of(stage), maker.starts_with("openai"));
+        Self { workspace, shell, values, has_patches, provided: Provided::find() }
     }
 
     /// The folder a search is for; the root when none is named.
@@ -175,6 +178,7 @@ impl Toolbox {
                 description: text(tool.description),
                 parameters: text(tool.parameters),
             })
+            .chain(self.provided.definitions().iter().cloned())
             .collect()
     }
 
@@ -184,6 +188,9 @@ impl Toolbox {
     /// A sentence for the model: no such tool, arguments that do not fit, or the tool's own reason.
     pub(crate) fn call(&mut self, call: &Part) -> Result<Said, String> {
         let name = call.field("name").unwrap_or_default();
+        if Provided::has(name) {
+            return Provided::call(call);
+        }
         let run = self.offered().find(|tool| tool.name == name).map(|tool| tool.run).ok_or_else(|| {
             let names: Vec<_> = self.offered().map(|tool| tool.name).collect();
             format!("there is no tool `{name}` here; the tools are {}", names.join(", "))
@@ -226,6 +233,7 @@ mod tests {
             shell,
             values: LargeValues::default(),
             has_patches: false,
+            provided: Provided::default(),
         }
     }
 

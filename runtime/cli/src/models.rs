@@ -1,15 +1,17 @@
-//! The models of `glovebox.toml` as they can be asked: with their keys and certificates.
+//! The models of `glovebox.toml` as they can be asked: with their keys and certificates. And the secrets of tool servers.
 //!
 //! A key is read here and handed on as a value that shows nothing. A key file that a stage could read is refused.
 
 use crate::exit::{Exit, Stop};
 use crate::project::Project;
 use crate::{key_trust, regular_file};
-use glovebox_engine::attempt::Targets;
+use glovebox_engine::attempt::{ServerEnv, Targets};
 use glovebox_engine::config::{KeySource, ModelAccess};
 use glovebox_engine::plan::Plan;
+use glovebox_host::tools::Secret;
 use glovebox_models::key::Key;
 use glovebox_models::target::{Authorities, Target};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +53,22 @@ pub fn target(project: &Project, (name, access): Configured<'_>) -> Result<Targe
         Stop::new(Exit::Provider, error.to_string()).with_help("use an `https` endpoint, or one on this machine")
     })?;
     Ok(target)
+}
+
+/// The values that tool servers of the plan get, or which variable is not set.
+pub fn server_env(plan: &Plan) -> Result<ServerEnv, Stop> {
+    let mut found = BTreeMap::new();
+    for (name, entry) in plan.servers() {
+        for source in entry.env.values() {
+            let Ok(value) = std::env::var(source) else {
+                let message = format!("tool server `{name}`: the environment variable `{source}` is not set");
+                let help = format!("set it: `export {source}=…`, or remove it from `env` under `[mcp.{name}]`");
+                return Err(Stop::new(Exit::Provider, message).with_help(help));
+            };
+            found.insert(source.to_owned(), Secret::new(value));
+        }
+    }
+    Ok(Arc::new(found))
 }
 
 /// The key of a model; none if its provider asks for none.

@@ -11,7 +11,7 @@ use crate::source::{self, CheckedPipeline};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, compiling, visible};
 use crate::{agent_programs, capability, compiler, models, toolchain, user_key};
-use glovebox_engine::attempt::{SandboxEnv, Targets};
+use glovebox_engine::attempt::{SandboxEnv, ServerEnv, Targets};
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
 use glovebox_engine::components::{Catalog, PluginFile};
 use glovebox_engine::plan::{Plan, Unpriced};
@@ -106,13 +106,16 @@ pub fn bind_plan(
             let plan = plan.with_rule_report(source.rule_report.clone()).with_parallel_max(parallel_max);
             source::report(&findings(source, &plan.warnings), Severity::Warning);
             let protected = protected(source, project, &plan);
-            let sandbox_env = sandbox_env(&plan, project, &found, dependencies)?;
+            let mut sandbox_env = sandbox_env(&plan, project, &found, dependencies)?;
             let sandbox = plan.sandbox.record(found.landlock_abi);
             let runs = matches!(purpose, Purpose::Run | Purpose::RunUnconfined);
             if runs {
                 agent_programs::require(&plan, &sandbox_env.policy)?;
             }
             let targets = if runs { models::targets(project, &plan, asks)? } else { Targets::default() };
+            if runs {
+                sandbox_env.server_env = models::server_env(&plan)?;
+            }
             let worker = Worker { sandbox, ..worker() };
             Ok(Executor { plan: Arc::new(plan), host, sandbox_env, protected, targets, worker })
         }
@@ -171,6 +174,7 @@ fn sandbox_env(
         can_mount: capability.tier == Some(Tier::Full),
         policy,
         project: project.workdir.clone(),
+        server_env: ServerEnv::default(),
         private: [user_key::folder(), cache_dir()].into_iter().flatten().collect(),
     })
 }

@@ -37,7 +37,7 @@ pub const WIT: [SdkFile; 11] = files!(
 pub const WORLDS: SdkFile = ("wit/worlds.wit", include_str!("../../../wit/worlds.wit"));
 
 /// The SDK without its manifest.
-pub const SDK: [SdkFile; 15] = files!(
+pub const SDK: [SdkFile; 16] = files!(
     "plugin-sdk/",
     "sdk/",
     [
@@ -56,6 +56,7 @@ pub const SDK: [SdkFile; 15] = files!(
         "src/testing.rs",
         "src/testing/imports.rs",
         "src/testing/stage_builder.rs",
+        "src/tools.rs",
     ]
 );
 

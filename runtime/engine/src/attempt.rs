@@ -18,10 +18,13 @@ mod leak_check;
 mod model;
 mod preamble;
 mod preparing;
+mod program;
 mod redact;
 mod sandbox;
+mod servers;
 mod session;
 mod sets;
+mod side_files;
 mod signature;
 mod subject;
 mod usage;
@@ -31,6 +34,7 @@ pub use error::AttemptError;
 pub use guardrail::GUARDRAIL;
 pub use model::{TRANSCRIPT_FILE, Targets};
 pub use sandbox::{AttemptSandbox, REPOSITORIES_DIR, SandboxEnv};
+pub use servers::ServerEnv;
 pub use session::CONVERSATION_BYTES_MAX;
 
 use crate::driver::Assignment;
@@ -144,6 +148,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let source = sandbox.as_ref().map_or_else(|| FileSource::Folder(workspace), AttemptSandbox::files);
         let jail = sandbox.as_ref().filter(|_| binding.runs_commands()).and_then(AttemptSandbox::jail);
         let hooks = sandbox.as_ref().and_then(|sandbox| sandbox.hooks(binding));
+        let tools = self.tools(assignment, sandbox.as_ref())?;
         let model = if binding.model { Some(self.model(node, assignment)?) } else { None };
         // A script or a simulation answers in the place of a program too.
         let is_live = model.as_ref().is_some_and(|model| model.provider() == Provider::Live);
@@ -159,6 +164,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             program: sandbox.as_ref().and_then(|sandbox| sandbox.program(binding)).filter(|_| is_live),
             model,
             hooks,
+            tools,
             limits: binding.limits,
             canceled: Arc::clone(&assignment.stop),
             progress: self.progress.clone(),
@@ -288,7 +294,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
             self.run.dir.create_dir_all(&own).map_err(AttemptError::Folder)?;
         }
         if binding.starts_processes() {
-            self.run.dir.create_dir_all(hooks::folders(binding, &folder)).map_err(AttemptError::Folder)?;
+            for needed in servers::folders(binding, folder.as_ref()).chain([hooks::folders(binding, &folder)]) {
+                self.run.dir.create_dir_all(needed).map_err(AttemptError::Folder)?;
+            }
         }
         let has_builders_code =
             assignment.branch.has_changes() && self.plan.bindings.values().any(|binding| binding.is_builder());
@@ -346,6 +354,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             refusals: report.refusals,
             refusals_total: report.refusals_total,
             receipts: report.receipts,
+            tool_calls: report.tool_calls,
             artifacts,
             session: asks.then(|| self.session(node, assignment).session),
             turns_used: report.turns_used,

@@ -15,6 +15,7 @@ pub mod request;
 pub mod role;
 pub mod subject;
 mod tool_hooks;
+mod tool_servers;
 
 pub use problem::{BindClass, BindErrors};
 
@@ -276,6 +277,7 @@ impl<'a> Binder<'a> {
             limits: &self.config.limits,
             agents: &self.config.agents,
             sandbox: &self.config.sandbox,
+            servers: &self.config.mcp,
             holdouts: self.holdouts,
         };
         let Effective {
@@ -288,6 +290,7 @@ impl<'a> Binder<'a> {
             model,
             program,
             hooks,
+            servers,
             limits,
             mut grants,
             diagnostics,
@@ -310,6 +313,7 @@ impl<'a> Binder<'a> {
             model,
             program: program.map(Arc::new),
             hooks,
+            servers,
             grants,
         };
         Some((binding, diagnostics))

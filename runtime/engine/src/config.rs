@@ -7,12 +7,14 @@
 mod agents;
 mod exec;
 mod field;
+mod mcp;
 mod models;
 mod run;
 pub mod sandbox;
 
 pub use agents::AgentEntry;
 pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
+pub use mcp::ServerEntry;
 pub use models::{KeySource, ModelAccess, ModelEntry};
 pub use run::{PARALLEL_MAX, RunSetting};
 
@@ -28,9 +30,14 @@ use sandbox::SandboxSetting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The name of the file, looked up from the pipeline's folder upward to the workdir.
 pub const CONFIG_FILE_NAME: &str = "glovebox.toml";
+
+/// Every table of the file.
+const TABLES: [&str; 10] =
+    ["plugins", "rules", "workspace", "exec", "sandbox", "limits", "models", "agents", "mcp", "run"];
 
 /// What `glovebox.toml` says. The default is what an absent file means: no plugins, no commands' environment, no bounds of its own.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -51,6 +58,8 @@ pub struct Config {
     pub models: BTreeMap<String, ModelEntry>,
     /// Agent programs: where each is, and what it sees of the machine.
     pub agents: BTreeMap<AgentProgram, AgentEntry>,
+    /// Programs that provide tools, by name.
+    pub mcp: BTreeMap<String, Arc<ServerEntry>>,
     /// Bounds of a run as a whole.
     pub run: RunSetting,
     /// Bounds for every stage; a plugin's or a node's own bound wins when it is lower.
@@ -194,11 +203,9 @@ impl Config {
                 "limits" => config.limits = fields.limits(&field),
                 "models" => config.models = models::parse(&mut fields, &field),
                 "agents" => config.agents = agents::parse(&mut fields, &field),
+                "mcp" => config.mcp = mcp::parse(&mut fields, &field),
                 "run" => config.run = run::parse(&mut fields, &field),
-                _ => fields.unknown(
-                    &field,
-                    &["plugins", "rules", "workspace", "exec", "sandbox", "limits", "models", "agents", "run"],
-                ),
+                _ => fields.unknown(&field, &TABLES),
             }
         }
         for (name, entry) in config.rules.iter().filter(|(name, _)| config.plugins.contains_key(*name)) {

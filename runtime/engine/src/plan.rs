@@ -16,6 +16,7 @@ pub mod print;
 mod sandbox;
 mod sessions;
 mod shared;
+mod tool_server;
 
 pub use binding::{Binding, BoundComponent, CommandAccess, HoldoutAccess, HookTexts, PlannedProgram, Separation};
 pub use capability::Capability;
@@ -30,6 +31,7 @@ pub use sandbox::{
     TIER_UNCONFINED,
 };
 pub use shared::Shared;
+pub use tool_server::{BoundServer, PlanToolServer, ServerGrant};
 
 use self::capability::MachineFolder;
 use crate::components::PluginProblem;

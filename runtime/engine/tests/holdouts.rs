@@ -125,6 +125,7 @@ impl Place {
                 project: self.path("project"),
                 private: Vec::new(),
                 environment: None,
+                server_env: Default::default(),
             },
             protected: Protected::new(&["checks/"]),
             budget: Arc::default(),
@@ -168,6 +169,7 @@ fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
         refusals: Vec::new(),
         refusals_total: 0,
         receipts: Vec::new(),
+        tool_calls: Vec::new(),
         artifacts: vec![Artifact {
             name: "tool.stdout.txt".to_owned(),
             media_type: "text/plain".to_owned(),

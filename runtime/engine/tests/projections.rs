@@ -69,6 +69,7 @@ impl Run {
             usage: Vec::new(),
             refusals: Vec::new(),
             refusals_total: 2,
+            tool_calls: Vec::new(),
             receipts: Vec::new(),
             network: None,
             changes: Vec::new(),

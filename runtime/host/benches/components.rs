@@ -162,6 +162,7 @@ fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> C
         program: None,
         model: None,
         hooks: None,
+        tools: glovebox_host::tools::ToolSetting::default(),
         limits,
         canceled: Arc::new(AtomicBool::new(false)),
         progress,

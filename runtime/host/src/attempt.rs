@@ -12,6 +12,7 @@ use crate::limiter::Meter;
 use crate::llm::Conversation;
 use crate::stdio::Output;
 use crate::ticker::Ticker;
+use crate::tools::Tools;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use glovebox_record::{AttemptId, Limits, Receipt, Refusal};
@@ -44,6 +45,8 @@ pub(crate) struct Attempt {
     pub(crate) conversation: Conversation,
     /// What runs around the tool calls of the model.
     pub(crate) hooks: Hooks,
+    /// Tools of other programs.
+    pub(crate) tools: Tools,
     /// Bounds of the call.
     pub(crate) limits: Limits,
     /// Memory, tables and the other counters.

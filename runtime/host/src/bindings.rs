@@ -17,6 +17,7 @@ wasmtime::component::bindgen!({
             import glovebox:plugin/llm@0.1.0;
             import glovebox:plugin/exec@0.1.0;
             import glovebox:plugin/agents@0.1.0;
+            import glovebox:plugin/tools@0.1.0;
             export glovebox:plugin/stage@0.1.0;
         }
     ",
@@ -29,4 +30,4 @@ wasmtime::component::bindgen!({
     },
 });
 
-pub(crate) use glovebox::plugin::{agents, chat, control, exec, files, llm, types};
+pub(crate) use glovebox::plugin::{agents, chat, control, exec, files, llm, tools, types};

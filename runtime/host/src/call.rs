@@ -5,8 +5,9 @@
 pub use crate::grants::FileTier;
 use crate::input::StageInput;
 use crate::model::Model;
+use crate::tools::ToolSetting;
 use glovebox_record::spend::Money;
-use glovebox_record::{CommandEnding, Ending, Heard, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens};
+use glovebox_record::{CommandEnding, Ending, Heard, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens, ToolCall};
 use glovebox_sandbox::exec::Program;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -83,6 +84,8 @@ pub struct Call {
     pub model: Option<Model>,
     /// The hooks around its tool calls; none where the node has none.
     pub hooks: Option<HookSetting>,
+    /// The tools of other programs that it may call.
+    pub tools: ToolSetting,
     /// Bounds of this call.
     pub limits: Limits,
     /// Set to ask the call to stop.
@@ -163,6 +166,8 @@ pub struct Report {
     pub refusals_total: u64,
     /// One per command run.
     pub receipts: Vec<Receipt>,
+    /// One per request to a tool server.
+    pub tool_calls: Vec<ToolCall>,
     /// Kept bytes.
     pub artifacts: Vec<Artifact>,
     /// Lines the guest logged; those beyond `log_lines` or `output_bytes` are only counted in `usage`.

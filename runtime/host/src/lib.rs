@@ -49,5 +49,6 @@ mod files;
 mod gateway;
 mod hooks;
 mod llm;
+pub mod tools;
 mod wasi_files;
 pub use files::READ_BYTES_MAX;

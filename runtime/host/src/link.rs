@@ -3,7 +3,7 @@
 //! Sockets and HTTP are never linked, whatever is granted; [`crate::provided`] has the message for such an import.
 
 use crate::attempt::Attempt;
-use crate::bindings::{agents, chat, control, exec, files, llm, types};
+use crate::bindings::{agents, chat, control, exec, files, llm, tools, types};
 use crate::wasi_files;
 use wasmtime::component::{HasData, HasSelf, Linker, ResourceTable};
 use wasmtime::{Engine, Result};
@@ -36,7 +36,8 @@ fn contract(l: &mut Linker<Attempt>) -> Result<()> {
     control::add_to_linker::<_, This>(l, |attempt| attempt)?;
     llm::add_to_linker::<_, This>(l, |attempt| attempt)?;
     exec::add_to_linker::<_, This>(l, |attempt| attempt)?;
-    agents::add_to_linker::<_, This>(l, |attempt| attempt)
+    agents::add_to_linker::<_, This>(l, |attempt| attempt)?;
+    tools::add_to_linker::<_, This>(l, |attempt| attempt)
 }
 
 fn wasi(l: &mut Linker<Attempt>) -> Result<()> {

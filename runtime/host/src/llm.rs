@@ -189,7 +189,9 @@ impl Attempt {
         match asked {
             Ok(answer) => {
                 self.conversation.failed = None;
-                Ok(response(answer, provider, request))
+                let response = response(answer, provider, request);
+                self.refuse_unoffered(&response.message);
+                Ok(response)
             }
             Err(error) => {
                 let answer = told(&error);
@@ -293,6 +295,13 @@ impl Attempt {
         self.conversation.check_leak((model.guard(), side), texts, |refusal| refusals.record(refusal))
     }
 
+    /// The same for what goes to a tool server or comes from it; true once a hold-out was found anywhere.
+    pub(crate) fn has_leaked(&mut self, side: Side, texts: Vec<&str>) -> bool {
+        let guard = self.conversation.model.as_ref().and_then(Model::guard).cloned();
+        let refusals = std::sync::Arc::clone(&self.refusals);
+        self.conversation.check_leak((guard.as_ref(), side), || texts, |refusal| refusals.record(refusal)).is_err()
+    }
+
     fn model_not_granted(&self) -> Error {
         let help = "set `grants = { model = true }` in `glovebox.toml`, and `model` in the plugin's `wants`";
         self.refuse(Refusal::new("ask the model", "", "the stage may not ask a model", help));
@@ -364,13 +373,27 @@ pub(crate) enum Side {
     Prompt,
     /// What the model answers.
     Response,
+    /// What a tool server is asked.
+    ToolCall,
+    /// What a tool server answers.
+    ToolAnswer,
 }
 
 impl Side {
+    /// What was refused.
+    pub(crate) fn act(self) -> &'static str {
+        match self {
+            Self::Prompt | Self::Response => "tell the model",
+            Self::ToolCall | Self::ToolAnswer => "tell the tool server",
+        }
+    }
+
     /// Why an attempt ends whose conversation contained a hold-out; quotes nothing.
     pub(crate) fn leak_reason(self) -> &'static str {
         match self {
             Self::Prompt => "holdout_leak: the prompt contains text of a hold-out scenario",
+            Self::ToolCall => "holdout_leak: a call of a tool server contains text of a hold-out scenario",
+            Self::ToolAnswer => "holdout_leak: an answer of a tool server contains text of a hold-out scenario",
             Self::Response => "holdout_leak: the response contains text of a hold-out scenario",
         }
     }

@@ -27,7 +27,7 @@ pub enum State {
 
 /// Interfaces without a version of their own: the contract's and the part of WASI that Rust's std imports.
 const PROVIDED: &[(&str, &str, &[&str])] = &[
-    ("glovebox:plugin", "0.1.0", &["types", "chat", "files", "control", "llm", "exec", "agents"]),
+    ("glovebox:plugin", "0.1.0", &["types", "chat", "files", "control", "llm", "exec", "tools", "agents"]),
     (
         "wasi:cli",
         WASI,
@@ -56,7 +56,6 @@ const WASI: &str = "0.2.12";
 const DENIED: &[(&str, &str)] = &[
     ("wasi:sockets", "components have no network"),
     ("wasi:http", "components have no network; a model is asked through `glovebox:plugin/llm`"),
-    ("glovebox:plugin/tools", "tools of other components are not provided in this version"),
     ("glovebox:plugin/human", "questions to a person are not provided in this version"),
 ];
 

@@ -30,6 +30,7 @@ pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, dura
             || attempt.meter.commands > 0
             || attempt.view.as_ref().is_some_and(|view| view.touched()),
         receipts: attempt.receipts,
+        tool_calls: attempt.tools.calls,
         artifacts: attempt.artifacts,
         log: attempt.log,
         stdout: attempt.stdout.kept(),
@@ -63,6 +64,7 @@ pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ende
         refusals: Vec::new(),
         refusals_total: 0,
         receipts: Vec::new(),
+        tool_calls: Vec::new(),
         artifacts: Vec::new(),
         log: Vec::new(),
         stdout: Vec::new(),

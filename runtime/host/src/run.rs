@@ -18,6 +18,7 @@ use crate::report;
 use crate::stdio::Output;
 use crate::stop::Stop;
 use crate::ticker::Ticker;
+use crate::tools::Tools;
 use glovebox_record::{LimitName, Limits};
 use glovebox_sandbox::refusal::RefusalLog;
 use glovebox_sandbox::view::{View, ViewProblem};
@@ -129,7 +130,7 @@ fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
 }
 
 fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Attempt, types::StageInput), String> {
-    let Call { input, tier, files, commands, program, model, hooks, limits, canceled, progress } = call;
+    let Call { input, tier, files, commands, program, model, hooks, tools, limits, canceled, progress } = call;
     let to_progress = progress.clone();
     let kept_max = usize::try_from(limits.refusals).unwrap_or(usize::MAX);
     let refusals = RefusalLog::new(kept_max).on_refusal(move |refusal| {
@@ -163,6 +164,7 @@ fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Atte
         running: None,
         conversation: Conversation::new(model),
         hooks,
+        tools: Tools::new(tools),
         meter: Meter::new(&limits),
         deadline: Arc::clone(deadline),
         limits,

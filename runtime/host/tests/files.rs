@@ -102,6 +102,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
         program: None,
         model: None,
         hooks: None,
+        tools: glovebox_host::tools::ToolSetting::default(),
         limits: bounds,
         canceled: Arc::new(AtomicBool::new(false)),
         progress: tokio::sync::mpsc::channel(1).0,

@@ -148,6 +148,32 @@ pub struct ToolHooks {
     pub is_own: bool,
 }
 
+/// The tools of other programs that a node's model may call, as the pipeline asks for them. By default there are none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct ToolServers {
+    /// `mcp`: the name of a server, or `server.tool` for one of its tools, in file order.
+    pub asked: Vec<String>,
+    /// Whether the node has the attribute, not only the graph.
+    pub is_own: bool,
+}
+
+impl ToolServers {
+    /// Each server once, in file order, with the tools of it that are named; none of them if all are meant.
+    pub fn servers(&self) -> Vec<(&str, Option<Vec<&str>>)> {
+        let mut found: Vec<(&str, Option<Vec<&str>>)> = Vec::new();
+        for (server, _) in self.parts() {
+            if found.iter().all(|(known, _)| *known != server) {
+                found.push((server, self.parts().filter(|(of, _)| *of == server).map(|(_, tool)| tool).collect()));
+            }
+        }
+        found
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.asked.iter().map(|text| text.split_once('.').map_or((text.as_str(), None), |(of, tool)| (of, Some(tool))))
+    }
+}
+
 /// One node.
 #[derive(Debug, Clone)]
 pub struct Node {
@@ -205,6 +231,8 @@ pub struct Node {
     pub tool_hooks: ToolHooks,
     /// The agent program that works in the place of Glovebox's own agent.
     pub backend: Option<AgentBackend>,
+    /// Tools of other programs.
+    pub tool_servers: ToolServers,
     /// Limits from `limits.<name>` attributes.
     pub limits: LimitSettings,
     /// A missing status counts as a success (spec App. C, design §9 #14).

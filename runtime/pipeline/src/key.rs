@@ -66,6 +66,7 @@ keys! {
     STACK_CHILD_MAX_STEPS = "stack.child_max_steps",
     TOOL_HOOKS_PRE = "tool_hooks.pre",
     TOOL_HOOKS_POST = "tool_hooks.post",
+    MCP = "mcp",
     MAX_STEPS = "max_steps",
     MAX_WALL_TIME = "max_wall_time",
     MAX_BUDGET_USD = "max_budget_usd",

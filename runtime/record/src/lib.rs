@@ -18,7 +18,8 @@
 //! - [`steering`]: what a person told an agent that was at work;
 //! - [`stored_value`]: the reference to a context value that is kept apart;
 //! - [`transcript`]: what was said in one attempt, turn by turn;
-//! - [`tier`]: how far commands are confined.
+//! - [`tier`]: how far commands are confined;
+//! - [`tool_call`]: what tool servers were asked.
 #![forbid(unsafe_code)]
 
 pub mod change;
@@ -38,6 +39,7 @@ pub mod spend;
 pub mod steering;
 pub mod stored_value;
 pub mod tier;
+pub mod tool_call;
 pub mod transcript;
 
 pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
@@ -53,3 +55,4 @@ pub use session::{Fidelity, Session, ThreadId};
 pub use steering::Heard;
 pub use stored_value::StoredValue;
 pub use tier::Tier;
+pub use tool_call::ToolCall;

@@ -3,7 +3,8 @@
 //! Reading order: [`glovebox_record::scope`] decides what a stage may do with a path. [`view`] does it on a real directory and never
 //! leaves it, [`layer`] takes the changes of a component. [`refusal`] records what was denied and which grant would allow it.
 //! [`project`] is the run's own copy, [`branch`] that of a branch, [`stage`] the files of one stage. [`exec`] describes a command and [`jail`] runs it, [`lazy_jail`]
-//! opens it when a stage first needs it, [`port`] answers its programs, [`private_home`] is theirs. [`found`] lists changes, [`protect`] the protected paths.
+//! opens it when a stage first needs it, [`port`] answers its programs, [`private_home`] is theirs, [`server`] speaks with a program in one.
+//! [`found`] lists changes, [`protect`] the protected paths.
 //! [`commit`] stores and applies allowed changes, [`quarantine`] keeps the rest, [`apply`] changes the user's project,
 //! [`restore`] repairs the workspace of a run that is resumed.
 //! [`record_files`] digests the files of a run's record. [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
@@ -42,6 +43,7 @@ mod relay;
 pub mod repository;
 pub mod restore;
 pub mod run;
+pub mod server;
 pub mod stage;
 pub mod subject;
 pub mod tree;

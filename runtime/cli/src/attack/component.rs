@@ -130,6 +130,7 @@ fn call(layer: &Arc<Layer>, tree: &AttackedTree, row: &Row) -> Call {
         program: None,
         model: None,
         hooks: None,
+        tools: glovebox_host::tools::ToolSetting::default(),
         limits,
         canceled: Arc::new(AtomicBool::new(false)),
         progress: tokio::sync::mpsc::channel(1).0,

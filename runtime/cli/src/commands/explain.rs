@@ -24,6 +24,21 @@ const BINDING: &[(&str, &str)] = &[
          tool hooks or the whole network stand on the node. docs/agents.md says what a program can be given.",
     ),
     (
+        "mcp_unknown",
+        "Error: `mcp` names a tool server that glovebox.toml has no table for. Add `[mcp.NAME]` with `command` and `tools`, or correct the \
+         name. See docs/mcp.md.",
+    ),
+    (
+        "mcp_not_granted",
+        "Error: `mcp` names a tool that the operator does not allow. Add it to `tools` under `[mcp.NAME]` in glovebox.toml, or remove it \
+         from the node. A node that reads hold-outs can call no tools of servers. See docs/mcp.md.",
+    ),
+    (
+        "mcp_without_tools",
+        "Error: the node has `mcp`, but nothing in it calls tools of servers: only Glovebox's own agent does, no command and no agent \
+         program. Remove `mcp` from the node. See docs/mcp.md.",
+    ),
+    (
         "network_not_granted",
         "Error: the node asks for more network than the operator grants. Extend `network` under `[sandbox]` in glovebox.toml, \
          or narrow the node's `network`.",

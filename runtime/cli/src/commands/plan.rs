@@ -345,7 +345,7 @@ fn capabilities(could: &CapabilityLists) -> String {
         list(&could.execute),
         list(&could.reach)
     );
-    for (name, folders) in [("scratch", &could.scratch), ("cache", &could.cache)] {
+    for (name, folders) in [("scratch", &could.scratch), ("cache", &could.cache), ("tools", &could.tools)] {
         if !folders.is_empty() {
             text.push_str(&format!("  {name:<8} {}\n", list(folders)));
         }

@@ -21,7 +21,7 @@ use glovebox_engine::rewind;
 use glovebox_engine::sqlite::{SqliteReader, VerifiedJournal};
 use glovebox_engine::why::EdgeWhy;
 use glovebox_record::Session;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 const OUTPUT_LINES_MAX: usize = 20;
@@ -238,6 +238,7 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
         let of_call = receipt.hook.iter().map(|hook| format!("{} {}: ", hook.kind, hook.tool)).collect::<String>();
         rows.row(title, format_args!("{of_call}{command}: {end} in {time} ({})", receipt.tier));
     }
+    tool_calls(rows, stage);
     network(stage).iter().for_each(|line| rows.block("network", line));
     for (refusal, times) in lines::distinct(stage.refusals.iter()) {
         rows.block("refused", lines::refused(refusal, times).trim_start_matches("refused "));
@@ -249,6 +250,29 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
         files.help().iter().for_each(|help| rows.row("help", help));
     }
     stage.ignored.iter().for_each(|files| rows.block("ignored", lines::ignored(files)));
+}
+
+/// What tool servers were asked, one line for each tool.
+fn tool_calls(rows: &mut Rows, stage: &StageFinished) {
+    let mut counted: BTreeMap<(&str, Option<&str>), (usize, usize, u64)> = BTreeMap::new();
+    for call in &stage.tool_calls {
+        let (calls, failed, time) = counted.entry((&call.server, call.tool.as_deref())).or_default();
+        (*calls, *failed, *time) = (*calls + 1, *failed + usize::from(call.is_error), *time + call.duration_ms);
+    }
+    let kept = stage.tool_calls.iter().filter(|call| call.is_replayed).count();
+    for ((server, tool), (calls, failed, time)) in counted {
+        let (server, time) = (visible::line(server), duration(time));
+        let Some(tool) = tool.map(visible::line) else {
+            let how = if failed == 0 { "started" } else { "did not start" };
+            rows.row("server", format_args!("{server} {how} in {time}"));
+            continue;
+        };
+        let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
+        rows.row("tool", format_args!("{server}.{tool}: {}{failed}, {time}", terminal::counted(calls, "call")));
+    }
+    if kept > 0 {
+        rows.row("tool", format_args!("{kept} kept answers, from before the attempt was cut off"));
+    }
 }
 
 /// Context values that are too large for the context.

@@ -7,6 +7,7 @@ use crate::event::{Attempt, Event, Record, Verdict};
 use crate::run::RunDir;
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use glovebox_host::model::Exchanges;
+use glovebox_host::tools::ToolAnswers;
 use glovebox_record::spend::SpendTotals;
 use glovebox_record::{Digest, FailureClass};
 use schemars::JsonSchema;
@@ -15,12 +16,21 @@ use std::io;
 
 /// The folder in a run's directory.
 pub const EXCHANGES_DIR: &str = "exchanges";
+/// How the files with answers of tool servers end.
+const TOOLS_SUFFIX: &str = ".tools.ndjson";
 
 /// The exchanges of an attempt.
 pub(super) fn open(run: &RunDir, attempt: &Attempt) -> io::Result<Exchanges> {
     run.dir.create_dir_all(EXCHANGES_DIR)?;
     let folder = run.dir.open_dir(EXCHANGES_DIR)?;
     Exchanges::open(open_file(&folder, &file_name(attempt), true)?)
+}
+
+/// The answers of tool servers to an attempt.
+pub(super) fn open_tools(run: &RunDir, attempt: &Attempt) -> io::Result<ToolAnswers> {
+    run.dir.create_dir_all(EXCHANGES_DIR)?;
+    let folder = run.dir.open_dir(EXCHANGES_DIR)?;
+    ToolAnswers::open(open_file(&folder, &tools_name(attempt), true)?)
 }
 
 /// What was said so far in an attempt that has no end yet, as lines of a transcript; empty if nothing is known.
@@ -47,8 +57,8 @@ pub struct Held {
 pub fn held(run: &Dir) -> io::Result<Held> {
     let mut held = Held::default();
     let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return Ok(held) };
-    for entry in folder.entries()? {
-        let (answers, uncounted) = Exchanges::held(folder.open(entry?.file_name())?)?;
+    for name in names(&folder)?.iter().filter(|name| !name.ends_with(TOOLS_SUFFIX)) {
+        let (answers, uncounted) = Exchanges::held(folder.open(name)?)?;
         held.answers += answers;
         held.uncounted.add(uncounted);
     }
@@ -73,19 +83,24 @@ pub fn note(run: &Dir, record: &Record) {
         failure.is_some_and(|failure| matches!(failure.class, FailureClass::Canceled | FailureClass::Budget));
     let noted = match may_go_on {
         true => open_file(&folder, &name, false).and_then(|mut file| Exchanges::book(&mut file)),
-        false => folder.remove_file(&name),
+        false => {
+            let removed = folder.remove_file(tools_name(&finished.attempt)).or_else(none_there);
+            removed.and_then(|()| folder.remove_file(&name))
+        }
     };
     if let Err(error) = noted.or_else(none_there) {
         tracing::warn!(%error, "exchanges of a finished attempt were not put away");
     }
 }
 
-/// Drops every exchange of a run, so that its models are asked again.
+/// Drops every exchange of a run, so that its models and tool servers are asked again.
 pub fn drop_all(run: &Dir) -> io::Result<()> {
     let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return Ok(()) };
-    for entry in folder.entries()? {
-        let name = entry?.file_name();
-        Exchanges::drop_all(&mut open_file(&folder, &name.to_string_lossy(), false)?)?;
+    for name in names(&folder)? {
+        match name.ends_with(TOOLS_SUFFIX) {
+            true => folder.remove_file(&name)?,
+            false => Exchanges::drop_all(&mut open_file(&folder, &name, false)?)?,
+        }
     }
     Ok(())
 }
@@ -98,8 +113,21 @@ fn none_there(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
+fn names(folder: &Dir) -> io::Result<Vec<String>> {
+    folder.entries()?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
+
 /// The same for an attempt that is made again.
 fn file_name(attempt: &Attempt) -> String {
+    format!("{}.ndjson", attempt_name(attempt))
+}
+
+/// That of the answers of tool servers.
+fn tools_name(attempt: &Attempt) -> String {
+    format!("{}{TOOLS_SUFFIX}", attempt_name(attempt))
+}
+
+fn attempt_name(attempt: &Attempt) -> String {
     let key = format!("{}\n{}", attempt.task, attempt.ordinal);
-    format!("{}.ndjson", Digest::of(key.as_bytes()).hex())
+    Digest::of(key.as_bytes()).hex()
 }

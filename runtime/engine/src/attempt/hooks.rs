@@ -5,16 +5,13 @@
 
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv, setting};
+use super::side_files::SideFiles;
 use crate::plan::Binding;
 use glovebox_host::call::HookSetting;
-use glovebox_record::Tier;
 use glovebox_record::scope::Scope;
 use glovebox_sandbox::exec::Program;
-use glovebox_sandbox::jail::{Jail, JailSetting, ResourceUsage};
-use glovebox_sandbox::lazy_jail::{LazyJail, OpenError};
-use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
+use glovebox_sandbox::jail::{JailSetting, ResourceUsage};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
 
 /// Folder of the hooks in the attempt's folder.
 const HOOKS_DIR: &str = "hooks";
@@ -26,10 +23,7 @@ pub(super) fn folders(binding: &Binding, attempt: &str) -> PathBuf {
 }
 
 /// What the hooks of one attempt run in; made for the first of them.
-pub(super) struct HookSandbox {
-    jail: Arc<LazyJail>,
-    view: Arc<OnceLock<WorkspaceView>>,
-}
+pub(super) struct HookSandbox(SideFiles);
 
 impl HookSandbox {
     /// Offers it to a stage that has hooks.
@@ -37,21 +31,11 @@ impl HookSandbox {
         if binding.hooks.is_empty() {
             return None;
         }
-        let folder = paths.folder.join(HOOKS_DIR);
         let sealed = paths.plan.sealed.iter().chain(&binding.scope.hidden);
         let seen = binding.scope.read.iter().chain(&binding.scope.write);
         let scope = Scope { read: seen.cloned().collect(), hidden: sealed.cloned().collect(), ..Scope::default() };
-        let files = HookFiles {
-            workspace: paths.workspace.clone(),
-            at: folder.join("files"),
-            scope,
-            mounts: env.tier.map_or(env.can_mount, |tier| tier == Tier::Full),
-        };
-        let jail = JailSetting { folder, ..setting(env, binding, paths) };
-        let view = Arc::new(OnceLock::new());
-        let made = Arc::clone(&view);
-        let open = move || files.open(&jail, &made);
-        Some(Self { jail: Arc::new(LazyJail::new(open)), view })
+        let jail = JailSetting { folder: paths.folder.join(HOOKS_DIR), ..setting(env, binding, paths) };
+        Some(Self(SideFiles::offer(env, paths, jail, scope)))
     }
 
     /// What the host needs to run them.
@@ -60,41 +44,13 @@ impl HookSandbox {
         HookSetting {
             pre: program(&binding.hooks.pre),
             post: program(&binding.hooks.post),
-            jail: Arc::clone(&self.jail),
+            jail: self.0.jail(),
             workdir: binding.command_access.workdir.clone(),
         }
     }
 
     /// Ends every hook, drops what they wrote, and returns what they used.
     pub(super) fn end(self) -> Result<Option<ResourceUsage>, AttemptError> {
-        let in_use = || AttemptError::Thread("the sandbox of its tool hooks is still in use".to_owned());
-        let jail = Arc::into_inner(self.jail).ok_or_else(in_use)?;
-        let used = jail.into_jail().map_err(AttemptError::Commands)?.map(Jail::end).transpose()?;
-        if let Some(Err(error)) = Arc::into_inner(self.view).and_then(OnceLock::into_inner).map(WorkspaceView::remove) {
-            tracing::warn!(%error, "the files of the tool hooks were not removed");
-        }
-        Ok(used)
-    }
-}
-
-/// The files of the hooks, not yet made.
-struct HookFiles {
-    workspace: PathBuf,
-    at: PathBuf,
-    scope: Scope,
-    mounts: bool,
-}
-
-impl HookFiles {
-    fn open(self, setting: &JailSetting, made: &OnceLock<WorkspaceView>) -> Result<Jail, OpenError> {
-        let overrides = ViewOverrides::default();
-        let view = match self.mounts {
-            true => WorkspaceView::choose(&self.workspace, &self.at, &self.scope, &overrides)?,
-            false => WorkspaceView::copy(&self.workspace, &self.at, &self.scope, &overrides)?,
-        };
-        let jail = Jail::open(setting, view.source()?)?;
-        // The view outlives the jail: it is removed once nothing can write to it.
-        let _first = made.set(view);
-        Ok(jail)
+        self.0.end()
     }
 }

@@ -6,10 +6,10 @@
 
 use super::AttemptError;
 use super::hooks::HookSandbox;
+use super::servers::{self, ServerEnv, ServerSandbox};
 use super::sets::{begins_with_builders, protect_compiled, set};
 use super::subject::{self, CacheOwner, Private};
 use crate::plan::{Binding, Plan};
-use glovebox_host::agents::ProgramSetting;
 use glovebox_host::call::{FileSource, HookSetting};
 use glovebox_host::grants::FileTier;
 use glovebox_record::path::ScopePath;
@@ -43,6 +43,8 @@ pub struct SandboxEnv {
     pub project: PathBuf,
     /// Folders of this program on this machine that no command is ever shown: the user's key, compiled components.
     pub private: Vec<PathBuf>,
+    /// Values for tool servers that name them, by the names of variables.
+    pub server_env: ServerEnv,
     /// The virtual environment among the dependencies, whose programs come first.
     pub environment: Option<Entry>,
 }
@@ -137,7 +139,8 @@ pub struct AttemptSandbox {
     subjects: Option<SharedSubjects>,
     hooks: Option<HookSandbox>,
     /// The home of its agent program.
-    home: Option<PrivateHome>,
+    pub(super) home: Option<PrivateHome>,
+    servers: Vec<ServerSandbox>,
     /// Where what git ignores stays for the next stage of the same trust.
     ignored: Option<Store>,
     /// Whether it judges, and began with what code of builders left in a stage before.
@@ -195,10 +198,11 @@ impl AttemptSandbox {
         let subjects = subject::offer(env, binding, paths)?.map(|subjects| Arc::new(Mutex::new(subjects)));
         let unsettled = set.filter(|_| caches.is_some()).map(|set| (paths.kept.to_path_buf(), set));
         let hooks = HookSandbox::offer(env, binding, paths);
+        let servers = ServerSandbox::offer(env, binding, paths);
         let home = binding.program.as_ref().map(|_| PrivateHome::make(&paths.folder)).transpose();
         let home = home.map_err(AttemptError::Folder)?;
         let mut made =
-            Self { jail: None, view, caches, unsettled, subjects, hooks, home, ignored, begins_with_builders };
+            Self { jail: None, view, caches, unsettled, subjects, hooks, home, servers, ignored, begins_with_builders };
         if !binding.runs_commands() {
             return Ok(made);
         }
@@ -278,22 +282,17 @@ impl AttemptSandbox {
         self.hooks.as_ref().map(|hooks| hooks.setting(binding))
     }
 
-    /// The agent program of the stage, with its home.
-    pub(super) fn program(&self, binding: &Binding) -> Option<ProgramSetting> {
-        let (program, home) = binding.program.as_ref().zip(self.home.as_ref())?;
-        Some(ProgramSetting {
-            program: program.program,
-            options: program.options.clone(),
-            home: Arc::clone(&home.dir),
-            home_inside: PrivateHome::inside(),
-        })
+    /// The sandboxes of the tool servers that the stage may start.
+    pub(super) fn servers(&self) -> &[ServerSandbox] {
+        &self.servers
     }
 
     /// Ends the jail: when this returns nothing of the stage is alive, and its files can be looked at.
     pub(super) fn close(&mut self) -> Result<Closed, AttemptError> {
         let of_hooks = self.hooks.take().map(HookSandbox::end);
+        let of_servers = servers::end_all(&mut self.servers);
         let own = self.close_jail()?;
-        let spent = own.into_iter().chain(of_hooks.transpose()?.flatten()).collect();
+        let spent = own.into_iter().chain(of_hooks.transpose()?.flatten()).chain(of_servers?).collect();
         let in_use = || AttemptError::Thread("its program under test is still in use".to_owned());
         let subjects = self.subjects.take().map(|subjects| Arc::into_inner(subjects).ok_or_else(in_use)).transpose()?;
         let subjects = subjects.map(|subjects| subjects.into_inner().unwrap_or_else(PoisonError::into_inner));

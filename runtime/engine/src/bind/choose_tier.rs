@@ -21,8 +21,11 @@ pub(super) fn choose_tier(
     if with_commands.is_empty() {
         return Confinement::NotNeeded;
     }
-    let uses_proxy =
-        |binding: &Binding| binding.runs_commands() && matches!(binding.command_access.network, Network::Proxy(_));
+    let uses_proxy = |binding: &Binding| {
+        let mut servers = binding.servers.iter().map(|server| &server.entry.network);
+        let of_commands = binding.runs_commands() && matches!(binding.command_access.network, Network::Proxy(_));
+        of_commands || servers.any(|network| matches!(network, Network::Proxy(_)))
+    };
     let over_proxy = nodes(bindings, uses_proxy);
     let inseparable = |tier: Tier| nodes(bindings, |binding| !can_separate(binding, tier));
     let unmet = |nodes, kind| Confinement::Unmet(PolicyProblem { nodes, kind });

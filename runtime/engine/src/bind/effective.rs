@@ -7,13 +7,14 @@
 use super::command_access::{command_access, strict_scope};
 use super::request::{Holdouts, Place, Request};
 use super::role::HandlerSource;
-use super::{holdout_access, program, subject, tool_hooks};
+use super::{holdout_access, program, subject, tool_hooks, tool_servers};
 use crate::config::sandbox::SandboxSetting;
-use crate::config::{AgentEntry, PluginEntry};
+use crate::config::{AgentEntry, PluginEntry, ServerEntry};
 use crate::lock::limit_line;
 use crate::plan::capability::{CommandWords, Region};
 use crate::plan::{
-    Capability, CommandAccess, Giver, Grant, GrantField, HoldoutAccess, HookTexts, Origin, PlannedProgram, Separation,
+    BoundServer, Capability, CommandAccess, Giver, Grant, GrantField, HoldoutAccess, HookTexts, Origin, PlannedProgram,
+    Separation,
 };
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::{FileTier, Grants, shared_commands};
@@ -26,6 +27,7 @@ use glovebox_record::program::AgentProgram;
 use glovebox_record::scope::{Entry, Scope, intersect};
 use glovebox_record::{LimitName, LimitSettings, Limits};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Paths that do not exist for any stage: they make programs run, or are the run's own.
 const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
@@ -49,6 +51,8 @@ pub struct GrantInputs<'a> {
     pub agents: &'a BTreeMap<AgentProgram, AgentEntry>,
     /// What the operator decided about the confinement of commands.
     pub sandbox: &'a SandboxSetting,
+    /// The operator's tool servers.
+    pub servers: &'a BTreeMap<String, Arc<ServerEntry>>,
     /// The hold-outs of the pipeline and the run.
     pub holdouts: Holdouts<'a>,
 }
@@ -81,6 +85,8 @@ pub struct Effective {
     pub program: Option<PlannedProgram>,
     /// What runs around the tool calls of its model.
     pub hooks: HookTexts,
+    /// The tool servers that it may start.
+    pub servers: Vec<BoundServer>,
     /// Bounds of one attempt.
     pub limits: Limits,
     /// What it is given, and by whom.
@@ -136,6 +142,7 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
     }
     tool_hooks::decide(inputs, &mut effective);
     program::decide(inputs, &mut effective);
+    tool_servers::decide(inputs, &mut effective);
     limits(inputs, &mut effective);
     effective
 }

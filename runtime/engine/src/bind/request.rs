@@ -6,7 +6,7 @@
 use super::role::HandlerSource;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::NodeHoldouts;
-use glovebox_pipeline::ir::{AgentBackend, Confinement, Node, Subject, ToolHooks};
+use glovebox_pipeline::ir::{AgentBackend, Confinement, Node, Subject, ToolHooks, ToolServers};
 use glovebox_pipeline::key::Key;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_pipeline::reach::{HoldoutReach, Naming};
@@ -35,6 +35,8 @@ pub struct Request<'a> {
     pub hooks: &'a ToolHooks,
     /// The agent program that it names.
     pub backend: Option<&'a AgentBackend>,
+    /// The tools of other programs.
+    pub tool_servers: &'a ToolServers,
     /// The commands that an agent asks for.
     pub commands: &'a [String],
     /// The text that the handler runs in a shell.
@@ -73,6 +75,7 @@ impl<'a> Request<'a> {
             subject: &node.subject,
             hooks: &node.tool_hooks,
             backend: node.backend.as_ref(),
+            tool_servers: &node.tool_servers,
             commands: node.allowed_commands.as_deref().unwrap_or_default(),
             shell_text: shell_text.map(|attribute| attribute.value.as_str()),
             timeout: node.timeout,

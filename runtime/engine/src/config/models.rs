@@ -233,7 +233,7 @@ fn tokens(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<u64> {
     found
 }
 
-fn timeout(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Duration> {
+pub(super) fn timeout(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Duration> {
     let text = match field.value {
         DeValue::String(text) => text.as_ref(),
         DeValue::Integer(number) => number.as_str(),

@@ -68,7 +68,7 @@ fn required(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Tier {
     Tier::Full
 }
 
-fn network(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Network {
+pub(super) fn network(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Network {
     if field.value.as_table().is_some() {
         return proxy(fields, field);
     }

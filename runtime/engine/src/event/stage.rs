@@ -6,7 +6,7 @@ use super::{Attempt, NodeId, Task, moment};
 use glovebox_record::spend::Money;
 use glovebox_record::{
     Artifact, Captured, Ending, FileChange, Heard, LimitUse, Outcome, Quarantined, Receipt, Refusal, Session,
-    StoredValue, Tokens, Traffic,
+    StoredValue, Tokens, ToolCall, Traffic,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -75,6 +75,9 @@ pub struct StageFinished {
     /// One per command.
     #[serde(default)]
     pub receipts: Vec<Receipt>,
+    /// One per request to a tool server; absent when there was none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
     /// What its commands asked of the network, where they had a proxy. For people and never for another stage: the stage chooses
     /// the names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,6 +155,7 @@ impl StageFinished {
             refusals: Vec::new(),
             refusals_total: 0,
             receipts: Vec::new(),
+            tool_calls: Vec::new(),
             network: None,
             changes: Vec::new(),
             quarantined: Vec::new(),

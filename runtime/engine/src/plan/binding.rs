@@ -5,6 +5,7 @@
 
 use super::capability::MachineFolder;
 use super::origin::Grant;
+use super::tool_server::BoundServer;
 use crate::event::Digest;
 use glovebox_host::call::CommandGrant;
 use glovebox_host::component::Component;
@@ -51,6 +52,8 @@ pub struct Binding {
     pub program: Option<Arc<PlannedProgram>>,
     /// What runs around the tool calls of its model.
     pub hooks: HookTexts,
+    /// The tool servers that it may start.
+    pub servers: Vec<BoundServer>,
     /// What it is given and by whom, in the order of the capabilities.
     pub grants: Vec<Grant>,
 }
@@ -176,9 +179,9 @@ impl Binding {
         runs_commands(&self.commands) || self.program.is_some()
     }
 
-    /// True when a sandbox for commands is needed: for those of the stage, or for hooks.
+    /// True when a sandbox for commands is needed: for those of the stage, for hooks, or for tool servers.
     pub fn starts_processes(&self) -> bool {
-        self.runs_commands() || !self.hooks.is_empty()
+        self.runs_commands() || !self.hooks.is_empty() || !self.servers.is_empty()
     }
 
     /// True for a stage whose work is judged by others, so that it must not learn what judges it.
@@ -191,7 +194,7 @@ impl Binding {
         self.separation.as_ref().is_none_or(|separation| separation.writes == Writes::Commit)
     }
 
-    /// True when the stage has files of its own: it may change some, itself or through a command, or has hooks.
+    /// True when the stage has files of its own: it may change some, itself or through a command, or has hooks or tool servers.
     pub fn needs_copy(&self) -> bool {
         self.starts_processes() || (self.tier != FileTier::None && !self.scope.write.is_empty())
     }

@@ -3,6 +3,7 @@
 //! A capability knows what it covers, not who gave it: [`super::origin`] says that. A node neither reads nor writes what is hidden
 //! from it, so a capability over files carries its exceptions. In doubt, a capability counts as the larger one.
 
+use super::tool_server::ServerGrant;
 use crate::config::Toolchain;
 use glovebox_record::NodeId;
 use glovebox_record::network::HostRule;
@@ -78,6 +79,8 @@ pub enum Capability {
     Subject(String),
     /// Runs a shell text around each tool call of the model, exactly this one.
     Hook(HookKind, String),
+    /// Starts a tool server, which does this.
+    ToolServer(String, ServerGrant),
     /// Gives commands a toolchain.
     Toolchain(Toolchain),
     /// Gives commands a folder of programs.
@@ -144,6 +147,7 @@ impl Capability {
             (C::Argv(known), C::Argv(words)) => words.0.starts_with(&known.0),
             (C::FullNetwork, C::Reach(_)) => true,
             (C::Reach(known), C::Reach(host)) => known.covers(host),
+            (C::ToolServer(one, known), C::ToolServer(other, grant)) => one == other && known.covers(grant),
             (C::SandboxTier(known), C::SandboxTier(tier)) => known <= tier,
             (C::Spend(known, most), C::Spend(resource, amount)) => known == resource && most >= amount,
             (C::Limit(known, most), C::Limit(name, amount)) => known == name && most >= amount,
@@ -253,6 +257,7 @@ impl fmt::Display for Capability {
             C::Hook(HookKind::Pre, text) => write!(f, "run {text} before each tool call"),
             C::Hook(HookKind::Post, text) => write!(f, "run {text} after each tool call"),
             C::TellHoldouts => f.write_str("show builders the output of hold-outs"),
+            C::ToolServer(name, grant) => write!(f, "tool server {name}: {grant}"),
             C::Toolchain(toolchain) => write!(f, "use the toolchain {}", toolchain.as_str()),
             C::Programs(folder) => write!(f, "find programs in {folder}"),
             C::Variable(name) => write!(f, "use the environment variable {name}"),

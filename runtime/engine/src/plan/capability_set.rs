@@ -179,6 +179,9 @@ impl Plan {
             self.of_processes(&mut found);
         }
         found.extend(binding.hooks.iter().map(|(kind, text)| Capability::Hook(kind, text.to_owned())));
+        for server in &binding.servers {
+            found.extend(server.grants().map(|grant| Capability::ToolServer(server.name.clone(), grant)));
+        }
         if binding.model {
             found.extend([Capability::Model, Capability::Spend(Resource::Turns, binding.limits.turns)]);
         }

@@ -4,10 +4,10 @@
 //! grant below it both match. A shell text does not show with certainty what it runs. In doubt, a rule about a command matches, and
 //! only `run=*` is sure to match all.
 
-use super::Plan;
 use super::capability::{Capability, CommandWords, MachineFolder, Region, narrower};
 use super::capability_set::PlanCapabilities;
 use super::compare::Addition;
+use super::{Plan, ServerGrant};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::nearest::nearest;
 use glovebox_record::network::{HostRule, HostRuleError};
@@ -174,6 +174,7 @@ impl Deny {
 
     fn meets(&self, capability: &Capability) -> bool {
         match (&self.what, capability) {
+            (_, Capability::ToolServer(_, grant)) => self.meets_server(grant),
             (
                 What::AnyCommand,
                 Capability::Shell(_) | Capability::Hook(..) | Capability::Argv(_) | Capability::AnyCommand,
@@ -195,6 +196,21 @@ impl Deny {
                 folder.is_within(denied) || denied.is_within(folder)
             }
             (What::Plugin(denied), Capability::Plugin(name)) => denied == name,
+            _ => false,
+        }
+    }
+}
+
+impl Deny {
+    /// True if the rule refuses a tool server for what it does.
+    fn meets_server(&self, grant: &ServerGrant) -> bool {
+        match (&self.what, grant) {
+            (What::AnyCommand, ServerGrant::Start(_))
+            | (What::AnyHost, ServerGrant::Reach(_) | ServerGrant::FullNetwork)
+            | (What::Host(_) | What::FullNetwork, ServerGrant::FullNetwork) => true,
+            (What::Command(words), ServerGrant::Start(command)) => words.is_in_argv(&CommandWords(command.clone())),
+            (What::Host(denied), ServerGrant::Reach(host)) => denied.overlaps(host),
+            (What::Read(denied), ServerGrant::Read(entry)) => narrower(&denied.as_folder(), entry).is_some(),
             _ => false,
         }
     }

@@ -28,6 +28,8 @@ pub enum Giver {
     Verifier(String),
     /// A field of a table of `glovebox.toml`.
     Config(&'static str, &'static str),
+    /// A table below `[mcp]` of `glovebox.toml`.
+    Server(String),
     /// A table of `glovebox.toml`.
     ConfigTable(&'static str),
     /// An attribute of the node.
@@ -173,6 +175,7 @@ impl fmt::Display for Giver {
             Giver::Verifier(handler) => write!(f, "`{handler}` is bound as a verifier"),
             Giver::Config(table, field) => write!(f, "`{field}` under `[{table}]` of {CONFIG_FILE_NAME}"),
             Giver::ConfigTable(table) => write!(f, "`[{table}]` of {CONFIG_FILE_NAME}"),
+            Giver::Server(name) => write!(f, "`[mcp.{name}]` of {CONFIG_FILE_NAME}"),
             Giver::Attribute(name) => write!(f, "`{name}` of the node"),
             Giver::Unset(name) => write!(f, "`{name}` is not set"),
             Giver::NotBlocked(name) => write!(f, "`{name}` of the node does not list it"),

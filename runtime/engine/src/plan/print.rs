@@ -10,6 +10,7 @@ use super::fork::PlanFork;
 use super::models::{PlanAsks, PlanModel};
 use super::origin::Grant;
 use super::sessions::{EdgesInto, PlanSession};
+use super::tool_server::{PlanToolServer, ServerGrant};
 use super::{Binding, HoldoutPlan, Plan, PlanSandbox, Shared};
 use crate::components::PluginProblem;
 use crate::event::{Digest, RuleRecord};
@@ -47,6 +48,7 @@ impl Plan {
             sandbox: self.sandbox.printed(),
             model: self.model_word(),
             models: self.printed_models(),
+            tool_servers: self.printed_servers(),
             steps_max: bounds.steps_max,
             wall_max_ms: bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
             spend_max: self.spend_max(SpendBounds::default()),
@@ -128,6 +130,9 @@ pub struct PlanFile<'a> {
     /// The models that nodes ask; absent where that is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<PlanModel<'a>>,
+    /// The tool servers that nodes may start; absent where that is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_servers: Vec<PlanToolServer<'a>>,
     /// Most steps of a run.
     pub steps_max: u64,
     /// Longest run, milliseconds; absent when unbounded.
@@ -220,6 +225,9 @@ pub struct CapabilityLists {
     /// Folders that commands could write and that are kept within the run, never committed.
     #[serde(default)]
     pub cache: BTreeSet<String>,
+    /// Tools of servers that a model could call, such as `github.get_issue`; `github.*` for all of a server.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tools: BTreeSet<String>,
     /// Whether a model could be asked.
     pub model: bool,
 }
@@ -233,7 +241,21 @@ impl CapabilityLists {
         self.reach.extend(other.reach.iter().cloned());
         self.scratch.extend(other.scratch.iter().cloned());
         self.cache.extend(other.cache.iter().cloned());
+        self.tools.extend(other.tools.iter().cloned());
         self.model |= other.model;
+    }
+
+    /// Adds what a tool server does. What it reads its stage may read, and its variables are in the list of servers.
+    fn add_server(&mut self, (name, grant): (&str, &ServerGrant)) {
+        let (list, text) = match grant {
+            ServerGrant::Start(words) => (&mut self.execute, format!("{} (tool server {name})", words.join(" "))),
+            ServerGrant::Tool(tool) => (&mut self.tools, format!("{name}.{tool}")),
+            ServerGrant::AnyTool => (&mut self.tools, format!("{name}.*")),
+            ServerGrant::Reach(host) => (&mut self.reach, format!("{host} (tool server {name})")),
+            ServerGrant::FullNetwork => (&mut self.reach, format!("* (tool server {name})")),
+            ServerGrant::Read(_) | ServerGrant::Variable(..) => return,
+        };
+        list.insert(text);
     }
 
     /// What a set of capabilities allows.
@@ -252,6 +274,10 @@ impl CapabilityLists {
                 C::Hook(kind, text) => {
                     let when = if *kind == HookKind::Pre { "before" } else { "after" };
                     lists.execute.insert(format!("{text} ({when} each tool call)"));
+                    continue;
+                }
+                C::ToolServer(name, grant) => {
+                    lists.add_server((name, grant));
                     continue;
                 }
                 C::AnyCommand => (&mut lists.execute, &"*"),

@@ -92,7 +92,7 @@ impl Conversation {
         };
         if let Some(place) = found {
             self.leaked = Some(side);
-            refuse(Refusal::new("tell the model", &place, side.leak_reason(), LEAK_HELP));
+            refuse(Refusal::new(side.act(), &place, side.leak_reason(), LEAK_HELP));
         }
         match self.leaked {
             Some(side) => Err(ModelError::new(ErrorKind::HoldoutLeak, side.leak_reason())),

@@ -96,6 +96,7 @@ pub fn call(limits: &[(LimitName, u64)]) -> Call {
         program: None,
         model: None,
         hooks: None,
+        tools: glovebox_host::tools::ToolSetting::default(),
         limits: bounds,
         canceled: Arc::new(AtomicBool::new(false)),
         progress: tokio::sync::mpsc::channel(16).0,

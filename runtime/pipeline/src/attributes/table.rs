@@ -85,6 +85,14 @@ pub const ATTRIBUTES: &[Known] = &[
         SPEC,
     ),
     known(
+        key::MCP,
+        GN,
+        Text,
+        "none; a node's own replaces the graph's",
+        "tool servers whose tools an agent may call, such as `github` or `github.get_issue`",
+        Glovebox,
+    ),
+    known(
         key::MAX_STEPS,
         GN,
         Integer,

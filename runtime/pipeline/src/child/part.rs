@@ -53,13 +53,14 @@ const SETTLED: [Key<'static>; 8] = [
     key::RANKDIR,
 ];
 /// Attributes of the child's graph that become those of its stages, with their names there.
-const INHERITED: [(Key<'static>, Key<'static>); 6] = [
+const INHERITED: [(Key<'static>, Key<'static>); 7] = [
     (key::MAX_TURNS, key::MAX_TURNS),
     (key::MAX_VISITS, key::MAX_VISITS),
     (key::DEFAULT_FIDELITY, key::FIDELITY),
     (key::THREAD_ID, key::THREAD_ID),
     (key::TOOL_HOOKS_PRE, key::TOOL_HOOKS_PRE),
     (key::TOOL_HOOKS_POST, key::TOOL_HOOKS_POST),
+    (key::MCP, key::MCP),
 ];
 /// Attributes of the child's graph that hold at its exits.
 const OF_EXIT: [Key<'static>; 2] = [key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];

@@ -16,7 +16,7 @@ use crate::fork::MERGES;
 use crate::gate::GateSettings;
 use crate::holdout_roles::Feedback;
 use crate::inputs::Inputs;
-use crate::ir::{Attribute, Backoff, Handler, Node, Text, ToolHooks};
+use crate::ir::{Attribute, Backoff, Handler, Node, Text, ToolHooks, ToolServers};
 use crate::key::{self, Key};
 use crate::session::SessionSettings;
 use glovebox_record::question::QUESTION_TYPES;
@@ -105,6 +105,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         subject: holdout_attributes::subject(from, findings),
         tool_hooks: tool_hooks(&handler, from, scope.graph),
         backend: backend::lower(&handler, from, findings),
+        tool_servers: tool_servers(&handler, from, scope.graph),
         limits: findings.limits(from),
         auto_status: findings.boolean(from, key::AUTO_STATUS),
         allow_partial: findings.boolean(from, key::ALLOW_PARTIAL),
@@ -142,6 +143,17 @@ fn tool_hooks(handler: &Handler, node: &Attributes, graph: &Attributes) -> ToolH
     let keys = [key::TOOL_HOOKS_PRE, key::TOOL_HOOKS_POST];
     let is_own = keys.iter().any(|key| node.get(*key).is_some_and(|attribute| !attribute.value.trim().is_empty()));
     ToolHooks { pre: text(keys[0]), post: text(keys[1]), is_own }
+}
+
+/// The node's own list of tool servers, else that of the graph where the node can ask a model; an empty text stands for none.
+fn tool_servers(handler: &Handler, node: &Attributes, graph: &Attributes) -> ToolServers {
+    let own = node.get(key::MCP);
+    let written = own.or_else(|| graph.get(key::MCP).filter(|_| handler.may_ask_model()));
+    let list = written.map(|attribute| attribute.value.as_str()).unwrap_or_default();
+    let asked: Vec<String> =
+        list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let is_own = own.is_some() && !asked.is_empty();
+    ToolServers { asked, is_own }
 }
 
 /// What Glovebox wrote about the child pipeline of a fork.

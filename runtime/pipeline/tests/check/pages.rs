@@ -96,7 +96,7 @@ fn every_name_of_the_sources_is_in_the_table() {
     let named = [
         (
             "the specification, graph",
-            "goal label model_stylesheet default_max_retries default_max_retry default_fidelity retry_target fallback_retry_target stack.child_dotfile stack.child_workdir tool_hooks.pre tool_hooks.post",
+            "goal label model_stylesheet default_max_retries default_max_retry default_fidelity retry_target fallback_retry_target stack.child_dotfile stack.child_workdir tool_hooks.pre tool_hooks.post mcp",
         ),
         (
             "the specification, nodes",

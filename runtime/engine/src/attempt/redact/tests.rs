@@ -54,6 +54,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
             receipt(Some(3), CommandEnding::Exited),
             receipt(None, CommandEnding::TimedOut),
         ],
+        tool_calls: Vec::new(),
         network: None,
         changes: Vec::new(),
         quarantined: vec![Quarantined { path: SECRET.to_owned(), reason: String::new() }],

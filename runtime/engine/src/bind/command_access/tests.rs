@@ -55,6 +55,7 @@ fn of(attributes: &str, table: &str) -> Effective {
     let holdouts = Holdouts { reach: &reach, sealed: &[] };
     effective(GrantInputs {
         agents: &BTreeMap::new(),
+        servers: &BTreeMap::new(),
         request: &Request::of(node, source, holdouts),
         place: Place::of(node),
         source,

@@ -66,6 +66,7 @@ fn within(limits: &LimitSettings, node: &Node, source: HandlerSource<'_>, inspec
     let holdouts = Holdouts { reach: &reach, sealed: &[] };
     effective(GrantInputs {
         agents: &BTreeMap::new(),
+        servers: &BTreeMap::new(),
         request: &Request::of(node, source, holdouts),
         place: Place::of(node),
         source,

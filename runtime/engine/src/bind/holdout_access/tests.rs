@@ -34,6 +34,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] } };
     effective(GrantInputs {
         agents: &BTreeMap::new(),
+        servers: &BTreeMap::new(),
         request: &Request::of(node, source, holdouts),
         place: Place::of(node),
         source,

@@ -1,0 +1,44 @@
+//! Tools that other programs provide: the host starts these programs, and says which of their tools there are.
+//!
+//! Their names begin with `mcp__`. A call of one that is not offered goes to the host all the same, which refuses it and keeps a record.
+
+use crate::toolbox::Said;
+use crate::truncate;
+use glovebox_plugin_sdk::llm::{Part, ToolDef};
+use glovebox_plugin_sdk::tools;
+
+/// What the names of these tools begin with.
+const PREFIX: &str = "mcp__";
+
+/// The tools that there are. They stay the same during an attempt.
+#[derive(Debug, Default)]
+pub(crate) struct Provided(Vec<ToolDef>);
+
+impl Provided {
+    /// Asks the host.
+    pub(crate) fn find() -> Self {
+        Self(tools::available())
+    }
+
+    /// Describes them to the model.
+    pub(crate) fn definitions(&self) -> &[ToolDef] {
+        &self.0
+    }
+
+    /// True for the name of such a tool, offered or not.
+    pub(crate) fn has(name: &str) -> bool {
+        name.starts_with(PREFIX)
+    }
+
+    /// Calls one of them.
+    ///
+    /// # Errors
+    /// A sentence for the model.
+    pub(crate) fn call(call: &Part) -> Result<Said, String> {
+        let (name, id) = (call.field("name").unwrap_or_default(), call.field("id").unwrap_or_default());
+        let output = tools::call(name, &call.text, id).map_err(|error| format!("{name}: {}", error.message))?;
+        let text = truncate::SHELL.keep_ends(&output.content);
+        let whole = Some(output.content).filter(|whole| whole.len() > text.len());
+        Ok(Said { text, is_error: output.is_error, evidence: None, whole })
+    }
+}

@@ -1,0 +1,20 @@
+//! The agent program of an attempt as the host starts it: what the plan decided, with the home that the attempt has for it.
+
+use super::sandbox::AttemptSandbox;
+use crate::plan::Binding;
+use glovebox_host::agents::ProgramSetting;
+use glovebox_sandbox::private_home::PrivateHome;
+use std::sync::Arc;
+
+impl AttemptSandbox {
+    /// The agent program of the stage, with its home.
+    pub(super) fn program(&self, binding: &Binding) -> Option<ProgramSetting> {
+        let (program, home) = binding.program.as_ref().zip(self.home.as_ref())?;
+        Some(ProgramSetting {
+            program: program.program,
+            options: program.options.clone(),
+            home: Arc::clone(&home.dir),
+            home_inside: PrivateHome::inside(),
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! Tool servers of a plan: which a node may start, what each of them gets, and how a plan prints it.
+//!
+//! Plain data. A plan names variables and never their values. What it prints of a server is covered by its digest.
+
+use super::Plan;
+use crate::config::ServerEntry;
+use glovebox_host::tools::AllowedTools;
+use glovebox_record::Network;
+use glovebox_record::network::HostRule;
+use glovebox_record::scope::{Entry, Scope};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// A tool server that a node may start.
+#[derive(Debug, Clone)]
+pub struct BoundServer {
+    /// Its name in glovebox.toml.
+    pub name: String,
+    /// Its table.
+    pub entry: Arc<ServerEntry>,
+    /// Which of its tools the node may call.
+    pub tools: AllowedTools,
+    /// What of the workspace it sees.
+    pub scope: Scope,
+}
+
+/// What a tool server does for a node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerGrant {
+    /// It is started with these words.
+    Start(Vec<String>),
+    /// This tool may be called.
+    Tool(String),
+    /// Every tool that it lists may be called.
+    AnyTool,
+    /// It reads these paths of the workspace.
+    Read(Entry),
+    /// It reaches a host.
+    Reach(HostRule),
+    /// It reaches whatever the machine can.
+    FullNetwork,
+    /// It gets a variable; the second is where its value comes from.
+    Variable(String, String),
+}
+
+impl ServerGrant {
+    /// True when everything that the other one allows is allowed by this one.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::AnyTool, Self::Tool(_)) | (Self::FullNetwork, Self::Reach(_)) => true,
+            (Self::Read(known), Self::Read(entry)) => known.covers(entry),
+            (Self::Reach(known), Self::Reach(host)) => known.covers(host),
+            _ => self == other,
+        }
+    }
+}
+
+/// The grant as the end of a line, such as `call echo`.
+impl fmt::Display for ServerGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(words) => write!(f, "start {}", words.join(" ")),
+            Self::Tool(name) => write!(f, "call {name}"),
+            Self::AnyTool => f.write_str("call *"),
+            Self::Read(entry) => write!(f, "read {entry}"),
+            Self::Reach(host) => write!(f, "reach {host}"),
+            Self::FullNetwork => f.write_str("reach *"),
+            Self::Variable(name, source) if name == source => write!(f, "use the environment variable {name}"),
+            Self::Variable(name, source) => write!(f, "use the environment variable {name} from {source}"),
+        }
+    }
+}
+
+impl BoundServer {
+    /// Everything that it does for its node.
+    pub fn grants(&self) -> impl Iterator<Item = ServerGrant> {
+        let entry = &self.entry;
+        let tools = match &self.tools {
+            AllowedTools::All => vec![ServerGrant::AnyTool],
+            AllowedTools::Named(names) => names.iter().cloned().map(ServerGrant::Tool).collect(),
+        };
+        let network = match &entry.network {
+            Network::None => Vec::new(),
+            Network::Proxy(hosts) => hosts.iter().cloned().map(ServerGrant::Reach).collect(),
+            Network::Full => vec![ServerGrant::FullNetwork],
+        };
+        let variable = |(name, source): (&String, &String)| ServerGrant::Variable(name.to_owned(), source.to_owned());
+        let read = self.scope.read.iter().cloned().map(ServerGrant::Read);
+        let start = ServerGrant::Start(entry.command.clone());
+        std::iter::once(start).chain(tools).chain(network).chain(read).chain(entry.env.iter().map(variable))
+    }
+}
+
+impl Plan {
+    /// Every tool server that a node may start, by its name.
+    pub fn servers(&self) -> BTreeMap<&str, &ServerEntry> {
+        let servers = self.bindings.values().flat_map(|binding| &binding.servers);
+        servers.map(|server| (server.name.as_str(), &*server.entry)).collect()
+    }
+
+    pub(super) fn printed_servers(&self) -> Vec<PlanToolServer<'_>> {
+        self.servers().into_iter().map(PlanToolServer::of).collect()
+    }
+}
+
+/// A tool server that some node may start.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanToolServer<'a> {
+    /// Its name in glovebox.toml.
+    pub name: &'a str,
+    /// The program and its arguments.
+    pub command: &'a [String],
+    /// Its variables, each with the variable that it has its value from. A plan has no values.
+    pub env: &'a BTreeMap<String, String>,
+    /// What of the workspace it sees, within what its stage may read.
+    pub read: Vec<String>,
+    /// What it reaches.
+    pub network: String,
+    /// The tools that the operator allows; `*` for all.
+    pub tools: Vec<&'a str>,
+    /// Longest time of its start and of a call, milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl<'a> PlanToolServer<'a> {
+    fn of((name, entry): (&'a str, &'a ServerEntry)) -> Self {
+        let all = || vec!["*"];
+        Self {
+            name,
+            command: &entry.command,
+            env: &entry.env,
+            read: entry.read.iter().map(ToString::to_string).collect(),
+            network: entry.network.to_string(),
+            tools: entry.tools.as_ref().map_or_else(all, |names| names.iter().map(String::as_str).collect()),
+            timeout_ms: u64::try_from(entry.timeout.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! A conversation with one tool server: handshake, list, calls. The first thing that does not fit ends the server for the attempt.
+//!
+//! After a wait that was too long an answer may still come; it would be taken for that of the next call. So nothing is asked again.
+
+use super::message::{self, Ask, Line, NAME_BYTES_MAX, Said, Tool};
+use super::{MESSAGE_BYTES_MAX, ServerSetting, TOOLS_MAX};
+use glovebox_sandbox::exec::{Command, Program};
+use glovebox_sandbox::server::{Server, ServerError, Wait};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Most messages of a server between a request and its answer.
+const BETWEEN_MAX: usize = 1000;
+/// Most pages of a list.
+const PAGES_MAX: usize = 16;
+
+/// How long the attempt may still wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience<'a> {
+    pub(super) remaining: Duration,
+    pub(super) canceled: &'a AtomicBool,
+}
+
+/// A server that was started, and its tools as they were when it was.
+#[derive(Debug)]
+pub(super) struct Session {
+    server: Server,
+    /// The id of the last request.
+    last: u64,
+    /// The tools that the stage may call.
+    pub(super) tools: Vec<Tool>,
+    /// Why others are not offered.
+    pub(super) left_out: Vec<String>,
+}
+
+impl Session {
+    /// Starts a server and asks for its tools. Blocks.
+    pub(super) fn start(setting: &ServerSetting, patience: Patience<'_>) -> Result<Self, String> {
+        let jail = setting.jail.get().map_err(|error| error.to_string())?;
+        let env = setting.env.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned())).collect();
+        let command = Command {
+            program: Program::Argv(setting.command.clone()),
+            cwd: setting.workdir.clone(),
+            env,
+            stdin: None,
+            timeout: patience.remaining,
+        };
+        let server = Server::start(jail, command).map_err(|error| error.to_string())?;
+        let mut session = Self { server, last: 0, tools: Vec::new(), left_out: Vec::new() };
+        let deadline = Instant::now() + setting.timeout.min(patience.remaining);
+        let wait = Wait { deadline, canceled: patience.canceled };
+        let answer = session.ask(Ask::Initialize, wait)??;
+        message::check_version(&answer)?;
+        session.server.send(message::initialized().as_bytes(), wait).map_err(|error| error.to_string())?;
+        session.list(setting, wait)?;
+        Ok(session)
+    }
+
+    /// Calls a tool. An error of the server, as opposed to one of the tool, is the outer one.
+    pub(super) fn call(
+        &mut self,
+        (tool, arguments): (&str, Value),
+        time_max: Duration,
+        patience: Patience<'_>,
+    ) -> Result<Said, String> {
+        let wait = Wait { deadline: Instant::now() + time_max.min(patience.remaining), canceled: patience.canceled };
+        match self.ask(Ask::Call { tool, arguments }, wait)? {
+            Ok(answer) => message::said(&answer),
+            Err(text) => Ok(Said { text, is_error: true }),
+        }
+    }
+
+    fn list(&mut self, setting: &ServerSetting, wait: Wait<'_>) -> Result<(), String> {
+        let (mut cursor, mut seen, mut names): (Option<String>, usize, BTreeSet<String>) = Default::default();
+        for _ in 0..PAGES_MAX {
+            let answer = self.ask(Ask::List { cursor: cursor.as_deref() }, wait)??;
+            let page = message::page(&answer, TOOLS_MAX - seen)?;
+            seen += page.tools.len();
+            for tool in page.tools {
+                match tool {
+                    // Of what the stage may not call nothing is said: a server chooses these texts.
+                    Ok(tool) if !setting.tools.has(&tool.name) => {}
+                    Ok(tool) if setting.model_name(&tool).len() > NAME_BYTES_MAX => {
+                        self.left_out.push(format!("the name of the tool `{}` is too long", tool.name));
+                    }
+                    Ok(tool) if !names.insert(tool.name.clone()) => {
+                        return Err(format!("it lists the tool `{}` twice", tool.name));
+                    }
+                    Ok(tool) => self.tools.push(tool),
+                    Err(reason) => self.left_out.push(reason),
+                }
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
+        Err(format!("its list of tools has more than {PAGES_MAX} pages"))
+    }
+
+    /// One request and its answer.
+    fn ask(&mut self, ask: Ask<'_>, wait: Wait<'_>) -> Result<Result<Value, String>, String> {
+        let told = |error: ServerError| error.to_string();
+        self.last += 1;
+        self.server.send(ask.line(self.last).as_bytes(), wait).map_err(told)?;
+        for _ in 0..BETWEEN_MAX {
+            let line = self.server.receive(MESSAGE_BYTES_MAX, wait).map_err(told)?;
+            match message::read(&line, self.last)? {
+                Line::Answer(answer) => return Ok(answer),
+                Line::Request(reply) => self.server.send(reply.as_bytes(), wait).map_err(told)?,
+                Line::Notification => {}
+            }
+        }
+        Err(format!("it wrote more than {BETWEEN_MAX} messages before its answer"))
+    }
+}

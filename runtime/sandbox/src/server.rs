@@ -1,0 +1,213 @@
+//! A program that a stage speaks to, line by line, while it runs: a tool server in a jail of its own.
+//!
+//! Both directions are bounded: a line has a longest length, and every wait ends at a deadline or when the run is canceled. What the program
+//! writes is never trusted, and this module does not know what it means. Its standard error is dropped: it could quote a secret.
+
+use crate::exec::{Command, ExecError, Exit};
+use crate::jail::Jail;
+use glovebox_record::CommandEnding;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often a wait looks whether the run was canceled.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a program that closed its output may take to end by itself, so that its exit code is known.
+const EXIT_MAX: Duration = Duration::from_millis(500);
+/// Bytes that are read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// Why a line was not sent or not received.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// Nothing came in time.
+    #[error("it did not answer in time")]
+    Timeout,
+    /// A line exceeds its bound.
+    #[error("it wrote a line of more than {0} bytes")]
+    TooLong(usize),
+    /// It has ended.
+    #[error("it has ended: {0}")]
+    Ended(String),
+    /// The run was canceled.
+    #[error("the run was asked to stop")]
+    Canceled,
+    /// The operating system refused.
+    #[error("failed to {act}: {source}")]
+    Io {
+        /// What was tried.
+        act: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// How long to wait, and for what besides.
+#[derive(Debug, Clone, Copy)]
+pub struct Wait<'a> {
+    /// When the answer must be there.
+    pub deadline: Instant,
+    /// Ends every wait.
+    pub canceled: &'a AtomicBool,
+}
+
+impl Wait<'_> {
+    /// Waits until the pipe is ready, and checks clock and cancellation.
+    fn ready(self, pipe: &OwnedFd, flags: PollFlags) -> Result<(), ServerError> {
+        loop {
+            if self.canceled.load(Ordering::Relaxed) {
+                return Err(ServerError::Canceled);
+            }
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(ServerError::Timeout);
+            }
+            let look = Timespec { tv_sec: 0, tv_nsec: i64::from(left.min(LOOK).subsec_nanos()) as _ };
+            match poll(&mut [PollFd::new(pipe, flags)], Some(&look)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(errno) => return Err(io_error("wait for the tool server")(errno)),
+            }
+        }
+    }
+}
+
+/// A server that was started. Dropped, it is ended, and nothing of it is alive afterwards.
+#[derive(Debug)]
+pub struct Server {
+    /// None once it was closed.
+    input: Option<OwnedFd>,
+    output: OwnedFd,
+    /// What was read and not yet taken.
+    pending: Vec<u8>,
+    /// The beginning of `pending` that has no end of a line.
+    searched: usize,
+    stop: Arc<AtomicBool>,
+    running: Option<JoinHandle<Result<Exit, ExecError>>>,
+}
+
+impl Server {
+    /// Starts the command in its jail. A program that cannot be started shows at the first line.
+    ///
+    /// # Errors
+    /// [`ServerError::Io`] if there are no pipes or no thread.
+    pub fn start(jail: Arc<Jail>, command: Command) -> Result<Self, ServerError> {
+        let pair = || pipe_with(PipeFlags::CLOEXEC).map_err(io_error("open the pipes of a tool server"));
+        let ((theirs_in, input), (output, theirs_out)) = (pair()?, pair()?);
+        for pipe in [&input, &output] {
+            rustix::fs::fcntl_getfl(pipe)
+                .and_then(|flags| rustix::fs::fcntl_setfl(pipe, flags | OFlags::NONBLOCK))
+                .map_err(io_error("open the pipes of a tool server"))?;
+        }
+        let nowhere = File::options().write(true).open("/dev/null");
+        let nowhere = nowhere.map_err(|source| ServerError::Io { act: "open `/dev/null`", source })?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let canceled = Arc::clone(&stop);
+        let running = std::thread::Builder::new().name("tool-server".to_owned()).spawn(move || {
+            let pipes = [theirs_in, theirs_out, OwnedFd::from(nowhere)];
+            jail.run_piped(&command, pipes, &canceled)
+        });
+        let running = running.map_err(|source| ServerError::Io { act: "start a tool server", source })?;
+        Ok(Self { input: Some(input), output, pending: Vec::new(), searched: 0, stop, running: Some(running) })
+    }
+
+    /// Sends a line; it must not contain an end of a line.
+    ///
+    /// # Errors
+    /// When it has ended or does not read in time.
+    pub fn send(&mut self, line: &[u8], wait: Wait<'_>) -> Result<(), ServerError> {
+        for mut rest in [line, b"\n"] {
+            while !rest.is_empty() {
+                let Some(input) = &self.input else { return Err(self.ended()) };
+                wait.ready(input, PollFlags::OUT)?;
+                match rustix::io::write(input, rest) {
+                    Ok(written) => rest = &rest[written..],
+                    Err(Errno::AGAIN | Errno::INTR) => {}
+                    Err(Errno::PIPE) => return Err(self.ended()),
+                    Err(errno) => return Err(io_error("write to the tool server")(errno)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives the next line, without its end.
+    ///
+    /// # Errors
+    /// When it has ended, is too slow, or writes more than `bytes_max` bytes without an end of a line.
+    pub fn receive(&mut self, bytes_max: usize, wait: Wait<'_>) -> Result<Vec<u8>, ServerError> {
+        loop {
+            let end = self.pending[self.searched..].iter().position(|byte| *byte == b'\n');
+            if let Some(end) = end.map(|end| end + self.searched) {
+                let rest = self.pending.split_off(end + 1);
+                let mut line = std::mem::replace(&mut self.pending, rest);
+                (self.searched, _) = (0, line.pop());
+                return if line.len() > bytes_max { Err(ServerError::TooLong(bytes_max)) } else { Ok(line) };
+            }
+            self.searched = self.pending.len();
+            if self.searched > bytes_max {
+                return Err(ServerError::TooLong(bytes_max));
+            }
+            wait.ready(&self.output, PollFlags::IN)?;
+            let mut buffer = [0; READ_BYTES];
+            match rustix::io::read(&self.output, &mut buffer) {
+                Ok(0) => return Err(self.ended()),
+                Ok(got) => self.pending.extend_from_slice(&buffer[..got]),
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(errno) => return Err(io_error("read from the tool server")(errno)),
+            }
+        }
+    }
+
+    /// Ends it and says how it went.
+    fn ended(&mut self) -> ServerError {
+        let until = Instant::now() + EXIT_MAX;
+        while self.running.as_ref().is_some_and(|running| !running.is_finished()) && Instant::now() < until {
+            std::thread::sleep(EXIT_MAX / 50);
+        }
+        match self.end() {
+            Some(Ok(exit)) => ServerError::Ended(how(&exit)),
+            Some(Err(error)) => ServerError::Ended(error.to_string()),
+            None => ServerError::Ended("it was stopped".to_owned()),
+        }
+    }
+
+    /// Ends it; none if it was ended before. A closed input is how such a server is asked to end.
+    fn end(&mut self) -> Option<Result<Exit, ExecError>> {
+        drop(self.input.take());
+        let running = self.running.take()?;
+        self.stop.store(true, Ordering::Relaxed);
+        running.join().ok()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.end() {
+            tracing::debug!(%error, "a tool server did not run");
+        }
+    }
+}
+
+fn how(exit: &Exit) -> String {
+    match (exit.how, exit.code, exit.over) {
+        (_, _, Some(over)) => format!("it passed the limit `{over}`"),
+        (CommandEnding::Exited, Some(code), _) => format!("exit code {code}"),
+        (CommandEnding::Signaled, Some(signal), _) => format!("signal {signal}"),
+        // It closed its output and went on.
+        (CommandEnding::Canceled, ..) => "it closed its output".to_owned(),
+        (how, ..) => how.to_string(),
+    }
+}
+
+fn io_error(act: &'static str) -> impl Fn(Errno) -> ServerError {
+    move |errno| ServerError::Io { act, source: errno.into() }
+}
