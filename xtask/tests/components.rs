@@ -66,7 +66,7 @@ fn check(name: &str, own_imports: &[&str]) {
 
 #[test]
 fn codergen_imports_what_an_agent_needs() {
-    check("codergen", &["agents", "chat", "control", "exec", "files", "llm", "types"]);
+    check("codergen", &["agents", "chat", "control", "exec", "files", "llm", "tools", "types"]);
 }
 
 #[test]
