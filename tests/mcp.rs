@@ -171,6 +171,8 @@ fn a_plan_shows_servers_and_what_is_new() {
     assert_eq!((server["env"]["TOKEN"].as_str(), server["read"][0].as_str()), (Some("T"), Some("notes/")));
     assert_eq!(plan["could"]["tools"][0], "t.echo");
     bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("t.echo").says("api.example.com (tool server t)");
+    let line = "t: reads notes/; network proxy:api.example.com; variables TOKEN from T";
+    bench.glovebox(&["plan", "pipeline.dot"]).says(line);
     let against = ["plan", "pipeline.dot", "--against", "old.dot"];
     bench.glovebox(&against).says("tool server t: call echo").says("tool server t: reach api.example.com");
     bench.glovebox(&[&against[..], &["--deny", "widened"]].concat()).ends(6);

@@ -145,6 +145,9 @@ fn render(file: &PlanFile<'_>) -> String {
         let (name, id, at) = (visible::line(model.name), visible::line(model.model), visible::line(&model.endpoint));
         text.push_str(&format!("  asks     {name}: {} {id} at {at}\n", model.provider));
     }
+    for server in &file.tool_servers {
+        text.push_str(&format!("  server   {}\n", visible::line(&server.to_string())));
+    }
     text.push_str(&format!("  spend    {}\n", spend_of_all(file)));
     for node in &file.nodes {
         let is_unlocked = file.unlocked.iter().any(|unlocked| unlocked.plugin == node.handler);

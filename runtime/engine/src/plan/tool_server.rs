@@ -140,3 +140,16 @@ impl<'a> PlanToolServer<'a> {
         }
     }
 }
+
+/// The server on one line, with everything that it gets.
+impl fmt::Display for PlanToolServer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let read = if self.read.is_empty() { "nothing".to_owned() } else { self.read.join(", ") };
+        write!(f, "{}: reads {read}; network {}", self.name, self.network)?;
+        if !self.env.is_empty() {
+            let of = |(name, source): (&String, &String)| format!("{name} from {source}");
+            write!(f, "; variables {}", self.env.iter().map(of).collect::<Vec<_>>().join(", "))?;
+        }
+        Ok(())
+    }
+}
