@@ -1,4 +1,4 @@
-//! Agent programs before the first stage: each must be on this machine, and a version that nobody has driven is said.
+//! Agent programs before the first stage: each must be on this machine, and the user is told of a version that was not driven.
 //!
 //! The search starts no program. A version is that of the npm package in which the program lies; a program from elsewhere has none here.
 

@@ -147,14 +147,14 @@ mod tests {
         let policy = ExecPolicy { path, binds: vec![bind], ..ExecPolicy::default() };
         let of = |words: &[&str]| {
             let words = words.iter().map(|word| (*word).to_owned()).collect();
-            file(&policy, &Program::Argv(words), &|path| path.starts_with("/work"))
+            file(&policy, &Program::Argv(words), &|path| path.starts_with("/made"))
         };
         let found = of(&["tool", "--flag"]).unwrap();
         assert_eq!((found.path.as_str(), found.bytes), (folder.join("bin/tool").to_str().unwrap(), 3));
         assert_eq!((found.digest, of(&["/opt/shown/bin/tool"])), (Digest::of(b"one"), Some(found.clone())));
         program(&folder.join("bin/tool"), "two");
         assert_eq!(of(&["tool"]).unwrap().digest, Digest::of(b"two"));
-        assert_eq!((of(&["no-such"]), of(&["/work/x"]), of(&[]), of(&["a/b"])), (None, None, None, None));
+        assert_eq!((of(&["no-such"]), of(&["/made/x"]), of(&[]), of(&["a/b"])), (None, None, None, None));
         let shell = file(&policy, &Program::Shell("true".to_owned()), &|_| false).unwrap();
         assert_eq!(shell.digest, Digest::of(&fs::read("/bin/sh").unwrap()));
     }
