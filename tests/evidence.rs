@@ -102,3 +102,42 @@ fn what_a_resume_left_is_marked_and_a_repeated_tree_has_the_same_digest() {
     assert_ne!(write[1]["tree"], again[1]["tree"]);
     bench.glovebox(&["evidence", "r", "write"]).ends(0).says("write visit 1, left by `resume --from`");
 }
+
+/// What a branch proved whose changes nobody took is no evidence of the result.
+#[test]
+fn commands_of_a_branch_that_was_not_taken_prove_nothing() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; fork [shape=component]; join [shape=tripleoctagon]\n\
+         a [shape=parallelogram, tool_command=\"echo a > out.txt\", allowed_write_paths=\"out.txt\"]\n\
+         b [shape=parallelogram, tool_command=\"echo b > out.txt\", allowed_write_paths=\"out.txt\"]\n\
+         start -> fork; fork -> a -> join; fork -> b -> join; join -> done }",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0).says("not taken");
+    let found = evidence(&bench);
+    let mut proofs: Vec<_> =
+        found["commands"].as_array().unwrap().iter().map(|one| one["proof"].as_str().unwrap()).collect();
+    proofs.sort_unstable();
+    assert_eq!(proofs, ["not_taken", "verified"]);
+    bench.glovebox(&["evidence", "r"]).ends(0).says("2 receipts, 1 verified");
+}
+
+/// Also when the fork was visited again, and another branch was taken.
+#[test]
+fn an_earlier_visit_of_a_fork_keeps_what_was_not_taken() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; fork [shape=component]; join [shape=tripleoctagon]\n\
+         a [shape=parallelogram, tool_command=\"echo a >> a.txt\", allowed_write_paths=\"a.txt\"]\n\
+         b [shape=parallelogram, tool_command=\"echo b >> b.txt\", allowed_write_paths=\"b.txt\"]\n\
+         twice [shape=parallelogram, tool_command=\"test -e once || { touch once; exit 1; }\", allowed_write_paths=\"once\"]\n\
+         mark [shape=parallelogram, tool_command=\"touch once\", allowed_write_paths=\"once\"]\n\
+         start -> fork; fork -> a -> join; fork -> b -> join; join -> twice\n\
+         twice -> done [condition=\"outcome=success\"]; twice -> mark [condition=\"outcome=fail\"]; mark -> fork }",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
+    let found = evidence(&bench);
+    let of = |proof: &str| {
+        let commands = found["commands"].as_array().unwrap().iter();
+        commands.filter(|one| one["proof"] == proof && (one["node"] == "a" || one["node"] == "b")).count()
+    };
+    assert_eq!((of("not_taken"), of("verified")), (2, 2), "{found:#}");
+}

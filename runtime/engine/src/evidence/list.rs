@@ -14,6 +14,7 @@ use glovebox_record::NodeId;
 use glovebox_sandbox::project::Base;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Every command of a run, in order.
 #[derive(Debug)]
@@ -69,6 +70,7 @@ impl Evidence {
     pub fn read((reader, journal): (&SqliteReader, &VerifiedJournal), base: &Base) -> Result<Self, PortError> {
         let counting = rewind::ranges(&journal.records, u64::MAX);
         let mut trees = Trees { base, last: None };
+        let mut not_taken = BTreeSet::new();
         let (mut state, mut summary, mut commands) = (RunState::default(), RunSummary::default(), Vec::new());
         reading::each((reader, journal), |record, past| {
             if let Some(past) = past {
@@ -90,9 +92,26 @@ impl Evidence {
             trees.note(&record.event);
             state.apply(&record);
             summary.apply(&record);
+            // The summary forgets such commands when their nodes are visited again.
+            if matches!(record.event, Event::ForkJoined(_) | Event::FanInFinished(_)) {
+                let ended = summary.receipts.iter().filter(|command| command.not_taken);
+                not_taken.extend(ended.map(|command| command.receipt.id.clone()));
+            }
             Ok(())
         })?;
-        Ok(Self { summary, commands })
+        let mut evidence = Self { summary, commands };
+        evidence.note_not_taken(&not_taken);
+        Ok(evidence)
+    }
+
+    /// Takes from all commands of a branch what they prove, if one of them has such a receipt: changes of the branch were not taken.
+    fn note_not_taken(&mut self, receipts: &BTreeSet<String>) {
+        let of_them = self.commands.iter().filter(|command| receipts.contains(&command.evidence.receipt.id));
+        let branches: BTreeSet<BranchId> = of_them.map(|command| command.attempt.task.branch.clone()).collect();
+        for command in self.commands.iter_mut().filter(|command| branches.contains(&command.attempt.task.branch)) {
+            command.evidence.not_taken = true;
+            command.proof = command.evidence.proof();
+        }
     }
 
     /// The stages whose last visit passed on their own word.
