@@ -84,9 +84,9 @@ impl Envelope {
         if found.payload_type != PAYLOAD_TYPE {
             return Err(Broken::Type(found.payload_type));
         }
-        let [signature] = &found.signatures[..] else { return Err(Broken::Signatures(found.signatures.len())) };
+        let [signature] = <[Signature; 1]>::try_from(found.signatures).map_err(|all| Broken::Signatures(all.len()))?;
         if signature.keyid != key.id() {
-            return Err(Broken::OtherKey(signature.keyid.clone(), key.id()));
+            return Err(Broken::OtherKey(signature.keyid, key.id()));
         }
         let payload = STANDARD.decode(&found.payload).map_err(|_| Broken::Base64("payload"))?;
         let signed = STANDARD.decode(&signature.sig).map_err(|_| Broken::Base64("signature"))?;

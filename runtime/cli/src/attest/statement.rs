@@ -18,6 +18,7 @@ use glovebox_sandbox::record_files;
 use ring::digest::{Context, SHA256};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{self, Read};
 
 /// The type of every in-toto statement.
@@ -47,7 +48,7 @@ pub struct Statement<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Product<'a> {
     /// `run:` and its id, or the path of a file, relative to the project.
-    name: String,
+    name: Cow<'a, str>,
     /// Its digests.
     digest: &'a ProductDigests,
 }
@@ -90,7 +91,7 @@ pub struct RunEvidence {
     answers: Vec<QuestionAnswered>,
     files: Vec<DigestedFile>,
     head: ProductDigests,
-    products: Vec<(FileChange, ProductDigests)>,
+    products: Vec<(String, ProductDigests)>,
 }
 
 impl RunEvidence {
@@ -133,8 +134,8 @@ impl RunEvidence {
     }
 
     fn statement(&self) -> Statement<'_> {
-        let run = Product { name: format!("run:{}", self.terms.run_id), digest: &self.head };
-        let files = self.products.iter().map(|(change, digest)| Product { name: change.path.to_string(), digest });
+        let run = Product { name: format!("run:{}", self.terms.run_id).into(), digest: &self.head };
+        let files = self.products.iter().map(|(name, digest)| Product { name: name.as_str().into(), digest });
         Statement {
             statement_type: STATEMENT_TYPE,
             subject: std::iter::once(run).chain(files).collect(),
@@ -158,7 +159,7 @@ fn require_end(run: &RunFolder, summary: &RunSummary) -> Result<(), Stop> {
     Err(Stop::new(Exit::Usage, message).with_help(format!("wait for it, or continue it: `glovebox resume {}`", run.id)))
 }
 
-fn product(changes: &Changes, change: &FileChange) -> Result<(FileChange, ProductDigests), Stop> {
+fn product(changes: &Changes, change: &FileChange) -> Result<(String, ProductDigests), Stop> {
     let path = visible::line(change.path.as_str());
     let damaged = |problem: io::Error| Stop::new(Exit::Mismatch, format!("read the blob of `{path}`: {problem}"));
     let expected = change.digest.as_ref().ok_or_else(|| damaged(io::ErrorKind::NotFound.into()))?;
@@ -166,7 +167,7 @@ fn product(changes: &Changes, change: &FileChange) -> Result<(FileChange, Produc
     if found != *expected {
         return Err(damaged(io::Error::other(format!("it has the digest {found}, not {expected}"))));
     }
-    Ok((change.clone(), ProductDigests { blake3: found.hex(), sha256: Some(sha256) }))
+    Ok((change.path.to_string(), ProductDigests { blake3: found.hex(), sha256: Some(sha256) }))
 }
 
 /// BLAKE3 and SHA-256 of all that can be read.

@@ -75,7 +75,7 @@ pub fn evidence(arguments: &EvidenceArguments) -> Ended {
     drop(reader);
     let is_wanted = |node: &NodeId| arguments.node.as_ref().is_none_or(|wanted| wanted == node);
     let (head, claims) = (evidence.head(), evidence.claims());
-    let unverified: Vec<Claim> = claims.into_iter().filter(|claim| is_wanted(&claim.node)).collect();
+    let unverified: Vec<Claim> = claims.into_iter().filter(|claim| is_wanted(&claim.stage.node)).collect();
     let is_known = |node: &NodeId| evidence.summary.visited.iter().any(|visit| visit.node == *node);
     if let Some(node) = arguments.node.as_ref().filter(|node| !is_known(node)) {
         return Err(Stop::new(Exit::Usage, format!("run `{}` has no finished visit of a node `{node}`", run.id))
@@ -124,7 +124,7 @@ fn render(commands: &[Shown], unverified: &[Claim], head: JournalHead) -> String
         command(&mut rows, shown);
     }
     for claim in unverified {
-        let (node, handler) = (visible::line(claim.node.as_str()), visible::line(&claim.handler));
+        let (node, handler) = (visible::line(claim.stage.node.as_str()), visible::line(&claim.stage.handler));
         let status = claim.status;
         rows.line(format_args!("{node} visit {}", claim.visit));
         rows.row("unverified", format_args!("{handler} said `{status}`: no receipt supports it"));

@@ -49,10 +49,9 @@ pub struct Command {
 /// A stage that passed without a receipt: nothing but its own word says so.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Claim {
-    /// The node.
-    pub node: NodeId,
-    /// Its handler.
-    pub handler: String,
+    /// The node and its handler.
+    #[serde(flatten)]
+    pub stage: UnverifiedStage,
     /// The generation of its last visit; absent for the first.
     #[serde(skip_serializing_if = "is_first")]
     pub generation: u32,
@@ -117,10 +116,10 @@ impl Evidence {
     /// The stages whose last visit passed on their own word.
     pub fn claims(&self) -> Vec<Claim> {
         let last = |node: &NodeId| self.summary.visited.iter().rev().find(|visit| visit.node == *node);
-        let claim = |UnverifiedStage { node, handler }: &UnverifiedStage| {
-            let visit = last(node)?;
+        let claim = |stage: &UnverifiedStage| {
+            let visit = last(&stage.node)?;
             let (generation, visit, status) = (visit.generation, visit.visit, visit.status);
-            Some(Claim { node: node.clone(), handler: handler.clone(), generation, visit, status })
+            Some(Claim { stage: stage.clone(), generation, visit, status })
         };
         self.summary.unverified.iter().filter_map(claim).collect()
     }
