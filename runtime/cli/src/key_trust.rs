@@ -91,7 +91,7 @@ impl KeyUse {
         let file = folder.join(self.file_name());
         let mac = key.mac(PURPOSE, text.as_bytes());
         let kept = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        kept.and_then(|()| write(&file, &format!("{}\n{text}", mac.to_hex())))
+        kept.and_then(|()| write(&file, format!("{}\n{text}", mac.to_hex())))
             .map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))
     }
 
@@ -177,9 +177,9 @@ fn read(file: &Path, mac: impl Fn(&[u8]) -> blake3::Hash) -> Option<KeyUse> {
     (blake3::Hash::from_hex(signed).ok()? == mac(text.as_bytes())).then(|| serde_json::from_str(text).ok()).flatten()
 }
 
-fn write(file: &Path, text: &str) -> io::Result<()> {
+fn write(file: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     let beside = file.with_extension(format!("{}.new", std::process::id()));
     let mut written = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    let done = written.write_all(text.as_bytes()).and_then(|()| written.sync_all());
+    let done = written.write_all(bytes.as_ref()).and_then(|()| written.sync_all());
     done.and_then(|()| fs::rename(&beside, file)).inspect_err(|_| drop(fs::remove_file(&beside)))
 }

@@ -66,9 +66,9 @@ pub fn kept(run: &RunFolder) -> Vec<GivenAnswer> {
 }
 
 /// Answers that the run will take with its resume, of those to these questions.
-pub fn kept_for<'q>(run: &RunFolder, open: impl IntoIterator<Item = &'q QuestionAsked> + Clone) -> Vec<GivenAnswer> {
-    let mut kept = if open.clone().into_iter().next().is_some() { kept(run) } else { Vec::new() };
-    kept.retain(|given| open.clone().into_iter().any(|asked| asked.question == given.question && counts(asked, given)));
+pub fn kept_for(run: &RunFolder, open: &[&QuestionAsked]) -> Vec<GivenAnswer> {
+    let mut kept = if open.is_empty() { Vec::new() } else { kept(run) };
+    kept.retain(|given| open.iter().any(|asked| asked.question == given.question && counts(asked, given)));
     kept
 }
 

@@ -38,8 +38,8 @@ pub fn choose(named: Option<&Path>, workdir: &Path) -> Result<PathBuf, Stop> {
 }
 
 /// The path of a file in a folder, as short as a user would type it.
-fn in_folder(folder: &Path, name: &str) -> PathBuf {
-    if folder == Path::new(".") { PathBuf::from(name) } else { folder.join(name) }
+fn in_folder(folder: &Path, name: impl AsRef<Path>) -> PathBuf {
+    if folder == Path::new(".") { name.as_ref().to_owned() } else { folder.join(name) }
 }
 
 /// The names of regular files `*.dot` directly in a folder, sorted.

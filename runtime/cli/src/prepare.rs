@@ -4,7 +4,7 @@
 //! of a plan.
 
 use crate::builtins::BUILTINS;
-use crate::dependencies::{self, Dependencies};
+use crate::dependencies;
 use crate::exit::{Exit, Stop};
 use crate::project::{Project, cache_dir};
 use crate::source::{self, CheckedPipeline};
@@ -92,8 +92,8 @@ pub fn bind_plan(
     let found = capability::find();
     let dependencies = dependencies::find(project, &sealed);
     let options = BindOptions {
-        dependencies: dependencies.folders.clone(),
         stores: dependencies.machine_folders(),
+        dependencies: dependencies.folders,
         no_sandbox: matches!(purpose, Purpose::RunUnconfined | Purpose::ShowUnconfined),
         plan_only: matches!(purpose, Purpose::Show | Purpose::ShowUnconfined),
         available: capability::to_bind(&found),
@@ -106,7 +106,7 @@ pub fn bind_plan(
             let plan = plan.with_rule_report(source.rule_report.clone()).with_parallel_max(parallel_max);
             source::report(&findings(source, &plan.warnings), Severity::Warning);
             let protected = protected(source, project, &plan);
-            let mut sandbox_env = sandbox_env(&plan, project, &found, dependencies)?;
+            let mut sandbox_env = sandbox_env(&plan, project, &found, dependencies.stores)?;
             let sandbox = plan.sandbox.record(found.landlock_abi);
             let runs = matches!(purpose, Purpose::Run | Purpose::RunUnconfined);
             if runs {
@@ -159,13 +159,13 @@ fn sandbox_env(
     plan: &Plan,
     project: &Project,
     capability: &ProbeReport,
-    found: Dependencies,
+    stores: Vec<Bind>,
 ) -> Result<SandboxEnv, Stop> {
     let tier = plan.sandbox.tier();
     let mut policy = toolchain::exec_policy(&plan.exec, tier, &plan.sandbox.setting.read)?;
     if tier.is_some_and(Tier::has_own_root) {
         let is_new = |store: &Bind| !policy.binds.iter().any(|known| known.at == store.at);
-        let stores: Vec<Bind> = found.stores.into_iter().filter(is_new).collect();
+        let stores: Vec<Bind> = stores.into_iter().filter(is_new).collect();
         policy.binds.extend(stores);
     }
     Ok(SandboxEnv {

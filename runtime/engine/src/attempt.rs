@@ -375,9 +375,9 @@ pub fn sweep(run: &RunDir) {
     remove_folder(run, STAGE_DIR);
 }
 
-fn remove_folder(run: &RunDir, folder: &str) {
-    if let Err(error) = glovebox_sandbox::tree::remove_all(&run.path.join(folder)) {
-        tracing::warn!(folder, %error, "not removed");
+fn remove_folder(run: &RunDir, folder: impl AsRef<Path>) {
+    if let Err(error) = glovebox_sandbox::tree::remove_all(&run.path.join(folder.as_ref())) {
+        tracing::warn!(folder = %folder.as_ref().display(), %error, "not removed");
     }
 }
 
@@ -427,7 +427,7 @@ impl<B: BlobStore> Examine<B> {
             tracing::warn!(%error, "the stage's files were not removed");
         });
         if self.has_folder || had_folder.unwrap_or(true) {
-            remove_folder(&self.run, &format!("{STAGE_DIR}/{}", self.attempt_id));
+            remove_folder(&self.run, format!("{STAGE_DIR}/{}", self.attempt_id));
         }
         taken
     }

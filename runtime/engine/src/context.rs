@@ -73,22 +73,23 @@ impl Default for Context {
 
 impl Context {
     /// The value of a key in either spelling; the reference of one that is stored apart.
-    pub fn get(&self, key: &str) -> Option<&Value> {
-        self.entry(key).map(|entry| &entry.value)
+    pub fn get<'k>(&self, key: impl Into<ContextKey<'k>>) -> Option<&Value> {
+        self.entry(key.into()).map(|entry| &entry.value)
     }
 
-    fn entry(&self, key: &str) -> Option<&Entry> {
-        self.0.get(key).or_else(|| self.0.get(&ContextKey(key).twin()))
+    fn entry(&self, key: ContextKey<'_>) -> Option<&Entry> {
+        self.0.get(key.0).or_else(|| self.0.get(&key.twin()))
     }
 
     /// What is known of a value that is stored apart, by its key in either spelling.
-    pub fn stored(&self, key: &str) -> Option<StoredValue> {
-        self.entry(key).filter(|entry| entry.is_reference).and_then(|entry| StoredValue::of(&entry.value))
+    pub fn stored<'k>(&self, key: impl Into<ContextKey<'k>>) -> Option<StoredValue> {
+        self.entry(key.into()).filter(|entry| entry.is_reference).and_then(|entry| StoredValue::of(&entry.value))
     }
 
     /// The value as conditions see it (spec §10.4): text as it is, other scalars and structures as JSON, nothing as empty. Of a value that
     /// is stored apart they see its digest.
-    pub fn text(&self, key: &str) -> String {
+    pub fn text<'k>(&self, key: impl Into<ContextKey<'k>>) -> String {
+        let key = key.into();
         if let Some(stored) = self.stored(key) {
             return stored.artifact.to_string();
         }
@@ -110,16 +111,18 @@ impl Context {
     }
 
     /// Notes that a key was set to a reference; nothing if it has another value by now.
-    pub fn note_reference(&mut self, key: &str, reference: &Value) {
+    pub fn note_reference<'k>(&mut self, key: impl Into<ContextKey<'k>>, reference: &Value) {
+        let ContextKey(key) = key.into();
         if let Some(entry) = self.0.get(key).filter(|entry| entry.value == *reference).cloned() {
             self.put(key.to_owned(), Entry { is_reference: true, ..entry });
         }
     }
 
     /// Takes a key over from another context; nothing if it is not there.
-    pub fn take_over(&mut self, key: &str, from: &Self) {
+    pub fn take_over<'k>(&mut self, key: impl Into<ContextKey<'k>>, from: &Self) {
+        let key = key.into();
         if let Some(entry) = from.entry(key) {
-            self.put(key.to_owned(), entry.clone());
+            self.put(key.0.to_owned(), entry.clone());
         }
     }
 
@@ -129,9 +132,10 @@ impl Context {
     }
 
     /// Removes a key in either spelling.
-    pub fn remove(&mut self, key: &str) {
-        self.0.remove_mut(key);
-        self.0.remove_mut(&ContextKey(key).twin());
+    pub fn remove<'k>(&mut self, key: impl Into<ContextKey<'k>>) {
+        let key = key.into();
+        self.0.remove_mut(key.0);
+        self.0.remove_mut(&key.twin());
     }
 
     /// All entries in the order of their keys.
@@ -140,14 +144,20 @@ impl Context {
     }
 
     /// The value of a key in this very spelling.
-    pub fn exact(&self, key: &str) -> Option<&Value> {
-        self.0.get(key).map(|entry| &entry.value)
+    pub fn exact<'k>(&self, key: impl Into<ContextKey<'k>>) -> Option<&Value> {
+        self.0.get(key.into().0).map(|entry| &entry.value)
     }
 }
 
 /// A key in either spelling.
 #[derive(Debug, Clone, Copy)]
 pub struct ContextKey<'a>(pub &'a str);
+
+impl<'a, K: AsRef<str> + ?Sized> From<&'a K> for ContextKey<'a> {
+    fn from(key: &'a K) -> Self {
+        Self(key.as_ref())
+    }
+}
 
 impl<'a> ContextKey<'a> {
     /// True when only the engine may write the key.

@@ -18,6 +18,7 @@ use glovebox_sandbox::cache;
 use glovebox_sandbox::run::JOURNAL_FILE;
 use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Folders with bounds of their own.
@@ -74,7 +75,7 @@ impl DiskGauge {
         let files = artifacts.chain(outputs).fold(0, |sum: u64, bytes| sum.saturating_add(in_blocks(bytes)));
         let set_aside = match finished.quarantined.is_empty() {
             true => 0,
-            false => measure(&self.run.dir, &format!("{QUARANTINE_DIR}/{}", finished.attempt.id), DEPTH_MAX)?,
+            false => measure(&self.run.dir, format!("{QUARANTINE_DIR}/{}", finished.attempt.id), DEPTH_MAX)?,
         };
         let of_branch = self.folder_of_branch(finished)?;
         let mut kept = self.lock();
@@ -192,7 +193,7 @@ fn files_in(dir: &Dir) -> io::Result<u64> {
 }
 
 /// Everything below a folder, links not followed; nothing when it is not there. A stage may have left folders that cannot be read.
-fn measure(dir: &Dir, path: &str, depth_left: usize) -> io::Result<u64> {
+fn measure(dir: &Dir, path: impl AsRef<Path>, depth_left: usize) -> io::Result<u64> {
     let folder = match dir.open_dir(path) {
         Ok(folder) => folder,
         Err(error) => return if_there(Err(error)),

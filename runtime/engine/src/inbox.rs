@@ -21,6 +21,7 @@ use glovebox_sandbox::user_key::UserKey;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
@@ -172,7 +173,7 @@ impl Inbox {
     /// Forgets what was sent for a question that has its answer.
     pub(crate) fn done(&mut self, question: &QuestionId) {
         if let Some(folder) = &self.folder {
-            folder.remove(&file_name(&Message::Answer(GivenAnswer::none(question, Timestamp::UNIX_EPOCH))));
+            folder.remove(file_name(&Message::Answer(GivenAnswer::none(question, Timestamp::UNIX_EPOCH))));
         }
         self.problem = None;
     }
@@ -185,7 +186,7 @@ impl Inbox {
     /// Forgets a message to an agent that was recorded, or that reached nobody.
     pub(crate) fn steered(&self, given: &GivenSteering) {
         if let Some(folder) = &self.folder {
-            folder.remove(&file_name(&Message::Steer(given.clone())));
+            folder.remove(given.file_name());
         }
     }
 
@@ -240,7 +241,7 @@ impl Folder {
         let is_request = |message: &Message| !matches!(message, Message::Answer(_) | Message::Steer(_));
         let take = |(name, message): (String, Message)| {
             if is_request(&message) {
-                self.remove(&name);
+                self.remove(name);
             }
             message
         };
@@ -256,7 +257,7 @@ impl Folder {
         names.filter_map(|name| message::open(&folder, &name, whose).map(|message| (name, message))).collect()
     }
 
-    fn remove(&self, name: &str) {
+    fn remove(&self, name: impl Display) {
         let _not_there = self.run.remove_file(format!("{INBOX_DIR}/{name}"));
     }
 }

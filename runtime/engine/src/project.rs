@@ -27,7 +27,9 @@ use manifest::{FinalFile, ManifestFile, Totals};
 use run_files::{Folder, Written};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Display;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -337,7 +339,7 @@ impl<B: BlobStore> Projector<B> {
                 }
                 Content::Nothing => folder.remove(&name),
             };
-            put.map_err(|source| io_error(&format!("{path}/{name}"), source))?;
+            put.map_err(|source| io_error(format_args!("{path}/{name}"), source))?;
         }
         Ok(())
     }
@@ -350,13 +352,21 @@ impl<B: BlobStore> Projector<B> {
     ) -> io::Result<&'o Folder<'s>> {
         let opened = match open.take() {
             Some(opened) if opened.0 == path => opened,
-            _ => (path.clone(), Folder::open(&self.dir, &path, &self.written)?),
+            _ => {
+                let folder = Folder::open(&self.dir, &path, &self.written)?;
+                (path, folder)
+            }
         };
         Ok(&open.insert(opened).1)
     }
 
     /// Most artifacts of a run are there when it is taken up, and to read them costs less than to write them.
-    fn put_blob_again(&self, folder: &Folder<'_>, name: &str, digest: &Digest) -> Result<io::Result<()>, ProjectError> {
+    fn put_blob_again(
+        &self,
+        folder: &Folder<'_>,
+        name: impl AsRef<Path>,
+        digest: &Digest,
+    ) -> Result<io::Result<()>, ProjectError> {
         let put = folder.put_if_other(name, || self.blobs.open(digest).map_err(BlobOrFile::Blob));
         match put {
             Ok(()) => Ok(Ok(())),
@@ -418,16 +428,16 @@ fn completes(event: &Event) -> bool {
         || matches!(event, Event::ForkJoined(_) | Event::FanInFinished(_))
 }
 
-fn pretty<T: Serialize>(path: &str, content: &T) -> Result<Vec<u8>, ProjectError> {
+fn pretty<T: Serialize>(path: impl Display, content: &T) -> Result<Vec<u8>, ProjectError> {
     let mut bytes = serde_json::to_vec_pretty(content).map_err(|source| json_error(path, source))?;
     bytes.push(b'\n');
     Ok(bytes)
 }
 
-fn json_error(path: &str, source: serde_json::Error) -> ProjectError {
-    ProjectError::Json { path: path.to_owned(), source }
+fn json_error(path: impl Display, source: serde_json::Error) -> ProjectError {
+    ProjectError::Json { path: path.to_string(), source }
 }
 
-fn io_error(path: &str, source: io::Error) -> ProjectError {
-    ProjectError::Io { path: path.to_owned(), source }
+fn io_error(path: impl Display, source: io::Error) -> ProjectError {
+    ProjectError::Io { path: path.to_string(), source }
 }

@@ -88,7 +88,7 @@ impl HostSession for Attempt {
 
 impl Attempt {
     fn start_program(&mut self, task: &Task) -> std::result::Result<Session, NotStarted> {
-        let setting = self.program.clone().filter(|setting| setting.program.as_str() == task.backend);
+        let setting = self.program.as_ref().filter(|setting| setting.program.as_str() == task.backend).cloned();
         let (Some(setting), Some(commands)) = (setting, self.commands.as_ref().map(Arc::clone)) else {
             let why = "the node names no such agent program";
             let help = "set `agent.backend` on the node";

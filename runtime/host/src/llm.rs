@@ -260,7 +260,7 @@ impl Attempt {
         let canceled = std::sync::Arc::clone(&self.canceled);
         let left = self.remaining();
         let patience = Patience { canceled: &canceled, deadline: Instant::now() + left, idle: left };
-        let progress = self.progress.clone();
+        let progress = &self.progress;
         // Progress is a hint by contract.
         let mut on_wait = |error: &ModelError, wait| {
             let _ = progress.try_send(Progress::ModelWaits(error.kind.as_str(), wait));

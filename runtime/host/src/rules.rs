@@ -71,8 +71,8 @@ impl Host {
 
 /// Checks that a component exports rules and imports no function.
 pub fn check(inspection: &Inspection) -> Result<(), LoadError> {
-    let imports = inspection.imports.iter().map(|import| import.name.clone());
-    let imports: Vec<String> = imports.filter(|name| name != TYPES).collect();
+    let imports = inspection.imports.iter().map(|import| &import.name);
+    let imports: Vec<String> = imports.filter(|name| *name != TYPES).cloned().collect();
     if !imports.is_empty() {
         return Err(LoadError::RulesImport(imports));
     }

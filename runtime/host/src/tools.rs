@@ -259,12 +259,12 @@ impl Attempt {
     }
 
     /// Records the calls of an answer that name a tool of a server and were not offered; the component never gets to make them.
-    pub(crate) fn refuse_unoffered(&self, answer: &Message) {
+    pub(crate) fn refuse_unoffered<'a>(&self, answer: &'a Message) {
         let field =
-            |part: &Part, name| part.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+            |part: &'a Part, name| part.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let calls = answer.parts.iter().filter(|part| part.kind == "tool-call" && field(part, "problem").is_some());
         for name in calls.filter_map(|call| field(call, "name")).filter(|name| name.starts_with(PREFIX)) {
-            let name = ModelName(&name);
+            let name = ModelName(name);
             if self.place_of(name).is_none() {
                 self.refuse_tool(name);
             }

@@ -48,13 +48,13 @@ fn differing((attested, found): (&Value, Option<&Value>), place: &mut String) ->
             })
         }
         (Value::Array(attested), Some(Value::Array(others))) => Some(Difference {
-            place: place.clone(),
+            place: std::mem::take(place),
             attested: format!("{} values", attested.len()),
             found: Some(others.len().to_string()),
         }),
         (attested, Some(found)) if attested == found => None,
         (attested, found) => {
-            Some(Difference { place: place.clone(), attested: shown(attested), found: found.map(shown) })
+            Some(Difference { place: std::mem::take(place), attested: shown(attested), found: found.map(shown) })
         }
     }
 }

@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a process that drives the run may take to record an answer.
@@ -97,14 +98,14 @@ fn read(run: &RunFolder, arguments: &AnswerArguments) -> Result<Vec<Record>, Sto
 }
 
 /// The open question that the arguments name: by its id, or by its node.
-fn question(run: &RunFolder, records: &[Record], arguments: &AnswerArguments) -> Result<QuestionAsked, Stop> {
+fn question(run: &RunFolder, records: &[Record], arguments: &AnswerArguments) -> Result<Arc<QuestionAsked>, Stop> {
     let (state, _) = replay(records).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
-    let all: Vec<&QuestionAsked> = state.questions().map(|open| &*open.asked).collect();
+    let all: Vec<&Arc<QuestionAsked>> = state.questions().map(|open| &open.asked).collect();
     let wanted = arguments.question.as_str();
     let by_id: Vec<_> = all.iter().filter(|asked| asked.question == *wanted).collect();
     let by_node: Vec<_> = all.iter().filter(|asked| asked.node == *wanted).collect();
     if let [one] = if by_id.is_empty() { &by_node[..] } else { &by_id[..] } {
-        return Ok((**one).clone());
+        return Ok(Arc::clone(one));
     }
     if let Some(answered) = answer_of(&rewind::in_force(records), wanted).filter(|_| by_node.is_empty()) {
         return Err(too_late(&answered.question, &whose(answered)));

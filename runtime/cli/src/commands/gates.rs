@@ -107,7 +107,7 @@ fn of_run(run: &RunFolder, runs_dir: &Path) -> Result<Found, Stop> {
     if state.verdict.is_some() || open.is_empty() {
         return Ok(Found::default());
     }
-    let kept = people::kept_for(run, open.iter().copied());
+    let kept = people::kept_for(run, &open);
     let is_kept = |asked: &&QuestionAsked| kept.iter().any(|given| given.question == asked.question);
     let reviewer = Reviewer::new(run, runs_dir, (&records, provenance));
     let is_running = runs::is_live(run);

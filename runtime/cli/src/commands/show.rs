@@ -52,7 +52,7 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, (reader, journal): (Sqli
         return Ok(Exit::Ok);
     }
     let paint = Paint::stdout();
-    let kept = people::kept_for(run, &found.open_questions);
+    let kept = people::kept_for(run, &found.open_questions.iter().collect::<Vec<_>>());
     found.open_questions.retain(|asked| kept.iter().all(|given| given.question != asked.question));
     let mut text = summary::render(&found, &runs::named(run, &arguments.runs.runs_dir)?, paint);
     let can_go_on = !matches!(found.resumption(), Resumption::Shows);

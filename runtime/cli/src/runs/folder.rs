@@ -55,8 +55,8 @@ fn own_folder(runs_dir: &Path) -> Option<PathBuf> {
 }
 
 /// Writes a new file. One that exists stays as it is.
-fn write_new(file: &Path, text: &str) -> io::Result<()> {
-    match fs::File::create_new(file).and_then(|mut file| file.write_all(text.as_bytes())) {
+fn write_new(file: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    match fs::File::create_new(file).and_then(|mut file| file.write_all(bytes.as_ref())) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
     }

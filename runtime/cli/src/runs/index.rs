@@ -137,20 +137,20 @@ struct Cached {
 pub fn rows(runs_dir: &Path) -> Result<Vec<ListedRun>, Stop> {
     let runs = list(runs_dir)?;
     let key = user_key::to_verify()?;
-    let known = key.as_ref().and_then(|key| read(runs_dir, key)).unwrap_or_default();
+    let mut known = key.as_ref().and_then(|key| read(runs_dir, key)).unwrap_or_default();
     let mut kept = BTreeMap::new();
     let mut rows = Vec::with_capacity(runs.len());
     let mut is_new = runs.len() != known.len();
     for run in &runs {
         let stamps = Stamp::of_run(run);
-        let cached = known.get(&run.id).filter(|cached| cached.stamps == stamps);
+        let cached = known.remove(&run.id).filter(|cached| cached.stamps == stamps);
+        is_new |= cached.is_none();
         let row = match cached {
             Some(cached) if !matches!(cached.row.status, RunState::Unfinished | RunState::Paused) || !is_live(run) => {
-                cached.row.clone()
+                cached.row
             }
             _ => row(run, key.as_ref()),
         };
-        is_new |= cached.is_none();
         if !matches!(row.status, RunState::Running | RunState::Unreadable) {
             kept.insert(run.id.clone(), Cached { stamps: settled(run, stamps), row: row.clone() });
         }

@@ -50,12 +50,12 @@ impl Folder {
     }
 
     /// True if a file, folder or link has this name.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: impl AsRef<Path>) -> bool {
         self.path.join(name).symlink_metadata().is_ok()
     }
 
     /// The text of a regular file; empty if there is none, or if it is too long or not UTF-8.
-    pub(super) fn text(&self, name: &str) -> String {
+    pub(super) fn text(&self, name: impl AsRef<Path>) -> String {
         let mut bytes = Vec::new();
         let read = regular_file::open(&self.path.join(name))
             .and_then(|opened| opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));

@@ -5,7 +5,7 @@ use super::template::Template;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::format::format as format_dot;
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 
 /// How often the loop goes round before the run ends.
 const ROUNDS_MAX: usize = 5;
@@ -93,9 +93,10 @@ fn implement(survey: &Survey) -> String {
 }
 
 fn fix(survey: &Survey) -> String {
-    let failed = match stages(survey).as_slice() {
-        [only] => only.id.clone(),
-        _ => "NODE".to_owned(),
+    let stages = stages(survey);
+    let failed = match stages.as_slice() {
+        [only] => only.id.as_str(),
+        _ => "NODE",
     };
     format!(
         "// A model, asked only if a stage above fails. It gets that stage's output, and may change these paths.\n\
@@ -115,14 +116,13 @@ const REVIEW: &str = "// A second model. It changes nothing: its last line decid
 
 fn stages(survey: &Survey) -> Vec<Stage<'_>> {
     let is_single = survey.parts.len() == 1;
-    let mut taken = BTreeSet::new();
-    let mut stages = Vec::new();
+    let mut stages: Vec<Stage<'_>> = Vec::new();
     for (part, step) in survey.parts.iter().flat_map(|part| part.steps.iter().map(move |step| (part, step))) {
         let mut id = step.name.to_owned();
         if !is_single {
             id = format!("{id}_{}{}", part.kind.to_lowercase(), word(part));
         }
-        while !taken.insert(id.clone()) {
+        while stages.iter().any(|known| known.id == id) {
             id.push('_');
         }
         stages.push(Stage { id, part, step });
@@ -140,8 +140,8 @@ fn word(part: &Part) -> String {
 fn command(stage: &Stage<'_>, template: Template) -> String {
     let Stage { id, part, step } = stage;
     let command = match part.folder.trim_end_matches('/') {
-        "" => step.command.clone(),
-        folder => format!("cd {folder} && {}", step.command),
+        "" => Cow::Borrowed(step.command.as_str()),
+        folder => format!("cd {folder} && {}", step.command).into(),
     };
     let writes: Vec<String> = step.writes.iter().map(|file| format!("{}{file}", part.folder)).collect();
     // With a goal gate no run can end well past a failed test, whatever edges are added later.

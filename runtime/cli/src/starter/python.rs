@@ -19,7 +19,7 @@ const DECLARATIONS: [&str; 9] = [
 ];
 
 pub(super) fn look(folder: &Folder, part: &mut Part) {
-    let environment = ENVIRONMENTS.into_iter().find(|name| folder.has(&format!("{name}/pyvenv.cfg")));
+    let environment = ENVIRONMENTS.into_iter().find(|name| folder.has(format!("{name}/pyvenv.cfg")));
     let installer = installer(folder);
     part.found.push_str(&format!(" ({installer}{})", environment.map(|name| format!(", {name}")).unwrap_or_default()));
     part.scratch.push(format!("{}.pytest_cache/", folder.below()));

@@ -2,6 +2,7 @@
 //!
 //! It knows the part of Markdown that such a page uses: one title, paragraphs, tables, links. The pages are ours, so nothing is escaped.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// A column of a table that is wider gets lines of its own.
@@ -45,7 +46,7 @@ fn table(rows: &[Vec<String>], width: usize) -> String {
         let mut head: String =
             row.iter().zip(&widths[..narrow]).map(|(cell, width)| format!("{cell:<width$}  ")).collect();
         for (position, cell) in row[narrow.min(row.len())..].iter().enumerate() {
-            let cell = if position == 0 { cell.clone() } else { format!("-> {cell}") };
+            let cell = if position == 0 { Cow::from(cell) } else { format!("-> {cell}").into() };
             for line in wrap(&cell, indent, width) {
                 push_line(&mut text, &format!("{head:<indent$}{}", line.trim_start()));
                 head.clear();

@@ -74,7 +74,7 @@ impl Machine {
     }
 
     /// An existing folder of the user's home.
-    pub(super) fn below_home(&self, name: &str) -> Option<PathBuf> {
+    pub(super) fn below_home(&self, name: impl AsRef<Path>) -> Option<PathBuf> {
         self.home().map(|home| home.join(name)).filter(|folder| folder.is_dir())
     }
 

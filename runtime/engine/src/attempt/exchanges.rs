@@ -13,6 +13,7 @@ use glovebox_record::{Digest, FailureClass};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io;
+use std::path::Path;
 
 /// The folder in a run's directory.
 pub const EXCHANGES_DIR: &str = "exchanges";
@@ -23,14 +24,14 @@ const TOOLS_SUFFIX: &str = ".tools.ndjson";
 pub(super) fn open(run: &RunDir, attempt: &Attempt) -> io::Result<Exchanges> {
     run.dir.create_dir_all(EXCHANGES_DIR)?;
     let folder = run.dir.open_dir(EXCHANGES_DIR)?;
-    Exchanges::open(open_file(&folder, &file_name(attempt), true)?)
+    Exchanges::open(open_file(&folder, file_name(attempt), true)?)
 }
 
 /// The answers of tool servers to an attempt.
 pub(super) fn open_tools(run: &RunDir, attempt: &Attempt) -> io::Result<ToolAnswers> {
     run.dir.create_dir_all(EXCHANGES_DIR)?;
     let folder = run.dir.open_dir(EXCHANGES_DIR)?;
-    ToolAnswers::open(open_file(&folder, &tools_name(attempt), true)?)
+    ToolAnswers::open(open_file(&folder, tools_name(attempt), true)?)
 }
 
 /// What was said so far in an attempt that has no end yet, as lines of a transcript; empty if nothing is known.
@@ -105,7 +106,7 @@ pub fn drop_all(run: &Dir) -> io::Result<()> {
     Ok(())
 }
 
-fn open_file(folder: &Dir, name: &str, create: bool) -> io::Result<File> {
+fn open_file(folder: &Dir, name: impl AsRef<Path>, create: bool) -> io::Result<File> {
     folder.open_with(name, OpenOptions::new().read(true).append(true).create(create).mode(0o600))
 }
 

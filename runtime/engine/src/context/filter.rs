@@ -70,7 +70,7 @@ pub fn filter_updates(
 
 impl Context {
     /// Bytes that a reference adds to what the run stores: none for the value that the key has already.
-    pub(crate) fn newly_stored(&self, key: &str, reference: &Value) -> u64 {
+    pub(crate) fn newly_stored<'k>(&self, key: impl Into<ContextKey<'k>>, reference: &Value) -> u64 {
         let known = self.stored(key).map(|stored| stored.artifact);
         StoredValue::of(reference).filter(|stored| Some(stored.artifact) != known).map_or(0, |stored| stored.bytes)
     }

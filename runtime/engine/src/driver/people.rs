@@ -4,7 +4,7 @@
 
 use super::commit::{Batch, Committed};
 use super::{Arrival, Driver, RunError};
-use crate::event::{BranchId, Event, HeldStage, Record, RunCanceled, RunPaused, Subject};
+use crate::event::{BranchId, Event, HeldStage, Record, RunCanceled, RunPaused, Subject, Task};
 use crate::inbox::{GivenSteering, Inbox};
 use crate::ports::{ClaimQueue, RunLog, Signals};
 use glovebox_record::{Failure, FailureClass, FailureCode};
@@ -79,16 +79,14 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
     /// The stage of an attempt that failed for want of something that a person has to give. The attempt is not committed: it counts as cut
     /// off, and is made again when the run is resumed. Any other arrival is given back.
     pub(super) fn held(&self, arrival: Arrival) -> Result<(HeldStage, BranchId), Arrival> {
-        let Arrival::Ended(ended) = &arrival else { return Err(arrival) };
-        let task = &ended.delivery.task;
-        let is_needed = self.state.canceled.is_none() && self.state.branch(&task.branch).canceled.is_none();
-        let failure = ended.finished.outcome.failure.as_ref().filter(|failure| lacks_credit(failure));
-        match failure {
-            Some(failure) if is_needed && ended.stop.is_none() && !self.is_asked_to_stop() => {
-                Ok((HeldStage { node: task.node.clone(), failure: failure.clone() }, task.branch.clone()))
-            }
-            _ => Err(arrival),
-        }
+        let Arrival::Ended(mut ended) = arrival else { return Err(arrival) };
+        let branch = self.state.branch(&ended.delivery.task.branch);
+        let is_needed = self.state.canceled.is_none() && branch.canceled.is_none() && ended.stop.is_none();
+        let is_held = is_needed && !self.is_asked_to_stop();
+        let failure = ended.finished.outcome.failure.take_if(|failure| is_held && lacks_credit(failure));
+        let Some(failure) = failure else { return Err(Arrival::Ended(ended)) };
+        let Task { node, branch, .. } = ended.delivery.task;
+        Ok((HeldStage { node, failure }, branch))
     }
 
     /// Records that the run holds no process from here on.

@@ -64,7 +64,7 @@ impl GivenAnswer {
 pub fn file_name(message: &Message) -> String {
     match message {
         Message::Answer(given) => format!("answer-{}.json", Digest::of(given.question.as_str().as_bytes()).hex()),
-        Message::Steer(given) => format!("steer-{}.json", Digest::of(given.message.as_str().as_bytes()).hex()),
+        Message::Steer(given) => given.file_name(),
         Message::Pause { .. } => PAUSE_FILE.to_owned(),
         Message::Cancel { .. } => CANCEL_FILE.to_owned(),
     }

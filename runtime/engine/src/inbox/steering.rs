@@ -1,6 +1,6 @@
 //! A message to the agents of a node, as somebody sent it.
 
-use crate::event::{Attempt, NodeId, StageSteered, whole_milliseconds};
+use crate::event::{Attempt, Digest, NodeId, StageSteered, whole_milliseconds};
 use glovebox_record::MessageId;
 use glovebox_record::steering::STEERING_BYTES_MAX;
 use jiff::Timestamp;
@@ -27,6 +27,11 @@ impl GivenSteering {
     pub fn new(node: NodeId, text: String, by: String) -> Self {
         let at = whole_milliseconds(Timestamp::now());
         Self { message: MessageId::new(ulid::Ulid::generate().to_string()), node, text, by, at }
+    }
+
+    /// The name of its file.
+    pub(super) fn file_name(&self) -> String {
+        format!("steer-{}.json", Digest::of(self.message.as_str().as_bytes()).hex())
     }
 
     /// True if it is as long as a message may be.

@@ -185,7 +185,7 @@ impl Deny {
             | (What::AnyPlugin, Capability::Plugin(_))
             | (What::Model, Capability::Model) => true,
             (What::Command(words), Capability::Shell(text) | Capability::Hook(_, text)) => words.is_in_shell(text),
-            (What::Command(words), Capability::Argv(prefix)) => words.is_in_argv(prefix),
+            (What::Command(words), Capability::Argv(prefix)) => words.is_in_argv(&prefix.0),
             (What::Host(denied), Capability::Reach(host)) => denied.overlaps(host),
             (What::Read(denied), Capability::Read(region) | Capability::ReadHoldouts(region))
             | (What::Write(denied), Capability::Write(region)) => has_any(region, denied),
@@ -208,7 +208,7 @@ impl Deny {
             (What::AnyCommand, ServerGrant::Start(_))
             | (What::AnyHost, ServerGrant::Reach(_) | ServerGrant::FullNetwork)
             | (What::Host(_) | What::FullNetwork, ServerGrant::FullNetwork) => true,
-            (What::Command(words), ServerGrant::Start(command)) => words.is_in_argv(&CommandWords(command.clone())),
+            (What::Command(words), ServerGrant::Start(command)) => words.is_in_argv(command),
             (What::Host(denied), ServerGrant::Reach(host)) => denied.overlaps(host),
             (What::Read(denied), ServerGrant::Read(entry)) => narrower(&denied.as_folder(), entry).is_some(),
             _ => false,
@@ -251,12 +251,12 @@ fn has_any(region: &Region, denied: &Entry) -> bool {
 
 impl CommandWords {
     /// True when programs with the other leading words include this command. Options before the words that matter are skipped.
-    fn is_in_argv(&self, prefix: &CommandWords) -> bool {
-        fn plain(words: &CommandWords) -> impl Iterator<Item = &str> {
-            let words = words.0.iter().map(|word| Word(word)).enumerate();
+    fn is_in_argv(&self, prefix: &[String]) -> bool {
+        fn plain(words: &[String]) -> impl Iterator<Item = &str> {
+            let words = words.iter().map(|word| Word(word)).enumerate();
             words.filter(|(at, word)| *at == 0 || !word.is_option()).map(|(_, word)| word.program())
         }
-        plain(self).zip(plain(prefix)).all(|(one, other)| one == other)
+        plain(&self.0).zip(plain(prefix)).all(|(one, other)| one == other)
     }
 
     /// True when these words occur in this order within one command of a shell text.

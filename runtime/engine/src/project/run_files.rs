@@ -17,6 +17,7 @@ use glovebox_sandbox::cache;
 use glovebox_sandbox::run::JOURNAL_FILE;
 use std::io::{self, Read};
 use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -144,8 +145,9 @@ impl Deref for FolderHandle<'_> {
 
 impl<'a> Folder<'a> {
     /// The run directory itself for an empty path, else a folder of it, made when it is not there.
-    pub(crate) fn open(run: &'a Dir, path: &str, written: &'a Written) -> io::Result<Self> {
-        if path.is_empty() {
+    pub(crate) fn open(run: &'a Dir, path: impl AsRef<Path>, written: &'a Written) -> io::Result<Self> {
+        let path = path.as_ref();
+        if path.as_os_str().is_empty() {
             return Ok(Self { dir: FolderHandle::Run(run), written });
         }
         // Most are new.
@@ -159,21 +161,22 @@ impl<'a> Folder<'a> {
     }
 
     /// Puts a whole file in place. Readers see the old bytes or the new ones, never a part.
-    pub(crate) fn put(&self, name: &str, bytes: &mut dyn Read) -> io::Result<()> {
-        self.put_beside(name, bytes, false)
+    pub(crate) fn put(&self, name: impl AsRef<Path>, bytes: &mut dyn Read) -> io::Result<()> {
+        self.put_beside(name.as_ref(), bytes, false)
     }
 
     /// The same for a file that most likely is there: one that has these bytes stays as it is. `open` begins with them each time.
     pub(crate) fn put_if_other<R: Read, E: From<io::Error>>(
         &self,
-        name: &str,
+        name: impl AsRef<Path>,
         open: impl Fn() -> Result<R, E>,
     ) -> Result<(), E> {
+        let name = name.as_ref();
         if self.has(name, &mut open()?)? { Ok(()) } else { Ok(self.put(name, &mut open()?)?) }
     }
 
     /// True when a file has exactly these bytes.
-    fn has(&self, name: &str, bytes: &mut dyn Read) -> io::Result<bool> {
+    fn has(&self, name: &Path, bytes: &mut dyn Read) -> io::Result<bool> {
         if !self.dir.symlink_metadata(name).is_ok_and(|found| found.is_file()) {
             return Ok(false);
         }
@@ -194,13 +197,14 @@ impl<'a> Folder<'a> {
     }
 
     /// The same, durably.
-    pub(crate) fn put_durably(&self, name: &str, bytes: &mut dyn Read) -> io::Result<()> {
-        self.put_beside(name, bytes, true)?;
+    pub(crate) fn put_durably(&self, name: impl AsRef<Path>, bytes: &mut dyn Read) -> io::Result<()> {
+        self.put_beside(name.as_ref(), bytes, true)?;
         self.dir.open(".")?.sync_all()
     }
 
     /// Makes a name of a file that is there already, in place of what has this name.
-    pub(crate) fn link(&self, from: &Folder<'_>, name: &str) -> io::Result<()> {
+    pub(crate) fn link(&self, from: &Folder<'_>, name: impl AsRef<Path>) -> io::Result<()> {
+        let name = name.as_ref();
         match from.dir.hard_link(name, &self.dir, name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             other => return other,
@@ -218,11 +222,11 @@ impl<'a> Folder<'a> {
     }
 
     /// Removes a file; one that is not there is fine.
-    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
-        remove(&self.dir, name)
+    pub(crate) fn remove(&self, name: impl AsRef<Path>) -> io::Result<()> {
+        remove(&self.dir, name.as_ref())
     }
 
-    fn put_beside(&self, name: &str, bytes: &mut dyn Read, is_durable: bool) -> io::Result<()> {
+    fn put_beside(&self, name: &Path, bytes: &mut dyn Read, is_durable: bool) -> io::Result<()> {
         let beside = beside(name);
         let mut file = self.dir.open_with(&beside, OpenOptions::new().write(true).create(true).truncate(true))?;
         self.written.add(io::copy(bytes, &mut file)?);
@@ -235,11 +239,11 @@ impl<'a> Folder<'a> {
 }
 
 /// The name of a file while it is written.
-fn beside(name: &str) -> String {
-    format!(".{name}.new")
+fn beside(name: &Path) -> PathBuf {
+    format!(".{}.new", name.display()).into()
 }
 
-fn remove(dir: &Dir, name: &str) -> io::Result<()> {
+fn remove(dir: &Dir, name: &Path) -> io::Result<()> {
     match dir.remove_file(name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

@@ -111,7 +111,7 @@ pub fn encode<'a>(outcome: &'a Outcome, owner: Owner<'a>) -> StatusFile<'a> {
 /// Reads a status in any dialect of design §9 #13: `outcome` or `status`, `preferred_label` or `preferred_next_label`, any case,
 /// `ok`, `error`, `failure` and `skip` for the words of the specification. Unknown fields are somebody else's and are passed over.
 pub fn decode(text: &str) -> Result<Outcome, StatusError> {
-    let object: Map<String, Value> = serde_json::from_str(text)?;
+    let mut object: Map<String, Value> = serde_json::from_str(text)?;
     let word =
         either(&object, "outcome", "status", |text| text.trim().to_lowercase())?.ok_or(StatusError::NoOutcome)?;
     let status = status_of(&word).ok_or(StatusError::UnknownOutcome(word))?;
@@ -131,9 +131,9 @@ pub fn decode(text: &str) -> Result<Outcome, StatusError> {
         status,
         preferred_label: label.filter(|label| !label.is_empty()),
         suggested_next_ids: texts_of(&object, "suggested_next_ids")?,
-        context_updates: match object.get("context_updates") {
+        context_updates: match object.remove("context_updates") {
             None | Some(Value::Null) => BTreeMap::new(),
-            Some(Value::Object(updates)) => updates.clone().into_iter().collect(),
+            Some(Value::Object(updates)) => updates.into_iter().collect(),
             Some(_) => return Err(StatusError::Type { field: "context_updates", expected: "an object" }),
         },
         notes: text_of(&object, "notes")?.unwrap_or_default(),

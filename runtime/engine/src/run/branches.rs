@@ -8,6 +8,7 @@ use crate::event::BranchId;
 use crate::project::run_files::BRANCHES_DIR;
 use glovebox_sandbox::{cache, tree};
 use std::io;
+use std::path::Path;
 
 /// The folder with everything of a branch but its files, relative to the run's; empty for the branch that the run began with.
 pub fn branch_folder(id: &BranchId) -> String {
@@ -31,7 +32,7 @@ pub(super) fn remove_files(run: &RunDir, id: &BranchId) {
         return;
     }
     for folder in [WORKSPACE_DIR, REPOSITORIES_DIR, cache::FOLDER] {
-        remove(run, &format!("{}/{folder}", branch_folder(id)));
+        remove(run, format!("{}/{folder}", branch_folder(id)));
     }
 }
 
@@ -60,10 +61,11 @@ pub(super) fn sweep(run: &RunDir, with_caches: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn remove(run: &RunDir, folder: &str) {
+fn remove(run: &RunDir, folder: impl AsRef<Path>) {
+    let folder = folder.as_ref();
     if run.dir.symlink_metadata(folder).is_ok()
         && let Err(error) = tree::remove_all(&run.path.join(folder))
     {
-        tracing::warn!(folder, %error, "not removed");
+        tracing::warn!(folder = %folder.display(), %error, "not removed");
     }
 }

@@ -224,7 +224,7 @@ impl Branch {
     }
 
     pub(super) fn observe_child(&mut self, observed: &ChildObserved) {
-        observed.context.iter().for_each(|(key, value)| self.context.set(key.as_str(), value.clone()));
+        self.context.set_all(&observed.context);
         if let super::Position::Forked(fork) = &mut self.at {
             let fork = Arc::make_mut(fork);
             (fork.cycle, fork.observe_at, fork.supervision_end) = (observed.cycle, observed.observe_at, observed.ends);
@@ -275,7 +275,7 @@ impl Branch {
         if let Some(fork) = &fork {
             self.adopt(fork, finished);
         }
-        finished.context.iter().for_each(|(key, value)| self.context.set(key.as_str(), value.clone()));
+        self.context.set_all(&finished.context);
         self.arrive(&finished.node, finished.visit);
         self.tell_choice(finished);
         let outcome = Outcome::ended(finished.status, finished.failure.as_ref());

@@ -210,8 +210,8 @@ impl Reading {
     }
 
     /// Its last words, and why it failed by its own account.
-    pub fn end(&self) -> (String, Option<String>) {
-        (self.said.clone(), self.problem.clone())
+    pub fn end(self) -> (String, Option<String>) {
+        (self.said, self.problem)
     }
 
     /// Lines that could not be read.

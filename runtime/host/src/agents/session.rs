@@ -210,10 +210,10 @@ impl Attempt {
             Err(problem @ (ExecError::Survivors { .. } | ExecError::Lost(_))) => return Err(Error::new(problem)),
             Err(ExecError::NotFound(program)) => {
                 let reason = format!("configured {title} executable not found: {program}");
-                return Ok(failure(&failed(FailureClass::Deterministic, "agent/not-found", reason)));
+                return Ok(failure(failed(FailureClass::Deterministic, "agent/not-found", reason)));
             }
             Err(problem) => {
-                return Ok(failure(&failed(FailureClass::Deterministic, "agent/not-started", problem.to_string())));
+                return Ok(failure(failed(FailureClass::Deterministic, "agent/not-started", problem.to_string())));
             }
         };
         let id = format!("{}/{}", self.attempt_id, self.receipts.len() + 1);
@@ -226,16 +226,17 @@ impl Attempt {
             (CommandEnding::Canceled, ..) if self.is_canceled() => return Err(Error::new(Stop::Canceled)),
             (CommandEnding::TimedOut, _, Some(own)) => {
                 let reason = format!("{title} exec timeout after {}s", own.as_secs());
-                return Ok(failure(&failed(FailureClass::Transient, "agent/timeout", reason)));
+                return Ok(failure(failed(FailureClass::Transient, "agent/timeout", reason)));
             }
             (CommandEnding::TimedOut, ..) => return Err(Error::new(Stop::Limit(LimitName::WallMs))),
             (_, Some(over), _) => return Err(Error::new(Stop::Limit(over))),
             _ => {}
         }
+        let lines_unknown = reading.unknown();
         let (said, problem) = reading.end();
         self.conversation.keep_program(&prompt, &said);
         if (how, code) == (CommandEnding::Exited, Some(0)) && problem.is_none() {
-            let data = json!({ "receipt": id, "lines_unknown": reading.unknown() });
+            let data = json!({ "receipt": id, "lines_unknown": lines_unknown });
             let text = cut(said);
             return Ok(Event { kind: "done".to_owned(), text, data: Some(data.to_string()), failure: None });
         }
@@ -243,7 +244,7 @@ impl Attempt {
         let tail = problem.unwrap_or_else(|| error.tail());
         let tail = if tail.is_empty() { output.tail() } else { tail };
         let reason = format!("{title} exec failed: {how}: {}", cut(tail));
-        Ok(failure(&failed(FailureClass::Deterministic, "agent/failed", reason)))
+        Ok(failure(failed(FailureClass::Deterministic, "agent/failed", reason)))
     }
 
     fn keep_output(&mut self, name: &str, bytes: &[u8]) {
@@ -288,8 +289,9 @@ fn event(step: Step) -> Option<Event> {
     Some(Event { kind: "step".to_owned(), text: cut(text), data, failure: None }).filter(|event| !event.text.is_empty())
 }
 
-fn failure(failure: &Failure) -> Event {
-    Event { kind: "failed".to_owned(), text: failure.reason.clone(), data: None, failure: Some(told(failure)) }
+fn failure(failure: Failure) -> Event {
+    let told = told(&failure);
+    Event { kind: "failed".to_owned(), text: failure.reason, data: None, failure: Some(told) }
 }
 
 fn cut(mut text: String) -> String {

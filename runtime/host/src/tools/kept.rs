@@ -90,9 +90,11 @@ impl ToolAnswers {
                     self.kept.truncate(at as usize);
                     self.kept.push_back(Kept { asked, answer: None });
                 }
-                Line::Answered(answer) => self.kept.iter_mut().next_back().into_iter().for_each(|kept| {
-                    kept.answer = Some(answer.clone());
-                }),
+                Line::Answered(answer) => {
+                    if let Some(kept) = self.kept.back_mut() {
+                        kept.answer = Some(answer);
+                    }
+                }
             }
             whole += text.len() as u64;
             text.clear();

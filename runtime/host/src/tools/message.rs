@@ -61,7 +61,7 @@ pub(crate) enum Line {
 
 /// Reads a line that came while the request `id` was open.
 pub(crate) fn read(line: &[u8], id: u64) -> Result<Line, String> {
-    let message: Value = serde_json::from_slice(line)
+    let mut message: Value = serde_json::from_slice(line)
         .map_err(|_| "it wrote something on its standard output that is not a message".to_owned())?;
     if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err("it wrote a message that is not JSON-RPC 2.0".to_owned());
@@ -73,8 +73,9 @@ pub(crate) fn read(line: &[u8], id: u64) -> Result<Line, String> {
     if own.and_then(Value::as_u64) != Some(id) {
         return Err("it answered another request than the one that was asked".to_owned());
     }
-    match (message.get("result"), message.get("error")) {
-        (Some(result), None) => Ok(Line::Answer(Ok(result.clone()))),
+    let result = message.get_mut("result").map(Value::take);
+    match (result, message.get("error")) {
+        (Some(result), None) => Ok(Line::Answer(Ok(result))),
         (None, Some(error)) => {
             let text = error.get("message").and_then(Value::as_str).unwrap_or("it gives no reason");
             Ok(Line::Answer(Err(short(text))))

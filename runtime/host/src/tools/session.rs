@@ -7,7 +7,6 @@ use super::{MESSAGE_BYTES_MAX, ServerSetting, TOOLS_MAX};
 use glovebox_sandbox::exec::{Command, Program};
 use glovebox_sandbox::server::{Server, ServerError, Wait};
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -73,7 +72,7 @@ impl Session {
     }
 
     fn list(&mut self, setting: &ServerSetting, wait: Wait<'_>) -> Result<(), String> {
-        let (mut cursor, mut seen, mut names): (Option<String>, usize, BTreeSet<String>) = Default::default();
+        let (mut cursor, mut seen): (Option<String>, usize) = Default::default();
         for _ in 0..PAGES_MAX {
             let answer = self.ask(Ask::List { cursor: cursor.as_deref() }, wait)??;
             let page = message::page(&answer, TOOLS_MAX - seen)?;
@@ -85,7 +84,7 @@ impl Session {
                     Ok(tool) if setting.model_name(&tool).len() > NAME_BYTES_MAX => {
                         self.left_out.push(format!("the name of the tool `{}` is too long", tool.name));
                     }
-                    Ok(tool) if !names.insert(tool.name.clone()) => {
+                    Ok(tool) if self.tools.iter().any(|known| known.name == tool.name) => {
                         return Err(format!("it lists the tool `{}` twice", tool.name));
                     }
                     Ok(tool) => self.tools.push(tool),

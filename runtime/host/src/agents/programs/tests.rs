@@ -58,8 +58,9 @@ fn read(program: AgentProgram, lines: &[&str]) -> (Vec<String>, String, Option<S
         Step::ToolCall { name, detail } => format!("{name}: {detail}"),
     });
     let steps = steps.collect();
+    let unknown = reading.unknown();
     let (said, problem) = reading.end();
-    (steps, said, problem, reading.unknown())
+    (steps, said, problem, unknown)
 }
 
 /// What the real programs printed in the jail, with ids, times and paths replaced (Codex 0.169.0, Claude Code 2.1.197, Gemini CLI 0.61.0,
