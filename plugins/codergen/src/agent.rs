@@ -32,6 +32,8 @@ struct Talk<'a> {
     context: ContextUse,
     /// Texts of tools that were kept whole.
     kept: u32,
+    /// True if the model is told a schema only where no tools are offered.
+    corrects_alone: bool,
 }
 
 impl<'a> Talk<'a> {
@@ -46,12 +48,13 @@ impl<'a> Talk<'a> {
             ..ContextUse::default()
         };
         let toolbox = Toolbox::of(stage, maker);
-        let system = prompt::system(stage) + &documents::section(Path::new("."), maker);
+        let system = prompt::system(stage, property("output-schema")) + &documents::section(Path::new("."), maker);
         let mut messages = vec![Message::text("system", system)];
         messages.extend(thread::earlier(stage));
         messages.push(Message::text("user", asked));
         let request = Request { messages, tools: toolbox.definitions(), options: Vec::new() };
-        Self { stage, toolbox, request, said: String::new(), declared: None, context, kept: 0 }
+        let corrects_alone = property("output-schema-mode") == Some("without-tools");
+        Self { stage, toolbox, request, said: String::new(), declared: None, context, kept: 0, corrects_alone }
     }
 
     fn hold(&mut self) -> Outcome {
@@ -65,7 +68,9 @@ impl<'a> Talk<'a> {
             };
             self.context.note(response.usage.input.saturating_add(response.usage.output));
             let calls: Vec<Part> = calls(&response.message).cloned().collect();
-            match self.listen(&response.message) {
+            let verdict = Verdict::of(&response);
+            match self.listen(&response.message, verdict) {
+                _ if matches!(verdict, Verdict::Wrong(_)) && !self.gives_up() => {}
                 // Beside tool calls a text may quote anything; the last answer must be readable.
                 Err(reason) if calls.is_empty() || ending::is_explicit(&response.message) => {
                     return Outcome::fail("agent/outcome-syntax", reason).class("contract");
@@ -73,22 +78,45 @@ impl<'a> Talk<'a> {
                 Err(reason) => log::warn("outcome of an answer with tool calls not read", &[("reason", &reason)]),
                 Ok(()) => {}
             }
-            if calls.is_empty() {
-                return self.close(&response);
+            match verdict {
+                Verdict::Wrong(problem) if !self.gives_up() => {
+                    let asked = prompt::correction(problem);
+                    self.correct(response.message, asked);
+                    continue;
+                }
+                _ if calls.is_empty() => return self.close(&response),
+                _ => self.request.messages.push(response.message),
             }
-            self.request.messages.push(response.message);
             let results = calls.iter().map(|call| self.answer(call)).collect();
             self.request.messages.push(Message { role: "tool".to_owned(), parts: results });
         }
     }
 
-    /// Takes note of what an answer says and declares.
-    fn listen(&mut self, message: &Message) -> Result<(), String> {
+    /// Asks for an answer that matches the schema. The host counts how often.
+    fn correct(&mut self, answer: Message, asked: String) {
+        self.declared = None;
+        self.request.messages.extend([answer, Message::text("user", asked)]);
+        if self.corrects_alone {
+            self.request.tools.clear();
+        }
+    }
+
+    /// True if the model has declared that it will not succeed.
+    fn gives_up(&self) -> bool {
+        self.declared.as_ref().is_some_and(|declared| matches!(declared.status, Status::Fail | Status::Retry))
+    }
+
+    /// Takes note of what an answer says and declares. In an object of the stage's schema no text is a marker.
+    fn listen(&mut self, message: &Message, verdict: Verdict<'_>) -> Result<(), String> {
         let text = message.whole_text();
         if !text.trim().is_empty() {
             self.said = text;
         }
-        match ending::declared(message) {
+        let declared = match verdict {
+            Verdict::Valid if !ending::is_explicit(message) => Ok(None),
+            _ => ending::declared(message),
+        };
+        match declared {
             Ok(Some(declaration)) => self.declared = Some(declaration),
             Ok(None) => {}
             Err(reason) => {
@@ -153,6 +181,28 @@ impl<'a> Talk<'a> {
         match &self.declared {
             Some(declared) if succeeded(declared) => self.outcome(),
             _ => Outcome::fail("agent/turn-limit", error.message).class("budget"),
+        }
+    }
+}
+
+/// What the host says of an answer that must match a schema.
+#[derive(Debug, Clone, Copy)]
+enum Verdict<'a> {
+    /// Nothing: there is no schema, or the answer calls tools.
+    None,
+    /// It matches.
+    Valid,
+    /// It does not match, and why.
+    Wrong(&'a str),
+}
+
+impl<'a> Verdict<'a> {
+    fn of(response: &'a Response) -> Self {
+        let said = |name: &str| response.extra.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        match (said("output"), said("output-problem")) {
+            (_, Some(problem)) => Self::Wrong(problem),
+            (Some(_), None) => Self::Valid,
+            (None, None) => Self::None,
         }
     }
 }

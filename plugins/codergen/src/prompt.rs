@@ -13,12 +13,21 @@ You are the worker of one stage in an automated pipeline. No person reads your m
 - Read before you change. `read_file` puts a line number and a bar before each line; they are not part of the file.
 - Prefer `edit_file` for small changes and `write_file` for new files. Leave alone what the task does not ask for.
 - A tool that fails says why. Read the reason and try another way; do not repeat the same call.
+";
+
+const ENDING: &str = "\
 - The first answer without a tool call ends the stage. End it with a line `OUTCOME: SUCCESS`, or `OUTCOME: FAIL` and the
   reason when the task is not done. Say only what you have seen; claims are checked afterwards.";
 
-/// Writes the system prompt: the rules, and what this stage may do.
-pub(crate) fn system(stage: &Stage) -> String {
-    let mut text = SYSTEM.to_owned();
+/// The same where the answer must match a schema.
+const OBJECT: &str = "\
+- The first answer without a tool call ends the stage. It must be one JSON object that matches the JSON Schema below, without any text
+  before or behind it. Only if the task cannot be done, answer with a line `OUTCOME: FAIL` and the reason. Say only what you have
+  seen; claims are checked afterwards.";
+
+/// Writes the system prompt: the rules, what this stage may do, and the schema of its answer.
+pub(crate) fn system(stage: &Stage, schema: Option<&str>) -> String {
+    let mut text = SYSTEM.to_owned() + if schema.is_some() { OBJECT } else { ENDING };
     let written = |attribute: &str| stage.attribute(attribute).filter(|text| !text.trim().is_empty());
     if let Some(paths) = written("allowed_write_paths") {
         text.push_str(&format!("\n- You may write only here: {paths}"));
@@ -30,7 +39,15 @@ pub(crate) fn system(stage: &Stage) -> String {
         };
         text.push_str(&format!("\n- {rule}"));
     }
+    if let Some(schema) = schema {
+        text.push_str(&format!("\n\nJSON Schema of your last answer:\n{schema}"));
+    }
     text
+}
+
+/// Asks again for an answer that matches its schema.
+pub(crate) fn correction(problem: &str) -> String {
+    format!("Your answer does not match the JSON Schema: {problem}\nAnswer with the whole JSON object alone.")
 }
 
 /// Writes the user prompt: what went before, the node's prompt or its label, then the failure that led here.

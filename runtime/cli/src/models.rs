@@ -48,6 +48,7 @@ pub fn target(project: &Project, (name, access): Configured<'_>) -> Result<Targe
         output_tokens_max: access.output_tokens_max,
         context_tokens: access.context_tokens,
         timeout: access.timeout,
+        schema_mode: access.schema_mode,
     };
     target.check().map_err(|error| {
         Stop::new(Exit::Provider, error.to_string()).with_help("use an `https` endpoint, or one on this machine")

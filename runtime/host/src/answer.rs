@@ -88,7 +88,10 @@ pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> Ended 
             }
         },
     };
-    Ended { ending: Ending::Returned, outcome, claims }
+    match attempt.with_object(outcome) {
+        Ok(outcome) => Ended { ending: Ending::Returned, outcome, claims },
+        Err(problem) => crate::ending::host_fault(problem.to_string()),
+    }
 }
 
 /// Why an answer is not even read.
@@ -116,6 +119,9 @@ fn checked(outcome: Outcome, claims: Vec<Claim>, attempt: &Attempt) -> (Outcome,
         let bound = attempt.limits.get(name);
         let reason = format!("limit `{name}` ({bound}) reached without an earlier declared success");
         return put_failure(outcome, Failure::new(FailureClass::Budget, FailureCode::limit(name.as_str()), reason));
+    }
+    if let Some(failure) = attempt.conversation.missing_object(outcome.status) {
+        return put_failure(outcome, failure);
     }
     if attempt.is_canceled() && matches!(outcome.status, Status::Fail | Status::Retry) {
         return put_failure(outcome, crate::ending::cancellation());
@@ -223,7 +229,7 @@ fn context_of(entries: Vec<types::Entry>) -> Result<BTreeMap<String, Value>, Str
 }
 
 /// How many lists and objects lie in one another; the parser has bounded it.
-fn levels(value: &Value) -> usize {
+pub(crate) fn levels(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or(0),
         Value::Object(fields) => 1 + fields.values().map(levels).max().unwrap_or(0),

@@ -4,6 +4,7 @@
 //! declared before a bound was reached (seed 0, fix 2). What the model said is taken from here, never from the guest.
 
 mod border;
+mod object;
 mod program;
 mod repeats;
 mod steered;
@@ -22,6 +23,7 @@ use glovebox_models::patience::Patience;
 use glovebox_record::session;
 use glovebox_record::spend::{Money, Spend};
 use glovebox_record::{Failure, FailureCode, Heard, LimitName, Refusal, Status, Tokens};
+use object::Checked;
 use repeats::{Found, Repeats};
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -61,6 +63,8 @@ pub(crate) struct Conversation {
     /// Why the last request was not answered.
     failed: Option<ModelError>,
     repeats: Repeats,
+    /// The last answer, held against the schema of the stage.
+    checked: Checked,
     /// What people said meanwhile.
     steered: Steered,
     /// Answers in a row that called a tool with arguments that cannot be read.
@@ -118,7 +122,10 @@ impl Conversation {
     /// The failure of the model behind an attempt that failed, or that must fail.
     pub(crate) fn failure_of_model(&self, has_failed: bool) -> Option<Failure> {
         let error = self.failed.as_ref()?;
-        let row = error.kind.row();
+        let class = match error.kind {
+            ErrorKind::NoObjectGenerated => self.checked.class(),
+            kind => kind.row().class,
+        };
         let code = match error.kind {
             ErrorKind::ScriptExhausted => FailureCode::SCRIPT_EXHAUSTED,
             // These have records of their own.
@@ -127,8 +134,11 @@ impl Conversation {
             ErrorKind::Loop => "agent/loop".into(),
             kind => format!("provider/{kind}").into(),
         };
-        let is_forced = matches!(error.kind, ErrorKind::ScriptExhausted | ErrorKind::PinViolation | ErrorKind::Loop);
-        (has_failed || is_forced).then(|| Failure::new(row.class, code, error.message.as_str()))
+        let is_forced = matches!(
+            error.kind,
+            ErrorKind::ScriptExhausted | ErrorKind::PinViolation | ErrorKind::Loop | ErrorKind::NoObjectGenerated
+        );
+        (has_failed || is_forced).then(|| Failure::new(class, code, error.message.as_str()))
     }
 
     /// Counts what was paid, and settles what was reserved for it.
@@ -189,7 +199,8 @@ impl Attempt {
         match asked {
             Ok(answer) => {
                 self.conversation.failed = None;
-                let response = response(answer, provider, request);
+                let mut response = response(answer, provider, request);
+                response.extra.extend(self.conversation.checked.told());
                 self.refuse_unoffered(&response.message);
                 Ok(response)
             }
@@ -228,6 +239,10 @@ impl Attempt {
         let answer = if model.provider() == Provider::Live { self.note_repeats(answer)? } else { answer };
         self.conversation.note_declared(&answer);
         self.conversation.answered_by.clone_from(&answer.model);
+        if let Some((_, schema)) = model.schema() {
+            let how = (question.schema.is_some(), self.limits.outcome_bytes);
+            self.conversation.checked.note(schema, &answer, how)?;
+        }
         Ok(answer)
     }
 

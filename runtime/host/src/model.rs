@@ -28,6 +28,7 @@ use glovebox_models::error::ModelError;
 use glovebox_models::target::Target;
 use glovebox_record::session::MessagePart;
 use glovebox_record::{NodeId, Status};
+use glovebox_schema::Schema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -46,6 +47,7 @@ pub struct Model {
     account: Option<Account>,
     told: Told,
     steering: Steering,
+    schema: Option<Arc<Schema>>,
 }
 
 #[derive(Debug)]
@@ -143,6 +145,7 @@ impl Model {
             account: None,
             told: Told::default(),
             steering: Steering::default(),
+            schema: None,
         })
     }
 
@@ -174,6 +177,16 @@ impl Model {
     /// Tells it what people say to the attempt meanwhile.
     pub fn steered_by(self, steering: Steering) -> Self {
         Model { steering, ..self }
+    }
+
+    /// Has its last answer match a schema.
+    pub fn answering(self, schema: Option<Arc<Schema>>) -> Self {
+        Model { schema, ..self }
+    }
+
+    /// What its last answer must match, and the node that answers.
+    pub(crate) fn schema(&self) -> Option<(&NodeId, &Schema)> {
+        self.schema.as_deref().map(|schema| (&self.node, schema))
     }
 
     pub(crate) fn steering(&self) -> &Steering {
@@ -235,12 +248,18 @@ impl Model {
 
     /// What `llm.info` tells a guest.
     pub fn info(&self) -> Vec<(String, String)> {
-        if let ModelKind::Live(live) = &self.kind {
-            return live.info();
-        }
-        let provider = self.provider().as_str();
-        let pairs = [("provider", provider), ("model", provider)];
-        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+        let schema = self.schema.as_deref();
+        let (mut info, mode) = match &self.kind {
+            ModelKind::Live(live) => (live.info(), schema.map_or(live::OFF, |schema| live.schema_mode(schema))),
+            _ => {
+                let provider = self.provider().as_str();
+                let pairs = [("provider", provider), ("model", provider)];
+                (pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(), live::OFF)
+            }
+        };
+        let told = schema.map(|schema| [("output-schema", schema.text()), ("output-schema-mode", mode)]);
+        info.extend(told.into_iter().flatten().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        info
     }
 
     /// Answers the next turn.
@@ -252,8 +271,13 @@ impl Model {
             ModelKind::Scripted(script) => {
                 Turn::here(script.turn(&self.node, self.position), Provider::Scripted, question)
             }
-            ModelKind::Tested(answers) => Turn::here(Ok(answers.answer(&self.node)), Provider::Test, question),
-            ModelKind::Simulated => Turn::here(Ok(simulated::answer(&self.node)), Provider::Simulated, question),
+            ModelKind::Tested(answers) => {
+                Turn::here(Ok(answers.answer(&self.node, self.schema.as_deref())), Provider::Test, question)
+            }
+            ModelKind::Simulated => {
+                let answer = simulated::answer(&self.node, self.schema.as_deref());
+                Turn::here(Ok(answer), Provider::Simulated, question)
+            }
         };
         if let Ok(answer) = &turn.answered {
             self.told.answered(answer);
@@ -277,7 +301,7 @@ impl Model {
     /// How hard it thinks and the like, where the operator or the pipeline says it and the guest does not.
     pub(crate) fn settle(&self, request: &mut Request) {
         if let ModelKind::Live(live) = &self.kind {
-            live.settle(request);
+            live.settle(request, self.schema.as_ref());
         }
     }
 }

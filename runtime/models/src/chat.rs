@@ -6,9 +6,11 @@
 use glovebox_record::Tokens;
 use glovebox_record::session::{Message, MessagePart};
 use glovebox_record::spend::Money;
+use glovebox_schema::Schema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::fmt;
+use std::sync::Arc;
 
 /// The exact name of a model, as its provider knows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -106,6 +108,8 @@ pub struct Request {
     pub tools: Vec<Tool>,
     /// How to answer.
     pub settings: Settings,
+    /// The schema mode of the provider with this schema; none without.
+    pub schema: Option<Arc<Schema>>,
 }
 
 impl Request {
@@ -114,7 +118,8 @@ impl Request {
         let parts = self.messages.iter().flat_map(|message| &message.parts);
         let texts = parts.map(|part| part.text.len() + part.fields.iter().map(|(_, value)| value.len()).sum::<usize>());
         let tools = self.tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.parameters.len());
-        texts.chain(tools).sum()
+        let schema = self.schema.iter().map(|schema| schema.text().len());
+        texts.chain(tools).chain(schema).sum()
     }
 }
 

@@ -21,6 +21,7 @@ use crate::chat::{ModelId, Request};
 use crate::error::ModelError;
 use crate::key::Key;
 use crate::target::Target;
+use glovebox_schema::Schema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -144,6 +145,21 @@ impl Family {
             Self::Gemini => Some("GEMINI_API_KEY"),
             Self::OpenaiCompatible | Self::Ollama => None,
         }
+    }
+
+    /// True if it has a schema mode in which tools may be called.
+    pub fn has_schema_beside_tools(self) -> bool {
+        matches!(self, Self::Openai | Self::Anthropic)
+    }
+
+    /// True if its schema mode is on unless the operator says otherwise: many servers with chat completions have none.
+    pub fn has_schema_mode(self) -> bool {
+        self != Self::OpenaiCompatible
+    }
+
+    /// True if its schema mode can be told this schema.
+    pub fn takes(self, schema: &Schema) -> bool {
+        self != Self::Anthropic || schema.closed_form().is_some()
     }
 
     /// The kind of the parts that belong to it, and go back to it alone.

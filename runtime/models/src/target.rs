@@ -131,6 +131,8 @@ pub struct Target {
     pub context_tokens: u64,
     /// How long nothing may arrive.
     pub timeout: Duration,
+    /// Whether the provider is asked in its schema mode, where an answer must match a schema.
+    pub schema_mode: bool,
 }
 
 /// Most tokens of an answer, unless the operator says otherwise.

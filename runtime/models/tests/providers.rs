@@ -64,6 +64,7 @@ impl Server {
             output_tokens_max: 4096,
             context_tokens: 32_768,
             timeout: Duration::from_secs(20),
+            schema_mode: true,
         };
         Self { target, log }
     }
@@ -94,6 +95,7 @@ fn question() -> Request {
         messages: vec![message("system", vec![text_part("Be brief.")]), message("user", vec![text_part("Hello?")])],
         tools: vec![tool],
         settings: Settings { output_tokens_max: Some(3000), ..Settings::default() },
+        schema: None,
     }
 }
 

@@ -1,4 +1,5 @@
-//! Files that a pipeline refers to: prompts (`prompt="@prompts/review.md"`) and the child pipeline (`stack.child_dotfile`).
+//! Files that a pipeline refers to: prompts (`prompt="@prompts/review.md"`), schemas (`output_schema`) and the child pipeline
+//! (`stack.child_dotfile`).
 //!
 //! A path is relative to the folder of the pipeline file. It must not leave that folder or lead into hold-outs (design §9 #25). This module
 //! reads no files: [`crate::ParsedFile::references`] lists them, and the caller passes their texts in [`crate::Inputs::files`].
@@ -21,7 +22,7 @@ pub const CHILD: Key<'static> = key::STACK_CHILD_DOTFILE;
 /// The files that a pipeline refers to. Every path is valid.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct References {
-    /// Files with prompts.
+    /// Files with prompts and schemas of answers.
     pub prompts: BTreeSet<String>,
     /// The child pipelines of the graph and of its nodes.
     pub children: Vec<Child>,
@@ -128,17 +129,27 @@ pub(crate) fn prompt<'a>(
     sealed: &[String],
     report: impl FnOnce(Diagnostic),
 ) -> &'a str {
-    let Some(path) = reference(attribute) else { return &attribute.value };
-    let fault = fault(path, sealed);
-    let reason = match (&fault, inputs.files.get(path)) {
-        (Some(reason), _) | (None, Some(Err(reason))) => reason.as_str(),
-        (None, Some(Ok(text))) => return text,
-        (None, None) => "its text was not loaded",
-    };
-    let message = format!("cannot read the prompt file `{path}`: {reason}");
-    let help = "write the path from the folder of the pipeline file, such as `@prompts/review.md`";
-    report(Diagnostic::error("prompt_file", message, attribute.span).with_help(help));
-    ""
+    text(attribute, inputs, sealed).unwrap_or_else(|(path, reason)| {
+        let message = format!("cannot read the prompt file `{path}`: {reason}");
+        let help = "write the path from the folder of the pipeline file, such as `@prompts/review.md`";
+        report(Diagnostic::error("prompt_file", message, attribute.span).with_help(help));
+        ""
+    })
+}
+
+/// The text of an attribute: its own, or that of the file that it names. The path and the reason of a file that cannot be read.
+pub(crate) fn text<'a>(
+    attribute: &'a Attribute,
+    inputs: &'a Inputs,
+    sealed: &[String],
+) -> Result<&'a str, (&'a str, String)> {
+    let Some(path) = reference(attribute) else { return Ok(&attribute.value) };
+    match (fault(path, sealed), inputs.files.get(path)) {
+        (Some(reason), _) => Err((path, reason)),
+        (None, Some(Err(reason))) => Err((path, reason.to_owned())),
+        (None, Some(Ok(text))) => Ok(text),
+        (None, None) => Err((path, "its text was not loaded".to_owned())),
+    }
 }
 
 /// Reports an invalid path of the child pipeline of the graph or a node.

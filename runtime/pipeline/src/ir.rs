@@ -21,8 +21,9 @@ use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{LimitSettings, Network};
 pub use glovebox_record::{NodeId, Status};
+pub use glovebox_schema::Schema;
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The behaviour of a node.
@@ -233,6 +234,8 @@ pub struct Node {
     pub backend: Option<AgentBackend>,
     /// Tools of other programs.
     pub tool_servers: ToolServers,
+    /// What its model's last answer must look like.
+    pub output_schema: Option<Arc<Schema>>,
     /// Limits from `limits.<name>` attributes.
     pub limits: LimitSettings,
     /// A missing status counts as a success (spec App. C, design §9 #14).

@@ -91,6 +91,7 @@ keys! {
     LLM_MODEL = "llm_model",
     LLM_PROVIDER = "llm_provider",
     REASONING_EFFORT = "reasoning_effort",
+    OUTPUT_SCHEMA = "output_schema",
     AUTO_STATUS = "auto_status",
     ALLOW_PARTIAL = "allow_partial",
     ALLOWED_WRITE_PATHS = "allowed_write_paths",

@@ -186,7 +186,7 @@ fn tested(project: &Project, (name, access): (&str, &ModelAccess)) -> TestedMode
     };
     let question = Message { role: "user".to_owned(), parts: vec![text_part("Answer with the word ok.")] };
     let settings = Settings { output_tokens_max: Some(TEST_TOKENS), ..Settings::default() };
-    let request = Request { messages: vec![question], tools: Vec::new(), settings };
+    let request = Request { messages: vec![question], settings, ..Request::default() };
     let canceled = AtomicBool::new(false);
     let patience = Patience { canceled: &canceled, deadline: began + TEST_TIME, idle: target.timeout };
     let asked = ask::ask(&target, &request, patience, |_, _| {});

@@ -43,6 +43,8 @@ pub struct ModelAccess {
     pub context_tokens: u64,
     /// How long nothing may arrive.
     pub timeout: Duration,
+    /// Whether it is asked in its provider's schema mode.
+    pub schema_mode: bool,
     /// True for the model of nodes that name none.
     pub is_default: bool,
 }
@@ -59,7 +61,7 @@ pub enum KeySource {
 }
 
 /// Every field of a table.
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 13] = [
     "provider",
     "model",
     "endpoint",
@@ -70,6 +72,7 @@ const FIELDS: [&str; 12] = [
     "output_tokens_max",
     "context_tokens",
     "timeout",
+    "schema_mode",
     "default",
     "price",
 ];
@@ -107,6 +110,7 @@ struct Written {
     output_tokens_max: Option<u64>,
     context_tokens: Option<u64>,
     timeout: Option<Duration>,
+    schema_mode: Option<bool>,
     is_default: bool,
     price: Option<Price>,
 }
@@ -128,10 +132,8 @@ impl Written {
                 "output_tokens_max" => written.output_tokens_max = tokens(fields, &field),
                 "context_tokens" => written.context_tokens = tokens(fields, &field),
                 "timeout" => written.timeout = timeout(fields, &field),
-                "default" => match field.value.as_bool() {
-                    Some(is_default) => written.is_default = is_default,
-                    None => fields.value_problem(field.at_value(), format!("`{field}` must be `true` or `false`")),
-                },
+                "schema_mode" => written.schema_mode = switch(fields, &field),
+                "default" => written.is_default = switch(fields, &field).unwrap_or_default(),
                 "price" => written.price = price(fields, &field),
                 _ => fields.unknown(&field, &FIELDS),
             }
@@ -190,10 +192,19 @@ impl Written {
             output_tokens_max: self.output_tokens_max.unwrap_or(OUTPUT_TOKENS_MAX),
             context_tokens: self.context_tokens.unwrap_or(CONTEXT_TOKENS),
             timeout: self.timeout.unwrap_or(TIMEOUT),
+            schema_mode: self.schema_mode.unwrap_or_else(|| family.has_schema_mode()),
             is_default: self.is_default,
         };
         Some(ModelEntry { price: self.price, access: Some(access) })
     }
+}
+
+fn switch(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<bool> {
+    let is_on = field.value.as_bool();
+    if is_on.is_none() {
+        fields.value_problem(field.at_value(), format!("`{field}` must be `true` or `false`"));
+    }
+    is_on
 }
 
 fn family(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Option<Family> {

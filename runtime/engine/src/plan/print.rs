@@ -90,6 +90,7 @@ impl Plan {
             handler: node.handler.name(),
             could,
             asks: self.models.get(&node.id).map(PlanAsks::of),
+            output_schema: node.output_schema.as_ref().map(|schema| Digest::of(schema.text().as_bytes())),
             sessions: Vec::new(),
             fork: PlanFork::of(&self.pipeline, node),
             component,
@@ -321,6 +322,9 @@ pub struct PlanNode<'a> {
     /// The model that it asks; absent where no provider is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<PlanAsks<'a>>,
+    /// BLAKE3 of the schema that its model's answer must match, as JSON in one line; absent where any answer is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Digest>,
     /// What its model gets of what went before, by the way it is reached; absent where that is `compact`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<PlanSession>,

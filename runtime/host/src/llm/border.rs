@@ -26,6 +26,7 @@ pub(super) fn question(request: &Request) -> chat::Request {
         messages: request.messages.iter().map(recorded).collect(),
         tools: request.tools.iter().map(tool).collect(),
         settings: settings(request),
+        schema: None,
     }
 }
 

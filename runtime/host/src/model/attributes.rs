@@ -6,6 +6,7 @@
 use super::DeclaredOutcome;
 use glovebox_models::chat::Answer;
 use glovebox_record::{NodeId, Status};
+use glovebox_schema::Schema;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -84,8 +85,8 @@ impl TestAnswers {
         Ok(found.then_some(TestAnswers { outcome }))
     }
 
-    pub(super) fn answer(&self, node: &NodeId) -> Answer {
-        let mut answer = super::simulated::answer(node);
+    pub(super) fn answer(&self, node: &NodeId, schema: Option<&Schema>) -> Answer {
+        let mut answer = super::simulated::answer(node, schema);
         answer.parts.push(self.outcome.part());
         answer
     }

@@ -10,6 +10,7 @@ use glovebox_models::chat::{Answer, Effort, Request, Usage};
 use glovebox_models::error::ModelError;
 use glovebox_models::patience::Patience;
 use glovebox_models::target::Target;
+use glovebox_schema::Schema;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,13 @@ pub struct Live {
     /// What was answered already, and where answers are kept; none keeps nothing.
     pub exchanges: Option<Exchanges>,
 }
+
+/// The provider is told the schema in every question.
+const WITH_TOOLS: &str = "with-tools";
+/// It is told the schema in questions that offer no tools.
+const WITHOUT_TOOLS: &str = "without-tools";
+/// It is not told.
+pub(super) const OFF: &str = "off";
 
 /// Under which circumstances a turn is asked for.
 pub(crate) struct Asking<'a> {
@@ -49,8 +57,23 @@ impl Live {
         pairs.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
 
-    pub(super) fn settle(&self, request: &mut Request) {
+    pub(super) fn settle(&self, request: &mut Request, schema: Option<&Arc<Schema>>) {
         request.settings.effort = request.settings.effort.or(self.effort);
+        request.schema = schema
+            .filter(|schema| match self.schema_mode(schema) {
+                WITH_TOOLS => true,
+                mode => mode == WITHOUT_TOOLS && request.tools.is_empty(),
+            })
+            .map(Arc::clone);
+    }
+
+    /// When the provider is told a schema: always, in questions without tools, or never.
+    pub(super) fn schema_mode(&self, schema: &Schema) -> &'static str {
+        match self.target.family {
+            family if !self.target.schema_mode || !family.takes(schema) => OFF,
+            family if family.has_schema_beside_tools() => WITH_TOOLS,
+            _ => WITHOUT_TOOLS,
+        }
     }
 
     /// Asks, unless the same was asked and answered before.

@@ -1,9 +1,11 @@
-//! The specification's answer when no model is configured: a text that says which stage it stands in for.
+//! The specification's answer when no model is configured: a text that says which stage it stands in for, or a value of the stage's schema.
 
 use glovebox_models::chat::{Answer, text_part};
 use glovebox_record::NodeId;
+use glovebox_schema::Schema;
 
-pub(super) fn answer(node: &NodeId) -> Answer {
-    let parts = vec![text_part(format!("[Simulated] Response for stage: {node}"))];
+pub(super) fn answer(node: &NodeId, schema: Option<&Schema>) -> Answer {
+    let text = schema.and_then(Schema::example).map(|example| example.to_string());
+    let parts = vec![text_part(text.unwrap_or_else(|| format!("[Simulated] Response for stage: {node}")))];
     Answer { parts, ..Answer::default() }
 }

@@ -14,6 +14,7 @@ fn target(family: Family) -> Target {
         output_tokens_max: 100,
         context_tokens: CONTEXT_TOKENS,
         timeout: TIMEOUT,
+        schema_mode: true,
     }
 }
 

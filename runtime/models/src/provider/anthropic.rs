@@ -46,6 +46,9 @@ impl Provider for Anthropic {
             };
             body["tools"] = request.tools.iter().map(tool).collect();
         }
+        if let Some(schema) = request.schema.as_ref().and_then(|schema| schema.closed_form()) {
+            body["output_config"] = json!({ "format": { "type": "json_schema", "schema": schema } });
+        }
         match request.settings.effort.and_then(|effort| thinking(effort, tokens_max)) {
             // The provider refuses a temperature beside thinking.
             Some(tokens) => body["thinking"] = json!({ "type": "enabled", "budget_tokens": tokens }),

@@ -35,6 +35,10 @@ impl Provider for Compatible {
         if !request.tools.is_empty() {
             body["tools"] = request.tools.iter().map(tool).collect();
         }
+        if let Some(schema) = &request.schema {
+            body["response_format"] = json!({ "type": "json_schema", "json_schema": { "name": wire::SCHEMA_NAME,
+                "schema": schema.value(), "strict": schema.is_strict() } });
+        }
         body
     }
 

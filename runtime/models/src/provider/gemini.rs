@@ -33,6 +33,10 @@ impl Provider for Gemini {
             "thinkingConfig",
             settings.effort.map(|effort| json!({ "thinkingBudget": thinking(effort) })),
         );
+        if let Some(schema) = &request.schema {
+            tuning["responseMimeType"] = json!("application/json");
+            tuning["responseJsonSchema"] = schema.plain_form();
+        }
         let mut body = json!({ "contents": contents(request), "generationConfig": tuning });
         let system = wire::system(request);
         if !system.is_empty() {

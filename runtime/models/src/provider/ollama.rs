@@ -34,6 +34,7 @@ impl Provider for Ollama {
         if !request.tools.is_empty() {
             body["tools"] = request.tools.iter().map(compatible::tool).collect();
         }
+        wire::set(&mut body, "format", request.schema.as_ref().map(|schema| schema.value().to_owned()));
         body
     }
 

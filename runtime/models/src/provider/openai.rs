@@ -48,6 +48,10 @@ impl Provider for Openai {
             };
             body["tools"] = request.tools.iter().map(tool).collect();
         }
+        if let Some(schema) = &request.schema {
+            body["text"] = json!({ "format": { "type": "json_schema", "name": wire::SCHEMA_NAME,
+                "schema": schema.value(), "strict": schema.is_strict() } });
+        }
         body
     }
 

@@ -5,6 +5,9 @@ use crate::chat::{FieldName, Request, TEXT, TOOL_CALL, Tool};
 use glovebox_record::session::{Message, MessagePart};
 use serde_json::{Map, Value, json};
 
+/// What a schema is called where it needs a name.
+pub(super) const SCHEMA_NAME: &str = "answer";
+
 /// Who says something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaker {

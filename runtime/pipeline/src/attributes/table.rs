@@ -207,6 +207,14 @@ pub const ATTRIBUTES: &[Known] = &[
     known(key::LLM_MODEL, GN, Text, "from the style sheet", "the model", SPEC),
     known(key::LLM_PROVIDER, GN, Text, "from the model", "the provider of the model", SPEC),
     known(key::REASONING_EFFORT, GN, Effort, "`high`", "`low`, `medium` or `high`", SPEC),
+    known(
+        key::OUTPUT_SCHEMA,
+        N,
+        Text,
+        "none",
+        "the JSON Schema of an agent's answer, or `@path` of a file that contains it",
+        Glovebox,
+    ),
     known(key::AUTO_STATUS, N, Boolean, "`false`", "accepts a stage without a status as a success", SPEC),
     known(key::ALLOW_PARTIAL, N, Boolean, "`false`", "accepts a partial result when no retries are left", SPEC),
     known(

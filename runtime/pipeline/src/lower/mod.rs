@@ -12,6 +12,7 @@ mod holdout_attributes;
 mod inputs;
 mod joins;
 mod node;
+mod output;
 mod reader;
 mod references;
 mod scope;

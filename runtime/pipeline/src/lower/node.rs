@@ -6,6 +6,7 @@ use super::fork;
 use super::handler::{self, HandlerKind};
 use super::holdout_attributes;
 use super::inputs::Expansion;
+use super::output;
 use super::reader::{Findings, other_spelling};
 use super::scope::{Attributes, Declared, RawNode};
 use crate::child::{CYCLES_DEFAULT, Child, Supervision};
@@ -106,6 +107,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         tool_hooks: tool_hooks(&handler, from, scope.graph),
         backend: backend::lower(&handler, from, findings),
         tool_servers: tool_servers(&handler, from, scope.graph),
+        output_schema: output::lower(&handler, from, scope, findings),
         limits: findings.limits(from),
         auto_status: findings.boolean(from, key::AUTO_STATUS),
         allow_partial: findings.boolean(from, key::ALLOW_PARTIAL),

@@ -1,4 +1,4 @@
-//! The files that a draft refers to: prompts and child pipelines. No file is read here.
+//! The files that a draft refers to: prompts, schemas and child pipelines. No file is read here.
 
 use super::Draft;
 use crate::files::{CHILD, References, child, fault, named, reference};
@@ -11,7 +11,8 @@ impl Draft<'_> {
         let graph = self.graph(inputs);
         let sealed = Draft::sealed(&graph);
         let fits = |path: &&str| fault(path, &sealed).is_none();
-        let prompts = self.of_nodes(key::PROMPT).filter_map(|prompt| reference(prompt));
+        let texts = self.of_nodes(key::PROMPT).chain(self.of_nodes(key::OUTPUT_SCHEMA));
+        let prompts = texts.filter_map(|text| reference(text));
         let prompts = prompts.filter(fits).map(str::to_owned).collect();
         let mut children = named(child(&graph).into_iter().chain(self.of_nodes(CHILD)));
         children.retain(|child| fits(&child.path.as_str()));

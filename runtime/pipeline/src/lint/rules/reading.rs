@@ -273,6 +273,28 @@ digraph ship {
 }"#,
     },
     Rule {
+        id: "output_schema",
+        severity: Error,
+        check: None,
+        summary: "`output_schema` must be a JSON Schema that Glovebox enforces, on an agent stage of its own",
+        help: "write the JSON Schema of an object, or the path of its file, such as `@schemas/review.json`",
+        why: "The answer of an agent stage with `output_schema` is checked against this schema, whatever the model's provider \
+              checks. A keyword that is not enforced would promise more than is checked, so it is an error. The schema may be \
+              in a file of its own, with a path from the folder of the pipeline file. The path must not leave that folder or \
+              lead into the hold-outs. Agent programs (`agent.backend`) write what they like, so the attribute is an error \
+              beside one.",
+        bad: r#"digraph ship {
+  review [prompt="Review the code", output_schema="{'type': 'object'}", allowed_write_paths=""]
+  start; exit
+  start -> review -> exit
+}"#,
+        good: r#"digraph ship {
+  review [prompt="Review the code", output_schema="{\"type\": \"object\"}", allowed_write_paths=""]
+  start; exit
+  start -> review -> exit
+}"#,
+    },
+    Rule {
         id: "child_pipeline",
         severity: Error,
         check: None,

@@ -1,0 +1,180 @@
+//! Answers that must match a schema. The host holds every last answer against it, whoever says that it matches.
+//!
+//! The object that reaches the context is the one that was checked here, and never one that the component hands over.
+
+use super::Conversation;
+use crate::answer;
+use crate::attempt::Attempt;
+use crate::bindings::control::Host as _;
+use crate::model::Model;
+use glovebox_models::chat::{Answer, Finish};
+use glovebox_models::error::{ErrorKind, ModelError};
+use glovebox_record::{Failure, FailureClass, Outcome, Status};
+use glovebox_schema::Schema;
+use serde_json::Value;
+
+/// Answers in a row that do not match, after which the stage fails.
+const MISMATCHES_MAX: u32 = 3;
+/// Deepest object.
+const LEVELS_MAX: usize = 64;
+/// Most properties of the object that have context keys of their own.
+const KEYS_MAX: usize = 64;
+/// The artifact with the object.
+const FILE: &str = "output.json";
+
+/// What the last answer came to.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    /// The object, or what is wrong with the answer; none after an answer that calls tools.
+    last: Option<Result<Value, String>>,
+    /// Answers in a row that did not match.
+    mismatches: u32,
+    /// True if the provider was told the schema.
+    is_schema_mode: bool,
+}
+
+impl Checked {
+    /// Looks at an answer. Its text is bounded like an outcome.
+    pub(super) fn note(
+        &mut self,
+        schema: &Schema,
+        answer: &Answer,
+        (is_schema_mode, bytes_max): (bool, u64),
+    ) -> Result<(), ModelError> {
+        self.last = None;
+        if answer.tool_calls().next().is_some() || matches!(answer.finish, Finish::Length | Finish::ContentFilter) {
+            return Ok(());
+        }
+        self.is_schema_mode = is_schema_mode;
+        let read = read(schema, &answer.text(), bytes_max);
+        self.mismatches = if read.is_ok() { 0 } else { self.mismatches + 1 };
+        let problem = read.as_ref().err().filter(|_| self.mismatches >= MISMATCHES_MAX);
+        let problem = problem.map(|problem| {
+            let message = format!("{MISMATCHES_MAX} answers in a row do not match `output_schema`: {problem}");
+            ModelError::new(ErrorKind::NoObjectGenerated, message)
+        });
+        self.last = Some(read);
+        problem.map_or(Ok(()), Err)
+    }
+
+    /// What a component learns of the last answer.
+    pub(super) fn told(&self) -> Option<(String, String)> {
+        let (name, value) = match self.last.as_ref()? {
+            Ok(_) => ("output", "valid"),
+            Err(problem) => ("output-problem", problem.as_str()),
+        };
+        Some((name.to_owned(), value.to_owned()))
+    }
+
+    /// The class of a failure for want of an object: a provider that was told the schema would do the same again.
+    pub(super) fn class(&self) -> FailureClass {
+        if self.is_schema_mode { FailureClass::Deterministic } else { FailureClass::Contract }
+    }
+}
+
+/// The object in a text: all of it, or all of one block of code.
+fn read(schema: &Schema, text: &str, bytes_max: u64) -> Result<Value, String> {
+    let text = text.trim();
+    if text.len() as u64 > bytes_max {
+        return Err(format!("the answer has {} bytes, expected at most {bytes_max}", text.len()));
+    }
+    let block = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let text = block.and_then(|block| block.split_once('\n')).map_or(text, |(_, inner)| inner);
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("the answer is not JSON alone: {error}"))?;
+    if answer::levels(&value) > LEVELS_MAX {
+        return Err(format!("the answer has more than {LEVELS_MAX} levels"));
+    }
+    let wrong: Vec<String> = schema.check(&value).iter().map(ToString::to_string).collect();
+    if wrong.is_empty() { Ok(value) } else { Err(wrong.join("; ")) }
+}
+
+impl Conversation {
+    /// The failure of a stage that succeeded without an object of its schema.
+    pub(crate) fn missing_object(&self, status: Status) -> Option<Failure> {
+        let has_passed = matches!(status, Status::Success | Status::PartialSuccess);
+        let is_missing =
+            self.model.as_ref().and_then(Model::schema).is_some() && !matches!(self.checked.last, Some(Ok(_)));
+        let reason = match &self.checked.last {
+            Some(Err(problem)) => format!("the last answer does not match `output_schema`: {problem}"),
+            _ => "the stage ended without an answer that matches `output_schema`".to_owned(),
+        };
+        let code = format!("provider/{}", ErrorKind::NoObjectGenerated);
+        (has_passed && is_missing).then(|| Failure::new(self.checked.class(), code, reason))
+    }
+}
+
+impl Attempt {
+    /// The outcome with the object in its context updates. The object is kept as an artifact too.
+    pub(crate) fn with_object(&mut self, mut outcome: Outcome) -> wasmtime::Result<Outcome> {
+        let has_passed = matches!(outcome.status, Status::Success | Status::PartialSuccess);
+        let object = self.conversation.checked.last.take().and_then(Result::ok).filter(|_| has_passed);
+        let schema = self.conversation.model.as_ref().and_then(Model::schema);
+        let (Some(object), Some((node, schema))) = (object, schema) else { return Ok(outcome) };
+        let key = format!("{node}.output");
+        let names = schema.properties().filter(|name| is_key(name)).take(KEYS_MAX);
+        for name in names {
+            let value = object.get(name).filter(|value| !value.is_object() && !value.is_array());
+            outcome.context_updates.insert(format!("{key}.{name}"), value.cloned().unwrap_or_default());
+        }
+        let text = format!("{object:#}\n");
+        outcome.context_updates.insert(key, object);
+        // One that does not fit is in the record as a refusal.
+        let _kept = self.put_artifact(FILE.to_owned(), "application/json".to_owned(), text.into_bytes())?;
+        Ok(outcome)
+    }
+}
+
+/// True for a name that the condition of an edge can read.
+fn is_key(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    name.bytes().all(is_part) && name.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_models::chat::{call_part, text_part};
+
+    const SCHEMA: &str = r#"{"type":"object","required":["verdict"],"properties":{"verdict":{"enum":["good","bad"]}}}"#;
+
+    fn answer(text: &str) -> Answer {
+        Answer { parts: vec![text_part(text)], ..Answer::default() }
+    }
+
+    #[test]
+    fn an_object_is_read_alone_or_in_one_block() {
+        let schema = Schema::parse(SCHEMA).unwrap();
+        let check = |text: &str, expected: &str| match read(&schema, text, 1000) {
+            Ok(value) => assert_eq!(value.to_string(), expected, "{text}"),
+            Err(problem) => assert!(problem.starts_with(expected) && !expected.is_empty(), "{text}: {problem}"),
+        };
+        check(r#" {"verdict":"good"} "#, r#"{"verdict":"good"}"#);
+        check("```json\n{\"verdict\":\"bad\"}\n```", r#"{"verdict":"bad"}"#);
+        check(r#"Here it is: {"verdict":"good"}"#, "the answer is not JSON alone: ");
+        check(r#"{"verdict":"good"} {"verdict":"bad"}"#, "the answer is not JSON alone: ");
+        check(r#"{"verdict":"fine"}"#, "at `/verdict`: expected one of");
+        check("", "the answer is not JSON alone: ");
+        let deep = format!(r#"{{"verdict":"good","x":{}{}}}"#, "[".repeat(70), "]".repeat(70));
+        check(&deep, "the answer has more than 64 levels");
+        check(&format!(r#"{{"verdict":"good","x":"{}"}}"#, "x".repeat(1000)), "the answer has 10");
+    }
+
+    #[test]
+    fn the_third_answer_in_a_row_that_does_not_match_is_an_error() {
+        let schema = Schema::parse(SCHEMA).unwrap();
+        let mut checked = Checked::default();
+        let mut note = |answer: &Answer| checked.note(&schema, answer, (true, 1000)).map_err(|error| error.kind);
+        let call = Answer { parts: vec![call_part("1", "glob", "{}")], ..Answer::default() };
+        assert_eq!((note(&answer("no")), note(&call), note(&answer("no"))), (Ok(()), Ok(()), Ok(())));
+        assert_eq!(note(&answer(r#"{"verdict":"bad"}"#)), Ok(()), "a match begins anew");
+        assert_eq!((note(&answer("no")), note(&answer("no"))), (Ok(()), Ok(())));
+        assert_eq!(note(&answer("no")), Err(ErrorKind::NoObjectGenerated));
+        assert_eq!(checked.class(), FailureClass::Deterministic);
+    }
+
+    #[test]
+    fn only_plain_names_become_keys() {
+        assert!(is_key("verdict") && is_key("_a1"));
+        assert!(!is_key("") && !is_key("1a") && !is_key("a.b") && !is_key("a b"));
+    }
+}

@@ -1,0 +1,98 @@
+//! A value that matches a schema: what a stage answers when no model is asked.
+
+use super::Schema;
+use super::check::types_of;
+use serde_json::{Map, Value, json};
+
+/// Deepest example; a schema that demands more has none.
+const LEVELS_MAX: u32 = 32;
+/// Longest list or text of an example.
+const LENGTH_MAX: u64 = 1000;
+
+impl Schema {
+    /// The smallest value of this kind that is easily found; none if it does not match.
+    pub fn example(&self) -> Option<Value> {
+        let example = self.made(&self.root, LEVELS_MAX)?;
+        self.check(&example).is_empty().then_some(example)
+    }
+
+    fn made(&self, schema: &Value, levels: u32) -> Option<Value> {
+        let levels = levels.checked_sub(1)?;
+        if let Some(found) = schema["$ref"].as_str().and_then(|reference| self.definition(reference)) {
+            return self.made(found, levels);
+        }
+        if let Some(only) = schema.get("const").or_else(|| schema["enum"].get(0)) {
+            return Some(only.to_owned());
+        }
+        if let Some(choices) = schema["anyOf"].as_array().filter(|_| schema.get("type").is_none()) {
+            return choices.iter().find_map(|choice| self.made(choice, levels));
+        }
+        let count = |keyword: &str| schema[keyword].as_u64().unwrap_or_default().min(LENGTH_MAX);
+        match schema.get("type").and_then(|types| types_of(types).next()).unwrap_or("null") {
+            "object" => self.object(schema, levels),
+            "array" => {
+                let item = || schema.get("items").map_or(Some(Value::Null), |items| self.made(items, levels));
+                (0..count("minItems")).map(|_| item()).collect::<Option<Vec<Value>>>().map(Value::from)
+            }
+            "string" => Some("simulated".chars().cycle().take(text_length(schema)).collect::<String>().into()),
+            "boolean" => Some(json!(false)),
+            "integer" | "number" => Some(number(schema)),
+            _ => Some(Value::Null),
+        }
+    }
+
+    fn object(&self, schema: &Value, levels: u32) -> Option<Value> {
+        let mut object = Map::new();
+        for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            let value = match schema["properties"].get(name) {
+                Some(of_name) => self.made(of_name, levels)?,
+                None => Value::Null,
+            };
+            object.insert(name.to_owned(), value);
+        }
+        Some(Value::Object(object))
+    }
+}
+
+/// As long as the word, within the bounds.
+fn text_length(schema: &Value) -> usize {
+    let (least, most) = (schema["minLength"].as_u64().unwrap_or(0), schema["maxLength"].as_u64().unwrap_or(LENGTH_MAX));
+    usize::try_from(9.clamp(least.min(LENGTH_MAX), most.max(least).min(LENGTH_MAX))).unwrap_or_default()
+}
+
+fn number(schema: &Value) -> Value {
+    let bound = |keyword: &str| schema[keyword].as_f64();
+    let least = bound("minimum").or(bound("exclusiveMinimum").map(|bound| bound.floor() + 1.0)).map(f64::ceil);
+    let most = bound("maximum").or(bound("exclusiveMaximum").map(|bound| bound.ceil() - 1.0)).map(f64::floor);
+    let found = 0_f64.max(least.unwrap_or(f64::MIN)).min(most.unwrap_or(f64::MAX));
+    // A whole number is one in the JSON too.
+    if found.abs() < 9e15 { json!(found as i64) } else { json!(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_matches() {
+        let check = |schema: Value, expected: Value| {
+            let of = json!({"type": "object", "required": ["v"], "properties": {"v": schema}, "$defs": {"two": {"minItems": 2, "type": "array"}}});
+            let example = Schema::parse(&of.to_string()).unwrap().example();
+            assert_eq!(example.map(|mut value| value["v"].take()), Some(expected), "{of}");
+        };
+        check(json!({"type": "string", "maxLength": 3}), json!("sim"));
+        check(json!({"type": "integer", "minimum": 3}), json!(3));
+        check(json!({"type": "number", "exclusiveMaximum": 0}), json!(-1));
+        check(json!({"enum": ["b", "a"]}), json!("b"));
+        check(json!({"$ref": "#/$defs/two"}), json!([null, null]));
+        check(json!({"anyOf": [{"type": "boolean"}]}), json!(false));
+        check(json!({"type": "object", "properties": {"a": {}}}), json!({}));
+    }
+
+    #[test]
+    fn some_schemas_have_no_example() {
+        let never =
+            json!({"type": "object", "required": ["v"], "properties": {"v": {"type": "string", "minLength": 5000}}});
+        assert_eq!(Schema::parse(&never.to_string()).unwrap().example(), None);
+    }
+}

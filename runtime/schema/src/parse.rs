@@ -1,0 +1,201 @@
+//! Reads a schema, or says at which place it has something that would not be enforced.
+
+use super::Schema;
+use super::keyword::{enforced, inner, kind};
+use serde_json::Value;
+
+/// Longest schema, bytes.
+pub const SCHEMA_BYTES_MAX: usize = 64 << 10;
+/// Deepest schema, in schemas within schemas.
+const LEVELS_MAX: usize = 24;
+/// Most schemas in one.
+const SCHEMAS_MAX: usize = 1000;
+
+/// Why a text is no schema that can be enforced.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// It is not JSON.
+    #[error("it is not JSON: {0}")]
+    NotJson(String),
+    /// It is longer than a schema may be.
+    #[error("it has {0} bytes, expected at most {SCHEMA_BYTES_MAX}")]
+    TooLong(usize),
+    /// It has too many schemas, or too many levels of them.
+    #[error("it has more than {SCHEMAS_MAX} schemas, or more than {LEVELS_MAX} levels of them")]
+    TooLarge,
+    /// It is not the schema of an object.
+    #[error("it is not the schema of an object: expected `\"type\": \"object\"` at its root")]
+    NotObject,
+    /// A place where a schema is expected has something else.
+    #[error("at `{at}`: expected a schema")]
+    NotSchema {
+        /// The place.
+        at: String,
+    },
+    /// A keyword that is not enforced.
+    #[error("at `{at}`: the keyword `{keyword}` is not enforced")]
+    Keyword {
+        /// The place.
+        at: String,
+        /// The keyword.
+        keyword: String,
+    },
+    /// The value of a keyword is of the wrong kind.
+    #[error("at `{at}`: `{keyword}` has the wrong value, expected {expected}")]
+    Value {
+        /// The place.
+        at: String,
+        /// The keyword.
+        keyword: String,
+        /// What its value must be.
+        expected: &'static str,
+    },
+    /// A reference without a definition, or one that leads back to itself without a property or an item between.
+    #[error("at `{at}`: `{reference}` leads nowhere")]
+    Reference {
+        /// The place.
+        at: String,
+        /// The reference.
+        reference: String,
+    },
+}
+
+impl SchemaError {
+    /// What a schema may say instead; none where the message says it.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Keyword { .. } => {
+                let enforced: Vec<String> = enforced().map(|keyword| format!("`{keyword}`")).collect();
+                Some(format!("remove it; enforced are {}", enforced.join(", ")))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Schema {
+    /// Reads a schema.
+    ///
+    /// # Errors
+    /// The first place that cannot be enforced.
+    pub fn parse(text: &str) -> Result<Self, SchemaError> {
+        if text.len() > SCHEMA_BYTES_MAX {
+            return Err(SchemaError::TooLong(text.len()));
+        }
+        let root: Value = serde_json::from_str(text).map_err(|error| SchemaError::NotJson(error.to_string()))?;
+        if root["type"] != "object" {
+            return Err(SchemaError::NotObject);
+        }
+        let text = root.to_string();
+        let schema = Self { root, text };
+        let mut count = 0;
+        schema.read(&schema.root, Place { at: String::new(), level: 0 }, &mut count)?;
+        Ok(schema)
+    }
+
+    fn read(&self, schema: &Value, place: Place, count: &mut usize) -> Result<(), SchemaError> {
+        *count += 1;
+        if *count > SCHEMAS_MAX || place.level > LEVELS_MAX {
+            return Err(SchemaError::TooLarge);
+        }
+        let Value::Object(keywords) = schema else { return Err(SchemaError::NotSchema { at: place.shown() }) };
+        for (keyword, value) in keywords {
+            // Definitions are found from the root only.
+            let known = kind(keyword).filter(|_| keyword != "$defs" || place.level == 0);
+            let Some(kind) = known else {
+                return Err(SchemaError::Keyword { at: place.shown(), keyword: keyword.to_owned() });
+            };
+            if let Some(expected) = kind.problem(value) {
+                return Err(SchemaError::Value { at: place.shown(), keyword: keyword.to_owned(), expected });
+            }
+        }
+        self.follow(schema, &place, &mut Vec::new())?;
+        inner(schema).into_iter().try_for_each(|(below, inner)| self.read(inner, place.child(&below), count))
+    }
+
+    /// Refuses a reference that leads to nothing, or back to itself without a property or an item between.
+    fn follow<'a>(&'a self, schema: &'a Value, place: &Place, path: &mut Vec<&'a str>) -> Result<(), SchemaError> {
+        if path.len() > LEVELS_MAX {
+            return Err(SchemaError::TooLarge);
+        }
+        if let Some(reference) = schema["$ref"].as_str() {
+            let found = self.definition(reference).filter(|_| !path.contains(&reference));
+            let unknown = || SchemaError::Reference { at: place.shown(), reference: reference.to_owned() };
+            path.push(reference);
+            self.follow(found.ok_or_else(unknown)?, place, path)?;
+            path.pop();
+        }
+        let choices = schema["anyOf"].as_array().into_iter().flatten();
+        choices.filter(|choice| choice.get("$ref").is_some()).try_for_each(|choice| self.follow(choice, place, path))
+    }
+}
+
+/// Where a schema stands.
+struct Place {
+    at: String,
+    level: usize,
+}
+
+impl Place {
+    fn child(&self, below: &str) -> Self {
+        Self { at: format!("{}/{below}", self.at), level: self.level + 1 }
+    }
+
+    fn shown(&self) -> String {
+        format!("#{}", self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Schema::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_schema_with_known_keywords_is_read() {
+        let text = r##"{"$schema": "x", "title": "Review", "type": "object", "required": ["verdict"], "additionalProperties": false,
+            "properties": {"verdict": {"enum": ["good", "bad"]}, "tree": {"$ref": "#/$defs/tree"}},
+            "$defs": {"tree": {"type": "object", "properties": {"left": {"anyOf": [{"$ref": "#/$defs/tree"}, {"type": "null"}]}}}}}"##;
+        let schema = Schema::parse(text).unwrap();
+        assert_eq!(schema.properties().collect::<Vec<_>>(), ["tree", "verdict"]);
+        assert_eq!(Schema::parse(schema.text()).unwrap(), schema);
+    }
+
+    #[test]
+    fn what_would_not_be_enforced_is_named_with_its_place() {
+        let check = |text: &str, expected: &str| assert_eq!(refused(text), expected, "{text}");
+        let pattern = r#"{"type":"object","properties":{"a":{"type":"string","pattern":"x"}}}"#;
+        check(pattern, "at `#/properties/a`: the keyword `pattern` is not enforced");
+        check(r#"{"type":"object","oneOf":[]}"#, "at `#`: the keyword `oneOf` is not enforced");
+        check(r#"{"type":"object","items":{"$defs":{}}}"#, "at `#/items`: the keyword `$defs` is not enforced");
+        check(r#"{"type":"object","properties":{"a":true}}"#, "at `#/properties/a`: expected a schema");
+        let wrong = r#"{"type":"object","required":"a"}"#;
+        check(wrong, "at `#`: `required` has the wrong value, expected a list of names");
+        check(r#"{"type":"array"}"#, "it is not the schema of an object: expected `\"type\": \"object\"` at its root");
+        assert!(refused("{").starts_with("it is not JSON: "));
+        assert!(Schema::parse(pattern).unwrap_err().help().unwrap().contains("`minLength`"));
+    }
+
+    #[test]
+    fn references_lead_somewhere() {
+        let with = |defs: &str| format!(r##"{{"type":"object","items":{{"$ref":"#/$defs/a"}},"$defs":{defs}}}"##);
+        let nowhere = "at `#/items`: `#/$defs/a` leads nowhere";
+        assert_eq!(refused(&with("{}")), nowhere);
+        assert!(refused(&with(r##"{"a":{"$ref":"#/$defs/a"}}"##)).ends_with("leads nowhere"));
+        assert!(refused(&with(r##"{"a":{"anyOf":[{"$ref":"#/$defs/a"}]}}"##)).ends_with("leads nowhere"));
+        assert!(Schema::parse(&with(r##"{"a":{"items":{"$ref":"#/$defs/a"}}}"##)).is_ok());
+        let both = r##"{"a":{"anyOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"}]},"b":{}}"##;
+        assert!(Schema::parse(&with(both)).is_ok());
+    }
+
+    #[test]
+    fn sizes_are_bounded() {
+        let deep = format!(r#"{{"type":"object","items":{}{{}}{}}}"#, r#"{"items":"#.repeat(30), "}".repeat(30));
+        assert!(refused(&deep).contains("levels"));
+        let long = format!(r#"{{"type":"object","title":"{}"}}"#, "x".repeat(SCHEMA_BYTES_MAX));
+        assert!(refused(&long).contains("bytes"));
+    }
+}
