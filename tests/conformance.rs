@@ -108,8 +108,8 @@ fn invalid_pipelines_are_refused_with_their_place() {
         invalid("a supervisor without a child", "A [shape=house]; start -> A -> done", &[Says("child_pipeline")]),
         invalid(
             "an attribute this version does not enforce",
-            "A [prompt=\"a\", verify_command=\"true\"]; start -> A -> done",
-            &[Says("verify_command")],
+            "A [prompt=\"a\", status_file=\"s.json\"]; start -> A -> done",
+            &[Says("status_file")],
         ),
     ] {
         let bench_name = case.name;

@@ -104,6 +104,21 @@ fn of_two_ways_the_one_that_passes_its_tests_is_taken() {
 }
 
 #[test]
+fn a_claim_counts_only_if_the_test_agrees() {
+    let bench = Workbench::new();
+    copy_tree(&root().join("examples/checked-claim"), &bench.project().join("examples/checked-claim"));
+    for line in commands("checked-claim") {
+        let answer = bench.line(&line);
+        answer.ends(0);
+        match line.split_once(' ').map_or("", |(command, _)| command) {
+            "run" => answer.says("verified     build: sh -c 'sh tests/years.sh'").says("verified     done: "),
+            "evidence" => answer.says("exit 1").says("exit 0"),
+            _ => answer.says("verify_command failed (exit 1): 1900: expected no, got yes"),
+        };
+    }
+}
+
+#[test]
 fn release_notes_are_published_after_a_person_agrees() {
     let bench = Workbench::copy_of("examples/release-gate");
     let commands = commands("release-gate");

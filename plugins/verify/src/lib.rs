@@ -1,7 +1,8 @@
 //! The `verify` handler (seed 0, fix 4): runs the node's `command` and turns its exit into a verdict.
 //!
 //! No model takes part: this component imports no interface to ask one. The wording says that something was checked, and
-//! the whole output is kept as the artifact `<node>.output`.
+//! the whole output is kept as the artifact `<node>.output`. As the verification of another node (`verify_command`; the engine says of which
+//! handler in `verifies`) it keeps `<node>.verify_output`.
 #![forbid(unsafe_code)]
 
 use glovebox_plugin_sdk::exec::{self, Exit};
@@ -25,7 +26,7 @@ impl Handler for Verify {
         };
         match ran {
             Ok(exit) => {
-                let check = Check { node, command, exit };
+                let check = Check { node, command, exit, verifies: stage.attribute("verifies") };
                 check.keep();
                 check.outcome()
             }
@@ -49,35 +50,47 @@ struct Check<'a> {
     node: &'a str,
     command: &'a str,
     exit: Exit,
+    /// The handler of the node that it verifies; none for a verify stage.
+    verifies: Option<&'a str>,
 }
 
 impl Check<'_> {
     /// Makes the verdict; everything but exit code 0 is a failure.
     fn outcome(&self) -> Outcome {
         let Self { command, exit, .. } = self;
-        let quote = quoted(exit);
+        let (quote, what) = (quoted(exit), self.title());
         match (exit.how.as_str(), exit.code) {
             ("exited", Some(0)) => {
-                Outcome::success().notes(format!("verify command passed: {command}")).claim_command(&exit.receipt)
+                Outcome::success().notes(format!("{what} passed: {command}")).claim_command(&exit.receipt)
             }
             ("exited", Some(code)) => {
-                Outcome::fail("verify/exit-code", format!("verify command failed (exit {code}): {quote}"))
+                Outcome::fail("verify/exit-code", format!("{what} failed (exit {code}): {quote}"))
             }
             ("timed-out", _) => {
-                let reason = format!("verify command timed out after {}: {quote}", spelled(exit.duration_ms));
+                let reason = format!("{what} timed out after {}: {quote}", spelled(exit.duration_ms));
                 Outcome::fail("verify/timeout", reason).class("transient")
             }
             ("canceled", _) => Outcome::fail("verify/canceled", "the run was canceled").class("canceled"),
-            (how, _) => Outcome::fail("verify/signal", format!("verify command failed ({how}): {quote}")),
+            (how, _) => Outcome::fail("verify/signal", format!("{what} failed ({how}): {quote}")),
+        }
+    }
+
+    /// The command as messages name it (seed 0).
+    fn title(&self) -> &'static str {
+        match self.verifies {
+            None => "verify command",
+            Some("exit" | "stack.child_exit") => "exit verify_command",
+            Some("parallel.fan_in") => "fan-in verify_command",
+            Some(_) => "verify_command",
         }
     }
 
     /// Keeps what the command printed; a stage does not fail if its record is cut short.
     fn keep(&self) {
-        let Self { node, exit, .. } = self;
+        let Self { node, exit, verifies, .. } = self;
         let code = exit.code.map_or_else(|| format!("exit_code={}", exit.how), |code| format!("exit_code={code}"));
         let text = format!("{code}\nstdout:\n{}\nstderr:\n{}\n", exit.stdout.text(), exit.stderr.text());
-        let name = format!("{node}.output");
+        let name = format!("{node}.{}", if verifies.is_some() { "verify_output" } else { "output" });
         if let Err(reason) = artifact::put_text(&name, &text) {
             log::warn("artifact not kept", &[("name", &name), ("reason", &reason)]);
         }
@@ -121,7 +134,7 @@ mod tests {
     #[test]
     fn words_a_verdict() {
         let check = |exit: Exit, expected: &str| {
-            let outcome = Check { node: "n", command: "make check", exit }.outcome();
+            let outcome = Check { node: "n", command: "make check", exit, verifies: None }.outcome();
             assert_eq!(outcome.failure().map_or("", |failure| failure.reason.as_str()), expected);
             assert_eq!(outcome.status() == Status::Success, expected.is_empty());
         };
@@ -131,6 +144,20 @@ mod tests {
         check(exit("timed-out", None, "so far", ""), "verify command timed out after 2s: so far");
         check(exit("signaled", Some(0), "", ""), "verify command failed (signaled): ");
         check(exit("canceled", None, "", ""), "the run was canceled");
+    }
+
+    #[test]
+    fn names_what_it_verifies() {
+        for (handler, title) in [
+            ("codergen", "verify_command"),
+            ("parallel.fan_in", "fan-in verify_command"),
+            ("exit", "exit verify_command"),
+        ] {
+            let exit = exit("exited", Some(7), "", "bad");
+            let outcome = Check { node: "n", command: "make check", exit, verifies: Some(handler) }.outcome();
+            let reason = outcome.failure().map(|failure| failure.reason.clone());
+            assert_eq!(reason, Some(format!("{title} failed (exit 7): bad")));
+        }
     }
 
     #[test]

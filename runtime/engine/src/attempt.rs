@@ -128,9 +128,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
 
     fn execute_here(&self, assignment: &Assignment, is_given_up: &AtomicBool) -> Result<StageFinished, AttemptError> {
         let Prepared { call, sandbox } = self.prepare(assignment)?;
-        let node = &assignment.attempt.task.node;
-        let (_, binding) = self.bound(node)?;
-        let component = binding.component.loaded().ok_or_else(|| AttemptError::unbound(node))?;
+        let (node, binding) = self.bound(&assignment.stage())?;
+        let component = binding.component.loaded().ok_or_else(|| AttemptError::unbound(&node.id))?;
         let report = self.host.execute_here(component, call);
         if is_given_up.load(Ordering::Relaxed) {
             return Err(AttemptError::Thread("nobody waits for it any more".to_owned()));
@@ -141,7 +140,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     /// Makes everything one call needs. Denied: whatever the binding does not grant; without write scope or commands the
     /// stage reads the workspace itself and has no way to change it. Blocks.
     pub fn prepare(&self, assignment: &Assignment) -> Result<Prepared, AttemptError> {
-        let (node, binding) = self.bound(&assignment.attempt.task.node)?;
+        let (node, binding) = self.bound(&assignment.stage())?;
         let workspace = self.run.path.join(self.workspace(assignment)?);
         let sandbox =
             if binding.needs_copy() { Some(self.open_sandbox(assignment, (binding, &workspace))?) } else { None };
@@ -191,7 +190,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         report: Report,
         sandbox: Option<AttemptSandbox>,
     ) -> Result<StageFinished, AttemptError> {
-        let (node, _) = self.bound(&assignment.attempt.task.node)?;
+        let (node, _) = self.bound(&assignment.stage())?;
         let Some(holdouts) = &self.holdouts else { return self.signed(self.settle(assignment, report, sandbox)?) };
         let withheld = self.plan.withholds(&node.id).then(|| redact::hints(&report, holdouts.canary()));
         let mut fact = self.settle(assignment, report, sandbox)?;
@@ -219,7 +218,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         report: Report,
         sandbox: Option<AttemptSandbox>,
     ) -> Result<StageFinished, AttemptError> {
-        let (node, binding) = self.bound(&assignment.attempt.task.node)?;
+        let (node, binding) = self.bound(&assignment.stage())?;
         let mut finished = self.record(assignment, node, report)?;
         finished.0.isolation = subject::isolation(binding, &self.sandbox_env);
         let Some(sandbox) = sandbox else {
@@ -251,7 +250,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             input.context.retain(|key, _| !input::HOLDOUT_KEYS.contains(&key.as_str()));
         }
         if let Some(failed) = &assignment.branch.last_failed {
-            let is_withheld = self.is_withheld(&failed.node);
+            let is_withheld = self.is_withheld(&failed.stage());
             input.extra = feedback::feedback(failed, &*self.blobs, is_withheld)?;
             if is_withheld {
                 input.context.retain(|key, _| !input::FAILURE_KEYS.contains(&key.as_str()));
@@ -300,21 +299,22 @@ impl<B: BlobStore + 'static> Workbench<B> {
         }
         let has_builders_code =
             assignment.branch.has_changes() && self.plan.bindings.values().any(|binding| binding.is_builder());
+        let stage = assignment.stage();
         let paths = AttemptPaths {
-            node: assignment.attempt.task.node.clone(),
+            node: stage.clone(),
             has_builders_code,
             workspace: workspace.to_owned(),
             run: self.run.path.clone(),
             kept: if own.is_empty() { self.run.path.clone() } else { self.run.path.join(own) },
             folder: self.run.path.join(folder),
-            holdouts: self.holdouts_of(&assignment.attempt.task.node),
+            holdouts: self.holdouts_of(&stage),
             sealed: self
                 .holdouts
                 .as_ref()
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
             has_ignored: !self.ignored.is_empty(),
             plan: Arc::clone(&self.plan),
-            cache_base: Some(fill_caches::base(&self.run, &assignment.attempt.task.node)).filter(|base| base.is_dir()),
+            cache_base: Some(fill_caches::base(&self.run, &stage)).filter(|base| base.is_dir()),
             canceled: Arc::clone(&assignment.stop),
         };
         let what = sandbox::preparation(&self.sandbox_env, binding, &paths);

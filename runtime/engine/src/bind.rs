@@ -230,9 +230,13 @@ impl<'a> Binder<'a> {
         let mut warnings = Vec::new();
         // Only bindings without a finding: a finding names its node.
         let mut known: HashMap<Request<'a>, Arc<Binding>, RandomState> = HashMap::default();
-        for node in &pipeline.nodes {
+        for node in pipeline.stages() {
             let Some(handler) = node.handler.component() else { continue };
             let source = HandlerSource { name: handler, plugin: self.config.plugins.get(handler.as_str()) };
+            if let Some(verified) = node.id.verified().filter(|_| source.role() != Role::Verifier) {
+                self.errors.diagnostics.push(role::no_verifier(node, verified, source));
+                continue;
+            }
             let request = Request::of(node, source, self.holdouts);
             let binding = match known.get(&request) {
                 Some(binding) => Arc::clone(binding),

@@ -14,6 +14,7 @@ mod restart;
 mod retry;
 #[cfg(test)]
 mod tests;
+mod verification;
 
 pub use child::observation;
 pub use failure_source::UNFIXABLE;
@@ -22,10 +23,10 @@ pub use retry::finalize_attempt;
 
 use crate::event::{
     BranchId, Event, GateUnmet, RouteCandidate, RouteTaken, RunFinished, RunResumed, RunStarted, StageFinished,
-    StagePassed, StageReady, StageRetrying, Task, Verdict,
+    StagePassed, StageReady, StageRetrying, Task, Verdict, Work,
 };
 use crate::state::{Branch, RunState, is_of_budget};
-use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
+use glovebox_pipeline::ir::{GateRequires, Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::outcome::Answer;
 use glovebox_pipeline::route::{self, Candidate, FailureTarget};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
@@ -76,6 +77,7 @@ impl BranchDecision<'_> {
             Event::StageFinished(finished) if finished.outcome.failure.as_ref().is_some_and(is_of_budget) => {
                 self.arrive(&finished.attempt.task.node)
             }
+            Event::StageFinished(finished) if finished.verifying => self.verify(&finished.attempt.task),
             Event::StageFinished(finished) => self.finish_stage(finished),
             Event::StageRetrying(retrying) => self.try_again(retrying),
             Event::StagePassed(passed) => self.leave_control_node(&passed.node),
@@ -86,6 +88,7 @@ impl BranchDecision<'_> {
             Event::StageSteered(_) => Vec::new(),
             Event::BranchStarted(started) => self.arrive(&started.to),
             Event::ForkJoined(joined) => self.leave_fork(joined),
+            Event::FanInFinished(finished) if finished.verifying => self.verify(&finished.task()),
             Event::FanInFinished(finished) => {
                 let outcome = Outcome::ended(finished.status, finished.failure.as_ref());
                 self.leave_stage(&finished.node, &outcome)
@@ -101,9 +104,10 @@ impl BranchDecision<'_> {
 
     fn finish_stage(&self, finished: &StageFinished) -> Vec<Event> {
         let id = &finished.attempt.task.node;
-        match self.pipeline.node(id).filter(|node| node.handler.is_fan_in()) {
-            Some(node) => self.judged(node, finished),
-            None => self.leave_stage(id, &finished.outcome),
+        match self.pipeline.node(id) {
+            Some(node) if finished.attempt.task.work == Work::Verify => self.leave_verified(node, &finished.outcome),
+            Some(node) if node.handler.is_fan_in() => self.judged(node, finished),
+            _ => self.leave_stage(id, &finished.outcome),
         }
     }
 
@@ -130,6 +134,7 @@ impl BranchDecision<'_> {
         }
         vec![match &node.handler {
             Handler::Start => self.passed(id, Status::Success),
+            Handler::Conditional if self.is_to_verify(node) => return self.verify(&self.next_task(id)),
             Handler::Conditional => self.passed(id, self.branch.previous.status),
             Handler::ChildExit => return self.leave_child(node),
             Handler::Component(_) => {
@@ -209,8 +214,10 @@ impl BranchDecision<'_> {
     /// At an exit: every goal gate must be satisfied, one that was never visited is not (spec §3.4, design §9 #11).
     fn check_goal_gates(&self, exit: &Node) -> Vec<Event> {
         let Some(gate) = self.unmet_gate(exit) else {
-            let exit_node = Some(exit.id.clone());
-            return vec![Event::RunFinished(RunFinished { status: Verdict::Success, exit_node, failure: None })];
+            if exit.verification.is_some() {
+                return self.verify(&self.next_task(&exit.id));
+            }
+            return vec![succeeded(exit)];
         };
         if let Some(failure) = self.steps_exceeded() {
             return vec![failed(failure)];
@@ -221,9 +228,17 @@ impl BranchDecision<'_> {
 
     /// The first goal gate of an exit's own file that is not satisfied: a child's are checked at the child's exits.
     fn unmet_gate(&self, exit: &Node) -> Option<&Node> {
-        let is_met = |node: &Node| self.branch.status(&node.id).is_some_and(Status::satisfies_gate);
+        let is_met = |node: &Node| self.satisfies_gate(&node.id) && !self.lacks_receipt(node);
         let unmet = |node: &&Node| node.goal_gate && node.child_of == exit.child_of && !is_met(node);
         self.pipeline.nodes.iter().find(unmet)
+    }
+
+    fn satisfies_gate(&self, gate: &NodeId) -> bool {
+        self.branch.status(gate).is_some_and(Status::satisfies_gate)
+    }
+
+    fn lacks_receipt(&self, gate: &Node) -> bool {
+        gate.gate_requires == GateRequires::Receipt && !self.branch.is_proven(&gate.id)
     }
 
     fn gate_unmet(&self, exit: &Node, gate: &Node, target: Option<&NodeId>) -> Event {
@@ -234,6 +249,7 @@ impl BranchDecision<'_> {
             exit_node: exit.id.clone(),
             gate: gate.id.clone(),
             status: self.branch.status(&gate.id),
+            lacks_receipt: self.satisfies_gate(&gate.id) && self.lacks_receipt(gate),
             target: target.cloned(),
         })
     }
@@ -241,6 +257,9 @@ impl BranchDecision<'_> {
     fn redirect_to_gate_target(&self, unmet: &GateUnmet) -> Vec<Event> {
         let Some(target) = &unmet.target else {
             let found = match unmet.status {
+                Some(status) if unmet.lacks_receipt => {
+                    format!("ended with `{}` but without a receipt (`gate_requires=receipt`)", status.as_str())
+                }
                 Some(status) => format!("ended with `{}`", status.as_str()),
                 None if self.branch.was_skipped(&unmet.gate) => {
                     "ended with `skipped`, which proves nothing,".to_owned()
@@ -416,6 +435,12 @@ fn cause_of(node: &NodeId, outcome: &Outcome) -> Failure {
 
 fn canceled(by: &str) -> Event {
     failed(Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, format!("canceled by {by}")))
+}
+
+/// The end of a run that succeeded at an exit.
+fn succeeded(exit: &Node) -> Event {
+    let exit_node = Some(exit.id.clone());
+    Event::RunFinished(RunFinished { status: Verdict::Success, exit_node, failure: None })
 }
 
 /// The end of a run that failed.

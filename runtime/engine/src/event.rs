@@ -40,6 +40,7 @@ pub use stage::{
 pub use steered::StageSteered;
 pub use went_back::WentBack;
 
+use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{Failure, Status};
 use schemars::JsonSchema;
@@ -284,6 +285,14 @@ pub struct RunStarted {
 }
 
 impl RunStarted {
+    /// The role of a handler in this run.
+    pub fn role(&self, handler: &str) -> Role {
+        match self.verifiers.contains(handler) {
+            true => Role::Verifier,
+            false => HandlerKind::of(handler).role().unwrap_or_default(),
+        }
+    }
+
     /// What holds after a resume: the same, but for what the resume changed.
     #[must_use]
     pub fn resumed(mut self, resumed: &RunResumed) -> Self {

@@ -23,7 +23,7 @@ use receipt::EndedStage;
 use crate::event::{
     Attempt, BranchId, Event, FanInFinished, FileChange, ForkedFrom, IgnoredFiles, Quarantined, QuestionAnswered,
     QuestionAsked, Record, Refusal, Replanned, RunFinished, RunPaused, RunResumed, RunStarted, StageFinished, Task,
-    Verdict,
+    Verdict, Work,
 };
 use crate::ports::PortError;
 use crate::reading;
@@ -392,9 +392,11 @@ impl RunSummary {
         if let Some(traffic) = &stage.network {
             self.traffic.entry(stage.attempt.task.node.clone()).or_default().add(traffic);
         }
+        let is_final = stage.is_final();
         let StageFinished { attempt, handler, outcome, isolation, receipts, refusals, quarantined, .. } = stage;
         let (changes, ignored) = (stage.changes, stage.ignored);
-        let Attempt { task: Task { generation, branch, node, visit, .. }, ordinal, .. } = attempt;
+        let Attempt { task: Task { generation, branch, node, visit, work }, mut ordinal, .. } = attempt;
+        let is_verification = work == Work::Verify;
         let is_main = branch == BranchId::main();
         let branch = Some(branch).filter(|_| !is_main);
         match self.to_simulate.contains(&node) {
@@ -405,9 +407,13 @@ impl RunSummary {
         let here = (generation, visit);
         let before = self.last_visits.insert((branch.clone(), node.clone()), here);
         if before == Some(here) {
-            self.visited.retain(|one| one.node != node || (one.generation, one.visit) != here || one.branch != branch);
+            let is_here = |one: &Visit| one.node == node && (one.generation, one.visit) == here && one.branch == branch;
+            let attempts = self.visited.iter().rev().find(|one| is_here(one)).map(|one| one.attempts);
+            ordinal = attempts.filter(|_| is_verification).unwrap_or(ordinal);
+            self.visited.retain(|one| !is_here(one));
         }
-        if before.is_some() {
+        // What the node itself ran stays beside what verified it.
+        if before.is_some() && !(is_verification && before == Some(here)) {
             self.receipts.retain(|evidence| evidence.node != node || evidence.branch != branch);
             self.unverified.retain(|unverified| unverified.node != node);
         }
@@ -424,7 +430,7 @@ impl RunSummary {
         self.note_changes(changes.into_iter().filter(|_| is_main));
         self.visited.push(Visit { node: node.clone(), branch, generation, visit, attempts: ordinal, status });
         ignored.into_iter().for_each(|ignored| self.add_ignored(ignored));
-        if has_passed && !is_verified {
+        if has_passed && !is_verified && is_final {
             self.unverified.push(UnverifiedStage { node, handler });
         }
     }

@@ -424,6 +424,9 @@ impl From<io::Error> for BlobOrFile {
 
 fn completes(event: &Event) -> bool {
     use Event::{QuestionAnswered, RunFinished, StageFinished, StagePassed, StageRetrying};
+    if matches!(event, StageFinished(finished) if finished.verifying) {
+        return false;
+    }
     matches!(event, QuestionAnswered(_) | StageFinished(_) | StagePassed(_) | StageRetrying(_) | RunFinished(_))
         || matches!(event, Event::ForkJoined(_) | Event::FanInFinished(_))
 }

@@ -5,14 +5,14 @@
 use crate::decide::{decide, finalize_attempt, next_step};
 use crate::driver::replay;
 use crate::event::{
-    Attempt, AttemptId, BranchId, Digest, Event, NodeId, Record, RunStarted, SCHEMA_VERSION, StageFinished,
+    Attempt, AttemptId, BranchId, Digest, Event, NodeId, Receipt, Record, RunStarted, SCHEMA_VERSION, StageFinished,
     StageStarted, Task, Work,
 };
 use crate::state::{OpenTask, RunState};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, dot, lower};
-use glovebox_record::Outcome;
+use glovebox_record::{CommandEnding, Outcome, Tier};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
@@ -70,6 +70,30 @@ fn attempt(open: &OpenTask) -> Attempt {
         .clone()
         .unwrap_or_else(|| AttemptId::new(format!("{}-{}-{}", open.task.node, open.task.visit, open.ordinal)));
     Attempt { task: open.task.clone(), ordinal: open.ordinal, id }
+}
+
+/// The receipt of a command that ended so.
+pub(crate) fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
+    let nothing = String::new;
+    Receipt {
+        id: "r".to_owned(),
+        argv: vec!["sh".to_owned()],
+        cwd: nothing(),
+        program: None,
+        env_names: Vec::new(),
+        tier: Tier::Full,
+        how,
+        code,
+        duration_ms: 1,
+        subject: false,
+        hook: None,
+        stdout_digest: Digest::ZERO,
+        stdout_bytes: 0,
+        stderr_digest: Digest::ZERO,
+        stderr_bytes: 0,
+        degradations: Vec::new(),
+        over: None,
+    }
 }
 
 /// An attempt's record with this answer and nothing else.

@@ -8,6 +8,7 @@ mod conversations;
 mod effort;
 mod fork;
 mod generation;
+mod judged;
 mod question;
 mod rewind;
 mod spending;
@@ -15,10 +16,11 @@ mod steering;
 mod visits;
 
 pub(crate) use branch::is_output;
-pub use branch::{Branch, FailedStage, NodeHistory, OpenTask, Position};
+pub use branch::{Branch, NodeHistory, OpenTask, Position};
 pub use conversations::{CONVERSATION_FILE, Conversations, LastConversation};
 pub use effort::{Efforts, NodeEffort};
 pub use fork::{EndedBranch, Fork, Origin};
+pub use judged::{FailedStage, Unverified};
 pub use question::{OpenQuestion, Wait};
 pub use spending::Spending;
 pub(crate) use spending::is_of_budget;
@@ -29,6 +31,7 @@ use crate::event::{
     RunResumed, RunStarted, StageFinished, StageSteered, Subject, Verdict,
 };
 use glovebox_pipeline::child::STEERING_KEY;
+use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use jiff::Timestamp;
 use rpds::{RedBlackTreeSetSync, VectorSync};
@@ -110,6 +113,7 @@ impl RunState {
                 self.note_spending(finished);
                 self.note_stored(finished);
                 self.fold_branch(event);
+                self.note_proof(finished);
             }
             Event::RunCanceled(canceled) => {
                 self.stopped = canceled.is_stop().then(|| self.without_stop());
@@ -229,6 +233,16 @@ impl RunState {
         if self.branch_mut(id).fold(event) {
             self.steps = self.steps.saturating_add(1);
             self.efforts.count_step(event);
+        }
+    }
+
+    /// Only what a verifier ran proves anything (design §1, promise 3).
+    fn note_proof(&mut self, finished: &StageFinished) {
+        let is_verifier = self.run.as_ref().is_some_and(|run| run.role(&finished.handler) == Role::Verifier);
+        let is_proven = finished.outcome.status.satisfies_gate() && finished.has_passing_receipt();
+        if is_verifier && is_proven && finished.is_final() {
+            let task = &finished.attempt.task;
+            self.branch_mut(&task.branch).update(&task.node, |history| history.proven = true);
         }
     }
 

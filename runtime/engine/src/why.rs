@@ -9,7 +9,9 @@ mod fork;
 pub use edge::{EdgeWhy, ValueRead};
 pub use fork::{BranchWhy, ChoiceWhy, JoinWhy};
 
-use crate::event::{BranchId, Event, GateUnmet, LoopRestarted, NodeId, Record, RouteTaken, StageFinished, StagePassed};
+use crate::event::{
+    BranchId, Event, GateUnmet, LoopRestarted, NodeId, Record, RouteTaken, StageFinished, StagePassed, Work,
+};
 use crate::evidence::{RunStatus, RunSummary, is_first};
 use crate::ports::PortError;
 use crate::reading;
@@ -93,6 +95,9 @@ pub struct AttemptWhy {
     pub visit: u32,
     /// Which attempt of the visit.
     pub attempt: u32,
+    /// True for the run of the node's `verify_command`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_verification: bool,
     /// How it ended.
     pub status: &'static str,
     /// Its failure; absent without one.
@@ -301,13 +306,14 @@ impl Fold<'_> {
         let attempt = AttemptWhy {
             visit: task.visit,
             attempt: finished.attempt.ordinal,
+            is_verification: task.work == Work::Verify,
             status: outcome.status.as_str(),
             failure: outcome.failure.clone(),
             retried: finished.retrying,
             delay_ms: None,
         };
         self.step(record, (&task.branch, &task.node), What::Attempt(attempt));
-        if !finished.retrying {
+        if finished.is_final() {
             self.leave((&task.branch, &task.node), outcome);
         }
     }

@@ -11,7 +11,7 @@ use glovebox_engine::attempt::{Prepared, SandboxEnv, Workbench};
 use glovebox_engine::bind::{BindOptions, bind};
 use glovebox_engine::driver::{Assignment, RunError};
 use glovebox_engine::event::{
-    BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished,
+    BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, Work,
 };
 use glovebox_engine::lock::Lock;
 use glovebox_engine::plan::HostCapability;
@@ -307,7 +307,12 @@ async fn a_builder_is_told_the_summary_alone() {
     let limit = "the stage reached `limits.write_bytes` (1) at `forty-two apples`";
     branch.last_failure = Some(Failure::new(FailureClass::Budget, "limit/write_bytes", limit));
     let failed = |node: &str| {
-        Arc::new(FailedStage { node: node.into(), notes: "1 failed".to_owned(), printed: printed.clone() })
+        Arc::new(FailedStage {
+            node: node.into(),
+            work: Work::Handler,
+            notes: "1 failed".to_owned(),
+            printed: printed.clone(),
+        })
     };
     branch.last_failed = Some(failed("t"));
     let expected = "stage `t` failed; output withheld, because that stage can read hold-outs";
@@ -318,7 +323,12 @@ async fn a_builder_is_told_the_summary_alone() {
     assert!(input.context.is_empty(), "no name for the hold-outs");
     assert_eq!(told(&input), (FailureClass::Deterministic, FailureCode::STAGE_FAILED, expected.to_owned()));
     // The start stands for a node without a component: what it passes on may be the verifier's.
-    branch.last_failed = Some(Arc::new(FailedStage { node: "s".into(), notes: String::new(), printed: Vec::new() }));
+    branch.last_failed = Some(Arc::new(FailedStage {
+        node: "s".into(),
+        work: Work::Handler,
+        notes: String::new(),
+        printed: Vec::new(),
+    }));
     glovebox_engine::attempt::sweep(&bench.run);
     let passed_on = bench.prepare(&assignment("b", branch.clone())).unwrap().call.input;
     assert_eq!(told(&passed_on).2, expected.replace("`t`", "`s`"));

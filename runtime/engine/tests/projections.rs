@@ -65,6 +65,8 @@ impl Run {
             handler: "codergen".to_owned(),
             outcome,
             retrying: false,
+            verifying: false,
+            at_exit: false,
             ending: Ending::Returned,
             usage: Vec::new(),
             refusals: Vec::new(),

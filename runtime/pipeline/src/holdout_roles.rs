@@ -75,7 +75,7 @@ pub fn is_verifier(node: &Node) -> bool {
 }
 
 /// Attributes that contain a command.
-const COMMANDS: [Key<'static>; 3] = [key::TOOL_COMMAND, key::COMMAND, key::VERIFY_COMMAND];
+const COMMANDS: [Key<'static>; 2] = [key::TOOL_COMMAND, key::COMMAND];
 
 /// True for a node with a command that names one of the folders.
 pub fn runs_scenarios(node: &Node, folders: &[String]) -> bool {
@@ -105,6 +105,6 @@ impl Pipeline {
         let folders = self.scenario_folders();
         let named = |node: &Node| node.holdouts.named.as_ref().is_some_and(|named| !named.is_empty());
         let names = |node: &Node| named(node) || runs_scenarios(node, &folders);
-        self.scenarios_found || self.scenarios.is_some() || self.nodes.iter().any(names)
+        self.scenarios_found || self.scenarios.is_some() || self.stages().any(names)
     }
 }

@@ -175,6 +175,20 @@ impl ToolServers {
     }
 }
 
+/// What the success of a goal gate needs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum GateRequires {
+    /// Nothing but itself.
+    #[default]
+    Success,
+    /// A receipt: a verifier's command passed there.
+    Receipt,
+}
+
+/// The words of `gate_requires`.
+pub const GATE_REQUIREMENTS: &[(&str, GateRequires)] =
+    &[("success", GateRequires::Success), ("receipt", GateRequires::Receipt)];
+
 /// One node.
 #[derive(Debug, Clone)]
 pub struct Node {
@@ -198,6 +212,10 @@ pub struct Node {
     pub session: SessionSettings,
     /// The node must succeed before the run may exit.
     pub goal_gate: bool,
+    /// What its success needs to satisfy the gate.
+    pub gate_requires: GateRequires,
+    /// The stage that runs its `verify_command`, named `ID.verify`; none without one.
+    pub verification: Option<Box<Node>>,
     /// The next node after a failure or an unmet gate.
     pub retry_target: Option<NodeId>,
     /// Used if `retry_target` is absent.
@@ -256,6 +274,13 @@ pub struct Node {
     pub attributes: Attributes,
     /// The span of its first mention.
     pub span: Span,
+}
+
+impl Node {
+    /// The node, and its verification if it has one.
+    pub fn stages(&self) -> impl Iterator<Item = &Node> {
+        std::iter::once(self).chain(self.verification.as_deref())
+    }
 }
 
 /// An element of the graph that has attributes.
@@ -440,9 +465,18 @@ impl Pipeline {
         [flag, self.bounds.wall_max].into_iter().flatten().min()
     }
 
-    /// The node with this id. The first call makes an index, which is linear in the file.
+    /// The node with this id, or the verification of a node. The first call makes an index, which is linear in the file.
     pub fn node(&self, id: &NodeId) -> Option<&Node> {
-        self.nodes.get(self.index().place(id)?.node?)
+        let index = self.index();
+        match index.place(id) {
+            Some(place) => self.nodes.get(place.node?),
+            None => self.nodes.get(index.place(&NodeId::new(id.verified()?))?.node?)?.verification.as_deref(),
+        }
+    }
+
+    /// Everything that may run: the nodes in file order, each before its verification.
+    pub fn stages(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().flat_map(Node::stages)
     }
 
     /// Outgoing edges of a node with their indices, in file order.

@@ -36,7 +36,7 @@ impl HoldoutReach {
     pub fn of(pipeline: &Pipeline) -> Self {
         let folders = pipeline.scenario_entries();
         let names = |node: &Node| folders.iter().any(|folder| given(node, folder).is_some());
-        let is_named = pipeline.nodes.iter().filter(|node| is_verifier(node)).any(names);
+        let is_named = pipeline.stages().filter(|node| is_verifier(node)).any(names);
         Self { folders, is_named }
     }
 

@@ -128,6 +128,21 @@ impl BranchId {
     }
 }
 
+impl NodeId {
+    /// The name of the node's verification in plans and grants: `build.verify`. No node of a file has a dot in its name.
+    pub fn verification(&self) -> Self {
+        Self::new(format!("{self}{VERIFICATION}"))
+    }
+
+    /// The node whose verification has this name; none for any other name.
+    pub fn verified(&self) -> Option<&str> {
+        self.as_str().strip_suffix(VERIFICATION)
+    }
+}
+
+/// The end of the name of a node's verification.
+const VERIFICATION: &str = ".verify";
+
 /// What a task does at its node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -161,6 +176,24 @@ impl Task {
     pub fn of_handler(generation: u32, (branch, node): (&BranchId, &NodeId), visit: u32) -> Self {
         let (branch, node) = (branch.clone(), node.clone());
         Self { generation, branch, node, visit, work: Work::Handler }
+    }
+
+    /// The verification of the same visit.
+    pub fn verification(&self) -> Self {
+        Self { work: Work::Verify, ..self.clone() }
+    }
+
+    /// The handler's work of the same visit.
+    pub fn handling(&self) -> Self {
+        Self { work: Work::Handler, ..self.clone() }
+    }
+
+    /// The stage that plan and grants know: the node, or its verification.
+    pub fn stage(&self) -> NodeId {
+        match self.work {
+            Work::Verify => self.node.verification(),
+            Work::Handler | Work::Join => self.node.clone(),
+        }
     }
 }
 

@@ -14,6 +14,11 @@ const BINDING: &[(&str, &str)] = &[
         "Error: the `type` of the node is unknown. Use a built-in handler, or add an entry under `[plugins]` in glovebox.toml.",
     ),
     (
+        "verifier_needed",
+        "Error: `verify_plugin` names a component that is no verifier. Name a plugin of glovebox.toml, and give its entry \
+         `role = \"verifier\"`. Only the operator makes a plugin a verifier.",
+    ),
+    (
         "model_unknown",
         "Error: the node fits no table under `[models]` in glovebox.toml, or more than one. Set `llm_model` to the name of a table, or \
          `default = true` in one of them. No other model ever takes the place of the one that was named.",

@@ -18,7 +18,7 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 /// Endings of what `tool` and `verify` keep of a command's output.
-pub const OUTPUTS: [&str; 3] = [STDOUT, STDERR, ".output"];
+pub const OUTPUTS: [&str; 4] = [STDOUT, STDERR, ".output", ".verify_output"];
 const STDOUT: &str = ".stdout.txt";
 const STDERR: &str = ".stderr.txt";
 

@@ -12,7 +12,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::attempt::{TRANSCRIPT_FILE, exchanges};
 use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{Attempt, Event, Record, StageFinished};
+use glovebox_engine::event::{Attempt, Event, Record, StageFinished, Work};
 use glovebox_engine::ports::{BlobStore, PortError};
 use glovebox_engine::rewind;
 use glovebox_record::Status;
@@ -100,7 +100,8 @@ fn attempts<'a>(
     let (node, visit) = &arguments.at;
     let is_wanted = |attempt: &Attempt| {
         let task = &attempt.task;
-        task.node == *node && visit.is_none_or(|visit| visit == task.visit)
+        // A verification has no conversation; `glovebox logs` prints its output.
+        task.node == *node && task.work == Work::Handler && visit.is_none_or(|visit| visit == task.visit)
     };
     let in_force: BTreeSet<u64> = rewind::in_force(records).iter().map(|record| record.seq).collect();
     let blobs = changes::open_blobs(run)?;

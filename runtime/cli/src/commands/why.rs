@@ -87,7 +87,8 @@ fn step(rows: &mut Rows, step: &Step) {
 }
 
 fn attempt(rows: &mut Rows, attempt: &AttemptWhy) {
-    rows.row("attempt", format_args!("{} of visit {}: {}", attempt.attempt, attempt.visit, attempt.status));
+    let what = if attempt.is_verification { "verification" } else { "attempt" };
+    rows.row(what, format_args!("{} of visit {}: {}", attempt.attempt, attempt.visit, attempt.status));
     if let Some(failure) = &attempt.failure {
         rows.row("because", format_args!("{} ({}): {}", failure.class.as_str(), failure.code.as_str(), failure.reason));
     }

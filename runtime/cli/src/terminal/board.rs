@@ -5,7 +5,7 @@
 
 use crate::terminal::paint::{Colour, Paint};
 use crate::terminal::{counted, duration, lines, order, visible};
-use glovebox_engine::event::{Attempt, Event, NodeId, Record, RunFinished, StageFinished};
+use glovebox_engine::event::{Attempt, Event, NodeId, Record, RunFinished, StageFinished, Work};
 use glovebox_host::call::Progress;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::{Status, Tokens};
@@ -91,8 +91,9 @@ impl Board {
     pub fn record(&mut self, record: &Record, now: Instant) -> Vec<String> {
         match &record.event {
             Event::StageStarted(stage) => {
-                let text = format!("{}running", again(&stage.attempt));
-                self.visits += usize::from(stage.attempt.ordinal == 1);
+                let is_work = stage.attempt.task.work != Work::Verify;
+                let text = format!("{}{}", again(&stage.attempt), if is_work { "running" } else { "verifying" });
+                self.visits += usize::from(stage.attempt.ordinal == 1 && is_work);
                 self.update(&stage.attempt.task.node, Phase::Running(now), stage.attempt.task.visit, text);
             }
             Event::StageFinished(stage) => return self.finished(stage),

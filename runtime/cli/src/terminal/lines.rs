@@ -5,8 +5,8 @@
 
 use crate::terminal::{counted, duration, of_generation, visible};
 use glovebox_engine::event::{
-    BranchId, Event, FanInFinished, IgnoredFiles, LoopRestarted, NodeId, Record, Refusal, RunPaused, RunResumed,
-    RunStarted, StageFinished, Verdict,
+    Attempt, BranchId, Event, FanInFinished, IgnoredFiles, LoopRestarted, NodeId, Record, Refusal, RunPaused,
+    RunResumed, RunStarted, StageFinished, Task, Verdict, Work,
 };
 use glovebox_engine::event::{ChildObserved, ForkStarted, QuestionAnswered, QuestionAsked, SupervisionEnd};
 use glovebox_engine::folded::Folded;
@@ -108,10 +108,7 @@ fn words(event: &Event) -> Vec<String> {
             None => "caches filled from the files the run began with".to_owned(),
         }),
         Event::StageReady(_) | Event::StagePassed(_) => Vec::new(),
-        Event::StageStarted(stage) => one(match (stage.attempt.task.visit, stage.attempt.ordinal) {
-            (1, 1) => "started".to_owned(),
-            (visit, ordinal) => format!("started visit={visit} attempt={ordinal}"),
-        }),
+        Event::StageStarted(stage) => one(started(&stage.attempt)),
         Event::StageSteered(steered) => one(format!(
             "told by {}: {}",
             visible::line(&steered.by),
@@ -157,6 +154,14 @@ fn words(event: &Event) -> Vec<String> {
                 format!("fail {}: {}", failure.class.as_str(), visible::summary(&failure.reason, TEXT_CHARACTERS_MAX))
             }
         }),
+    }
+}
+
+fn started(attempt: &Attempt) -> String {
+    match (&attempt.task, attempt.ordinal) {
+        (Task { work: Work::Verify, visit, .. }, _) => format!("verification started visit={visit}"),
+        (Task { visit: 1, .. }, 1) => "started".to_owned(),
+        (Task { visit, .. }, ordinal) => format!("started visit={visit} attempt={ordinal}"),
     }
 }
 

@@ -14,7 +14,12 @@ const PRINTED_BYTES_MAX: usize = 8 << 10;
 /// Bytes that each output may have even if the others are long.
 const SHARE_BYTES_MIN: usize = 2 << 10;
 /// Endings of artifact names, and what they are called in the feedback.
-const OUTPUTS: [(&str, &str); 3] = [(".stderr.txt", "stderr"), (".stdout.txt", "stdout"), (".output", "verification")];
+const OUTPUTS: [(&str, &str); 4] = [
+    (".stderr.txt", "stderr"),
+    (".stdout.txt", "stdout"),
+    (".output", "verification"),
+    (".verify_output", "verification"),
+];
 /// Most bytes of an artifact that are looked at.
 const ARTIFACT_BYTES_MAX: u64 = 64 << 20;
 
@@ -94,6 +99,7 @@ fn cut(text: &str, bytes_max: usize) -> Option<String> {
 mod tests {
     use super::*;
     use crate::blobs::DirBlobs;
+    use crate::event::Work;
     use cap_std::ambient_authority;
     use cap_std::fs::Dir;
 
@@ -102,7 +108,7 @@ mod tests {
         let blobs = DirBlobs::open_in(&Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap()).unwrap();
         let printed = [("tool.stdout.txt", stdout), ("tool.stderr.txt", stderr)];
         let printed = printed.map(|(name, bytes)| (name.to_owned(), blobs.put_bytes(bytes).unwrap())).to_vec();
-        let failed = FailedStage { node: "test".into(), notes: "n".repeat(3000), printed };
+        let failed = FailedStage { node: "test".into(), work: Work::Handler, notes: "n".repeat(3000), printed };
         let mut pairs = feedback(&failed, &blobs, is_withheld).unwrap();
         assert_eq!(pairs[0], ("failed-node".to_owned(), "test".to_owned()));
         pairs.remove(1).1

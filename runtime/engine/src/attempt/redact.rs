@@ -15,7 +15,7 @@ use glovebox_sandbox::holdout::canary::Canary;
 /// The artifact with the whole answer.
 pub(super) const WITHHELD_FILE: &str = "withheld.json";
 /// Endings of artifacts with output.
-const PRINTED: [&str; 3] = [".stdout.txt", ".stderr.txt", ".output"];
+const PRINTED: [&str; 4] = [".stdout.txt", ".stderr.txt", ".output", ".verify_output"];
 /// What stands in the place of a text.
 const WITHHELD: &str = "output withheld, because that stage can read hold-outs";
 

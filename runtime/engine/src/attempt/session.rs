@@ -62,14 +62,14 @@ impl<B: BlobStore + 'static> Workbench<B> {
         }
         let is_visible = |path: &ScopePath| !matches!(binding.scope.access(path), Access::Absent | Access::Hidden);
         let failed = assignment.branch.last_failed.as_ref();
-        let of_failure = FAILURE_KEYS.iter().filter(|_| failed.is_some_and(|failed| self.is_withheld(&failed.node)));
+        let of_failure = FAILURE_KEYS.iter().filter(|_| failed.is_some_and(|failed| self.is_withheld(&failed.stage())));
         let hidden_keys: Vec<&str> =
             HOLDOUT_KEYS.iter().filter(|_| binding.is_builder()).chain(of_failure).copied().collect();
         let before = Before {
             pipeline: &self.plan.pipeline,
             run: &assignment.run.run_id,
             branch: &assignment.branch,
-            is_withheld: &|id| self.is_withheld(id),
+            is_withheld: &|id| self.is_withheld(id) || self.plan.withholds(&id.verification()),
             is_visible: &is_visible,
             hidden_keys: &hidden_keys,
         };

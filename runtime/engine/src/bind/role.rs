@@ -3,9 +3,13 @@
 //! Pure. Only the operator makes a plugin a verifier. A verifier must not be able to build: it has no model, no agents, no tools, no
 //! person and no files of its own. It works through commands, and the host makes a receipt for each of them.
 
+use super::request::Place;
 use crate::config::PluginEntry;
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::Inspection;
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::ir::Node;
+use glovebox_pipeline::key;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 
 /// What the world `verifier` imports, and the interface with the types it uses.
@@ -28,6 +32,22 @@ impl HandlerSource<'_> {
             None => HandlerKind::of(self.name).role().unwrap_or_default(),
         }
     }
+}
+
+/// The finding about a node that a component without that role is to verify.
+pub fn no_verifier(node: &Node, verified: &str, source: HandlerSource<'_>) -> Diagnostic {
+    let handler = source.name;
+    let help = match source.plugin {
+        Some(entry) => {
+            format!("add `role = \"verifier\"` to `[plugins.\"{handler}\"]` (glovebox.toml:{})", entry.line)
+        }
+        None => {
+            format!("name a plugin of glovebox.toml that has `role = \"verifier\"` under `[plugins.\"{handler}\"]`")
+        }
+    };
+    let message = format!("`{handler}` is to verify `{verified}`, but it is no verifier");
+    let span = Place::of(node).span_of(key::VERIFY_PLUGIN);
+    Diagnostic::error("verifier_needed", message, span).with_node(verified).with_help(help)
 }
 
 /// Why a component with these grants may not be bound as a verifier; none when it may.

@@ -346,8 +346,9 @@ impl BranchDecision<'_> {
             let reason = format!("branches changed the same paths in different ways: {}", paths.join(", "));
             Failure::new(FailureClass::Deterministic, "fan_in/conflict", reason)
         });
+        let is_whole = failure.is_none();
         Event::FanInFinished(Box::new(FanInFinished {
-            status: if failure.is_some() { Status::Fail } else { Status::Success },
+            status: if is_whole { Status::Success } else { Status::Fail },
             signature: failure.as_ref().and_then(signature::of_failure),
             failure,
             best: Some(best.end.branch.clone()),
@@ -356,6 +357,7 @@ impl BranchDecision<'_> {
             changes: taken.changes,
             conflicts: taken.conflicts,
             context: child::context_from(self.pipeline, fork, &best.branch),
+            verifying: is_whole && node.verification.is_some(),
             ..self.fan_in_finished(node, visit)
         }))
     }
@@ -388,6 +390,7 @@ impl BranchDecision<'_> {
             failure: None,
             signature: None,
             context: BTreeMap::new(),
+            verifying: false,
         }
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! The decision is made once, before the attempt is appended, and is part of its record. These rules are not evaluated a second time.
 
-use crate::event::{Attempt, Ending, RunId, StageFinished, StageRetrying};
-use crate::state::RunState;
+use super::verification;
+use crate::event::{Ending, RunId, StageFinished, StageRetrying, Work};
+use crate::state::{Branch, RunState};
 use glovebox_pipeline::ir::{Backoff, Node, Pipeline};
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
 use jiff::{SignedDuration, Timestamp};
@@ -12,10 +13,15 @@ use jiff::{SignedDuration, Timestamp};
 /// An attempt that may not be repeated any more never keeps the status `retry`. Nothing is repeated once the run is `stopping`.
 pub fn finalize_attempt(pipeline: &Pipeline, state: &RunState, stopping: bool, finished: &mut StageFinished) {
     let Some(node) = pipeline.node(&finished.attempt.task.node) else { return };
-    accept_silence(node, finished);
-    let is_lost = state.branch(&finished.attempt.task.branch).canceled.is_some();
-    let stopping = stopping || is_lost || state.canceled.is_some();
-    finished.retrying = !stopping && finished.attempt.ordinal < attempts_max(pipeline, node, &finished.outcome);
+    let branch = state.branch(&finished.attempt.task.branch);
+    match finished.attempt.task.work {
+        Work::Verify => verification::settle(node, branch, finished),
+        Work::Handler | Work::Join => accept_silence(node, finished),
+    }
+    let stopping = stopping || branch.canceled.is_some() || state.canceled.is_some();
+    let ordinal = repeated(branch, finished);
+    finished.retrying =
+        !stopping && ordinal.is_some_and(|ordinal| ordinal < attempts_max(pipeline, node, &finished.outcome));
     if let Some(bound) = steps_of_node_exceeded(state, node).filter(|_| finished.retrying) {
         finished.retrying = false;
         let notes = &mut finished.outcome.notes;
@@ -24,6 +30,18 @@ pub fn finalize_attempt(pipeline: &Pipeline, state: &RunState, stopping: bool, f
     }
     if finished.outcome.status == Status::Retry && !finished.retrying {
         exhaust(node, !stopping, &mut finished.outcome);
+    }
+    // A judge's word is verified with what the fan-in makes of it.
+    let is_verified = node.verification.is_some() && !node.handler.is_fan_in();
+    let is_of_handler = finished.attempt.task.work == Work::Handler;
+    finished.verifying = is_of_handler && is_verified && finished.outcome.status.satisfies_gate();
+}
+
+/// The attempt of the node's work that a repetition would follow; none where nothing can be repeated.
+fn repeated(branch: &Branch, finished: &StageFinished) -> Option<u32> {
+    match finished.attempt.task.work {
+        Work::Verify => branch.unverified.as_ref()?.ordinal,
+        Work::Handler | Work::Join => Some(finished.attempt.ordinal),
     }
 }
 
@@ -36,7 +54,8 @@ pub(super) fn steps_of_node_exceeded(state: &RunState, node: &Node) -> Option<Fa
 
 /// What `stage.retrying` says about an attempt that is repeated.
 pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> StageRetrying {
-    let Attempt { task, ordinal, .. } = &finished.attempt;
+    let task = &finished.attempt.task.handling();
+    let ordinal = &repeated(state.branch(&task.branch), finished).unwrap_or(finished.attempt.ordinal);
     let backoff = pipeline.node(&task.node).map(|node| node.backoff);
     let run_id = state.run_id().map_or("", RunId::as_str);
     let seed = format!("{run_id}\n{}\n{}", task, ordinal);

@@ -6,7 +6,7 @@
 use super::{Driver, Fault, LEASE_MS, RunError, Stops};
 use crate::context::{StoredUpdates, filter_updates};
 use crate::decide::{out_of_time, time_of_node_exceeded};
-use crate::event::{Attempt, AttemptId, BranchId, Ending, Event, RunStarted, StageFinished};
+use crate::event::{Attempt, AttemptId, BranchId, Ending, Event, NodeId, RunStarted, StageFinished};
 use crate::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use crate::state::Branch;
 use glovebox_host::steering::Steering;
@@ -37,6 +37,13 @@ pub struct Assignment {
     pub stop: Arc<AtomicBool>,
     /// What people tell its agent.
     pub steering: Steering,
+}
+
+impl Assignment {
+    /// The stage that plan and grants know.
+    pub fn stage(&self) -> NodeId {
+        self.attempt.task.stage()
+    }
 }
 
 /// An attempt that ended.

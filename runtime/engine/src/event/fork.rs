@@ -3,7 +3,7 @@
 //! The beginning and the end of a branch stand under the head of the branch that forked, so that two processes that end two of its
 //! branches at once cannot both miss that they were the last.
 
-use super::{BranchId, Digest, FileChange, NodeId, Quarantined, moment};
+use super::{BranchId, Digest, FileChange, NodeId, Quarantined, Task, moment};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, Status};
 use jiff::Timestamp;
@@ -253,9 +253,17 @@ pub struct FanInFinished {
     /// What the context gets of a child pipeline.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, Value>,
+    /// True when a verification of this visit follows, which decides what the outcome counts for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verifying: bool,
 }
 
 impl FanInFinished {
+    /// The visit.
+    pub fn task(&self) -> Task {
+        Task::of_handler(self.generation, (&self.branch, &self.node), self.visit)
+    }
+
     /// The changes of conflicts, as what was set aside.
     pub fn quarantined(&self) -> impl Iterator<Item = Quarantined> {
         self.conflicts.iter().flat_map(|conflict| {

@@ -57,6 +57,9 @@ pub struct GateUnmet {
     /// Its last status; none when it was never visited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
+    /// True when it succeeded without the receipt that its `gate_requires` asks for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_receipt: bool,
     /// Where the run goes instead; none when no level names a target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<NodeId>,

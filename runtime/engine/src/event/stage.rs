@@ -61,6 +61,12 @@ pub struct StageFinished {
     /// True when another attempt of this visit follows. Only the engine sets it.
     #[serde(default)]
     pub retrying: bool,
+    /// True when a verification of this visit follows, which decides what the outcome counts for. Only the engine sets it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verifying: bool,
+    /// True for the verification of an exit. Only the engine sets it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_exit: bool,
     /// How the call itself went.
     pub ending: Ending,
     /// Every limit, used and bound.
@@ -137,6 +143,16 @@ pub struct StageFinished {
 }
 
 impl StageFinished {
+    /// True when a command of the stage's own ended with code 0, as the host saw it.
+    pub fn has_passing_receipt(&self) -> bool {
+        self.receipts.iter().any(|receipt| receipt.passed() && receipt.hook.is_none() && !receipt.subject)
+    }
+
+    /// True when nothing more of the visit follows.
+    pub fn is_final(&self) -> bool {
+        !self.retrying && !self.verifying
+    }
+
     /// The context values that the attempt set and that are stored apart from the context, by their keys.
     pub fn stored_values(&self) -> impl Iterator<Item = (&str, StoredValue)> {
         let updates = &self.outcome.context_updates;
@@ -150,6 +166,8 @@ impl StageFinished {
             handler: String::new(),
             outcome,
             retrying: false,
+            verifying: false,
+            at_exit: false,
             ending: Ending::Returned,
             usage: Vec::new(),
             refusals: Vec::new(),

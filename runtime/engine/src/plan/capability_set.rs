@@ -103,7 +103,7 @@ impl Plan {
     pub fn capabilities(&self, bounds: RunBounds) -> PlanCapabilities {
         let mut found = PlanCapabilities::default();
         let mut known = EachBinding::default();
-        for node in &self.pipeline.nodes {
+        for node in self.pipeline.stages() {
             let binding = self.bindings.get(&node.id);
             let own = binding.map(|binding| known.get_or_make(binding, || self.of_binding(binding)));
             let (mut own, is_known) = own.unwrap_or_default();

@@ -32,8 +32,8 @@ impl Plan {
         let (mut known, mut could) = (EachBinding::default(), CapabilityLists::default());
         let edges = EdgesInto::of_pipeline(&self.pipeline);
         let node = |node: &Node| self.sessions_of(node, &edges);
-        let sessions = self.pipeline.nodes.iter().map(node);
-        let nodes = self.pipeline.nodes.iter().zip(sessions);
+        let sessions = self.pipeline.stages().map(node);
+        let nodes = self.pipeline.stages().zip(sessions);
         let nodes = nodes.map(|(node, sessions)| PlanNode { sessions, ..self.plan_node(node, &mut known, &mut could) });
         let mut nodes: Vec<PlanNode<'_>> = nodes.collect();
         nodes.sort_by(|a, b| a.id.cmp(b.id));

@@ -5,7 +5,7 @@
 use super::run_files::{history_folder, task_folder};
 use super::status::{Owner, encode};
 use super::{Content, ProjectError, Projector};
-use crate::event::{Artifact, Attempt, QuestionAnswered, Receipt, Record, StageFinished, StagePassed};
+use crate::event::{Artifact, Attempt, QuestionAnswered, Receipt, Record, StageFinished, StagePassed, Work};
 use crate::ports::BlobStore;
 use glovebox_record::Outcome;
 use schemars::JsonSchema;
@@ -48,6 +48,12 @@ impl<B: BlobStore> Projector<B> {
         let Attempt { task, id, .. } = &finished.attempt;
         let folder = task_folder(task);
         self.file(&folder, "status.json", &encode(&finished.outcome, Owner { task, attempt: Some(id) }))?;
+        if task.work == Work::Verify {
+            // What came of the verification is what came of the node.
+            let task = &task.handling();
+            let status = encode(&finished.outcome, Owner { task, attempt: Some(id) });
+            self.file(&task_folder(task), "status.json", &status)?;
+        }
         self.kept(&folder, finished)
     }
 

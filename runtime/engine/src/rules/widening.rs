@@ -88,7 +88,7 @@ impl Extent {
         let mut extent = Self { capabilities: plan.capabilities(bounds), ..Self::default() };
         extent.bounds = Bounds::of(&plan.pipeline);
         extent.opt_outs.extend(plan.holdout_plan().opt_outs);
-        for node in &plan.pipeline.nodes {
+        for node in plan.pipeline.stages() {
             if node.goal_gate {
                 extent.checks.insert(Check::Gate(node.id.clone()));
             }

@@ -6,21 +6,24 @@
 use super::Conversations;
 use super::Visits;
 use super::fork::{Fork, Origin};
+use super::judged::{FailedStage, Unverified};
 use super::question::Wait;
 use super::spending::is_bound_of_run;
 use crate::context::{Context, ContextKey};
 use crate::event::{
     Attempt, AttemptId, Digest, Event, FileChange, GateUnmet, NodeId, StageFinished, StagePassed, StageReady, Task,
+    Work,
 };
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use jiff::Timestamp;
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Names of artifacts that hold what a stage printed end like this.
-const OUTPUT_ENDINGS: [&str; 3] = [".stdout.txt", ".stderr.txt", ".output"];
+const OUTPUT_ENDINGS: [&str; 4] = [".stdout.txt", ".stderr.txt", ".output", ".verify_output"];
 /// Different failures of a node that are counted. Further ones count as new each time: other bounds end such a loop.
 const SIGNATURES_MAX: usize = 256;
 
@@ -79,6 +82,8 @@ pub struct NodeHistory {
     pub alike: u32,
     /// Its last visit ended with `skipped`, which is no outcome.
     pub skipped: bool,
+    /// A verifier's command passed in its last visit, as a receipt says.
+    pub proven: bool,
     /// Visits begun: the number of the last one.
     pub visits: u32,
     /// Visits that count for `max_visits`: not those that a resume went back before, or that a bound of the run ended.
@@ -105,33 +110,6 @@ impl NodeHistory {
         let has_room = known > 0 || self.signatures.size() < SIGNATURES_MAX;
         if let Some(signature) = signature.filter(|_| has_room) {
             self.signatures.insert_mut(signature, self.same);
-        }
-    }
-}
-
-/// What is kept of a stage that failed: enough to show the next one what it printed (seed 2).
-#[derive(Debug, Clone, PartialEq)]
-pub struct FailedStage {
-    /// The node.
-    pub node: NodeId,
-    /// What its handler said for people.
-    pub notes: String,
-    /// Artifacts with output, by name.
-    pub printed: Vec<(String, Digest)>,
-}
-
-impl FailedStage {
-    /// A node that printed nothing.
-    pub(super) fn silent(node: &NodeId) -> Self {
-        Self { node: node.clone(), notes: String::new(), printed: Vec::new() }
-    }
-
-    fn of(finished: &StageFinished) -> Self {
-        let printed = finished.artifacts.iter().filter(|artifact| is_output(&artifact.name));
-        Self {
-            node: finished.attempt.task.node.clone(),
-            notes: finished.outcome.notes.clone(),
-            printed: printed.map(|artifact| (artifact.name.clone(), artifact.digest)).collect(),
         }
     }
 }
@@ -165,6 +143,8 @@ pub struct Branch {
     pub last_failure: Option<Failure>,
     /// The stage that has this failure. The next stage may have to fix it.
     pub last_failed: Option<Arc<FailedStage>>,
+    /// What its open verification is about, or the last one that led to a repetition.
+    pub unverified: Option<Arc<Unverified>>,
     /// The fork that it began at; none for the branch that the run began with.
     pub origin: Option<Arc<Origin>>,
     /// Why its fork does not need it any more.
@@ -189,6 +169,7 @@ impl Default for Branch {
             conversations: Conversations::default(),
             last_failure: None,
             last_failed: None,
+            unverified: None,
             origin: None,
             canceled: None,
             joined: None,
@@ -218,6 +199,11 @@ impl Branch {
     /// True when the last visit of a node ended with `skipped`.
     pub fn was_skipped(&self, node: &NodeId) -> bool {
         self.nodes.get(node).is_some_and(|history| history.skipped)
+    }
+
+    /// True when a verifier's command passed in the last visit of a node.
+    pub fn is_proven(&self, node: &NodeId) -> bool {
+        self.nodes.get(node).is_some_and(|history| history.proven)
     }
 
     /// Nodes whose last outcome is a failure; the one that was visited last comes first.
@@ -300,6 +286,7 @@ impl Branch {
     /// Forgets what it waited for. A fan-in that it begins again at still has its branches to choose from.
     pub(super) fn begin_again(&mut self, from: &NodeId) {
         self.end(None);
+        self.unverified = None;
         self.joined = self.joined.take().filter(|fork| fork.join == *from);
     }
 
@@ -347,26 +334,37 @@ impl Branch {
 
     fn finish_attempt(&mut self, finished: &StageFinished) {
         let node = &finished.attempt.task.node;
+        let is_verification = finished.attempt.task.work == Work::Verify;
         self.update(node, |history| {
-            history.attempts = history.attempts.saturating_add(1);
+            history.attempts = history.attempts.saturating_add(u32::from(!is_verification));
             history.turns = history.turns.saturating_add(u64::from(finished.turns_used));
         });
         finished.changes.iter().for_each(|change| self.note_change(change));
         self.abandon_attempt();
+        if !is_verification {
+            // What an earlier attempt left is of no concern any more.
+            self.unverified = None;
+        }
+        if finished.verifying {
+            self.at = Position::Deciding;
+            self.hold_unverified(finished);
+            return;
+        }
         if finished.retrying {
             self.last_failure.clone_from(&finished.outcome.failure);
         } else {
             self.at = Position::Deciding;
+            self.settle_unverified();
             self.record_outcome(node, &finished.outcome);
-            self.note_references(finished);
+            self.note_references(&finished.stored_values, &finished.outcome);
             let is_cut = finished.outcome.failure.as_ref().is_some_and(is_bound_of_run);
             self.update(node, |history| {
                 history.count_signature(finished.signature);
                 // A resume with a higher bound begins this visit again.
                 history.counted = history.counted.saturating_sub(u32::from(is_cut));
             });
-            // At a fan-in the visit ends with its choice.
-            if self.joined.as_ref().is_none_or(|fork| fork.join != *node) {
+            // At a fan-in the visit ends with its choice, and an exit is no finished visit.
+            if self.joined.as_ref().is_none_or(|fork| fork.join != *node) && !finished.at_exit {
                 self.complete(node);
             }
         }
@@ -378,10 +376,10 @@ impl Branch {
 
     /// Only the last attempt of a visit speaks (spec §3.5); a skipped stage is not recorded at all (spec §5.2).
     pub(super) fn record_outcome(&mut self, node: &NodeId, outcome: &Outcome) {
-        self.context.set_all(outcome.context_updates.iter().filter(|(key, _)| !ContextKey(key).is_reserved()));
+        self.set_updates(outcome);
         self.context.set("last_stage", Value::String(node.to_string()));
         let is_skipped = outcome.status == Status::Skipped;
-        self.update(node, |history| history.skipped = is_skipped);
+        self.update(node, |history| (history.skipped, history.proven) = (is_skipped, false));
         if is_skipped {
             return;
         }
@@ -425,10 +423,14 @@ impl Branch {
         }
     }
 
+    pub(super) fn set_updates(&mut self, outcome: &Outcome) {
+        self.context.set_all(outcome.context_updates.iter().filter(|(key, _)| !ContextKey(key).is_reserved()));
+    }
+
     /// What an engine's key holds by now is no reference, whatever the stage set before.
-    fn note_references(&mut self, finished: &StageFinished) {
-        let updates = &finished.outcome.context_updates;
-        for (key, reference) in finished.stored_values.iter().filter_map(|key| updates.get_key_value(key)) {
+    pub(super) fn note_references(&mut self, stored: &BTreeSet<String>, outcome: &Outcome) {
+        let updates = &outcome.context_updates;
+        for (key, reference) in stored.iter().filter_map(|key| updates.get_key_value(key)) {
             self.context.note_reference(key, reference);
         }
     }
@@ -448,7 +450,7 @@ impl Branch {
         if self.origin.is_some() && passed.status != self.previous.status {
             self.previous = Arc::clone(&outcome);
         }
-        self.update(&passed.node, |history| history.outcome = Some(outcome));
+        self.update(&passed.node, |history| (history.outcome, history.proven) = (Some(outcome), false));
         self.complete(&passed.node);
     }
 

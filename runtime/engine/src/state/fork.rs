@@ -283,7 +283,10 @@ impl Branch {
         self.update(&finished.node, |history| history.count_signature(finished.signature));
         // A run that ends here begins again with its branches.
         self.note_failed(fork.as_ref().map_or(&finished.node, |fork| &fork.node));
-        self.complete(&finished.node);
+        match finished.verifying {
+            true => self.hold_fan_in(outcome),
+            false => self.complete(&finished.node),
+        }
         is_new
     }
 
@@ -336,7 +339,8 @@ impl Branch {
             let counted = own.counted.max(history.counted);
             let skipped = if is_merged { history.skipped } else { own.skipped };
             let outcome = if is_merged { history.outcome } else { own.outcome.take() };
-            *own = super::NodeHistory { failing_at, visits, counted, outcome, skipped, ..history };
+            let proven = if is_merged { history.proven } else { own.proven };
+            *own = super::NodeHistory { failing_at, visits, counted, outcome, skipped, proven, ..history };
         });
     }
 

@@ -3,7 +3,8 @@
 //! Branches may wait for several answers at once, so everything is found by the id of the question.
 
 use super::RunState;
-use super::branch::{Branch, FailedStage, Position};
+use super::branch::{Branch, Position};
+use super::judged::FailedStage;
 use crate::event::{QuestionAnswered, QuestionAsked, QuestionId};
 use std::sync::Arc;
 

@@ -325,7 +325,7 @@ pub const ATTRIBUTES: &[Known] = &[
         N,
         Path,
         "the workspace",
-        "folder in which the command of a tool or verify stage starts",
+        "folder in which `verify_command`, or the command of a tool or verify stage, starts",
         OtherEngines,
     ),
     known(
@@ -336,8 +336,7 @@ pub const ATTRIBUTES: &[Known] = &[
         "an environment variable of the command: `env_MODE=ci` sets `MODE`",
         OtherEngines,
     ),
-    known(key::VERIFY_COMMAND, N, Text, "none", "a verification command that runs right after the stage", OtherEngines)
-        .refused("add a verify stage after it: `shape=octagon, command=\"cargo test\"`"),
+    known(key::VERIFY_COMMAND, N, Text, "none", "a command after the node's work; it must end with 0", OtherEngines),
     known(
         key::VERIFICATION_ALLOWED_COMMANDS,
         N,
@@ -474,14 +473,18 @@ pub const ATTRIBUTES: &[Known] = &[
     known(key::WEIGHT, E, Integer, "0", "priority among eligible edges, higher first", SPEC),
     known(key::DEFAULT, E, Boolean, "`false`", "wins over the weights of other edges without a condition", Glovebox),
     known(key::LOOP_RESTART, E, Boolean, "`false`", "begins a new generation of the run at the target", SPEC),
-    known(key::GATE_REQUIRES, N, Text, "none", "stages that must pass before a gate", OtherEngines)
-        .refused("lead the path to the gate through the stages that must pass, with `condition=\"outcome=success\"`"),
+    known(key::GATE_REQUIRES, N, Text, "`success`", "`receipt`: a verifier's command must pass there", Glovebox),
     known(key::STATUS_FILE, N, Path, "none", "a file with the outcome of a stage", OtherEngines)
         .refused("remove it: the handler returns the outcome of a stage, never a file"),
-    known(key::VERIFY_TIMEOUT, N, Duration, "none", "maximum run time of `verify_command`", OtherEngines)
-        .refused("set `timeout` on a verify stage"),
-    known(key::VERIFY_PLUGIN, N, Text, "none", "a plugin that verifies the stage", OtherEngines)
-        .refused("add a stage of that plugin after it: `type=\"acme.review\"`"),
+    known(key::VERIFY_TIMEOUT, N, Duration, "`60s`", "maximum run time of the verification", OtherEngines),
+    known(
+        key::VERIFY_PLUGIN,
+        N,
+        Text,
+        "none",
+        "a verifier plugin that runs in the place of `verify_command`",
+        Glovebox,
+    ),
     known(key::MAX_VISITS, GN, Integer, "none", "maximum number of visits to a node; 0 for no limit", OtherEngines),
     known(key::STALL_TIMEOUT_MS, G, Integer, "none", "maximum time without an event in a run", OtherEngines)
         .refused("set `timeout` on stages, or `max_wall_time` on the graph"),

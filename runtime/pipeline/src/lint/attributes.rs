@@ -253,7 +253,8 @@ fn names(
     let mut look = Names { rule, check: &check, seen: HashSet::default(), found: Found::none() };
     look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
     for node in &subject.pipeline.nodes {
-        let third_party = node.handler.component().is_some_and(|name| !TYPES.contains(&name.as_str()));
+        let is_ours = |stage: &Node| stage.handler.component().is_none_or(|name| TYPES.contains(&name.as_str()));
+        let third_party = !node.stages().all(is_ours);
         // A plugin defines its own attributes. Only a misspelt guard is reported, because it would guard nothing.
         look.at(&node.attributes, Carrier::Node, Some(node), |key| !third_party || guard_meant(key).is_some());
     }

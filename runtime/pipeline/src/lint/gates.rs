@@ -4,7 +4,8 @@ use super::found::Found;
 use super::{Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::gate::{Gate, choices};
-use crate::ir::{Handler, Node};
+use crate::holdout_roles::is_verifier;
+use crate::ir::{GateRequires, Handler, Node};
 use crate::key;
 use crate::lower::handler::HandlerKind;
 use glovebox_record::QuestionType;
@@ -47,6 +48,23 @@ fn problems(rule: &Rule, subject: &Subject<'_>, node: &Node) -> Vec<Diagnostic> 
         problems.push(at(message, span));
     }
     problems
+}
+
+/// Reports gates that ask for a receipt and can never get one. A value of a defaults block is for the gates among its nodes.
+pub(super) fn gate_receipt(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let asks = |node: &&Node| node.gate_requires == GateRequires::Receipt;
+    let is_proven = |node: &Node| node.stages().any(is_verifier) || node.handler.kind() == HandlerKind::Verification;
+    let found = |node: &Node| {
+        let attribute = node.attributes.get(key::GATE_REQUIRES).filter(|_| !node.goal_gate || !is_proven(node))?;
+        let problem = match node.goal_gate {
+            true => "no verifier runs there: no receipt can satisfy the gate",
+            false if attribute.key_span.start < node.span.start => return None,
+            false => "it is no goal gate",
+        };
+        let message = format!("`{}` has `gate_requires=\"receipt\"`, but {problem}", node.id);
+        Some(rule.found(message, attribute.key_span.to(attribute.span)).with_node(node.id.as_str()))
+    };
+    subject.pipeline.nodes.iter().filter(asks).filter_map(found).collect()
 }
 
 /// Reports choices that share a key: it then selects neither.

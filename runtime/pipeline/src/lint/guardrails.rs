@@ -144,7 +144,7 @@ pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> Found {
         Some(rule.found(message, attribute.span).with_node(node.id.as_str()))
     };
     let runs_commands = |node: &&Node| node.handler.kind().command().is_some();
-    subject.pipeline.nodes.iter().filter(runs_commands).filter_map(found).collect()
+    subject.pipeline.stages().filter(runs_commands).filter_map(found).collect()
 }
 
 /// A hook without calls around it would look like a guard. A value of a defaults block is for the nodes with tools among its nodes, and

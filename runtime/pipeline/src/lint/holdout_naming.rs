@@ -23,7 +23,7 @@ pub(super) fn holdout_folder(rule: &Rule, subject: &Subject<'_>) -> Found {
         let message = format!("`holdouts` of `{id}` lists `{wrong}`, but the hold-outs are in {list}");
         Some(rule.found(message, span).with_node(id.as_str()))
     };
-    subject.pipeline.nodes.iter().filter_map(found).collect()
+    subject.pipeline.stages().filter_map(found).collect()
 }
 
 /// Reports stages of a loop with a builder that have hold-outs in reach only because no stage names them.
@@ -41,7 +41,12 @@ pub(super) fn holdouts_blind_loop(rule: &Rule, subject: &Subject<'_>) -> Found {
     for circle in tarjan_scc(&subject.graph) {
         let members = || circle.iter().filter_map(|index| nodes.get(index.index()));
         if members().any(is_builder) {
-            blind.extend(circle.iter().map(|index| index.index()).filter(|at| nodes.get(*at).is_some_and(by_default)));
+            blind.extend(
+                circle
+                    .iter()
+                    .map(|index| index.index())
+                    .filter(|at| nodes.get(*at).is_some_and(|node| node.stages().any(by_default))),
+            );
         }
     }
     blind.sort_unstable();
@@ -54,7 +59,7 @@ pub(super) fn holdouts_blind_loop(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// Reports a command that names a hold-out which its stage cannot see, and hold-outs that no stage has in reach.
 pub(super) fn holdouts_unread(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let verifiers = || subject.pipeline.nodes.iter().filter(|node| is_verifier(node));
+    let verifiers = || subject.pipeline.stages().filter(|node| is_verifier(node));
     let mut found = Found::none();
     for node in verifiers().filter(|node| node.holdouts.named.is_none()) {
         let hidden = |folder: &&Entry| !may_see(node, folder) && command_naming(node, folder).is_some();

@@ -36,8 +36,8 @@ fn written<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
 pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut reported = HashSet::default();
     let misplaced = |node: &'_ Node| {
-        let is_verifier = is_verifier(node);
-        let reaches = may_have(subject, node);
+        let is_verifier = node.stages().any(is_verifier);
+        let reaches = node.stages().any(|stage| may_have(subject, stage));
         let keys = [
             (key::VERIFY_SUBJECT, is_verifier),
             (key::VERIFY_SUBJECT_PORT, is_verifier),
@@ -70,7 +70,7 @@ pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> Found {
         let message = format!("`{}` has `verify_subject_port`, but no `verify_subject`", node.id);
         node.subject.command.is_none().then(|| at(rule, node, attribute, message))
     };
-    subject.pipeline.nodes.iter().filter(|node| is_verifier(node)).filter_map(found).collect()
+    subject.pipeline.stages().filter(|node| is_verifier(node)).filter_map(found).collect()
 }
 
 /// Without `cache` there is no folder to fill.
@@ -128,7 +128,7 @@ pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> Found 
     if !subject.has_holdouts {
         return Found::none();
     }
-    pipeline.nodes.iter().filter(|node| sees_both(&subject.reach, node)).filter_map(found).collect()
+    pipeline.stages().filter(|node| sees_both(&subject.reach, node)).filter_map(found).collect()
 }
 
 /// If project files are in view, the host cannot know which code ran beside the hold-outs.
@@ -149,7 +149,7 @@ pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Fou
     if !subject.has_holdouts {
         return Found::none();
     }
-    pipeline.nodes.iter().filter(|node| sees_both(&subject.reach, node) && uses(node)).map(found).collect()
+    pipeline.stages().filter(|node| sees_both(&subject.reach, node) && uses(node)).map(found).collect()
 }
 
 /// Reports project code that a script among the hold-outs executes beside them.
@@ -181,7 +181,7 @@ fn stages_of<'a>(pipeline: &'a Pipeline, reach: &HoldoutReach, script: &Script<'
     let folders = pipeline.scenario_folders();
     let inside = folders.iter().find_map(|folder| path.find(folder.as_str()).map(|at| &path[at..])).unwrap_or(path);
     let runs = |node: &Node| command(node).is_some_and(|(_, attribute)| attribute.value.contains(inside));
-    let verifiers = || pipeline.nodes.iter().filter(|node| is_verifier(node));
+    let verifiers = || pipeline.stages().filter(|node| is_verifier(node));
     let is_named = verifiers().any(runs);
     verifiers().filter(|node| sees_both(reach, node) && (!is_named || runs(node))).collect()
 }

@@ -83,11 +83,14 @@ fn node_reason(subject: &Subject<'_>, number: usize, node: &Node) -> Option<Stri
         return None;
     }
     match node.handler {
+        Handler::Exit if node.verification.is_some() => {
+            return Some(format!("the run ends if the verification of the exit `{}` fails", node.id));
+        }
         Handler::Start | Handler::Exit => return Some(format!("`{}` does no work and cannot fail", node.id)),
-        Handler::Conditional => {
+        Handler::Conditional if node.verification.is_none() => {
             return Some(format!("`{}` only passes an outcome on and cannot fail itself", node.id));
         }
-        Handler::Human | Handler::Parallel | Handler::FanIn(_) => {}
+        Handler::Human | Handler::Conditional | Handler::Parallel | Handler::FanIn(_) => {}
         Handler::Component(_) | Handler::ChildExit | Handler::Unavailable(_) => {}
     }
     let asking =

@@ -10,7 +10,6 @@ use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::holdout_roles::{is_builder, is_verifier};
 use crate::ir::{Edge, Handler, Node, Status};
-use crate::key;
 use crate::lower::handler::HandlerKind;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
@@ -71,8 +70,9 @@ fn builds(node: &Node) -> bool {
 
 /// A stage that verifies: a command or a person decides about its success.
 fn verifies(node: &Node) -> bool {
-    let by_command = node.attributes.get(key::VERIFY_COMMAND).is_some_and(|command| !command.value.trim().is_empty());
-    by_command || is_verifier(node) || matches!(node.handler.kind(), HandlerKind::Verification | HandlerKind::Human)
+    node.verification.is_some()
+        || is_verifier(node)
+        || matches!(node.handler.kind(), HandlerKind::Verification | HandlerKind::Human)
 }
 
 struct Walk<'a, 'b> {
@@ -116,7 +116,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         match &node.handler {
             Handler::Exit if built && !verifies(node) => self.arrive(step),
             Handler::Exit => {}
-            Handler::Conditional => self.pass_on(step),
+            Handler::Conditional if node.verification.is_none() => self.pass_on(step),
             _ if built && self.guarded[step.node] => {}
             _ if verifies(node) && built => self.fail(step, node),
             _ => self.go_anywhere(Step { built, ..step }, step),
@@ -171,7 +171,7 @@ impl<'a, 'b> Walk<'a, 'b> {
 /// The edges that a run may take from a step: after a diamond, those for the incoming outcome; after a verifier, those for its failure.
 fn open_edges<'b>(subject: &'b Subject<'_>, step: Step) -> impl Iterator<Item = &'b Edge> {
     let node = &subject.pipeline.nodes[step.node];
-    let is_diamond = node.handler == Handler::Conditional;
+    let is_diamond = node.handler == Handler::Conditional && node.verification.is_none();
     let is_failure = !is_diamond && verifies(node) && (step.built || builds(node));
     let is_decided = is_diamond && step.failed && subject.outgoing(step.node).any(|edge| must_hold(edge, Status::Fail));
     let to_diamond = move |edge: &Edge| subject.node(&edge.to).is_some_and(|to| to.handler == Handler::Conditional);

@@ -26,7 +26,7 @@ struct Temporary<'a> {
 /// Checks the commands of all nodes.
 pub(super) fn check(nodes: &[Node], findings: &mut Findings<'_>) {
     let mut temporaries = Vec::new();
-    for node in nodes {
+    for node in nodes.iter().flat_map(Node::stages) {
         let Some((attribute, is_tool)) = command(node) else { continue };
         let places = findings.places(attribute);
         for range in temporary_paths(&attribute.value) {

@@ -16,6 +16,7 @@ mod output;
 mod reader;
 mod references;
 mod scope;
+mod verification;
 
 pub use reader::duration;
 pub(crate) use reader::other_spelling;

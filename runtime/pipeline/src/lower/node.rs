@@ -9,6 +9,7 @@ use super::inputs::Expansion;
 use super::output;
 use super::reader::{Findings, other_spelling};
 use super::scope::{Attributes, Declared, RawNode};
+use super::verification;
 use crate::child::{CYCLES_DEFAULT, Child, Supervision};
 use crate::condition::Condition;
 use crate::diagnostic::Diagnostic;
@@ -17,7 +18,7 @@ use crate::fork::MERGES;
 use crate::gate::GateSettings;
 use crate::holdout_roles::Feedback;
 use crate::inputs::Inputs;
-use crate::ir::{Attribute, Backoff, Handler, Node, Text, ToolHooks, ToolServers};
+use crate::ir::{Attribute, Backoff, GATE_REQUIREMENTS, Handler, Node, Text, ToolHooks, ToolServers};
 use crate::key::{self, Key};
 use crate::session::SessionSettings;
 use glovebox_record::question::QUESTION_TYPES;
@@ -80,7 +81,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
     });
     let instruction = written.or((handler.kind() == HandlerKind::Codergen).then_some(label.as_str()));
     let prompt = instruction.map(|text| scope.expansion.expand(text));
-    Node {
+    let node = Node {
         shape,
         prompt,
         label,
@@ -89,6 +90,8 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         backoff: findings.choice(from, key::RETRY_POLICY, RETRY_POLICIES).unwrap_or(scope.graph_backoff),
         session: session(from, raw.derived.last()),
         goal_gate: findings.boolean(from, key::GOAL_GATE),
+        gate_requires: findings.choice(from, key::GATE_REQUIRES, GATE_REQUIREMENTS).unwrap_or_default(),
+        verification: None,
         retry_target: scope.declared.target(from, key::RETRY_TARGET),
         fallback_retry_target: scope.declared.target(from, key::FALLBACK_RETRY_TARGET),
         gate: gate(from, findings),
@@ -120,7 +123,9 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         handler,
         attributes: raw.attributes,
         span: raw.span,
-    }
+    };
+    let verification = verification::of(&node, findings).map(Box::new);
+    Node { verification, ..node }
 }
 
 /// Reads fidelity and thread. An unknown mode counts as absent; the lint reports it.

@@ -274,12 +274,12 @@ fn routes() {
 fn what_a_run_would_not_enforce_is_said() {
     let source = with(
         "graph [max_budget_usd=5] \
-         n [prompt=p, verify_command=v, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.workdir=a, codex.profile=p] \
+         n [prompt=p, status_file=s, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.workdir=a, codex.profile=p] \
          h [shape=hexagon] v [shape=parallelogram, type=verification] \
          start -> n -> h -> v -> exit",
     );
     assert_snapshot!(rule("not_enforced", &source), @r#"
-    not_enforced «verify_command=v» this version does not enforce `verify_command`
+    not_enforced «status_file=s» this version does not enforce `status_file`
     not_enforced «codex.profile=p» this version does not enforce `codex.profile`
     not_enforced «verification» this version does not execute the handler `verification` of `v`
     "#);
@@ -297,11 +297,7 @@ fn every_known_name_is_enforced_or_refused_by_name() {
         "codex.auto_approve_commands",
         "codex.of_its_own",
         "agent.name",
-        "gate_requires",
         "status_file",
-        "verify_command",
-        "verify_timeout",
-        "verify_plugin",
         "stall_timeout_ms",
     ];
     assert!(asked.iter().all(|name| instead_of(Key::new(name)).is_some_and(|instead| !instead.is_empty())));
@@ -342,10 +338,10 @@ fn what_is_not_enforced_is_reported_once_for_each_name() {
     let nodes: String = (0..9).map(|n| format!("n{n} [prompt=p, status_file=t] ")).collect();
     let chain: String = (0..9).map(|n| format!("-> n{n} ")).collect();
     let source = with(&format!(
-        "node [gate_requires=full] p [type=verification] q [type=verification] {nodes} start -> p -> q {chain} -> exit"
+        "node [stall_timeout_ms=5] p [type=verification] q [type=verification] {nodes} start -> p -> q {chain} -> exit"
     ));
     assert_snapshot!(rule("not_enforced", &source), @"
-    not_enforced «gate_requires=full» this version does not enforce `gate_requires`: 11 uses, on `p`, `q`, `n0` and 8 more
+    not_enforced «stall_timeout_ms=5» this version does not enforce `stall_timeout_ms`: 11 uses, on `p`, `q`, `n0` and 8 more
     not_enforced «verification» this version does not execute the handler `verification` of `p`, `q`
     not_enforced «status_file=t» this version does not enforce `status_file`: 9 uses, on `n0`, `n1`, `n2` and 6 more
     ");

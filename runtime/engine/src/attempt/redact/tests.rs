@@ -1,35 +1,13 @@
 //! Nothing of a text, a number or a name gets through, whatever field it stands in; the verdict and public hints do.
 
 use super::*;
-use crate::event::{Attempt, Digest, LimitUse, Quarantined, Receipt};
+use crate::event::{Attempt, LimitUse, Quarantined};
+use crate::simulation::receipt;
 use glovebox_pipeline::Source;
 use glovebox_record::{CommandEnding, Tokens};
 use serde_json::{Value, json};
 
 const SECRET: &str = "expected 42 apples";
-
-fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
-    let nothing = String::new;
-    Receipt {
-        id: "r".to_owned(),
-        argv: vec!["sh".to_owned()],
-        cwd: nothing(),
-        program: None,
-        env_names: Vec::new(),
-        tier: glovebox_record::Tier::Full,
-        how,
-        code,
-        duration_ms: 1,
-        subject: false,
-        hook: None,
-        stdout_digest: Digest::ZERO,
-        stdout_bytes: 0,
-        stderr_digest: Digest::ZERO,
-        stderr_bytes: 0,
-        degradations: Vec::new(),
-        over: None,
-    }
-}
 
 fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
     let failure = Failure::new(FailureClass::Deterministic, code.to_owned(), reason);
@@ -45,6 +23,8 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
             ..Outcome::failed(failure)
         },
         retrying: false,
+        verifying: false,
+        at_exit: false,
         ending: Ending::Returned,
         usage: vec![LimitUse { name: glovebox_record::LimitName::WallMs, used: Some(42), limit: 5 }],
         refusals: Vec::new(),

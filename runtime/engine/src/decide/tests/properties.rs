@@ -2,8 +2,9 @@
 
 use super::super::*;
 use crate::event::Record;
-use crate::simulation::{Simulation, finished, pipeline};
+use crate::simulation::{Simulation, finished, pipeline, receipt};
 use crate::state::OpenTask;
+use glovebox_record::CommandEnding;
 use proptest::prelude::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,10 +12,10 @@ const STEPS_MAX: u64 = 25;
 
 /// A graph of up to five working nodes and two exits, with any edges among them.
 fn graph() -> impl Strategy<Value = String> {
-    let node = (0..4u8, 0..4u8, any::<bool>(), any::<bool>(), 0..8usize, 0..8usize);
+    let node = (0..4u8, 0..4u8, any::<bool>(), any::<bool>(), 0..8usize, 0..8usize, any::<bool>());
     let edge = (0..7usize, 0..8usize, 0..6u8, 0..3i32, any::<bool>(), 0..6u8);
-    (prop::collection::vec(node, 1..6), prop::collection::vec(edge, 1..16), 0..3u8, 0..9usize).prop_map(
-        |(nodes, edges, default_max_retries, graph_target)| {
+    (prop::collection::vec(node, 1..6), prop::collection::vec(edge, 1..16), 0..3u8, 0..9usize, any::<bool>()).prop_map(
+        |(nodes, edges, default_max_retries, graph_target, is_exit_verified)| {
             let name = |index: usize| match index {
                 0 => "start".to_owned(),
                 6 => "exit".to_owned(),
@@ -27,11 +28,17 @@ fn graph() -> impl Strategy<Value = String> {
             if graph_target < 8 {
                 text += &format!("retry_target={};\n", name(graph_target));
             }
-            for (index, (shape, retries, gate, partial, target, fallback)) in nodes.iter().enumerate() {
+            if is_exit_verified {
+                text += "other [verify_command=x];\n";
+            }
+            for (index, (shape, retries, gate, partial, target, fallback, is_verified)) in nodes.iter().enumerate() {
                 let shape = if *shape == 0 { "diamond" } else { "box" };
                 text += &format!("n{index} [shape={shape}, goal_gate={gate}, allow_partial={partial}");
                 if *retries > 0 {
                     text += &format!(", max_retries={}", retries - 1);
+                }
+                if *is_verified {
+                    text += ", verify_command=x";
                 }
                 if *target < 4 {
                     text += &format!(", retry_target={}", name(*target));
@@ -68,7 +75,7 @@ fn graph() -> impl Strategy<Value = String> {
 /// The same attempt always gets the same answer, whoever asks and whenever.
 fn answer(seed: u64, open: &OpenTask) -> StageFinished {
     let mut hasher = DefaultHasher::new();
-    (seed, &open.task.node, open.task.visit, open.ordinal).hash(&mut hasher);
+    (seed, &open.task, open.ordinal).hash(&mut hasher);
     let chance = hasher.finish();
     let status =
         [Status::Success, Status::Success, Status::PartialSuccess, Status::Retry, Status::Fail, Status::Skipped]
@@ -85,7 +92,9 @@ fn answer(seed: u64, open: &OpenTask) -> StageFinished {
     outcome.context_updates.insert("k".into(), serde_json::json!(chance / 65536 % 2));
     outcome.context_updates.insert("outcome".into(), serde_json::json!("forged"));
     outcome.context_updates.insert("x".into(), serde_json::json!(chance as f64 / 7.0));
-    finished(open, outcome)
+    let receipt =
+        (open.task.work == Work::Verify).then(|| receipt(Some((chance >> 20 & 1) as i32), CommandEnding::Exited));
+    StageFinished { receipts: receipt.into_iter().collect(), ..finished(open, outcome) }
 }
 
 fn live(graph: &Pipeline, seed: u64) -> Simulation<'_> {

@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};
-use crate::lint::{fixability_rule, guardrails};
+use crate::lint::{fixability_rule, gates, guardrails};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -207,6 +207,51 @@ pub(super) const RULES: &[Rule] = &[
   test [shape=octagon, command="cargo test", allowed_write_paths="", working_dir="app"]
   start; exit
   start -> test -> exit
+}"#,
+    },
+    Rule {
+        id: "verify_command_place",
+        severity: Error,
+        check: None,
+        summary: "`verify_command` must be on a node whose work a command can verify",
+        help: "add a stage that runs it: `shape=octagon, command=\"cargo test\"`",
+        why: "`verify_command` runs after the work of an agent, a plugin, a diamond or a fan-in, or before a run ends at an exit. \
+              The node succeeds only if the command ends with 0. A tool, verify or verification stage is a check itself, and a \
+              start, a fork or a human gate does no work. Such a command would never run, and the file would look checked. In a \
+              defaults block it holds for the nodes that take it.",
+        bad: r#"digraph ship {
+  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths="", verify_command="cargo clippy"]
+  start; exit
+  start -> test -> exit
+}"#,
+        good: r#"digraph ship {
+  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
+  lint [shape=octagon, command="cargo clippy", allowed_write_paths=""]
+  start; exit
+  start -> test -> lint -> exit
+}"#,
+    },
+    Rule {
+        id: "gate_receipt",
+        severity: Error,
+        check: Some(gates::gate_receipt),
+        summary: "`gate_requires=\"receipt\"` must be on a goal gate where a verifier runs",
+        help: "set `goal_gate=true`, and `verify_command` if the stage is an agent",
+        why: "A receipt is the host's record of a command that a verifier ran. A gate that requires one is satisfied only by such \
+              a command that passed in the last visit. Without `goal_gate=true` there is no gate. On a stage that never \
+              verifies, the gate could not be met, and the run would fail at its exit after all work is done.",
+        bad: r#"digraph ship {
+  graph [max_steps=20]
+  build [prompt="Build it", allowed_write_paths="src/", goal_gate=true, gate_requires="receipt", retry_target=build]
+  start; exit
+  start -> build -> exit
+}"#,
+        good: r#"digraph ship {
+  graph [max_steps=20]
+  build [prompt="Build it", allowed_write_paths="src/", goal_gate=true, gate_requires="receipt", retry_target=build,
+         verify_command="cargo test"]
+  start; exit
+  start -> build -> exit
 }"#,
     },
     Rule {

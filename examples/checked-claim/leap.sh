@@ -1,0 +1,3 @@
+#!/bin/sh
+# Ends with 0 for a leap year.
+false

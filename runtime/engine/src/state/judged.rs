@@ -1,0 +1,74 @@
+//! What a branch keeps of a stage whose word does not stand alone: one that failed, and one that is being verified.
+
+use super::Branch;
+use super::branch::is_output;
+use crate::event::{Digest, NodeId, StageFinished, Work};
+use glovebox_record::Outcome;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What is kept of a stage that failed: enough to show the next one what it printed (seed 2).
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailedStage {
+    /// The node.
+    pub node: NodeId,
+    /// What failed there.
+    pub work: Work,
+    /// What its handler said for people.
+    pub notes: String,
+    /// Artifacts with output, by name.
+    pub printed: Vec<(String, Digest)>,
+}
+
+impl FailedStage {
+    /// A node that printed nothing.
+    pub(super) fn silent(node: &NodeId) -> Self {
+        Self { node: node.clone(), work: Work::Handler, notes: String::new(), printed: Vec::new() }
+    }
+
+    /// The stage that failed: the node, or its verification.
+    pub fn stage(&self) -> NodeId {
+        if self.work == Work::Verify { self.node.verification() } else { self.node.clone() }
+    }
+
+    pub(super) fn of(finished: &StageFinished) -> Self {
+        let printed = finished.artifacts.iter().filter(|artifact| is_output(&artifact.name));
+        Self {
+            node: finished.attempt.task.node.clone(),
+            work: finished.attempt.task.work,
+            notes: finished.outcome.notes.clone(),
+            printed: printed.map(|artifact| (artifact.name.clone(), artifact.digest)).collect(),
+        }
+    }
+}
+
+/// An outcome that a verification decides about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unverified {
+    /// The attempt that ended so; none where the work cannot be repeated.
+    pub ordinal: Option<u32>,
+    /// The outcome, whose context updates count with the verdict.
+    pub outcome: Outcome,
+    /// Keys of these updates whose value is a reference.
+    pub stored: BTreeSet<String>,
+}
+
+impl Branch {
+    /// Keeps the outcome of an attempt until its verification has ended.
+    pub(super) fn hold_unverified(&mut self, finished: &StageFinished) {
+        let (outcome, stored) = (finished.outcome.clone(), finished.stored_values.clone());
+        self.unverified = Some(Arc::new(Unverified { ordinal: Some(finished.attempt.ordinal), outcome, stored }));
+    }
+
+    /// Keeps the outcome of a fan-in, which cannot be repeated, until its verification has ended.
+    pub(super) fn hold_fan_in(&mut self, outcome: Outcome) {
+        self.unverified = Some(Arc::new(Unverified { ordinal: None, outcome, stored: BTreeSet::new() }));
+    }
+
+    /// What was verified counts now, whatever the verdict: its context updates are those of the visit.
+    pub(super) fn settle_unverified(&mut self) {
+        let Some(unverified) = self.unverified.take() else { return };
+        self.set_updates(&unverified.outcome);
+        self.note_references(&unverified.stored, &unverified.outcome);
+    }
+}

@@ -1,0 +1,176 @@
+//! The stage that runs a node's `verify_command` (seed 0, fixes 3, 5 and 6) or `verify_plugin`: a stage of its own, named `ID.verify`.
+//!
+//! It writes what the node may write and sees what verify stages see. What narrows or arms an agent (`read_paths`, `codex.*`, hooks, its
+//! model) is the agent's and not the verifier's, so that a check can read a test that the agent may not.
+
+use super::handler::{HandlerKind, Role};
+use super::reader::Findings;
+use crate::attributes::{Carrier, is_known};
+use crate::diagnostic::Diagnostic;
+use crate::holdout_roles::NodeHoldouts;
+use crate::ir::{Attribute, Confinement, GateRequires, Handler, Node, ToolHooks, ToolServers};
+use crate::key::{self, Key};
+use crate::keyed::Attributes;
+use glovebox_record::spend::SpendBounds;
+use std::time::Duration;
+
+/// The handler of the node that is verified, for the wording of a failure.
+const VERIFIES: Key<'static> = Key::new("verifies");
+/// The handler of every verification.
+const HANDLER: &str = "verify";
+/// All commands that the grants allow (design §9 #24).
+const ANY_COMMAND: &str = "*";
+/// The time of a verification without `verify_timeout`, in seconds and as text.
+const TIMEOUT_DEFAULT: (u64, &str) = (60, "60s");
+/// What the stage has more than its command: the component that runs it starts before and keeps the output after.
+const MARGIN: Duration = Duration::from_secs(5);
+/// Attributes of the node that its verification has too, beside `env_*`.
+const SHARED: [Key<'static>; 10] = [
+    key::VERIFY_COMMAND,
+    key::VERIFY_PLUGIN,
+    key::WORKING_DIR,
+    key::ALLOWED_WRITE_PATHS,
+    key::HOLDOUTS,
+    key::SCENARIO_FEEDBACK,
+    key::SCENARIO_WRITES,
+    key::VERIFY_SUBJECT,
+    key::VERIFY_SUBJECT_PORT,
+    key::CACHE_FROM,
+];
+
+/// The verification of a node; none without `verify_command` or `verify_plugin`. One that could not run is a finding.
+pub(super) fn of(node: &Node, findings: &mut Findings<'_>) -> Option<Node> {
+    let by = By::of(node, findings)?;
+    if let Some(help) = misplaced(&node.handler) {
+        let (key, own) = (by.key(), by.attribute());
+        let message = format!("`{}` is a `{}` node, which takes no `{key}`", node.id, node.handler.name());
+        // A default reaches the nodes that take it.
+        if is_own(node, own) {
+            findings.push(found(node, own, message).with_help(help));
+        }
+        return None;
+    }
+    let timeout = findings.duration(&node.attributes, key::VERIFY_TIMEOUT);
+    let Confinement { scratch, cache, cache_from, network, .. } = node.confinement.clone();
+    Some(Node {
+        id: node.id.verification(),
+        handler: Handler::Component(by.handler().into()),
+        role: Some(Role::Verifier),
+        prompt: None,
+        goal_gate: false,
+        gate_requires: GateRequires::default(),
+        timeout: Some(timeout.unwrap_or(Duration::from_secs(TIMEOUT_DEFAULT.0)).saturating_add(MARGIN)),
+        spend_max: SpendBounds::default(),
+        read_paths: None,
+        confinement: Confinement { scratch, cache, cache_from, network, ..Confinement::default() },
+        allowed_commands: by.commands(),
+        holdouts: NodeHoldouts { allow_read: false, block_read: None, ..node.holdouts.clone() },
+        tool_hooks: ToolHooks::default(),
+        tool_servers: ToolServers::default(),
+        output_schema: None,
+        backend: None,
+        auto_status: false,
+        child: None,
+        attributes: attributes(node, &by),
+        ..node.clone()
+    })
+}
+
+/// What verifies a node.
+enum By<'a> {
+    /// `verify_command`: the author's command.
+    Command(&'a Attribute),
+    /// `verify_plugin`: a component that the operator made a verifier.
+    Plugin(&'a Attribute),
+}
+
+impl<'a> By<'a> {
+    fn of(node: &'a Node, findings: &mut Findings<'_>) -> Option<Self> {
+        match (written(node, key::VERIFY_COMMAND), written(node, key::VERIFY_PLUGIN)) {
+            (Some(_), Some(plugin)) => {
+                let message = format!("`{}` has both `verify_command` and `verify_plugin`, expected one", node.id);
+                findings.push(found(node, plugin, message).with_help("verify with a second stage after the node"));
+                None
+            }
+            (Some(command), None) => Some(Self::Command(command)),
+            (None, Some(plugin)) => Some(Self::Plugin(plugin)),
+            (None, None) => {
+                let timeout = written(node, key::VERIFY_TIMEOUT).filter(|timeout| is_own(node, timeout))?;
+                let message = format!("`{}` has `verify_timeout`, but nothing that verifies it", node.id);
+                findings.push(found(node, timeout, message).with_help("add `verify_command`, or remove it"));
+                None
+            }
+        }
+    }
+
+    fn key(&self) -> Key<'static> {
+        match self {
+            Self::Command(_) => key::VERIFY_COMMAND,
+            Self::Plugin(_) => key::VERIFY_PLUGIN,
+        }
+    }
+
+    fn attribute(&self) -> &'a Attribute {
+        match self {
+            Self::Command(attribute) | Self::Plugin(attribute) => attribute,
+        }
+    }
+
+    /// A plugin runs what the operator grants it; those of the node are for an agent.
+    fn commands(&self) -> Option<Vec<String>> {
+        matches!(self, Self::Plugin(_)).then(|| vec![ANY_COMMAND.to_owned()])
+    }
+
+    fn handler(&self) -> &'a str {
+        match self {
+            Self::Command(_) => HANDLER,
+            Self::Plugin(plugin) => plugin.value.trim(),
+        }
+    }
+}
+
+fn written<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
+    node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
+}
+
+/// True unless a defaults block before the node sets it.
+fn is_own(node: &Node, attribute: &Attribute) -> bool {
+    attribute.key_span.start >= node.span.start
+}
+
+fn found(node: &Node, at: &Attribute, message: String) -> Diagnostic {
+    Diagnostic::error("verify_command_place", message, at.key_span.to(at.span)).with_node(node.id.as_str())
+}
+
+/// What to do instead where a node takes no `verify_command`; none where it takes one.
+fn misplaced(handler: &Handler) -> Option<&'static str> {
+    match handler {
+        Handler::Exit | Handler::ChildExit | Handler::Conditional | Handler::FanIn(_) => None,
+        Handler::Component(_) if matches!(handler.kind(), HandlerKind::Codergen | HandlerKind::Plugin) => None,
+        Handler::Component(_) => {
+            Some("its own command is the check; add a stage for a second one: `shape=octagon, command=\"cargo test\"`")
+        }
+        _ => Some(
+            "set it on an agent, a plugin, a diamond, a fan-in or an exit, or add a stage: `shape=octagon, command=\"cargo test\"`",
+        ),
+    }
+}
+
+/// The attributes as the verification reads them, and the handler of the node that is verified, for the wording of a failure. A plugin
+/// also gets those of the node that only a plugin knows.
+fn attributes(node: &Node, by: &By<'_>) -> Attributes {
+    let mut attributes = Attributes::new();
+    let is_for_plugin = |key: Key<'_>| matches!(by, By::Plugin(_)) && !is_known(key, Carrier::Node);
+    let is_shared = |key: Key<'_>| SHARED.contains(&key) || key.as_str().starts_with("env_") || is_for_plugin(key);
+    for (key, attribute) in node.attributes.iter().filter(|(key, _)| is_shared(*key)) {
+        attributes.insert(key, attribute.clone());
+    }
+    if let By::Command(command) = by {
+        attributes.insert(key::COMMAND, (*command).clone());
+    }
+    attributes.insert(VERIFIES, Attribute { value: node.handler.name().into(), ..by.attribute().clone() });
+    let timeout = written(node, key::VERIFY_TIMEOUT).cloned();
+    let by_default = || Attribute { value: TIMEOUT_DEFAULT.1.into(), ..by.attribute().clone() };
+    attributes.insert(key::TIMEOUT, timeout.unwrap_or_else(by_default));
+    attributes
+}
