@@ -40,6 +40,7 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     table::head();
     beside_the_kernel(&folder.path().join("kernel"));
+    receipts(&folder.path().join("receipts"));
     for megabytes in [0, 200, 2_000] {
         // Written to, so that it is there.
         let held = vec![1_u8; megabytes << 20];
@@ -85,6 +86,27 @@ fn beside_the_kernel(folder: &Path) {
     let name = "jail, `sh -c true`, end: processor";
     print(name, of(0), of(1), "the kernel's own: namespaces, mounts, filters, `sh -c true`");
     print(name, of(0), of(2), "plain spawn of `sh -c true`");
+}
+
+/// A command in a jail that stands, with its receipt as the bytes that a record has, beside the same command without one.
+fn receipts(folder: &Path) {
+    let (setting, source) = setting(folder, Tier::Full);
+    let command = command(Program::Shell("true".to_owned()));
+    let jail = Jail::open(&setting, source()).unwrap();
+    let run = || jail.run(&command, &AtomicBool::new(false)).unwrap();
+    run();
+    let without = || timed(|| assert_eq!(run().code, Some(0)));
+    let with = || {
+        timed(|| {
+            let line = jail.line(&command);
+            let receipt = line.receipt("r".to_owned(), &run(), jail.status());
+            assert!(serde_json::to_vec(&receipt).unwrap().len() > 100);
+        })
+    };
+    row("`sh -c true` in a jail, with its receipt", 501, with, without, "the same without a receipt");
+    let line = || timed(|| drop(std::hint::black_box(jail.line(&command))));
+    row("the part of a receipt made before the start", 501, line, without, "`sh -c true` in a jail");
+    jail.end().unwrap();
 }
 
 /// A whole jail with one command, then commands in a jail that stands, of `true`.
