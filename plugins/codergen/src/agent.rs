@@ -3,6 +3,7 @@
 //! It counts nothing: the host refuses the turn that is over the limit. A stage that ran into the limit has failed unless
 //! the model declared success before (seed 0, fix 2).
 
+use crate::compaction::{self, COMPACTIONS_MAX, Room};
 use crate::documents::{self, Maker};
 use crate::ending::{self, Answered, Declaration};
 use crate::prompt;
@@ -25,6 +26,10 @@ struct Talk<'a> {
     stage: &'a Stage,
     toolbox: Toolbox,
     request: Request,
+    /// Where the message with the stage's task stands.
+    task: usize,
+    /// How often the conversation was made shorter.
+    compactions: u32,
     /// The text of the last answer that had any.
     said: String,
     /// The last outcome the model declared.
@@ -51,10 +56,12 @@ impl<'a> Talk<'a> {
         let system = prompt::system(stage, property("output-schema")) + &documents::section(Path::new("."), maker);
         let mut messages = vec![Message::text("system", system)];
         messages.extend(thread::earlier(stage));
+        let task = messages.len();
         messages.push(Message::text("user", asked));
         let request = Request { messages, tools: toolbox.definitions(), options: Vec::new() };
         let corrects_alone = property("output-schema-mode") == Some("without-tools");
-        Self { stage, toolbox, request, said: String::new(), declared: None, context, kept: 0, corrects_alone }
+        let (said, declared, compactions, kept) = (String::new(), None, 0, 0);
+        Self { stage, toolbox, request, task, compactions, said, declared, context, kept, corrects_alone }
     }
 
     fn hold(&mut self) -> Outcome {
@@ -62,11 +69,11 @@ impl<'a> Talk<'a> {
             if control::canceled() {
                 return Outcome::fail("agent/canceled", "the run was canceled").class("canceled");
             }
-            let response = match llm::complete(&self.request) {
+            let response = match self.ask() {
                 Ok(response) => response,
                 Err(error) => return self.unanswered(error),
             };
-            self.context.note(response.usage.input.saturating_add(response.usage.output));
+            let is_full = self.context.note(response.usage.input.saturating_add(response.usage.output));
             let calls: Vec<Part> = calls(&response.message).cloned().collect();
             let verdict = Verdict::of(&response);
             match self.listen(&response.message, verdict) {
@@ -89,7 +96,35 @@ impl<'a> Talk<'a> {
             }
             let results = calls.iter().map(|call| self.answer(call)).collect();
             self.request.messages.push(Message { role: "tool".to_owned(), parts: results });
+            if is_full {
+                self.compact(self.context.room());
+            }
         }
+    }
+
+    /// Asks. A conversation that is too long for the model is made shorter and asked once more.
+    fn ask(&mut self) -> Result<Response, Error> {
+        match llm::complete(&self.request) {
+            Err(error) if error.kind == "context-length" && self.compact(self.context.room().least()) => {
+                llm::complete(&self.request)
+            }
+            answered => answered,
+        }
+    }
+
+    /// Makes the conversation shorter, unless nothing can go or it was done too often. What goes is kept beside the stage's record.
+    fn compact(&mut self, room: Room) -> bool {
+        if self.compactions >= COMPACTIONS_MAX {
+            return false;
+        }
+        let Some(short) = compaction::compact(&self.request.messages, self.task, room) else { return false };
+        self.compactions += 1;
+        Kept { name: &format!("compacted-{}.md", self.compactions), text: &short.removed }.keep();
+        let count = short.count.to_string();
+        log::info("the conversation was made shorter", &[("messages", &count)]);
+        control::emit("compaction", &json!({ "messages": short.count }));
+        (self.request.messages, self.task) = (short.messages, 1);
+        true
     }
 
     /// Asks for an answer that matches the schema. The host counts how often.
@@ -221,6 +256,9 @@ fn class_of(error: &Error) -> &'static str {
     }
 }
 
+/// The context of a model that says nothing of it, in tokens.
+const CONTEXT_TOKENS: u64 = 131_072;
+
 /// How much of the model's context a conversation fills.
 #[derive(Debug, Default)]
 struct ContextUse {
@@ -229,13 +267,21 @@ struct ContextUse {
 }
 
 impl ContextUse {
-    /// Warns once at 80 % (coding-agent-loop specification §5.5).
-    fn note(&mut self, tokens: u64) {
-        let Some(most) = self.tokens_max.filter(|most| !self.has_warned && tokens >= most / 5 * 4) else { return };
-        self.has_warned = true;
+    /// True from 80 % on. Warns once (coding-agent-loop specification §5.5).
+    fn note(&mut self, tokens: u64) -> bool {
+        let Some(most) = self.tokens_max.filter(|most| tokens >= most / 5 * 4) else { return false };
+        if std::mem::replace(&mut self.has_warned, true) {
+            return true;
+        }
         let (used, most) = (tokens.to_string(), most.to_string());
         log::warn("the conversation fills 80 % of the model's context", &[("tokens", &used), ("context", &most)]);
         control::emit("warning", &json!({ "context_tokens": tokens }));
+        true
+    }
+
+    /// What a conversation may keep when it is made shorter.
+    fn room(&self) -> Room {
+        Room::of(self.tokens_max.unwrap_or(CONTEXT_TOKENS))
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod agent;
 mod arguments;
+mod compaction;
 mod documents;
 mod ending;
 mod files;

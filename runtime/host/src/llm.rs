@@ -284,7 +284,14 @@ impl Attempt {
         self.conversation.keep_line(turn.transcript);
         self.conversation.is_estimated |= turn.is_estimated;
         self.conversation.book(turn.paid, account.zip(reserved));
-        turn.answered.map(|answer| (answer, turn.kept))
+        match turn.answered {
+            Ok(answer) => Ok((answer, turn.kept)),
+            // A question that was too long: an attempt that is made again is told so at once.
+            Err(error) => {
+                turn.kept.into_iter().for_each(|kept| model.keep(kept));
+                Err(error)
+            }
+        }
     }
 
     /// One request, with the hooks of the calls that it answers and of those in its answer.

@@ -1,7 +1,8 @@
 //! Puts what a person said into the conversation, at one place for good.
 //!
 //! The component does not know of it: it can neither hide nor repeat it. Each question of the component gets the messages again, behind
-//! those of its own messages that it had when they came. If it has changed these since, they stand at the end.
+//! those of its own messages that it had when they came. If it has changed these since, they stand at the end of
+//! that question, and there from then on.
 
 use crate::bindings::chat::{Message, Part};
 use crate::bindings::llm::Request;
@@ -40,12 +41,11 @@ impl Steered {
         let end = (request.messages.len(), said[request.messages.len()]);
         let new = all.iter().take(count).skip(self.0.len());
         self.0.extend(new.map(|message| Given { message: Arc::clone(message), place: end, turn }));
-        let place = |given: &Given| {
-            let (at, before) = given.place;
-            if said.get(at) == Some(&before) { at } else { end.0 }
-        };
+        for given in self.0.iter_mut().filter(|given| said.get(given.place.0) != Some(&given.place.1)) {
+            given.place = end;
+        }
         // From the last one on, so that the places before it stay what they are.
-        let mut places: Vec<(usize, &Given)> = self.0.iter().map(|given| (place(given), given)).collect();
+        let mut places: Vec<(usize, &Given)> = self.0.iter().map(|given| (given.place.0, given)).collect();
         places.sort_by_key(|(at, _)| *at);
         for (at, given) in places.into_iter().rev() {
             let part = Part { kind: TEXT.to_owned(), text: given.message.text.to_owned(), fields: Vec::new() };
@@ -111,6 +111,15 @@ mod tests {
         assert_eq!(ask(steered, ("XYZ", None), "as", 5), "asXYZ", "a component that began anew is told again");
         let heard = steered.heard(&messages("XYZQ"), 2);
         assert_eq!(heard.iter().map(|heard| heard.turn).collect::<Vec<_>>(), [Some(2), Some(2), None, None]);
+    }
+
+    #[test]
+    fn a_message_stays_where_a_shorter_conversation_has_put_it() {
+        let steered = &mut Steered::default();
+        assert_eq!(ask(steered, ("X", None), "abcd", 1), "abcdX");
+        assert_eq!(ask(steered, ("X", None), "alcd", 2), "alcdX", "its place is gone");
+        assert_eq!(ask(steered, ("XY", None), "alcdef", 3), "alcdXefY");
+        assert_eq!(ask(steered, ("XY", None), "alcdefgh", 4), "alcdXefYgh");
     }
 
     #[test]

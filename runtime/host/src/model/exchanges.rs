@@ -28,12 +28,15 @@ pub struct Exchanges {
     steered: usize,
 }
 
-/// An answered exchange.
+/// An answered exchange, or one that the provider refused because it was too long.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Kept {
     /// What was sent, without times.
     request: Digest,
     pub(crate) answer: Answer,
+    /// Why it was refused: then there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) too_long: Option<String>,
     /// What tries without an answer may have cost.
     pub(crate) lost: Usage,
     pub(crate) transcript: String,
@@ -188,11 +191,20 @@ impl Kept {
         Box::new(Self {
             request: identity(sent),
             answer: answer.clone(),
+            too_long: None,
             lost,
             transcript,
             steered: 0,
             is_booked: false,
         })
+    }
+}
+
+impl Kept {
+    /// A question that was too long for its model. An attempt that is made again is told the same.
+    pub(crate) fn too_long(sent: &[u8], reason: String, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
+        let kept = Self::of(sent, &Answer::default(), (lost, transcript));
+        Box::new(Self { too_long: Some(reason), ..*kept })
     }
 }
 

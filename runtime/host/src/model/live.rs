@@ -7,7 +7,7 @@ use super::exchanges::{Exchanges, Kept};
 use super::transcript::{self, Question};
 use glovebox_models::ask::{self, Exchange, estimated_tokens};
 use glovebox_models::chat::{Answer, Effort, Request, Usage};
-use glovebox_models::error::ModelError;
+use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::patience::Patience;
 use glovebox_models::target::Target;
 use glovebox_schema::Schema;
@@ -80,19 +80,28 @@ impl Live {
     pub(super) fn turn(&mut self, request: &Request, question: Question<'_>, asking: Asking<'_>) -> Turn {
         let known = self.exchanges.as_mut().and_then(|exchanges| exchanges.next(&ask::body(&self.target, request)));
         let unused = self.exchanges.as_mut().map(Exchanges::take_dropped).unwrap_or_default();
-        if let Some(Kept { answer, lost, transcript, is_booked, .. }) = known {
+        if let Some(Kept { answer, too_long, lost, transcript, is_booked, .. }) = known {
             let is_estimated = answer.is_estimated || lost != Usage::default();
             let paid = if is_booked { Usage::default() } else { answer.usage.plus(lost) };
             let transcript = transcript.into_bytes();
-            return Turn { answered: Ok(answer), paid: paid.plus(unused), is_estimated, transcript, kept: None };
+            let refused = too_long.map(|reason| ModelError::new(ErrorKind::ContextLength, reason));
+            let answered = refused.map_or(Ok(answer), Err);
+            return Turn { answered, paid: paid.plus(unused), is_estimated, transcript, kept: None };
         }
         let asked = ask::ask(&self.target, request, asking.patience, asking.on_wait);
         let transcript =
             Crossed { exchange: &asked.exchange, tries: asked.tries, lost: asked.lost, answered: &asked.answered }
                 .line(&self.target, question);
         let answer = asked.answered.as_ref().ok();
-        let kept = answer.filter(|_| self.exchanges.is_some());
-        let kept = kept.map(|answer| Kept::of(&asked.exchange.sent, answer, (asked.lost, &transcript)));
+        let (sent, beside) = (&asked.exchange.sent, (asked.lost, &*transcript));
+        let kept = match &asked.answered {
+            _ if self.exchanges.is_none() => None,
+            Ok(answer) => Some(Kept::of(sent, answer, beside)),
+            Err(error) if error.kind == ErrorKind::ContextLength => {
+                Some(Kept::too_long(sent, error.message.clone(), beside))
+            }
+            Err(_) => None,
+        };
         let is_estimated = asked.lost != Usage::default() || answer.is_some_and(|answer| answer.is_estimated);
         let paid = answer.map(|answer| answer.usage).unwrap_or_default().plus(asked.lost).plus(unused);
         Turn { answered: asked.answered, paid, is_estimated, transcript, kept }

@@ -67,6 +67,7 @@ fn words(family: Family, kind: ErrorKind) -> String {
         (Family::Gemini, ErrorKind::ContextLength) => {
             "The input token count (2) exceeds the maximum number of tokens allowed (1).".to_owned()
         }
+        (Family::Ollama, ErrorKind::ContextLength) => "the input length exceeds the context length".to_owned(),
         (Family::Gemini, ErrorKind::QuotaExceeded) => "Quota: GenerateRequestsPerDayPerProjectPerModel".to_owned(),
         (_, kind) => format!("a written error: {kind}"),
     }

@@ -56,6 +56,7 @@ const WORDS: &[(&str, ErrorKind)] = &[
     ("maximum context length", ErrorKind::ContextLength),
     ("exceeds the maximum number of tokens", ErrorKind::ContextLength),
     ("exceeds the available context size", ErrorKind::ContextLength),
+    ("input length exceeds the context length", ErrorKind::ContextLength),
     ("credit balance is too low", ErrorKind::QuotaExceeded),
     ("api key not valid", ErrorKind::Authentication),
     ("perdayper", ErrorKind::QuotaExceeded),
@@ -139,6 +140,7 @@ mod tests {
             "details": [{"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}]}]}});
         check(Some(429), daily, ErrorKind::QuotaExceeded);
         check(Some(404), json!({"error": "model 'x' not found"}), ErrorKind::NotFound);
+        check(Some(400), json!({"error": "the input length exceeds the context length"}), ErrorKind::ContextLength);
         check(Some(500), json!("<html>"), ErrorKind::Server);
         check(Some(403), openai("server_error"), ErrorKind::AccessDenied);
     }
