@@ -152,6 +152,20 @@ fn without_a_model_the_answer_is_an_example() {
     bench.glovebox(&["run", "pipeline.dot", "--script", "model.toml", "--run-id", "t"]).ends(0);
 }
 
+/// A child pipeline reads the object under the names of its own file, and the schema from its own folder.
+#[test]
+fn a_child_reads_its_own_objects() {
+    let child = PIPELINE.replace("tool_command=\"echo repaired\"", "tool_command=\"false\"");
+    let around = "digraph p {\n  start [shape=Mdiamond]; done [shape=Msquare]\n  sub [type=subpipeline, \
+        \"stack.child_dotfile\"=\"children/ship.dot\", \"stack.context_out\"=\"review.output\"]\n  start -> sub -> done\n}\n";
+    let bench = Workbench::with_pipeline(around);
+    bench.write("children/ship.dot", &child);
+    bench.write("children/schemas/review.json", SCHEMA);
+    bench.write("model.toml", &format!("[[node.sub__review]]\ntext = '''{GOOD}'''\n"));
+    bench.glovebox(&["run", "pipeline.dot", "--script", "model.toml", "--run-id", "r"]).ends(0);
+    assert_eq!(bench.run_json("r", "checkpoint.json")["context"]["review.output"]["verdict"], "good");
+}
+
 /// The plan has the digest of the schema, so another schema is another plan.
 #[test]
 fn a_schema_is_part_of_the_plan_and_is_refused_before_the_first_stage() {

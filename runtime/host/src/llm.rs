@@ -239,7 +239,7 @@ impl Attempt {
         let answer = if model.provider() == Provider::Live { self.note_repeats(answer)? } else { answer };
         self.conversation.note_declared(&answer);
         self.conversation.answered_by.clone_from(&answer.model);
-        if let Some((_, schema)) = model.schema() {
+        if let Some((schema, _)) = model.schema() {
             let how = (question.schema.is_some(), self.limits.outcome_bytes);
             self.conversation.checked.note(schema, &answer, how)?;
         }

@@ -47,7 +47,8 @@ pub struct Model {
     account: Option<Account>,
     told: Told,
     steering: Steering,
-    schema: Option<Arc<Schema>>,
+    /// What its last answer must match, and the name of the object in the context.
+    schema: Option<(Arc<Schema>, String)>,
 }
 
 #[derive(Debug)]
@@ -179,14 +180,14 @@ impl Model {
         Model { steering, ..self }
     }
 
-    /// Has its last answer match a schema.
-    pub fn answering(self, schema: Option<Arc<Schema>>) -> Self {
+    /// Has its last answer match a schema; the object is `NAME.output` in the context.
+    pub fn answering(self, schema: Option<(Arc<Schema>, String)>) -> Self {
         Model { schema, ..self }
     }
 
-    /// What its last answer must match, and the node that answers.
-    pub(crate) fn schema(&self) -> Option<(&NodeId, &Schema)> {
-        self.schema.as_deref().map(|schema| (&self.node, schema))
+    /// What its last answer must match, and the name of the object in the context.
+    pub(crate) fn schema(&self) -> Option<(&Schema, &str)> {
+        self.schema.as_ref().map(|(schema, name)| (&**schema, name.as_str()))
     }
 
     pub(crate) fn steering(&self) -> &Steering {
@@ -248,7 +249,7 @@ impl Model {
 
     /// What `llm.info` tells a guest.
     pub fn info(&self) -> Vec<(String, String)> {
-        let schema = self.schema.as_deref();
+        let schema = self.schema().map(|(schema, _)| schema);
         let (mut info, mode) = match &self.kind {
             ModelKind::Live(live) => (live.info(), schema.map_or(live::OFF, |schema| live.schema_mode(schema))),
             _ => {
@@ -264,6 +265,7 @@ impl Model {
 
     /// Answers the next turn.
     pub(crate) fn answer(&mut self, request: &Request, asking: Asking<'_>) -> Turn {
+        let schema = self.schema.as_ref().map(|(schema, _)| Arc::clone(schema));
         let repeated = self.told.ask(request);
         let question = Question { repeated, new: &request.messages[repeated..], account: self.account.as_ref() };
         let turn = match &mut self.kind {
@@ -272,10 +274,10 @@ impl Model {
                 Turn::here(script.turn(&self.node, self.position), Provider::Scripted, question)
             }
             ModelKind::Tested(answers) => {
-                Turn::here(Ok(answers.answer(&self.node, self.schema.as_deref())), Provider::Test, question)
+                Turn::here(Ok(answers.answer(&self.node, schema.as_deref())), Provider::Test, question)
             }
             ModelKind::Simulated => {
-                let answer = simulated::answer(&self.node, self.schema.as_deref());
+                let answer = simulated::answer(&self.node, schema.as_deref());
                 Turn::here(Ok(answer), Provider::Simulated, question)
             }
         };
@@ -301,7 +303,7 @@ impl Model {
     /// How hard it thinks and the like, where the operator or the pipeline says it and the guest does not.
     pub(crate) fn settle(&self, request: &mut Request) {
         if let ModelKind::Live(live) = &self.kind {
-            live.settle(request, self.schema.as_ref());
+            live.settle(request, self.schema.as_ref().map(|(schema, _)| schema));
         }
     }
 }

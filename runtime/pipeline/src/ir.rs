@@ -283,6 +283,15 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Its name in its own file: a node of a child pipeline has that of the node that runs the child in front.
+    pub fn own_name(&self) -> &str {
+        let owner = self.child_of.as_ref().map_or("", NodeId::as_str);
+        let inside = self.id.as_str().strip_prefix(owner).and_then(|rest| rest.strip_prefix("__"));
+        inside.filter(|_| self.child_of.is_some()).unwrap_or(self.id.as_str())
+    }
+}
+
 /// An element of the graph that has attributes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Element<'a> {

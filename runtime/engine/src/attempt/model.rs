@@ -23,7 +23,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let account = self.budget.account(&node.id).priced(self.plan.price_of(&node.id));
         let model = input::model(node, &self.plan, &assignment.branch)?.charged_to(account);
         let model = self.live(node, assignment)?.into_iter().fold(model, Model::or_live);
-        let model = model.steered_by(assignment.steering.clone()).answering(node.output_schema.clone());
+        let model = model.steered_by(assignment.steering.clone());
+        let schema = node.output_schema.as_ref().map(|schema| (Arc::clone(schema), node.own_name().to_owned()));
+        let model = model.answering(schema);
         let model = if self.plan.pipeline.keeps_conversations { model.keeping_conversation() } else { model };
         Ok(match &self.holdouts {
             Some(holdouts) if self.plan.is_leak_checked(&node.id) => leak_check::guarded(model, holdouts),

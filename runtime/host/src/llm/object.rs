@@ -109,8 +109,8 @@ impl Attempt {
         let has_passed = matches!(outcome.status, Status::Success | Status::PartialSuccess);
         let object = self.conversation.checked.last.take().and_then(Result::ok).filter(|_| has_passed);
         let schema = self.conversation.model.as_ref().and_then(Model::schema);
-        let (Some(object), Some((node, schema))) = (object, schema) else { return Ok(outcome) };
-        let key = format!("{node}.output");
+        let (Some(object), Some((schema, name))) = (object, schema) else { return Ok(outcome) };
+        let key = format!("{name}.output");
         let names = schema.properties().filter(|name| is_key(name)).take(KEYS_MAX);
         for name in names {
             let value = object.get(name).filter(|value| !value.is_object() && !value.is_array());
