@@ -100,11 +100,6 @@ fn invalid_pipelines_are_refused_with_their_place() {
             "A [prompt=\"a\"]; start -> A; A -> done [condition=\"outcome ~ x\"]",
             &[Says("pipeline.dot:4:")],
         ),
-        invalid(
-            "a handler this version does not run",
-            "A [type=verification]; start -> A -> done",
-            &[Says("does not execute the handler `verification`")],
-        ),
         invalid("a supervisor without a child", "A [shape=house]; start -> A -> done", &[Says("child_pipeline")]),
         invalid(
             "an attribute this version does not enforce",

@@ -119,6 +119,17 @@ fn a_claim_counts_only_if_the_test_agrees() {
 }
 
 #[test]
+fn a_plan_runs_only_with_the_commands_that_the_author_allows() {
+    let bench = Workbench::new();
+    copy_tree(&root().join("examples/verification-plan"), &bench.project().join("examples/verification-plan"));
+    for line in commands("verification-plan") {
+        let answer = bench.line(&line);
+        answer.ends(0).says("sh tests/greets.sh Ada").never_says("grep -q Ada exit");
+    }
+    bench.glovebox(&["why", "latest", "verify"]).ends(0).says("verification_command_unsupported_format");
+}
+
+#[test]
 fn release_notes_are_published_after_a_person_agrees() {
     let bench = Workbench::copy_of("examples/release-gate");
     let commands = commands("release-gate");

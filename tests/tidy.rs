@@ -161,6 +161,7 @@ fn dependencies_run_one_way() {
         ("plugins/codergen/Cargo.toml", &["glovebox-plugin-sdk"]),
         ("plugins/intruder/Cargo.toml", &["glovebox-plugin-sdk"]),
         ("plugins/tool/Cargo.toml", &["glovebox-plugin-sdk"]),
+        ("plugins/verification/Cargo.toml", &["glovebox-plugin-sdk"]),
         ("plugins/verify/Cargo.toml", &["glovebox-plugin-sdk"]),
     ]);
     let mut findings = Vec::new();

@@ -6,6 +6,7 @@ use crate::bindings::glovebox::plugin::exec;
 use crate::imports::exec as host;
 use crate::{Outcome, Stage};
 
+pub use crate::words::words;
 pub use exec::{Captured, Error, Exit};
 
 /// The description of a command. Nothing happens before [`Command::run`].

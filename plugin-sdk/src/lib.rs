@@ -58,6 +58,8 @@ mod stage;
 pub mod testing;
 #[cfg(feature = "stage")]
 pub mod tools;
+#[cfg(feature = "stage")]
+mod words;
 
 #[cfg(feature = "stage")]
 pub use outcome::Outcome;

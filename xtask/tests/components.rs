@@ -80,6 +80,11 @@ fn verify_cannot_ask_a_model_nor_open_files() {
 }
 
 #[test]
+fn verification_reads_files_and_cannot_ask_a_model() {
+    check("verification", &["control", "exec", "files", "types"]);
+}
+
+#[test]
 fn the_intruder_asks_for_everything_there_is() {
     check("intruder", &["chat", "control", "exec", "files", "llm", "types"]);
 }

@@ -6,6 +6,7 @@
 use crate::compaction::{self, COMPACTIONS_MAX, Room};
 use crate::documents::{self, Maker};
 use crate::ending::{self, Answered, Declaration};
+use crate::planned;
 use crate::prompt;
 use crate::thread;
 use crate::toolbox::Toolbox;
@@ -202,8 +203,10 @@ impl<'a> Talk<'a> {
     }
 
     fn outcome(&mut self) -> Outcome {
-        let declared = self.declared.take().unwrap_or_default();
-        declared.into_outcome(Answered { node_id: self.stage.node_id(), response: &self.said })
+        let mut declared = self.declared.take().unwrap_or_default();
+        let plan = declared.plan.take().or_else(|| planned::of_answer(&self.said));
+        let outcome = declared.into_outcome(Answered { node_id: self.stage.node_id(), response: &self.said });
+        planned::hand_on(self.stage, plan, outcome)
     }
 
     /// Ends without an answer: over the limit an earlier declared success stands, everything else has failed.

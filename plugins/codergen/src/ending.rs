@@ -18,6 +18,8 @@ pub(crate) struct Declaration {
     updates: Vec<(String, Value)>,
     notes: Option<String>,
     reason: Option<String>,
+    /// The plan for a verification stage.
+    pub(crate) plan: Option<Value>,
 }
 
 /// Nothing was declared: text without tool calls is success (spec §4.5).
@@ -29,7 +31,7 @@ impl Default for Declaration {
 
 impl Declaration {
     fn of(status: Status) -> Self {
-        Self { status, label: None, suggested: Vec::new(), updates: Vec::new(), notes: None, reason: None }
+        Self { status, label: None, suggested: Vec::new(), updates: Vec::new(), notes: None, reason: None, plan: None }
     }
 }
 
@@ -105,6 +107,7 @@ fn explicit(part: &Part) -> Result<Declaration, String> {
     if let Some(Value::Object(updates)) = object.remove("context_updates") {
         declaration.updates = updates.into_iter().collect();
     }
+    declaration.plan = object.remove("verification_plan");
     Ok(declaration)
 }
 

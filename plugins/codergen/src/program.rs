@@ -2,6 +2,7 @@
 
 use crate::agent::Kept;
 use crate::ending::{self, Answered};
+use crate::planned;
 use crate::prompt;
 use glovebox_plugin_sdk::llm::Message;
 use glovebox_plugin_sdk::{Outcome, Stage, agents, control, json};
@@ -30,7 +31,9 @@ pub(crate) fn run(stage: &Stage, program: &str) -> Outcome {
     Kept { name: "response.md", text: &said }.keep();
     match ending::declared(&Message::text("assistant", said.as_str())) {
         Ok(declared) => {
-            declared.unwrap_or_default().into_outcome(Answered { node_id: stage.node_id(), response: &said })
+            let answered = Answered { node_id: stage.node_id(), response: &said };
+            let outcome = declared.unwrap_or_default().into_outcome(answered);
+            planned::hand_on(stage, planned::of_answer(&said), outcome)
         }
         Err(reason) => Outcome::fail("agent/outcome-syntax", reason).class("contract"),
     }

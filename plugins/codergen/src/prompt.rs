@@ -1,5 +1,6 @@
 //! What the model is asked: who it is, what the stage wants, and what went wrong before.
 
+use crate::planned;
 use glovebox_plugin_sdk::{Failure, Stage};
 use std::fmt;
 
@@ -54,7 +55,8 @@ pub(crate) fn correction(problem: &str) -> String {
 pub(crate) fn user(stage: &Stage) -> String {
     let task = stage.prompt().unwrap_or(stage.label());
     let before = stage.extra("preamble").map(|text| format!("{}\n\nYour task:\n", text.trim_end()));
-    let task = format!("{}{task}", before.unwrap_or_default());
+    let plan = stage.extra(planned::ALLOWED).map(|allowed| format!("\n\n{}", planned::request(allowed)));
+    let task = format!("{}{task}{}", before.unwrap_or_default(), plan.unwrap_or_default());
     match stage.last_failure() {
         Some(failure) => {
             let (node, details) = (stage.extra("failed-node"), stage.extra("failure-details"));

@@ -12,8 +12,9 @@ pub struct Builtin {
 }
 
 /// Every built-in component.
-pub const BUILTINS: [Builtin; 3] = [
+pub const BUILTINS: [Builtin; 4] = [
     Builtin { name: "codergen", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/codergen.wasm")) },
     Builtin { name: "tool", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/tool.wasm")) },
+    Builtin { name: "verification", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/verification.wasm")) },
     Builtin { name: "verify", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/verify.wasm")) },
 ];

@@ -37,7 +37,7 @@ pub const WIT: [SdkFile; 11] = files!(
 pub const WORLDS: SdkFile = ("wit/worlds.wit", include_str!("../../../wit/worlds.wit"));
 
 /// The SDK without its manifest.
-pub const SDK: [SdkFile; 16] = files!(
+pub const SDK: [SdkFile; 17] = files!(
     "plugin-sdk/",
     "sdk/",
     [
@@ -57,6 +57,7 @@ pub const SDK: [SdkFile; 16] = files!(
         "src/testing/imports.rs",
         "src/testing/stage_builder.rs",
         "src/tools.rs",
+        "src/words.rs",
     ]
 );
 

@@ -251,7 +251,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         }
         if let Some(failed) = &assignment.branch.last_failed {
             let is_withheld = self.is_withheld(&failed.stage());
-            input.extra = feedback::feedback(failed, &*self.blobs, is_withheld)?;
+            input.extra.extend(feedback::feedback(failed, &*self.blobs, is_withheld)?);
             if is_withheld {
                 input.context.retain(|key, _| !input::FAILURE_KEYS.contains(&key.as_str()));
                 input.last_failure = input.last_failure.map(|_| redact::verdict(&failed.node));

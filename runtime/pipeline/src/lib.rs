@@ -31,6 +31,7 @@ pub mod lower;
 pub mod nearest;
 pub mod outcome;
 mod path;
+pub mod planning;
 pub mod reach;
 pub mod restart;
 pub mod route;

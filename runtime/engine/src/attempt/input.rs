@@ -10,6 +10,7 @@ use crate::state::Branch;
 use glovebox_host::input::{OutgoingEdge, StageInput};
 use glovebox_host::model::Model;
 use glovebox_pipeline::ir::{Node, Pipeline};
+use glovebox_pipeline::planning::Planning;
 
 /// Context keys of the engine that no stage gets, in either spelling.
 const INTERNAL: [&str; 2] = ["internal.", "context.internal."];
@@ -46,8 +47,16 @@ pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, assignment: &Assignm
         context: context.map(|(key, value)| (key.clone(), value.clone())).collect(),
         outgoing: outgoing.collect(),
         last_failure: branch.last_failure.clone(),
-        extra: Vec::new(),
+        extra: planning(pipeline, node),
     }
+}
+
+/// What an agent is told whose plan a verification stage will run, one entry on each line.
+fn planning(pipeline: &Pipeline, node: &Node) -> Vec<(String, String)> {
+    let Some(Planning { allowed, keys }) = pipeline.planning(node) else { return Vec::new() };
+    [("verification-allowed", allowed), ("verification-keys", keys)]
+        .map(|(name, entries)| (name.to_owned(), entries.join("\n")))
+        .to_vec()
 }
 
 /// The goal of the pipeline whose file has the node.

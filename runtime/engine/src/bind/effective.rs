@@ -254,8 +254,9 @@ fn commands(inputs: GrantInputs<'_>, effective: &mut Effective) {
         }
         return;
     }
+    let list = HandlerKind::of(inputs.source.name).allow_list();
     for command in shared_commands(&granted.commands, inputs.request.commands) {
-        let origin = source(inputs, GrantField::Commands).and(Giver::Attribute("allowed_commands".into()));
+        let origin = source(inputs, GrantField::Commands).and(Giver::Attribute(list.as_str().into()));
         if command.trim() == "*" {
             effective.commands.any = true;
             effective.record_origin(Capability::AnyCommand, origin);

@@ -344,10 +344,8 @@ pub const ATTRIBUTES: &[Known] = &[
         "required",
         "prefixes of the commands that a plan may contain",
         OtherEngines,
-    )
-    .refused("use a verify stage: `shape=octagon, command=\"cargo test\"`"),
-    known(key::VERIFICATION_WORKDIR, N, Path, "the workspace", "folder in which a plan's commands start", OtherEngines)
-        .refused("use a verify stage: `shape=octagon, command=\"cargo test\"`"),
+    ),
+    known(key::VERIFICATION_WORKDIR, N, Path, "the workspace", "folder in which a plan's commands start", OtherEngines),
     known(
         key::VERIFICATION_PLAN_CONTEXT_KEY,
         N,
@@ -355,8 +353,7 @@ pub const ATTRIBUTES: &[Known] = &[
         "`verification.plan`",
         "the context key that holds the plan",
         OtherEngines,
-    )
-    .refused("use a verify stage: `shape=octagon, command=\"cargo test\"`"),
+    ),
     known(
         key::SCENARIO_FEEDBACK,
         GN,

@@ -53,7 +53,7 @@ fn problems(rule: &Rule, subject: &Subject<'_>, node: &Node) -> Vec<Diagnostic> 
 /// Reports gates that ask for a receipt and can never get one. A value of a defaults block is for the gates among its nodes.
 pub(super) fn gate_receipt(rule: &Rule, subject: &Subject<'_>) -> Found {
     let asks = |node: &&Node| node.gate_requires == GateRequires::Receipt;
-    let is_proven = |node: &Node| node.stages().any(is_verifier) || node.handler.kind() == HandlerKind::Verification;
+    let is_proven = |node: &Node| node.stages().any(is_verifier);
     let found = |node: &Node| {
         let attribute = node.attributes.get(key::GATE_REQUIRES).filter(|_| !node.goal_gate || !is_proven(node))?;
         let problem = match node.goal_gate {

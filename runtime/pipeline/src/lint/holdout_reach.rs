@@ -6,7 +6,6 @@ use super::{Found, Rule, Subject};
 use crate::holdout_roles::{Feedback, Writes, covers, is_builder, is_verifier, runs_scenarios};
 use crate::ir::{Attribute, Node, Pipeline};
 use crate::key::{self, Key};
-use crate::lower::handler::HandlerKind;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use std::collections::VecDeque;
@@ -78,7 +77,7 @@ pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> F
 
 /// True for a stage with output that shows hold-outs to later stages.
 fn shows_holdouts(node: &Node) -> bool {
-    let has_them = is_verifier(node) || node.handler.kind() == HandlerKind::Verification;
+    let has_them = is_verifier(node);
     let reads_them = is_builder(node) && node.holdouts.allow_read;
     reads_them || (has_them && node.holdouts.feedback == Feedback::Full)
 }

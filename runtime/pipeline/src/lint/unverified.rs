@@ -70,9 +70,7 @@ fn builds(node: &Node) -> bool {
 
 /// A stage that verifies: a command or a person decides about its success.
 fn verifies(node: &Node) -> bool {
-    node.verification.is_some()
-        || is_verifier(node)
-        || matches!(node.handler.kind(), HandlerKind::Verification | HandlerKind::Human)
+    node.verification.is_some() || is_verifier(node) || node.handler.kind() == HandlerKind::Human
 }
 
 struct Walk<'a, 'b> {

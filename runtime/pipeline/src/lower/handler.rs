@@ -115,15 +115,23 @@ impl HandlerKind {
 
     /// True for a component that comes with the binary.
     pub fn is_first_party(self) -> bool {
-        matches!(self, Self::Codergen | Self::Tool | Self::Verify)
+        matches!(self, Self::Codergen | Self::Tool | Self::Verify | Self::Verification)
     }
 
     /// The role of its stages, unless the operator gives a plugin another one. None when no component executes it.
     pub fn role(self) -> Option<Role> {
         match self {
-            Self::Tool | Self::Verify => Some(Role::Verifier),
+            Self::Tool | Self::Verify | Self::Verification => Some(Role::Verifier),
             Self::Codergen | Self::Plugin => Some(Role::Builder),
             _ => None,
+        }
+    }
+
+    /// The attribute with the prefixes of the commands that others may choose: an agent, or a model's plan.
+    pub fn allow_list(self) -> Key<'static> {
+        match self {
+            Self::Verification => key::VERIFICATION_ALLOWED_COMMANDS,
+            _ => key::ALLOWED_COMMANDS,
         }
     }
 

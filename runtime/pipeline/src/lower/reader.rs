@@ -211,6 +211,12 @@ impl<'a> Findings<'a> {
         if commands.len() > 1 && commands.iter().any(|command| command == "*") {
             self.invalid(attribute, format!("`{key}` contains `*` beside other entries; `*` must be the only entry"));
         }
+        if key == key::VERIFICATION_ALLOWED_COMMANDS && commands.iter().any(|command| command == "*") {
+            self.invalid(
+                attribute,
+                format!("`{key}` is `*`, expected the prefixes of the commands that a plan may contain"),
+            );
+        }
         Some(commands)
     }
 

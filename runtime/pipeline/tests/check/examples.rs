@@ -172,7 +172,7 @@ fn templates_of_the_guidelines() {
   verify -> exit [condition="outcome=success"];
 }"#;
     let pipeline = accept(verify);
-    assert_eq!(node(&pipeline, "verify").handler, Handler::Unavailable("verification".into()));
+    assert_eq!(node(&pipeline, "verify").handler, Handler::Component("verification".into()));
     assert_eq!(
         node(&pipeline, "verify").attributes[key::VERIFICATION_ALLOWED_COMMANDS].value,
         "test -f,go test,go build"

@@ -275,13 +275,12 @@ fn what_a_run_would_not_enforce_is_said() {
     let source = with(
         "graph [max_budget_usd=5] \
          n [prompt=p, status_file=s, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.workdir=a, codex.profile=p] \
-         h [shape=hexagon] v [shape=parallelogram, type=verification] \
+         h [shape=hexagon] v [shape=octagon, command=c] \
          start -> n -> h -> v -> exit",
     );
     assert_snapshot!(rule("not_enforced", &source), @r#"
     not_enforced «status_file=s» this version does not enforce `status_file`
     not_enforced «codex.profile=p» this version does not enforce `codex.profile`
-    not_enforced «verification» this version does not execute the handler `verification` of `v`
     "#);
     let pipeline = run(&source).pipeline.unwrap_or_else(|| panic!("{}", errors(&source)));
     let listed = glovebox_pipeline::lint::not_enforced(&pipeline);
@@ -338,11 +337,10 @@ fn what_is_not_enforced_is_reported_once_for_each_name() {
     let nodes: String = (0..9).map(|n| format!("n{n} [prompt=p, status_file=t] ")).collect();
     let chain: String = (0..9).map(|n| format!("-> n{n} ")).collect();
     let source = with(&format!(
-        "node [stall_timeout_ms=5] p [type=verification] q [type=verification] {nodes} start -> p -> q {chain} -> exit"
+        "node [stall_timeout_ms=5] p [type=tool, tool_command=c] q [type=tool, tool_command=c] {nodes} start -> p -> q {chain} -> exit"
     ));
     assert_snapshot!(rule("not_enforced", &source), @"
     not_enforced «stall_timeout_ms=5» this version does not enforce `stall_timeout_ms`: 11 uses, on `p`, `q`, `n0` and 8 more
-    not_enforced «verification» this version does not execute the handler `verification` of `p`, `q`
     not_enforced «status_file=t» this version does not enforce `status_file`: 9 uses, on `n0`, `n1`, `n2` and 6 more
     ");
 }

@@ -220,7 +220,7 @@ fn check_handler(id: &str, attributes: &str, handler: &str) {
     let (pipeline, _) = glovebox_pipeline::lower::lower(Source::new(&source), ast, &Inputs::default());
     let node = node(&pipeline, id);
     assert_eq!(node.handler.name(), handler, "{source}");
-    let unavailable = ["stack.manager_loop", "verification"];
+    let unavailable = ["stack.manager_loop"];
     assert_eq!(matches!(node.handler, Handler::Unavailable(_)), unavailable.contains(&handler), "{source}");
 }
 

@@ -137,13 +137,13 @@ pub(super) const RULES: &[Rule] = &[
               `verification.allowed_commands is required`.",
         bad: r#"digraph ship {
   plan  [prompt="Return a verification_plan", allowed_write_paths=""]
-  check [type=verification]
+  check [type=verification, allowed_write_paths=""]
   start; exit
   start -> plan -> check -> exit
 }"#,
         good: r#"digraph ship {
   plan  [prompt="Return a verification_plan", allowed_write_paths=""]
-  check [type=verification, "verification.allowed_commands"="cargo test,test -f"]
+  check [type=verification, allowed_write_paths="", "verification.allowed_commands"="cargo test,test -f"]
   start; exit
   start -> plan -> check -> exit
 }"#,

@@ -1,0 +1,225 @@
+//! The plan, the allowed commands, and what makes a plan wrong; the messages are those of seed 2.
+
+use glovebox_plugin_sdk::{Outcome, Value, exec, json};
+
+/// The form of a plan, for messages.
+const FORM: &str = r#"expected {"files": ["a/path"], "commands": ["a command"]}"#;
+/// Commands that one plan may have.
+const COMMANDS_MAX: usize = 100;
+/// Files that one plan may name.
+const FILES_MAX: usize = 1000;
+
+/// Why the stage fails before or without a command.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    code: &'static str,
+    reason: String,
+}
+
+impl Problem {
+    pub(crate) fn new(code: &'static str, reason: impl Into<String>) -> Self {
+        Self { code, reason: reason.into() }
+    }
+
+    fn of_plan(reason: impl Into<String>) -> Self {
+        Self::new("verification/plan-invalid", reason)
+    }
+}
+
+impl From<Problem> for Outcome {
+    fn from(problem: Problem) -> Self {
+        Outcome::fail(problem.code, problem.reason)
+    }
+}
+
+/// What a model wants to have checked.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) files: Vec<String>,
+    pub(crate) commands: Vec<String>,
+}
+
+impl Plan {
+    /// Reads a plan: a JSON object, or JSON text of one (design §9 #26).
+    pub(crate) fn read(value: Value) -> Result<Self, Problem> {
+        let value = match value {
+            Value::String(text) => serde_json_of(&text)?,
+            value => value,
+        };
+        let Value::Object(mut object) = value else {
+            return Err(Problem::of_plan(format!("the verification plan is no JSON object, {FORM}")));
+        };
+        let mut texts = |name: &str| match object.remove(name) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(value) => texts(value).ok_or_else(|| {
+                Problem::of_plan(format!("`{name}` of the verification plan is no list of texts, {FORM}"))
+            }),
+        };
+        let plan = Self { files: texts("files")?, commands: texts("commands")? };
+        if plan.commands.is_empty() {
+            return Err(Problem::of_plan("verification plan must contain at least one command"));
+        }
+        if plan.commands.iter().any(|command| command.trim().is_empty()) {
+            return Err(Problem::of_plan("verification command cannot be empty"));
+        }
+        if plan.commands.len() > COMMANDS_MAX || plan.files.len() > FILES_MAX {
+            let (commands, files) = (plan.commands.len(), plan.files.len());
+            let reason = format!("the verification plan has {commands} commands and {files} files");
+            return Err(Problem::of_plan(format!("{reason}, expected at most {COMMANDS_MAX} and {FILES_MAX}")));
+        }
+        for file in &plan.files {
+            let invalid = |what| Problem::of_plan(format!("invalid verification file path \"{file}\": {what}"));
+            relative(file).map_err(invalid)?;
+        }
+        Ok(plan)
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "files": self.files, "commands": self.commands })
+    }
+}
+
+fn serde_json_of(text: &str) -> Result<Value, Problem> {
+    let wrong = || Problem::of_plan(format!("the verification plan is no JSON, {FORM}"));
+    text.parse::<Value>().map_err(|_| wrong())
+}
+
+fn texts(value: Value) -> Option<Vec<String>> {
+    let Value::Array(entries) = value else { return None };
+    let text = |entry| if let Value::String(text) = entry { Some(text) } else { None };
+    entries.into_iter().map(text).collect()
+}
+
+/// A path below the workspace, without `.` parts and double slashes.
+pub(crate) fn relative(path: &str) -> Result<String, &'static str> {
+    let names: Vec<&str> = path.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+    match path {
+        _ if path.trim().is_empty() => Err("is empty"),
+        _ if path.starts_with(['/', '~']) => Err("must be relative"),
+        _ if names.contains(&"..") => Err("cannot contain parent segment"),
+        _ => Ok(names.join("/")),
+    }
+}
+
+/// A command of the plan that the author allows.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PlannedCommand<'a> {
+    /// As the plan has it.
+    pub(crate) line: &'a str,
+    /// As it starts.
+    pub(crate) words: Vec<String>,
+}
+
+/// The prefixes of `verification.allowed_commands`, each as words.
+#[derive(Debug)]
+pub(crate) struct AllowedCommands<'a>(Vec<Vec<&'a str>>);
+
+impl<'a> AllowedCommands<'a> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, Problem> {
+        let prefixes: Vec<Vec<&str>> = text.split(',').map(|prefix| prefix.split_whitespace().collect()).collect();
+        let prefixes: Vec<Vec<&str>> = prefixes.into_iter().filter(|prefix| !prefix.is_empty()).collect();
+        match prefixes.is_empty() {
+            true => Err(Problem::new("verification/allowed-commands", "verification.allowed_commands is required")),
+            false => Ok(Self(prefixes)),
+        }
+    }
+
+    /// Checks a command: its form, then its places, then its prefix on whole words. The host decides once more.
+    pub(crate) fn check<'l>(&self, line: &'l str) -> Result<PlannedCommand<'l>, Problem> {
+        let line = line.trim();
+        let words = exec::words(line).map_err(|reason| match reason.strip_prefix(UNSUPPORTED) {
+            Some(_) => Problem::new(UNSUPPORTED, format!("{reason}: {line}")),
+            None => Problem::new(UNSUPPORTED, format!("{UNSUPPORTED}: {reason}: {line}")),
+        })?;
+        if let Some(what) = words.iter().find_map(|word| misplaced(word)) {
+            let reason = format!("verification command rejected by guardrail: contains {what}: {line}");
+            return Err(Problem::new("verification/guardrail", reason));
+        }
+        let begins = |prefix: &Vec<&str>| words.len() >= prefix.len() && words.iter().zip(prefix).all(|(a, b)| a == b);
+        match self.0.iter().any(begins) {
+            true => Ok(PlannedCommand { line, words }),
+            false => {
+                let reason = format!("verification command not allowed: {line}");
+                Err(Problem::new("verification/not-allowed", reason))
+            }
+        }
+    }
+}
+
+/// The code of a command that only a shell could run (seed 4).
+const UNSUPPORTED: &str = "verification_command_unsupported_format";
+
+/// Seed 2's early error; the sandbox decides what a command can reach.
+fn misplaced(word: &str) -> Option<&'static str> {
+    match word {
+        _ if word.starts_with('~') => Some("~"),
+        _ if word.split('/').any(|name| name == "..") => Some(".."),
+        _ if word.starts_with('/') => Some("absolute path"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Plan, String> {
+        Plan::read(Value::String(text.to_owned())).map_err(|problem| problem.reason)
+    }
+
+    #[test]
+    fn reads_a_plan() {
+        let plan = read(r#"{"files":["a/b.go"],"commands":["go test ./x"],"why":"because"}"#).unwrap();
+        assert_eq!((plan.files, plan.commands), (vec!["a/b.go".to_owned()], vec!["go test ./x".to_owned()]));
+        assert_eq!(read(r#"{"commands":["a"]}"#).unwrap().files, [""; 0]);
+        for (text, reason) in [
+            ("{}", "verification plan must contain at least one command"),
+            (r#"{"commands":["a"," "]}"#, "verification command cannot be empty"),
+            (
+                r#"{"commands":["a"],"files":["/etc/passwd"]}"#,
+                "invalid verification file path \"/etc/passwd\": must be relative",
+            ),
+            (
+                r#"{"commands":["a"],"files":["a/../b"]}"#,
+                "invalid verification file path \"a/../b\": cannot contain parent segment",
+            ),
+            (r#"{"commands":["a"],"files":[""]}"#, "invalid verification file path \"\": is empty"),
+        ] {
+            assert_eq!(read(text), Err(reason.to_owned()));
+        }
+        for text in ["[]", "{", r#"{"commands":"a"}"#, r#"{"commands":[1]}"#] {
+            assert!(read(text).unwrap_err().contains(FORM), "{text}");
+        }
+        let many = format!(r#"{{"commands":[{}]}}"#, vec![r#""a""#; COMMANDS_MAX + 1].join(","));
+        assert!(read(&many).unwrap_err().contains("expected at most 100"));
+    }
+
+    #[test]
+    fn compares_prefixes_by_words() {
+        let allowed = AllowedCommands::parse(" go test , bash scripts/check.sh,test -f").unwrap();
+        let check = |line: &str| allowed.check(line).map(|command| command.words).map_err(|problem| problem.reason);
+        assert_eq!(check(" go test ./internal/x ").unwrap(), ["go", "test", "./internal/x"]);
+        assert_eq!(check("'go' \"test\"").unwrap(), ["go", "test"]);
+        for line in ["go testing", "go", "gotest", "./go test", "agent/bin/go test", "env go test", "bash -c x"] {
+            assert_eq!(check(line).unwrap_err(), format!("verification command not allowed: {line}"));
+        }
+        for line in [
+            "BASH_ENV=$PWD/agent/env.sh bash scripts/check.sh",
+            "PATH=$PWD/agent:/bin bash scripts/check.sh",
+            "LD_PRELOAD=x.so go test",
+            "go test && rm x",
+            "go test | tee x",
+            "go test $(x)",
+            "go test `x`",
+            "go test > x",
+            "(go test)",
+            "go test 'x",
+        ] {
+            assert!(check(line).unwrap_err().starts_with(UNSUPPORTED), "{line}");
+        }
+        for (line, what) in [("go test ../x", ".."), ("test -f /etc/passwd", "absolute path"), ("test -f ~/x", "~")] {
+            assert!(check(line).unwrap_err().contains(&format!("contains {what}: ")), "{line}");
+        }
+        assert_eq!(AllowedCommands::parse(" , ").unwrap_err().reason, "verification.allowed_commands is required");
+    }
+}
