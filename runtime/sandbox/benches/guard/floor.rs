@@ -80,7 +80,7 @@ fn jail((user, group): (u32, u32), lower: &Path, [upper, work]: &[PathBuf; 2]) {
     (0..COVERS).for_each(|_| mount_bind("empty", COVERED).unwrap());
     let options = ["lowerdir", "upperdir", "workdir"].iter().zip([lower, upper, work]);
     let options: Vec<String> = options.map(|(name, path)| format!("{name}={}", path.display())).collect();
-    let options = CString::new(options.join(",") + ",userxattr").unwrap();
+    let options = CString::new(options.join(",") + ",userxattr,volatile").unwrap();
     mount("overlay", "workspace", "overlay", plain, options.as_c_str()).unwrap();
     pivot_root(".", ".").unwrap();
     unmount(".", UnmountFlags::DETACH).unwrap();

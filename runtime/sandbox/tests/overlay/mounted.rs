@@ -145,3 +145,18 @@ fn attributes_programs_set_are_no_marks_of_the_overlay() {
     assert_eq!(found, Vec::<String>::new());
     assert_eq!(workspace.len(), 6);
 }
+
+#[test]
+fn the_end_of_an_overlay_flushes_nothing_and_its_layers_are_mounted_again() {
+    let made = Bench::new(&[("f", "f")]);
+    let scope = scope(&["./"], &["./"], &[]);
+    let view = overlay(&made, &scope, &ViewOverrides::default());
+    for script in ["printf one >a", "test \"$(cat a)\" = one\nprintf two >b", "test \"$(cat a b)\" = onetwo"] {
+        let jail = open(&made, &view);
+        run(&jail, &format!("grep -q ' - overlay .*volatile' /proc/self/mountinfo\n{script}"));
+        jail.end().unwrap();
+    }
+    assert_eq!(lines(&look(&view)).len(), 2, "the kernel's own folders are no change");
+    view.remove().unwrap();
+    assert_eq!(fs::read_to_string(made.workspace().join("f")).unwrap(), "f");
+}

@@ -7,11 +7,14 @@ use crate::fault::At;
 use glovebox_jail::policy::{Bind, Source, Workspace};
 use glovebox_jail::wire::Failure;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
 use rustix::io::Errno;
 use rustix::mount::{self, MountFlags};
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
+
+/// Most jails that are built over the same layers after the first.
+const WORKS_MAX: u32 = 64;
 
 /// Mounts the workspace, then what belongs inside it. Returns a descriptor of its root, as seen inside.
 pub(crate) fn mount(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failure> {
@@ -37,21 +40,47 @@ pub(crate) fn mount(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failu
         .at("open workspace")
 }
 
-/// Names layers by descriptor, because a path with `:`, `,` or `\` would split the options.
+/// Mounts an overlay that the kernel does not write to the disk: what a stage changes is recorded elsewhere or thrown away, and otherwise
+/// each end of an overlay flushes the whole file system of its layers.
 fn overlay(at: &Path, lower: &[PathBuf], upper: &Path, work: &Path) -> Result<(), Failure> {
     let open = |path: &Path| open_source(path).at(format!("open layer {}", path.display()));
     let lower: Vec<OwnedFd> = lower.iter().map(|path| open(path)).collect::<Result<_, _>>()?;
     let (upper, work) = (open(upper)?, open(work)?);
+    match mount_layers(at, &lower, &upper, &work) {
+        // The kernel mounts such an overlay over a work folder once. A jail that is built again gets a new one.
+        Err(Errno::INVAL) => {
+            let again = next_work(&work).at("make a work folder")?;
+            mount_layers(at, &lower, &upper, &again)
+        }
+        answer => answer,
+    }
+    .at("mount overlay")
+}
+
+/// Names layers by descriptor, because a path with `:`, `,` or `\` would split the options.
+fn mount_layers(at: &Path, lower: &[OwnedFd], upper: &OwnedFd, work: &OwnedFd) -> Result<(), Errno> {
     let name = |layer: &OwnedFd| format!("/proc/self/fd/{}", layer.as_raw_fd());
     let options = format!(
-        "lowerdir={},upperdir={},workdir={},userxattr,redirect_dir=nofollow,metacopy=off,index=off,xino=off",
+        "lowerdir={},upperdir={},workdir={},userxattr,redirect_dir=nofollow,metacopy=off,index=off,xino=off,volatile",
         lower.iter().map(name).collect::<Vec<_>>().join(":"),
-        name(&upper),
-        name(&work),
+        name(upper),
+        name(work),
     );
-    let options = CString::new(options).at("format overlay options")?;
+    let options = CString::new(options).map_err(|_| Errno::INVAL)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount::mount("overlay", below_root(at), "overlay", flags, options.as_c_str()).at("mount overlay")
+    mount::mount("overlay", below_root(at), "overlay", flags, options.as_c_str())
+}
+
+/// Makes the first folder of a work folder that is not there yet. No command sees them.
+fn next_work(work: &OwnedFd) -> Result<OwnedFd, Errno> {
+    for number in 1..=WORKS_MAX {
+        let name = format!("again-{number}");
+        match mkdirat(work, &name, Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => return made.and_then(|()| below(work, Path::new(&name))),
+        }
+    }
+    Err(Errno::EXIST)
 }
 
 /// Mounts a path inside the workspace. Follows no link, because a stage could have made one.
