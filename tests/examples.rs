@@ -130,6 +130,15 @@ fn a_plan_runs_only_with_the_commands_that_the_author_allows() {
 }
 
 #[test]
+fn verifiers_check_files_and_a_report() {
+    let bench = Workbench::new();
+    copy_tree(&root().join("examples/verifiers"), &bench.project().join("examples/verifiers"));
+    for line in commands("verifiers") {
+        bench.line(&line).ends(0).says("sh tests.sh");
+    }
+}
+
+#[test]
 fn release_notes_are_published_after_a_person_agrees() {
     let bench = Workbench::copy_of("examples/release-gate");
     let commands = commands("release-gate");

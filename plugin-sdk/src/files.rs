@@ -24,6 +24,27 @@ pub fn read(path: impl AsRef<str>) -> Result<Vec<u8>, Error> {
     }
 }
 
+/// Reads a whole text file of at most this many bytes. Nothing more of a longer file is read.
+///
+/// # Errors
+/// As [`read`]; `too-large` for a longer file, `invalid` for one that is not UTF-8.
+pub fn read_text(path: impl AsRef<str>, bytes_max: usize) -> Result<String, Error> {
+    let (path, mut bytes) = (path.as_ref(), Vec::new());
+    loop {
+        let chunk = files::read(path, bytes.len() as u64, CHUNK_BYTES)?;
+        if chunk.is_empty() {
+            break;
+        }
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > bytes_max {
+            let message = format!("`{path}` has over {bytes_max} bytes");
+            return Err(Error { code: "too-large".to_owned(), message });
+        }
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| Error { code: "invalid".to_owned(), message: format!("`{path}` is not valid UTF-8") })
+}
+
 /// Writes a whole file, and makes missing directories inside the write scope.
 ///
 /// # Errors

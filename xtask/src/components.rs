@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The handlers embedded in the binary, and the component that attacks the host.
-const FIRST_PARTY: [&str; 5] = ["codergen", "tool", "verify", "verification", "intruder"];
+const FIRST_PARTY: [&str; 7] = ["codergen", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
 /// The program that confines host programs, embedded in the sandbox, and the one that attacks it, embedded in the binary.
 const PROGRAMS: [&str; 2] = ["glovebox-jail", "glovebox-hostile"];
 /// The plugin of the quickstart: own workspace, own lock, plain `cargo build`, as its author would have it.
@@ -27,7 +27,10 @@ pub(crate) fn build(forced: Option<Rung>, examples: &[&str]) -> Step<()> {
     let std_flags = wasm_std::rustflags(forced)?;
     build_first_party(&FIRST_PARTY, &std_flags, &repository().join("target/wasm"))?;
     for name in FIRST_PARTY {
-        let built = repository().join("target/wasm").join(TARGET).join(format!("component/glovebox_{name}.wasm"));
+        let built = repository()
+            .join("target/wasm")
+            .join(TARGET)
+            .join(format!("component/glovebox_{}.wasm", name.replace('-', "_")));
         publish(&built, &format!("{name}.wasm"))?;
     }
     put(digest.as_bytes(), sources::FILE)?;

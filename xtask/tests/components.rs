@@ -85,6 +85,12 @@ fn verification_reads_files_and_cannot_ask_a_model() {
 }
 
 #[test]
+fn junit_and_tree_assert_cannot_ask_a_model() {
+    check("junit", &["control", "exec", "files", "types"]);
+    check("tree-assert", &["files", "types"]);
+}
+
+#[test]
 fn the_intruder_asks_for_everything_there_is() {
     check("intruder", &["chat", "control", "exec", "files", "llm", "types"]);
 }

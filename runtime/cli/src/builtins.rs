@@ -12,9 +12,11 @@ pub struct Builtin {
 }
 
 /// Every built-in component.
-pub const BUILTINS: [Builtin; 4] = [
+pub const BUILTINS: [Builtin; 6] = [
     Builtin { name: "codergen", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/codergen.wasm")) },
+    Builtin { name: "junit", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/junit.wasm")) },
     Builtin { name: "tool", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/tool.wasm")) },
+    Builtin { name: "tree-assert", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/tree-assert.wasm")) },
     Builtin { name: "verification", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/verification.wasm")) },
     Builtin { name: "verify", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/verify.wasm")) },
 ];

@@ -8,6 +8,7 @@ use crate::fixability::workdir;
 use crate::holdout_roles::{covers, is_verifier};
 use crate::ir::{Node, Pipeline};
 use crate::key::{self, Key};
+use crate::lower::handler::HandlerKind;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 
@@ -47,7 +48,9 @@ impl HoldoutReach {
 
     /// What gives a verifier this folder; none if the folder does not exist for it.
     pub fn naming<'a>(&self, node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
-        let by_default = || (!self.is_named && may_see(node, folder)).then_some(Naming::ByDefault);
+        // What only reads files runs no scenarios, so it must name what it reads.
+        let runs = node.handler.kind() != HandlerKind::TreeAssert;
+        let by_default = || (runs && !self.is_named && may_see(node, folder)).then_some(Naming::ByDefault);
         match node.holdouts.named {
             Some(_) => given(node, folder),
             None => given(node, folder).or_else(by_default),

@@ -7,11 +7,12 @@ use glovebox_record::scope::Scope;
 
 impl<B> Workbench<B> {
     /// The files a call is given. Without files of its own the write scope is taken away: nothing may change the workspace but a commit.
+    /// A verifier only reads: what it judges must not be its own work, and only its commands may write.
     pub(super) fn files(&self, binding: &Binding, source: FileSource, may_change: bool) -> Option<FileSetting> {
         if binding.tier == FileTier::None {
             return None;
         }
-        let scope = match may_change {
+        let scope = match may_change && binding.is_builder() {
             true => binding.scope.clone(),
             false => Scope { write: Vec::new(), ..binding.scope.clone() },
         };

@@ -1,7 +1,7 @@
 //! Where the component of a handler comes from, its role, and why a plugin may not be a verifier.
 //!
 //! Pure. Only the operator makes a plugin a verifier. A verifier must not be able to build: it has no model, no agents, no tools, no
-//! person and no files of its own. It works through commands, and the host makes a receipt for each of them.
+//! person, and writes no files itself. It reads, and works through commands; the host makes a receipt for each of them.
 
 use super::request::Place;
 use crate::config::PluginEntry;
@@ -12,8 +12,8 @@ use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::key;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 
-/// What the world `verifier` imports, and the interface with the types it uses.
-const IMPORTS: [&str; 3] = ["control", "exec", "types"];
+/// What the world `verifier` imports, the interface with the types it uses, and `files`, with which a verifier only reads.
+const IMPORTS: [&str; 4] = ["control", "exec", "files", "types"];
 
 /// Where the component of a handler comes from.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,7 @@ pub fn verifier_fault(inspection: &Inspection, granted: &Grants) -> Option<Strin
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     if !names.is_empty() {
         let names = names.join(", ");
-        return Some(format!("it imports {names}, but a verifier may import only `control` and `exec`"));
+        return Some(format!("it imports {names}, but a verifier may import only `control`, `exec` and `files`"));
     }
     if granted.filesystem == FileTier::Posix {
         return Some(

@@ -194,9 +194,11 @@ impl Binding {
         self.separation.as_ref().is_none_or(|separation| separation.writes == Writes::Commit)
     }
 
-    /// True when the stage has files of its own: it may change some, itself or through a command, or has hooks or tool servers.
+    /// True when the stage has files of its own: it may change some, itself or through a command, has hooks or tool servers, or reads
+    /// hold-outs, which the workspace does not have.
     pub fn needs_copy(&self) -> bool {
-        self.starts_processes() || (self.tier != FileTier::None && !self.scope.write.is_empty())
+        let sees_more = !self.scope.write.is_empty() || self.holdouts == HoldoutAccess::ReadOnly;
+        self.starts_processes() || (self.tier != FileTier::None && sees_more)
     }
 }
 

@@ -23,7 +23,11 @@ const SCOPE_ENDS: &str = "`\"./\"` allows the whole workspace, an empty value no
 
 /// Reports all stages in one finding, because a list is easier to read than one message for each stage.
 pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let ours = |node: &Node| node.handler.kind().is_first_party();
+    // A stage that only reads has no write scope.
+    let ours = |node: &Node| {
+        let kind = node.handler.kind();
+        kind.is_first_party() && kind != HandlerKind::TreeAssert
+    };
     // With hold-outs in reach, a verifier writes nothing by default.
     let is_bound = |node: &Node| subject.has_holdouts && is_verifier(node) && may_have(subject, node);
     let open = |node: &&Node| ours(node) && node.allowed_write_paths.is_none() && !is_bound(node);

@@ -31,6 +31,8 @@ pub const TYPES: &[&str] = &[
     "codergen",
     "tool",
     "verify",
+    "junit",
+    "tree-assert",
     "parallel",
     "parallel.fan_in",
     "wait.human",
@@ -74,6 +76,10 @@ pub enum HandlerKind {
     Tool,
     /// Runs the author's command as a check.
     Verify,
+    /// Checks a test report, which its command may write.
+    Junit,
+    /// Checks which files exist and what they contain.
+    TreeAssert,
     /// Runs branches.
     Parallel,
     /// Joins branches.
@@ -102,6 +108,8 @@ impl HandlerKind {
             "codergen" => Self::Codergen,
             "tool" => Self::Tool,
             "verify" => Self::Verify,
+            "junit" => Self::Junit,
+            "tree-assert" => Self::TreeAssert,
             "parallel" => Self::Parallel,
             "parallel.fan_in" => Self::FanIn,
             "wait.human" => Self::Human,
@@ -115,13 +123,13 @@ impl HandlerKind {
 
     /// True for a component that comes with the binary.
     pub fn is_first_party(self) -> bool {
-        matches!(self, Self::Codergen | Self::Tool | Self::Verify | Self::Verification)
+        self == Self::Codergen || self.role() == Some(Role::Verifier)
     }
 
     /// The role of its stages, unless the operator gives a plugin another one. None when no component executes it.
     pub fn role(self) -> Option<Role> {
         match self {
-            Self::Tool | Self::Verify | Self::Verification => Some(Role::Verifier),
+            Self::Tool | Self::Verify | Self::Verification | Self::Junit | Self::TreeAssert => Some(Role::Verifier),
             Self::Codergen | Self::Plugin => Some(Role::Builder),
             _ => None,
         }
@@ -139,7 +147,7 @@ impl HandlerKind {
     pub fn command(self) -> Option<Key<'static>> {
         match self {
             Self::Tool => Some(key::TOOL_COMMAND),
-            Self::Verify => Some(key::COMMAND),
+            Self::Verify | Self::Junit => Some(key::COMMAND),
             _ => None,
         }
     }

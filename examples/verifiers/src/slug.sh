@@ -1,0 +1,1 @@
+printf '%s\n' "$1" | tr 'A-Z ' 'a-z-'

@@ -1,0 +1,132 @@
+//! One assertion about the tree, and the tree as far as assertions asked for it.
+//!
+//! What cannot be decided is not met. The tree is walked at most once, and only for a pattern.
+
+use crate::files::WorkspacePath;
+use crate::pattern::Pattern;
+use glovebox_plugin_sdk::{Stage, files};
+use regex_lite::Regex;
+
+/// Longest file that `matches` reads.
+pub(crate) const FILE_BYTES_MAX: usize = 4 << 20;
+/// Most files and folders of a tree in which a pattern is looked for.
+const ENTRIES_MAX: usize = 50_000;
+
+/// What must hold.
+pub(crate) enum Assertion {
+    Exists(Place),
+    Absent(Place),
+    Matches { path: String, expression: Regex },
+}
+
+/// Where something must or must not be. A path with a final slash is a folder.
+pub(crate) enum Place {
+    Path(String),
+    Pattern(String, Pattern),
+}
+
+/// The paths of the tree, found when first needed; folders end with a slash.
+#[derive(Default)]
+pub(crate) struct Tree {
+    walked: Option<Result<Vec<String>, String>>,
+}
+
+impl Assertion {
+    /// Reads the attributes of a node.
+    pub(crate) fn all_of(stage: &Stage) -> Result<Vec<Assertion>, String> {
+        let texts =
+            |name| stage.attribute(name).unwrap_or_default().split(',').map(str::trim).filter(|text| !text.is_empty());
+        let mut all = Vec::new();
+        for text in texts("exists") {
+            all.push(Assertion::Exists(Place::parse(text)?));
+        }
+        for text in texts("absent") {
+            all.push(Assertion::Absent(Place::parse(text)?));
+        }
+        let lines = stage.attribute("matches").unwrap_or_default().lines().map(str::trim);
+        for line in lines.filter(|line| !line.is_empty()) {
+            let Some((path, expression)) = line.split_once(": ") else {
+                return Err(format!("`matches` is `{line}`, expected `path: regular expression`"));
+            };
+            let expression =
+                Regex::new(expression.trim()).map_err(|error| format!("`matches` is `{line}`: {error}"))?;
+            all.push(Assertion::Matches { path: path.trim().to_owned(), expression });
+        }
+        Ok(all)
+    }
+
+    /// Says what is wrong, if the assertion is not met.
+    pub(crate) fn check(&self, tree: &mut Tree) -> Result<(), String> {
+        match self {
+            Self::Exists(Place::Path(path)) => match kind(path)? {
+                None => Err(format!("`{path}` does not exist")),
+                Some(kind) if path.ends_with('/') && kind != "directory" => Err(format!("`{path}` is not a folder")),
+                Some(_) => Ok(()),
+            },
+            Self::Absent(Place::Path(path)) => match kind(path)? {
+                None => Ok(()),
+                Some(_) => Err(format!("`{path}` exists, but must be absent")),
+            },
+            Self::Exists(Place::Pattern(text, pattern)) => match tree.first(pattern)? {
+                Some(_) => Ok(()),
+                None => Err(format!("no file matches `{text}`")),
+            },
+            Self::Absent(Place::Pattern(text, pattern)) => match tree.first(pattern)? {
+                Some(path) => Err(format!("`{path}` exists, but `{text}` must be absent")),
+                None => Ok(()),
+            },
+            Self::Matches { path, expression } => {
+                let text = files::read_text(path, FILE_BYTES_MAX).map_err(|error| error.message)?;
+                let met = expression.is_match(&text);
+                met.then_some(()).ok_or_else(|| format!("`{path}` does not match `{}`", expression.as_str()))
+            }
+        }
+    }
+}
+
+impl Place {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.contains(['*', '?', '[', '{']) {
+            true => Ok(Self::Pattern(text.to_owned(), Pattern::parse(text)?)),
+            false => Ok(Self::Path(text.to_owned())),
+        }
+    }
+}
+
+/// What is at a path; none if nothing is there. A path that the host refuses is an error, never an absent file.
+fn kind(path: &str) -> Result<Option<String>, String> {
+    match files::stat(path.trim_end_matches('/')) {
+        Ok(node) => Ok(Some(node.kind)),
+        // A parent that is a file has nothing below it.
+        Err(error) if matches!(error.code.as_str(), "not-found" | "not-a-directory") => Ok(None),
+        Err(error) => Err(error.message),
+    }
+}
+
+impl Tree {
+    /// The first path that a pattern matches, in the order of the walk.
+    fn first(&mut self, pattern: &Pattern) -> Result<Option<&str>, String> {
+        let paths = self.walked.get_or_insert_with(walk).as_ref().map_err(|reason| reason.to_owned())?;
+        let matched = paths.iter().find(|path| pattern.matches(WorkspacePath(path.trim_end_matches('/'))));
+        Ok(matched.map(String::as_str))
+    }
+}
+
+fn walk() -> Result<Vec<String>, String> {
+    let (mut paths, mut folders) = (Vec::new(), vec![String::new()]);
+    while let Some(folder) = folders.pop() {
+        let found = files::list(folder.trim_end_matches('/')).map_err(|error| error.message)?;
+        for node in found {
+            let slash = if node.kind == "directory" { "/" } else { "" };
+            let path = format!("{folder}{}{slash}", node.name);
+            if node.kind == "directory" {
+                folders.push(format!("{folder}{}/", node.name));
+            }
+            paths.push(path);
+        }
+        if paths.len() > ENTRIES_MAX {
+            return Err(format!("the tree has over {ENTRIES_MAX} files; set `read_paths` on the node"));
+        }
+    }
+    Ok(paths)
+}
