@@ -1,5 +1,7 @@
 //! The table of attributes, one entry each.
 
+mod verification;
+
 use super::Carrier::{self, Edge, Graph, Node};
 use super::DefinedBy::{self, CodingAgentLoop, Glovebox, OtherEngines, Spec};
 use super::Known;
@@ -35,7 +37,20 @@ impl Known {
 }
 
 /// Every known attribute.
-pub const ATTRIBUTES: &[Known] = &[
+pub const ATTRIBUTES: &[Known] = &all::<{ GENERAL.len() + verification::ROWS.len() }>();
+
+const fn all<const LEN: usize>() -> [Known; LEN] {
+    let (mut all, mut next) = ([GENERAL[0]; LEN], 1);
+    while next < LEN {
+        let of_verification = next.checked_sub(GENERAL.len());
+        all[next] = if let Some(row) = of_verification { verification::ROWS[row] } else { GENERAL[next] };
+        next += 1;
+    }
+    all
+}
+
+/// Those of all stages, of agents, of forks and of people.
+const GENERAL: &[Known] = &[
     known(key::GOAL, G, Text, "empty", "the purpose of the pipeline; prompts use it as `$goal`", SPEC),
     known(key::LABEL, GNE, Text, "the name", "the displayed text; on an edge also the routing key", SPEC),
     known(key::MODEL_STYLESHEET, G, Stylesheet, "empty", "model settings by selector", SPEC),
@@ -318,83 +333,6 @@ pub const ATTRIBUTES: &[Known] = &[
         "switches off Codex's own sandbox; ours stays",
         OtherEngines,
     ),
-    known(key::TOOL_COMMAND, N, Text, "required", "the command of a tool stage", Spec("§4.10")),
-    known(key::COMMAND, N, Text, "required; for `junit` none", "the command of a verify or junit stage", OtherEngines),
-    known(key::REPORT, N, Text, "required", "the report in JUnit XML that a `junit` stage reads", Glovebox),
-    known(key::MIN_TESTS, N, Text, "1", "the least number of tests that ran, for a `junit` stage", Glovebox),
-    known(key::EXISTS, N, Text, "none", "files, folders and patterns that `tree-assert` must find", Glovebox),
-    known(key::ABSENT, N, Text, "none", "files, folders and patterns that `tree-assert` must not find", Glovebox),
-    known(key::MATCHES, N, Text, "none", "`path: regex` in each line, which `tree-assert` must find", Glovebox),
-    known(
-        key::WORKING_DIR,
-        N,
-        Path,
-        "the workspace",
-        "folder in which `verify_command`, or the command of a tool or verify stage, starts",
-        OtherEngines,
-    ),
-    known(key::ENV_ANY, N, Text, "none", "a variable of the command: `env_MODE=ci` sets `MODE`", OtherEngines),
-    known(key::VERIFY_COMMAND, N, Text, "none", "a command after the node's work; it must end with 0", OtherEngines),
-    known(
-        key::VERIFICATION_ALLOWED_COMMANDS,
-        N,
-        Commands,
-        "required",
-        "prefixes of the commands that a plan may contain",
-        OtherEngines,
-    ),
-    known(key::VERIFICATION_WORKDIR, N, Path, "the workspace", "folder in which a plan's commands start", OtherEngines),
-    known(
-        key::VERIFICATION_PLAN_CONTEXT_KEY,
-        N,
-        Text,
-        "`verification.plan`",
-        "the context key that holds the plan",
-        OtherEngines,
-    ),
-    known(
-        key::SCENARIO_FEEDBACK,
-        GN,
-        Text,
-        "`summary`",
-        "`full`: builders also get the output of stages with hold-outs",
-        Glovebox,
-    ),
-    known(
-        key::SCENARIO_WRITES,
-        N,
-        Text,
-        "`scratch`",
-        "`commit`: commits what the stage writes with hold-outs in reach; the default drops it",
-        Glovebox,
-    ),
-    known(
-        key::VERIFY_SUBJECT,
-        N,
-        Text,
-        "none",
-        "the program under test, which `subject` starts in a sandbox of its own",
-        Glovebox,
-    ),
-    known(
-        key::VERIFY_SUBJECT_PORT,
-        N,
-        Integer,
-        "none",
-        "port of `verify_subject`, which then runs as long as the stage; reachable at `127.0.0.1`",
-        Glovebox,
-    ),
-    known(
-        key::REQUIRES_TOOL_SUCCESS,
-        N,
-        Boolean,
-        "`false`",
-        "requires the success of `required_tool_node`",
-        OtherEngines,
-    )
-    .refused("put a condition on the tool stage's edges: `condition=\"outcome=success\"`"),
-    known(key::REQUIRED_TOOL_NODE, N, NodeName, "none", "the tool stage that must succeed", OtherEngines)
-        .refused("put a condition on the tool stage's edges: `condition=\"outcome=success\"`"),
     known(
         key::JOIN_POLICY,
         N,
