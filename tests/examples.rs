@@ -130,6 +130,21 @@ fn a_plan_runs_only_with_the_commands_that_the_author_allows() {
 }
 
 #[test]
+fn an_agent_cannot_empty_the_contract_that_it_is_verified_with() {
+    let bench = Workbench::new();
+    copy_tree(&root().join("examples/verify-contract"), &bench.project().join("examples/verify-contract"));
+    for line in commands("verify-contract") {
+        let answer = bench.line(&line);
+        answer.ends(0).says("sh tests/api.sh Ada");
+        if line.starts_with("run ") {
+            answer
+                .says("verify exec sh tests/api.sh Ada exit=1")
+                .says("verified     verify: sh tests/api.sh Ada exit 0");
+        }
+    }
+}
+
+#[test]
 fn verifiers_check_files_and_a_report() {
     let bench = Workbench::new();
     copy_tree(&root().join("examples/verifiers"), &bench.project().join("examples/verifiers"));

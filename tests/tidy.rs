@@ -179,13 +179,14 @@ fn dependencies_run_one_way() {
 }
 
 /// Modules of the engine, and the other modules of the engine that each may name.
-const ENGINE_MODULES: [(&str, &[&str]); 16] = [
-    ("config", &[]),
+const ENGINE_MODULES: [(&str, &[&str]); 17] = [
+    ("verify", &[]),
+    ("config", &["verify"]),
     ("lock", &[]),
     ("components", &[]),
     ("event", &["outcome"]),
-    ("plan", &["components", "config", "event"]),
-    ("bind", &["components", "config", "event", "lock", "plan"]),
+    ("plan", &["components", "config", "event", "verify"]),
+    ("bind", &["components", "config", "event", "lock", "plan", "verify"]),
     ("rules", &["components", "config", "event", "lock", "plan"]),
     ("state", &["context", "disk", "event"]),
     ("decide", &["event", "simulation", "state"]),

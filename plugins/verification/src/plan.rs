@@ -1,5 +1,7 @@
 //! The plan, the allowed commands, and what makes a plan wrong; the messages are those of seed 2.
 
+use crate::commands::{Command, Source};
+use crate::failure::Code;
 use glovebox_plugin_sdk::{Outcome, Value, exec, json};
 
 /// The form of a plan, for messages.
@@ -21,6 +23,11 @@ impl Problem {
         Self { code, reason: reason.into() }
     }
 
+    /// True where only a shell could run a command.
+    pub(crate) fn is_of_form(&self) -> bool {
+        self.code == UNSUPPORTED
+    }
+
     fn of_plan(reason: impl Into<String>) -> Self {
         Self::new("verification/plan-invalid", reason)
     }
@@ -33,7 +40,7 @@ impl From<Problem> for Outcome {
 }
 
 /// What a model wants to have checked.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) files: Vec<String>,
     pub(crate) commands: Vec<String>,
@@ -41,7 +48,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Reads a plan: a JSON object, or JSON text of one (design §9 #26).
-    pub(crate) fn read(value: Value) -> Result<Self, Problem> {
+    pub(crate) fn read(value: Value, may_be_empty: bool) -> Result<Self, Problem> {
         let value = match value {
             Value::String(text) => serde_json_of(&text)?,
             value => value,
@@ -56,7 +63,7 @@ impl Plan {
             }),
         };
         let plan = Self { files: texts("files")?, commands: texts("commands")? };
-        if plan.commands.is_empty() {
+        if plan.commands.is_empty() && !may_be_empty {
             return Err(Problem::of_plan("verification plan must contain at least one command"));
         }
         if plan.commands.iter().any(|command| command.trim().is_empty()) {
@@ -101,15 +108,6 @@ pub(crate) fn relative(path: &str) -> Result<String, &'static str> {
     }
 }
 
-/// A command of the plan that the author allows.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PlannedCommand<'a> {
-    /// As the plan has it.
-    pub(crate) line: &'a str,
-    /// As it starts.
-    pub(crate) words: Vec<String>,
-}
-
 /// The prefixes of `verification.allowed_commands`, each as words.
 #[derive(Debug)]
 pub(crate) struct AllowedCommands<'a>(Vec<Vec<&'a str>>);
@@ -125,7 +123,7 @@ impl<'a> AllowedCommands<'a> {
     }
 
     /// Checks a command: its form, then its places, then its prefix on whole words. The host decides once more.
-    pub(crate) fn check<'l>(&self, line: &'l str) -> Result<PlannedCommand<'l>, Problem> {
+    pub(crate) fn check(&self, line: &str) -> Result<Command, Problem> {
         let line = line.trim();
         let words = exec::words(line).map_err(|reason| match reason.strip_prefix(UNSUPPORTED) {
             Some(_) => Problem::new(UNSUPPORTED, format!("{reason}: {line}")),
@@ -137,7 +135,7 @@ impl<'a> AllowedCommands<'a> {
         }
         let begins = |prefix: &Vec<&str>| words.len() >= prefix.len() && words.iter().zip(prefix).all(|(a, b)| a == b);
         match self.0.iter().any(begins) {
-            true => Ok(PlannedCommand { line, words }),
+            true => Ok(Command { line: line.to_owned(), words, source: Source::Plan }),
             false => {
                 let reason = format!("verification command not allowed: {line}");
                 Err(Problem::new("verification/not-allowed", reason))
@@ -147,7 +145,7 @@ impl<'a> AllowedCommands<'a> {
 }
 
 /// The code of a command that only a shell could run (seed 4).
-const UNSUPPORTED: &str = "verification_command_unsupported_format";
+const UNSUPPORTED: &str = Code::UnsupportedFormat.as_str();
 
 /// Seed 2's early error; the sandbox decides what a command can reach.
 fn misplaced(word: &str) -> Option<&'static str> {
@@ -164,7 +162,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Plan, String> {
-        Plan::read(Value::String(text.to_owned())).map_err(|problem| problem.reason)
+        Plan::read(Value::String(text.to_owned()), false).map_err(|problem| problem.reason)
     }
 
     #[test]

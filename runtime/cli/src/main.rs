@@ -51,6 +51,7 @@ mod takeover;
 mod terminal;
 mod toolchain;
 mod user_key;
+mod verify_settings;
 mod widening;
 
 use arguments::{Arguments, Command, Deferred, HoldoutCommand, ModelsCommand, PluginCommand};

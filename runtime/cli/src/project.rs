@@ -7,6 +7,7 @@ use crate::exit::{Exit, Stop};
 use crate::source::{invalid, read_text, report};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, visible};
+use crate::verify_settings;
 use glovebox_engine::config::{CONFIG_FILE_NAME, Config};
 use glovebox_engine::lock::{LOCK_FILE_NAME, Lock};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
@@ -15,7 +16,7 @@ use glovebox_record::scope::Entry;
 use glovebox_sandbox::project::Include;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A project and its configuration.
 #[derive(Debug)]
@@ -40,6 +41,12 @@ pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, 
     if !workdir.is_dir() {
         return Err(Stop::new(Exit::Usage, format!("workdir `{given}` is not a directory")));
     }
+    let project = read_files(workdir, pipeline)?;
+    let verify = verify_settings::complete(project.config.verify.as_deref(), &project.workdir)?.map(Arc::new);
+    Ok(Project { config: Config { verify, ..project.config }, ..project })
+}
+
+fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Stop> {
     let found = candidates(&workdir, pipeline).into_iter().find(|folder| exists(&folder.join(CONFIG_FILE_NAME)));
     let Some(config_dir) = found else {
         let config_dir = workdir.clone();

@@ -245,7 +245,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     fn input(&self, node: &Node, binding: &Binding, assignment: &Assignment) -> Result<StageInput, AttemptError> {
-        let mut input = input::stage_input(&self.plan.pipeline, node, assignment);
+        let mut input = input::stage_input(&self.plan, node, assignment);
         if binding.is_builder() {
             input.context.retain(|key, _| !input::HOLDOUT_KEYS.contains(&key.as_str()));
         }

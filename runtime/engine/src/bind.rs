@@ -98,6 +98,8 @@ pub fn bind(
         return Err(errors);
     }
     let unconfigured = unconfigured_model(&options);
+    let is_verification = |node: &Node| node.handler.kind() == HandlerKind::Verification;
+    let verify = config.verify.clone().filter(|_| pipeline.nodes.iter().any(is_verification));
     Ok(Plan {
         pipeline,
         bindings,
@@ -112,6 +114,7 @@ pub fn bind(
         models: chosen.models,
         price: config.models.get(unconfigured).and_then(|entry| entry.price),
         script: options.script,
+        verify,
         spend_max: config.run.spend_max,
         disk_bytes_max: config.run.disk_bytes_max,
         parallel_max: config.run.parallel_max,
@@ -282,6 +285,7 @@ impl<'a> Binder<'a> {
             agents: &self.config.agents,
             sandbox: &self.config.sandbox,
             servers: &self.config.mcp,
+            verify: self.config.verify.as_deref(),
             holdouts: self.holdouts,
         };
         let Effective {

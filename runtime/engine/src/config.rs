@@ -11,6 +11,7 @@ mod mcp;
 mod models;
 mod run;
 pub mod sandbox;
+mod verify;
 
 pub use agents::AgentEntry;
 pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
@@ -18,6 +19,7 @@ pub use mcp::ServerEntry;
 pub use models::{KeySource, ModelAccess, ModelEntry};
 pub use run::{PARALLEL_MAX, RunSetting};
 
+use crate::verify::Verify;
 use field::{Field, Fields, File, Place};
 use glovebox_host::grants::Grants;
 use glovebox_pipeline::diagnostic::Diagnostic;
@@ -36,8 +38,8 @@ use std::sync::Arc;
 pub const CONFIG_FILE_NAME: &str = "glovebox.toml";
 
 /// Every table of the file.
-const TABLES: [&str; 10] =
-    ["plugins", "rules", "workspace", "exec", "sandbox", "limits", "models", "agents", "mcp", "run"];
+const TABLES: [&str; 11] =
+    ["plugins", "rules", "workspace", "exec", "sandbox", "limits", "models", "agents", "mcp", "run", "verify"];
 
 /// What `glovebox.toml` says. The default is what an absent file means: no plugins, no commands' environment, no bounds of its own.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -62,6 +64,8 @@ pub struct Config {
     pub mcp: BTreeMap<String, Arc<ServerEntry>>,
     /// Bounds of a run as a whole.
     pub run: RunSetting,
+    /// What verification stages run beside a plan; none unless the operator says so.
+    pub verify: Option<Arc<Verify>>,
     /// Bounds for every stage; a plugin's or a node's own bound wins when it is lower.
     pub limits: LimitSettings,
 }
@@ -205,6 +209,7 @@ impl Config {
                 "agents" => config.agents = agents::parse(&mut fields, &field),
                 "mcp" => config.mcp = mcp::parse(&mut fields, &field),
                 "run" => config.run = run::parse(&mut fields, &field),
+                "verify" => config.verify = Some(Arc::new(verify::parse(&mut fields, &field))),
                 _ => fields.unknown(&field, &TABLES),
             }
         }

@@ -5,7 +5,7 @@
 //! [`signals`] (the adapters for one machine), [`memory`] (the adapters for tests), [`context`] and [`state`] (the fold), [`decide`] (what follows),
 //! [`driver`] (the loop), [`inbox`] (what reaches it from outside), [`run`] (a run's directory), [`evidence`] (what a run came to),
 //! [`why`] (how it came to that),
-//! [`config`] and [`lock`] (what the operator says), [`plan`] (what a run stays inside of), [`project`] (its files).
+//! [`config`], [`verify`] and [`lock`] (what the operator says), [`plan`] (what a run stays inside of), [`project`] (its files).
 
 #![forbid(unsafe_code)]
 
@@ -36,4 +36,5 @@ pub mod signals;
 mod simulation;
 pub mod sqlite;
 pub mod state;
+pub mod verify;
 pub mod why;

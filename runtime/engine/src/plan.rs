@@ -17,6 +17,7 @@ mod sandbox;
 mod sessions;
 mod shared;
 mod tool_server;
+mod verify;
 
 pub use binding::{Binding, BoundComponent, CommandAccess, HoldoutAccess, HookTexts, PlannedProgram, Separation};
 pub use capability::Capability;
@@ -32,11 +33,13 @@ pub use sandbox::{
 };
 pub use shared::Shared;
 pub use tool_server::{BoundServer, PlanToolServer, ServerGrant};
+pub use verify::{PlanPhase, PlanVerify};
 
 use self::capability::MachineFolder;
 use crate::components::PluginProblem;
 use crate::config::ExecSetting;
 use crate::event::{Digest, RuleReport};
+use crate::verify::Verify;
 use glovebox_host::model::{Model, Provider, Script};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
@@ -82,6 +85,8 @@ pub struct Plan {
     pub models: BTreeMap<NodeId, ChosenModel>,
     /// The script of a scripted model.
     pub script: Option<Arc<Script>>,
+    /// What verification stages run beside their plans; none without such a stage.
+    pub verify: Option<Arc<Verify>>,
     /// Most bytes that the run's folder may hold when a stage begins.
     pub disk_bytes_max: u64,
     /// Most stages that run at once, of all branches together.

@@ -28,11 +28,11 @@ pub use visits::Visits;
 
 use crate::event::{
     BranchFinished, BranchId, BranchStarted, ChildObserved, Ending, Event, NodeId, Record, RunFinished, RunId,
-    RunResumed, RunStarted, StageFinished, StageSteered, Subject, Verdict,
+    RunResumed, RunStarted, StageFinished, StageSteered, Subject, Verdict, Work,
 };
 use glovebox_pipeline::child::STEERING_KEY;
 use glovebox_pipeline::lower::handler::Role;
-use glovebox_record::{Failure, FailureClass, FailureCode};
+use glovebox_record::{Failure, FailureClass, FailureCode, Status};
 use jiff::Timestamp;
 use rpds::{RedBlackTreeSetSync, VectorSync};
 use serde_json::Value;
@@ -236,10 +236,12 @@ impl RunState {
         }
     }
 
-    /// Only what a verifier ran proves anything (design §1, promise 3).
+    /// Only what a verifier ran proves anything (design §1, promise 3). One that checked a part of what it was to check proves nothing.
     fn note_proof(&mut self, finished: &StageFinished) {
         let is_verifier = self.run.as_ref().is_some_and(|run| run.role(&finished.handler) == Role::Verifier);
-        let is_proven = finished.outcome.status.satisfies_gate() && finished.has_passing_receipt();
+        let (status, work) = (finished.outcome.status, finished.attempt.task.work);
+        let is_whole = work != Work::Handler || status != Status::PartialSuccess;
+        let is_proven = status.satisfies_gate() && is_whole && finished.has_passing_receipt();
         if is_verifier && is_proven && finished.is_final() {
             let task = &finished.attempt.task;
             self.branch_mut(&task.branch).update(&task.node, |history| history.proven = true);

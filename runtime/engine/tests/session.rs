@@ -110,6 +110,7 @@ fn plan(pipeline: &Pipeline) -> Plan {
         unlocked: Vec::new(),
         models: Default::default(),
         script: None,
+        verify: None,
         disk_bytes_max: u64::MAX,
         spend_max: glovebox_record::spend::SpendBounds::default(),
         price: None,

@@ -228,7 +228,7 @@ fn begins(argv: &[String], prefix: &[String]) -> bool {
 }
 
 /// Finds a shell operator in the arguments. No shell reads them, so an operator is a mistake or an attack.
-fn operator_in(argv: &[String]) -> Option<&'static str> {
+pub fn operator_in(argv: &[String]) -> Option<&'static str> {
     const OPERATORS: [&str; 9] = ["$(", "`", "&&", "||", "|", ";", "<", ">", "\n"];
     argv.iter().find_map(|word| OPERATORS.into_iter().find(|operator| word.contains(operator)))
 }

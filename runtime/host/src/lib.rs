@@ -51,4 +51,5 @@ mod hooks;
 mod llm;
 pub mod tools;
 mod wasi_files;
+pub use exec::operator_in;
 pub use files::READ_BYTES_MAX;

@@ -134,6 +134,7 @@ keys! {
     VERIFY_COMMAND = "verify_command",
     VERIFICATION_ALLOWED_COMMANDS = "verification.allowed_commands",
     VERIFICATION_WORKDIR = "verification.workdir",
+    VERIFICATION_ROLE = "verification.role",
     VERIFICATION_PLAN_CONTEXT_KEY = "verification.plan_context_key",
     SCENARIO_FEEDBACK = "scenario_feedback",
     SCENARIO_WRITES = "scenario_writes",

@@ -149,6 +149,9 @@ fn render(file: &PlanFile<'_>) -> String {
         text.push_str(&format!("  server   {}\n", visible::line(&server.to_string())));
     }
     text.push_str(&format!("  spend    {}\n", spend_of_all(file)));
+    if let Some(verify) = &file.verify {
+        text.push_str(&format!("  verify   {}\n", visible::line(&verify.to_string())));
+    }
     for node in &file.nodes {
         let is_unlocked = file.unlocked.iter().any(|unlocked| unlocked.plugin == node.handler);
         text.push_str(&render_node(node, is_unlocked));

@@ -12,8 +12,8 @@ use glovebox_engine::event::{ChildObserved, ForkStarted, QuestionAnswered, Quest
 use glovebox_engine::folded::Folded;
 use glovebox_host::call::{LogLine, Progress};
 use glovebox_host::model::Provider;
-use glovebox_record::Failure;
 use glovebox_record::question::Answer;
+use glovebox_record::{Failure, Status};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
@@ -311,6 +311,9 @@ fn finished(stage: &StageFinished) -> Vec<String> {
     if let Some(failure) = &stage.outcome.failure {
         let reason = visible::summary(&failure.reason, TEXT_CHARACTERS_MAX);
         end.push_str(&format!(" {} [{}]: {reason}", failure.class.as_str(), visible::line(failure.code.as_str())));
+    }
+    if stage.outcome.status == Status::PartialSuccess && !stage.outcome.notes.is_empty() {
+        end.push_str(&format!(": {}", visible::summary(&stage.outcome.notes, TEXT_CHARACTERS_MAX)));
     }
     lines.push(end);
     lines

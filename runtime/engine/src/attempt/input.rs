@@ -7,9 +7,11 @@ use super::AttemptError;
 use crate::driver::Assignment;
 use crate::plan::Plan;
 use crate::state::Branch;
+use crate::verify::Role;
 use glovebox_host::input::{OutgoingEdge, StageInput};
 use glovebox_host::model::Model;
 use glovebox_pipeline::ir::{Node, Pipeline};
+use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_pipeline::planning::Planning;
 
 /// Context keys of the engine that no stage gets, in either spelling.
@@ -27,7 +29,8 @@ const PATHS_SHOWN_MAX: usize = 20;
 const NOTES_CHARS_MAX: usize = 400;
 
 /// Makes the input of a handler.
-pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, assignment: &Assignment) -> StageInput {
+pub(super) fn stage_input(plan: &Plan, node: &Node, assignment: &Assignment) -> StageInput {
+    let pipeline = &*plan.pipeline;
     let Assignment { attempt, run, branch, .. } = assignment;
     let context = branch.context.iter().filter(|(key, _)| !INTERNAL.iter().any(|start| key.starts_with(start)));
     let outgoing = pipeline.outgoing(&node.id).map(|(_, edge)| OutgoingEdge {
@@ -47,16 +50,24 @@ pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, assignment: &Assignm
         context: context.map(|(key, value)| (key.clone(), value.clone())).collect(),
         outgoing: outgoing.collect(),
         last_failure: branch.last_failure.clone(),
-        extra: planning(pipeline, node),
+        extra: planning(plan, node).into_iter().chain(checks(plan, node, branch)).collect(),
     }
 }
 
 /// What an agent is told whose plan a verification stage will run, one entry on each line.
-fn planning(pipeline: &Pipeline, node: &Node) -> Vec<(String, String)> {
-    let Some(Planning { allowed, keys }) = pipeline.planning(node) else { return Vec::new() };
+fn planning(plan: &Plan, node: &Node) -> Vec<(String, String)> {
+    let asks = plan.verify.as_ref().is_none_or(|verify| verify.planner.mode.asks_model());
+    let Some(Planning { allowed, keys }) = plan.pipeline.planning(node).filter(|_| asks) else { return Vec::new() };
     [("verification-allowed", allowed), ("verification-keys", keys)]
         .map(|(name, entries)| (name.to_owned(), entries.join("\n")))
         .to_vec()
+}
+
+/// What a verification stage may run beside its plan, by what its branch has changed since the run began.
+fn checks(plan: &Plan, node: &Node, branch: &Branch) -> Option<(String, String)> {
+    let verify = plan.verify.as_ref().filter(|_| node.handler.kind() == HandlerKind::Verification)?;
+    let told = verify.told(Role::of(node), &branch.changed_paths());
+    Some(("verify".to_owned(), serde_json::to_string(&told).ok()?))
 }
 
 /// The goal of the pipeline whose file has the node.

@@ -16,6 +16,7 @@ use crate::plan::{
     BoundServer, Capability, CommandAccess, Giver, Grant, GrantField, HoldoutAccess, HookTexts, Origin, PlannedProgram,
     Separation,
 };
+use crate::verify::Verify;
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::{FileTier, Grants, shared_commands};
 use glovebox_host::inspect::Inspection;
@@ -53,6 +54,8 @@ pub struct GrantInputs<'a> {
     pub sandbox: &'a SandboxSetting,
     /// The operator's tool servers.
     pub servers: &'a BTreeMap<String, Arc<ServerEntry>>,
+    /// What verification stages run beside a plan.
+    pub verify: Option<&'a Verify>,
     /// The hold-outs of the pipeline and the run.
     pub holdouts: Holdouts<'a>,
 }
@@ -254,6 +257,7 @@ fn commands(inputs: GrantInputs<'_>, effective: &mut Effective) {
         }
         return;
     }
+    checks(inputs, effective);
     let list = HandlerKind::of(inputs.source.name).allow_list();
     for command in shared_commands(&granted.commands, inputs.request.commands) {
         let origin = source(inputs, GrantField::Commands).and(Giver::Attribute(list.as_str().into()));
@@ -265,6 +269,17 @@ fn commands(inputs: GrantInputs<'_>, effective: &mut Effective) {
             effective.record_origin(Capability::Argv(CommandWords(words.clone())), origin);
             effective.commands.argv_prefixes.push(words);
         }
+    }
+}
+
+/// The commands of contracts and of the project's kind, exactly as they are written.
+fn checks(inputs: GrantInputs<'_>, effective: &mut Effective) {
+    let is_verification = HandlerKind::of(inputs.source.name) == HandlerKind::Verification;
+    let Some(verify) = inputs.verify.filter(|_| is_verification) else { return };
+    let origin = source(inputs, GrantField::Commands).and(Giver::ConfigTable("verify"));
+    for command in verify.commands(inputs.request.verification_role) {
+        effective.record_origin(Capability::Argv(CommandWords(command.words.clone())), origin.clone());
+        effective.commands.argv_prefixes.push(command.words.clone());
     }
 }
 

@@ -4,6 +4,7 @@
 //! is sound because it decides by the request alone. Of the node itself it has only a [`Place`].
 
 use super::role::HandlerSource;
+use crate::verify;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::NodeHoldouts;
 use glovebox_pipeline::ir::{AgentBackend, Confinement, Node, Subject, ToolHooks, ToolServers};
@@ -39,6 +40,8 @@ pub struct Request<'a> {
     pub tool_servers: &'a ToolServers,
     /// The commands that an agent asks for.
     pub commands: &'a [String],
+    /// Its role in a verify contract; none for a stage that runs no plan.
+    pub verification_role: Option<verify::Role<'a>>,
     /// The text that the handler runs in a shell.
     pub shell_text: Option<&'a str>,
     /// The longest attempt.
@@ -77,6 +80,7 @@ impl<'a> Request<'a> {
             backend: node.backend.as_ref(),
             tool_servers: &node.tool_servers,
             commands: node.allowed_commands.as_deref().unwrap_or_default(),
+            verification_role: verify::Role::of(node),
             shell_text: shell_text.map(|attribute| attribute.value.as_str()),
             timeout: node.timeout,
             max_turns: node.max_turns,

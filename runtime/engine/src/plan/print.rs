@@ -11,6 +11,7 @@ use super::models::{PlanAsks, PlanModel};
 use super::origin::Grant;
 use super::sessions::{EdgesInto, PlanSession};
 use super::tool_server::{PlanToolServer, ServerGrant};
+use super::verify::PlanVerify;
 use super::{Binding, HoldoutPlan, Plan, PlanSandbox, Shared};
 use crate::components::PluginProblem;
 use crate::event::{Digest, RuleRecord};
@@ -64,6 +65,7 @@ impl Plan {
             dependencies: self.dependencies.iter().map(ToString::to_string).collect(),
             dependency_stores: &self.stores,
             holdouts: Some(self.holdout_plan()).filter(|holdouts| !holdouts.is_empty()),
+            verify: self.verify.as_deref().map(PlanVerify::of),
             rules: self.rule_report.rules.clone(),
             transformed: self.rule_report.transformed.as_ref().map(|text| Digest::of(text.as_bytes())),
             unlocked: self.unlocked.iter().map(PlanUnlocked::of).collect(),
@@ -165,6 +167,9 @@ pub struct PlanFile<'a> {
     /// What is sealed, and who may read it; absent when there are no hold-outs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutPlan>,
+    /// What verification stages run beside their plans; absent without such a stage, and where the operator has no `[verify]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<PlanVerify<'a>>,
     /// The rule plugins that checked the pipeline, in order, and what each changed; absent when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleRecord>,

@@ -13,6 +13,7 @@ use glovebox_record::{Outcome, Status};
 use jiff::Timestamp;
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync, VectorSync};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -180,6 +181,12 @@ impl Branch {
     /// True when files differ from those that the run began with: here, or where the branch forked.
     pub fn has_changes(&self) -> bool {
         !self.changes.is_empty() || self.origin.as_ref().is_some_and(|origin| origin.branch.has_changes())
+    }
+
+    /// The paths that it has changed since the run began, also those that are again what they were.
+    pub fn changed_paths(&self) -> BTreeSet<&str> {
+        let before = self.origin.as_ref().map(|origin| origin.branch.changed_paths()).unwrap_or_default();
+        self.changes.keys().map(|path| path.as_str()).chain(before).collect()
     }
 
     /// A branch that begins at a fork of this one: a copy of what is known, nothing of its own.

@@ -132,7 +132,8 @@ fn required(rule: &Rule, subject: &Subject<'_>, kind: HandlerKind) -> Found {
 /// Only a stage that runs a model's plan needs a list. The author wrote all other commands.
 pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     const KEY: Key<'static> = key::VERIFICATION_ALLOWED_COMMANDS;
-    let open = |node: &&Node| node.handler.kind() == HandlerKind::Verification && text(node, KEY).is_none();
+    // An empty list says that no plan may contain a command.
+    let open = |node: &&Node| node.handler.kind() == HandlerKind::Verification && !node.attributes.contains_key(KEY);
     let found = |node: &Node| {
         let span = node.attributes.get(KEY).map_or(node.span, |attribute| attribute.span);
         rule.found(format!("{KEY} is required: `{}` fails without it", node.id), span).with_node(node.id.as_str())

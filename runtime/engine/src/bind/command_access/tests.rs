@@ -56,6 +56,7 @@ fn of(attributes: &str, table: &str) -> Effective {
     effective(GrantInputs {
         agents: &BTreeMap::new(),
         servers: &BTreeMap::new(),
+        verify: None,
         request: &Request::of(node, source, holdouts),
         place: Place::of(node),
         source,

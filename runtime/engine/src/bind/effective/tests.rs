@@ -67,6 +67,7 @@ fn within(limits: &LimitSettings, node: &Node, source: HandlerSource<'_>, inspec
     effective(GrantInputs {
         agents: &BTreeMap::new(),
         servers: &BTreeMap::new(),
+        verify: None,
         request: &Request::of(node, source, holdouts),
         place: Place::of(node),
         source,

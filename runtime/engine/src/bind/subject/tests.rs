@@ -43,6 +43,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     effective(GrantInputs {
         agents: &BTreeMap::new(),
         servers: &BTreeMap::new(),
+        verify: None,
         request: &Request::of(node, source, holdouts),
         place: Place::of(node),
         source,

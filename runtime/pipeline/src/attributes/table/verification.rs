@@ -43,6 +43,14 @@ pub(super) const ROWS: &[Known] = &[
         OtherEngines,
     ),
     known(
+        key::VERIFICATION_ROLE,
+        N,
+        Text,
+        "none",
+        "the role whose commands of the verify contract the stage runs too; `docser` runs checks of documents alone",
+        OtherEngines,
+    ),
+    known(
         key::SCENARIO_FEEDBACK,
         GN,
         Text,

@@ -134,7 +134,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "set `verification.allowed_commands=\"cargo test,test -f\"`",
         why: "A model writes the plan that a verification stage runs. So every command of the plan must begin with one of the \
               prefixes that the pipeline's author allows. Without the list no command is allowed, and the stage fails with \
-              `verification.allowed_commands is required`.",
+              `verification.allowed_commands is required`. An empty list says that no plan may contain a command: the stage runs what \
+              `[verify]` in glovebox.toml adds.",
         bad: r#"digraph ship {
   plan  [prompt="Return a verification_plan", allowed_write_paths=""]
   check [type=verification, allowed_write_paths=""]

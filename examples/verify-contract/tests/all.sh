@@ -1,0 +1,1 @@
+test "$(ls tests | wc -l)" -eq 2

@@ -1,0 +1,151 @@
+//! How a list of commands is adjusted after a failure that is the list's own (seed 4). Pure: a list goes in, another one comes out.
+
+use crate::commands::Command;
+use crate::failure::Code;
+use glovebox_plugin_sdk::{Value, json};
+
+/// A list of commands before and after.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Adjustment {
+    /// The cause.
+    pub(crate) reason: Code,
+    /// What was done about it.
+    pub(crate) rule: &'static str,
+    /// The commands before.
+    pub(crate) previous: Vec<String>,
+    /// The commands after.
+    pub(crate) next: Vec<Command>,
+}
+
+impl Adjustment {
+    /// The payload of seed 4's requeue event.
+    pub(crate) fn to_json(&self) -> Value {
+        let next: Vec<&str> = self.next.iter().map(|command| command.line.as_str()).collect();
+        json!({
+            "reason": self.reason.as_str(),
+            "recoveryRule": self.rule,
+            "previousCommands": self.previous,
+            "nextCommands": next,
+        })
+    }
+}
+
+/// What drops a command.
+pub(crate) const DROP: &str = "drop_failed_command";
+/// What moves a check before what removes its file.
+pub(crate) const REORDER: &str = "reorder_clean_and_artifact_check";
+
+/// The list without the command at `failed`.
+pub(crate) fn without(list: &[Command], failed: usize, reason: Code) -> Adjustment {
+    let kept = list.iter().enumerate().filter(|(at, _)| *at != failed).map(|(_, command)| command.clone());
+    Adjustment { reason, rule: DROP, previous: lines(list), next: kept.collect() }
+}
+
+/// The list with the check at `failed` before the cleanup that removed its file; none where that is not what happened.
+pub(crate) fn reordered(list: &[Command], failed: usize) -> Option<Adjustment> {
+    let check = list.get(failed).filter(|command| is_artifact_check(&command.words))?;
+    let cleanup = list[..failed].iter().position(|command| is_cleanup(&command.words))?;
+    let mut next = list.to_vec();
+    next.remove(failed);
+    next.insert(cleanup, check.clone());
+    Some(Adjustment { reason: Code::SequenceIssue, rule: REORDER, previous: lines(list), next })
+}
+
+fn lines(list: &[Command]) -> Vec<String> {
+    list.iter().map(|command| command.line.clone()).collect()
+}
+
+/// Folders whose files builds make.
+const GENERATED: [&str; 14] = [
+    ".next",
+    ".nuxt",
+    "artifacts",
+    "bin",
+    "build",
+    "coverage",
+    "dist",
+    "gen",
+    "generated",
+    "out",
+    "public",
+    "reports",
+    "target",
+    "tmp",
+];
+
+/// `test -f` or `test -s` on a path that a build makes, and nothing else.
+fn is_artifact_check(words: &[String]) -> bool {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let [program, flag, path] = *words.as_slice() else { return false };
+    let mut folders = path.trim_start_matches("./").split('/').rev().skip(1);
+    program == "test" && matches!(flag, "-f" | "-s") && folders.any(|folder| GENERATED.contains(&folder))
+}
+
+/// A command that removes what builds make.
+fn is_cleanup(words: &[String]) -> bool {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let is_clean = |name: &str| name == "clean" || name.starts_with("clean:");
+    match *words.as_slice() {
+        ["rm" | "rimraf", ..] | ["git", "clean", ..] => true,
+        ["npm" | "pnpm" | "yarn" | "bun", "run", script, ..] => is_clean(script),
+        ["make" | "just" | "cargo" | "go" | "pnpm" | "yarn", target, ..] => is_clean(target),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::Source;
+    use glovebox_plugin_sdk::exec;
+
+    fn list(lines: &[&str]) -> Vec<Command> {
+        let command = |line: &&str| Command {
+            line: (*line).to_owned(),
+            words: exec::words(line).unwrap_or_default(),
+            source: Source::Plan,
+        };
+        lines.iter().map(command).collect()
+    }
+
+    #[test]
+    fn drops_one_command() {
+        for reason in [Code::MissingScript, Code::MissingMakeTarget, Code::NoTestFiles, Code::UnsupportedFormat] {
+            let adjustment = without(&list(&["a", "b | c", "d"]), 1, reason);
+            let expected = json!({
+                "reason": reason.as_str(),
+                "recoveryRule": "drop_failed_command",
+                "previousCommands": ["a", "b | c", "d"],
+                "nextCommands": ["a", "d"],
+            });
+            assert_eq!(adjustment.to_json(), expected);
+        }
+    }
+
+    #[test]
+    fn moves_a_check_before_the_cleanup() {
+        let adjustment = reordered(&list(&["make build", "make clean", "a", "test -s dist/app.js"]), 3).unwrap();
+        let expected = json!({
+            "reason": "verification_command_sequence_issue",
+            "recoveryRule": "reorder_clean_and_artifact_check",
+            "previousCommands": ["make build", "make clean", "a", "test -s dist/app.js"],
+            "nextCommands": ["make build", "test -s dist/app.js", "make clean", "a"],
+        });
+        assert_eq!(adjustment.to_json(), expected);
+    }
+
+    #[test]
+    fn leaves_every_other_failure_alone() {
+        for lines in [
+            ["make build", "test -f dist/a"],
+            ["rm -r dist", "grep -q x dist/a"],
+            ["rm -r dist", "test -f src/main.rs"],
+            ["rm -r dist", "test -d dist/a"],
+            ["rm -r dist", "test -f dist"],
+            ["npm run cleanup", "test -f dist/a"],
+        ] {
+            assert_eq!(reordered(&list(&lines), 1), None, "{lines:?}");
+        }
+        assert_eq!(reordered(&list(&["test -f dist/a", "rm -r dist"]), 0), None);
+    }
+}

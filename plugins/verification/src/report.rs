@@ -1,0 +1,92 @@
+//! What a stage keeps of its commands: `verification.results.json`, and the output for the next stage.
+
+use crate::commands::Command;
+use crate::failure::Code;
+use crate::recovery::Adjustment;
+use glovebox_plugin_sdk::exec::Exit;
+use glovebox_plugin_sdk::{Stage, Value, artifact, json, log};
+
+const RESULTS_FILE: &str = "verification.results.json";
+/// Bytes of each output in the results; the rest is cut from the beginning.
+const OUTPUT_BYTES_MAX: usize = 16 << 10;
+
+/// The results so far.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// The files of the plan, which are all there.
+    checked_files: Vec<String>,
+    /// One entry for each command that ran.
+    commands: Vec<Value>,
+    /// What became of the list of commands.
+    adjustments: Vec<Value>,
+    /// The failure that stands (seed 4's `error_meta`).
+    error_meta: Option<Value>,
+}
+
+impl Report {
+    pub(crate) fn of(checked_files: Vec<String>) -> Self {
+        Self { checked_files, ..Self::default() }
+    }
+
+    pub(crate) fn ran(&mut self, command: &Command, exit: &Exit) {
+        let [stdout, stderr] = [&exit.stdout, &exit.stderr].map(|stream| stream.text());
+        self.commands.push(json!({
+            "command": command.line,
+            "exit_code": exit.code,
+            "stdout": end_of(&stdout, OUTPUT_BYTES_MAX),
+            "stderr": end_of(&stderr, OUTPUT_BYTES_MAX),
+        }));
+    }
+
+    pub(crate) fn adjusted(&mut self, adjustment: &Adjustment) {
+        self.adjustments.push(adjustment.to_json());
+    }
+
+    pub(crate) fn failed(&mut self, command: &Command, code: Code, stderr: &str) {
+        self.error_meta = Some(json!({
+            "source": "verification",
+            "failureCode": code.as_str(),
+            "failedCommand": command.line,
+            "failedCommandSource": command.source.as_str(),
+            "failedCommandStderr": end_of(stderr, OUTPUT_BYTES_MAX),
+        }));
+    }
+
+    pub(crate) fn keep(self) {
+        let mut results = json!({ "checked_files": self.checked_files, "commands": self.commands });
+        if !self.adjustments.is_empty() {
+            results["adjustments"] = Value::Array(self.adjustments);
+        }
+        if let Some(error_meta) = self.error_meta {
+            results["error_meta"] = error_meta;
+        }
+        keep(RESULTS_FILE, &results);
+    }
+}
+
+/// What the command printed, for the next stage's feedback.
+pub(crate) fn keep_output(stage: &Stage, exit: &Exit) {
+    let code = exit.code.map_or_else(|| exit.how.clone(), |code| code.to_string());
+    let text = format!("exit_code={code}\nstdout:\n{}\nstderr:\n{}\n", exit.stdout.text(), exit.stderr.text());
+    keep_text(&format!("{}.output", stage.node_id()), &text);
+}
+
+pub(crate) fn keep(name: &str, value: &Value) {
+    keep_text(name, &format!("{value:#}\n"));
+}
+
+/// A stage does not fail if its record is cut short.
+fn keep_text(name: &str, text: &str) {
+    if let Err(reason) = artifact::put_text(name, text) {
+        log::warn("artifact not kept", &[("name", name), ("reason", &reason)]);
+    }
+}
+
+/// The last bytes of a text, from a character's border on.
+pub(crate) fn end_of(text: &str, bytes_max: usize) -> &str {
+    let mut from = text.len().saturating_sub(bytes_max);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    &text[from..]
+}

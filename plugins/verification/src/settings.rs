@@ -1,0 +1,59 @@
+//! What the operator's `[verify]` says for this stage. The host made it before the first stage ran; no stage can change it.
+
+use glovebox_plugin_sdk::{Stage, Value};
+
+/// The commands of one phase.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Phase {
+    /// Those of the contract, for this role and this change.
+    pub(crate) contract: Vec<String>,
+    /// Those of the project's kind.
+    pub(crate) fallback: Vec<String>,
+    /// How many are added at most.
+    pub(crate) commands_max: usize,
+}
+
+/// The settings.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Whether the stage fails without a plan.
+    pub(crate) needs_plan: bool,
+    /// What completes the plan.
+    pub(crate) planner: Phase,
+    /// Whether it completes a plan with commands too.
+    pub(crate) augment_nonempty: bool,
+    /// What is added after it.
+    pub(crate) worker: Phase,
+    /// Whether a command of the worker that cannot run is left out.
+    pub(crate) skips_invalid: bool,
+    /// Times that the list may be adjusted.
+    pub(crate) recovery_attempts: u64,
+    /// Whether a command of the plan may be dropped.
+    pub(crate) recovers_explicit: bool,
+}
+
+impl Settings {
+    /// Those of a stage; none where the operator has no `[verify]`. A field that is not there is its default, which allows nothing.
+    pub(crate) fn of(stage: &Stage) -> Option<Self> {
+        let told: Value = stage.extra("verify")?.parse().ok()?;
+        let flag = |name: &str| told[name].as_bool().unwrap_or_default();
+        Some(Self {
+            needs_plan: flag("needs_plan"),
+            planner: phase(&told["planner"]),
+            augment_nonempty: flag("augment_nonempty"),
+            worker: phase(&told["worker"]),
+            skips_invalid: flag("skips_invalid"),
+            recovery_attempts: told["recovery_attempts"].as_u64().unwrap_or_default(),
+            recovers_explicit: flag("recovers_explicit"),
+        })
+    }
+}
+
+fn phase(told: &Value) -> Phase {
+    let lines = |name: &str| {
+        let lines = told[name].as_array().into_iter().flatten();
+        lines.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let commands_max = told["commands_max"].as_u64().and_then(|most| usize::try_from(most).ok());
+    Phase { contract: lines("contract"), fallback: lines("fallback"), commands_max: commands_max.unwrap_or_default() }
+}

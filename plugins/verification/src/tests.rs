@@ -1,0 +1,151 @@
+//! The handler as a whole: what it runs, what it drops, and what it says of it.
+
+use crate::Verification;
+use glovebox_plugin_sdk::testing::{Host, StageBuilder, exited, stage};
+use glovebox_plugin_sdk::{Outcome, Status, Value, json};
+
+/// A stage with `[verify]`, whose worker adds these commands.
+fn with_settings(worker: &[&str], change: impl FnOnce(&mut Value)) -> StageBuilder {
+    let mut told = json!({
+        "needs_plan": false,
+        "planner": { "contract": [], "fallback": [], "commands_max": 4 },
+        "augment_nonempty": false,
+        "worker": { "contract": worker, "fallback": [], "commands_max": 4 },
+        "skips_invalid": true,
+        "recovery_attempts": 5,
+        "recovers_explicit": true,
+    });
+    change(&mut told);
+    stage("check").extra("verify", told.to_string())
+}
+
+fn plan(stage: StageBuilder, commands: &[&str]) -> StageBuilder {
+    stage
+        .context("verification.plan", json!({ "commands": commands }))
+        .attribute("verification.allowed_commands", "npm,make,test,rm,cargo")
+}
+
+fn results(host: &Host) -> Value {
+    let bytes = host.artifact("verification.results.json").unwrap();
+    String::from_utf8(bytes).unwrap().parse().unwrap()
+}
+
+fn reason(outcome: &Outcome) -> (&str, &str) {
+    outcome.failure().map_or(("", ""), |failure| (failure.code.as_str(), failure.reason.as_str()))
+}
+
+#[test]
+fn runs_the_contract_without_a_plan() {
+    let host = Host::new();
+    host.answer_command("cargo test", Ok(exited(0, "")));
+    let outcome = host.execute::<Verification>(with_settings(&["cargo test"], |_| {}));
+    assert_eq!(outcome.status(), Status::Success, "{outcome:?}");
+    assert_eq!(host.commands(), ["cargo test"]);
+}
+
+#[test]
+fn needs_a_plan_where_the_operator_says_so() {
+    let host = Host::new();
+    let outcome = host.execute::<Verification>(with_settings(&["cargo test"], |told| told["needs_plan"] = json!(true)));
+    let expected = "verification plan missing in context key: verification.plan";
+    assert_eq!(reason(&outcome), ("verification/plan-missing", expected));
+    assert!(host.commands().is_empty());
+}
+
+#[test]
+fn a_dropped_command_never_counts_as_passed() {
+    let host = Host::new();
+    host.write("package.json", r#"{"scripts":{"test":"x"}}"#);
+    host.answer_command("npm run lint", Ok(exited(1, "npm error Missing script")));
+    host.answer_command("npm test", Ok(exited(0, "")));
+    let outcome = host.execute::<Verification>(plan(with_settings(&[], |_| {}), &["npm run lint", "npm test"]));
+    assert_eq!(outcome.status(), Status::PartialSuccess, "{outcome:?}");
+    let expected = json!([{
+        "reason": "verification_command_missing_script",
+        "recoveryRule": "drop_failed_command",
+        "previousCommands": ["npm run lint", "npm test"],
+        "nextCommands": ["npm test"],
+    }]);
+    assert_eq!(results(&host)["adjustments"], expected);
+}
+
+#[test]
+fn nothing_is_left_to_pass() {
+    let host = Host::new();
+    host.write("package.json", "{}");
+    host.answer_command("npm test", Ok(exited(1, "")));
+    let outcome = host.execute::<Verification>(plan(with_settings(&[], |_| {}), &["npm test"]));
+    let (code, reason) = reason(&outcome);
+    assert_eq!((outcome.status(), code), (Status::Fail, "verification_command_missing_script"));
+    assert!(reason.starts_with("no verification command is left"), "{reason}");
+}
+
+#[test]
+fn falls_back_when_every_command_was_dropped() {
+    let host = Host::new();
+    host.write("package.json", "{}");
+    host.answer_command("npm test", Ok(exited(1, "")));
+    host.answer_command("cargo test", Ok(exited(0, "")));
+    let settings = with_settings(&[], |told| told["worker"]["fallback"] = json!(["cargo test", "npm test"]));
+    let outcome = host.execute::<Verification>(plan(settings, &["npm test"]));
+    assert_eq!(outcome.status(), Status::PartialSuccess, "{outcome:?}");
+    assert_eq!(host.commands(), ["npm test", "cargo test"]);
+}
+
+#[test]
+fn keeps_a_command_that_only_a_shell_could_run_out_of_the_list() {
+    let host = Host::new();
+    host.answer_command("cargo test", Ok(exited(0, "")));
+    let outcome = host.execute::<Verification>(plan(with_settings(&[], |_| {}), &["cargo test | tee x", "cargo test"]));
+    assert_eq!(outcome.status(), Status::PartialSuccess, "{outcome:?}");
+    let without = with_settings(&[], |told| told["recovers_explicit"] = json!(false));
+    let outcome = Host::new().execute::<Verification>(plan(without, &["cargo test | tee x", "cargo test"]));
+    assert_eq!(reason(&outcome).0, "verification_command_unsupported_format");
+}
+
+#[test]
+fn makes_again_what_a_cleanup_removed() {
+    let host = Host::new();
+    for command in ["make build", "make clean", "make build", "make clean"] {
+        host.answer_command(command, Ok(exited(0, "")));
+    }
+    host.answer_command("test -f dist/app", Ok(exited(1, "")));
+    host.answer_command("test -f dist/app", Ok(exited(0, "")));
+    let commands = ["make build", "make clean", "test -f dist/app"];
+    let outcome = host.execute::<Verification>(plan(with_settings(&[], |_| {}), &commands));
+    assert_eq!(outcome.status(), Status::Success, "{outcome:?}");
+    let again = ["make build", "make clean", "test -f dist/app", "make build", "test -f dist/app", "make clean"];
+    assert_eq!(host.commands(), again);
+    assert_eq!(results(&host)["adjustments"][0]["recoveryRule"], "reorder_clean_and_artifact_check");
+}
+
+#[test]
+fn a_failed_test_stands() {
+    let host = Host::new();
+    host.write("package.json", r#"{"scripts":{"test":"x"}}"#);
+    host.answer_command("npm test", Ok(exited(1, "npm error Missing script: \"test\"")));
+    host.answer_command("cargo test", Ok(exited(0, "")));
+    let outcome = host.execute::<Verification>(plan(with_settings(&["cargo test"], |_| {}), &["npm test"]));
+    assert_eq!(reason(&outcome), ("verification_command_failed", "verification command failed: npm test (exit=1)"));
+    assert_eq!(host.commands(), ["npm test"]);
+    let expected = json!({
+        "source": "verification",
+        "failureCode": "verification_command_failed",
+        "failedCommand": "npm test",
+        "failedCommandSource": "explicit",
+        "failedCommandStderr": "",
+    });
+    assert_eq!(results(&host)["error_meta"], expected);
+}
+
+#[test]
+fn adjusts_no_more_often_than_allowed() {
+    let host = Host::new();
+    host.write("package.json", "{}");
+    host.answer_command("npm run a", Ok(exited(1, "")));
+    host.answer_command("npm run b", Ok(exited(1, "")));
+    let settings = with_settings(&[], |told| told["recovery_attempts"] = json!(1));
+    let outcome = host.execute::<Verification>(plan(settings, &["npm run a", "npm run b", "cargo test"]));
+    assert_eq!(reason(&outcome).0, "verification_command_missing_script");
+    assert_eq!(host.commands(), ["npm run a", "npm run b"]);
+}

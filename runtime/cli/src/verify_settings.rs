@@ -1,0 +1,65 @@
+//! Completes `[verify]`: the variables of the environment, the contract files, and the commands of the project's kind.
+//!
+//! All of it is read before the first stage, so that no stage can change what it is verified with.
+
+use crate::exit::{Exit, Stop};
+use crate::source::read_text;
+use crate::starter::Survey;
+use crate::terminal::visible;
+use glovebox_engine::verify::settings::SETTINGS;
+use glovebox_engine::verify::{CONTRACT_BYTES_MAX, CONTRACT_PATH, Contract, DirectCommand, Phase, Verify};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The table with what variables say and with what it names; none if neither the table nor a variable is there.
+pub fn complete(table: Option<&Verify>, workdir: &Path) -> Result<Option<Verify>, Stop> {
+    let set = SETTINGS.iter().filter_map(|setting| Some((setting, std::env::var(setting.variable).ok()?)));
+    let set: Vec<_> = set.filter(|(_, value)| !value.trim().is_empty()).collect();
+    let is_on = table.is_some() || set.iter().any(|(setting, _)| setting.is_followed());
+    if !is_on {
+        return Ok(None);
+    }
+    let mut verify = table.cloned().unwrap_or_default();
+    for (setting, value) in set {
+        setting.apply(&mut verify, &value).map_err(|refused| {
+            let message = format!("the variable `{}`: {}", setting.variable, visible::line(&refused.to_string()));
+            Stop::new(Exit::Usage, message).with_help(format!("unset it: `env -u {} glovebox …`", setting.variable))
+        })?;
+    }
+    for phase in [&mut verify.planner, &mut verify.worker] {
+        phase.contract = contract(phase, workdir)?.map(Arc::new);
+    }
+    if [&verify.planner, &verify.worker].iter().any(|phase| phase.mode.falls_back()) {
+        verify.fallback = of_kind(workdir);
+    }
+    Ok(Some(verify))
+}
+
+/// The contract of a phase. Only the usual place may be empty.
+fn contract(phase: &Phase, workdir: &Path) -> Result<Option<Contract>, Stop> {
+    if !phase.mode.reads_contract() {
+        return Ok(None);
+    }
+    let path = phase.contract_path.as_deref().unwrap_or(CONTRACT_PATH);
+    let file = workdir.join(path);
+    if phase.contract_path.is_none() && file.symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let shown = visible::line(path).into_owned();
+    let wrong = |what: String| {
+        let help = "docs/verification.md has the form of a contract";
+        Stop::new(Exit::Invalid, format!("the verify contract `{shown}`: {what}")).with_help(help)
+    };
+    let text = read_text(&file)?;
+    if text.len() as u64 > CONTRACT_BYTES_MAX {
+        return Err(wrong(format!("{} bytes, expected at most {CONTRACT_BYTES_MAX}", text.len())));
+    }
+    Contract::parse(&text).map(Some).map_err(|problem| wrong(visible::line(&problem.to_string()).into_owned()))
+}
+
+/// The test commands of the project's root, as far as they need no shell.
+fn of_kind(workdir: &Path) -> Vec<DirectCommand> {
+    let parts = Survey::of(workdir).parts;
+    let steps = parts.iter().filter(|part| part.folder.is_empty()).flat_map(|part| &part.steps);
+    steps.filter_map(|step| DirectCommand::parse(&step.command).ok()).collect()
+}

@@ -1,0 +1,244 @@
+//! The commands that a verification stage runs beside a model's plan: those of a contract file, and those of the project's kind (seed 4).
+//!
+//! All of them are read from the project before the first stage, and the plan shows and covers them: no stage can change what it is
+//! verified with. Two phases add commands. The planner completes the plan of a stage, and what it adds counts as planned. The worker adds
+//! commands by what changed, and what it adds is automatic. Nothing here opens a file.
+
+mod contract;
+mod direct;
+pub mod settings;
+
+pub use contract::{CONTRACT_BYTES_MAX, Contract, ContractProblem};
+pub use direct::DirectCommand;
+
+use glovebox_pipeline::ir::Node;
+use glovebox_pipeline::key;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Where a contract is looked for unless `glovebox.toml` or a variable says where (seed 4).
+pub const CONTRACT_PATH: &str = ".opentiger/verify.contract.json";
+/// Commands that a phase adds at most, unless the operator says how many (seed 4).
+const COMMANDS_MAX: usize = 4;
+/// Adjustments of a list of commands in one attempt, unless the operator says how many (seed 4).
+const RECOVERY_ATTEMPTS: u32 = 5;
+
+/// Where a phase takes commands from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// From nowhere.
+    Off,
+    /// From the project's kind, if there is no other command.
+    Fallback,
+    /// From the contract.
+    Contract,
+    /// From a model's plan alone.
+    Llm,
+    /// From a model's plan and the contract; from the project's kind if both have nothing.
+    #[default]
+    Hybrid,
+}
+
+impl Mode {
+    /// Every mode.
+    pub const ALL: [Self; 5] = [Self::Off, Self::Fallback, Self::Contract, Self::Llm, Self::Hybrid];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Fallback => "fallback",
+            Self::Contract => "contract",
+            Self::Llm => "llm",
+            Self::Hybrid => "hybrid",
+        }
+    }
+
+    /// True if it takes commands from the contract.
+    pub fn reads_contract(self) -> bool {
+        matches!(self, Self::Contract | Self::Hybrid)
+    }
+
+    /// True if agents are asked for a plan.
+    pub fn asks_model(self) -> bool {
+        matches!(self, Self::Llm | Self::Hybrid)
+    }
+
+    /// True if it takes commands from the project's kind.
+    pub fn falls_back(self) -> bool {
+        matches!(self, Self::Fallback | Self::Hybrid)
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A word that names no mode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownMode;
+
+impl fmt::Display for UnknownMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = Mode::ALL.into_iter().map(Mode::as_str).collect();
+        write!(f, "expected one of {}", words.join(", "))
+    }
+}
+
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    fn from_str(word: &str) -> Result<Self, UnknownMode> {
+        Mode::ALL.into_iter().find(|mode| mode.as_str() == word).ok_or(UnknownMode)
+    }
+}
+
+/// What one phase adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phase {
+    /// Where from.
+    pub mode: Mode,
+    /// The contract's file, relative to the project; the default place, which may be empty, where absent.
+    pub contract_path: Option<String>,
+    /// Commands that it adds at most.
+    pub commands_max: usize,
+    /// What the file says. None before it is read, and where there is none.
+    pub contract: Option<Arc<Contract>>,
+}
+
+impl Default for Phase {
+    fn default() -> Self {
+        Self { mode: Mode::default(), contract_path: None, commands_max: COMMANDS_MAX, contract: None }
+    }
+}
+
+impl Phase {
+    /// The contract, where the mode reads it.
+    pub fn contract(&self) -> Option<&Contract> {
+        self.contract.as_deref().filter(|_| self.mode.reads_contract())
+    }
+}
+
+/// The `[verify]` table, with what it names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verify {
+    /// Completes plans.
+    pub planner: Phase,
+    /// Whether it also completes a plan that has commands.
+    pub augment_nonempty: bool,
+    /// Adds commands by what changed.
+    pub worker: Phase,
+    /// Whether a command that it added and that cannot run is left out.
+    pub skips_invalid: bool,
+    /// Times that the list is adjusted in one attempt.
+    pub recovery_attempts: u32,
+    /// Whether an adjustment may drop a command of the plan.
+    pub recovers_explicit: bool,
+    /// The commands of the project's kind.
+    pub fallback: Vec<DirectCommand>,
+}
+
+impl Default for Verify {
+    fn default() -> Self {
+        Self {
+            planner: Phase::default(),
+            augment_nonempty: false,
+            worker: Phase::default(),
+            skips_invalid: true,
+            recovery_attempts: RECOVERY_ATTEMPTS,
+            recovers_explicit: true,
+            fallback: Vec::new(),
+        }
+    }
+}
+
+impl Verify {
+    /// Every command that a stage with this role might run for it, each once: what the stage is granted.
+    pub fn commands(&self, role: Option<Role<'_>>) -> Vec<&DirectCommand> {
+        let phases = || [&self.planner, &self.worker].into_iter();
+        let of_contracts = phases().filter_map(Phase::contract).flat_map(|contract| contract.all(role));
+        let falls_back = phases().any(|phase| phase.mode.falls_back());
+        let mut known = BTreeSet::new();
+        let all = of_contracts.chain(self.fallback.iter().filter(|_| falls_back));
+        all.filter(|command| known.insert(&command.words)).collect()
+    }
+
+    /// What the stage is told, by its role and the paths that changed.
+    pub fn told(&self, role: Option<Role<'_>>, changed: &BTreeSet<&str>) -> Told<'_> {
+        Told {
+            // A planner that asks no model, and a worker that has other commands, can do without a plan.
+            needs_plan: self.worker.mode == Mode::Llm
+                || (self.worker.mode == Mode::Off && self.planner.mode == Mode::Off),
+            planner: self.told_phase(&self.planner, (role, changed)),
+            augment_nonempty: self.augment_nonempty,
+            worker: self.told_phase(&self.worker, (role, changed)),
+            skips_invalid: self.skips_invalid,
+            recovery_attempts: self.recovery_attempts,
+            recovers_explicit: self.recovers_explicit,
+        }
+    }
+
+    fn told_phase<'a>(
+        &'a self,
+        phase: &'a Phase,
+        (role, changed): (Option<Role<'_>>, &BTreeSet<&str>),
+    ) -> ToldPhase<'a> {
+        let contract = phase.contract().map(|contract| contract.select(role, changed)).unwrap_or_default();
+        let fallback = if phase.mode.falls_back() { lines(self.fallback.iter()) } else { Vec::new() };
+        ToldPhase { contract, fallback, commands_max: phase.commands_max }
+    }
+}
+
+/// The role of a verification stage in a contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Role<'a>(&'a str);
+
+impl<'a> Role<'a> {
+    /// The role that a node has by its `verification.role`.
+    pub fn of(node: &'a Node) -> Option<Self> {
+        let role = node.attributes.get(key::VERIFICATION_ROLE).map(|attribute| attribute.value.trim());
+        role.filter(|role| !role.is_empty()).map(Self)
+    }
+}
+
+fn lines<'a>(commands: impl Iterator<Item = &'a DirectCommand>) -> Vec<&'a str> {
+    commands.map(|command| command.line.as_str()).collect()
+}
+
+/// What a verification stage is told, as JSON in the entry `verify` of its input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Told<'a> {
+    /// Whether the stage fails without a plan.
+    pub needs_plan: bool,
+    /// What completes the plan.
+    pub planner: ToldPhase<'a>,
+    /// Whether it completes a plan with commands too.
+    pub augment_nonempty: bool,
+    /// What is added after it.
+    pub worker: ToldPhase<'a>,
+    /// Whether a command of the worker that cannot run is left out.
+    pub skips_invalid: bool,
+    /// Times that the list may be adjusted.
+    pub recovery_attempts: u32,
+    /// Whether a command of the plan may be dropped.
+    pub recovers_explicit: bool,
+}
+
+/// The commands of one phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToldPhase<'a> {
+    /// Those of the contract.
+    pub contract: Vec<&'a str>,
+    /// Those of the project's kind.
+    pub fallback: Vec<&'a str>,
+    /// How many are added at most.
+    pub commands_max: usize,
+}
+
+#[cfg(test)]
+mod tests;

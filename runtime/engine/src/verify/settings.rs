@@ -1,0 +1,170 @@
+//! The settings of seed 4, in one table: the field of `[verify]`, the environment variable, and what it sets.
+
+use super::{Phase, Verify};
+use std::fmt;
+
+/// Commands that a phase may be told to add at most.
+const COMMANDS_MAX: usize = 100;
+/// Adjustments that an attempt may be told to make at most.
+const RECOVERY_ATTEMPTS_MAX: u32 = 100;
+
+/// A table below `[verify]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// `[verify.planner]`
+    Planner,
+    /// `[verify.worker]`
+    Worker,
+}
+
+impl Part {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Planner => "planner",
+            Self::Worker => "worker",
+        }
+    }
+}
+
+/// What a setting sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Mode,
+    Contract,
+    CommandsMax,
+    AugmentNonempty,
+    SkipInvalid,
+    RecoveryAttempts,
+    RecoverExplicit,
+    /// Nothing: it is refused, with what to do instead.
+    Refused(&'static str),
+}
+
+/// One setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// The table that has it.
+    pub part: Part,
+    /// Its field there.
+    pub field: &'static str,
+    /// The variable of the environment that wins over the field.
+    pub variable: &'static str,
+    effect: Effect,
+}
+
+/// Why a value is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused(String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+const ASKS_NO_MODEL: &str =
+    "a verifier asks no model: the plan is part of the agent's answer, which the agent's `timeout` bounds";
+const NO_REPAIR: &str = "route the failure back to the agent instead: `max_retries` or `retry_target`";
+
+const fn setting(part: Part, field: &'static str, variable: &'static str, effect: Effect) -> Setting {
+    Setting { part, field, variable, effect }
+}
+
+/// Every setting.
+pub const SETTINGS: &[Setting] = &[
+    setting(Part::Planner, "mode", "PLANNER_VERIFY_COMMAND_MODE", Effect::Mode),
+    setting(Part::Planner, "contract", "PLANNER_VERIFY_CONTRACT_PATH", Effect::Contract),
+    setting(Part::Planner, "max_commands", "PLANNER_VERIFY_MAX_COMMANDS", Effect::CommandsMax),
+    setting(Part::Planner, "augment_nonempty", "PLANNER_VERIFY_AUGMENT_NONEMPTY", Effect::AugmentNonempty),
+    setting(
+        Part::Planner,
+        "plan_timeout_seconds",
+        "PLANNER_VERIFY_PLAN_TIMEOUT_SECONDS",
+        Effect::Refused(ASKS_NO_MODEL),
+    ),
+    setting(Part::Worker, "mode", "WORKER_AUTO_VERIFY_MODE", Effect::Mode),
+    setting(Part::Worker, "contract", "WORKER_VERIFY_CONTRACT_PATH", Effect::Contract),
+    setting(Part::Worker, "max_commands", "WORKER_AUTO_VERIFY_MAX_COMMANDS", Effect::CommandsMax),
+    setting(Part::Worker, "skip_invalid_auto_command", "WORKER_VERIFY_SKIP_INVALID_AUTO_COMMAND", Effect::SkipInvalid),
+    setting(Part::Worker, "recovery_attempts", "WORKER_VERIFY_RECOVERY_ATTEMPTS", Effect::RecoveryAttempts),
+    setting(Part::Worker, "recovery_allow_explicit", "WORKER_VERIFY_RECOVERY_ALLOW_EXPLICIT", Effect::RecoverExplicit),
+    setting(Part::Worker, "plan_timeout_seconds", "WORKER_VERIFY_PLAN_TIMEOUT_SECONDS", Effect::Refused(ASKS_NO_MODEL)),
+    setting(Part::Worker, "plan_parse_retries", "WORKER_VERIFY_PLAN_PARSE_RETRIES", Effect::Refused(ASKS_NO_MODEL)),
+    setting(
+        Part::Worker,
+        "reconcile_timeout_seconds",
+        "WORKER_VERIFY_RECONCILE_TIMEOUT_SECONDS",
+        Effect::Refused(ASKS_NO_MODEL),
+    ),
+    setting(
+        Part::Worker,
+        "no_change_recovery_attempts",
+        "WORKER_NO_CHANGE_RECOVERY_ATTEMPTS",
+        Effect::Refused(NO_REPAIR),
+    ),
+    setting(Part::Worker, "no_change_confirm_mode", "WORKER_NO_CHANGE_CONFIRM_MODE", Effect::Refused(NO_REPAIR)),
+];
+
+impl Setting {
+    /// The setting of a field.
+    pub fn of_field(part: Part, field: &str) -> Option<&'static Self> {
+        SETTINGS.iter().find(|setting| setting.part == part && setting.field == field)
+    }
+
+    /// False for one that is always refused.
+    pub fn is_followed(&self) -> bool {
+        !matches!(self.effect, Effect::Refused(_))
+    }
+
+    /// Sets it from a value as text.
+    ///
+    /// # Errors
+    /// A value of another form, and a setting that this version does not follow, with what was expected.
+    pub fn apply(&self, verify: &mut Verify, value: &str) -> Result<(), Refused> {
+        let value = value.trim();
+        let flag = || match value {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => Err(Refused(format!("`{value}` is neither `true` nor `false`"))),
+        };
+        match self.effect {
+            Effect::Mode => {
+                let mode = value.parse().map_err(|unknown| Refused(format!("`{value}` is no mode, {unknown}")))?;
+                self.phase(verify).mode = mode;
+            }
+            Effect::Contract => self.phase(verify).contract_path = Some(contract_path(value)?),
+            Effect::CommandsMax => {
+                let most = value.parse().ok().filter(|most| (1..=COMMANDS_MAX).contains(most));
+                let wrong = || Refused(format!("`{value}` is not a number of commands from 1 to {COMMANDS_MAX}"));
+                self.phase(verify).commands_max = most.ok_or_else(wrong)?;
+            }
+            Effect::AugmentNonempty => verify.augment_nonempty = flag()?,
+            Effect::SkipInvalid => verify.skips_invalid = flag()?,
+            Effect::RecoverExplicit => verify.recovers_explicit = flag()?,
+            Effect::RecoveryAttempts => {
+                let attempts = value.parse().ok().filter(|attempts| *attempts <= RECOVERY_ATTEMPTS_MAX);
+                let wrong = || Refused(format!("`{value}` is not a number from 0 to {RECOVERY_ATTEMPTS_MAX}"));
+                verify.recovery_attempts = attempts.ok_or_else(wrong)?;
+            }
+            Effect::Refused(instead) => return Err(Refused(format!("this version does not follow it; {instead}"))),
+        }
+        Ok(())
+    }
+
+    fn phase<'a>(&self, verify: &'a mut Verify) -> &'a mut Phase {
+        match self.part {
+            Part::Planner => &mut verify.planner,
+            Part::Worker => &mut verify.worker,
+        }
+    }
+}
+
+/// A path of a file below the project.
+pub(crate) fn contract_path(value: &str) -> Result<String, Refused> {
+    let is_inside = !value.is_empty() && !value.starts_with(['/', '~']) && value.split('/').all(|name| name != "..");
+    match is_inside && !value.contains('\0') {
+        true => Ok(value.to_owned()),
+        false => Err(Refused(format!("`{value}` is not the path of a file below the project"))),
+    }
+}

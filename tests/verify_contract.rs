@@ -1,0 +1,195 @@
+//! `[verify]` and contract files (seed 4): what a verification stage runs beside a plan, and what becomes of a list that cannot pass.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use serde_json::{Value, json};
+use workbench::{Answer, Workbench, is_on_this_machine, not_run};
+
+const CONTRACT: &str = r#"{
+  "commands": ["test -f README"],
+  "byRole": {"tester": ["sh tests/check.sh tester"]},
+  "rules": [
+    {"whenChangedAny": ["src/**"], "commands": ["sh tests/check.sh sources"]},
+    {"whenChangedAll": ["docs/*.md"], "commands": ["sh tests/check.sh pages"]}
+  ]
+}"#;
+
+/// A project whose agent writes `path`, and whose verification stage has these attributes.
+fn project(path: &str, attributes: &str, config: &str) -> Workbench {
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{\n  start [shape=Mdiamond]; exit [shape=Msquare]\n  \
+         build [prompt=\"Build it.\", allowed_write_paths=\"src/,docs/,.opentiger/,Makefile,tests/\"]\n  \
+         check [type=verification, allowed_write_paths=\"\", {attributes}]\n  \
+         start -> build -> check\n  check -> exit [condition=\"outcome!=fail\"]\n}}\n"
+    ));
+    bench.write("README", "read me\n");
+    bench.write("tests/check.sh", "echo checked $1; test \"$1\" != bad\n");
+    bench.write(".opentiger/verify.contract.json", CONTRACT);
+    bench.write("glovebox.toml", config);
+    let content = if path == ".opentiger/verify.contract.json" { "{}" } else { "built" };
+    script(&bench, &[(path, content)], "Done.");
+    bench
+}
+
+/// The agent's answers: it writes these files, then says this.
+fn script(bench: &Workbench, files: &[(&str, &str)], says: &str) {
+    let tools: Vec<String> = files
+        .iter()
+        .map(|(path, content)| {
+            let content = content.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("{{ name = \"write_file\", arguments = {{ path = \"{path}\", content = \"{content}\" }} }}")
+        })
+        .collect();
+    let turns = format!(
+        "[[node.build]]\ntool = [{}]\n[[node.build]]\ntext = '''\n{says}\nOUTCOME: SUCCESS'''\n",
+        tools.join(", ")
+    );
+    std::fs::write(bench.outside().join("model.toml"), turns).unwrap();
+}
+
+fn run(bench: &Workbench) -> Answer {
+    let script = bench.outside().join("model.toml");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--script", script.to_str().unwrap()])
+}
+
+/// The commands that ran.
+fn ran(bench: &Workbench) -> Vec<String> {
+    let results = bench.run_json("r", "check/verification.results.json");
+    let commands = results["commands"].as_array().unwrap();
+    commands.iter().map(|command| command["command"].as_str().unwrap().to_owned()).collect()
+}
+
+const NO_PLAN: &str = "\"verification.allowed_commands\"=\"\"";
+
+#[test]
+fn a_contract_verifies_by_role_and_by_what_changed() {
+    let check = |path: &str, role: &str, expected: &[&str]| {
+        let bench = project(path, &format!("{NO_PLAN}{role}"), "[verify.worker]\nmode = \"contract\"\n");
+        run(&bench).ends(0);
+        assert_eq!(ran(&bench), expected, "{path}");
+    };
+    check("src/a/b.rs", "", &["test -f README", "sh tests/check.sh sources"]);
+    check("docs/a.md", "", &["test -f README", "sh tests/check.sh pages"]);
+    check("docs/deep/a.md", "", &["test -f README"]);
+    let tester = ", \"verification.role\"=\"tester\"";
+    check("src/a", tester, &["test -f README", "sh tests/check.sh tester", "sh tests/check.sh sources"]);
+}
+
+#[test]
+fn an_agent_cannot_change_what_it_is_verified_with() {
+    let bench = project(".opentiger/verify.contract.json", NO_PLAN, "[verify]\n");
+    run(&bench).ends(0);
+    assert_eq!(ran(&bench), ["test -f README"], "the contract of before the run");
+    bench
+        .glovebox(&["plan", "pipeline.dot"])
+        .ends(0)
+        .says("verify   planner hybrid, worker hybrid, contract .opentiger/verify.contract.json")
+        .says("sh tests/check.sh sources");
+}
+
+#[test]
+fn a_plan_comes_first_and_the_rest_is_added_once() {
+    let bench = project(
+        "src/a",
+        "\"verification.allowed_commands\"=\"sh tests/check.sh,test -f\"",
+        "[verify.worker]\nmax_commands = 1\n",
+    );
+    let plan =
+        "```json\n{\"verification_plan\": {\"commands\": [\"sh tests/check.sh mine\", \"test -f README\"]}}\n```";
+    script(&bench, &[("src/a", "x")], plan);
+    run(&bench).ends(0);
+    assert_eq!(bench.run_json("r", "check/status.json")["notes"], "verification passed: 3 of 3 commands");
+    assert_eq!(ran(&bench), ["sh tests/check.sh mine", "test -f README", "sh tests/check.sh sources"]);
+}
+
+#[test]
+fn modes_and_variables_decide_what_is_added() {
+    let check = |config: &str, variables: &[(&str, &str)], expected: Result<&[&str], &str>| {
+        let bench = project("src/a", NO_PLAN, config);
+        bench.write("tests/test_a.py", "def test_a():\n    pass\n");
+        let script = bench.outside().join("model.toml");
+        let arguments = ["run", "pipeline.dot", "--run-id", "r", "--script", script.to_str().unwrap()];
+        let answer = Answer::of(bench.command(&arguments).envs(variables.iter().copied()));
+        match expected {
+            Ok(lines) => {
+                answer.ends(0);
+                assert_eq!(ran(&bench), lines, "{config} {variables:?}");
+            }
+            Err(says) => {
+                answer.says(says);
+            }
+        }
+    };
+    let all: &[&str] = &["test -f README", "sh tests/check.sh sources"];
+    check("[verify]\n", &[], Ok(all));
+    check("", &[("WORKER_AUTO_VERIFY_MODE", "contract")], Ok(all));
+    check(
+        "[verify.worker]\nmode = \"contract\"\n",
+        &[("WORKER_AUTO_VERIFY_MAX_COMMANDS", "1"), ("PLANNER_VERIFY_COMMAND_MODE", "off")],
+        Ok(&all[..1]),
+    );
+    let off = "[verify.planner]\nmode = \"off\"\n[verify.worker]\nmode = \"off\"\n";
+    check(off, &[], Err("verification plan missing in context key: verification.plan"));
+    check("[verify.worker]\nmode = \"llm\"\n", &[], Err("verification plan missing in context key"));
+    check(
+        "[verify]\n",
+        &[("WORKER_AUTO_VERIFY_MODE", "all")],
+        Err("`all` is no mode, expected one of off, fallback, contract, llm, hybrid"),
+    );
+    check(
+        "[verify]\n",
+        &[("WORKER_VERIFY_PLAN_PARSE_RETRIES", "2")],
+        Err("the variable `WORKER_VERIFY_PLAN_PARSE_RETRIES`: this version does not follow it"),
+    );
+    check("[verify]\ncontract = \"lost.json\"\n", &[], Err("lost.json"));
+    check("[verify]\ncontract = \"../x.json\"\n", &[], Err("is not the path of a file below the project"));
+    check(
+        "[verify.worker]\nno_change_confirm_mode = \"x\"\n",
+        &[],
+        Err("this version does not follow it; route the failure back"),
+    );
+    check("[verify.worker]\nmodes = \"x\"\n", &[], Err("unknown field `verify.worker.modes`"));
+}
+
+#[test]
+fn a_contract_that_needs_a_shell_is_refused_before_the_first_stage() {
+    let bench = project("src/a", NO_PLAN, "[verify]\n");
+    bench.write(".opentiger/verify.contract.json", r#"{"commands": ["make && make test"]}"#);
+    run(&bench).ends(3).says("`commands[0]`: verification_command_unsupported_format");
+    bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("`commands[0]`");
+}
+
+/// An agent that removes the target it would fail gets no clean pass, and no gate that asks for a receipt.
+#[test]
+fn a_removed_target_is_no_pass() {
+    if !is_on_this_machine("make") {
+        return not_run("a_removed_target_is_no_pass", "make");
+    }
+    let attributes = "\"verification.allowed_commands\"=\"make\", goal_gate=true, gate_requires=\"receipt\"";
+    let bench = project("Makefile", attributes, "[verify]\n");
+    bench.write("Makefile", "lint:\n\tfalse\n");
+    let plan = "```json\n{\"verification_plan\": {\"commands\": [\"make lint\"]}}\n```";
+    script(&bench, &[("Makefile", "all:")], plan);
+    run(&bench).ends(4).says("not verified, dropped: make lint (verification_command_missing_make_target)");
+    let results = bench.run_json("r", "check/verification.results.json");
+    let expected = json!([{
+        "reason": "verification_command_missing_make_target",
+        "recoveryRule": "drop_failed_command",
+        "previousCommands": ["make lint", "test -f README"],
+        "nextCommands": ["test -f README"],
+    }]);
+    assert_eq!(results["adjustments"], expected, "{results:#}");
+    assert_eq!(bench.run_json("r", "check/status.json")["outcome"], "partial_success");
+}
+
+#[test]
+fn a_failure_says_what_failed_and_why() {
+    let bench = project("src/a", NO_PLAN, "[verify]\n");
+    bench.write(".opentiger/verify.contract.json", r#"{"commands": ["sh tests/check.sh bad"]}"#);
+    run(&bench).ends(1).says("verification command failed: sh tests/check.sh bad (exit=1)");
+    let results: Value = bench.run_json("r", "check/verification.results.json");
+    assert_eq!(results["error_meta"]["failureCode"], "verification_command_failed");
+    assert_eq!(results["error_meta"]["failedCommandSource"], "explicit");
+}
