@@ -1,4 +1,4 @@
-//! The first-party verifiers `junit` and `tree-assert`: what they judge, and what no stage before them can make them believe.
+//! The first-party verifiers `json-schema`, `junit` and `tree-assert`: what they judge, and what no stage before them can make them believe.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -122,6 +122,79 @@ fn a_tree_assertion_sees_hold_outs_only_where_the_node_names_them() {
     };
     check("holdouts=\"scripts/scenarios/\"", 0);
     check("label=\"check\"", 1);
+}
+
+/// The schema of a port, where a stage may say it.
+const PORT: &str = r#"{"type":"object","required":["port"],"properties":{"port":{"type":"integer"}}}"#;
+const WRITES_SCHEMA: &str =
+    "shape=parallelogram, tool_command=\"mkdir -p DIR && echo '{}' > DIR/s.json; true\", allowed_write_paths=\"./\"";
+
+#[test]
+fn a_json_file_is_checked_with_the_schema_of_the_pipeline() {
+    let check = |file: &str, code: i32, says: &str| {
+        let bench = bench(&["type=\"json-schema\", json_file=\"c.json\", json_schema=\"@schemas/s.json\""]);
+        bench.write("schemas/s.json", PORT);
+        bench.write("c.json", file);
+        run(&bench).ends(code).says(says).never_says("verified     n1");
+    };
+    check(r#"{"port": 80}"#, 0, "success");
+    check(r#"{"port": "80"}"#, 1, "`c.json` does not match its schema: at `/port`: expected integer, found string");
+    check("{}", 1, "the property `port` is missing");
+    check("{", 1, "`c.json` is not valid JSON");
+    check(&"[".repeat(100_000), 1, "`c.json` is not valid JSON: recursion limit exceeded");
+    check(&" ".repeat((4 << 20) + 1), 1, "`c.json` has over 4194304 bytes");
+}
+
+#[test]
+fn a_schema_that_is_not_enforced_is_refused_by_name_before_the_run() {
+    let check = |attributes: &str, says: &str| {
+        let bench = bench(&[&format!("type=\"json-schema\", {attributes}")]);
+        bench.write("s.json", r#"{"items": {"pattern": "x"}}"#);
+        run(&bench).ends(3).says(says);
+    };
+    check("json_file=\"c.json\", json_schema=\"@s.json\"", "at `#/items`: the keyword `pattern` is not enforced");
+    check("json_file=\"c.json\", json_schema=\"@none.json\"", "cannot read the schema file `none.json`");
+    check("json_file=\"c.json\", json_schema=\"@../s.json\"", "the path contains `..`");
+    check("json_file=\"c.json\", json_schema=\"@scripts/scenarios/s.json\"", "contains hold-outs");
+    check("json_file=\"c.json\", json_schema_holdout=\"s.json\"", "`s.json`: no hold-out folder contains it");
+    check("json_file=\"c.json\", json_schema_holdout=\"scripts/scenarios/../../s.json\"", "the path contains `..`");
+    check("json_file=\"c.json\", json_schema=\"{}\", json_schema_holdout=\"s.json\"", "has both");
+    check("json_file=\"c.json\"", "`n1` has no `json_schema`");
+    check("json_schema=\"{}\"", "`n1` has no `json_file`");
+}
+
+#[test]
+fn a_builder_cannot_change_the_schema() {
+    let bench = bench(&[
+        &WRITES_SCHEMA.replace("DIR", "schemas"),
+        "type=\"json-schema\", json_file=\"c.json\", json_schema=\"@schemas/s.json\"",
+    ]);
+    bench.write("schemas/s.json", PORT);
+    bench.write("c.json", "{}");
+    run(&bench).ends(1).says("the property `port` is missing");
+}
+
+#[test]
+fn a_schema_of_the_hold_outs_is_the_sealed_one_and_builders_learn_the_verdict() {
+    let check = |sealed: Option<&str>, file: &str, code: i32| {
+        let bench = bench(&[
+            &WRITES_SCHEMA.replace("DIR", "scripts/scenarios"),
+            "type=\"json-schema\", json_file=\"c.json\", json_schema_holdout=\"scripts/scenarios/s.json\"",
+        ]);
+        if let Some(sealed) = sealed {
+            bench.write("scripts/scenarios/s.json", sealed);
+        }
+        bench.write("c.json", file);
+        let answer = run(&bench);
+        answer.ends(code).never_says("`port`");
+        if sealed.is_none() {
+            answer.says("names the schema `scripts/scenarios/s.json`, which the project does not have");
+        }
+    };
+    check(Some(PORT), r#"{"port": 80}"#, 0);
+    check(Some(PORT), "{}", 1);
+    check(Some(r#"{"oneOf": []}"#), "{}", 1);
+    check(None, "{}", 3);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 
 /// The folders of the repository that components are made from.
-pub(crate) const FOLDERS: [&str; 3] = ["plugins", "plugin-sdk", "wit"];
+pub(crate) const FOLDERS: [&str; 4] = ["plugins", "plugin-sdk", "runtime/schema", "wit"];
 /// The file beside the components that has the digest.
 pub(crate) const FILE: &str = "sources";
 

@@ -85,7 +85,8 @@ fn verification_reads_files_and_cannot_ask_a_model() {
 }
 
 #[test]
-fn junit_and_tree_assert_cannot_ask_a_model() {
+fn verifiers_of_files_cannot_ask_a_model() {
+    check("json-schema", &["files", "types"]);
     check("junit", &["control", "exec", "files", "types"]);
     check("tree-assert", &["files", "types"]);
 }

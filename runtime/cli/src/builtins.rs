@@ -12,8 +12,9 @@ pub struct Builtin {
 }
 
 /// Every built-in component.
-pub const BUILTINS: [Builtin; 6] = [
+pub const BUILTINS: [Builtin; 7] = [
     Builtin { name: "codergen", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/codergen.wasm")) },
+    Builtin { name: "json-schema", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/json-schema.wasm")) },
     Builtin { name: "junit", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/junit.wasm")) },
     Builtin { name: "tool", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/tool.wasm")) },
     Builtin { name: "tree-assert", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/tree-assert.wasm")) },

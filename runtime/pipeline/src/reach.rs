@@ -49,7 +49,7 @@ impl HoldoutReach {
     /// What gives a verifier this folder; none if the folder does not exist for it.
     pub fn naming<'a>(&self, node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
         // What only reads files runs no scenarios, so it must name what it reads.
-        let runs = node.handler.kind() != HandlerKind::TreeAssert;
+        let runs = !node.handler.kind().only_reads();
         let by_default = || (runs && !self.is_named && may_see(node, folder)).then_some(Naming::ByDefault);
         match node.holdouts.named {
             Some(_) => given(node, folder),
@@ -71,9 +71,17 @@ fn given<'a>(node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
     if !may_see(node, folder) {
         return None;
     }
-    let command = command_naming(node, folder).map(Naming::Command);
+    let command = command_naming(node, folder).or_else(|| schema_naming(node, folder)).map(Naming::Command);
     let inside = |entry: &Entry| entry.path().starts_with(folder.path());
     command.or_else(|| node.read_paths.iter().flatten().any(inside).then_some(Naming::ReadPaths))
+}
+
+/// The attribute of a `json-schema` stage with a schema in the folder.
+fn schema_naming<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
+    let attribute = node.attributes.get(key::JSON_SCHEMA_HOLDOUT);
+    let attribute = attribute.filter(|_| node.handler.kind() == HandlerKind::JsonSchema)?;
+    let path = ScopePath::parse(attribute.value.trim()).ok()?;
+    path.starts_with(folder.path()).then_some(key::JSON_SCHEMA_HOLDOUT)
 }
 
 /// The first attribute of a verifier with a path in the folder or over it.

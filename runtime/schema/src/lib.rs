@@ -1,4 +1,4 @@
-//! JSON Schemas for the answers of models: read once, then every answer is checked against them.
+//! JSON Schemas for the answers of models and for files: read once, then every value is checked against them.
 //!
 //! [`Schema::parse`] accepts only keywords that [`Schema::check`] enforces, and names any other: a rule that nobody enforces is none.
 //! [`form`] says what a provider can be told of a schema, and [`example`] makes a value that matches. Pure; the crate knows no model and
@@ -17,7 +17,7 @@ pub use parse::{SCHEMA_BYTES_MAX, SchemaError};
 
 use serde_json::Value;
 
-/// A schema of an object whose every keyword is enforced.
+/// A schema whose every keyword is enforced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
     root: Value,

@@ -74,18 +74,34 @@ impl SchemaError {
 }
 
 impl Schema {
-    /// Reads a schema.
+    /// Reads the schema of an object.
     ///
     /// # Errors
     /// The first place that cannot be enforced.
     pub fn parse(text: &str) -> Result<Self, SchemaError> {
-        if text.len() > SCHEMA_BYTES_MAX {
-            return Err(SchemaError::TooLong(text.len()));
-        }
-        let root: Value = serde_json::from_str(text).map_err(|error| SchemaError::NotJson(error.to_string()))?;
+        let root = Self::json(text)?;
         if root["type"] != "object" {
             return Err(SchemaError::NotObject);
         }
+        Self::of(root)
+    }
+
+    /// Reads a schema whose root may describe any value: the schema of a file.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_any(text: &str) -> Result<Self, SchemaError> {
+        Self::of(Self::json(text)?)
+    }
+
+    fn json(text: &str) -> Result<Value, SchemaError> {
+        match text.len() > SCHEMA_BYTES_MAX {
+            true => Err(SchemaError::TooLong(text.len())),
+            false => serde_json::from_str(text).map_err(|error| SchemaError::NotJson(error.to_string())),
+        }
+    }
+
+    fn of(root: Value) -> Result<Self, SchemaError> {
         let text = root.to_string();
         let schema = Self { root, text };
         let mut count = 0;
@@ -177,6 +193,19 @@ mod tests {
         check(r#"{"type":"array"}"#, "it is not the schema of an object: expected `\"type\": \"object\"` at its root");
         assert!(refused("{").starts_with("it is not JSON: "));
         assert!(Schema::parse(pattern).unwrap_err().help().unwrap().contains("`minLength`"));
+    }
+
+    #[test]
+    fn the_schema_of_a_file_may_describe_any_value() {
+        let schema = Schema::parse_any(r#"{"type":"array","items":{"type":"integer"}}"#).unwrap();
+        assert!(schema.check(&serde_json::json!([1])).is_empty());
+        assert_eq!(
+            schema.check(&serde_json::json!([1, "a"]))[0].to_string(),
+            "at `/1`: expected integer, found string"
+        );
+        let refused = |text: &str| Schema::parse_any(text).unwrap_err().to_string();
+        assert_eq!(refused("true"), "at `#`: expected a schema");
+        assert_eq!(refused(r#"{"oneOf":[]}"#), "at `#`: the keyword `oneOf` is not enforced");
     }
 
     #[test]

@@ -8,10 +8,12 @@ use crate::plan::capability::Region;
 use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::{Feedback, covers};
-use glovebox_pipeline::key;
+use glovebox_pipeline::key::{self, Key};
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_pipeline::reach::Naming;
+use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
+use std::fmt;
 
 /// Decides what is hidden and what is in reach. Must be called before anything reads what the scope hides.
 pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
@@ -61,15 +63,25 @@ fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> Giver {
     }
 }
 
-/// A stage that lists hold-outs of a run without them would pass or fail for nothing.
+/// A stage that names hold-outs of a run without them would pass or fail for nothing, or with what another stage wrote there.
 fn refuse_missing(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let named = inputs.request.holdouts.named.iter().flatten();
-    let is_sealed = |entry: &Entry| inputs.holdouts.sealed.iter().any(|folder| folder.path().starts_with(entry.path()));
-    let Some(missing) = named.into_iter().find(|entry| !is_sealed(entry)) else { return };
+    let sealed = || inputs.holdouts.sealed.iter();
+    let is_sealed = |entry: &Entry| sealed().any(|folder| folder.path().starts_with(entry.path()));
+    let holds = |path: ScopePath| sealed().any(|folder| path.starts_with(folder.path()));
+    if let Some(missing) = named.into_iter().find(|entry| !is_sealed(entry)) {
+        refuse(inputs, key::HOLDOUTS, format_args!("lists `{missing}`"), effective);
+    }
+    if let Some(schema) = inputs.request.sealed_schema.filter(|path| !ScopePath::parse(path).is_ok_and(holds)) {
+        refuse(inputs, key::JSON_SCHEMA_HOLDOUT, format_args!("names the schema `{schema}`"), effective);
+    }
+}
+
+fn refuse(inputs: GrantInputs<'_>, attribute: Key<'_>, what: fmt::Arguments<'_>, effective: &mut Effective) {
     let place = inputs.place;
-    let message = format!("`holdouts` of node `{place}` lists `{missing}`, which the project does not have");
-    let error = Diagnostic::error("holdout_access", message, place.span_of(key::HOLDOUTS))
-        .with_help("create the folder with its scenarios, or remove `holdouts`");
+    let message = format!("`{attribute}` of node `{place}` {what}, which the project does not have");
+    let error = Diagnostic::error("holdout_access", message, place.span_of(attribute))
+        .with_help(format!("create the folder with its hold-outs, or remove `{attribute}`"));
     effective.diagnostics.push(place.named_in(error));
 }
 

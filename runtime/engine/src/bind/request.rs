@@ -8,7 +8,7 @@ use crate::verify;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::NodeHoldouts;
 use glovebox_pipeline::ir::{AgentBackend, Confinement, Node, Subject, ToolHooks, ToolServers};
-use glovebox_pipeline::key::Key;
+use glovebox_pipeline::key::{self, Key};
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_pipeline::reach::{HoldoutReach, Naming};
 use glovebox_pipeline::span::Span;
@@ -42,6 +42,8 @@ pub struct Request<'a> {
     pub commands: &'a [String],
     /// Its role in a verify contract; none for a stage that runs no plan.
     pub verification_role: Option<verify::Role<'a>>,
+    /// The file of the hold-outs with the schema of a `json-schema` stage.
+    pub sealed_schema: Option<&'a str>,
     /// The text that the handler runs in a shell.
     pub shell_text: Option<&'a str>,
     /// The longest attempt.
@@ -67,6 +69,8 @@ impl<'a> Request<'a> {
     /// Reads the request of a node that this handler executes.
     pub fn of(node: &'a Node, source: HandlerSource<'a>, holdouts: Holdouts<'a>) -> Self {
         let shell_text = HandlerKind::of(source.name).command().and_then(|key| node.attributes.get(key));
+        let checks_json = node.handler.kind() == HandlerKind::JsonSchema;
+        let sealed_schema = node.attributes.get(key::JSON_SCHEMA_HOLDOUT).filter(|_| checks_json);
         let is_verifier = source.role() == Role::Verifier;
         let folders = holdouts.reach.folders().iter().chain(holdouts.sealed).filter(|_| is_verifier);
         Self {
@@ -81,6 +85,7 @@ impl<'a> Request<'a> {
             tool_servers: &node.tool_servers,
             commands: node.allowed_commands.as_deref().unwrap_or_default(),
             verification_role: verify::Role::of(node),
+            sealed_schema: sealed_schema.map(|attribute| attribute.value.trim()),
             shell_text: shell_text.map(|attribute| attribute.value.as_str()),
             timeout: node.timeout,
             max_turns: node.max_turns,

@@ -26,7 +26,7 @@ pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     // A stage that only reads has no write scope.
     let ours = |node: &Node| {
         let kind = node.handler.kind();
-        kind.is_first_party() && kind != HandlerKind::TreeAssert
+        kind.is_first_party() && !kind.only_reads()
     };
     // With hold-outs in reach, a verifier writes nothing by default.
     let is_bound = |node: &Node| subject.has_holdouts && is_verifier(node) && may_have(subject, node);

@@ -31,6 +31,7 @@ pub const TYPES: &[&str] = &[
     "codergen",
     "tool",
     "verify",
+    "json-schema",
     "junit",
     "tree-assert",
     "parallel",
@@ -76,6 +77,8 @@ pub enum HandlerKind {
     Tool,
     /// Runs the author's command as a check.
     Verify,
+    /// Checks a JSON file against a schema.
+    JsonSchema,
     /// Checks a test report, which its command may write.
     Junit,
     /// Checks which files exist and what they contain.
@@ -108,6 +111,7 @@ impl HandlerKind {
             "codergen" => Self::Codergen,
             "tool" => Self::Tool,
             "verify" => Self::Verify,
+            "json-schema" => Self::JsonSchema,
             "junit" => Self::Junit,
             "tree-assert" => Self::TreeAssert,
             "parallel" => Self::Parallel,
@@ -126,10 +130,16 @@ impl HandlerKind {
         self == Self::Codergen || self.role() == Some(Role::Verifier)
     }
 
+    /// True for a verifier that runs no command.
+    pub fn only_reads(self) -> bool {
+        matches!(self, Self::JsonSchema | Self::TreeAssert)
+    }
+
     /// The role of its stages, unless the operator gives a plugin another one. None when no component executes it.
     pub fn role(self) -> Option<Role> {
         match self {
-            Self::Tool | Self::Verify | Self::Verification | Self::Junit | Self::TreeAssert => Some(Role::Verifier),
+            Self::Tool | Self::Verify | Self::Verification | Self::Junit => Some(Role::Verifier),
+            kind if kind.only_reads() => Some(Role::Verifier),
             Self::Codergen | Self::Plugin => Some(Role::Builder),
             _ => None,
         }

@@ -6,6 +6,7 @@
 mod backend;
 mod command_paths;
 mod confine;
+mod document_schema;
 mod fork;
 pub mod handler;
 mod holdout_attributes;

@@ -2,6 +2,7 @@
 
 use super::backend;
 use super::confine;
+use super::document_schema;
 use super::fork;
 use super::handler::{self, HandlerKind};
 use super::holdout_attributes;
@@ -69,6 +70,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
     read_script(&mut raw, &handler, findings);
     read_mode(&mut raw, &handler, findings);
     read_child_file(&mut raw, &handler, findings);
+    document_schema::settle(&mut raw, &handler, scope, findings);
     inherit_model(&mut raw.attributes, scope.graph);
     let from = &raw.attributes;
     let label = from.get(key::LABEL).filter(|label| !label.value.trim().is_empty());

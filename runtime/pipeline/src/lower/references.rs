@@ -11,7 +11,7 @@ impl Draft<'_> {
         let graph = self.graph(inputs);
         let sealed = Draft::sealed(&graph);
         let fits = |path: &&str| fault(path, &sealed).is_none();
-        let texts = self.of_nodes(key::PROMPT).chain(self.of_nodes(key::OUTPUT_SCHEMA));
+        let texts = [key::PROMPT, key::OUTPUT_SCHEMA, key::JSON_SCHEMA].into_iter().flat_map(|key| self.of_nodes(key));
         let prompts = texts.filter_map(|text| reference(text));
         let prompts = prompts.filter(fits).map(str::to_owned).collect();
         let mut children = named(child(&graph).into_iter().chain(self.of_nodes(CHILD)));

@@ -295,6 +295,26 @@ digraph ship {
 }"#,
     },
     Rule {
+        id: "json_schema",
+        severity: Error,
+        check: None,
+        summary: "a `json-schema` stage must have a file and one JSON Schema that Glovebox enforces",
+        help: "write the JSON Schema, or the path of its file, such as `@schemas/config.json`",
+        why: "A `json-schema` stage checks `json_file` with one of two schemas. `json_schema` is JSON, or the `@path` of a file \
+              in the folder of the pipeline file; `json_schema_holdout` is a file of the hold-outs. Both are fixed when the run \
+              starts, so no stage can change what it is checked with. A keyword that is not enforced is an error.",
+        bad: r#"digraph ship {
+  config [type="json-schema", json_file="config.json", json_schema="{\"oneOf\": []}"]
+  start; exit
+  start -> config -> exit
+}"#,
+        good: r#"digraph ship {
+  config [type="json-schema", json_file="config.json", json_schema="{\"type\": \"object\"}"]
+  start; exit
+  start -> config -> exit
+}"#,
+    },
+    Rule {
         id: "child_pipeline",
         severity: Error,
         check: None,
