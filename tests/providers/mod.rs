@@ -129,6 +129,13 @@ impl Bench {
         self.work.write(path, text);
     }
 
+    /// Writes a file of the project that is no text.
+    pub fn write_bytes(&self, path: &str, bytes: &[u8]) {
+        let file = self.work.project().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, bytes).unwrap();
+    }
+
     /// A file of the project.
     pub fn project_text(&self, path: &str) -> String {
         std::fs::read_to_string(self.work.project().join(path)).unwrap()

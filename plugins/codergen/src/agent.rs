@@ -9,7 +9,7 @@ use crate::ending::{self, Answered, Declaration};
 use crate::planned;
 use crate::prompt;
 use crate::thread;
-use crate::toolbox::Toolbox;
+use crate::toolbox::{Said, Toolbox};
 use glovebox_plugin_sdk::llm::{self, Error, Message, Part, Request, Response};
 use glovebox_plugin_sdk::{Outcome, Stage, Status, artifact, control, json, log};
 use std::path::Path;
@@ -53,7 +53,7 @@ impl<'a> Talk<'a> {
             tokens_max: property("context-window").and_then(|text| text.parse().ok()),
             ..ContextUse::default()
         };
-        let toolbox = Toolbox::of(stage, maker);
+        let toolbox = Toolbox::of(stage, maker, property("images") != Some("false"));
         let system = prompt::system(stage, property("output-schema")) + &documents::section(Path::new("."), maker);
         let mut messages = vec![Message::text("system", system)];
         messages.extend(thread::earlier(stage));
@@ -95,7 +95,10 @@ impl<'a> Talk<'a> {
                 _ if calls.is_empty() => return self.close(&response),
                 _ => self.request.messages.push(response.message),
             }
-            let results = calls.iter().map(|call| self.answer(call)).collect();
+            let mut results = Vec::new();
+            for call in &calls {
+                self.answer(call, &mut results);
+            }
             self.request.messages.push(Message { role: "tool".to_owned(), parts: results });
             if is_full {
                 self.compact(self.context.room());
@@ -163,13 +166,15 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
-    fn answer(&mut self, call: &Part) -> Part {
+    /// Adds the result of a call to those before it, and the picture that it shows.
+    fn answer(&mut self, call: &Part, results: &mut Vec<Part>) {
         let (name, id) = (call.field("name").unwrap_or_default(), call.field("id").unwrap_or_default());
         control::emit("tool-call-start", &json!({ "name": name, "id": id }));
         let reply = match call.field("problem") {
             Some(problem) => Err(problem.to_owned()),
             None => self.toolbox.call(call),
         };
+        let reply = reply.and_then(|said| self.with_room(said, results));
         control::emit("tool-call-end", &json!({ "name": name, "id": id, "ok": reply.is_ok() }));
         let part = |text: String| Part::new("tool-result", text).with("call-id", id);
         match reply {
@@ -180,13 +185,23 @@ impl<'a> Talk<'a> {
                 }
                 let result = part(said.text);
                 let result = if said.is_error { result.with("is-error", "true") } else { result };
-                said.evidence.iter().fold(result, |result, receipt| result.with("evidence", receipt))
+                results.push(said.evidence.iter().fold(result, |result, receipt| result.with("evidence", receipt)));
+                results.extend(said.picture.map(|picture| picture.part(id)));
             }
             Err(reason) => {
                 log::warn("tool call failed", &[("tool", name), ("reason", &reason)]);
-                part(reason).with("is-error", "true")
+                results.push(part(reason).with("is-error", "true"));
             }
         }
+    }
+
+    /// Refuses a picture that the conversation has no room for.
+    fn with_room(&self, said: Said, results: &[Part]) -> Result<Said, String> {
+        if let Some(picture) = &said.picture {
+            let before = self.request.messages.iter().flat_map(|message| &message.parts);
+            picture.fits(before.chain(results))?;
+        }
+        Ok(said)
     }
 
     /// Ends on an answer without tool calls. A cut answer is no answer, whatever stands in it.

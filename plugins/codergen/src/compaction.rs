@@ -4,6 +4,7 @@
 //! What tools answered is not in it: it came from files and programs, and must not become words of the user. Whole turns go, so that every
 //! result keeps its call.
 
+use crate::picture::{IMAGE, PICTURE_WEIGHT, fields_shown, pictures_of};
 use glovebox_plugin_sdk::llm::{Message, Part};
 
 /// Most times that a conversation is shortened in one attempt.
@@ -68,7 +69,8 @@ pub(crate) fn compact(messages: &[Message], task: usize, room: Room) -> Option<C
 }
 
 fn bytes(message: &Message) -> usize {
-    message.parts.iter().map(|part| part.text.len()).sum()
+    let weight = |part: &Part| if part.kind == IMAGE { PICTURE_WEIGHT } else { part.text.len() };
+    message.parts.iter().map(weight).sum()
 }
 
 /// True for the list of an earlier time.
@@ -84,7 +86,8 @@ fn lines(message: &Message, behind: &[&Message]) -> Vec<String> {
     let line = |part: &Part| match (part.kind.as_str(), message.role.as_str()) {
         ("tool-call", _) => {
             let name = part.field("name").unwrap_or_default();
-            Some(short(&format!("- called {name} {}: {}", part.text, end_of(part, behind))))
+            let gone = if pictures_of(behind, part.field("id")) > 0 { ", its picture was removed" } else { "" };
+            Some(short(&format!("- called {name} {}: {}{gone}", part.text, end_of(part, behind))))
         }
         ("text", "assistant") if !part.text.trim().is_empty() => Some(short(&format!("- you said: {}", part.text))),
         ("text", "user") => Some(short(&format!("- the user said: {}", part.text))),
@@ -133,7 +136,7 @@ fn listed(lines: &[String], bytes_max: usize) -> String {
 /// A message as a reader of the artifact sees it.
 fn written(message: &Message) -> String {
     let part = |part: &Part| {
-        let about: Vec<String> = part.fields.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+        let about: Vec<String> = fields_shown(part).map(|(name, value)| format!(" {name}={value}")).collect();
         format!("## {} {}{}\n\n{}\n", message.role, part.kind, about.concat(), part.text)
     };
     message.parts.iter().map(part).collect::<Vec<_>>().join("\n")
@@ -206,6 +209,22 @@ mod tests {
         let short = compact(&messages, 3, SMALL).unwrap();
         assert_eq!(short.messages[1].whole_text(), "the task");
         assert!(short.messages[2].whole_text().ends_with("- the user said: an earlier task\n- you said: done"));
+    }
+
+    #[test]
+    fn a_picture_that_goes_is_named_and_its_bytes_are_nowhere() {
+        let mut messages = talk(2);
+        let id = messages[2].parts.iter().find_map(|part| part.field("id")).unwrap().to_owned();
+        let picture =
+            Part::new("image", "").with("call-id", id).with("media-type", "image/png").with("data", "iVBORw0KGgo=");
+        messages[3].parts.push(picture);
+        let short = compact(&messages, 1, Room { turns: 0, list: 4000 }).unwrap();
+        assert!(short.messages[2].whole_text().contains(": ok, its picture was removed"), "{:?}", short.messages[2]);
+        assert!(
+            short.removed.contains("media-type=image/png") && !short.removed.contains("iVBOR"),
+            "{}",
+            short.removed
+        );
     }
 
     #[test]

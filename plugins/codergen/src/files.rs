@@ -3,6 +3,7 @@
 //! A denial is passed on as the host's answer, with the stage's write scope beside it so that the model can choose again.
 
 use crate::numbering::Served;
+use crate::picture::Picture;
 use glovebox_plugin_sdk::files;
 use std::fmt;
 use std::fs;
@@ -48,6 +49,13 @@ impl fmt::Display for WorkspacePath<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Content<'a>(pub(crate) &'a str);
 
+/// What a read of a file shows.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ReadFile {
+    pub(crate) text: String,
+    pub(crate) picture: Option<Picture>,
+}
+
 /// A replacement of one text by another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edit<'a> {
@@ -84,10 +92,19 @@ impl Workspace {
         })
     }
 
-    /// Reads lines of a file, numbered; `first` counts from 1.
-    pub(crate) fn read(&mut self, path: NamedPath<'_>, first: usize, limit: usize) -> Result<String, String> {
+    /// Reads a file that is a picture, or lines of a text, numbered; `first` counts from 1.
+    pub(crate) fn read(&mut self, path: NamedPath<'_>, first: usize, limit: usize) -> Result<ReadFile, String> {
         let path = self.locate(Wanted::Read, path)?;
-        let text = self.text(path)?;
+        match Picture::of(self.bytes(path)?) {
+            Ok(picture) => Ok(ReadFile { text: picture.line(path)?, picture: Some(picture) }),
+            Err(bytes) => {
+                let text = self.lines(path, &utf8(path, bytes)?, (first, limit))?;
+                Ok(ReadFile { text, picture: None })
+            }
+        }
+    }
+
+    fn lines(&mut self, path: WorkspacePath<'_>, text: &str, (first, limit): (usize, usize)) -> Result<String, String> {
         let lines: Vec<&str> = text.lines().collect();
         let first = first.max(1);
         if first > lines.len().max(1) {
@@ -139,9 +156,11 @@ impl Workspace {
 
     /// A whole file.
     pub(crate) fn text(&self, path: WorkspacePath<'_>) -> Result<String, String> {
-        let bytes =
-            fs::read(self.root.join(path.0)).map_err(|error| format!("cannot read `{path}`: {}", spelled(&error)))?;
-        String::from_utf8(bytes).map_err(|_| format!("cannot read `{path}`: it is not UTF-8 text"))
+        utf8(path, self.bytes(path)?)
+    }
+
+    fn bytes(&self, path: WorkspacePath<'_>) -> Result<Vec<u8>, String> {
+        fs::read(self.root.join(path.0)).map_err(|error| format!("cannot read `{path}`: {}", spelled(&error)))
     }
 
     /// Writes a whole file and makes missing folders.
@@ -157,6 +176,10 @@ impl Workspace {
             format!("cannot write `{path}`: {}{scope}", spelled(&error))
         })
     }
+}
+
+fn utf8(path: WorkspacePath<'_>, bytes: Vec<u8>) -> Result<String, String> {
+    String::from_utf8(bytes).map_err(|_| format!("cannot read `{path}`: it is not UTF-8 text"))
 }
 
 /// Asks the host for a path that it refuses, so that the refusal is on its record. A C library would take the first `/` off.
@@ -199,11 +222,15 @@ mod tests {
         (folder, Workspace { root, write_scope: Some("src/".to_owned()), known_as, served })
     }
 
+    fn read(workspace: &mut Workspace, path: NamedPath<'_>, first: usize, limit: usize) -> Result<String, String> {
+        workspace.read(path, first, limit).map(|read| read.text)
+    }
+
     #[test]
     fn what_was_read_can_be_written_back() {
         let (_folder, mut workspace) = workspace();
         workspace.write(NamedPath("src/deep/a.rs"), Content("fn a() {\n}\n")).unwrap();
-        let served = workspace.read(NamedPath("src/deep/a.rs"), 1, READ_LINES_DEFAULT).unwrap();
+        let served = read(&mut workspace, NamedPath("src/deep/a.rs"), 1, READ_LINES_DEFAULT).unwrap();
         assert_eq!(served, "  1 | fn a() {\n  2 | }");
         let said = workspace.write(NamedPath("src/deep/a.rs"), Content(&format!("{served}\n"))).unwrap();
         assert_eq!(said, "wrote 11 bytes to `src/deep/a.rs`; the line numbers were removed");
@@ -217,15 +244,21 @@ mod tests {
     fn reads_a_part() {
         let (_folder, mut workspace) = workspace();
         workspace.write(NamedPath("a"), Content("1\n2\n3\n4\n")).unwrap();
-        assert_eq!(workspace.read(NamedPath("a"), 2, 2).unwrap(), "  2 | 2\n  3 | 3\n[1 more lines]");
-        assert_eq!(workspace.read(NamedPath("a"), 4, usize::MAX).unwrap(), "  4 | 4");
-        assert_eq!(workspace.read(NamedPath("a"), 0, 1).unwrap(), "  1 | 1\n[3 more lines]");
-        assert_eq!(workspace.read(NamedPath("a"), 5, 1).unwrap_err(), "`a` has 4 lines, so it has no line 5");
+        assert_eq!(read(&mut workspace, NamedPath("a"), 2, 2).unwrap(), "  2 | 2\n  3 | 3\n[1 more lines]");
+        assert_eq!(read(&mut workspace, NamedPath("a"), 4, usize::MAX).unwrap(), "  4 | 4");
+        assert_eq!(read(&mut workspace, NamedPath("a"), 0, 1).unwrap(), "  1 | 1\n[3 more lines]");
+        assert_eq!(read(&mut workspace, NamedPath("a"), 5, 1).unwrap_err(), "`a` has 4 lines, so it has no line 5");
         workspace.write(NamedPath("empty"), Content("")).unwrap();
-        assert_eq!(workspace.read(NamedPath("empty"), 1, 9).unwrap(), "[the file is empty]");
-        assert_eq!(workspace.read(NamedPath("no"), 1, 9).unwrap_err(), "cannot read `no`: no such file or folder");
+        assert_eq!(read(&mut workspace, NamedPath("empty"), 1, 9).unwrap(), "[the file is empty]");
+        assert_eq!(
+            read(&mut workspace, NamedPath("no"), 1, 9).unwrap_err(),
+            "cannot read `no`: no such file or folder"
+        );
         fs::write(workspace.root.join("raw"), [0xff, 0xfe]).unwrap();
-        assert_eq!(workspace.read(NamedPath("raw"), 1, 9).unwrap_err(), "cannot read `raw`: it is not UTF-8 text");
+        assert_eq!(
+            read(&mut workspace, NamedPath("raw"), 1, 9).unwrap_err(),
+            "cannot read `raw`: it is not UTF-8 text"
+        );
     }
 
     #[test]
@@ -270,7 +303,7 @@ mod tests {
             workspace.write(NamedPath("/home/me/proj/src/a"), Content("x\n")).unwrap(),
             "wrote 2 bytes to `src/a`"
         );
-        assert_eq!(workspace.read(NamedPath("/workspace//src/a"), 1, 9).unwrap(), "  1 | x");
+        assert_eq!(read(&mut workspace, NamedPath("/workspace//src/a"), 1, 9).unwrap(), "  1 | x");
         assert_eq!(
             workspace.edit(NamedPath("/home/me/proj/src/a"), Edit { old: "x", new: "y", replace_all: false }).unwrap(),
             "replaced 1 in `src/a`"
@@ -282,7 +315,7 @@ mod tests {
                 "`{path}` is an absolute path outside of the workspace; write it relative to the workspace, or below `/home/me/proj`"
             );
             assert_eq!(workspace.write(NamedPath(path), Content("x")).unwrap_err(), expected);
-            assert_eq!(workspace.read(NamedPath(path), 1, 9).unwrap_err(), expected);
+            assert_eq!(read(&mut workspace, NamedPath(path), 1, 9).unwrap_err(), expected);
             assert_eq!(
                 workspace.edit(NamedPath(path), Edit { old: "x", new: "y", replace_all: false }).unwrap_err(),
                 expected

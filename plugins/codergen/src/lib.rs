@@ -14,6 +14,7 @@ mod files;
 mod numbering;
 mod patch;
 mod pattern;
+mod picture;
 mod planned;
 mod program;
 mod prompt;

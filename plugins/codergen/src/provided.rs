@@ -39,6 +39,6 @@ impl Provided {
         let output = tools::call(name, &call.text, id).map_err(|error| format!("{name}: {}", error.message))?;
         let text = truncate::SHELL.keep_ends(&output.content);
         let whole = Some(output.content).filter(|whole| whole.len() > text.len());
-        Ok(Said { text, is_error: output.is_error, evidence: None, whole })
+        Ok(Said { text, is_error: output.is_error, evidence: None, whole, picture: None })
     }
 }

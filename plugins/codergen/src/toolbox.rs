@@ -8,6 +8,7 @@ use crate::documents::Maker;
 use crate::files::{Content, Edit, NamedPath, READ_LINES_DEFAULT, Wanted, Workspace, WorkspacePath};
 use crate::numbering::Served;
 use crate::patch::Patch;
+use crate::picture::Picture;
 use crate::provided::Provided;
 use crate::search::{self, Query};
 use crate::shell::{self, CommandLine, ShellGrant};
@@ -26,11 +27,13 @@ pub(crate) struct Said {
     pub(crate) evidence: Option<String>,
     /// The whole text, where the model gets only a part of it.
     pub(crate) whole: Option<String>,
+    /// The picture that it shows beside its text.
+    pub(crate) picture: Option<Picture>,
 }
 
 impl From<String> for Said {
     fn from(text: String) -> Self {
-        Self { text, is_error: false, evidence: None, whole: None }
+        Self { text, is_error: false, evidence: None, whole: None, picture: None }
     }
 }
 
@@ -45,14 +48,18 @@ struct Tool {
 const TOOLS: [Tool; 8] = [
     Tool {
         name: "read_file",
-        description: "Reads a text file; every line comes as `  1 | text`. Use offset and limit for a part of a long file.",
+        description: "Reads a text file; every line comes as `  1 | text`. Use offset and limit for a part of a long file. A PNG, JPEG, GIF or WebP file is shown as a picture.",
         parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},"limit":{"type":"integer","minimum":1,"description":"number of lines"}},"required":["path"]}"#,
         run: |toolbox, arguments| {
             let count = |name| arguments.size(name);
             let (first, limit) =
                 (count(Argument::Offset)?.unwrap_or(1), count(Argument::Limit)?.unwrap_or(READ_LINES_DEFAULT));
-            let text = toolbox.workspace.read(arguments.path(Argument::Path)?, first, limit)?;
-            Ok(truncate::READ.keep_ends(&text).into())
+            let read = toolbox.workspace.read(arguments.path(Argument::Path)?, first, limit)?;
+            let text = truncate::READ.keep_ends(&read.text);
+            match read.picture {
+                Some(_) if !toolbox.sees_pictures => Ok(format!("{text}; this model takes no pictures").into()),
+                picture => Ok(Said { picture, ..text.into() }),
+            }
         },
     },
     Tool {
@@ -130,7 +137,7 @@ const TOOLS: [Tool; 8] = [
             let whole = shell::report(&exit);
             let text = truncate::SHELL.keep_ends(&whole);
             let whole = Some(whole).filter(|whole| whole.len() > text.len());
-            Ok(Said { text, is_error: !exit.passed(), evidence: Some(exit.receipt), whole })
+            Ok(Said { text, is_error: !exit.passed(), evidence: Some(exit.receipt), whole, picture: None })
         },
     },
 ];
@@ -147,12 +154,14 @@ pub(crate) struct Toolbox {
     values: LargeValues,
     /// Whether the model knows patches.
     has_patches: bool,
+    /// Whether the model takes pictures.
+    sees_pictures: bool,
     provided: Provided,
 }
 
 impl Toolbox {
     /// Makes the tools a stage has.
-    pub(crate) fn of(stage: &Stage, Maker(maker): Maker<'_>) -> Self {
+    pub(crate) fn of(stage: &Stage, Maker(maker): Maker<'_>, sees_pictures: bool) -> Self {
         let write_scope = stage.attribute("allowed_write_paths").filter(|paths| !paths.trim().is_empty());
         let shell = stage.attribute("allowed_commands").and_then(ShellGrant::parse);
         let (root, served, write_scope) = (PathBuf::from("."), Served::default(), write_scope.map(str::to_owned));
@@ -160,7 +169,7 @@ impl Toolbox {
         let known_as = paths.filter(|path| path.len() > 1 && path.starts_with('/')).collect();
         let workspace = Workspace { root, write_scope, known_as, served };
         let (values, has_patches) = (LargeValues::of(stage), maker.starts_with("openai"));
-        Self { workspace, shell, values, has_patches, provided: Provided::find() }
+        Self { workspace, shell, values, has_patches, sees_pictures, provided: Provided::find() }
     }
 
     /// The folder a search is for; the root when none is named.
@@ -233,6 +242,7 @@ mod tests {
             shell,
             values: LargeValues::default(),
             has_patches: false,
+            sees_pictures: true,
             provided: Provided::default(),
         }
     }

@@ -49,6 +49,7 @@ pub fn target(project: &Project, (name, access): Configured<'_>) -> Result<Targe
         context_tokens: access.context_tokens,
         timeout: access.timeout,
         schema_mode: access.schema_mode,
+        images: access.images,
     };
     target.check().map_err(|error| {
         Stop::new(Exit::Provider, error.to_string()).with_help("use an `https` endpoint, or one on this machine")

@@ -196,7 +196,8 @@ impl Shared {
         let Passed { exchange, lost, answered, .. } = passed;
         let account = conversation.model().and_then(Model::account).cloned();
         let told = Told { repeated: question.repeated(), new: &question.last(), account: account.as_ref() };
-        let line = Crossed { exchange: &exchange, tries: 1, lost, answered: &answered }.line(&self.target, told);
+        let line = Crossed { sent: &exchange.sent, exchange: &exchange, tries: 1, lost, answered: &answered }
+            .line(&self.target, told);
         conversation.is_estimated |=
             lost != Usage::default() || answered.as_ref().is_ok_and(|answer| answer.is_estimated);
         let paid = answered.as_ref().map_or(lost, |answer| answer.usage);

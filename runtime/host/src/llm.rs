@@ -14,11 +14,12 @@ use crate::bindings::chat::Message;
 use crate::bindings::llm::{Error, Event, Host, HostCompletion, Request, Response};
 use crate::budget::Account;
 use crate::call::Progress;
-use crate::model::{Asking, DeclaredOutcome, Kept, Model, OUTCOME, Provider, without_bytes};
+use crate::model::{Asking, DeclaredOutcome, Kept, Model, OUTCOME, Provider, TextGuard, without_bytes};
 pub(crate) use border::answered_texts;
 use border::{asked_texts, check, request_bytes, response, streamed, told};
 use glovebox_models::chat::{self, Answer, ModelId};
 use glovebox_models::error::{ErrorKind, ModelError};
+use glovebox_models::image::{checked_images, without_images};
 use glovebox_models::patience::Patience;
 use glovebox_record::session;
 use glovebox_record::spend::{Money, Spend};
@@ -110,7 +111,7 @@ impl Conversation {
     /// What is kept, in the record's words.
     pub(crate) fn kept(&mut self) -> Vec<session::Message> {
         let messages = std::mem::take(&mut self.messages).into_iter().filter(|_| self.leaked.is_none());
-        messages.map(|message| border::recorded(&message)).collect()
+        messages.map(|message| without_images(border::recorded(&message))).collect()
     }
 
     /// What was said, unless it contains a hold-out.
@@ -222,9 +223,10 @@ impl Attempt {
             return Err(self.over(LimitName::Turns));
         }
         self.check_leak(model, Side::Prompt, || asked_texts(request))?;
-        self.report(Progress::ModelTurn(self.conversation.turns + 1));
         let mut question = border::question(request);
+        self.check_images(model, &question)?;
         model.settle(&mut question);
+        self.report(Progress::ModelTurn(self.conversation.turns + 1));
         let (answer, kept) = self.charged(model, &question)?;
         self.conversation.turns += 1;
         self.check_leak(model, Side::Response, || answered_texts(&answer))?;
@@ -315,6 +317,20 @@ impl Attempt {
     ) -> Result<(), ModelError> {
         let refusals = std::sync::Arc::clone(&self.refusals);
         self.conversation.check_leak((model.guard(), side), texts, |refusal| refusals.record(refusal))
+    }
+
+    /// Lets no image pass that is not what it says, that the model does not take, or that is a hold-out.
+    fn check_images(&mut self, model: &Model, question: &chat::Request) -> Result<(), ModelError> {
+        let invalid = |problem: String| ModelError::new(ErrorKind::InvalidRequest, problem);
+        let images = checked_images(&question.messages).map_err(invalid)?;
+        if !images.is_empty() && !model.takes_images() {
+            return Err(invalid(
+                "the model takes no images; `images = true` in its table would say that it does".to_owned(),
+            ));
+        }
+        let refusals = std::sync::Arc::clone(&self.refusals);
+        let find = |guard: &TextGuard| guard.first_of_bytes(&images);
+        self.conversation.check_found((model.guard(), Side::Prompt), find, |refusal| refusals.record(refusal))
     }
 
     /// The same for what goes to a tool server or comes from it; true once a hold-out was found anywhere.

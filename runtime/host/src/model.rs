@@ -247,6 +247,14 @@ impl Model {
         }
     }
 
+    /// True if it can be sent images.
+    pub(crate) fn takes_images(&self) -> bool {
+        match &self.kind {
+            ModelKind::Live(live) => live.target.images,
+            _ => true,
+        }
+    }
+
     /// What `llm.info` tells a guest.
     pub fn info(&self) -> Vec<(String, String)> {
         let schema = self.schema().map(|(schema, _)| schema);

@@ -5,6 +5,7 @@
 use crate::chat::{Answer, Request, TOOL_CALL, Usage};
 use crate::error::{ErrorKind, ModelError};
 use crate::http::{Body, Post, Reply};
+use crate::image::IMAGE_TOKENS;
 use crate::patience::Patience;
 use crate::provider::{Draft, Event, Provider, Reader, Refused, Splitter, Step};
 use crate::target::Target;
@@ -66,7 +67,7 @@ pub fn ask(
         let (exchange, answered) = ask_once(target, request, patience);
         if answered.is_err() && exchange.is_begun {
             let most = target.output_tokens(&request.settings);
-            lost = lost.plus(is_lost(request.bytes(), exchange.received.len(), most));
+            lost = lost.plus(is_lost(estimated_input(request), exchange.received.len(), most));
         }
         let answered = match answered {
             Err(error) if error.is_retried() && tries <= RETRIES_MAX => {
@@ -84,9 +85,9 @@ pub fn ask(
 }
 
 /// What a try without an answer may have cost all the same.
-pub(crate) fn is_lost(sent: usize, received: usize, output_tokens_max: u64) -> Usage {
+pub(crate) fn is_lost(sent: u64, received: usize, output_tokens_max: u64) -> Usage {
     let output = (received as u64).div_ceil(EVENT_BYTES_PER_TOKEN).min(output_tokens_max);
-    Usage { input: estimated_tokens(sent), output, ..Usage::default() }
+    Usage { input: sent, output, ..Usage::default() }
 }
 
 /// The wait before a retry, half of it by chance, so that many callers do not come back at once.
@@ -239,10 +240,15 @@ pub fn estimated_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(TOKEN_BYTES)
 }
 
+/// The tokens of a question: its texts by their bytes, and [`IMAGE_TOKENS`] for each image.
+pub fn estimated_input(request: &Request) -> u64 {
+    estimated_tokens(request.bytes()).saturating_add(request.images().saturating_mul(IMAGE_TOKENS))
+}
+
 /// The tokens of an exchange whose provider does not count them.
 fn estimate(request: &Request, answer: &Answer) -> Usage {
     let answered = answer.parts.iter().map(|part| part.text.len()).sum();
-    Usage { input: estimated_tokens(request.bytes()), output: estimated_tokens(answered), ..answer.usage }
+    Usage { input: estimated_input(request), output: estimated_tokens(answered), ..answer.usage }
 }
 
 pub(crate) fn without_key(error: ModelError, target: &Target) -> ModelError {

@@ -3,6 +3,7 @@
 //! Messages are those of the record: what a model was told is stored as it was. A part of kind `opaque:<family>` belongs to the
 //! provider: it goes back unchanged to the same family, and to no other.
 
+use crate::image::IMAGE;
 use glovebox_record::Tokens;
 use glovebox_record::session::{Message, MessagePart};
 use glovebox_record::spend::Money;
@@ -113,13 +114,19 @@ pub struct Request {
 }
 
 impl Request {
-    /// Bytes of all that a provider reads.
+    /// Bytes of all text that a provider reads. An image is no text: [`Request::images`] counts those.
     pub fn bytes(&self) -> usize {
-        let parts = self.messages.iter().flat_map(|message| &message.parts);
+        let parts = self.messages.iter().flat_map(|message| &message.parts).filter(|part| part.kind != IMAGE);
         let texts = parts.map(|part| part.text.len() + part.fields.iter().map(|(_, value)| value.len()).sum::<usize>());
         let tools = self.tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.parameters.len());
         let schema = self.schema.iter().map(|schema| schema.text().len());
         texts.chain(tools).chain(schema).sum()
+    }
+
+    /// How many images it has.
+    pub fn images(&self) -> u64 {
+        let parts = self.messages.iter().flat_map(|message| &message.parts);
+        parts.filter(|part| part.kind == IMAGE).count() as u64
     }
 }
 

@@ -1,7 +1,8 @@
 //! Asks language models: one kind of request and answer, and an adapter for each wire format.
 //!
 //! In reading order: [`chat`] is what is asked and answered, [`error`] the table of what can go wrong, [`target`] where a model is
-//! reached, [`ask`] one call with its checks and retries, [`provider`] the wire formats, and `http` the little HTTP that they need.
+//! reached, [`image`] an image in a tool's result, [`ask`] one call with its checks and retries, [`provider`] the wire formats, and
+//! `http` the little HTTP that they need.
 //! [`gateway`] is the border of programs that ask by themselves. [`fake`] is a provider with written answers, for tests.
 //! Calls block and end early when they are canceled. This crate knows no guest, no pipeline and no file: keys and certificates are
 //! handed to it as values.
@@ -14,6 +15,7 @@ pub mod error;
 pub mod fake;
 pub mod gateway;
 mod http;
+pub mod image;
 pub mod key;
 pub mod patience;
 pub mod provider;

@@ -157,6 +157,11 @@ impl Family {
         self != Self::OpenaiCompatible
     }
 
+    /// True if its models take images unless the operator says otherwise: of other servers' models only some do.
+    pub fn takes_images(self) -> bool {
+        matches!(self, Self::Openai | Self::Anthropic | Self::Gemini)
+    }
+
     /// True if its schema mode can be told this schema.
     pub fn takes(self, schema: &Schema) -> bool {
         self != Self::Anthropic || schema.closed_form().is_some()

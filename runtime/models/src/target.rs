@@ -133,6 +133,8 @@ pub struct Target {
     pub timeout: Duration,
     /// Whether the provider is asked in its schema mode, where an answer must match a schema.
     pub schema_mode: bool,
+    /// Whether the model takes images.
+    pub images: bool,
 }
 
 /// Most tokens of an answer, unless the operator says otherwise.

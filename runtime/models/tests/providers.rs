@@ -65,6 +65,7 @@ impl Server {
             context_tokens: 32_768,
             timeout: Duration::from_secs(20),
             schema_mode: true,
+            images: true,
         };
         Self { target, log }
     }

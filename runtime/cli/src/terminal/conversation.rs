@@ -7,6 +7,7 @@ use super::rows::Rows;
 use super::{duration, of_generation, summary, visible};
 use glovebox_engine::event::{Attempt, BranchId, StageFinished};
 use glovebox_models::chat::{FieldName, TEXT, TOOL_CALL, TOOL_RESULT};
+use glovebox_models::image::IMAGE;
 use glovebox_record::session::{Message, MessagePart};
 use glovebox_record::transcript::Turn;
 use glovebox_record::{FailureCode, Session, Tokens};
@@ -146,6 +147,7 @@ impl Page {
             TOOL_CALL => self.call(part),
             TOOL_RESULT => self.result(part),
             "outcome" => self.rows.row("outcome", &part.text),
+            IMAGE => self.rows.row("image", image(part)),
             kind => {
                 let body = format!("{kind}, {} bytes", part.text.len());
                 self.rows.row("other", body);
@@ -260,4 +262,15 @@ fn cost(turn: &Turn) -> String {
     let counted = counted.collect::<Vec<_>>().join(", ");
     let counted = if counted.is_empty() { counted } else { format!(" ({counted})") };
     format!("{}{counted}{tries}", summary::spent(tokens, turn.cost, turn.is_estimated))
+}
+
+/// An image in one line: its type, size and digest. A record has no more of it.
+fn image(part: &MessagePart) -> String {
+    let field = |wanted: &str| part.fields.iter().find(|(name, _)| name == wanted).map_or("?", |(_, value)| value);
+    format!(
+        "{}, {} bytes, {}",
+        visible::line(field("media-type")),
+        visible::line(field("bytes")),
+        visible::line(field("digest"))
+    )
 }

@@ -33,8 +33,9 @@ impl LeakSource {
 
 /// Guards a model, so that neither its input nor its answer contains a hold-out.
 pub(super) fn guarded(model: Model, holdouts: &Arc<Holdouts>) -> Model {
-    let holdouts = Arc::clone(holdouts);
-    model.guarded(TextGuard::new(move |text| holdouts.canary().find(text).map(|leak| at_line(&leak))))
+    let (texts, images) = (Arc::clone(holdouts), Arc::clone(holdouts));
+    let guard = TextGuard::new(move |text| texts.canary().find(text).map(|leak| at_line(&leak)));
+    model.guarded(guard.with_bytes(move |bytes| images.canary().find_bytes(bytes).map(|leak| at_line(&leak))))
 }
 
 /// Searches what a stage changed and, for one that must not know hold-outs, its whole answer.

@@ -45,6 +45,8 @@ pub struct ModelAccess {
     pub timeout: Duration,
     /// Whether it is asked in its provider's schema mode.
     pub schema_mode: bool,
+    /// Whether it takes images.
+    pub images: bool,
     /// True for the model of nodes that name none.
     pub is_default: bool,
 }
@@ -61,7 +63,7 @@ pub enum KeySource {
 }
 
 /// Every field of a table.
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 14] = [
     "provider",
     "model",
     "endpoint",
@@ -73,6 +75,7 @@ const FIELDS: [&str; 13] = [
     "context_tokens",
     "timeout",
     "schema_mode",
+    "images",
     "default",
     "price",
 ];
@@ -111,6 +114,7 @@ struct Written {
     context_tokens: Option<u64>,
     timeout: Option<Duration>,
     schema_mode: Option<bool>,
+    images: Option<bool>,
     is_default: bool,
     price: Option<Price>,
 }
@@ -133,6 +137,7 @@ impl Written {
                 "context_tokens" => written.context_tokens = tokens(fields, &field),
                 "timeout" => written.timeout = timeout(fields, &field),
                 "schema_mode" => written.schema_mode = switch(fields, &field),
+                "images" => written.images = switch(fields, &field),
                 "default" => written.is_default = switch(fields, &field).unwrap_or_default(),
                 "price" => written.price = price(fields, &field),
                 _ => fields.unknown(&field, &FIELDS),
@@ -193,6 +198,7 @@ impl Written {
             context_tokens: self.context_tokens.unwrap_or(CONTEXT_TOKENS),
             timeout: self.timeout.unwrap_or(TIMEOUT),
             schema_mode: self.schema_mode.unwrap_or_else(|| family.has_schema_mode()),
+            images: self.images.unwrap_or_else(|| family.takes_images()),
             is_default: self.is_default,
         };
         Some(ModelEntry { price: self.price, access: Some(access) })

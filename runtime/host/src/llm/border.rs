@@ -179,8 +179,8 @@ fn problem_of((name, value): &(String, String)) -> Option<&'static str> {
 /// Bytes of what a guest hands over.
 pub(super) fn request_bytes(request: &Request) -> usize {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
-    parts.map(|part| part.text.len()).sum::<usize>()
-        + request.tools.iter().map(|tool| tool.parameters.len()).sum::<usize>()
+    let of_part = |part: &Part| part.text.len() + part.fields.iter().map(|(_, value)| value.len()).sum::<usize>();
+    parts.map(of_part).sum::<usize>() + request.tools.iter().map(|tool| tool.parameters.len()).sum::<usize>()
 }
 
 #[cfg(test)]

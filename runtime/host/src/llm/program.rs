@@ -85,10 +85,20 @@ impl Conversation {
         texts: impl FnOnce() -> Vec<&'t str>,
         refuse: impl FnOnce(Refusal),
     ) -> Result<(), ModelError> {
+        self.check_found((guard, side), |guard| guard.first(texts()), refuse)
+    }
+
+    /// The same for whatever a guard finds a hold-out in.
+    pub(super) fn check_found(
+        &mut self,
+        (guard, side): (Option<&TextGuard>, Side),
+        find: impl FnOnce(&TextGuard) -> Option<String>,
+        refuse: impl FnOnce(Refusal),
+    ) -> Result<(), ModelError> {
         let Some(guard) = guard else { return Ok(()) };
         let found = match self.leaked {
             Some(_) => None,
-            None => guard.first(texts()),
+            None => find(guard),
         };
         if let Some(place) = found {
             self.leaked = Some(side);

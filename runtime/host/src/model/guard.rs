@@ -9,19 +9,37 @@ use std::sync::Arc;
 /// The place in the secret where a text was found.
 type Find = dyn Fn(&str) -> Option<String> + Send + Sync;
 
+/// The same for bytes that are no text, such as an image's.
+type FindBytes = dyn Fn(&[u8]) -> Option<String> + Send + Sync;
+
 /// Returns where in the secret a text was found, or none.
 #[derive(Clone)]
-pub struct TextGuard(Arc<Find>);
+pub struct TextGuard {
+    text: Arc<Find>,
+    bytes: Arc<FindBytes>,
+}
 
 impl TextGuard {
     /// Makes a guard; `find` is called for every text of a conversation and must not block.
     pub fn new(find: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(find))
+        let text: Arc<Find> = Arc::new(find);
+        let of_bytes = Arc::clone(&text);
+        Self { text, bytes: Arc::new(move |bytes| of_bytes(&String::from_utf8_lossy(bytes))) }
+    }
+
+    /// Has bytes searched by `find` in the place of the text in them.
+    pub fn with_bytes(self, find: impl Fn(&[u8]) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self { bytes: Arc::new(find), ..self }
     }
 
     /// Returns where the first secret of the texts stands.
     pub fn first<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Option<String> {
-        texts.into_iter().find_map(|text| (self.0)(text))
+        texts.into_iter().find_map(|text| (self.text)(text))
+    }
+
+    /// The same for images.
+    pub fn first_of_bytes(&self, all: &[Vec<u8>]) -> Option<String> {
+        all.iter().find_map(|bytes| (self.bytes)(bytes))
     }
 }
 

@@ -5,9 +5,10 @@
 use super::Turn;
 use super::exchanges::{Exchanges, Kept};
 use super::transcript::{self, Question};
-use glovebox_models::ask::{self, Exchange, estimated_tokens};
+use glovebox_models::ask::{self, Exchange, estimated_input};
 use glovebox_models::chat::{Answer, Effort, Request, Usage};
 use glovebox_models::error::{ErrorKind, ModelError};
+use glovebox_models::image::without_data;
 use glovebox_models::patience::Patience;
 use glovebox_models::target::Target;
 use glovebox_schema::Schema;
@@ -43,16 +44,17 @@ pub(crate) struct Asking<'a> {
 impl Live {
     /// The most that a turn may use: its text, counted rather too high, and the longest answer.
     pub(super) fn most(&self, request: &Request) -> Usage {
-        let input = estimated_tokens(request.bytes());
+        let input = estimated_input(request);
         Usage { input, output: self.target.output_tokens(&request.settings), ..Usage::default() }
     }
 
     pub(super) fn info(&self) -> Vec<(String, String)> {
-        let Target { family, model, context_tokens, .. } = &*self.target;
+        let Target { family, model, context_tokens, images, .. } = &*self.target;
         let pairs = [
             ("provider", family.to_string()),
             ("model", model.to_string()),
             ("context-window", context_tokens.to_string()),
+            ("images", images.to_string()),
         ];
         pairs.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
@@ -89,9 +91,10 @@ impl Live {
             return Turn { answered, paid: paid.plus(unused), is_estimated, transcript, kept: None };
         }
         let asked = ask::ask(&self.target, request, asking.patience, asking.on_wait);
-        let transcript =
-            Crossed { exchange: &asked.exchange, tries: asked.tries, lost: asked.lost, answered: &asked.answered }
-                .line(&self.target, question);
+        let shown = without_data(&asked.exchange.sent, &request.messages);
+        let (exchange, answered) = (&asked.exchange, &asked.answered);
+        let transcript = Crossed { sent: &shown, exchange, tries: asked.tries, lost: asked.lost, answered }
+            .line(&self.target, question);
         let answer = asked.answered.as_ref().ok();
         let (sent, beside) = (&asked.exchange.sent, (asked.lost, &*transcript));
         let kept = match &asked.answered {
@@ -125,6 +128,8 @@ impl Live {
 
 /// An exchange that crossed the border to a provider.
 pub(crate) struct Crossed<'a> {
+    /// What was sent, as the record has it.
+    pub(crate) sent: &'a [u8],
     pub(crate) exchange: &'a Exchange,
     pub(crate) tries: u32,
     /// What tries without an answer may have cost.
@@ -147,7 +152,7 @@ impl Crossed<'_> {
         let received = Value::String(String::from_utf8_lossy(&self.exchange.received).into_owned());
         text.extend_from_slice(received.to_string().as_bytes());
         text.extend_from_slice(b",\"sent\":");
-        text.extend_from_slice(&self.exchange.sent);
+        text.extend_from_slice(self.sent);
         text.extend_from_slice(b"}\n");
         match &target.key {
             Some(key) => key.removed_from(String::from_utf8_lossy(&text).into_owned()).into_bytes(),

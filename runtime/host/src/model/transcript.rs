@@ -5,6 +5,7 @@
 use crate::budget::Account;
 use glovebox_models::chat::{Answer, ModelId, Request, Usage};
 use glovebox_models::error::ModelError;
+use glovebox_models::image::described;
 use glovebox_record::Digest;
 use glovebox_record::session::{Message, MessagePart};
 use glovebox_record::transcript::{Turn, TurnTokens};
@@ -90,7 +91,7 @@ impl Question<'_> {
             error: error.map(|error| error.kind.to_string()),
             message: error.map(|error| error.message.to_owned()),
             repeated: self.repeated as u64,
-            asked: Some(self.new.to_vec()),
+            asked: Some(self.new.iter().map(shown).collect()),
             answer: answer.map(|answer| answer.parts.to_vec()).unwrap_or_default(),
             usage: TurnTokens {
                 input: usage.input,
@@ -104,6 +105,11 @@ impl Question<'_> {
         };
         serde_json::to_vec(&turn).unwrap_or_default()
     }
+}
+
+/// A message as the record has it: an image by its digest.
+fn shown(message: &Message) -> Message {
+    Message { role: message.role.to_owned(), parts: message.parts.iter().map(described).collect() }
 }
 
 /// A line without the bytes of its exchange, for a transcript that has become too long for them.

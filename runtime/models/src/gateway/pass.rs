@@ -59,7 +59,7 @@ pub fn pass(
     let answered = answered.map(|answer| if answer.is_estimated { estimated(answer, &exchange) } else { answer });
     let lost = match &answered {
         Err(_) if exchange.is_begun => {
-            is_lost(exchange.sent.len(), exchange.received.len(), question.output_tokens_max)
+            is_lost(estimated_tokens(exchange.sent.len()), exchange.received.len(), question.output_tokens_max)
         }
         _ => Usage::default(),
     };

@@ -15,6 +15,7 @@ fn target(family: Family) -> Target {
         context_tokens: CONTEXT_TOKENS,
         timeout: TIMEOUT,
         schema_mode: true,
+        images: true,
     }
 }
 

@@ -8,6 +8,7 @@ use super::wire::{self, Speaker};
 use super::{Draft, Family, Header, Provider, Reader, Refused, Step};
 use crate::chat::{Effort, FieldName, Finish, ModelId, Request, TEXT, TOOL_CALL, TOOL_RESULT, Usage};
 use crate::error::ModelError;
+use crate::image::{Image, images_of};
 use crate::key::Key;
 use crate::target::Target;
 use glovebox_record::session::{Message, MessagePart};
@@ -101,10 +102,24 @@ fn blocks(message: &Message) -> Vec<Value> {
         TOOL_CALL => Some(json!({ "type": "tool_use", "id": FieldName::Id.of(part), "name": FieldName::Name.of(part),
             "input": wire::arguments(part) })),
         TOOL_RESULT => Some(json!({ "type": "tool_result", "tool_use_id": FieldName::CallId.of(part),
-            "content": part.text, "is_error": FieldName::IsError.of(part) == "true" })),
+            "content": said(message, part), "is_error": FieldName::IsError.of(part) == "true" })),
         _ => thought(&wire::opaque(part, Family::Anthropic)?),
     };
     message.parts.iter().filter_map(block).collect()
+}
+
+/// What a tool said: a text, or blocks where it has images.
+fn said(message: &Message, result: &MessagePart) -> Value {
+    let image = |image: Image<'_>| {
+        let source = json!({ "type": "base64", "media_type": image.media_type.as_str(), "data": image.data });
+        json!({ "type": "image", "source": source })
+    };
+    let images: Vec<Value> = images_of(message, result).map(image).collect();
+    if images.is_empty() {
+        return json!(result.text);
+    }
+    let text = (!result.text.trim().is_empty()).then(|| json!({ "type": "text", "text": result.text }));
+    text.into_iter().chain(images).collect()
 }
 
 /// A block of thinking with the fields that go back.

@@ -6,6 +6,7 @@ use super::wire::{self, Speaker};
 use super::{Draft, Family, Header, Provider, Reader, Refused, Step};
 use crate::chat::{Effort, FieldName, Finish, ModelId, Request, TEXT, TOOL_CALL, TOOL_RESULT, Usage};
 use crate::error::{ErrorKind, ModelError};
+use crate::image::{Image, images_of};
 use crate::key::Key;
 use crate::target::Target;
 use glovebox_record::session::{Message, MessagePart};
@@ -37,7 +38,7 @@ impl Provider for Gemini {
             tuning["responseMimeType"] = json!("application/json");
             tuning["responseJsonSchema"] = schema.plain_form();
         }
-        let mut body = json!({ "contents": contents(request), "generationConfig": tuning });
+        let mut body = json!({ "contents": contents(&target.model, request), "generationConfig": tuning });
         let system = wire::system(request);
         if !system.is_empty() {
             body["systemInstruction"] = json!({ "parts": [{ "text": system }] });
@@ -68,11 +69,11 @@ fn thinking(effort: Effort) -> u64 {
 }
 
 /// The conversation; what the same side says in a row is one content.
-fn contents(request: &Request) -> Vec<Value> {
+fn contents(model: &ModelId, request: &Request) -> Vec<Value> {
     let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in wire::talk(request) {
         let role = if Speaker::of(message) == Speaker::Assistant { "model" } else { "user" };
-        let parts = parts(request, message);
+        let parts = parts((model, request), message);
         match contents.last_mut() {
             Some((last, all)) if *last == role => all.extend(parts),
             _ => contents.push((role, parts)),
@@ -82,14 +83,24 @@ fn contents(request: &Request) -> Vec<Value> {
     contents.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect()
 }
 
-fn parts(request: &Request, message: &Message) -> Vec<Value> {
-    let mut parts = Vec::new();
+fn parts((model, request): (&ModelId, &Request), message: &Message) -> Vec<Value> {
+    let (mut parts, mut beside) = (Vec::new(), Vec::new());
+    let nests = nests_images(model);
     let mut signature = None;
     for part in &message.parts {
         let mut written = match part.kind.as_str() {
             TEXT if !part.text.is_empty() => json!({ "text": part.text }),
             TOOL_CALL => json!({ "functionCall": { "name": FieldName::Name.of(part), "args": wire::arguments(part) } }),
-            TOOL_RESULT => result(request, part),
+            TOOL_RESULT => {
+                let image = |image: Image<'_>| json!({ "inlineData": { "mimeType": image.media_type.as_str(), "data": image.data } });
+                let images: Vec<Value> = images_of(message, part).map(image).collect();
+                let mut written = result(request, part);
+                match nests {
+                    true if !images.is_empty() => written["functionResponse"]["parts"] = images.into(),
+                    _ => beside.extend(images),
+                }
+                written
+            }
             _ => {
                 let kept = wire::opaque(part, Family::Gemini);
                 signature = kept.map(|mut kept| kept["thoughtSignature"].take()).filter(Value::is_string);
@@ -99,7 +110,16 @@ fn parts(request: &Request, message: &Message) -> Vec<Value> {
         wire::set(&mut written, "thoughtSignature", signature.take());
         parts.push(written);
     }
+    parts.extend(beside);
     parts
+}
+
+/// True for a model that takes images inside of a function's response: from Gemini 3 on, and these refuse them beside it. Models of other
+/// names are taken for new ones.
+fn nests_images(model: &ModelId) -> bool {
+    let rest = model.as_str().trim_start_matches("models/").strip_prefix("gemini-");
+    let version = rest.and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next());
+    version.and_then(|version| version.parse::<u32>().ok()).is_none_or(|version| version >= 3)
 }
 
 fn result(request: &Request, part: &MessagePart) -> Value {

@@ -6,6 +6,7 @@ use super::wire::{self, Speaker};
 use super::{Draft, Family, Framing, Header, Provider, Reader, Refused, Step, bearer, compatible};
 use crate::chat::{FieldName, Finish, ModelId, Request, TOOL_CALL, TOOL_RESULT, Usage};
 use crate::error::ModelError;
+use crate::image::Image;
 use crate::key::Key;
 use crate::target::Target;
 use glovebox_record::session::{Message, MessagePart};
@@ -73,7 +74,9 @@ fn results(request: &Request, message: &Message) -> Vec<Value> {
     let results = message.parts.iter().filter(|part| part.kind == TOOL_RESULT);
     let result =
         |part: &MessagePart| json!({ "role": "tool", "tool_name": wire::tool_of(request, part), "content": part.text });
-    results.map(result).collect()
+    let picture =
+        |(said, image): (String, Image<'_>)| json!({ "role": "user", "content": said, "images": [image.data] });
+    results.map(result).chain(compatible::pictures(message).map(picture)).collect()
 }
 
 /// The reader.

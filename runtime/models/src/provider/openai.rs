@@ -7,9 +7,10 @@ use super::wire::{self, Speaker};
 use super::{Draft, Family, Header, Provider, Reader, Refused, Step, bearer};
 use crate::chat::{FieldName, Finish, ModelId, Request, TEXT, TOOL_CALL, TOOL_RESULT, Usage};
 use crate::error::ModelError;
+use crate::image::{Image, images_of};
 use crate::key::Key;
 use crate::target::Target;
-use glovebox_record::session::Message;
+use glovebox_record::session::{Message, MessagePart};
 use serde_json::{Value, json};
 
 /// The adapter.
@@ -64,16 +65,27 @@ impl Provider for Openai {
 fn items(message: &Message) -> Vec<Value> {
     let is_assistant = Speaker::of(message) == Speaker::Assistant;
     let (role, text_type) = if is_assistant { ("assistant", "output_text") } else { ("user", "input_text") };
-    let item = |part: &glovebox_record::session::MessagePart| match part.kind.as_str() {
+    let item = |part: &MessagePart| match part.kind.as_str() {
         TEXT if part.text.is_empty() => None,
         TEXT => Some(json!({ "role": role, "content": [{ "type": text_type, "text": part.text }] })),
         TOOL_CALL => Some(json!({ "type": "function_call", "call_id": FieldName::Id.of(part),
             "name": FieldName::Name.of(part), "arguments": wire::arguments(part).to_string() })),
         TOOL_RESULT => Some(json!({ "type": "function_call_output", "call_id": FieldName::CallId.of(part),
-            "output": part.text })),
+            "output": said(message, part) })),
         _ => reasoning(&wire::opaque(part, Family::Openai)?),
     };
     message.parts.iter().filter_map(item).collect()
+}
+
+/// What a tool said: a text, or a list where it has images.
+fn said(message: &Message, result: &MessagePart) -> Value {
+    let image = |image: Image<'_>| json!({ "type": "input_image", "image_url": image.data_url() });
+    let images: Vec<Value> = images_of(message, result).map(image).collect();
+    if images.is_empty() {
+        return json!(result.text);
+    }
+    let text = (!result.text.is_empty()).then(|| json!({ "type": "input_text", "text": result.text }));
+    text.into_iter().chain(images).collect()
 }
 
 /// A reasoning item with the fields that go back; none without its encrypted content, which nothing could be made of.

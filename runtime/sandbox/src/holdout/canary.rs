@@ -15,8 +15,9 @@ mod windows;
 use super::{Seal, SealError};
 use crate::tree::Tree;
 use compared::Rolling;
+use glovebox_record::Digest;
 use hints::Hints;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
 use std::path::Path;
 use windows::{Sealed, Table};
@@ -48,6 +49,8 @@ pub struct PublicSummary<'p> {
 pub struct Canary {
     table: Table,
     files: Vec<String>,
+    /// The files that are not public, and their places in the list.
+    digests: HashMap<Digest, usize>,
     hints: Hints,
 }
 
@@ -77,7 +80,10 @@ impl Canary {
         let names = shown.names();
         let mut table = sealed.windows(&hints, &|name| names.contains(name))?.table;
         table.retain(|hash, _| !shown.has(*hash));
-        Ok(Self { table, files: sealed.leaves.iter().map(|leaf| leaf.path.clone()).collect(), hints })
+        let secret = sealed.leaves.iter().enumerate().filter(|(_, leaf)| !shown.has_file(&leaf.digest));
+        let digests = secret.map(|(place, leaf)| (leaf.digest, place)).collect();
+        let files = sealed.leaves.iter().map(|leaf| leaf.path.clone()).collect();
+        Ok(Self { table, files, digests, hints })
     }
 
     /// True when there is nothing to search for.
@@ -116,6 +122,13 @@ impl Canary {
             bytes.copy_within(whole..have, 0);
             kept = have - whole;
         }
+    }
+
+    /// Returns the hold-out that bytes which are no text are a copy of, or the first piece of one in a text among them.
+    pub fn find_bytes(&self, bytes: &[u8]) -> Option<Leak> {
+        let copied = self.digests.get(&Digest::of(bytes)).and_then(|place| self.files.get(*place));
+        let copied = copied.map(|file| Leak { file: file.to_owned(), line: 1 });
+        copied.or_else(|| self.find(&String::from_utf8_lossy(bytes)))
     }
 
     /// Returns the public hints that a stage printed, each as its sealed file has it, once, in the order of the sealed files. What

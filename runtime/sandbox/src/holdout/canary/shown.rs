@@ -1,10 +1,11 @@
-//! Finds the pieces and names of hold-outs that also occur in public texts.
+//! Finds the pieces, names and files of hold-outs that are also public.
 
 use super::super::SealError;
 use super::compared::Rolling;
 use super::windows::Windows;
 use super::{PIECE_BYTES, compared};
 use crate::tree::{self, Tree};
+use glovebox_record::Digest;
 use rustix::fs::FileType;
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -17,16 +18,17 @@ const FILES_MAX: u64 = 20_000;
 /// Longest name that is compared; longer ones are data.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The pieces and names that occur in public texts.
+/// The pieces and names that occur in public texts, and the digests of public files.
 pub(super) struct Shown<'w> {
     draft: &'w Windows,
     windows: HashSet<u64>,
     names: HashSet<String>,
+    digests: HashSet<Digest>,
 }
 
 impl<'w> Shown<'w> {
     pub(super) fn of(draft: &'w Windows) -> Self {
-        Self { draft, windows: HashSet::new(), names: HashSet::new() }
+        Self { draft, windows: HashSet::new(), names: HashSet::new(), digests: HashSet::new() }
     }
 
     /// Adds a whole text.
@@ -57,15 +59,18 @@ impl<'w> Shown<'w> {
 
     fn add_content(&mut self, mut from: impl Read) -> io::Result<u64> {
         let (mut reader, mut bytes, mut kept, mut total) = (Reader::default(), vec![0; PIECE_BYTES], 0, 0);
+        let mut hasher = blake3::Hasher::new();
         loop {
             let read = from.read(&mut bytes[kept..])?;
             let have = kept + read;
+            hasher.update(&bytes[kept..have]);
             let whole = if read == 0 { have } else { compared::whole(&bytes[..have]) };
             let text = String::from_utf8_lossy(&bytes[..whole]);
             text.chars().for_each(|letter| self.next(&mut reader, letter));
             total += read as u64;
             if read == 0 {
                 self.next(&mut reader, '\n');
+                self.digests.insert(hasher.finalize().into());
                 return Ok(total);
             }
             bytes.copy_within(whole..have, 0);
@@ -104,6 +109,11 @@ impl<'w> Shown<'w> {
     /// The names that are public.
     pub(super) fn names(&self) -> &HashSet<String> {
         &self.names
+    }
+
+    /// True for a file that is public.
+    pub(super) fn has_file(&self, digest: &Digest) -> bool {
+        self.digests.contains(digest)
     }
 
     /// True for a piece that is public.

@@ -1,0 +1,167 @@
+//! Pictures: what `read_file` answers with when a file is one.
+//!
+//! A file is a picture by its first bytes, whatever its name is. The host checks the same again, so a mistake here can only refuse.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use glovebox_plugin_sdk::llm::{Message, Part};
+use std::fmt::Display;
+
+/// Most bytes of one picture, and of all pictures of a conversation. The host has the same bounds.
+pub(crate) const PICTURE_BYTES_MAX: usize = 3_932_160;
+const ALL_BYTES_MAX: usize = 12 << 20;
+/// Most pictures of a conversation.
+const PICTURES_MAX: usize = 20;
+/// What a picture counts for when a conversation is made shorter, in bytes of text.
+pub(crate) const PICTURE_WEIGHT: usize = 6_400;
+
+/// The kind of a part with a picture.
+pub(crate) const IMAGE: &str = "image";
+const DATA: &str = "data";
+
+/// A picture that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Picture {
+    media_type: &'static str,
+    /// Width and height, where they stand at a fixed place.
+    size: Option<(u32, u32)>,
+    bytes: Vec<u8>,
+}
+
+impl Picture {
+    /// The picture that bytes are; gives them back if they are none.
+    pub(crate) fn of(bytes: Vec<u8>) -> Result<Self, Vec<u8>> {
+        match kind_of(&bytes) {
+            Some(media_type) => Ok(Self { media_type, size: size_of(media_type, &bytes), bytes }),
+            None => Err(bytes),
+        }
+    }
+
+    /// One line about it.
+    ///
+    /// # Errors
+    /// It is too large to be shown.
+    pub(crate) fn line(&self, path: impl Display) -> Result<String, String> {
+        let (media_type, bytes) = (self.media_type, self.bytes.len());
+        if bytes > PICTURE_BYTES_MAX {
+            return Err(format!(
+                "`{path}` is a picture ({media_type}) of {bytes} bytes, more than the {PICTURE_BYTES_MAX} that can be shown; make a \
+                 smaller copy of it and read that"
+            ));
+        }
+        let size = self.size.map(|(width, height)| format!(", {width} x {height}")).unwrap_or_default();
+        Ok(format!("`{path}`: {media_type}, {bytes} bytes{size}"))
+    }
+
+    /// Whether a conversation has room for it.
+    ///
+    /// # Errors
+    /// A sentence for the model.
+    pub(crate) fn fits<'p>(&self, parts: impl Iterator<Item = &'p Part>) -> Result<(), String> {
+        let lengths: Vec<usize> = parts.filter(|part| part.kind == IMAGE).map(length).collect();
+        let bytes = lengths.iter().sum::<usize>() + self.bytes.len();
+        if lengths.len() < PICTURES_MAX && bytes <= ALL_BYTES_MAX {
+            return Ok(());
+        }
+        Err(format!(
+            "this conversation has {} pictures, and shows at most {PICTURES_MAX} and {ALL_BYTES_MAX} bytes of them; go on with what \
+             you saw, or make a smaller copy",
+            lengths.len()
+        ))
+    }
+
+    /// The part that shows it to the model, beside the result of a call.
+    pub(crate) fn part(&self, call_id: &str) -> Part {
+        let part = Part::new(IMAGE, "").with("call-id", call_id).with("media-type", self.media_type);
+        part.with(DATA, STANDARD.encode(&self.bytes))
+    }
+}
+
+/// Bytes of the picture of a part.
+fn length(part: &Part) -> usize {
+    part.field(DATA).map_or(0, |data| data.len() / 4 * 3)
+}
+
+/// The fields of a part that people read: all but a picture's bytes.
+pub(crate) fn fields_shown(part: &Part) -> impl Iterator<Item = &(String, String)> {
+    part.fields.iter().filter(|(name, _)| part.kind != IMAGE || name != DATA)
+}
+
+/// The pictures that a message has for a call.
+pub(crate) fn pictures_of(messages: &[&Message], call_id: Option<&str>) -> usize {
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    parts.filter(|part| part.kind == IMAGE && part.field("call-id") == call_id).count()
+}
+
+fn kind_of(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+fn size_of(media_type: &str, bytes: &[u8]) -> Option<(u32, u32)> {
+    match (media_type, bytes) {
+        ("image/png", [_, _, _, _, _, _, _, _, _, _, _, _, b'I', b'H', b'D', b'R', a, b, c, d, e, f, g, h, ..]) => {
+            Some((u32::from_be_bytes([*a, *b, *c, *d]), u32::from_be_bytes([*e, *f, *g, *h])))
+        }
+        ("image/gif", [_, _, _, _, _, _, a, b, c, d, ..]) => {
+            Some((u16::from_le_bytes([*a, *b]).into(), u16::from_le_bytes([*c, *d]).into()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xf0";
+
+    fn picture(bytes: &[u8]) -> Picture {
+        Picture::of(bytes.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_picture_is_one_by_its_bytes() {
+        assert_eq!(picture(PNG).line("a.txt").unwrap(), "`a.txt`: image/png, 24 bytes, 320 x 240");
+        assert_eq!(picture(b"GIF89a\x02\0\x03\0").line("a").unwrap(), "`a`: image/gif, 10 bytes, 2 x 3");
+        assert_eq!(picture(b"\xff\xd8\xff\xe0").line("a").unwrap(), "`a`: image/jpeg, 4 bytes");
+        assert_eq!(picture(b"RIFF\0\0\0\0WEBP").line("a").unwrap(), "`a`: image/webp, 12 bytes");
+        assert_eq!(Picture::of(b"\x7fELF".to_vec()).unwrap_err(), b"\x7fELF");
+    }
+
+    #[test]
+    fn a_large_picture_is_a_sentence() {
+        let mut bytes = PNG.to_vec();
+        bytes.resize(PICTURE_BYTES_MAX, 0);
+        assert!(picture(&bytes).line("a.png").is_ok());
+        bytes.push(0);
+        let said = picture(&bytes).line("a.png").unwrap_err();
+        assert!(said.contains("3932161 bytes, more than the 3932160") && said.ends_with("read that"), "{said}");
+    }
+
+    #[test]
+    fn a_conversation_shows_so_many() {
+        let shown = |count: usize, size: usize| {
+            let mut bytes = PNG.to_vec();
+            bytes.resize(size, 0);
+            vec![picture(&bytes).part("1"); count]
+        };
+        assert!(picture(PNG).fits(shown(19, 24).iter()).is_ok());
+        assert!(picture(PNG).fits(shown(20, 24).iter()).unwrap_err().starts_with("this conversation has 20 pictures"));
+        assert!(picture(PNG).fits(shown(4, 3 << 20).iter()).is_err());
+        assert!(picture(PNG).fits(shown(3, 3 << 20).iter()).is_ok());
+    }
+
+    #[test]
+    fn a_part_names_its_call() {
+        let part = picture(PNG).part("c7");
+        assert_eq!((part.field("call-id"), part.field("media-type")), (Some("c7"), Some("image/png")));
+        assert_eq!(STANDARD.decode(part.field(DATA).unwrap()).unwrap(), PNG);
+        assert_eq!(fields_shown(&part).count(), 2);
+    }
+}
