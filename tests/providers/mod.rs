@@ -136,6 +136,10 @@ impl Bench {
         std::fs::write(file, bytes).unwrap();
     }
 
+    pub fn project_folder(&self) -> std::path::PathBuf {
+        self.work.project()
+    }
+
     /// A file of the project.
     pub fn project_text(&self, path: &str) -> String {
         std::fs::read_to_string(self.work.project().join(path)).unwrap()

@@ -4,12 +4,15 @@
 //! the model declared success before (seed 0, fix 2).
 
 use crate::compaction::{self, COMPACTIONS_MAX, Room};
+use crate::desk::Desk;
 use crate::documents::{self, Maker};
 use crate::ending::{self, Answered, Declaration};
 use crate::planned;
 use crate::prompt;
+use crate::scope::WriteBounds;
+use crate::subagents::Subagents;
 use crate::thread;
-use crate::toolbox::{Said, Toolbox};
+use crate::toolbox::Toolbox;
 use glovebox_plugin_sdk::llm::{self, Error, Message, Part, Request, Response};
 use glovebox_plugin_sdk::{Outcome, Stage, Status, artifact, control, json, log};
 use std::path::Path;
@@ -25,7 +28,7 @@ pub(crate) fn run(stage: &Stage) -> Outcome {
 /// The conversation of one attempt.
 struct Talk<'a> {
     stage: &'a Stage,
-    toolbox: Toolbox,
+    desk: Desk,
     request: Request,
     /// Where the message with the stage's task stands.
     task: usize,
@@ -36,8 +39,6 @@ struct Talk<'a> {
     /// The last outcome the model declared.
     declared: Option<Declaration>,
     context: ContextUse,
-    /// Texts of tools that were kept whole.
-    kept: u32,
     /// True if the model is told a schema only where no tools are offered.
     corrects_alone: bool,
 }
@@ -54,15 +55,18 @@ impl<'a> Talk<'a> {
             ..ContextUse::default()
         };
         let toolbox = Toolbox::of(stage, maker, property("images") != Some("false"));
-        let system = prompt::system(stage, property("output-schema")) + &documents::section(Path::new("."), maker);
+        let notes = documents::section(Path::new("."), maker);
+        let system = prompt::system(stage, property("output-schema")) + &notes;
+        let bounds = WriteBounds::of_stage(stage.attribute("allowed_write_paths"));
+        let desk = Desk::of_stage(toolbox, Subagents::of(bounds, notes));
         let mut messages = vec![Message::text("system", system)];
         messages.extend(thread::earlier(stage));
         let task = messages.len();
         messages.push(Message::text("user", asked));
-        let request = Request { messages, tools: toolbox.definitions(), options: Vec::new() };
+        let request = Request { messages, tools: desk.definitions(), options: Vec::new() };
         let corrects_alone = property("output-schema-mode") == Some("without-tools");
-        let (said, declared, compactions, kept) = (String::new(), None, 0, 0);
-        Self { stage, toolbox, request, task, compactions, said, declared, context, kept, corrects_alone }
+        let (said, declared, compactions) = (String::new(), None, 0);
+        Self { stage, desk, request, task, compactions, said, declared, context, corrects_alone }
     }
 
     fn hold(&mut self) -> Outcome {
@@ -95,11 +99,8 @@ impl<'a> Talk<'a> {
                 _ if calls.is_empty() => return self.close(&response),
                 _ => self.request.messages.push(response.message),
             }
-            let mut results = Vec::new();
-            for call in &calls {
-                self.answer(call, &mut results);
-            }
-            self.request.messages.push(Message { role: "tool".to_owned(), parts: results });
+            let results = self.desk.results(&calls, &self.request.messages);
+            self.request.messages.push(results);
             if is_full {
                 self.compact(self.context.room());
             }
@@ -164,44 +165,6 @@ impl<'a> Talk<'a> {
             }
         }
         Ok(())
-    }
-
-    /// Adds the result of a call to those before it, and the picture that it shows.
-    fn answer(&mut self, call: &Part, results: &mut Vec<Part>) {
-        let (name, id) = (call.field("name").unwrap_or_default(), call.field("id").unwrap_or_default());
-        control::emit("tool-call-start", &json!({ "name": name, "id": id }));
-        let reply = match call.field("problem") {
-            Some(problem) => Err(problem.to_owned()),
-            None => self.toolbox.call(call),
-        };
-        let reply = reply.and_then(|said| self.with_room(said, results));
-        control::emit("tool-call-end", &json!({ "name": name, "id": id, "ok": reply.is_ok() }));
-        let part = |text: String| Part::new("tool-result", text).with("call-id", id);
-        match reply {
-            Ok(said) => {
-                if let Some(whole) = &said.whole {
-                    self.kept += 1;
-                    Kept { name: &format!("tool-{}.txt", self.kept), text: whole }.keep();
-                }
-                let result = part(said.text);
-                let result = if said.is_error { result.with("is-error", "true") } else { result };
-                results.push(said.evidence.iter().fold(result, |result, receipt| result.with("evidence", receipt)));
-                results.extend(said.picture.map(|picture| picture.part(id)));
-            }
-            Err(reason) => {
-                log::warn("tool call failed", &[("tool", name), ("reason", &reason)]);
-                results.push(part(reason).with("is-error", "true"));
-            }
-        }
-    }
-
-    /// Refuses a picture that the conversation has no room for.
-    fn with_room(&self, said: Said, results: &[Part]) -> Result<Said, String> {
-        if let Some(picture) = &said.picture {
-            let before = self.request.messages.iter().flat_map(|message| &message.parts);
-            picture.fits(before.chain(results))?;
-        }
-        Ok(said)
     }
 
     /// Ends on an answer without tool calls. A cut answer is no answer, whatever stands in it.

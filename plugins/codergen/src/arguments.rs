@@ -10,12 +10,16 @@ use std::fmt;
 /// The name of an argument, as the tools' schemas have it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Argument {
+    AgentId,
     Command,
+    Commands,
     Content,
     IgnoreCase,
     Include,
     Key,
     Limit,
+    MaxTurns,
+    Message,
     NewString,
     Offset,
     OldString,
@@ -23,18 +27,24 @@ pub(crate) enum Argument {
     Path,
     Pattern,
     ReplaceAll,
+    Task,
     TimeoutMs,
+    WritePaths,
 }
 
 impl Argument {
     fn as_str(self) -> &'static str {
         match self {
+            Self::AgentId => "agent_id",
             Self::Command => "command",
+            Self::Commands => "commands",
             Self::Content => "content",
             Self::IgnoreCase => "ignore_case",
             Self::Include => "include",
             Self::Key => "key",
             Self::Limit => "limit",
+            Self::MaxTurns => "max_turns",
+            Self::Message => "message",
             Self::NewString => "new_string",
             Self::Offset => "offset",
             Self::OldString => "old_string",
@@ -42,7 +52,9 @@ impl Argument {
             Self::Path => "path",
             Self::Pattern => "pattern",
             Self::ReplaceAll => "replace_all",
+            Self::Task => "task",
             Self::TimeoutMs => "timeout_ms",
+            Self::WritePaths => "write_paths",
         }
     }
 }
@@ -86,6 +98,18 @@ impl Arguments {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
             Some(_) => Err(format!("the argument `{name}` is not a text")),
+        }
+    }
+
+    /// Returns texts; none when left out.
+    pub(crate) fn texts(&self, name: Argument) -> Result<Vec<String>, String> {
+        let problem = || format!("the argument `{name}` is not a list of texts");
+        match self.0.get(name.as_str()) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Array(items)) => {
+                items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(problem)).collect()
+            }
+            Some(_) => Err(problem()),
         }
     }
 

@@ -4,6 +4,7 @@
 
 use crate::numbering::Served;
 use crate::picture::Picture;
+use crate::scope::WriteBounds;
 use glovebox_plugin_sdk::files;
 use std::fmt;
 use std::fs;
@@ -22,6 +23,8 @@ pub(crate) struct Workspace {
     /// Absolute paths that mean the workspace, such as the one its commands see.
     pub(crate) known_as: Vec<String>,
     pub(crate) served: Served,
+    /// What a subagent may write of that; none for the stage itself.
+    pub(crate) bounds: Option<WriteBounds>,
 }
 
 /// A path as the model names it; it may be absolute.
@@ -76,8 +79,17 @@ impl Workspace {
     /// Brings a path of the model into the form relative to the workspace (design §9 #34).
     ///
     /// # Errors
-    /// It is absolute and not below one of the workspace's own paths. The host refuses it too, and records that.
+    /// It is absolute and not below one of the workspace's own paths. The host refuses it too, and records that. A subagent may
+    /// also not write it.
     pub(crate) fn locate<'p>(&self, wanted: Wanted<'_>, path: NamedPath<'p>) -> Result<WorkspacePath<'p>, String> {
+        let located = self.relative(wanted, path)?;
+        match wanted {
+            Wanted::Write(_) => self.check_bounds(located).map(|()| located),
+            Wanted::Read | Wanted::List => Ok(located),
+        }
+    }
+
+    fn relative<'p>(&self, wanted: Wanted<'_>, path: NamedPath<'p>) -> Result<WorkspacePath<'p>, String> {
         let NamedPath(path) = path;
         if !path.starts_with('/') {
             return Ok(WorkspacePath(path));
@@ -165,6 +177,7 @@ impl Workspace {
 
     /// Writes a whole file and makes missing folders.
     pub(crate) fn put(&self, path: WorkspacePath<'_>, Content(text): Content<'_>) -> Result<(), String> {
+        self.check_bounds(path)?;
         let place = self.root.join(path.0);
         make_parent(&place).and_then(|()| fs::write(&place, text)).map_err(|error| {
             let scope = match &self.write_scope {
@@ -175,6 +188,30 @@ impl Workspace {
             };
             format!("cannot write `{path}`: {}{scope}", spelled(&error))
         })
+    }
+}
+
+impl Workspace {
+    /// Deletes a file.
+    pub(crate) fn remove(&self, path: WorkspacePath<'_>) -> Result<(), String> {
+        self.check_bounds(path)?;
+        fs::remove_file(self.root.join(path.0)).map_err(|error| format!("cannot delete `{path}`: {}", spelled(&error)))
+    }
+
+    /// Refuses what a subagent was not given, also through a link.
+    pub(crate) fn check_bounds(&self, path: WorkspacePath<'_>) -> Result<(), String> {
+        let Some(bounds) = &self.bounds else { return Ok(()) };
+        if !bounds.contain(path) {
+            return Err(format!("cannot write `{path}`: this subagent may write {bounds}"));
+        }
+        let mut place = self.root.to_owned();
+        for name in path.names() {
+            place.push(name);
+            if fs::symlink_metadata(&place).is_ok_and(|found| found.is_symlink()) {
+                return Err(format!("cannot write `{path}`: it leads through a link, which no subagent follows"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -219,7 +256,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (root, served) = (folder.path().to_owned(), Served::default());
         let known_as = vec!["/home/me/proj".to_owned(), "/workspace".to_owned()];
-        (folder, Workspace { root, write_scope: Some("src/".to_owned()), known_as, served })
+        (folder, Workspace { root, write_scope: Some("src/".to_owned()), known_as, served, bounds: None })
     }
 
     fn read(workspace: &mut Workspace, path: NamedPath<'_>, first: usize, limit: usize) -> Result<String, String> {

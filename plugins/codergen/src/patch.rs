@@ -4,7 +4,6 @@
 //! expects are looked for from the end of the hunk before; white space at their ends may differ.
 
 use crate::files::{Content, NamedPath, Wanted, Workspace, WorkspacePath};
-use std::fs;
 use std::iter::Peekable;
 use std::str::Lines;
 
@@ -119,6 +118,7 @@ impl<'a> Change<'a> {
                 let text = changed(&text, hunks).map_err(|reason| format!("`{from}`: {reason}"))?;
                 let to = place(moved.unwrap_or(*path), &text)?;
                 let remove = Some(from).filter(|from| !from.names().eq(to.names()));
+                remove.map_or(Ok(()), |from| workspace.check_bounds(from))?;
                 Ok(Done { write: Some((to, text)), remove, verb: "updated" })
             }
         }
@@ -138,8 +138,7 @@ impl Done<'_> {
             workspace.put(*path, Content(text))?;
         }
         if let Some(path) = self.remove {
-            fs::remove_file(workspace.root.join(path.0))
-                .map_err(|error| format!("cannot delete `{path}`: {}", crate::files::spelled(&error)))?;
+            workspace.remove(path)?;
         }
         let path = self.write.as_ref().map(|(path, _)| *path).or(self.remove);
         Ok(path.map_or_else(String::new, |path| format!("{} `{path}`", self.verb)))
@@ -220,13 +219,14 @@ fn place(lines: &[&str], from: usize, (old, at_end): (&[&str], bool)) -> Option<
 mod tests {
     use super::*;
     use crate::numbering::Served;
+    use std::fs;
 
     fn workspace() -> (tempfile::TempDir, Workspace) {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a.rs"), "fn one() {\n    1\n}\n\nfn two() {\n    1\n}\n").unwrap();
         fs::write(folder.path().join("old.txt"), "x\n").unwrap();
         let root = folder.path().to_owned();
-        (folder, Workspace { root, write_scope: None, known_as: Vec::new(), served: Served::default() })
+        (folder, Workspace { root, write_scope: None, known_as: Vec::new(), served: Served::default(), bounds: None })
     }
 
     fn apply(workspace: &Workspace, patch: &str) -> Result<String, String> {

@@ -1,15 +1,26 @@
 //! What the model is asked: who it is, what the stage wants, and what went wrong before.
 
 use crate::planned;
+use crate::scope::WriteBounds;
 use glovebox_plugin_sdk::{Failure, Stage};
 use std::fmt;
 
 /// How much of an earlier failure is repeated, in characters.
 const FEEDBACK_CHARS_MAX: usize = 2200;
 
-const SYSTEM: &str = "\
+const STAGE: &str = "\
 You are the worker of one stage in an automated pipeline. No person reads your messages: do the task with your tools, then answer in text.
 
+";
+
+/// The same for a subagent.
+const SUBAGENT: &str = "\
+You do a part of the work of one stage in an automated pipeline. The agent of the stage gave you a task, and only it reads your answer: do the
+task with your tools, then answer in text.
+
+";
+
+const RULES: &str = "\
 - Paths are relative to the workspace, with `/` between names. What you cannot see does not exist for you.
 - Read before you change. `read_file` puts a line number and a bar before each line; they are not part of the file.
 - Prefer `edit_file` for small changes and `write_file` for new files. Leave alone what the task does not ask for.
@@ -28,7 +39,7 @@ const OBJECT: &str = "\
 
 /// Writes the system prompt: the rules, what this stage may do, and the schema of its answer.
 pub(crate) fn system(stage: &Stage, schema: Option<&str>) -> String {
-    let mut text = SYSTEM.to_owned() + if schema.is_some() { OBJECT } else { ENDING };
+    let mut text = STAGE.to_owned() + RULES + if schema.is_some() { OBJECT } else { ENDING };
     let written = |attribute: &str| stage.attribute(attribute).filter(|text| !text.trim().is_empty());
     if let Some(paths) = written("allowed_write_paths") {
         text.push_str(&format!("\n- You may write only here: {paths}"));
@@ -44,6 +55,12 @@ pub(crate) fn system(stage: &Stage, schema: Option<&str>) -> String {
         text.push_str(&format!("\n\nJSON Schema of your last answer:\n{schema}"));
     }
     text
+}
+
+/// Writes the system prompt of a subagent.
+pub(crate) fn subagent(bounds: &WriteBounds) -> String {
+    let ending = "- The first answer without a tool call goes to the agent of the stage. Say what you found or did, and what is left to do.";
+    format!("{SUBAGENT}{RULES}{ending}\n- You may write {bounds}")
 }
 
 /// Asks again for an answer that matches its schema.

@@ -10,6 +10,7 @@ use crate::numbering::Served;
 use crate::patch::Patch;
 use crate::picture::Picture;
 use crate::provided::Provided;
+use crate::scope::WriteBounds;
 use crate::search::{self, Query};
 use crate::shell::{self, CommandLine, ShellGrant};
 use crate::truncate;
@@ -167,9 +168,34 @@ impl Toolbox {
         let (root, served, write_scope) = (PathBuf::from("."), Served::default(), write_scope.map(str::to_owned));
         let paths = stage.mounts().iter().map(|mount| mount.guest_path.clone());
         let known_as = paths.filter(|path| path.len() > 1 && path.starts_with('/')).collect();
-        let workspace = Workspace { root, write_scope, known_as, served };
+        let workspace = Workspace { root, write_scope, known_as, served, bounds: None };
         let (values, has_patches) = (LargeValues::of(stage), maker.starts_with("openai"));
         Self { workspace, shell, values, has_patches, sees_pictures, provided: Provided::find() }
+    }
+
+    /// The tools of a subagent: of the same workspace, within bounds, and with none of other programs.
+    pub(crate) fn narrowed(&self, bounds: WriteBounds, has_commands: bool) -> Self {
+        let Workspace { root, write_scope, known_as, .. } = &self.workspace;
+        let workspace = Workspace {
+            root: root.to_owned(),
+            write_scope: write_scope.to_owned(),
+            known_as: known_as.to_owned(),
+            served: Served::default(),
+            bounds: Some(bounds),
+        };
+        Self {
+            workspace,
+            shell: self.shell.filter(|_| has_commands),
+            values: self.values.clone(),
+            has_patches: self.has_patches,
+            sees_pictures: self.sees_pictures,
+            provided: Provided::default(),
+        }
+    }
+
+    /// True if the stage runs commands.
+    pub(crate) fn has_commands(&self) -> bool {
+        self.shell.is_some()
     }
 
     /// The folder a search is for; the root when none is named.
@@ -197,7 +223,7 @@ impl Toolbox {
     /// A sentence for the model: no such tool, arguments that do not fit, or the tool's own reason.
     pub(crate) fn call(&mut self, call: &Part) -> Result<Said, String> {
         let name = call.field("name").unwrap_or_default();
-        if Provided::has(name) {
+        if Provided::has(name) && self.workspace.bounds.is_none() {
             return Provided::call(call);
         }
         let run = self.offered().find(|tool| tool.name == name).map(|tool| tool.run).ok_or_else(|| {
@@ -238,7 +264,7 @@ mod tests {
         let (root, served) = (folder.path().to_owned(), Served::default());
         let known_as = vec!["/home/me/proj".to_owned()];
         Toolbox {
-            workspace: Workspace { root, write_scope: None, known_as, served },
+            workspace: Workspace { root, write_scope: None, known_as, served, bounds: None },
             shell,
             values: LargeValues::default(),
             has_patches: false,

@@ -13,6 +13,8 @@ pub(crate) const READ: Bound = Bound { chars_max: 50_000, lines_max: usize::MAX 
 pub(crate) const SHELL: Bound = Bound { chars_max: 30_000, lines_max: 256 };
 /// For matching lines.
 pub(crate) const GREP: Bound = Bound { chars_max: 20_000, lines_max: 200 };
+/// For what a subagent answers.
+pub(crate) const AGENT: Bound = Bound { chars_max: 20_000, lines_max: usize::MAX };
 /// For lists of files.
 pub(crate) const GLOB: Bound = Bound { chars_max: 20_000, lines_max: 500 };
 

@@ -10,7 +10,7 @@ const CHARS_DEFAULT: usize = 10_000;
 const CHARS_MAX: usize = 50_000;
 
 /// Keys and texts: of a JSON string the string, else the JSON.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct LargeValues(Vec<(String, String)>);
 
 /// A part of a value in characters.

@@ -195,7 +195,8 @@ impl Shared {
         conversation.waiting -= 1;
         let Passed { exchange, lost, answered, .. } = passed;
         let account = conversation.model().and_then(Model::account).cloned();
-        let told = Told { repeated: question.repeated(), new: &question.last(), account: account.as_ref() };
+        let told =
+            Told { repeated: question.repeated(), new: &question.last(), account: account.as_ref(), agent: None };
         let line = Crossed { sent: &exchange.sent, exchange: &exchange, tries: 1, lost, answered: &answered }
             .line(&self.target, told);
         conversation.is_estimated |=

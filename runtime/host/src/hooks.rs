@@ -10,6 +10,7 @@ use crate::bindings::llm::Request;
 use crate::call::{HookSetting, LogLine, Progress};
 use crate::exec::shorten;
 use crate::stop::Stop;
+use glovebox_models::chat::AgentId;
 use glovebox_record::hook::{HookInput, HookResult};
 use glovebox_record::{CommandEnding, Hook, HookKind, LimitName, Receipt, Refusal, RunId};
 use glovebox_sandbox::exec::{Captured, Command, ExecError, Exit, Program};
@@ -44,6 +45,8 @@ struct About {
 /// A call that the model asked for.
 #[derive(Debug)]
 struct ToolCall {
+    /// The subagent that asked for it.
+    agent: Option<AgentId>,
     id: String,
     name: String,
     arguments: String,
@@ -61,13 +64,14 @@ type Ended = std::result::Result<Exit, String>;
 
 impl Attempt {
     /// Runs the pre hook of each call in an answer, before the component sees any of them.
-    pub(crate) fn before_calls(&mut self, answer: &mut Message) -> Result<()> {
+    pub(crate) fn before_calls(&mut self, answer: &mut Message, agent: Option<AgentId>) -> Result<()> {
         let Some(about) = self.hooks.about.as_ref().map(Arc::clone) else { return Ok(()) };
-        self.hooks.open.clear();
+        // The stage's own call of a subagent stays open while that works.
+        self.hooks.open.retain(|call| call.agent != agent);
         // The host found a problem in the others, so no component takes them for a call.
         let calls = answer.parts.iter_mut().filter(|part| part.kind == "tool-call" && field(part, "problem").is_none());
         for part in calls {
-            let call = ToolCall::of(part);
+            let call = ToolCall::of(part, agent.clone());
             let refused = match &about.setting.pre {
                 Some(hook) => self.refused(&about, hook, &call)?,
                 None => None,
@@ -85,12 +89,14 @@ impl Attempt {
     }
 
     /// Runs the post hook of each call whose result the component hands back, once.
-    pub(crate) fn after_calls(&mut self, request: &Request) -> Result<()> {
+    pub(crate) fn after_calls(&mut self, request: &Request, agent: Option<&AgentId>) -> Result<()> {
         let Some(about) = self.hooks.about.as_ref().map(Arc::clone) else { return Ok(()) };
         let Some(hook) = &about.setting.post else { return Ok(()) };
         let of_tools = request.messages.iter().filter(|message| message.role == "tool");
         for part in of_tools.flat_map(|message| &message.parts).filter(|part| part.kind == "tool-result") {
-            let at = self.hooks.open.iter().position(|call| field(part, "call-id") == Some(&call.id));
+            let is_answered =
+                |call: &ToolCall| call.agent.as_ref() == agent && field(part, "call-id") == Some(&call.id);
+            let at = self.hooks.open.iter().position(is_answered);
             let Some(call) = at.map(|at| self.hooks.open.remove(at)) else { continue };
             let result = HookResult { text: &part.text, is_error: field(part, "is-error") == Some("true") };
             let ended = self.run_hook((&about, hook), &call, Some(result))?;
@@ -227,9 +233,9 @@ impl About {
 }
 
 impl ToolCall {
-    fn of(part: &Part) -> Self {
+    fn of(part: &Part, agent: Option<AgentId>) -> Self {
         let of = |name| field(part, name).unwrap_or_default().to_owned();
-        Self { id: of("id"), name: of("name"), arguments: part.text.clone() }
+        Self { agent, id: of("id"), name: of("name"), arguments: part.text.clone() }
     }
 
     /// The tool's name, cut and without characters that deceive.

@@ -16,7 +16,7 @@ use crate::budget::Account;
 use crate::call::Progress;
 use crate::model::{Asking, DeclaredOutcome, Kept, Model, OUTCOME, Provider, TextGuard, without_bytes};
 pub(crate) use border::answered_texts;
-use border::{asked_texts, check, request_bytes, response, streamed, told};
+use border::{agent, asked_texts, check, request_bytes, response, streamed, told};
 use glovebox_models::chat::{self, Answer, ModelId};
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::image::{checked_images, without_images};
@@ -201,7 +201,8 @@ impl Attempt {
             Ok(answer) => {
                 self.conversation.failed = None;
                 let mut response = response(answer, provider, request);
-                response.extra.extend(self.conversation.checked.told());
+                let checked = self.conversation.checked.told().filter(|_| agent(request).is_none());
+                response.extra.extend(checked);
                 self.refuse_unoffered(&response.message);
                 Ok(response)
             }
@@ -239,9 +240,12 @@ impl Attempt {
         }
         self.conversation.note_invalid(&answer)?;
         let answer = if model.provider() == Provider::Live { self.note_repeats(answer)? } else { answer };
-        self.conversation.note_declared(&answer);
+        let is_own = question.agent.is_none();
+        if is_own {
+            self.conversation.note_declared(&answer);
+        }
         self.conversation.answered_by.clone_from(&answer.model);
-        if let Some((schema, _)) = model.schema() {
+        if let Some((schema, _)) = model.schema().filter(|_| is_own) {
             let how = (question.schema.is_some(), self.limits.outcome_bytes);
             self.conversation.checked.note(schema, &answer, how)?;
         }
@@ -298,13 +302,18 @@ impl Attempt {
 
     /// One request, with the hooks of the calls that it answers and of those in its answer.
     fn exchange(&mut self, mut request: Request) -> Result<Result<Response, Error>> {
-        self.after_calls(&request)?;
-        self.conversation.steer(&mut request);
+        let agent = agent(&request);
+        self.after_calls(&request, agent.as_ref())?;
+        if agent.is_none() {
+            self.conversation.steer(&mut request);
+        }
         let mut answered = self.ask(&request);
         if let Ok(response) = &mut answered {
-            self.before_calls(&mut response.message)?;
+            self.before_calls(&mut response.message, agent.clone())?;
         }
-        self.conversation.keep(request, answered.as_ref().ok());
+        if agent.is_none() {
+            self.conversation.keep(request, answered.as_ref().ok());
+        }
         Ok(answered)
     }
 

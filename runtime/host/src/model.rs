@@ -23,7 +23,7 @@ pub(crate) use transcript::{Question, without_bytes};
 
 use crate::budget::Account;
 use crate::steering::Steering;
-use glovebox_models::chat::{Answer, Request, Usage};
+use glovebox_models::chat::{AgentId, Answer, Request, Usage};
 use glovebox_models::error::ModelError;
 use glovebox_models::target::Target;
 use glovebox_record::session::MessagePart;
@@ -45,7 +45,8 @@ pub struct Model {
     guard: Option<TextGuard>,
     keeps_conversation: bool,
     account: Option<Account>,
-    told: Told,
+    /// What was said in each conversation: the stage's own, and those of its subagents.
+    told: BTreeMap<Option<AgentId>, Told>,
     steering: Steering,
     /// What its last answer must match, and the name of the object in the context.
     schema: Option<(Arc<Schema>, String)>,
@@ -144,7 +145,7 @@ impl Model {
             guard: None,
             keeps_conversation: false,
             account: None,
-            told: Told::default(),
+            told: BTreeMap::new(),
             steering: Steering::default(),
             schema: None,
         })
@@ -274,8 +275,10 @@ impl Model {
     /// Answers the next turn.
     pub(crate) fn answer(&mut self, request: &Request, asking: Asking<'_>) -> Turn {
         let schema = self.schema.as_ref().map(|(schema, _)| Arc::clone(schema));
-        let repeated = self.told.ask(request);
-        let question = Question { repeated, new: &request.messages[repeated..], account: self.account.as_ref() };
+        let told = self.told.entry(request.agent.clone()).or_default();
+        let repeated = told.ask(request);
+        let (new, agent) = (&request.messages[repeated..], request.agent.as_ref());
+        let question = Question { repeated, new, account: self.account.as_ref(), agent };
         let turn = match &mut self.kind {
             ModelKind::Live(live) => live.turn(request, question, asking),
             ModelKind::Scripted(script) => {
@@ -290,7 +293,7 @@ impl Model {
             }
         };
         if let Ok(answer) = &turn.answered {
-            self.told.answered(answer);
+            told.answered(answer);
             self.position += u32::from(!matches!(self.kind, ModelKind::Live(_)));
         }
         turn

@@ -111,6 +111,28 @@ pub struct Request {
     pub settings: Settings,
     /// The schema mode of the provider with this schema; none without.
     pub schema: Option<Arc<Schema>>,
+    /// The subagent that asks; none for the stage's own conversation.
+    pub agent: Option<AgentId>,
+}
+
+/// The name of a subagent within one attempt.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentId(String);
+
+impl AgentId {
+    /// Most characters of a name.
+    const CHARACTERS_MAX: usize = 32;
+
+    /// Reads a name: letters, digits and `-`; none for any other text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        (is_plain && (1..=Self::CHARACTERS_MAX).contains(&text.len())).then(|| Self(text.to_owned()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 impl Request {

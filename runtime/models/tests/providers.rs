@@ -97,6 +97,7 @@ fn question() -> Request {
         tools: vec![tool],
         settings: Settings { output_tokens_max: Some(3000), ..Settings::default() },
         schema: None,
+        agent: None,
     }
 }
 

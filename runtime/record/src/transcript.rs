@@ -29,6 +29,9 @@ pub struct Turn {
     /// The words of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The subagent that asked; absent for the stage's own conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// How many messages of the conversation so far, the oldest ones, the question began with.
     #[serde(default)]
     pub repeated: u64,

@@ -77,7 +77,8 @@ impl Page {
         let continues = head.finished.and_then(|stage| stage.session.as_ref()).filter(|it| it.continues.is_some());
         for (at, turn) in turns.iter().enumerate() {
             self.asked(turn, continues.filter(|_| at == 0));
-            self.rows.row(format_args!("turn {}", at + 1), cost(turn));
+            let agent = turn.agent.as_ref().map(|agent| format!("subagent {}: ", visible::line(agent)));
+            self.rows.row(format_args!("turn {}", at + 1), agent.unwrap_or_default() + &cost(turn));
             turn.answer.iter().for_each(|part| self.part("assistant", part));
             if let Some(error) = &turn.error {
                 self.rows.row("error", format_args!("{error}: {}", turn.message.as_deref().unwrap_or_default()));

@@ -5,7 +5,7 @@
 use crate::bindings::chat::{Message, Part, Usage};
 use crate::bindings::llm::{Error, Event, Request, Response};
 use crate::model::Provider;
-use glovebox_models::chat::{self, Answer, Effort, FieldName, Settings, TOOL_CALL, Tool};
+use glovebox_models::chat::{self, AgentId, Answer, Effort, FieldName, Settings, TOOL_CALL, Tool};
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_record::session;
 use std::collections::VecDeque;
@@ -27,8 +27,17 @@ pub(super) fn question(request: &Request) -> chat::Request {
         tools: request.tools.iter().map(tool).collect(),
         settings: settings(request),
         schema: None,
+        agent: agent(request),
     }
 }
+
+/// The subagent that asks.
+pub(super) fn agent(request: &Request) -> Option<AgentId> {
+    request.options.iter().find(|(name, _)| name == AGENT).and_then(|(_, value)| AgentId::parse(value))
+}
+
+/// The option that names a subagent. Its conversation is one of its own.
+const AGENT: &str = "agent";
 
 /// A message in the record's words.
 pub(super) fn recorded(message: &Message) -> session::Message {
@@ -48,6 +57,7 @@ fn settings(request: &Request) -> Settings {
             "max-tokens" => settings.output_tokens_max = value.parse().ok(),
             "temperature" => settings.temperature = value.parse().ok(),
             "top-p" => settings.top_p = value.parse().ok(),
+            AGENT => {}
             _ => settings.effort = Effort::ALL.into_iter().find(|effort| effort.as_str() == value),
         }
     }
@@ -171,7 +181,8 @@ fn problem_of((name, value): &(String, String)) -> Option<&'static str> {
         "temperature" => (within(0.0, 2.0), "a number from 0 to 2"),
         "top-p" => (within(0.0, 1.0), "a number from 0 to 1"),
         "reasoning-effort" => (matches!(value.as_str(), "low" | "medium" | "high"), "`low`, `medium` or `high`"),
-        _ => (false, "a known option: `max-tokens`, `temperature`, `top-p`, `reasoning-effort`"),
+        AGENT => (AgentId::parse(value).is_some(), "1 to 32 letters, digits and `-`"),
+        _ => (false, "a known option: `max-tokens`, `temperature`, `top-p`, `reasoning-effort`, `agent`"),
     };
     (!good).then_some(expected)
 }

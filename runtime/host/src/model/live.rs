@@ -61,6 +61,8 @@ impl Live {
 
     pub(super) fn settle(&self, request: &mut Request, schema: Option<&Arc<Schema>>) {
         request.settings.effort = request.settings.effort.or(self.effort);
+        // Only the stage's own answer is its object.
+        let schema = schema.filter(|_| request.agent.is_none());
         request.schema = schema
             .filter(|schema| match self.schema_mode(schema) {
                 WITH_TOOLS => true,

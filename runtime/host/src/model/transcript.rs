@@ -3,7 +3,7 @@
 //! Every kind of model gets the same line, a simulated one too. A provider's line has the bytes of the exchange behind it.
 
 use crate::budget::Account;
-use glovebox_models::chat::{Answer, ModelId, Request, Usage};
+use glovebox_models::chat::{AgentId, Answer, ModelId, Request, Usage};
 use glovebox_models::error::ModelError;
 use glovebox_models::image::described;
 use glovebox_record::Digest;
@@ -23,6 +23,8 @@ pub(crate) struct Question<'a> {
     /// The others.
     pub(crate) new: &'a [Message],
     pub(crate) account: Option<&'a Account>,
+    /// The subagent that asks.
+    pub(crate) agent: Option<&'a AgentId>,
 }
 
 /// Who was asked.
@@ -90,6 +92,7 @@ impl Question<'_> {
             tries: asked.tries,
             error: error.map(|error| error.kind.to_string()),
             message: error.map(|error| error.message.to_owned()),
+            agent: self.agent.map(|agent| agent.as_str().to_owned()),
             repeated: self.repeated as u64,
             asked: Some(self.new.iter().map(shown).collect()),
             answer: answer.map(|answer| answer.parts.to_vec()).unwrap_or_default(),
@@ -155,7 +158,7 @@ mod tests {
     #[test]
     fn a_line_can_do_without_its_bytes() {
         let answered = Ok(Answer { parts: vec![text_part("hi")], ..Answer::default() });
-        let question = Question { repeated: 1, new: &[message("user", "u")], account: None };
+        let question = Question { repeated: 1, new: &[message("user", "u")], account: None, agent: None };
         let line = question.line(Asked::here("scripted"), &answered);
         let turn: Turn = serde_json::from_slice(&line).unwrap();
         assert_eq!((turn.repeated, turn.answer[0].text.as_str(), turn.asked.map(|new| new.len())), (1, "hi", Some(1)));

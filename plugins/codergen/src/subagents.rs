@@ -1,0 +1,258 @@
+//! Subagents: conversations of their own that the agent of a stage begins for a part of its task (coding-agent-loop specification §7).
+//!
+//! A subagent has the stage's model, workspace and limits, writes only what it is given of the stage's own paths, and begins no others.
+//! A component has one thread, so each works while its caller waits. What it answers is the result of a tool.
+
+use crate::arguments::{Argument, Arguments};
+use crate::desk::Desk;
+use crate::prompt;
+use crate::scope::WriteBounds;
+use crate::toolbox::{Said, Toolbox};
+use crate::truncate;
+use glovebox_plugin_sdk::control;
+use glovebox_plugin_sdk::llm::{self, Message, Part, Request, Response, ToolDef};
+
+/// Most subagents of one attempt.
+const AGENTS_MAX: usize = 16;
+
+const SPAWN: &str = "spawn_agent";
+const SEND: &str = "send_input";
+const WAIT: &str = "wait";
+const CLOSE: &str = "close_agent";
+
+/// Name, description, and the JSON Schema of the arguments.
+const TOOLS: [(&str, &str, &str); 4] = [
+    (
+        SPAWN,
+        "Has a subagent do a part of the task, and returns its answer and its id. It knows only what `task` says. It reads what you can read, and writes only `write_paths`, which must lie within what you may write. With `commands` it also runs commands; then `write_paths` must be all that you may write. It works while you wait.",
+        r#"{"type":"object","properties":{"task":{"type":"string"},"write_paths":{"type":"array","items":{"type":"string"},"description":"folders such as `src/`, or files; none when left out"},"commands":{"type":"boolean"},"max_turns":{"type":"integer","minimum":1}},"required":["task"]}"#,
+    ),
+    (
+        SEND,
+        "Tells a subagent more, and returns its next answer. It still knows what was said before.",
+        r#"{"type":"object","properties":{"agent_id":{"type":"string"},"message":{"type":"string"}},"required":["agent_id","message"]}"#,
+    ),
+    (
+        WAIT,
+        "Returns the last answer of a subagent again.",
+        r#"{"type":"object","properties":{"agent_id":{"type":"string"}},"required":["agent_id"]}"#,
+    ),
+    (
+        CLOSE,
+        "Ends a subagent that is not needed any more.",
+        r#"{"type":"object","properties":{"agent_id":{"type":"string"}},"required":["agent_id"]}"#,
+    ),
+];
+
+/// The subagents of one attempt.
+pub(crate) struct Subagents {
+    /// What the stage may write.
+    stage: WriteBounds,
+    /// The project's notes.
+    notes: String,
+    /// How many there were.
+    count: usize,
+    open: Vec<Subagent>,
+}
+
+impl Subagents {
+    pub(crate) fn of(stage: WriteBounds, notes: String) -> Self {
+        Self { stage, notes, count: 0, open: Vec::new() }
+    }
+
+    /// True for a call of one of these tools.
+    pub(crate) fn has(call: &Part) -> bool {
+        TOOLS.iter().any(|(name, ..)| call.field("name") == Some(name))
+    }
+
+    /// Describes the tools to the model.
+    pub(crate) fn definitions() -> impl Iterator<Item = ToolDef> {
+        TOOLS.iter().map(|(name, description, parameters)| ToolDef {
+            name: (*name).to_owned(),
+            description: (*description).to_owned(),
+            parameters: (*parameters).to_owned(),
+        })
+    }
+
+    /// Does what a call asks for.
+    ///
+    /// # Errors
+    /// A sentence for the model.
+    pub(crate) fn call(&mut self, call: &Part, toolbox: &Toolbox) -> Result<Said, String> {
+        let name = call.field("name").unwrap_or_default();
+        let arguments = Arguments::parse(&call.text)?;
+        let said = match name {
+            SPAWN => self.spawn(&arguments, toolbox),
+            SEND => {
+                let message = arguments.text(Argument::Message)?;
+                self.named(&arguments).map(|agent| agent.work(Message::text("user", message)))
+            }
+            WAIT => self.named(&arguments).map(|agent| agent.last.said()),
+            _ => self.close(&arguments).map(Said::from),
+        };
+        said.map_err(|reason| format!("{name}: {reason}"))
+    }
+
+    fn spawn(&mut self, arguments: &Arguments, toolbox: &Toolbox) -> Result<Said, String> {
+        if self.count == AGENTS_MAX {
+            return Err(format!("a stage has at most {AGENTS_MAX} subagents; send_input tells one of them more"));
+        }
+        let task = arguments.text(Argument::Task)?;
+        let bounds = self.stage.within(arguments.texts(Argument::WritePaths)?)?;
+        let has_commands = arguments.flag(Argument::Commands)?;
+        if has_commands && !toolbox.has_commands() {
+            return Err("this stage runs no commands, so no subagent does".to_owned());
+        }
+        if has_commands && !bounds.covers_all(&self.stage) {
+            let stage = &self.stage;
+            return Err(format!(
+                "a command can write whatever this stage may: with `commands`, `write_paths` must be that, {stage}"
+            ));
+        }
+        let turns_max = arguments.size(Argument::MaxTurns)?.unwrap_or(usize::MAX);
+        self.count += 1;
+        let id = self.count;
+        let system = prompt::subagent(&bounds) + &self.notes;
+        let desk = Desk::of_subagent(toolbox.narrowed(bounds, has_commands), id);
+        let request = Request {
+            messages: vec![Message::text("system", system)],
+            tools: desk.definitions(),
+            options: vec![("agent".to_owned(), id.to_string())],
+        };
+        let mut agent = Subagent { desk, request, turns_max, last: Answer::none(id) };
+        let said = agent.work(Message::text("user", task));
+        self.open.push(agent);
+        Ok(said)
+    }
+
+    fn named(&mut self, arguments: &Arguments) -> Result<&mut Subagent, String> {
+        let at = self.place(arguments)?;
+        Ok(&mut self.open[at])
+    }
+
+    fn place(&self, arguments: &Arguments) -> Result<usize, String> {
+        let id = arguments.text(Argument::AgentId)?;
+        let ids: Vec<String> = self.open.iter().map(|agent| agent.last.id.to_string()).collect();
+        ids.iter().position(|known| known == id.trim()).ok_or_else(|| match ids.is_empty() {
+            true => "there is no subagent; spawn_agent begins one".to_owned(),
+            false => format!("there is no subagent `{id}`; there are {}", ids.join(", ")),
+        })
+    }
+
+    fn close(&mut self, arguments: &Arguments) -> Result<String, String> {
+        let at = self.place(arguments)?;
+        let Answer { id, .. } = self.open.remove(at).last;
+        Ok(format!("subagent {id} is closed"))
+    }
+}
+
+/// One subagent and what was said to it.
+struct Subagent {
+    desk: Desk,
+    request: Request,
+    /// Most turns for one message.
+    turns_max: usize,
+    last: Answer,
+}
+
+impl Subagent {
+    /// Works on a message until an answer calls no tool.
+    fn work(&mut self, message: Message) -> Said {
+        self.request.messages.push(message);
+        let (mut turns, id) = (0, self.last.id);
+        let ended = loop {
+            if control::canceled() {
+                break Err("the run was canceled".to_owned());
+            }
+            if turns >= self.turns_max {
+                break Err("it has no answer yet; send_input lets it go on".to_owned());
+            }
+            match self.turn() {
+                Ok(Some(text)) => break Ok(text),
+                Ok(None) => turns += 1,
+                Err(reason) => break Err(reason),
+            }
+        };
+        self.last = Answer { id, turns: turns + usize::from(ended.is_ok()), ended };
+        self.last.said()
+    }
+
+    /// One question; the answer, if it calls no tool.
+    fn turn(&mut self) -> Result<Option<String>, String> {
+        let response = llm::complete(&self.request).map_err(|error| format!("{}: {}", error.kind, error.message))?;
+        let calls: Vec<Part> = response.message.parts.iter().filter(|part| part.kind == "tool-call").cloned().collect();
+        self.request.messages.push(response.message.clone());
+        if calls.is_empty() {
+            return answer(&response).map(Some);
+        }
+        let results = self.desk.results(&calls, &self.request.messages);
+        self.request.messages.push(results);
+        Ok(None)
+    }
+}
+
+/// The text of a last answer. A cut one is none.
+fn answer(response: &Response) -> Result<String, String> {
+    match response.finish.as_str() {
+        "length" => Err("its answer was cut off at its length limit".to_owned()),
+        "content-filter" => Err("the provider's filter withheld its answer".to_owned()),
+        _ => Ok(response.message.whole_text()),
+    }
+}
+
+/// What a subagent came to.
+struct Answer {
+    id: usize,
+    turns: usize,
+    ended: Result<String, String>,
+}
+
+impl Answer {
+    fn none(id: usize) -> Self {
+        Self { id, turns: 0, ended: Err("it was not asked".to_owned()) }
+    }
+
+    /// The same as the result of a call.
+    fn said(&self) -> Said {
+        let Self { id, turns, ended } = self;
+        let plural = if *turns == 1 { "" } else { "s" };
+        let head = |end: &str| format!("subagent {id}, {turns} turn{plural}: {end}");
+        match ended {
+            Ok(text) => {
+                let whole = format!("{}\n\n{}", head("answered"), text.trim());
+                let shown = truncate::AGENT.keep_ends(&whole);
+                Said { whole: Some(whole).filter(|whole| whole.len() > shown.len()), ..shown.into() }
+            }
+            Err(reason) => Said { is_error: true, ..head(&format!("no answer: {reason}")).into() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_plugin_sdk::Value;
+
+    #[test]
+    fn every_schema_is_json_and_names_what_it_requires() {
+        for tool in Subagents::definitions() {
+            let schema: Value = serde_json::from_str(&tool.parameters).unwrap();
+            let required = schema["required"].as_array().unwrap();
+            assert!(
+                required.iter().all(|name| schema["properties"][name.as_str().unwrap()].is_object()),
+                "{}",
+                tool.name
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_says_whose_it_is() {
+        let answer = |turns, ended| Answer { id: 2, turns, ended }.said();
+        assert_eq!(answer(1, Ok("done\n".to_owned())).text, "subagent 2, 1 turn: answered\n\ndone");
+        let failed = answer(3, Err("llm: no".to_owned()));
+        assert_eq!((failed.text.as_str(), failed.is_error), ("subagent 2, 3 turns: no answer: llm: no", true));
+        let long = answer(1, Ok("x".repeat(30_000)));
+        assert!(long.text.contains("characters left out") && long.whole.is_some_and(|whole| whole.len() > 30_000));
+    }
+}

@@ -1,0 +1,224 @@
+//! Subagents: what they know, what they may do, and what the run keeps of them.
+//!
+//! The witnesses are the log of the fake provider, the user's tree after `apply`, and the files of the run.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod providers;
+mod workbench;
+
+use providers::{Bench, FAMILIES, Turn};
+use serde_json::{Value, json};
+
+fn pipeline(attributes: &str) -> String {
+    format!(
+        "digraph g {{ start [shape=Mdiamond] work [prompt=\"Words of the stage\", {attributes}] done [shape=Msquare]
+        start -> work -> done }}"
+    )
+}
+
+fn bench(family: &str, attributes: &str, turns: &[Turn]) -> Bench {
+    let bench = Bench::new(&pipeline(attributes), family, turns);
+    bench.write("a.txt", "content of a file\n");
+    bench
+}
+
+fn spawn(arguments: Value) -> Turn {
+    Turn::tool("spawn_agent", arguments)
+}
+
+fn tool(name: &str, path: &str) -> Turn {
+    Turn::tool(name, json!({ "path": path, "content": "new\n" }))
+}
+
+fn done() -> Turn {
+    Turn::text("OUTCOME: SUCCESS")
+}
+
+const READS: &str = "allowed_write_paths=\"\"";
+
+#[test]
+fn a_subagent_has_a_conversation_of_its_own_and_its_answer_is_a_result() {
+    for family in FAMILIES {
+        let turns = [
+            spawn(json!({ "task": "Words of the task" })),
+            tool("read_file", "a.txt"),
+            Turn::text("It has four words."),
+            Turn::tool("send_input", json!({ "agent_id": "1", "message": "Count again" })),
+            Turn::text("Still four."),
+            Turn::tool("wait", json!({ "agent_id": "1" })),
+            Turn::tool("close_agent", json!({ "agent_id": "1" })),
+            Turn::tool("wait", json!({ "agent_id": "1" })),
+            done(),
+        ];
+        let bench = bench(family, READS, &turns);
+        bench.run().ends(0);
+        let asked = bench.requests();
+        assert_eq!(asked.len(), 9, "{family}");
+        let has = |at: usize, text: &str| asked[at].contains(text);
+        for own in [1, 2, 4] {
+            assert!(has(own, "Words of the task") && !has(own, "Words of the stage"), "{family}: {}", asked[own]);
+            assert!(!has(own, "spawn_agent"), "{family}: a subagent begins no others");
+        }
+        assert!(has(4, "content of a file") && has(4, "It has four words.") && has(4, "Count again"), "{family}");
+        for stage in [3, 5, 8] {
+            assert!(has(stage, "Words of the stage") && has(stage, "subagent 1, 2 turns: answered"), "{family}");
+            assert!(!has(stage, "content of a file"), "{family}: {}", asked[stage]);
+        }
+        assert!(has(8, "subagent 1 is closed") && has(8, "there is no subagent; spawn_agent begins one"), "{family}");
+        assert_eq!(asked[8].matches("Still four.").count(), 2, "{family}");
+        // Each line of the transcript has what was new in its conversation alone.
+        let kept = bench.read_in_run("work/transcript.ndjson");
+        let lines: Vec<Value> = kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let agents: Vec<bool> = lines.iter().map(|line| line["agent"] == "1").collect();
+        assert_eq!(agents, [false, true, true, false, true, false, false, false, false], "{family}");
+        let repeated: Vec<u64> = lines.iter().map(|line| line["repeated"].as_u64().unwrap()).collect();
+        assert_eq!(repeated, [0, 0, 3, 3, 5, 5, 7, 9, 11], "{family}");
+        bench.glovebox(&["transcript", "r", "work"]).ends(0).says("turn 2     subagent 1: ");
+    }
+}
+
+#[test]
+fn a_subagent_writes_only_what_it_is_given() {
+    let turns = [
+        spawn(json!({ "task": "t", "write_paths": ["src/one/"] })),
+        tool("write_file", "src/one/yes.txt"),
+        tool("write_file", "src/two/no.txt"),
+        tool("write_file", "src/one/../two/no.txt"),
+        tool("write_file", "src/one/link/no.txt"),
+        Turn::tool("edit_file", json!({ "path": "src/two/old.txt", "old_string": "old", "new_string": "new" })),
+        Turn::text("wrote"),
+        spawn(json!({ "task": "t" })),
+        tool("write_file", "src/one/no.txt"),
+        Turn::text("wrote nothing"),
+        tool("write_file", "src/two/stage.txt"),
+        done(),
+    ];
+    let bench = bench("anthropic", "allowed_write_paths=\"src/\"", &turns);
+    bench.write("src/two/old.txt", "old\n");
+    bench.write("src/one/old.txt", "old\n");
+    std::os::unix::fs::symlink("../two", bench.project_folder().join("src/one/link")).unwrap();
+    bench.run().ends(0);
+    bench.glovebox(&["apply", "r"]).ends(0);
+    let has = |path: &str| bench.project_folder().join(path).exists();
+    assert!(has("src/one/yes.txt") && has("src/two/stage.txt"));
+    assert!(!has("src/two/no.txt") && !has("src/one/no.txt"));
+    assert_eq!(bench.project_text("src/two/old.txt"), "old\n");
+    let asked = bench.requests();
+    assert!(asked[6].contains("this subagent may write only here: src/one/"), "{}", asked[6]);
+    assert!(asked[6].contains("leads through a link"), "{}", asked[6]);
+    assert!(asked[9].contains("this subagent may write nothing"), "{}", asked[9]);
+}
+
+#[test]
+fn no_subagent_gets_more_than_its_stage_has() {
+    let check = |attributes: &str, arguments: Value, says: &str| {
+        let mut arguments = arguments;
+        arguments["task"] = json!("t");
+        let bench = bench("openai", attributes, &[spawn(arguments), done()]);
+        bench.run().ends(0);
+        let asked = bench.requests();
+        assert_eq!(asked.len(), 2, "no subagent was begun");
+        assert!(asked[1].contains(says), "{says}: {}", asked[1]);
+    };
+    let writes = "allowed_write_paths=\"src/\", allowed_commands=\"sh\"";
+    check(writes, json!({ "write_paths": ["./"] }), "`./` is not within what this stage may write: only here: src/");
+    check(writes, json!({ "write_paths": ["src/../"] }), "is not within what this stage may write");
+    check(writes, json!({ "write_paths": "src/" }), "`write_paths` is not a list of texts");
+    check(
+        writes,
+        json!({ "commands": true, "write_paths": ["src/a/"] }),
+        "a command can write whatever this stage may",
+    );
+    check(writes, json!({ "commands": true }), "a command can write whatever this stage may");
+    check(READS, json!({ "write_paths": ["a.txt"] }), "is not within what this stage may write: nothing");
+    check(READS, json!({ "commands": true }), "this stage runs no commands, so no subagent does");
+}
+
+#[test]
+fn a_subagent_runs_commands_where_it_may_write_what_they_can() {
+    let shell = Turn::tool("shell", json!({ "command": "sh make.sh" }));
+    let turns = [
+        spawn(json!({ "task": "t", "commands": true, "write_paths": ["src/"] })),
+        shell.clone(),
+        Turn::text("made"),
+        spawn(json!({ "task": "t", "write_paths": ["src/"] })),
+        shell,
+        Turn::text("could not"),
+        done(),
+    ];
+    let bench = bench("openai", "allowed_write_paths=\"src/\", allowed_commands=\"sh\"", &turns);
+    bench.write("make.sh", "mkdir -p src; echo made >> src/made.txt\n");
+    bench.run().ends(0);
+    bench.glovebox(&["apply", "r"]).ends(0);
+    assert_eq!(bench.project_text("src/made.txt"), "made\n");
+    let refused = &bench.requests()[5];
+    assert!(refused.contains("no tool `shell` was offered"), "{refused}");
+}
+
+/// The turns of subagents are turns of the stage.
+#[test]
+fn subagents_spend_what_the_stage_may() {
+    let mut turns = vec![spawn(json!({ "task": "t" }))];
+    turns.push(tool("read_file", "a.txt").repeat());
+    let bench = bench("gemini", "allowed_write_paths=\"\", max_turns=4", &turns);
+    bench.run().ends(5).says("limit `turns` (4) reached");
+    assert_eq!(bench.requests().len(), 4);
+}
+
+#[test]
+fn a_subagent_can_have_turns_of_its_own() {
+    let turns = [
+        spawn(json!({ "task": "t", "max_turns": 2 })),
+        tool("read_file", "a.txt"),
+        tool("read_file", "a.txt"),
+        Turn::tool("send_input", json!({ "agent_id": "1", "message": "Go on" })),
+        Turn::text("read"),
+        done(),
+    ];
+    let bench = bench("openai", READS, &turns);
+    bench.run().ends(0);
+    let asked = bench.requests();
+    assert!(asked[3].contains("subagent 1, 2 turns: no answer: it has no answer yet"), "{}", asked[3]);
+    assert!(asked[5].contains("subagent 1, 1 turn: answered"), "{}", asked[5]);
+}
+
+/// `output_schema` is for the stage's own answer, whatever a subagent says.
+#[test]
+fn only_the_answer_of_the_stage_is_its_object() {
+    for family in FAMILIES {
+        let turns = [spawn(json!({ "task": "t" })), Turn::text("OUTCOME: FAIL no"), Turn::text("{\"ok\": true}")];
+        let schema = "output_schema=\"{\\\"type\\\": \\\"object\\\", \\\"properties\\\": {\\\"ok\\\": {\\\"type\\\": \
+                      \\\"boolean\\\"}}, \\\"required\\\": [\\\"ok\\\"], \\\"additionalProperties\\\": false}\"";
+        let bench = bench(family, &format!("{READS}, {schema}"), &turns);
+        bench.run().ends(0);
+        assert_eq!(bench.requests().len(), 3, "{family}");
+        assert_eq!(bench.run_json("checkpoint.json")["context"]["work.output"], json!({ "ok": true }), "{family}");
+        assert!(!bench.requests()[1].contains("additionalProperties\":false,\"properties\":{\"ok"), "{family}");
+    }
+}
+
+#[test]
+fn a_killed_attempt_asks_no_subagent_twice() {
+    let turns =
+        [spawn(json!({ "task": "t" })), tool("read_file", "a.txt"), Turn::text("read"), done().after(3000), done()];
+    let bench = bench("anthropic", READS, &turns);
+    bench.kill_run_after(4);
+    bench.resume().ends(0);
+    let asked = bench.requests();
+    assert_eq!(asked.len(), 5);
+    assert_eq!(asked[3], asked[4]);
+}
+
+/// Each call has its hooks, those of subagents and the one that begins them.
+#[test]
+fn hooks_are_around_the_calls_of_subagents_too() {
+    let turns = [spawn(json!({ "task": "t" })), tool("read_file", "a.txt"), Turn::text("read"), done()];
+    let pipeline = format!("{READS}, \"tool_hooks.pre\"=\"true\", \"tool_hooks.post\"=\"cat\"");
+    let bench = bench("openai", &pipeline, &turns);
+    bench.run().ends(0);
+    let file = bench.run_json("work/receipts.json");
+    let hook = |one: &Value| format!("{} {}", one["hook"]["kind"], one["hook"]["tool"]).replace('"', "");
+    let hooks: Vec<String> = file["receipts"].as_array().unwrap().iter().map(hook).collect();
+    assert_eq!(hooks, ["pre spawn_agent", "pre read_file", "post read_file", "post spawn_agent"]);
+}
