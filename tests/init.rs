@@ -296,6 +296,33 @@ fn an_existing_file_is_never_replaced() {
     assert!(!bench.has("pipeline.dot"), "a link that leads nowhere is a file of the user too");
 }
 
+/// A file that the user has stays as it is; without one the rules are those of the kinds that were found, and git takes them.
+#[test]
+fn a_project_without_rules_for_git_gets_them() {
+    let bench = Workbench::new();
+    bench.write("pyproject.toml", "[project]\nname = \"a\"\nversion = \"1\"\n");
+    bench.write("build/kept.txt", "a part of the project");
+    bench.write("web/package.json", "{ \"scripts\": { \"test\": \"true\" } }");
+    bench.glovebox(&["init"]).ends(0).says("wrote    .gitignore");
+    let rules = bench.read(".gitignore");
+    for rule in [".glovebox/", "/.venv/", "__pycache__/", "/.pytest_cache/", "/web/node_modules/", "/web/dist/"] {
+        assert!(rules.lines().any(|line| line == rule), "{rule} in {rules}");
+    }
+    for other in ["/build/", "/web/node_modules/.cache/", "/target/", "vendor"] {
+        assert!(!rules.lines().any(|line| line == other), "{other} in {rules}");
+    }
+    bench.write("a/__pycache__/x.pyc", "");
+    bench.write("web/node_modules/m/index.js", "");
+    user(&bench.project(), &["git", "init", "-q"]).unwrap();
+    user(&bench.project(), &["git", "check-ignore", "-q", "a/__pycache__/x.pyc"]).unwrap();
+    user(&bench.project(), &["git", "check-ignore", "-q", "web/node_modules/m/index.js"]).unwrap();
+    user(&bench.project(), &["git", "check-ignore", "-q", "build/kept.txt"]).unwrap_err();
+    let own = Workbench::new();
+    own.write(".gitignore", "mine\n");
+    own.glovebox(&["init"]).ends(0).never_says(".gitignore");
+    assert_eq!(own.read(".gitignore"), "mine\n");
+}
+
 #[test]
 fn a_folder_that_cannot_be_written_is_left_as_it_was() {
     let bench = place("plain");

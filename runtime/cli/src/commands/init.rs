@@ -1,8 +1,8 @@
-//! `glovebox init`: writes a pipeline and settings that fit the project, and nothing else.
+//! `glovebox init`: writes a pipeline and settings that fit the project, and rules for git where it has none.
 
 use crate::arguments::InitArguments;
 use crate::exit::{Ended, Exit, Stop};
-use crate::starter::{Survey, Template, pipeline, settings};
+use crate::starter::{IGNORE_FILE_NAME, Survey, Template, ignored, pipeline, settings};
 use crate::terminal::{self, visible};
 use crate::{pipeline_file, toolchain};
 use glovebox_engine::config::CONFIG_FILE_NAME;
@@ -10,7 +10,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-/// Looks at the project and writes both files. Writes nothing if one of them exists.
+/// Looks at the project and writes the files. Writes nothing if the pipeline or the settings exist.
 pub fn init(arguments: &InitArguments) -> Ended {
     if arguments.list {
         for template in Template::ALL {
@@ -27,17 +27,18 @@ pub fn init(arguments: &InitArguments) -> Ended {
         let first = found.into_iter().next().map(|found| found.message).unwrap_or_default();
         Stop::new(Exit::Internal, format!("the pipeline of `init` does not parse: {first}"))
     })?;
-    let files = [(pipeline_file::NAME, text), (CONFIG_FILE_NAME, settings(&survey))];
+    let mut files = vec![(pipeline_file::NAME, text), (CONFIG_FILE_NAME, settings(&survey))];
+    files.extend(ignored(&survey, folder).map(|text| (IGNORE_FILE_NAME, text)));
     if arguments.print {
         for (name, text) in &files {
-            let comment = if *name == CONFIG_FILE_NAME { "#" } else { "//" };
+            let comment = if *name == pipeline_file::NAME { "//" } else { "#" };
             terminal::print(format_args!("{comment} ---- {name}\n{text}\n"));
         }
         return Ok(Exit::Ok);
     }
     refuse_existing(folder, &files)?;
     write(folder, &files)?;
-    report(&survey, arguments);
+    report(&survey, &files, arguments);
     Ok(Exit::Ok)
 }
 
@@ -69,7 +70,7 @@ fn write(folder: &Path, files: &[(&str, String)]) -> Result<(), Stop> {
 }
 
 /// Says what was found and why, what is missing, and what to do next.
-fn report(survey: &Survey, arguments: &InitArguments) {
+fn report(survey: &Survey, written: &[(&str, String)], arguments: &InitArguments) {
     for part in &survey.parts {
         terminal::say(format_args!("found    {} project: {}\n", part.kind, visible::line(&part.found)));
         for step in &part.steps {
@@ -77,7 +78,7 @@ fn report(survey: &Survey, arguments: &InitArguments) {
             terminal::say(format_args!("  {:<7}{}{place}. {}\n", step.name, step.command, step.why));
         }
     }
-    for name in [pipeline_file::NAME, CONFIG_FILE_NAME] {
+    for (name, _) in written {
         terminal::say(format_args!("wrote    {name}\n"));
     }
     let missing = survey.toolchains().into_iter().filter_map(toolchain::missing);

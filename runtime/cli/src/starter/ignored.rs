@@ -1,0 +1,43 @@
+//! The `.gitignore` of a project that has none: what its tools leave, and the runs of Glovebox.
+//!
+//! Stages may write what git ignores, and none of it comes into the project. So without these rules the first build output is a violation.
+
+use super::part::{Part, Survey};
+use crate::toolchain::kind::{KINDS, Kind};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The name of the file.
+pub const IGNORE_FILE_NAME: &str = ".gitignore";
+
+const HEADER: &str = "\
+# What tools leave behind, and git leaves out of commits. `glovebox init` wrote it; change it as you like.
+.glovebox/
+";
+
+/// Dependencies that some projects keep in git.
+const OFTEN_TRACKED: [&str; 4] = ["vendor/", ".yarn/", ".pnp.cjs", ".pnp.loader.mjs"];
+
+/// The text of the file; none if the project has one.
+pub fn ignored(survey: &Survey, project: &Path) -> Option<String> {
+    let is_there = |name: &str| project.join(name).symlink_metadata().is_ok();
+    if is_there(IGNORE_FILE_NAME) {
+        return None;
+    }
+    let rules = survey.parts.iter().flat_map(|part| rules(part, is_there));
+    Some(rules.collect::<BTreeSet<_>>().into_iter().fold(HEADER.to_owned(), |text, rule| text + &rule + "\n"))
+}
+
+/// The rules of one part, from the project's root. What is there already is the project's own, but for installed dependencies.
+fn rules(part: &Part, is_there: impl Fn(&str) -> bool) -> Vec<String> {
+    let Some(kind) = KINDS.iter().find(|kind| kind.name == part.kind) else { return Vec::new() };
+    let Kind { dependencies, caches, byproducts, .. } = kind;
+    let installed = dependencies.iter().filter(|name| !OFTEN_TRACKED.contains(name));
+    let below = |name: &&str| format!("/{}{name}", part.folder);
+    let built = caches.iter().chain(*byproducts).filter(|name| !is_there(below(name).trim_start_matches('/')));
+    // A rule for a folder covers what is below it, and one with `*` or for Python's caches holds at any depth.
+    let is_own = |name: &&&str| !installed.clone().any(|folder| name.starts_with(folder) && *name != folder);
+    let is_anywhere = |name: &str| name.contains('*') || name == "__pycache__/";
+    let rule = |name: &&str| if is_anywhere(name) { (*name).to_owned() } else { below(name) };
+    installed.clone().chain(built).filter(is_own).map(rule).collect()
+}
