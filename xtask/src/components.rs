@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// The handlers embedded in the binary, and the component that attacks the host.
-const FIRST_PARTY: [&str; 8] =
-    ["codergen", "json-schema", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
+const FIRST_PARTY: [&str; 9] =
+    ["codergen", "diff-limits", "json-schema", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
 /// The program that confines host programs, embedded in the sandbox, and the one that attacks it, embedded in the binary.
 const PROGRAMS: [&str; 2] = ["glovebox-jail", "glovebox-hostile"];
 /// The plugin of the quickstart: own workspace, own lock, plain `cargo build`, as its author would have it.

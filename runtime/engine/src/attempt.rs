@@ -4,6 +4,7 @@
 //! reached the workspace by then: that follows the commit. A stage that did not end by itself changes nothing (design §9 #22).
 
 mod branch_files;
+mod change_list;
 mod claims;
 mod error;
 pub mod exchanges;
@@ -45,13 +46,13 @@ use crate::run::{Holdouts, RunDir, branch_folder};
 use glovebox_host::budget::Budget;
 use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
-use glovebox_host::input::StageInput;
 use glovebox_host::model::Provider;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
 use glovebox_sandbox::commit;
 use glovebox_sandbox::ignored::Ignored;
+use glovebox_sandbox::project::Base;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::stage::{ChangeLimits, ChangeRules, Examined, Found, StageError, WorkspaceView};
@@ -86,6 +87,8 @@ pub struct Workbench<B> {
     pub sandbox_env: SandboxEnv,
     /// What no stage may change, whatever its scope says.
     pub protected: Protected,
+    /// The files that the run began with; empty where no stage is told what was changed.
+    pub base: Arc<Base>,
     /// What git ignored in the project when the run began.
     pub ignored: Arc<Ignored>,
     /// What its model calls may still cost.
@@ -242,26 +245,6 @@ impl<B: BlobStore + 'static> Workbench<B> {
         }
         examine.take(sandbox, &mut fact, &stated)?;
         Ok(fact)
-    }
-
-    fn input(&self, node: &Node, binding: &Binding, assignment: &Assignment) -> Result<StageInput, AttemptError> {
-        let mut input = input::stage_input(&self.plan, node, assignment);
-        if binding.is_builder() {
-            input.context.retain(|key, _| !input::HOLDOUT_KEYS.contains(&key.as_str()));
-        }
-        if let Some(failed) = &assignment.branch.last_failed {
-            let is_withheld = self.is_withheld(&failed.stage());
-            input.extra.extend(feedback::feedback(failed, &*self.blobs, is_withheld)?);
-            if is_withheld {
-                input.context.retain(|key, _| !input::FAILURE_KEYS.contains(&key.as_str()));
-                input.last_failure = input.last_failure.map(|_| redact::verdict(&failed.node));
-            }
-        }
-        if binding.model {
-            input.extra.extend(self.told(node, binding, assignment));
-        }
-        self.whole_values(&mut input, binding, &assignment.branch.context)?;
-        Ok(input)
     }
 
     /// True for a stage whose verdict is all that other stages get. A node without a component passes on what another stage said.

@@ -3,6 +3,7 @@
 //! The same code folds while a run lives and when it is read back, so replay and life cannot differ. It decides nothing (that
 //! is [`crate::decide`]). What belongs to one branch is in its [`Branch`]; the run has what all branches share.
 
+mod authors;
 mod branch;
 mod conversations;
 mod effort;
@@ -15,6 +16,7 @@ mod spending;
 mod steering;
 mod visits;
 
+pub use authors::Author;
 pub(crate) use branch::is_output;
 pub use branch::{Branch, NodeHistory, OpenTask, Position};
 pub use conversations::{CONVERSATION_FILE, Conversations, LastConversation};

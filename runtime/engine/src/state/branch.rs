@@ -5,6 +5,7 @@
 
 use super::Conversations;
 use super::Visits;
+use super::authors::Authors;
 use super::fork::{Fork, Origin};
 use super::judged::{FailedStage, Unverified};
 use super::question::Wait;
@@ -137,6 +138,8 @@ pub struct Branch {
     pub(super) failing: RedBlackTreeMapSync<u64, NodeId>,
     /// The last change of each path.
     pub changes: RedBlackTreeMapSync<ScopePath, FileChange>,
+    /// The stages that changed each path.
+    pub authors: Authors,
     /// The conversations that its stages can continue.
     pub conversations: Conversations,
     /// The failure that led here; none after a success.
@@ -166,6 +169,7 @@ impl Default for Branch {
             visited: RedBlackTreeSetSync::new_sync(),
             failing: RedBlackTreeMapSync::new_sync(),
             changes: RedBlackTreeMapSync::new_sync(),
+            authors: Authors::default(),
             conversations: Conversations::default(),
             last_failure: None,
             last_failed: None,
@@ -327,8 +331,10 @@ impl Branch {
         true
     }
 
-    /// Remembers the last change of a path.
-    pub(super) fn note_change(&mut self, change: &FileChange) {
+    /// Remembers the last change of a path, and the stage that made it.
+    pub(super) fn note_change(&mut self, node: &NodeId, change: &FileChange) {
+        let before = self.last_change(&change.path).cloned();
+        self.authors.note(node, &change.path, before);
         self.changes.insert_mut(change.path.clone(), change.to_owned());
     }
 
@@ -339,7 +345,7 @@ impl Branch {
             history.attempts = history.attempts.saturating_add(u32::from(!is_verification));
             history.turns = history.turns.saturating_add(u64::from(finished.turns_used));
         });
-        finished.changes.iter().for_each(|change| self.note_change(change));
+        finished.changes.iter().for_each(|change| self.note_change(node, change));
         self.abandon_attempt();
         if !is_verification {
             // What an earlier attempt left is of no concern any more.

@@ -4,6 +4,7 @@
 //! `scripts` report some rules themselves. The table contains these without a function, so that it explains every diagnostic.
 
 mod attributes;
+mod diff_limits;
 mod execution;
 mod fixability_rule;
 mod forks;

@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};
-use crate::lint::{fixability_rule, gates, guardrails};
+use crate::lint::{diff_limits, fixability_rule, gates, guardrails};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -253,6 +253,28 @@ pub(super) const RULES: &[Rule] = &[
          verify_command="cargo test"]
   start; exit
   start -> build -> exit
+}"#,
+    },
+    Rule {
+        id: "diff_limits",
+        severity: Error,
+        check: Some(diff_limits::check),
+        summary: "a `diff-limits` stage must have a bound, and lists that count something",
+        help: "add `max_files=20`, `max_lines=500` or both",
+        why: "A `diff-limits` stage fails when stages changed more than `max_files` files or `max_lines` lines. Without a bound, or \
+              with the name of a stage that does not exist in `since`, it would pass whatever stages change. Glovebox lists at most \
+              20,000 changed files, so a higher `max_files` could not be checked.",
+        bad: r#"digraph ship {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  small [type="diff-limits", max_files=20, since="biuld"]
+  start; exit
+  start -> build -> small -> exit
+}"#,
+        good: r#"digraph ship {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  small [type="diff-limits", max_files=20, since="build"]
+  start; exit
+  start -> build -> small -> exit
 }"#,
     },
     Rule {
