@@ -19,7 +19,8 @@ const PROGRAMS: [&str; 2] = ["glovebox-jail", "glovebox-hostile"];
 /// The plugin of the quickstart: own workspace, own lock, plain `cargo build`, as its author would have it.
 pub(crate) const REVIEW_PLUGIN: &str = "examples/quickstart/review-plugin";
 /// The plugins of all examples.
-pub(crate) const EXAMPLES: [&str; 3] = [REVIEW_PLUGIN, "examples/hostile-plugin/plugin", "examples/house-rules/rules"];
+pub(crate) const EXAMPLES: [&str; 4] =
+    [REVIEW_PLUGIN, "examples/custom-verifier/quiet", "examples/hostile-plugin/plugin", "examples/house-rules/rules"];
 
 /// Builds the first-party components and these plugins of examples.
 pub(crate) fn build(forced: Option<Rung>, examples: &[&str]) -> Step<()> {
