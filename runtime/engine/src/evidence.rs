@@ -4,13 +4,16 @@
 //! A command is *verified* when a verifier ran it, it exited 0 and its stage passed. Verifiers are tool and verify stages, and plugins
 //! that the operator bound as verifiers. Any other command only *ran*. A stage without a verified command passed on its own word.
 
+mod beside;
 mod branches;
 mod class;
 mod list;
+mod readers;
 mod receipt;
 mod rows;
 mod verdict;
 
+pub use beside::BesideHoldouts;
 pub use class::{CanceledBy, ExitClass};
 pub use list::{Claim, Command, Evidence};
 pub use receipt::{CommandEvidence, Proof};
@@ -148,6 +151,9 @@ pub struct RunSummary {
     #[serde(serialize_with = "verdict::by_node", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "Vec<NodeTraffic<'_>>")]
     pub traffic: BTreeMap<NodeId, Traffic>,
+    /// Files that stages wrote and that stages with hold-outs could run code of.
+    #[serde(skip)]
+    pub beside_holdouts: BesideHoldouts,
     /// Where the journal ends.
     #[serde(skip)]
     pub head: JournalHead,
@@ -386,6 +392,7 @@ impl RunSummary {
 
     fn finish_stage(&mut self, stage: StageFinished) {
         let role = self.role(&stage);
+        self.beside_holdouts.note(&stage);
         self.tokens.add(stage.tokens);
         self.is_estimated |= stage.is_estimated;
         self.cost = Money(self.cost.0.saturating_add(stage.cost.0));

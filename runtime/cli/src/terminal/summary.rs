@@ -22,6 +22,9 @@ const UNVERIFIED_SHOWN_MAX: usize = 10;
 /// The most rows for programs under test of one stage; a suite starts one for each case.
 const SUBJECTS_SHOWN_MAX: usize = 3;
 
+/// The most files that are named which a stage saw beside hold-outs.
+const CONFIGURATION_SHOWN_MAX: usize = 5;
+
 /// Characters of a command that are shown.
 const COMMAND_CHARACTERS_MAX: usize = 100;
 
@@ -55,8 +58,7 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     }
     receipts(summary, named).into_iter().for_each(|(title, body)| row(title, body));
     if let Some(open) = summary.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedNotIsolated) {
-        let node = visible::line(open.node.as_str());
-        row("help", format!("`{node}` saw the project beside its hold-outs: glovebox explain project_beside_holdouts"));
+        row("help", beside_holdouts(summary, &open.node));
     }
     if let Some(open) = summary.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedWithCaches) {
         let node = visible::line(open.node.as_str());
@@ -90,6 +92,25 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     summary.ignored.iter().for_each(|files| row("ignored", lines::ignored(files)));
     row("next", what_next(summary, named));
     rows.finish()
+}
+
+/// What a stage saw beside hold-outs, and which files of it stages wrote that make test runners run code.
+fn beside_holdouts(summary: &RunSummary, node: &NodeId) -> String {
+    let shown = |text: &str| visible::line(text).into_owned();
+    let name = shown(node.as_str());
+    let seen = format!("`{name}` saw the project beside its hold-outs: glovebox explain project_beside_holdouts");
+    let files = summary.beside_holdouts.of(node).map(|(path, author, reader)| {
+        let (path, author) = (shown(path.as_str()), shown(author.as_str()));
+        format!(
+            "`{path}` was written by `{author}`, and {reader} reads it beside hold-outs unless `read_paths` hides it"
+        )
+    });
+    let mut lines: Vec<String> = files.collect();
+    let more = lines.len().saturating_sub(CONFIGURATION_SHOWN_MAX);
+    lines.truncate(CONFIGURATION_SHOWN_MAX);
+    lines.extend((more > 0).then(|| format!("and {more} more such files")));
+    lines.insert(0, seen);
+    lines.join("\n")
 }
 
 /// A row for each command, but only the first few programs under test of one stage.
