@@ -1,9 +1,9 @@
 //! The list of commands that a stage runs: those of the plan, and those that the operator's `[verify]` adds (seed 4).
 
 use crate::failure::Code;
-use crate::plan::Problem;
 use crate::settings::{Phase, Settings};
 use glovebox_plugin_sdk::exec;
+use glovebox_plugin_sdk::plan::Problem;
 
 /// Who wants a command to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

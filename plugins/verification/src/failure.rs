@@ -3,6 +3,7 @@
 //! A cause that would drop a command is read from files and exit codes as far as possible. What a command prints is the word of the code
 //! under test.
 
+use glovebox_plugin_sdk::plan::UNSUPPORTED_FORMAT;
 use glovebox_plugin_sdk::{Value, files};
 
 /// The cause of a failure.
@@ -29,7 +30,7 @@ impl Code {
             Self::MissingScript => "verification_command_missing_script",
             Self::MissingMakeTarget => "verification_command_missing_make_target",
             Self::NoTestFiles => "verification_command_no_test_files",
-            Self::UnsupportedFormat => "verification_command_unsupported_format",
+            Self::UnsupportedFormat => UNSUPPORTED_FORMAT,
             Self::SequenceIssue => "verification_command_sequence_issue",
         }
     }

@@ -2,11 +2,11 @@
 
 use crate::commands::{Command, Commands, Source};
 use crate::failure::{Code, Ended, cause, read_in};
-use crate::plan::Problem;
 use crate::recovery::{self, Adjustment};
 use crate::report::{Report, end_of, keep_output};
 use crate::settings::Settings;
 use glovebox_plugin_sdk::exec::{self, Exit};
+use glovebox_plugin_sdk::plan::Problem;
 use glovebox_plugin_sdk::{Outcome, Stage};
 
 /// Bytes of output in a failure's notes.
