@@ -28,7 +28,7 @@ pub struct Exchanges {
     steered: usize,
 }
 
-/// An answered exchange, or one that the provider refused because it was too long.
+/// An answered exchange, or one that has no answer for good: the question was too long, or its own time is over.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Kept {
     /// What was sent, without times.
@@ -37,6 +37,9 @@ pub(crate) struct Kept {
     /// Why it was refused: then there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
+    /// Why it has no answer: its own time was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) late: Option<String>,
     /// What tries without an answer may have cost.
     pub(crate) lost: Usage,
     pub(crate) transcript: String,
@@ -192,6 +195,7 @@ impl Kept {
             request: identity(sent),
             answer: answer.clone(),
             too_long: None,
+            late: None,
             lost,
             transcript,
             steered: 0,
@@ -205,6 +209,12 @@ impl Kept {
     pub(crate) fn too_long(sent: &[u8], reason: String, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
         let kept = Self::of(sent, &Answer::default(), (lost, transcript));
         Box::new(Self { too_long: Some(reason), ..*kept })
+    }
+
+    /// A question whose own time was over. An attempt that is made again does not wait for it again.
+    pub(crate) fn late(sent: &[u8], reason: String, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
+        let kept = Self::of(sent, &Answer::default(), (lost, transcript));
+        Box::new(Self { late: Some(reason), ..*kept })
     }
 }
 
