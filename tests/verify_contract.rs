@@ -140,16 +140,21 @@ fn modes_and_variables_decide_what_is_added() {
     );
     check(
         "[verify]\n",
-        &[("WORKER_VERIFY_PLAN_PARSE_RETRIES", "2")],
-        Err("the variable `WORKER_VERIFY_PLAN_PARSE_RETRIES`: this version does not follow it"),
+        &[("WORKER_VERIFY_PLAN_PARSE_RETRIES", "11")],
+        Err("the variable `WORKER_VERIFY_PLAN_PARSE_RETRIES`: `11` is not a number from 0 to 10"),
+    );
+    check(
+        "[verify.planner]\nplan_timeout_seconds = 0\n",
+        &[],
+        Err("`verify.planner.plan_timeout_seconds`: `0` is not a number from 1 to 3600"),
+    );
+    check(
+        "[verify.worker]\nreconcile_timeout_seconds = \"1h\"\n",
+        &[],
+        Err("`verify.worker.reconcile_timeout_seconds`: `1h` is not a number from 1 to 3600"),
     );
     check("[verify]\ncontract = \"lost.json\"\n", &[], Err("lost.json"));
     check("[verify]\ncontract = \"../x.json\"\n", &[], Err("is not the path of a file below the project"));
-    check(
-        "[verify.worker]\nno_change_confirm_mode = \"x\"\n",
-        &[],
-        Err("this version does not follow it; route the failure back"),
-    );
     check("[verify.worker]\nmodes = \"x\"\n", &[], Err("unknown field `verify.worker.modes`"));
 }
 

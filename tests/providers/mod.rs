@@ -161,7 +161,12 @@ impl Bench {
     }
 
     pub fn with_key(&self, words: &[&str]) -> Answer {
-        Answer::of(self.work.bare(words).env("FAKE_KEY", KEY))
+        self.with_variables(words, &[("FAKE_KEY", KEY)])
+    }
+
+    /// Runs a command with these variables in its environment.
+    pub fn with_variables(&self, words: &[&str], variables: &[(&str, &str)]) -> Answer {
+        Answer::of(self.work.bare(words).envs(variables.iter().copied()))
     }
 
     /// Starts a run, waits until the provider was asked so often, and kills it.

@@ -7,14 +7,15 @@ use crate::compaction::{self, COMPACTIONS_MAX, Room};
 use crate::desk::Desk;
 use crate::documents::{self, Maker};
 use crate::ending::{self, Answered, Declaration};
-use crate::planned;
+use crate::planned::{self, Found};
 use crate::prompt;
+use crate::questions::{Question, Questions};
 use crate::scope::WriteBounds;
 use crate::subagents::Subagents;
 use crate::thread;
 use crate::toolbox::Toolbox;
 use glovebox_plugin_sdk::llm::{self, Error, Message, Part, Request, Response};
-use glovebox_plugin_sdk::{Outcome, Stage, Status, artifact, control, json, log};
+use glovebox_plugin_sdk::{Outcome, Stage, Status, Value, artifact, control, json, log};
 use std::path::Path;
 
 /// Executes the stage.
@@ -96,7 +97,7 @@ impl<'a> Talk<'a> {
                     self.correct(response.message, asked);
                     continue;
                 }
-                _ if calls.is_empty() => return self.close(&response),
+                _ if calls.is_empty() => return self.close(response),
                 _ => self.request.messages.push(response.message),
             }
             let results = self.desk.results(&calls, &self.request.messages);
@@ -143,7 +144,7 @@ impl<'a> Talk<'a> {
 
     /// True if the model has declared that it will not succeed.
     fn gives_up(&self) -> bool {
-        self.declared.as_ref().is_some_and(|declared| matches!(declared.status, Status::Fail | Status::Retry))
+        self.declared.as_ref().is_some_and(Declaration::gives_up)
     }
 
     /// Takes note of what an answer says and declares. In an object of the stage's schema no text is a marker.
@@ -168,7 +169,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Ends on an answer without tool calls. A cut answer is no answer, whatever stands in it.
-    fn close(&mut self, response: &Response) -> Outcome {
+    fn close(&mut self, response: Response) -> Outcome {
         match response.finish.as_str() {
             "length" => {
                 Outcome::fail("llm/length", "the model's answer was cut off at its length limit").class("budget")
@@ -176,13 +177,74 @@ impl<'a> Talk<'a> {
             "content-filter" => {
                 Outcome::fail("llm/content-filter", "the provider's filter withheld the model's answer")
             }
-            _ => self.outcome(),
+            _ => {
+                let found = self.found();
+                let plan = self.plan(found, response.message);
+                self.outcome(plan)
+            }
         }
     }
 
-    fn outcome(&mut self) -> Outcome {
-        let mut declared = self.declared.take().unwrap_or_default();
-        let plan = declared.plan.take().or_else(|| planned::of_answer(&self.said));
+    /// What was declared or said of a plan.
+    fn found(&mut self) -> Found {
+        let declared = self.declared.as_mut().and_then(|declared| declared.plan.take());
+        declared.map_or_else(|| planned::of_answer(&self.said), Found::Plan)
+    }
+
+    /// The plan for the verification stages. As long as none of them could run it, the model is asked for a better one, so often as the
+    /// engine allows.
+    fn plan(&mut self, mut found: Found, answer: Message) -> Option<Value> {
+        let Some(questions) = Questions::of(self.stage).filter(|_| !self.gives_up()) else { return found.into_plan() };
+        self.request.messages.push(answer);
+        let mut before = None;
+        for _ in 0..questions.count_max {
+            let Some(question) = questions.about(&found).filter(|_| !control::canceled() && !self.gives_up()) else {
+                break;
+            };
+            match self.ask_for_plan(question) {
+                Ok(better) => before = std::mem::replace(&mut found, better).into_plan().or(before),
+                Err(error) if error.kind == LATE => log::warn("no plan in time", &[("reason", &error.message)]),
+                Err(error) => {
+                    log::warn("no answer to a question for a plan", &[("reason", &error.message)]);
+                    break;
+                }
+            }
+        }
+        found.into_plan().or(before)
+    }
+
+    /// Asks one question for a plan. The answer is no answer of the stage; only that the model gives up counts.
+    fn ask_for_plan(&mut self, question: Question) -> Result<Found, Error> {
+        log::info("the model is asked for a plan", &[("question", &question.text)]);
+        self.request.messages.push(Message::text("user", question.text));
+        self.request.options = vec![(ANSWER_WITHIN.to_owned(), question.seconds.to_string())];
+        let answered = llm::complete(&self.request);
+        self.request.options.clear();
+        let message = match answered {
+            Ok(response) => response.message,
+            Err(error) => {
+                self.request.messages.pop();
+                return Err(error);
+            }
+        };
+        let declared = ending::declared(&message).ok().flatten();
+        let text = message.whole_text();
+        let refused = refused_calls(&message);
+        self.request.messages.push(message);
+        self.request.messages.extend(refused);
+        let plan = match declared {
+            Some(declared) if declared.gives_up() => {
+                self.declared = Some(declared);
+                None
+            }
+            Some(declared) => declared.plan,
+            None => None,
+        };
+        Ok(plan.map_or_else(|| planned::of_answer(&text), Found::Plan))
+    }
+
+    fn outcome(&mut self, plan: Option<Value>) -> Outcome {
+        let declared = self.declared.take().unwrap_or_default();
         let outcome = declared.into_outcome(Answered { node_id: self.stage.node_id(), response: &self.said });
         planned::hand_on(self.stage, plan, outcome)
     }
@@ -195,7 +257,10 @@ impl<'a> Talk<'a> {
         }
         let succeeded = |declared: &Declaration| matches!(declared.status, Status::Success | Status::PartialSuccess);
         match &self.declared {
-            Some(declared) if succeeded(declared) => self.outcome(),
+            Some(declared) if succeeded(declared) => {
+                let plan = self.found().into_plan();
+                self.outcome(plan)
+            }
             _ => Outcome::fail("agent/turn-limit", error.message).class("budget"),
         }
     }
@@ -225,6 +290,21 @@ impl<'a> Verdict<'a> {
 
 fn calls(message: &Message) -> impl Iterator<Item = &Part> {
     message.parts.iter().filter(|part| part.kind == "tool-call")
+}
+
+/// The option of a question that the host bounds in time. Its answer is no answer of the stage.
+const ANSWER_WITHIN: &str = "answer-within";
+/// The kind of error of an answer that did not come in time.
+const LATE: &str = "request-timeout";
+
+/// The results of calls in an answer that should have had none.
+fn refused_calls(message: &Message) -> Option<Message> {
+    let refused = |call: &Part| {
+        let result = Part::new("tool-result", "not done: only the verification plan is asked for");
+        result.with("call-id", call.field("id").unwrap_or_default()).with("is-error", "true")
+    };
+    let parts: Vec<Part> = calls(message).map(refused).collect();
+    (!parts.is_empty()).then(|| Message { role: "tool".to_owned(), parts })
 }
 
 fn class_of(error: &Error) -> &'static str {

@@ -23,6 +23,7 @@ use crate::components::{Catalog, PluginFile, PluginProblem};
 use crate::config::{Config, PluginEntry, is_plugin_name};
 use crate::event::RuleReport;
 use crate::lock::{Lock, Offer};
+use crate::no_change::NoChangeRule;
 use crate::plan::capability::MachineFolder;
 use crate::plan::{Binding, BoundComponent, Confinement, HostCapability, Plan, SandboxPlan};
 use effective::{Effective, GrantInputs, effective, grant_lines, granted};
@@ -100,8 +101,10 @@ pub fn bind(
     let unconfigured = unconfigured_model(&options);
     let is_verification = |node: &Node| node.handler.kind() == HandlerKind::Verification;
     let verify = config.verify.clone().filter(|_| pipeline.nodes.iter().any(is_verification));
+    let no_change = no_change(config, &pipeline, &bindings);
     Ok(Plan {
         pipeline,
+        no_change,
         bindings,
         exec: config.exec.clone(),
         workspace_include: config.workspace.include.clone(),
@@ -121,6 +124,16 @@ pub fn bind(
         warnings,
         hidden: OnceLock::new(),
     })
+}
+
+/// What the operator asks of agents that change nothing, and of which: those that may change something.
+fn no_change(config: &Config, pipeline: &Pipeline, bindings: &BTreeMap<NodeId, Arc<Binding>>) -> Option<NoChangeRule> {
+    let setting = config.verify.as_ref()?.no_change?;
+    let is_agent =
+        |node: &&Node| node.handler.kind() == HandlerKind::Codergen && matches!(node.handler, Handler::Component(_));
+    let may_write = |node: &&Node| bindings.get(&node.id).is_some_and(|binding| binding.scope.may_write());
+    let nodes = pipeline.nodes.iter().filter(is_agent).filter(may_write).map(|node| node.id.clone()).collect();
+    Some(NoChangeRule { setting, nodes }).filter(|rule| !rule.nodes.is_empty())
 }
 
 /// Every reason why a run of the pipeline would be refused on a machine with the best sandbox, and every warning. Without a host

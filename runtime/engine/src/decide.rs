@@ -9,6 +9,7 @@ mod child;
 mod failure_source;
 mod fork;
 mod merge;
+mod no_change;
 mod question;
 mod restart;
 mod retry;

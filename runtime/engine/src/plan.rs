@@ -33,12 +33,13 @@ pub use sandbox::{
 };
 pub use shared::Shared;
 pub use tool_server::{BoundServer, PlanToolServer, ServerGrant};
-pub use verify::{PlanPhase, PlanVerify};
+pub use verify::{PlanNoChange, PlanPhase, PlanVerify};
 
 use self::capability::MachineFolder;
 use crate::components::PluginProblem;
 use crate::config::ExecSetting;
 use crate::event::{Digest, RuleReport};
+use crate::no_change::NoChangeRule;
 use crate::verify::Verify;
 use glovebox_host::model::{Model, Provider, Script};
 use glovebox_pipeline::diagnostic::Diagnostic;
@@ -87,6 +88,8 @@ pub struct Plan {
     pub script: Option<Arc<Script>>,
     /// What verification stages run beside their plans; none without such a stage.
     pub verify: Option<Arc<Verify>>,
+    /// What is asked of agents that change nothing; none where the operator asks nothing of any.
+    pub no_change: Option<NoChangeRule>,
     /// Most bytes that the run's folder may hold when a stage begins.
     pub disk_bytes_max: u64,
     /// Most stages that run at once, of all branches together.

@@ -245,8 +245,10 @@ impl Run {
             watcher.records(records);
             Ok(())
         };
+        let plan = &executor.plan;
+        let rules = (&*plan.pipeline, plan.no_change.as_ref());
         let driven = tokio::select! {
-            driven = session.drive(&executor.plan.pipeline, (signals, Some(&disk), executor.plan.parallel_max), inbox, execute, project) => driven,
+            driven = session.drive(rules, (signals, Some(&disk), plan.parallel_max), inbox, execute, project) => driven,
             never = show(&hints, &watcher) => match never {},
             never = keep_written(&files, &told) => match never {},
         };

@@ -103,6 +103,9 @@ pub struct AttemptWhy {
     /// Its failure; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// True if the operator asks for changes and the work made none; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_change: bool,
     /// True if another attempt follows.
     pub retried: bool,
     /// How long that one waited, milliseconds; absent if none follows.
@@ -309,6 +312,7 @@ impl Fold<'_> {
             is_verification: task.work == Work::Verify,
             status: outcome.status.as_str(),
             failure: outcome.failure.clone(),
+            no_change: finished.no_change,
             retried: finished.retrying,
             delay_ms: None,
         };

@@ -66,6 +66,7 @@ impl Run {
             outcome,
             retrying: false,
             verifying: false,
+            no_change: false,
             at_exit: false,
             ending: Ending::Returned,
             usage: Vec::new(),

@@ -125,6 +125,8 @@ codes! {
     CLAIM_UNPROVEN = "claim/unproven";
     /// The account at the model's provider has no credit left: the run pauses.
     PROVIDER_QUOTA = "provider/quota-exceeded";
+    /// An agent changed nothing, and the operator asks for changes (seed 4).
+    NO_ACTIONABLE_CHANGES = "no_actionable_changes";
     /// The scripted model has no turn left.
     SCRIPT_EXHAUSTED = "script/exhausted";
     /// The component could not be instantiated.

@@ -152,6 +152,9 @@ fn render(file: &PlanFile<'_>) -> String {
     if let Some(verify) = &file.verify {
         text.push_str(&format!("  verify   {}\n", visible::line(&verify.to_string())));
     }
+    if let Some(no_change) = &file.no_change {
+        text.push_str(&format!("  changes  {}\n", visible::line(&no_change.to_string())));
+    }
     for node in &file.nodes {
         let is_unlocked = file.unlocked.iter().any(|unlocked| unlocked.plugin == node.handler);
         text.push_str(&render_node(node, is_unlocked));

@@ -92,6 +92,9 @@ fn attempt(rows: &mut Rows, attempt: &AttemptWhy) {
     if let Some(failure) = &attempt.failure {
         rows.row("because", format_args!("{} ({}): {}", failure.class.as_str(), failure.code.as_str(), failure.reason));
     }
+    if attempt.no_change {
+        rows.row("changed", terminal::NO_CHANGE);
+    }
     if let Some(delay) = attempt.delay_ms.filter(|_| attempt.retried) {
         rows.row("retried", format_args!("after {}", duration(delay)));
     }

@@ -58,9 +58,13 @@ pub(super) fn stage_input(plan: &Plan, node: &Node, assignment: &Assignment) -> 
 fn planning(plan: &Plan, node: &Node) -> Vec<(String, String)> {
     let asks = plan.verify.as_ref().is_none_or(|verify| verify.planner.mode.asks_model());
     let Some(Planning { allowed, keys }) = plan.pipeline.planning(node).filter(|_| asks) else { return Vec::new() };
-    [("verification-allowed", allowed), ("verification-keys", keys)]
-        .map(|(name, entries)| (name.to_owned(), entries.join("\n")))
-        .to_vec()
+    let questions = plan.verify.as_ref().filter(|_| !allowed.is_empty()).and_then(|verify| verify.questions());
+    let questions = questions.and_then(|questions| serde_json::to_string(&questions).ok());
+    // An empty list: no plan may have commands, so no agent is asked for one.
+    let told = [("verification-allowed", allowed), ("verification-keys", keys)].into_iter();
+    let told = told.filter(|(_, entries)| !entries.is_empty());
+    let told = told.map(|(name, entries)| (name.to_owned(), entries.join("\n")));
+    told.chain(questions.map(|told| ("verification-questions".to_owned(), told))).collect()
 }
 
 /// What a verification stage may run beside its plan, by what its branch has changed since the run began.

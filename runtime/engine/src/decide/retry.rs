@@ -2,8 +2,10 @@
 //!
 //! The decision is made once, before the attempt is appended, and is part of its record. These rules are not evaluated a second time.
 
+use super::no_change::{self, Ruling};
 use super::verification;
 use crate::event::{Ending, RunId, StageFinished, StageRetrying, Work};
+use crate::no_change::NoChangeRule;
 use crate::state::{Branch, RunState};
 use glovebox_pipeline::ir::{Backoff, Node, Pipeline};
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
@@ -11,17 +13,36 @@ use jiff::{SignedDuration, Timestamp};
 
 /// Brings a finished attempt into its recorded form: whether another follows, and if not, what its status counts for.
 /// An attempt that may not be repeated any more never keeps the status `retry`. Nothing is repeated once the run is `stopping`.
-pub fn finalize_attempt(pipeline: &Pipeline, state: &RunState, stopping: bool, finished: &mut StageFinished) {
+/// What the operator asks of agents that change nothing is part of that.
+pub fn finalize_attempt(
+    (pipeline, rule): (&Pipeline, Option<&NoChangeRule>),
+    state: &RunState,
+    stopping: bool,
+    finished: &mut StageFinished,
+) {
     let Some(node) = pipeline.node(&finished.attempt.task.node) else { return };
     let branch = state.branch(&finished.attempt.task.branch);
-    match finished.attempt.task.work {
-        Work::Verify => verification::settle(node, branch, finished),
-        Work::Handler | Work::Join => accept_silence(node, finished),
-    }
+    let ruling = match finished.attempt.task.work {
+        Work::Verify => {
+            verification::settle(node, branch, finished);
+            Ruling::Open
+        }
+        Work::Handler | Work::Join => {
+            accept_silence(node, finished);
+            no_change::judge(node, (rule, branch), finished)
+        }
+    };
     let stopping = stopping || branch.canceled.is_some() || state.canceled.is_some();
-    let ordinal = repeated(branch, finished);
-    finished.retrying =
-        !stopping && ordinal.is_some_and(|ordinal| ordinal < attempts_max(pipeline, node, &finished.outcome));
+    let may_repeat = |ordinal: u32| {
+        let counted = ordinal.saturating_sub(no_change::repeated(node, branch));
+        counted < attempts_max(pipeline, node, &finished.outcome)
+    };
+    let is_repeated = match ruling {
+        Ruling::Open => repeated(branch, finished).is_some_and(may_repeat),
+        Ruling::Repeated => true,
+        Ruling::Refused => false,
+    };
+    finished.retrying = is_repeated && !stopping;
     if let Some(bound) = steps_of_node_exceeded(state, node).filter(|_| finished.retrying) {
         finished.retrying = false;
         let notes = &mut finished.outcome.notes;

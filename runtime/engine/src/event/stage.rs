@@ -64,6 +64,9 @@ pub struct StageFinished {
     /// True when a verification of this visit follows, which decides what the outcome counts for. Only the engine sets it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verifying: bool,
+    /// True if the operator asks the stage for changes and the work of this attempt made none. Only the engine sets it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_change: bool,
     /// True for the verification of an exit. Only the engine sets it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_exit: bool,
@@ -167,6 +170,7 @@ impl StageFinished {
             outcome,
             retrying: false,
             verifying: false,
+            no_change: false,
             at_exit: false,
             ending: Ending::Returned,
             usage: Vec::new(),

@@ -92,6 +92,8 @@ pub struct NodeHistory {
     pub retries: u32,
     /// Finished attempts of all generations.
     pub attempts: u32,
+    /// Attempts of its last visit that were repeated because they changed nothing.
+    pub unchanged: u32,
     /// Model turns of these attempts: where a script goes on.
     pub turns: u64,
     /// Visits that ended with the same failure as the last one, which is counted too, by signature; 0 without a lasting failure. Neither a
@@ -303,7 +305,9 @@ impl Branch {
 
     pub(super) fn arrive(&mut self, node: &NodeId, visit: u32) {
         self.update(node, |history| {
-            history.counted = history.counted.saturating_add(u32::from(visit > history.visits));
+            let is_new = visit > history.visits;
+            history.counted = history.counted.saturating_add(u32::from(is_new));
+            history.unchanged = if is_new { 0 } else { history.unchanged };
             history.visits = visit;
         });
         self.stand_at(node);
@@ -338,6 +342,8 @@ impl Branch {
         self.update(node, |history| {
             history.attempts = history.attempts.saturating_add(u32::from(!is_verification));
             history.turns = history.turns.saturating_add(u64::from(finished.turns_used));
+            let is_repeated = finished.no_change && finished.retrying && !is_verification;
+            history.unchanged = history.unchanged.saturating_add(u32::from(is_repeated));
         });
         finished.changes.iter().for_each(|change| self.note_change(change));
         self.abandon_attempt();

@@ -51,18 +51,22 @@ pub struct Unverified {
     pub outcome: Outcome,
     /// Keys of these updates whose value is a reference.
     pub stored: BTreeSet<String>,
+    /// True if the work changed nothing though the operator asks for changes.
+    pub no_change: bool,
 }
 
 impl Branch {
     /// Keeps the outcome of an attempt until its verification has ended.
     pub(super) fn hold_unverified(&mut self, finished: &StageFinished) {
         let (outcome, stored) = (finished.outcome.clone(), finished.stored_values.clone());
-        self.unverified = Some(Arc::new(Unverified { ordinal: Some(finished.attempt.ordinal), outcome, stored }));
+        let (ordinal, no_change) = (Some(finished.attempt.ordinal), finished.no_change);
+        self.unverified = Some(Arc::new(Unverified { ordinal, outcome, stored, no_change }));
     }
 
     /// Keeps the outcome of a fan-in, which cannot be repeated, until its verification has ended.
     pub(super) fn hold_fan_in(&mut self, outcome: Outcome) {
-        self.unverified = Some(Arc::new(Unverified { ordinal: None, outcome, stored: BTreeSet::new() }));
+        let stored = BTreeSet::new();
+        self.unverified = Some(Arc::new(Unverified { ordinal: None, outcome, stored, no_change: false }));
     }
 
     /// What was verified counts now, whatever the verdict: its context updates are those of the visit.

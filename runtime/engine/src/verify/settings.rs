@@ -1,12 +1,17 @@
 //! The settings of seed 4, in one table: the field of `[verify]`, the environment variable, and what it sets.
 
 use super::{Phase, Verify};
+use crate::no_change::NoChange;
 use std::fmt;
 
 /// Commands that a phase may be told to add at most.
-const COMMANDS_MAX: usize = 100;
-/// Adjustments that an attempt may be told to make at most.
+const COMMANDS_MAX: u32 = 100;
+/// Adjustments that an attempt may be told to make at most, and repetitions of work that changed nothing.
 const RECOVERY_ATTEMPTS_MAX: u32 = 100;
+/// Questions for a plan that an attempt may be told to ask at most.
+const PLAN_RETRIES_MAX: u32 = 10;
+/// Seconds that an answer to such a question may be given at most.
+const ANSWER_SECONDS_MAX: u32 = 3600;
 
 /// A table below `[verify]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +42,11 @@ enum Effect {
     SkipInvalid,
     RecoveryAttempts,
     RecoverExplicit,
-    /// Nothing: it is refused, with what to do instead.
-    Refused(&'static str),
+    PlanTimeout,
+    PlanRetries,
+    ReconcileTimeout,
+    NoChangeAttempts,
+    NoChangeConfirm,
 }
 
 /// One setting.
@@ -63,10 +71,6 @@ impl fmt::Display for Refused {
     }
 }
 
-const ASKS_NO_MODEL: &str =
-    "a verifier asks no model: the plan is part of the agent's answer, which the agent's `timeout` bounds";
-const NO_REPAIR: &str = "route the failure back to the agent instead: `max_retries` or `retry_target`";
-
 const fn setting(part: Part, field: &'static str, variable: &'static str, effect: Effect) -> Setting {
     Setting { part, field, variable, effect }
 }
@@ -77,33 +81,28 @@ pub const SETTINGS: &[Setting] = &[
     setting(Part::Planner, "contract", "PLANNER_VERIFY_CONTRACT_PATH", Effect::Contract),
     setting(Part::Planner, "max_commands", "PLANNER_VERIFY_MAX_COMMANDS", Effect::CommandsMax),
     setting(Part::Planner, "augment_nonempty", "PLANNER_VERIFY_AUGMENT_NONEMPTY", Effect::AugmentNonempty),
-    setting(
-        Part::Planner,
-        "plan_timeout_seconds",
-        "PLANNER_VERIFY_PLAN_TIMEOUT_SECONDS",
-        Effect::Refused(ASKS_NO_MODEL),
-    ),
+    setting(Part::Planner, "plan_timeout_seconds", "PLANNER_VERIFY_PLAN_TIMEOUT_SECONDS", Effect::PlanTimeout),
     setting(Part::Worker, "mode", "WORKER_AUTO_VERIFY_MODE", Effect::Mode),
     setting(Part::Worker, "contract", "WORKER_VERIFY_CONTRACT_PATH", Effect::Contract),
     setting(Part::Worker, "max_commands", "WORKER_AUTO_VERIFY_MAX_COMMANDS", Effect::CommandsMax),
     setting(Part::Worker, "skip_invalid_auto_command", "WORKER_VERIFY_SKIP_INVALID_AUTO_COMMAND", Effect::SkipInvalid),
     setting(Part::Worker, "recovery_attempts", "WORKER_VERIFY_RECOVERY_ATTEMPTS", Effect::RecoveryAttempts),
     setting(Part::Worker, "recovery_allow_explicit", "WORKER_VERIFY_RECOVERY_ALLOW_EXPLICIT", Effect::RecoverExplicit),
-    setting(Part::Worker, "plan_timeout_seconds", "WORKER_VERIFY_PLAN_TIMEOUT_SECONDS", Effect::Refused(ASKS_NO_MODEL)),
-    setting(Part::Worker, "plan_parse_retries", "WORKER_VERIFY_PLAN_PARSE_RETRIES", Effect::Refused(ASKS_NO_MODEL)),
+    setting(Part::Worker, "plan_timeout_seconds", "WORKER_VERIFY_PLAN_TIMEOUT_SECONDS", Effect::PlanTimeout),
+    setting(Part::Worker, "plan_parse_retries", "WORKER_VERIFY_PLAN_PARSE_RETRIES", Effect::PlanRetries),
     setting(
         Part::Worker,
         "reconcile_timeout_seconds",
         "WORKER_VERIFY_RECONCILE_TIMEOUT_SECONDS",
-        Effect::Refused(ASKS_NO_MODEL),
+        Effect::ReconcileTimeout,
     ),
     setting(
         Part::Worker,
         "no_change_recovery_attempts",
         "WORKER_NO_CHANGE_RECOVERY_ATTEMPTS",
-        Effect::Refused(NO_REPAIR),
+        Effect::NoChangeAttempts,
     ),
-    setting(Part::Worker, "no_change_confirm_mode", "WORKER_NO_CHANGE_CONFIRM_MODE", Effect::Refused(NO_REPAIR)),
+    setting(Part::Worker, "no_change_confirm_mode", "WORKER_NO_CHANGE_CONFIRM_MODE", Effect::NoChangeConfirm),
 ];
 
 impl Setting {
@@ -112,15 +111,10 @@ impl Setting {
         SETTINGS.iter().find(|setting| setting.part == part && setting.field == field)
     }
 
-    /// False for one that is always refused.
-    pub fn is_followed(&self) -> bool {
-        !matches!(self.effect, Effect::Refused(_))
-    }
-
     /// Sets it from a value as text.
     ///
     /// # Errors
-    /// A value of another form, and a setting that this version does not follow, with what was expected.
+    /// A value of another form, with what was expected.
     pub fn apply(&self, verify: &mut Verify, value: &str) -> Result<(), Refused> {
         let value = value.trim();
         let flag = || match value {
@@ -128,26 +122,32 @@ impl Setting {
             "false" | "0" => Ok(false),
             _ => Err(Refused(format!("`{value}` is neither `true` nor `false`"))),
         };
+        let number = |least: u32, most: u32| {
+            let number = value.parse().ok().filter(|number| (least..=most).contains(number));
+            number.ok_or_else(|| Refused(format!("`{value}` is not a number from {least} to {most}")))
+        };
         match self.effect {
             Effect::Mode => {
                 let mode = value.parse().map_err(|unknown| Refused(format!("`{value}` is no mode, {unknown}")))?;
                 self.phase(verify).mode = mode;
             }
             Effect::Contract => self.phase(verify).contract_path = Some(contract_path(value)?),
-            Effect::CommandsMax => {
-                let most = value.parse().ok().filter(|most| (1..=COMMANDS_MAX).contains(most));
-                let wrong = || Refused(format!("`{value}` is not a number of commands from 1 to {COMMANDS_MAX}"));
-                self.phase(verify).commands_max = most.ok_or_else(wrong)?;
-            }
+            Effect::CommandsMax => self.phase(verify).commands_max = number(1, COMMANDS_MAX)? as usize,
             Effect::AugmentNonempty => verify.augment_nonempty = flag()?,
             Effect::SkipInvalid => verify.skips_invalid = flag()?,
             Effect::RecoverExplicit => verify.recovers_explicit = flag()?,
-            Effect::RecoveryAttempts => {
-                let attempts = value.parse().ok().filter(|attempts| *attempts <= RECOVERY_ATTEMPTS_MAX);
-                let wrong = || Refused(format!("`{value}` is not a number from 0 to {RECOVERY_ATTEMPTS_MAX}"));
-                verify.recovery_attempts = attempts.ok_or_else(wrong)?;
+            Effect::RecoveryAttempts => verify.recovery_attempts = number(0, RECOVERY_ATTEMPTS_MAX)?,
+            Effect::PlanTimeout => self.phase(verify).plan_timeout_seconds = number(1, ANSWER_SECONDS_MAX)?,
+            Effect::PlanRetries => verify.plan_parse_retries = number(0, PLAN_RETRIES_MAX)?,
+            Effect::ReconcileTimeout => verify.reconcile_timeout_seconds = number(1, ANSWER_SECONDS_MAX)?,
+            Effect::NoChangeAttempts => {
+                verify.no_change.get_or_insert_with(NoChange::default).recovery_attempts =
+                    number(0, RECOVERY_ATTEMPTS_MAX)?;
             }
-            Effect::Refused(instead) => return Err(Refused(format!("this version does not follow it; {instead}"))),
+            Effect::NoChangeConfirm => {
+                let wrong = |unknown| Refused(format!("`{value}` is no mode, {unknown}"));
+                verify.no_change.get_or_insert_with(NoChange::default).confirm = value.parse().map_err(wrong)?;
+            }
         }
         Ok(())
     }

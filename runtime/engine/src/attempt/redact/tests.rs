@@ -24,6 +24,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         },
         retrying: false,
         verifying: false,
+        no_change: false,
         at_exit: false,
         ending: Ending::Returned,
         usage: vec![LimitUse { name: glovebox_record::LimitName::WallMs, used: Some(42), limit: 5 }],
