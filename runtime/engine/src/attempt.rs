@@ -20,6 +20,7 @@ mod preamble;
 mod preparing;
 mod program;
 mod redact;
+mod required_tool;
 mod sandbox;
 mod servers;
 mod session;
@@ -127,8 +128,11 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     fn execute_here(&self, assignment: &Assignment, is_given_up: &AtomicBool) -> Result<StageFinished, AttemptError> {
-        let Prepared { call, sandbox } = self.prepare(assignment)?;
         let (node, binding) = self.bound(&assignment.stage())?;
+        if let Some(held_back) = required_tool::held_back(node, assignment) {
+            return self.signed(held_back);
+        }
+        let Prepared { call, sandbox } = self.prepare(assignment)?;
         let component = binding.component.loaded().ok_or_else(|| AttemptError::unbound(&node.id))?;
         let report = self.host.execute_here(component, call);
         if is_given_up.load(Ordering::Relaxed) {
@@ -267,15 +271,6 @@ impl<B: BlobStore + 'static> Workbench<B> {
     /// True for a stage whose verdict is all that other stages get. A node without a component passes on what another stage said.
     fn is_withheld(&self, id: &NodeId) -> bool {
         self.plan.withholds(id) || (self.holdouts.is_some() && self.plan.binding(id).is_none())
-    }
-
-    /// What a stage with hold-outs in reach answered, for people alone.
-    fn whole_answer(&self, fact: &StageFinished) -> Result<Artifact, PortError> {
-        let text =
-            serde_json::to_vec_pretty(&fact.outcome).map_err(|error| PortError::Unavailable(error.to_string()))?;
-        let (digest, bytes) = self.store(&text)?;
-        let (name, media_type) = (redact::WITHHELD_FILE.to_owned(), "application/json".to_owned());
-        Ok(Artifact { name, media_type, digest, bytes })
     }
 
     fn bound(&self, id: &NodeId) -> Result<(&Node, &Binding), AttemptError> {

@@ -129,6 +129,8 @@ codes! {
     SCRIPT_EXHAUSTED = "script/exhausted";
     /// The component could not be instantiated.
     NOT_LINKED = "plugin/not-linked";
+    /// The stage that this one requires has not passed.
+    REQUIRED_TOOL = "host/required_tool_node";
     /// The host itself failed.
     HOST_FAULT = "host/fault";
     /// The stage knew text of a hold-out.

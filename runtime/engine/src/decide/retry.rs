@@ -99,7 +99,9 @@ fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
 fn is_final(failure: &Failure) -> bool {
     use FailureClass::{Budget, Canceled, Contract, Scope, Transient};
     let refused_by_provider = failure.code.family() == FailureFamily::Provider && failure.class != Transient;
-    matches!(failure.class, Scope | Contract | Canceled | Budget) || refused_by_provider
+    // The same stage is as unsuccessful at once.
+    let is_held_back = failure.code == FailureCode::REQUIRED_TOOL;
+    matches!(failure.class, Scope | Contract | Canceled | Budget) || refused_by_provider || is_held_back
 }
 
 fn exhaust(node: &Node, may_be_partial: bool, outcome: &mut Outcome) {

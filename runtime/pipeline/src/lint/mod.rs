@@ -15,6 +15,7 @@ mod holdout_reach;
 mod isolation;
 mod not_enforced;
 mod page;
+mod required_tool;
 mod restarts;
 mod routes;
 mod rules;

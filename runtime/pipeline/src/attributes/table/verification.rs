@@ -90,10 +90,15 @@ pub(super) const ROWS: &[Known] = &[
         N,
         Boolean,
         "`false`",
-        "requires the success of `required_tool_node`",
+        "the stage works only if the last command of `required_tool_node` has passed",
         OtherEngines,
-    )
-    .refused("put a condition on the tool stage's edges: `condition=\"outcome=success\"`"),
-    known(key::REQUIRED_TOOL_NODE, N, NodeName, "none", "the tool stage that must succeed", OtherEngines)
-        .refused("put a condition on the tool stage's edges: `condition=\"outcome=success\"`"),
+    ),
+    known(
+        key::REQUIRED_TOOL_NODE,
+        N,
+        NodeName,
+        "none",
+        "the tool, verify or verification stage that `requires_tool_success` is about",
+        OtherEngines,
+    ),
 ];

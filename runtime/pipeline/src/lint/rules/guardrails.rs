@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};
-use crate::lint::{fixability_rule, gates, guardrails};
+use crate::lint::{fixability_rule, gates, guardrails, required_tool};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -253,6 +253,30 @@ pub(super) const RULES: &[Rule] = &[
          verify_command="cargo test"]
   start; exit
   start -> build -> exit
+}"#,
+    },
+    Rule {
+        id: "required_tool_node",
+        severity: Error,
+        check: Some(required_tool::required_tool_node),
+        summary: "`required_tool_node` must name a tool, verify or verification stage, on a node that works",
+        help: "set `requires_tool_success=true, required_tool_node=\"ID\"` with the id of a tool, verify or verification stage",
+        why: "With `requires_tool_success=true` a stage works only if the last command of another stage has passed, as the host's \
+              receipt says. That needs the name of a stage that runs a command, and work that can be held back. A setting \
+              without its other half would be ignored, and the file would look guarded.",
+        bad: r#"digraph ship {
+  test    [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
+  publish [shape=parallelogram, tool_command="sh publish.sh", allowed_write_paths="", requires_tool_success=true,
+           required_tool_node="tests"]
+  start; exit
+  start -> test -> publish -> exit
+}"#,
+        good: r#"digraph ship {
+  test    [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
+  publish [shape=parallelogram, tool_command="sh publish.sh", allowed_write_paths="", requires_tool_success=true,
+           required_tool_node="test"]
+  start; exit
+  start -> test -> publish -> exit
 }"#,
     },
     Rule {
