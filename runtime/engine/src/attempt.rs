@@ -7,6 +7,7 @@ mod branch_files;
 mod claims;
 mod error;
 pub mod exchanges;
+mod failed_command;
 mod feedback;
 mod files;
 mod fill_caches;
@@ -331,6 +332,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         node: &Node,
         report: Report,
     ) -> Result<(StageFinished, Vec<Stated>), AttemptError> {
+        let failed_command = failed_command::of(node, &report);
         let artifacts = report.artifacts.into_iter().map(|artifact| {
             let (digest, bytes) = self.store(&artifact.data)?;
             Ok(Artifact { name: artifact.name, media_type: artifact.media_type, digest, bytes })
@@ -359,6 +361,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             steered: report.steered,
             model: self.asked_model(&node.id, report.answered_by),
             duration_ms: report.duration_ms,
+            failed_command,
             ..StageFinished::of(assignment.attempt.clone(), report.outcome)
         };
         Ok((fact, report.claims))

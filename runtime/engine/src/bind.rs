@@ -98,7 +98,7 @@ pub fn bind(
         return Err(errors);
     }
     let unconfigured = unconfigured_model(&options);
-    let is_verification = |node: &Node| node.handler.kind() == HandlerKind::Verification;
+    let is_verification = |node: &Node| node.verification.is_some() || node.handler.kind() == HandlerKind::Verification;
     let verify = config.verify.clone().filter(|_| pipeline.nodes.iter().any(is_verification));
     Ok(Plan {
         pipeline,

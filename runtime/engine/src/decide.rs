@@ -15,6 +15,7 @@ mod retry;
 #[cfg(test)]
 mod tests;
 mod verification;
+mod verify_limits;
 
 pub use child::observation;
 pub use failure_source::UNFIXABLE;
@@ -129,7 +130,8 @@ impl BranchDecision<'_> {
             return end_when_idle(self.state, failure);
         }
         let unfixable = || failure_source::unfixable(self.pipeline, self.branch, node);
-        if let Some(failure) = self.visits_exceeded(node).or_else(|| self.effort_exceeded(node)).or_else(unfixable) {
+        let bounds = self.visits_exceeded(node).or_else(|| self.effort_exceeded(node));
+        if let Some(failure) = bounds.or_else(|| self.verified_too_often(node)).or_else(unfixable) {
             return self.fail(failure);
         }
         vec![match &node.handler {
@@ -138,7 +140,7 @@ impl BranchDecision<'_> {
             Handler::Conditional => self.passed(id, self.branch.previous.status),
             Handler::ChildExit => return self.leave_child(node),
             Handler::Component(_) => {
-                Event::StageReady(StageReady { task: self.next_task(id), ordinal: 1, due_at: None })
+                Event::StageReady(StageReady { task: self.next_task(id), ordinal: 1, due_at: self.cooled_at(id) })
             }
             Handler::Parallel => return self.begin_fork(id),
             Handler::FanIn(_) => return self.fan_in(node),
@@ -297,8 +299,14 @@ impl BranchDecision<'_> {
         let (to, edge) = match &found.target {
             FailureTarget::Edge(index) => (&self.pipeline.edges[index.0].to, Some(index.0)),
             FailureTarget::Node(target) => (target, None),
-            FailureTarget::Stop => return self.fail(cause_of(node, outcome)),
+            FailureTarget::Stop => {
+                let repeated = self.not_verified_again(node, None);
+                return self.fail(repeated.unwrap_or_else(|| cause_of(node, outcome)));
+            }
         };
+        if let Some(failure) = self.not_verified_again(node, Some(to)) {
+            return self.fail(failure);
+        }
         if let Some(failure) = self.cycle(node, outcome) {
             return self.fail(failure);
         }

@@ -4,6 +4,7 @@
 //! them. A field may be added with a default; none is renamed or removed without a new [`SCHEMA_VERSION`]. Nothing here knows where records are kept.
 
 mod canonical;
+mod failure_meta;
 mod fork;
 mod forked_from;
 mod holdouts_sealed;
@@ -20,6 +21,7 @@ mod went_back;
 
 pub use canonical::canonical;
 pub(crate) use canonical::write_canonical;
+pub use failure_meta::{CommandSource, FailedCommand, FailureMeta};
 pub use fork::{
     BranchCanceled, BranchEnd, BranchFinished, BranchStarted, ChildObserved, ConflictSide, FanInFinished, ForkChild,
     ForkExpired, ForkJoined, ForkStarted, MergeConflict, SupervisionEnd,
@@ -40,6 +42,7 @@ pub use stage::{
 pub use steered::StageSteered;
 pub use went_back::WentBack;
 
+use crate::verify::VerifyRetry;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{Failure, Status};
@@ -276,6 +279,9 @@ pub struct RunStarted {
     /// What its model calls may cost; absent when unlimited.
     #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
     pub spend_max: SpendBounds,
+    /// How often work is repeated after a failed verification; absent where the operator has no `[verify]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_retry: Option<VerifyRetry>,
     /// Hold-outs under seal; absent when the run has none, and in journals of before there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutsSealed>,

@@ -21,9 +21,9 @@ pub use verdict::{ExitShape, JournalHead, NodeTraffic, VerdictFile};
 use receipt::EndedStage;
 
 use crate::event::{
-    Attempt, BranchId, Event, FanInFinished, FileChange, ForkedFrom, IgnoredFiles, Quarantined, QuestionAnswered,
-    QuestionAsked, Record, Refusal, Replanned, RunFinished, RunPaused, RunResumed, RunStarted, StageFinished, Task,
-    Verdict, Work,
+    Attempt, BranchId, Event, FailureMeta, FanInFinished, FileChange, ForkedFrom, IgnoredFiles, Quarantined,
+    QuestionAnswered, QuestionAsked, Record, Refusal, Replanned, RunFinished, RunPaused, RunResumed, RunStarted,
+    StageFinished, Task, Verdict, Work,
 };
 use crate::ports::PortError;
 use crate::reading;
@@ -110,6 +110,9 @@ pub struct RunSummary {
     pub failure: Option<Failure>,
     /// The stage with that failure, if a stage had it.
     pub failed_node: Option<NodeId>,
+    /// What is told of the last verification, if it failed and the run has not succeeded (seed 4); absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_meta: Option<FailureMeta>,
     /// Every finished visit in order.
     pub visited: Vec<Visit>,
     /// The commands of each node's last attempt.
@@ -369,6 +372,7 @@ impl RunSummary {
         self.status = run.status.into();
         self.exit = ExitClass::of(run, self.canceled_by);
         self.failure.clone_from(&run.failure);
+        self.error_meta = self.error_meta.take().filter(|_| run.failure.is_some());
         let last = self.last_failure.as_ref().filter(|(_, failure)| Some(failure) == run.failure.as_ref());
         self.failed_node = last.map(|(node, _)| node.clone());
     }
@@ -385,6 +389,9 @@ impl RunSummary {
     }
 
     fn finish_stage(&mut self, stage: StageFinished) {
+        if stage.is_verification() {
+            self.error_meta = FailureMeta::of(&stage);
+        }
         let role = self.role(&stage);
         self.tokens.add(stage.tokens);
         self.is_estimated |= stage.is_estimated;

@@ -59,6 +59,7 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
         steps_max,
         wall_max_ms,
         spend_max: glovebox_record::spend::SpendBounds::default(),
+        verify_retry: None,
         holdouts: None,
         labels: BTreeMap::new(),
     }

@@ -13,6 +13,7 @@ mod question;
 mod rewind;
 mod spending;
 mod steering;
+mod verify_failures;
 mod visits;
 
 pub(crate) use branch::is_output;
@@ -24,6 +25,7 @@ pub use judged::{FailedStage, Unverified};
 pub use question::{OpenQuestion, Wait};
 pub use spending::Spending;
 pub(crate) use spending::is_of_budget;
+pub use verify_failures::VerifyFailures;
 pub use visits::Visits;
 
 use crate::event::{
@@ -114,6 +116,7 @@ impl RunState {
                 self.note_stored(finished);
                 self.fold_branch(event);
                 self.note_proof(finished);
+                self.note_verification(at, finished);
             }
             Event::RunCanceled(canceled) => {
                 self.stopped = canceled.is_stop().then(|| self.without_stop());

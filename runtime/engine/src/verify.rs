@@ -6,10 +6,12 @@
 
 mod contract;
 mod direct;
+mod retry;
 pub mod settings;
 
 pub use contract::{CONTRACT_BYTES_MAX, Contract, ContractProblem};
 pub use direct::DirectCommand;
+pub use retry::VerifyRetry;
 
 use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::key;
@@ -141,6 +143,8 @@ pub struct Verify {
     pub recovers_explicit: bool,
     /// The commands of the project's kind.
     pub fallback: Vec<DirectCommand>,
+    /// How often work is repeated after a failed verification.
+    pub retry: VerifyRetry,
 }
 
 impl Default for Verify {
@@ -153,6 +157,7 @@ impl Default for Verify {
             recovery_attempts: RECOVERY_ATTEMPTS,
             recovers_explicit: true,
             fallback: Vec::new(),
+            retry: VerifyRetry::default(),
         }
     }
 }

@@ -10,7 +10,8 @@ pub use edge::{EdgeWhy, ValueRead};
 pub use fork::{BranchWhy, ChoiceWhy, JoinWhy};
 
 use crate::event::{
-    BranchId, Event, GateUnmet, LoopRestarted, NodeId, Record, RouteTaken, StageFinished, StagePassed, Work,
+    BranchId, Event, FailureMeta, GateUnmet, LoopRestarted, NodeId, Record, RouteTaken, StageFinished, StagePassed,
+    Work,
 };
 use crate::evidence::{RunStatus, RunSummary, is_first};
 use crate::ports::PortError;
@@ -103,6 +104,9 @@ pub struct AttemptWhy {
     /// Its failure; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// What is told of a failed verification beside its failure (seed 4); absent for anything else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_meta: Option<FailureMeta>,
     /// True if another attempt follows.
     pub retried: bool,
     /// How long that one waited, milliseconds; absent if none follows.
@@ -309,6 +313,7 @@ impl Fold<'_> {
             is_verification: task.work == Work::Verify,
             status: outcome.status.as_str(),
             failure: outcome.failure.clone(),
+            error_meta: FailureMeta::of(finished),
             retried: finished.retrying,
             delay_ms: None,
         };

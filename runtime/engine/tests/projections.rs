@@ -91,6 +91,7 @@ impl Run {
             model: None,
             duration_ms: 5,
             signature: None,
+            failed_command: None,
         }
     }
 

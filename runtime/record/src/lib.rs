@@ -7,6 +7,7 @@
 //! - [`digest`]: the name of bytes;
 //! - [`change`]: what a stage changed and what was kept;
 //! - [`outcome`]: how a stage ended and why it failed;
+//! - [`failure_category`]: the vocabulary of failures of seed 4, and how often each is tried again;
 //! - [`evidence`]: what the host saw of a call;
 //! - [`hook`]: what runs around the tool calls of an agent;
 //! - [`limit`]: the one table of limits, amounts and their units;
@@ -25,6 +26,7 @@
 pub mod change;
 pub mod digest;
 pub mod evidence;
+pub mod failure_category;
 pub mod hook;
 pub mod identity;
 pub mod limit;
@@ -45,6 +47,7 @@ pub mod transcript;
 pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, DigestedFile, NotADigest};
 pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Tokens, Traffic};
+pub use failure_category::{Classified, FailureCategory, FailureSource};
 pub use hook::{Hook, HookKind};
 pub use identity::{Attempt, AttemptId, BranchId, MessageId, NodeId, QuestionId, RunId, Subject, Task, Work};
 pub use limit::{LimitName, LimitSettings, LimitUnit, Limits};

@@ -92,6 +92,11 @@ fn attempt(rows: &mut Rows, attempt: &AttemptWhy) {
     if let Some(failure) = &attempt.failure {
         rows.row("because", format_args!("{} ({}): {}", failure.class.as_str(), failure.code.as_str(), failure.reason));
     }
+    if let Some(meta) = &attempt.error_meta {
+        let command = meta.failed_command.as_deref().map(|line| format!(": {line}")).unwrap_or_default();
+        let wanted = meta.failed_command_source.map(|source| format!(" ({})", source.as_str())).unwrap_or_default();
+        rows.row("failed", format_args!("{} ({}){command}{wanted}", meta.failure_code, meta.category.as_str()));
+    }
     if let Some(delay) = attempt.delay_ms.filter(|_| attempt.retried) {
         rows.row("retried", format_args!("after {}", duration(delay)));
     }

@@ -40,6 +40,8 @@ pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[Str
         failure: (!is_pass).then(|| redacted(fact, failure_of(outcome.status, outcome.failure))),
         notes: notes(is_pass, hints),
     };
+    // Which check failed is more than the verdict.
+    fact.failed_command = None;
     if let Ending::Trapped(text) | Ending::NotLinked(text) = &mut fact.ending {
         WITHHELD.clone_into(text);
     }

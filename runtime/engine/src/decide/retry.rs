@@ -2,7 +2,7 @@
 //!
 //! The decision is made once, before the attempt is appended, and is part of its record. These rules are not evaluated a second time.
 
-use super::verification;
+use super::{verification, verify_limits};
 use crate::event::{Ending, RunId, StageFinished, StageRetrying, Work};
 use crate::state::{Branch, RunState};
 use glovebox_pipeline::ir::{Backoff, Node, Pipeline};
@@ -22,7 +22,8 @@ pub fn finalize_attempt(pipeline: &Pipeline, state: &RunState, stopping: bool, f
     let ordinal = repeated(branch, finished);
     finished.retrying =
         !stopping && ordinal.is_some_and(|ordinal| ordinal < attempts_max(pipeline, node, &finished.outcome));
-    if let Some(bound) = steps_of_node_exceeded(state, node).filter(|_| finished.retrying) {
+    let bound = steps_of_node_exceeded(state, node).or_else(|| verify_limits::not_repeated(pipeline, state, finished));
+    if let Some(bound) = bound.filter(|_| finished.retrying) {
         finished.retrying = false;
         let notes = &mut finished.outcome.notes;
         let separator = if notes.is_empty() { "" } else { "\n" };
@@ -60,6 +61,7 @@ pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinis
     let run_id = state.run_id().map_or("", RunId::as_str);
     let seed = format!("{run_id}\n{}\n{}", task, ordinal);
     let delay_ms = backoff.map_or(0, |backoff| delay_ms(&backoff, *ordinal, &seed));
+    let delay_ms = delay_ms.max(verify_limits::cooldown_ms(state, finished));
     let at = state.at.unwrap_or(Timestamp::UNIX_EPOCH);
     let delay = SignedDuration::from_millis(i64::try_from(delay_ms).unwrap_or(i64::MAX));
     StageRetrying {

@@ -7,6 +7,7 @@ mod forks;
 mod model;
 mod properties;
 mod retries;
+mod verify_limits;
 
 use super::*;
 use crate::event::{Ending, RunCanceled};

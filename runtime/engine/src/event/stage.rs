@@ -2,7 +2,7 @@
 //!
 //! The host's report as the journal records it. Bytes are named by digest and stored before the event that names them.
 
-use super::{Attempt, NodeId, Task, moment};
+use super::{Attempt, FailedCommand, NodeId, Task, moment};
 use glovebox_record::spend::Money;
 use glovebox_record::{
     Artifact, Captured, Ending, FileChange, Heard, LimitUse, Outcome, Quarantined, Receipt, Refusal, Session,
@@ -140,6 +140,9 @@ pub struct StageFinished {
     /// What its failure has in common with others that are the same; absent without a failure that lasts. Only the cycle breaker reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<super::Digest>,
+    /// The command that made a verification fail; absent for any other stage, and where only the verdict counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_command: Option<FailedCommand>,
 }
 
 impl StageFinished {
@@ -192,6 +195,7 @@ impl StageFinished {
             model: None,
             duration_ms: 0,
             signature: None,
+            failed_command: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How a plan prints what verification stages run beside their plans. The plan's digest covers it, contracts included.
 
-use crate::verify::{CONTRACT_PATH, Phase, Verify};
+use crate::verify::{CONTRACT_PATH, Phase, Verify, VerifyRetry};
 use glovebox_record::Digest;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,6 +24,8 @@ pub struct PlanVerify<'a> {
     pub recovery_allow_explicit: bool,
     /// The commands of the project's kind.
     pub fallback: Vec<&'a str>,
+    /// How often work is repeated after a failed verification.
+    pub retry: VerifyRetry,
 }
 
 /// One phase.
@@ -51,6 +53,7 @@ impl<'a> PlanVerify<'a> {
             recovery_attempts: verify.recovery_attempts,
             recovery_allow_explicit: verify.recovers_explicit,
             fallback: verify.fallback.iter().map(|command| command.line.as_str()).collect(),
+            retry: verify.retry,
         }
     }
 }

@@ -4,11 +4,11 @@
 //! ten-thousandth. A branch reads nothing of another branch.
 
 use super::Conversations;
-use super::Visits;
 use super::fork::{Fork, Origin};
 use super::judged::{FailedStage, Unverified};
 use super::question::Wait;
 use super::spending::is_bound_of_run;
+use super::{VerifyFailures, Visits};
 use crate::context::{Context, ContextKey};
 use crate::event::{
     Attempt, AttemptId, Digest, Event, FileChange, GateUnmet, NodeId, StageFinished, StagePassed, StageReady, Task,
@@ -97,6 +97,8 @@ pub struct NodeHistory {
     /// Visits that ended with the same failure as the last one, which is counted too, by signature; 0 without a lasting failure. Neither a
     /// success nor another failure between them resets the count.
     pub same: u32,
+    /// How its verification has failed since it last passed; none where nothing bounds that.
+    pub verify_failures: Option<Arc<VerifyFailures>>,
     /// Visits by the signature of their failure.
     pub(super) signatures: RedBlackTreeMapSync<Digest, u32>,
     /// Its last visit among all finished ones, while its last outcome is a failure.
@@ -286,6 +288,7 @@ impl Branch {
     /// Forgets what it waited for. A fan-in that it begins again at still has its branches to choose from.
     pub(super) fn begin_again(&mut self, from: &NodeId) {
         self.end(None);
+        self.forget_verify_failures();
         self.unverified = None;
         self.joined = self.joined.take().filter(|fork| fork.join == *from);
     }

@@ -58,6 +58,7 @@ impl NodeHistory {
     /// What stays of it when a generation begins.
     fn of_next_generation(&self) -> Self {
         let (turns, attempts) = (self.turns, self.attempts);
-        Self { turns, attempts, signatures: self.signatures.clone(), ..Self::default() }
+        let verify_failures = self.verify_failures.clone();
+        Self { turns, attempts, verify_failures, signatures: self.signatures.clone(), ..Self::default() }
     }
 }

@@ -8,6 +8,13 @@ const COMMANDS_MAX: usize = 100;
 /// Adjustments that an attempt may be told to make at most.
 const RECOVERY_ATTEMPTS_MAX: u32 = 100;
 
+/// Repetitions that the operator may allow at most; -1 leaves it to the category of the failure.
+const RETRIES_MAX: i64 = 1000;
+/// Failures in a row that the operator may allow at most.
+const SIGNATURE_THRESHOLD_MAX: i64 = 100;
+/// The longest wait before a repetition: a day.
+const COOLDOWN_SECONDS_MAX: i64 = 86_400;
+
 /// A table below `[verify]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -15,6 +22,8 @@ pub enum Part {
     Planner,
     /// `[verify.worker]`
     Worker,
+    /// `[verify.retry]`
+    Retry,
 }
 
 impl Part {
@@ -23,6 +32,7 @@ impl Part {
         match self {
             Self::Planner => "planner",
             Self::Worker => "worker",
+            Self::Retry => "retry",
         }
     }
 }
@@ -37,6 +47,9 @@ enum Effect {
     SkipInvalid,
     RecoveryAttempts,
     RecoverExplicit,
+    RetriesMax,
+    SignatureThreshold,
+    Cooldown,
     /// Nothing: it is refused, with what to do instead.
     Refused(&'static str),
 }
@@ -48,7 +61,7 @@ pub struct Setting {
     pub part: Part,
     /// Its field there.
     pub field: &'static str,
-    /// The variable of the environment that wins over the field.
+    /// The variable of the environment that wins over the field; empty where there is none.
     pub variable: &'static str,
     effect: Effect,
 }
@@ -104,6 +117,14 @@ pub const SETTINGS: &[Setting] = &[
         Effect::Refused(NO_REPAIR),
     ),
     setting(Part::Worker, "no_change_confirm_mode", "WORKER_NO_CHANGE_CONFIRM_MODE", Effect::Refused(NO_REPAIR)),
+    setting(Part::Retry, "max_retries", "FAILED_TASK_MAX_RETRY_COUNT", Effect::RetriesMax),
+    setting(
+        Part::Retry,
+        "repeated_signature_threshold",
+        "FAILED_TASK_REPEATED_SIGNATURE_THRESHOLD",
+        Effect::SignatureThreshold,
+    ),
+    setting(Part::Retry, "cooldown_seconds", "", Effect::Cooldown),
 ];
 
 impl Setting {
@@ -147,6 +168,18 @@ impl Setting {
                 let wrong = || Refused(format!("`{value}` is not a number from 0 to {RECOVERY_ATTEMPTS_MAX}"));
                 verify.recovery_attempts = attempts.ok_or_else(wrong)?;
             }
+            Effect::RetriesMax => {
+                let most = number(value, (-1, RETRIES_MAX))?;
+                verify.retry.max_retries = u32::try_from(most).ok();
+            }
+            Effect::SignatureThreshold => {
+                let most = number(value, (2, SIGNATURE_THRESHOLD_MAX))?;
+                verify.retry.repeated_signature_threshold = u32::try_from(most).unwrap_or_default();
+            }
+            Effect::Cooldown => {
+                let seconds = number(value, (0, COOLDOWN_SECONDS_MAX))?;
+                verify.retry.cooldown_seconds = u32::try_from(seconds).unwrap_or_default();
+            }
             Effect::Refused(instead) => return Err(Refused(format!("this version does not follow it; {instead}"))),
         }
         Ok(())
@@ -155,9 +188,15 @@ impl Setting {
     fn phase<'a>(&self, verify: &'a mut Verify) -> &'a mut Phase {
         match self.part {
             Part::Planner => &mut verify.planner,
-            Part::Worker => &mut verify.worker,
+            Part::Worker | Part::Retry => &mut verify.worker,
         }
     }
+}
+
+/// A whole number within bounds.
+fn number(value: &str, (least, most): (i64, i64)) -> Result<i64, Refused> {
+    let wrong = || Refused(format!("`{value}` is not a whole number from {least} to {most}"));
+    value.parse().ok().filter(|number| (least..=most).contains(number)).ok_or_else(wrong)
 }
 
 /// A path of a file below the project.

@@ -53,6 +53,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         model: None,
         duration_ms: 0,
         signature: None,
+        failed_command: None,
     }
 }
 
