@@ -89,7 +89,10 @@ fn a_branch_has_what_passed_before_its_fork_and_nothing_of_another_branch() {
             .collect::<Vec<_>>()
     };
     assert_eq!(ended("start -> test -> fork; fork -> publish -> join; fork -> other -> join"), ["passed"]);
-    assert_eq!(ended("start -> fork; fork -> test -> join; fork -> publish -> join"), [REQUIRED]);
+    assert_eq!(
+        ended("start -> fork; fork -> test -> join; fork -> publish -> join; fork -> other -> join"),
+        [REQUIRED]
+    );
 }
 
 /// The attack: files and context of a builder say that the tool has passed.
