@@ -42,8 +42,8 @@ pub use stage::{
 pub use steered::StageSteered;
 pub use went_back::WentBack;
 
-use crate::verify::VerifyRetry;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
+use glovebox_record::VerifyLimits;
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{Failure, Status};
 use schemars::JsonSchema;
@@ -281,7 +281,7 @@ pub struct RunStarted {
     pub spend_max: SpendBounds,
     /// How often work is repeated after a failed verification; absent where the operator has no `[verify]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verify_retry: Option<VerifyRetry>,
+    pub verify_retry: Option<VerifyLimits>,
     /// Hold-outs under seal; absent when the run has none, and in journals of before there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutsSealed>,

@@ -6,15 +6,14 @@
 
 mod contract;
 mod direct;
-mod retry;
 pub mod settings;
 
 pub use contract::{CONTRACT_BYTES_MAX, Contract, ContractProblem};
 pub use direct::DirectCommand;
-pub use retry::VerifyRetry;
 
 use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::key;
+use glovebox_record::VerifyLimits;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -144,7 +143,7 @@ pub struct Verify {
     /// The commands of the project's kind.
     pub fallback: Vec<DirectCommand>,
     /// How often work is repeated after a failed verification.
-    pub retry: VerifyRetry,
+    pub retry: VerifyLimits,
 }
 
 impl Default for Verify {
@@ -157,7 +156,7 @@ impl Default for Verify {
             recovery_attempts: RECOVERY_ATTEMPTS,
             recovers_explicit: true,
             fallback: Vec::new(),
-            retry: VerifyRetry::default(),
+            retry: VerifyLimits::default(),
         }
     }
 }

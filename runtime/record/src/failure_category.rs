@@ -100,7 +100,7 @@ impl FailureSource {
 
 /// A row of the vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Classified {
+pub struct ClassifiedFailure {
     /// The code in the words of seed 4.
     pub code: &'static str,
     /// Its category.
@@ -109,32 +109,33 @@ pub struct Classified {
     pub is_retryable: bool,
 }
 
-const fn row(code: &'static str, category: FailureCategory, is_retryable: bool) -> Classified {
-    Classified { code, category, is_retryable }
+const fn row(code: &'static str, category: FailureCategory, is_retryable: bool) -> ClassifiedFailure {
+    ClassifiedFailure { code, category, is_retryable }
 }
 
 /// The code that text decides: it has no category of its own.
 pub const EXECUTION_FAILED: &str = "execution_failed";
-const NO_CHANGES: Classified = row("no_actionable_changes", FailureCategory::Noop, false);
-const POLICY: Classified = row("policy_violation", FailureCategory::Policy, true);
-const MISSING_SCRIPT: Classified = row("verification_command_missing_script", FailureCategory::Setup, false);
-const NO_TEST_FILES: Classified = row("verification_command_no_test_files", FailureCategory::Setup, false);
-const MISSING_TARGET: Classified = row("verification_command_missing_make_target", FailureCategory::Setup, false);
-const UNSUPPORTED: Classified = row("verification_command_unsupported_format", FailureCategory::Setup, false);
-const SEQUENCE: Classified = row("verification_command_sequence_issue", FailureCategory::Setup, false);
-const COMMAND_FAILED: Classified = row("verification_command_failed", FailureCategory::Test, true);
-const SETUP: Classified = row("setup_or_bootstrap_issue", FailureCategory::Setup, true);
-const ENVIRONMENT: Classified = row("environment_issue", FailureCategory::Env, true);
-const TEST: Classified = row("test_failure", FailureCategory::Test, true);
-const FLAKY: Classified = row("transient_or_flaky_failure", FailureCategory::Flaky, true);
-const MODEL_LOOP: Classified = row("model_doom_loop", FailureCategory::ModelLoop, true);
-const MODEL: Classified = row("model_or_unknown_failure", FailureCategory::Model, true);
-const PERMISSION: Classified = row("external_directory_permission_prompt", FailureCategory::Permission, false);
-const QUOTA: Classified = row("quota_failure", FailureCategory::Env, true);
-const DIVERGED: Classified = row("branch_diverged_requires_recreate", FailureCategory::Setup, false);
+const NO_CHANGES: ClassifiedFailure = row("no_actionable_changes", FailureCategory::Noop, false);
+const POLICY: ClassifiedFailure = row("policy_violation", FailureCategory::Policy, true);
+const MISSING_SCRIPT: ClassifiedFailure = row("verification_command_missing_script", FailureCategory::Setup, false);
+const NO_TEST_FILES: ClassifiedFailure = row("verification_command_no_test_files", FailureCategory::Setup, false);
+const MISSING_TARGET: ClassifiedFailure =
+    row("verification_command_missing_make_target", FailureCategory::Setup, false);
+const UNSUPPORTED: ClassifiedFailure = row("verification_command_unsupported_format", FailureCategory::Setup, false);
+const SEQUENCE: ClassifiedFailure = row("verification_command_sequence_issue", FailureCategory::Setup, false);
+const COMMAND_FAILED: ClassifiedFailure = row("verification_command_failed", FailureCategory::Test, true);
+const SETUP: ClassifiedFailure = row("setup_or_bootstrap_issue", FailureCategory::Setup, true);
+const ENVIRONMENT: ClassifiedFailure = row("environment_issue", FailureCategory::Env, true);
+const TEST: ClassifiedFailure = row("test_failure", FailureCategory::Test, true);
+const FLAKY: ClassifiedFailure = row("transient_or_flaky_failure", FailureCategory::Flaky, true);
+const MODEL_LOOP: ClassifiedFailure = row("model_doom_loop", FailureCategory::ModelLoop, true);
+const MODEL: ClassifiedFailure = row("model_or_unknown_failure", FailureCategory::Model, true);
+const PERMISSION: ClassifiedFailure = row("external_directory_permission_prompt", FailureCategory::Permission, false);
+const QUOTA: ClassifiedFailure = row("quota_failure", FailureCategory::Env, true);
+const DIVERGED: ClassifiedFailure = row("branch_diverged_requires_recreate", FailureCategory::Setup, false);
 
 /// The codes of seed 4, but for `execution_failed`, which has no category of its own.
-pub const VOCABULARY: [Classified; 17] = [
+pub const VOCABULARY: [ClassifiedFailure; 17] = [
     NO_CHANGES,
     POLICY,
     MISSING_SCRIPT,
@@ -155,7 +156,7 @@ pub const VOCABULARY: [Classified; 17] = [
 ];
 
 /// Glovebox's own codes, the first that fits. One that ends with `*` stands for all that begin so.
-const OWN: [(&str, Classified); 33] = [
+const OWN: [(&str, ClassifiedFailure); 33] = [
     ("host/required_tool_node", TEST),
     ("verify/exit-code", TEST),
     ("verify/signal", TEST),
@@ -192,7 +193,7 @@ const OWN: [(&str, Classified); 33] = [
 ];
 
 /// Words in a reason, in lower case, the first that is there. Words of digits and letters alone are whole words.
-const TEXTS: [(&[&str], Classified); 13] = [
+const TEXTS: [(&[&str], ClassifiedFailure); 13] = [
     (&["external_directory permission prompt", "permission required: external_directory"], PERMISSION),
     (&["no changes were made", "no relevant changes were made", "no commits between"], NO_CHANGES),
     (&["policy violation", "guardrail_violation", "denied command", "outside allowed paths", "denied path"], POLICY),
@@ -246,7 +247,7 @@ const TEXTS: [(&[&str], Classified); 13] = [
     (&["doom loop", "excessive planning chatter", "unsupported pseudo tool call detected: todo"], MODEL_LOOP),
 ];
 
-impl Classified {
+impl ClassifiedFailure {
     /// Classifies a failure.
     pub fn of(source: FailureSource, failure: &Failure) -> Self {
         let found = of_code(failure).or_else(|| of_class(failure.class)).or_else(|| of_text(failure));
@@ -263,7 +264,7 @@ impl Classified {
     }
 }
 
-fn of_code(failure: &Failure) -> Option<Classified> {
+fn of_code(failure: &Failure) -> Option<ClassifiedFailure> {
     let code = failure.code.as_str().to_ascii_lowercase();
     let own = |known: &str| match known.strip_suffix('*') {
         Some(start) => code.starts_with(start),
@@ -277,7 +278,7 @@ fn of_code(failure: &Failure) -> Option<Classified> {
 }
 
 /// What a class says where the code says nothing; none for the class of every ordinary failure.
-fn of_class(class: FailureClass) -> Option<Classified> {
+fn of_class(class: FailureClass) -> Option<ClassifiedFailure> {
     match class {
         FailureClass::Deterministic => None,
         FailureClass::Transient => Some(FLAKY),
@@ -287,7 +288,7 @@ fn of_class(class: FailureClass) -> Option<Classified> {
     }
 }
 
-fn of_text(failure: &Failure) -> Option<Classified> {
+fn of_text(failure: &Failure) -> Option<ClassifiedFailure> {
     let reason = failure.reason.to_lowercase();
     let is_there = |text: &&str| match text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         true => reason.split(|c: char| !c.is_alphanumeric()).any(|word| word == *text),
@@ -312,7 +313,7 @@ mod tests {
     #[track_caller]
     fn check(class: FailureClass, code: &str, reason: &str, expected: (&str, &str, bool)) {
         let failure = Failure::new(class, code.to_owned(), reason);
-        let found = Classified::of(FailureSource::Execution, &failure);
+        let found = ClassifiedFailure::of(FailureSource::Execution, &failure);
         assert_eq!((found.code, found.category.as_str(), found.is_retryable), expected, "{code} {reason}");
     }
 
@@ -389,6 +390,6 @@ mod tests {
         text("line 5031 dnsmasq unexpectedly", "model_or_unknown_failure", "model", true);
         text("Doom loop detected", "model_doom_loop", "model_loop", true);
         let own = Failure::new(FailureClass::Deterministic, "acme/lint".to_owned(), "it is ugly");
-        assert_eq!(Classified::of(FailureSource::Verification, &own), COMMAND_FAILED);
+        assert_eq!(ClassifiedFailure::of(FailureSource::Verification, &own), COMMAND_FAILED);
     }
 }

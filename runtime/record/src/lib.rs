@@ -19,6 +19,7 @@
 //! - [`steering`]: what a person told an agent that was at work;
 //! - [`stored_value`]: the reference to a context value that is kept apart;
 //! - [`transcript`]: what was said in one attempt, turn by turn;
+//! - [`verify_limits`]: how often work is repeated after a failed verification;
 //! - [`tier`]: how far commands are confined;
 //! - [`tool_call`]: what tool servers were asked.
 #![forbid(unsafe_code)]
@@ -43,11 +44,12 @@ pub mod stored_value;
 pub mod tier;
 pub mod tool_call;
 pub mod transcript;
+pub mod verify_limits;
 
 pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, DigestedFile, NotADigest};
 pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Tokens, Traffic};
-pub use failure_category::{Classified, FailureCategory, FailureSource};
+pub use failure_category::{ClassifiedFailure, FailureCategory, FailureSource};
 pub use hook::{Hook, HookKind};
 pub use identity::{Attempt, AttemptId, BranchId, MessageId, NodeId, QuestionId, RunId, Subject, Task, Work};
 pub use limit::{LimitName, LimitSettings, LimitUnit, Limits};
@@ -59,3 +61,4 @@ pub use steering::Heard;
 pub use stored_value::StoredValue;
 pub use tier::Tier;
 pub use tool_call::ToolCall;
+pub use verify_limits::VerifyLimits;

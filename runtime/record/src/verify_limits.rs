@@ -10,7 +10,7 @@ const SIGNATURE_THRESHOLD: u32 = 4;
 
 /// The bounds on repetitions after a failed verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct VerifyRetry {
+pub struct VerifyLimits {
     /// Repetitions at most, whatever the category of the failure; absent where the category alone decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
@@ -20,7 +20,7 @@ pub struct VerifyRetry {
     pub cooldown_seconds: u32,
 }
 
-impl Default for VerifyRetry {
+impl Default for VerifyLimits {
     fn default() -> Self {
         Self { max_retries: None, repeated_signature_threshold: SIGNATURE_THRESHOLD, cooldown_seconds: 0 }
     }

@@ -55,7 +55,10 @@ impl BranchDecision<'_> {
     pub(super) fn verify(&self, visit: &Task) -> Vec<Event> {
         match self.steps_exceeded() {
             Some(failure) => end_when_idle(self.state, failure),
-            None => vec![Event::StageReady(StageReady { task: visit.verification(), ordinal: 1, due_at: None })],
+            None => {
+                let due_at = self.cooled_at(&visit.node);
+                vec![Event::StageReady(StageReady { task: visit.verification(), ordinal: 1, due_at })]
+            }
         }
     }
 

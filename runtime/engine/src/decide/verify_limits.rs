@@ -6,15 +6,15 @@
 use super::{BranchDecision, cause_of};
 use crate::event::{NodeId, StageFinished};
 use crate::state::{RunState, VerifyFailures};
-use crate::verify::VerifyRetry;
 use glovebox_pipeline::fixability::leads_to;
 use glovebox_pipeline::ir::{Node, Pipeline};
+use glovebox_record::VerifyLimits;
 use glovebox_record::{Failure, FailureClass, Outcome};
 use jiff::{SignedDuration, Timestamp};
 
 /// What bounds the repetitions of one node's verification.
 struct Bound<'a> {
-    retry: VerifyRetry,
+    retry: VerifyLimits,
     failures: &'a VerifyFailures,
     pipeline: &'a Pipeline,
     node: &'a NodeId,
@@ -68,7 +68,7 @@ impl<'a> Bound<'a> {
     }
 }
 
-fn retry_of(state: &RunState) -> Option<VerifyRetry> {
+fn retry_of(state: &RunState) -> Option<VerifyLimits> {
     state.run.as_ref()?.verify_retry
 }
 

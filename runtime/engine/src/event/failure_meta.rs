@@ -2,7 +2,7 @@
 
 use super::{StageFinished, Work};
 use glovebox_pipeline::lower::handler::HandlerKind;
-use glovebox_record::{Classified, FailureCategory, FailureSource};
+use glovebox_record::{ClassifiedFailure, FailureCategory, FailureSource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ impl FailureMeta {
     pub fn of(finished: &StageFinished) -> Option<Self> {
         let failure = finished.outcome.failure.as_ref().filter(|_| finished.is_verification())?;
         let source = FailureSource::Verification;
-        let Classified { code, category, is_retryable } = Classified::of(source, failure);
+        let ClassifiedFailure { code, category, is_retryable } = ClassifiedFailure::of(source, failure);
         let command = finished.failed_command.as_ref();
         Some(Self {
             source,

@@ -1,7 +1,7 @@
 //! How a plan prints what verification stages run beside their plans. The plan's digest covers it, contracts included.
 
-use crate::verify::{CONTRACT_PATH, Phase, Verify, VerifyRetry};
-use glovebox_record::Digest;
+use crate::verify::{CONTRACT_PATH, Phase, Verify};
+use glovebox_record::{Digest, VerifyLimits};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ pub struct PlanVerify<'a> {
     /// The commands of the project's kind.
     pub fallback: Vec<&'a str>,
     /// How often work is repeated after a failed verification.
-    pub retry: VerifyRetry,
+    pub retry: VerifyLimits,
 }
 
 /// One phase.

@@ -5,7 +5,7 @@
 use super::{Branch, RunState};
 use super::{spending::is_bound_of_run, was_cut};
 use crate::event::{Digest, StageFinished};
-use glovebox_record::{Classified, Failure, FailureCategory, FailureClass, FailureCode, FailureSource, Status};
+use glovebox_record::{ClassifiedFailure, Failure, FailureCategory, FailureClass, FailureCode, FailureSource, Status};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerifyFailures {
     /// The last one.
-    pub last: Classified,
+    pub last: ClassifiedFailure,
     /// When it happened.
     pub at: Timestamp,
     /// Failures in a row up to the last one with its signature; 0 if it has none.
@@ -39,7 +39,7 @@ impl VerifyFailures {
             _ => return before.map(Arc::clone),
         }
         let unspoken = Failure::new(FailureClass::Transient, FailureCode::STAGE_FAILED, "");
-        let last = Classified::of(FailureSource::Verification, outcome.failure.as_ref().unwrap_or(&unspoken));
+        let last = ClassifiedFailure::of(FailureSource::Verification, outcome.failure.as_ref().unwrap_or(&unspoken));
         let mut counts = before.map(|before| before.counts).unwrap_or_default();
         let count = &mut counts[index(last.category)];
         *count = count.saturating_add(1);

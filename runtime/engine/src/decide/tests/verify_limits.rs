@@ -4,7 +4,7 @@ use super::pipeline;
 use crate::event::{Digest, Event, StageFinished};
 use crate::simulation::{Simulation, finished, started};
 use crate::state::OpenTask;
-use crate::verify::VerifyRetry;
+use glovebox_record::VerifyLimits;
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 
 const LOOP: &str = "check [type=verification]; start -> check; check -> exit [condition=\"outcome=success\"]; \
@@ -30,7 +30,7 @@ fn answer(open: &OpenTask, word: &str) -> StageFinished {
 
 fn simulate<'a>(
     pipeline: &'a glovebox_pipeline::ir::Pipeline,
-    retry: Option<VerifyRetry>,
+    retry: Option<VerifyLimits>,
     words: &str,
 ) -> Simulation<'a> {
     let words: Vec<&str> = words.split_whitespace().collect();
@@ -49,7 +49,7 @@ fn simulate<'a>(
 }
 
 /// Says how often `check` was tried, and how the run ended.
-fn end_of(graph: &str, retry: Option<VerifyRetry>, words: &str) -> (usize, String) {
+fn end_of(graph: &str, retry: Option<VerifyLimits>, words: &str) -> (usize, String) {
     let pipeline = pipeline(&format!(
         "digraph g {{ graph [max_steps=100, loop_restart_signature_limit=50]; start [shape=Mdiamond]; \
          exit [shape=Msquare]; fix; {graph} }}"
@@ -58,11 +58,11 @@ fn end_of(graph: &str, retry: Option<VerifyRetry>, words: &str) -> (usize, Strin
     (run.attempts().split(' ').filter(|node| *node == "check").count(), run.verdict())
 }
 
-const BY_CATEGORY: Option<VerifyRetry> =
-    Some(VerifyRetry { max_retries: None, repeated_signature_threshold: 4, cooldown_seconds: 0 });
+const BY_CATEGORY: Option<VerifyLimits> =
+    Some(VerifyLimits { max_retries: None, repeated_signature_threshold: 4, cooldown_seconds: 0 });
 
 #[track_caller]
-fn check(retry: Option<VerifyRetry>, words: &str, tries: usize, says: &str) {
+fn check(retry: Option<VerifyLimits>, words: &str, tries: usize, says: &str) {
     let (tried, end) = end_of(LOOP, retry, words);
     assert_eq!((tried, end.contains(says)), (tries, true), "{end}");
     // The same bound holds for retries within a visit: the last failure ends the run in its own words.
@@ -97,7 +97,7 @@ fn what_cannot_be_mended_is_not_repeated() {
 
 #[test]
 fn the_lower_of_two_bounds_acts() {
-    let most = |most: u32| Some(VerifyRetry { max_retries: Some(most), ..VerifyRetry::default() });
+    let most = |most: u32| Some(VerifyLimits { max_retries: Some(most), ..VerifyLimits::default() });
     check(most(1), "test_failure", 2, "`max_retries` of `[verify.retry]` is 1 retries");
     check(most(0), "test_failure", 1, "`max_retries` of `[verify.retry]` is 0 retries");
     check(most(100), "test_failure", 4, "the limit of the category is 3 retries");
@@ -105,7 +105,7 @@ fn the_lower_of_two_bounds_acts() {
 
 #[test]
 fn the_same_signature_in_a_row_ends_a_run() {
-    let threshold = |times| Some(VerifyRetry { repeated_signature_threshold: times, ..VerifyRetry::default() });
+    let threshold = |times| Some(VerifyLimits { repeated_signature_threshold: times, ..VerifyLimits::default() });
     let same = |times: u32| {
         format!(
             "fail loop/repeated_signature: repeated_same_failure_signature: `check` failed {times} times in a row in the same way, \
@@ -126,7 +126,7 @@ fn the_same_signature_in_a_row_ends_a_run() {
 #[test]
 fn a_way_that_does_not_come_back_is_not_touched() {
     for word in ["verification_command_missing_script", "test_failure@x"] {
-        let retry = Some(VerifyRetry { max_retries: Some(0), ..VerifyRetry::default() });
+        let retry = Some(VerifyLimits { max_retries: Some(0), ..VerifyLimits::default() });
         assert_eq!(end_of(ONE_WAY, retry, word), (1, "success exit".to_owned()));
     }
     let gated = "check [type=verification, goal_gate=true, retry_target=fix]; start -> check -> exit; \
@@ -146,7 +146,7 @@ fn a_repetition_waits_for_the_cooldown() {
     let due = |graph: &str, word: &str| {
         let source = format!("digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare]; fix; {graph} }}");
         let pipeline = pipeline(&source);
-        let retry = VerifyRetry { cooldown_seconds: 30, ..VerifyRetry::default() };
+        let retry = VerifyLimits { cooldown_seconds: 30, ..VerifyLimits::default() };
         let run = simulate(&pipeline, Some(retry), &format!("{word} ok"));
         let mut begun = run.records.iter().filter(|record| {
             matches!(&record.event, Event::StageStarted(started) if started.attempt.task.node.as_str() == "check")
