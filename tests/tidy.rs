@@ -189,7 +189,7 @@ const ENGINE_MODULES: [(&str, &[&str]); 17] = [
     ("bind", &["components", "config", "event", "lock", "plan", "verify"]),
     ("rules", &["components", "config", "event", "lock", "plan"]),
     ("state", &["context", "disk", "event"]),
-    ("decide", &["event", "simulation", "state"]),
+    ("decide", &["event", "folded", "simulation", "state"]),
     ("ports", &["event", "memory", "sqlite"]),
     ("memory", &["event", "lease", "ports"]),
     ("blobs", &["event", "ports"]),

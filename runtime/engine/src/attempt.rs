@@ -19,6 +19,7 @@ mod model;
 mod preamble;
 mod preparing;
 mod program;
+mod recovery;
 mod redact;
 mod sandbox;
 mod servers;
@@ -32,13 +33,14 @@ mod values;
 
 pub use error::AttemptError;
 pub use guardrail::GUARDRAIL;
+use guardrail::replace;
 pub use model::{TRANSCRIPT_FILE, Targets};
 pub use sandbox::{AttemptSandbox, REPOSITORIES_DIR, SandboxEnv};
 pub use servers::ServerEnv;
 pub use session::CONVERSATION_BYTES_MAX;
 
 use crate::driver::Assignment;
-use crate::event::{Artifact, AttemptId, Ending, Isolation, Quarantined, Receipt, StageFinished};
+use crate::event::{Artifact, AttemptId, Ending, Isolation, Quarantined, Receipt, StageFinished, Work};
 use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
 use crate::run::{Holdouts, RunDir, branch_folder};
@@ -49,7 +51,7 @@ use glovebox_host::input::StageInput;
 use glovebox_host::model::Provider;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_record::path::ScopePath;
-use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
+use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode};
 use glovebox_sandbox::commit;
 use glovebox_sandbox::ignored::Ignored;
 use glovebox_sandbox::protect::Protected;
@@ -57,7 +59,9 @@ use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::stage::{ChangeLimits, ChangeRules, Examined, Found, StageError, WorkspaceView};
 use glovebox_sandbox::subject::EndedSubjects;
 use preparing::Announcement;
+use recovery::Recovery;
 use sandbox::{AttemptPaths, Sealed};
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,7 +144,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
     /// Makes everything one call needs. Denied: whatever the binding does not grant; without write scope or commands the
     /// stage reads the workspace itself and has no way to change it. Blocks.
     pub fn prepare(&self, assignment: &Assignment) -> Result<Prepared, AttemptError> {
-        let (node, binding) = self.bound(&assignment.stage())?;
+        let (node, binding) = self.bound_now(assignment)?;
+        let binding = &*binding;
         let workspace = self.run.path.join(self.workspace(assignment)?);
         let sandbox =
             if binding.needs_copy() { Some(self.open_sandbox(assignment, (binding, &workspace))?) } else { None };
@@ -181,6 +186,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
     ) -> Result<StageFinished, AttemptError> {
         let mut fact = self.checked(assignment, report, sandbox)?;
         self.store_values(&mut fact)?;
+        let mut stored = Ok(());
+        fact.with_own_outcome(|fact| stored = self.store_values(fact));
+        stored?;
         Ok(fact)
     }
 
@@ -197,6 +205,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let says = self.plan.is_leak_checked(&node.id);
         if says || withheld.is_some() {
             leak_check::check(&mut fact, holdouts.canary(), &*self.blobs, says)?;
+            let check = |fact: &mut _| leak_check::check(fact, holdouts.canary(), &*self.blobs, says);
+            recovery::check_own(&mut fact, check)?;
         }
         if let Some(hints) = withheld {
             fact.artifacts.push(self.whole_answer(&fact)?);
@@ -204,12 +214,6 @@ impl<B: BlobStore + 'static> Workbench<B> {
             return Ok(fact);
         }
         self.signed(fact)
-    }
-
-    /// The same with the signature of its failure. It covers what the stage printed, so one whose verdict alone counts gets none.
-    fn signed(&self, fact: StageFinished) -> Result<StageFinished, AttemptError> {
-        let signature = signature::of(&fact, &*self.blobs)?;
-        Ok(StageFinished { signature, ..fact })
     }
 
     fn settle(
@@ -234,6 +238,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             limits: ChangeLimits::of(binding.limits),
             attempt_id: assignment.attempt.id.clone(),
             has_folder: binding.starts_processes(),
+            recovery: Recovery::of(&self.plan, &assignment.stage(), &assignment.attempt.task.branch),
             keeps: Keeps::of(binding.separation.as_ref(), node.allowed_write_paths.is_some()),
         };
         let (mut fact, stated) = finished;
@@ -280,6 +285,14 @@ impl<B: BlobStore + 'static> Workbench<B> {
 
     fn bound(&self, id: &NodeId) -> Result<(&Node, &Binding), AttemptError> {
         self.plan.pipeline.node(id).zip(self.plan.binding(id)).ok_or_else(|| AttemptError::unbound(id))
+    }
+
+    /// The same with what people allowed since the run began.
+    fn bound_now(&self, assignment: &Assignment) -> Result<(&Node, Cow<'_, Binding>), AttemptError> {
+        let (node, binding) = self.bound(&assignment.stage())?;
+        let is_widened = !assignment.granted.is_empty() && assignment.attempt.task.work == Work::Handler;
+        let granted = || Cow::Owned(binding.with_granted(&assignment.granted));
+        Ok((node, if is_widened { granted() } else { Cow::Borrowed(binding) }))
     }
 
     fn open_sandbox(
@@ -393,6 +406,8 @@ struct Examine<B> {
     attempt_id: AttemptId,
     /// Whether it was given a folder, for its commands.
     has_folder: bool,
+    /// What a person may decide; none where nobody does.
+    recovery: Option<Recovery>,
     keeps: Keeps,
 }
 
@@ -455,8 +470,8 @@ impl<B: BlobStore> Examine<B> {
         fact.ignored = guardrail::ignored_files(&ignored);
         sandbox.keep_ignored(&ignored);
         if !violations.is_empty() {
-            let reason = guardrail::reason(&violations);
-            replace(fact, Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason));
+            let judged = self.recovery.as_ref().map(|recovery| recovery.judge(&found, view, keep)).transpose()?;
+            guardrail::fail(fact, &violations, judged);
         }
         Ok(())
     }
@@ -482,19 +497,4 @@ impl<B: BlobStore> Examine<B> {
 fn was_not_killed(fact: &StageFinished) -> bool {
     let has_ended = |receipt: &Receipt| receipt.how == CommandEnding::Exited;
     fact.ending == Ending::Returned && fact.receipts.iter().all(has_ended)
-}
-
-/// Puts a failure in the place of what the stage answered. The stage's own reason stays readable in the notes.
-fn replace(fact: &mut StageFinished, failure: Failure) {
-    let mut notes = std::mem::take(&mut fact.outcome.notes);
-    if let Some(own) = fact.outcome.failure.as_ref() {
-        let line = format!("the stage itself failed: {}", own.reason);
-        notes = if notes.is_empty() { line } else { format!("{notes}\n{line}") };
-    }
-    fact.outcome = failed(failure, notes);
-}
-
-/// An outcome for a stage that failed in the host's judgement, keeping what it said for people.
-fn failed(failure: Failure, notes: String) -> Outcome {
-    Outcome { notes, ..Outcome::failed(failure) }
 }

@@ -11,6 +11,7 @@ pub mod effective;
 pub mod holdout_access;
 mod problem;
 mod program;
+mod recovery;
 pub mod request;
 pub mod role;
 pub mod subject;
@@ -97,6 +98,8 @@ pub fn bind(
         errors.plugins.append(&mut unlocked);
         return Err(errors);
     }
+    let held_back: Vec<Entry> = reach.folders().iter().chain(&options.sealed).cloned().collect();
+    let recovery = recovery::plan(&pipeline, &bindings, config, &held_back);
     let unconfigured = unconfigured_model(&options);
     let is_verification = |node: &Node| node.handler.kind() == HandlerKind::Verification;
     let verify = config.verify.clone().filter(|_| pipeline.nodes.iter().any(is_verification));
@@ -115,6 +118,7 @@ pub fn bind(
         price: config.models.get(unconfigured).and_then(|entry| entry.price),
         script: options.script,
         verify,
+        recovery,
         spend_max: config.run.spend_max,
         disk_bytes_max: config.run.disk_bytes_max,
         parallel_max: config.run.parallel_max,
@@ -291,6 +295,7 @@ impl<'a> Binder<'a> {
         let Effective {
             tier,
             scope,
+            may_write,
             commands,
             command_access,
             holdouts,
@@ -313,6 +318,7 @@ impl<'a> Binder<'a> {
             role: source.role(),
             tier,
             scope,
+            may_write,
             commands,
             command_access,
             holdouts,

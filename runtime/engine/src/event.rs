@@ -9,6 +9,7 @@ mod forked_from;
 mod holdouts_sealed;
 pub mod moment;
 mod place;
+mod policy;
 mod question;
 mod record;
 mod route;
@@ -30,6 +31,7 @@ pub use glovebox_record::{
     NodeId, NotADigest, Quarantined, QuestionId, Receipt, Refusal, RunId, Subject, Task, Traffic, Work,
 };
 pub use holdouts_sealed::HoldoutsSealed;
+pub use policy::{PolicyAction, PolicyDecided, PolicyQuestion, PolicyReason, ProposedWrite, Recoverable};
 pub use question::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, RunPaused, SheetLine};
 pub use record::{Record, chain, whole_milliseconds};
 pub use route::{GateUnmet, LoopRestarted, RouteCandidate, RouteTaken};
@@ -121,6 +123,9 @@ pub enum Event {
     /// The question was answered, or its time has passed.
     #[serde(rename = "question.answered")]
     QuestionAnswered(Box<QuestionAnswered>),
+    /// It was decided what happens to disallowed writes.
+    #[serde(rename = "policy.decided")]
+    PolicyDecided(Box<PolicyDecided>),
     /// The run holds no process until it is resumed.
     #[serde(rename = "run.paused")]
     RunPaused(Box<RunPaused>),
@@ -158,6 +163,7 @@ impl Event {
             Event::FanInFinished(_) => "fan_in.finished",
             Event::QuestionAsked(_) => "question.asked",
             Event::QuestionAnswered(_) => "question.answered",
+            Event::PolicyDecided(_) => "policy.decided",
             Event::RunPaused(_) => "run.paused",
             Event::RunCanceled(_) => "run.canceled",
             Event::RunFinished(_) => "run.finished",

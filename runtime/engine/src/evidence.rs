@@ -7,12 +7,14 @@
 mod branches;
 mod class;
 mod list;
+mod policy;
 mod receipt;
 mod rows;
 mod verdict;
 
 pub use class::{CanceledBy, ExitClass};
 pub use list::{Claim, Command, Evidence};
+pub use policy::{GrantedFile, PolicyDecision};
 pub use receipt::{CommandEvidence, Proof};
 pub(crate) use rows::is_first;
 pub use rows::{QuarantinedFile, RefusedRequest, UnverifiedStage, Visit};
@@ -122,6 +124,9 @@ pub struct RunSummary {
     #[serde(serialize_with = "values")]
     #[schemars(with = "Vec<FileChange>")]
     pub changed: BTreeMap<ScopePath, FileChange>,
+    /// What people decided about writes outside of a write scope, in order; absent when there was nothing to decide.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policy: Vec<PolicyDecision>,
     /// Changes that were set aside, by node.
     pub quarantined: Vec<QuarantinedFile>,
     /// What stages wrote at paths that git ignores; absent when that is nothing. A file counts for each stage that wrote it.
@@ -262,6 +267,7 @@ impl RunSummary {
             Event::RunResumed(resumed) => self.resume(resumed),
             Event::QuestionAsked(asked) => self.open_questions.push((**asked).clone()),
             Event::QuestionAnswered(answered) => self.answer(answered),
+            Event::PolicyDecided(decided) => self.decide(decided),
             Event::BranchFinished(finished) => self.open_questions.retain(|open| open.branch != finished.branch),
             Event::RunPaused(paused) => self.pause(paused),
             Event::RunFinished(run) => {
@@ -376,6 +382,9 @@ impl RunSummary {
     /// A gate that was answered is a finished visit.
     fn answer(&mut self, answered: &QuestionAnswered) {
         self.open_questions.retain(|open| open.question != answered.question);
+        if answered.policy {
+            return;
+        }
         let outcome = answered.outcome();
         let (node, visit, status) = (answered.node.clone(), answered.visit, outcome.status.as_str());
         let branch = Some(&answered.branch).filter(|branch| **branch != BranchId::main()).cloned();

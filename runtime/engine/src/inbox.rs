@@ -139,11 +139,13 @@ impl Inbox {
             }
         }
         let nobody = |at| GivenAnswer::none(&asked.question, at);
+        let is_of_gate = asked.policy.is_none();
         let default = || asked.default.clone().map(Answer::Choice);
         if let Some(due) = asked.due_at.filter(|due| *due <= now) {
             return Some(answered(asked, AnsweredBy::Timeout, nobody(due), default()));
         }
-        if let Some(by) = &self.attendance.auto_approve
+        // Nobody looked at what a question about a scope would grant.
+        if let Some(by) = self.attendance.auto_approve.as_ref().filter(|_| is_of_gate)
             && let Some(answer) = asked.answers().approval()
         {
             let value = "auto-approved".to_owned();
@@ -196,7 +198,11 @@ impl Inbox {
 
     /// The first prepared answer that is valid; those before it are used up.
     fn prepared(&mut self, asked: &QuestionAsked, now: Timestamp) -> Option<QuestionAnswered> {
-        while let Some((value, line)) = self.attendance.sheet.as_mut()?.next(&asked.node) {
+        let next = match asked.policy {
+            None => AnswerSheet::next,
+            Some(_) => AnswerSheet::next_named,
+        };
+        while let Some((value, line)) = next(self.attendance.sheet.as_mut()?, &asked.node) {
             match asked.answers().read(&value) {
                 Ok(answer) => {
                     let given = GivenAnswer { value, ..GivenAnswer::none(&asked.question, now) };
@@ -278,5 +284,6 @@ fn answered(asked: &QuestionAsked, how: AnsweredBy, given: GivenAnswer, answer: 
         answer,
         text,
         sheet: None,
+        policy: asked.policy.is_some(),
     }
 }

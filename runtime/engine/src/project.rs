@@ -257,7 +257,9 @@ impl<B: BlobStore> Projector<B> {
             Event::StagePassed(passed) => self.passed(passed)?,
             Event::ForkJoined(joined) => self.joined(joined)?,
             Event::FanInFinished(finished) => self.fan_in(finished)?,
+            Event::QuestionAnswered(answered) if answered.policy => {}
             Event::QuestionAnswered(answered) => self.answered(answered)?,
+            Event::PolicyDecided(decided) => self.decided(decided)?,
             // It goes on: how it was stopped is no longer how it ended.
             Event::RunResumed(_) => self.hold("", FINAL_FILE, Content::Nothing),
             Event::RunFinished(finished) => {
@@ -424,7 +426,13 @@ impl From<io::Error> for BlobOrFile {
 
 fn completes(event: &Event) -> bool {
     use Event::{QuestionAnswered, RunFinished, StageFinished, StagePassed, StageRetrying};
-    if matches!(event, StageFinished(finished) if finished.verifying) {
+    let is_open = match event {
+        StageFinished(finished) => finished.verifying || finished.recoverable.is_some(),
+        QuestionAnswered(answered) => answered.policy,
+        Event::PolicyDecided(decided) => return !decided.verifying,
+        _ => false,
+    };
+    if is_open {
         return false;
     }
     matches!(event, QuestionAnswered(_) | StageFinished(_) | StagePassed(_) | StageRetrying(_) | RunFinished(_))

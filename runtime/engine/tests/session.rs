@@ -111,6 +111,7 @@ fn plan(pipeline: &Pipeline) -> Plan {
         models: Default::default(),
         script: None,
         verify: None,
+        recovery: None,
         disk_bytes_max: u64::MAX,
         spend_max: glovebox_record::spend::SpendBounds::default(),
         price: None,

@@ -89,6 +89,9 @@ fn step(rows: &mut Rows, step: &Step) {
 fn attempt(rows: &mut Rows, attempt: &AttemptWhy) {
     let what = if attempt.is_verification { "verification" } else { "attempt" };
     rows.row(what, format_args!("{} of visit {}: {}", attempt.attempt, attempt.visit, attempt.status));
+    if let Some(action) = attempt.decided {
+        rows.row("decided", format_args!("{action}: a person decided about its writes outside of its scope"));
+    }
     if let Some(failure) = &attempt.failure {
         rows.row("because", format_args!("{} ({}): {}", failure.class.as_str(), failure.code.as_str(), failure.reason));
     }

@@ -8,7 +8,9 @@ use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::attempt::exchanges::Held;
 use glovebox_engine::event::{ChangeOp, FileChange};
-use glovebox_engine::evidence::{CommandEvidence, Proof, Resumption, RunStatus, RunSummary, UnverifiedStage};
+use glovebox_engine::evidence::{
+    CommandEvidence, PolicyDecision, Proof, Resumption, RunStatus, RunSummary, UnverifiedStage,
+};
 use glovebox_engine::folded::Folded;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::lower::handler::HandlerKind;
@@ -86,10 +88,22 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     for change in summary.changed.values() {
         row("changed", change_line(change));
     }
+    for decision in &summary.policy {
+        row("policy", policy_line(decision));
+    }
     quarantined(summary, named).into_iter().for_each(|body| row("quarantined", body));
     summary.ignored.iter().for_each(|files| row("ignored", lines::ignored(files)));
     row("next", what_next(summary, named));
     rows.finish()
+}
+
+/// What a person decided about writes outside of a stage's scope.
+fn policy_line(decision: &PolicyDecision) -> String {
+    let granted: Vec<_> = decision.granted.iter().map(|file| visible::line(file.path.as_str())).collect();
+    let granted = if granted.is_empty() { String::new() } else { format!(" {}", granted.join(", ")) };
+    let by = if decision.by.is_empty() { String::new() } else { format!(" by {}", visible::line(&decision.by)) };
+    let node = visible::line(decision.node.as_str());
+    format!("{node}: {}{granted} ({}{by})", decision.action, decision.how.as_str())
 }
 
 /// A row for each command, but only the first few programs under test of one stage.

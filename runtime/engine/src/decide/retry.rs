@@ -3,8 +3,8 @@
 //! The decision is made once, before the attempt is appended, and is part of its record. These rules are not evaluated a second time.
 
 use super::verification;
-use crate::event::{Ending, RunId, StageFinished, StageRetrying, Work};
-use crate::state::{Branch, RunState};
+use crate::event::{Ending, Recoverable, RunId, StageFinished, StageRetrying, Work};
+use crate::state::{Branch, RunState, is_of_budget};
 use glovebox_pipeline::ir::{Backoff, Node, Pipeline};
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
 use jiff::{SignedDuration, Timestamp};
@@ -16,7 +16,7 @@ pub fn finalize_attempt(pipeline: &Pipeline, state: &RunState, stopping: bool, f
     let branch = state.branch(&finished.attempt.task.branch);
     match finished.attempt.task.work {
         Work::Verify => verification::settle(node, branch, finished),
-        Work::Handler | Work::Join => accept_silence(node, finished),
+        Work::Handler | Work::Join => accept_silence(node, finished.ending == Ending::Returned, &mut finished.outcome),
     }
     let stopping = stopping || branch.canceled.is_some() || state.canceled.is_some();
     let ordinal = repeated(branch, finished);
@@ -35,6 +35,31 @@ pub fn finalize_attempt(pipeline: &Pipeline, state: &RunState, stopping: bool, f
     let is_verified = node.verification.is_some() && !node.handler.is_fan_in();
     let is_of_handler = finished.attempt.task.work == Work::Handler;
     finished.verifying = is_of_handler && is_verified && finished.outcome.status.satisfies_gate();
+    settle_recoverable(node, stopping, finished);
+}
+
+/// Brings what a person may decide into its recorded form. Nobody is asked about a run that is stopping, or about an attempt that did not
+/// end by itself. The stage's own outcome is final: a decision repeats nothing.
+fn settle_recoverable(node: &Node, stopping: bool, finished: &mut StageFinished) {
+    let is_final = !finished.retrying && finished.attempt.task.work == Work::Handler;
+    let is_of_scope = finished.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::SCOPE_WRITE);
+    let is_kept = is_final && is_of_scope && !stopping && finished.ending == Ending::Returned;
+    let is_spent = |recoverable: &Recoverable| recoverable.outcome.failure.as_ref().is_some_and(is_of_budget);
+    let Some(recoverable) = finished.recoverable.take() else { return };
+    let recoverable = Some(recoverable).filter(|recoverable| is_kept && !is_spent(recoverable));
+    if recoverable.is_none() {
+        // They are of the outcome that counts no more.
+        finished.stored_values.clear();
+    }
+    finished.recoverable = recoverable.map(|mut recoverable| {
+        let own = &mut recoverable.outcome;
+        accept_silence(node, true, own);
+        if own.status == Status::Retry {
+            exhaust(node, true, own);
+        }
+        recoverable.verifying = node.verification.is_some() && own.status.satisfies_gate();
+        recoverable
+    });
 }
 
 /// The attempt of the node's work that a repetition would follow; none where nothing can be repeated.
@@ -71,12 +96,12 @@ pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinis
 }
 
 /// `auto_status`: only where nothing was said, never over a trap, a bound or a failure that has a cause (design §9 #14).
-fn accept_silence(node: &Node, finished: &mut StageFinished) {
-    let silent = finished.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::OUTCOME_MISSING);
-    if node.auto_status && silent && finished.ending == Ending::Returned {
-        finished.outcome.status = Status::Success;
-        finished.outcome.failure = None;
-        finished.outcome.notes = "auto-status: handler completed without writing status".to_owned();
+fn accept_silence(node: &Node, has_returned: bool, outcome: &mut Outcome) {
+    let silent = outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::OUTCOME_MISSING);
+    if node.auto_status && silent && has_returned {
+        outcome.status = Status::Success;
+        outcome.failure = None;
+        outcome.notes = "auto-status: handler completed without writing status".to_owned();
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The host's report as the journal records it. Bytes are named by digest and stored before the event that names them.
 
-use super::{Attempt, NodeId, Task, moment};
+use super::{Attempt, NodeId, Recoverable, Task, moment};
 use glovebox_record::spend::Money;
 use glovebox_record::{
     Artifact, Captured, Ending, FileChange, Heard, LimitUse, Outcome, Quarantined, Receipt, Refusal, Session,
@@ -94,6 +94,9 @@ pub struct StageFinished {
     /// Changes that were not allowed and were set aside.
     #[serde(default)]
     pub quarantined: Vec<Quarantined>,
+    /// What a person may decide about them; absent unless the operator lets people decide (`[policy.recovery]`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recoverable: Option<Box<Recoverable>>,
     /// What it wrote at paths that git ignores, none of which is committed; absent when that is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignored: Option<IgnoredFiles>,
@@ -148,9 +151,23 @@ impl StageFinished {
         self.receipts.iter().any(|receipt| receipt.passed() && receipt.hook.is_none() && !receipt.subject)
     }
 
+    /// Does something with the stage's own outcome in the place of the failure for its disallowed writes, if a person may decide about them.
+    pub fn with_own_outcome(&mut self, change: impl FnOnce(&mut Self)) {
+        let Some(mut recoverable) = self.recoverable.take() else { return };
+        std::mem::swap(&mut self.outcome, &mut recoverable.outcome);
+        change(self);
+        std::mem::swap(&mut self.outcome, &mut recoverable.outcome);
+        self.recoverable = Some(recoverable);
+    }
+
+    /// The disallowed writes that a person may allow.
+    pub fn proposed(&self) -> impl Iterator<Item = &FileChange> {
+        self.recoverable.iter().flat_map(|recoverable| recoverable.proposed.iter().map(|write| &write.change))
+    }
+
     /// True when nothing more of the visit follows.
     pub fn is_final(&self) -> bool {
-        !self.retrying && !self.verifying
+        !self.retrying && !self.verifying && self.recoverable.is_none()
     }
 
     /// The context values that the attempt set and that are stored apart from the context, by their keys.
@@ -177,6 +194,7 @@ impl StageFinished {
             network: None,
             changes: Vec::new(),
             quarantined: Vec::new(),
+            recoverable: None,
             ignored: None,
             artifacts: Vec::new(),
             stored_values: BTreeSet::new(),

@@ -9,6 +9,7 @@ use super::deny::Denied;
 use super::fork::PlanFork;
 use super::models::{PlanAsks, PlanModel};
 use super::origin::Grant;
+use super::recovery::PlanRecovery;
 use super::sessions::{EdgesInto, PlanSession};
 use super::tool_server::{PlanToolServer, ServerGrant};
 use super::verify::PlanVerify;
@@ -66,6 +67,7 @@ impl Plan {
             dependency_stores: &self.stores,
             holdouts: Some(self.holdout_plan()).filter(|holdouts| !holdouts.is_empty()),
             verify: self.verify.as_deref().map(PlanVerify::of),
+            recovery: self.recovery.as_ref().map(PlanRecovery::of),
             rules: self.rule_report.rules.clone(),
             transformed: self.rule_report.transformed.as_ref().map(|text| Digest::of(text.as_bytes())),
             unlocked: self.unlocked.iter().map(PlanUnlocked::of).collect(),
@@ -170,6 +172,9 @@ pub struct PlanFile<'a> {
     /// What verification stages run beside their plans; absent without such a stage, and where the operator has no `[verify]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<PlanVerify<'a>>,
+    /// What people may decide about writes outside of a write scope; absent unless the operator says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<PlanRecovery>,
     /// The rule plugins that checked the pipeline, in order, and what each changed; absent when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleRecord>,

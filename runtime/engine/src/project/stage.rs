@@ -5,7 +5,9 @@
 use super::run_files::{history_folder, task_folder};
 use super::status::{Owner, encode};
 use super::{Content, ProjectError, Projector};
-use crate::event::{Artifact, Attempt, QuestionAnswered, Receipt, Record, StageFinished, StagePassed, Work};
+use crate::event::{
+    Artifact, Attempt, PolicyDecided, QuestionAnswered, Receipt, Record, StageFinished, StagePassed, Work,
+};
 use crate::ports::BlobStore;
 use glovebox_record::Outcome;
 use schemars::JsonSchema;
@@ -69,6 +71,12 @@ impl<B: BlobStore> Projector<B> {
     pub(super) fn answered(&mut self, answered: &QuestionAnswered) -> Result<(), ProjectError> {
         let (task, outcome) = (answered.task(), answered.outcome());
         self.file(&task_folder(&task), "status.json", &encode(&outcome, Owner { task: &task, attempt: None }))
+    }
+
+    /// What was decided about its disallowed writes is what came of the stage.
+    pub(super) fn decided(&mut self, decided: &PolicyDecided) -> Result<(), ProjectError> {
+        let Attempt { task, id, .. } = &decided.attempt;
+        self.file(&task_folder(task), "status.json", &encode(&decided.outcome, Owner { task, attempt: Some(id) }))
     }
 
     fn kept(&mut self, folder: &str, finished: &StageFinished) -> Result<(), ProjectError> {

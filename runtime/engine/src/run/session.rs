@@ -322,7 +322,7 @@ impl Session {
         // What a commit replaces in the workspace is durable with it, and what it may replace later, when a fan-in takes it over.
         let execute = async |assignment: Assignment| {
             let finished = execute(assignment).await?;
-            keep_replaced(&workspace, &blobs, finished.changes.iter())?;
+            keep_replaced(&workspace, &blobs, finished.changes.iter().chain(finished.proposed()))?;
             Ok(finished)
         };
         let driven = driver.drive(execute, |records, state| {
@@ -394,6 +394,7 @@ fn follow(dir: &RunDir, blobs: &DirBlobs, records: &[Record]) -> Result<(), Box<
         let (branch, changes) = match &record.event {
             Event::StageFinished(finished) => (&finished.attempt.task.branch, &finished.changes),
             Event::FanInFinished(finished) => (&finished.branch, &finished.changes),
+            Event::PolicyDecided(decided) => (decided.branch(), &decided.changes),
             Event::BranchFinished(finished) => {
                 branches::remove_files(dir, &finished.branch);
                 continue;

@@ -11,11 +11,10 @@ use super::question::Wait;
 use super::spending::is_bound_of_run;
 use crate::context::{Context, ContextKey};
 use crate::event::{
-    Attempt, AttemptId, Digest, Event, FileChange, GateUnmet, NodeId, StageFinished, StagePassed, StageReady, Task,
-    Work,
+    Attempt, AttemptId, Digest, Event, FileChange, NodeId, StageFinished, StagePassed, StageReady, Task, Work,
 };
 use glovebox_record::path::ScopePath;
-use glovebox_record::{Failure, FailureClass, Outcome, Status};
+use glovebox_record::{Failure, Outcome, Status};
 use jiff::Timestamp;
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use serde_json::Value;
@@ -143,6 +142,8 @@ pub struct Branch {
     pub last_failure: Option<Failure>,
     /// The stage that has this failure. The next stage may have to fix it.
     pub last_failed: Option<Arc<FailedStage>>,
+    /// The attempt whose disallowed writes wait for a decision.
+    pub held: Option<Arc<StageFinished>>,
     /// What its open verification is about, or the last one that led to a repetition.
     pub unverified: Option<Arc<Unverified>>,
     /// The fork that it began at; none for the branch that the run began with.
@@ -169,6 +170,7 @@ impl Default for Branch {
             conversations: Conversations::default(),
             last_failure: None,
             last_failed: None,
+            held: None,
             unverified: None,
             origin: None,
             canceled: None,
@@ -248,9 +250,11 @@ impl Branch {
             Event::FanInFinished(finished) => return self.finish_fan_in(finished),
             Event::QuestionAsked(asked) => self.ask(asked),
             Event::QuestionAnswered(answered) => self.answer(answered),
+            Event::PolicyDecided(decided) => self.settle_held(decided),
             _ => {}
         }
-        matches!(event, Event::StagePassed(_) | Event::GateUnmet(_) | Event::ForkStarted(_) | Event::QuestionAsked(_))
+        matches!(event, Event::StagePassed(_) | Event::GateUnmet(_) | Event::ForkStarted(_))
+            || matches!(event, Event::QuestionAsked(asked) if asked.policy.is_none())
     }
 
     /// The open task, if it is this one.
@@ -286,7 +290,7 @@ impl Branch {
     /// Forgets what it waited for. A fan-in that it begins again at still has its branches to choose from.
     pub(super) fn begin_again(&mut self, from: &NodeId) {
         self.end(None);
-        self.unverified = None;
+        (self.unverified, self.held) = (None, None);
         self.joined = self.joined.take().filter(|fork| fork.join == *from);
     }
 
@@ -344,6 +348,11 @@ impl Branch {
         if !is_verification {
             // What an earlier attempt left is of no concern any more.
             self.unverified = None;
+        }
+        if finished.recoverable.is_some() {
+            self.at = Position::Deciding;
+            self.held = Some(Arc::new(finished.clone()));
+            return;
         }
         if finished.verifying {
             self.at = Position::Deciding;
@@ -469,20 +478,6 @@ impl Branch {
         self.update(node, |history| history.failing_at = has_failed.then_some(visit));
         if has_failed {
             self.failing.insert_mut(visit, node.clone());
-        }
-    }
-
-    fn note_unmet_gate(&mut self, unmet: &GateUnmet) {
-        self.arrive(&unmet.exit_node, self.next_visit(&unmet.exit_node));
-        let failure = self.outcome(&unmet.gate).and_then(|outcome| outcome.failure.clone());
-        self.last_failure = Some(failure.unwrap_or_else(|| {
-            let found =
-                unmet.status.map_or("was never visited".into(), |status| format!("ended with `{}`", status.as_str()));
-            let reason = format!("goal gate `{}` {found}", unmet.gate);
-            Failure::new(FailureClass::Deterministic, "gate/unmet", reason)
-        }));
-        if self.last_failed.as_ref().is_none_or(|failed| failed.node != unmet.gate) {
-            self.last_failed = Some(Arc::new(FailedStage::silent(&unmet.gate)));
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Branch;
 use super::branch::is_output;
-use crate::event::{Digest, NodeId, StageFinished, Work};
-use glovebox_record::Outcome;
+use crate::event::{Digest, GateUnmet, NodeId, StageFinished, Work};
+use glovebox_record::{Failure, FailureClass, Outcome};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -70,5 +70,19 @@ impl Branch {
         let Some(unverified) = self.unverified.take() else { return };
         self.set_updates(&unverified.outcome);
         self.note_references(&unverified.stored, &unverified.outcome);
+    }
+
+    pub(super) fn note_unmet_gate(&mut self, unmet: &GateUnmet) {
+        self.arrive(&unmet.exit_node, self.next_visit(&unmet.exit_node));
+        let failure = self.outcome(&unmet.gate).and_then(|outcome| outcome.failure.clone());
+        self.last_failure = Some(failure.unwrap_or_else(|| {
+            let found =
+                unmet.status.map_or("was never visited".into(), |status| format!("ended with `{}`", status.as_str()));
+            let reason = format!("goal gate `{}` {found}", unmet.gate);
+            Failure::new(FailureClass::Deterministic, "gate/unmet", reason)
+        }));
+        if self.last_failed.as_ref().is_none_or(|failed| failed.node != unmet.gate) {
+            self.last_failed = Some(Arc::new(FailedStage::silent(&unmet.gate)));
+        }
     }
 }
