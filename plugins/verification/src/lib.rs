@@ -8,6 +8,7 @@
 mod commands;
 mod failure;
 mod plan;
+mod project;
 mod recovery;
 mod report;
 mod run;
@@ -70,7 +71,7 @@ fn verify(stage: &Stage) -> Result<Outcome, Problem> {
     };
     let planned = plan.commands.iter().map(planned).collect::<Result<Vec<_>, _>>()?;
     let commands = Commands::complete(planned, settings.as_ref(), written("verification.role"))?;
-    let report = Report::of(plan.files);
+    let report = Report::of(plan.files, commands.left_out.clone());
     run::run(commands, report, Bounds { stage, folder: folder.as_deref(), settings: settings.as_ref() })
 }
 
