@@ -3,7 +3,7 @@
 //! A cause that would drop a command needs the project's files and the exit code to say so. What a command prints is the word of the code
 //! under test, and never enough.
 
-use crate::project::Project;
+use crate::project::{Project, Script, Target};
 
 /// The cause of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +51,10 @@ pub(crate) struct Ended<'a> {
 
 /// The cause of a failure, in a project as it was before the first command.
 pub(crate) fn cause(ended: &Ended<'_>, project: &Project) -> Code {
-    if script_of(ended).is_some_and(|script| project.lacks_script(script.0)) {
+    if script_of(ended).is_some_and(|script| project.lacks_script(script)) {
         return Code::MissingScript;
     }
-    if target_of(ended).is_some_and(|target| project.lacks_target(target.0)) {
+    if target_of(ended).is_some_and(|target| project.lacks_target(target)) {
         return Code::MissingMakeTarget;
     }
     if found_no_tests(ended) && project.lacks_tests() {
@@ -62,10 +62,6 @@ pub(crate) fn cause(ended: &Ended<'_>, project: &Project) -> Code {
     }
     Code::Failed
 }
-
-/// The script of `package.json` that a package manager was asked to run.
-#[derive(Debug, PartialEq, Eq)]
-struct Script<'a>(&'a str);
 
 /// What npm does without a script of the name.
 const DEFAULT_SCRIPTS: [&str; 4] = ["env", "install", "restart", "start"];
@@ -89,11 +85,8 @@ fn script_of<'a>(ended: &Ended<'a>) -> Option<Script<'a>> {
     (!is_open).then_some(Script(script))
 }
 
-/// The target that make says it has no rule for, if the command asked for it.
-#[derive(Debug, PartialEq, Eq)]
-struct Target<'a>(&'a str);
-
-/// An option or a variable may choose another makefile, so it leaves the question open.
+/// The target that make says it has no rule for, if the command asked for it. An option or a variable may choose another makefile, so it
+/// leaves the question open.
 fn target_of<'a>(ended: &Ended<'a>) -> Option<Target<'a>> {
     let (program, targets) = ended.words.split_first()?;
     let is_open = targets.iter().any(|word| word.starts_with('-') || word.contains('='));
@@ -169,7 +162,7 @@ mod tests {
             let words = words(line);
             cause(&Ended { words: &words, code, stdout: text, stderr: text }, project)
         };
-        let project = |has_tests| Project::of_texts(r#"{"scripts":{"test":"x"}}"#, "lint:\n", has_tests);
+        let project = |has_tests| Project::of_texts([r#"{"scripts":{"test":"x"}}"#, "lint:\n"], has_tests);
         let (without, with) = (project(false), project(true));
         let ended = |line: &str, code: i32, text: &str| ended_in(&without, line, code, text);
         assert_eq!(ended("npm test", 1, "npm error Missing script: \"test\""), Code::Failed);
