@@ -106,3 +106,36 @@ fn every_setting_has_an_effect_or_is_refused() {
         Some("WORKER_AUTO_VERIFY_MODE")
     );
 }
+
+#[test]
+fn nothing_that_verifies_is_dropped_in_silence() {
+    let check = |text: &str, expected: &str| {
+        let found = Contract::parse(text).map(drop).map_err(|problem| problem.to_string());
+        match expected {
+            "" => assert_eq!(found, Ok(()), "{text}"),
+            expected => assert!(found.as_ref().is_err_and(|found| found.contains(expected)), "{text}: {found:?}"),
+        }
+    };
+    check(r#"{"byRole": {"a": ["x"], "b": ["x"]}}"#, "");
+    check(r#"{"byRole": {"a": ["false"], "a": ["true"]}}"#, "`byRole` has the role `a` twice");
+    let pattern = |pattern: &str| format!(r#"{{"rules": [{{"whenChangedAny": ["{pattern}"], "commands": ["x"]}}]}}"#);
+    for fine in ["src/**", "*.md", "{src/**,docs/a.md}", "[!a]*/b"] {
+        check(&pattern(fine), "");
+    }
+    check(&pattern("src/"), "`rules[0].whenChangedAny[0]`: a folder does not change, its files do: `src/**`");
+    for never in ["./src/**", "src//a", " src/**", "src/** ", "/src", "../src", "!src", "~/src", "src/./a", "", "/"] {
+        check(&pattern(never), "expected a pattern of paths below the project");
+    }
+    check(&pattern(r"src\\a"), "expected a pattern of paths below the project");
+}
+
+/// The library that reads patterns panics over some, and overflows the stack over others.
+#[test]
+fn a_pattern_that_nobody_could_read_is_refused() {
+    for depth in [9, 5_000, 60_000] {
+        let pattern = format!("{}a{}", "{".repeat(depth), "}".repeat(depth));
+        let text = format!(r#"{{"rules": [{{"whenChangedAny": ["{pattern}"], "commands": ["x"]}}]}}"#);
+        let found = Contract::parse(&text).unwrap_err().to_string();
+        assert!(found.contains("8 braces within each other"), "{found}");
+    }
+}
