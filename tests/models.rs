@@ -54,6 +54,11 @@ fn an_answer_of_another_model_counts_for_nothing() {
         assert_eq!(bench.show()["failure"]["class"], "scope", "{family}");
         assert_eq!(bench.requests().len(), 1, "{family}: it is not asked again");
     }
+    // What the stage did before that is not kept either.
+    let [write, end] = write_and_end();
+    let bench = Bench::new(STAGE, "anthropic", &[write, end.of("another-model")]);
+    bench.run().ends(6).says("provider/pin-violation").never_says("changed  ");
+    assert!(!bench.run_folder().join("workspace/src/a.txt").exists());
     let dated = Turn::text("OUTCOME: SUCCESS").of("exact-model-2026-01-31");
     let bench = Bench::new(STAGE, "openai", &[dated]);
     bench.run().ends(0);

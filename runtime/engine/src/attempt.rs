@@ -46,7 +46,7 @@ use glovebox_host::budget::Budget;
 use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::input::StageInput;
-use glovebox_host::model::Provider;
+use glovebox_host::model::{Provider, is_of_another_model};
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
@@ -410,11 +410,10 @@ impl<B: BlobStore> Examine<B> {
             if was_not_killed(fact) {
                 sandbox.settle_caches()?;
             }
-            let changes = match fact.ending {
-                Ending::Returned => self.changes(&sandbox, fact),
-                _ => Ok(()),
-            };
-            changes?;
+            // What a stage did with another model than the one that was named is not kept.
+            if fact.ending == Ending::Returned && !is_of_another_model(&fact.outcome) {
+                self.changes(&sandbox, fact)?;
+            }
             match views.is_empty() {
                 true => Ok(()),
                 false => subject::set_aside(views, &self.quarantine()?, self.rules(), fact),

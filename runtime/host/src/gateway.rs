@@ -173,6 +173,9 @@ impl Shared {
         if self.closing.load(Ordering::Relaxed) {
             return Err(ModelError::new(ErrorKind::Canceled, "the run was asked to stop"));
         }
+        if let Some(error) = conversation.final_failure() {
+            return Err(error.clone());
+        }
         // Requests that wait for their answers count: a program may send many at once.
         if u64::from(conversation.turns) + u64::from(conversation.waiting) >= self.turns_max {
             conversation.limit_hit.get_or_insert(LimitName::Turns);

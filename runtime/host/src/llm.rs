@@ -135,11 +135,26 @@ impl Conversation {
             ErrorKind::Loop => "agent/loop".into(),
             kind => format!("provider/{kind}").into(),
         };
-        let is_forced = matches!(
-            error.kind,
-            ErrorKind::ScriptExhausted | ErrorKind::PinViolation | ErrorKind::Loop | ErrorKind::NoObjectGenerated
-        );
-        (has_failed || is_forced).then(|| Failure::new(class, code, error.message.as_str()))
+        (has_failed || is_final(error.kind)).then(|| Failure::new(class, code, error.message.as_str()))
+    }
+
+    /// The failure that ends the stage, whatever is answered later and whoever of its agents was answered.
+    pub(crate) fn final_failure(&self) -> Option<&ModelError> {
+        self.failed.as_ref().filter(|error| is_final(error.kind))
+    }
+
+    /// Keeps why the model did not answer, until it does. The first failure that ends the stage stays.
+    pub(crate) fn fail(&mut self, error: ModelError) {
+        if self.final_failure().is_none() {
+            self.failed = Some(error);
+        }
+    }
+
+    /// The model has answered again.
+    pub(crate) fn succeed(&mut self) {
+        if self.final_failure().is_none() {
+            self.failed = None;
+        }
     }
 
     /// Counts what was paid, and settles what was reserved for it.
@@ -199,7 +214,7 @@ impl Attempt {
         self.conversation.model = Some(model);
         match asked {
             Ok(answer) => {
-                self.conversation.failed = None;
+                self.conversation.succeed();
                 let mut response = response(answer, provider, request);
                 let checked = self.conversation.checked.told().filter(|_| agent(request).is_none());
                 response.extra.extend(checked);
@@ -208,7 +223,7 @@ impl Attempt {
             }
             Err(error) => {
                 let answer = told(&error);
-                self.conversation.failed = Some(error);
+                self.conversation.fail(error);
                 Err(answer)
             }
         }
@@ -219,6 +234,9 @@ impl Attempt {
         check(request)?;
         if self.is_canceled() {
             return Err(ModelError::new(ErrorKind::Canceled, "the run was asked to stop"));
+        }
+        if let Some(error) = self.conversation.final_failure() {
+            return Err(error.clone());
         }
         if u64::from(self.conversation.turns) >= self.limits.turns {
             return Err(self.over(LimitName::Turns));
@@ -404,6 +422,18 @@ impl HostCompletion for Attempt {
         self.table.delete(this)?;
         Ok(())
     }
+}
+
+/// True for a failure after which the model is not asked again: the stage has failed.
+fn is_final(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::InvalidToolCall
+            | ErrorKind::Loop
+            | ErrorKind::NoObjectGenerated
+            | ErrorKind::PinViolation
+            | ErrorKind::ScriptExhausted
+    )
 }
 
 /// What a model in a circle is told in the place of a tool's answer.

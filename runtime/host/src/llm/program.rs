@@ -14,16 +14,6 @@ impl Conversation {
         self.model.as_ref()
     }
 
-    /// Keeps why the model did not answer, until it does.
-    pub(crate) fn fail(&mut self, error: ModelError) {
-        self.failed = Some(error);
-    }
-
-    /// The model has answered again.
-    pub(crate) fn succeed(&mut self) {
-        self.failed = None;
-    }
-
     /// Reserves the most that a request may cost.
     pub(crate) fn reserve(&mut self, most: Usage) -> Result<Option<Spend>, ModelError> {
         let account = self.model.as_ref().and_then(Model::account);
