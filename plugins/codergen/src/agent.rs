@@ -3,7 +3,7 @@
 //! It counts nothing: the host refuses the turn that is over the limit. A stage that ran into the limit has failed unless
 //! the model declared success before (seed 0, fix 2).
 
-use crate::compaction::{self, COMPACTIONS_MAX, Room};
+use crate::conversation::{ContextUse, Conversation};
 use crate::desk::Desk;
 use crate::documents::{self, Maker};
 use crate::ending::{self, Answered, Declaration};
@@ -14,7 +14,7 @@ use crate::subagents::Subagents;
 use crate::thread;
 use crate::toolbox::Toolbox;
 use glovebox_plugin_sdk::llm::{self, Error, Message, Part, Request, Response};
-use glovebox_plugin_sdk::{Outcome, Stage, Status, artifact, control, json, log};
+use glovebox_plugin_sdk::{Outcome, Stage, Status, artifact, control, log};
 use std::path::Path;
 
 /// Executes the stage.
@@ -29,16 +29,13 @@ pub(crate) fn run(stage: &Stage) -> Outcome {
 struct Talk<'a> {
     stage: &'a Stage,
     desk: Desk,
-    request: Request,
-    /// Where the message with the stage's task stands.
-    task: usize,
-    /// How often the conversation was made shorter.
-    compactions: u32,
+    conversation: Conversation,
     /// The text of the last answer that had any.
     said: String,
     /// The last outcome the model declared.
     declared: Option<Declaration>,
-    context: ContextUse,
+    /// True if the last answer was empty.
+    was_silent: bool,
     /// True if the model is told a schema only where no tools are offered.
     corrects_alone: bool,
 }
@@ -50,23 +47,21 @@ impl<'a> Talk<'a> {
         let properties = llm::properties();
         let property = |name: &str| properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let maker = Maker(property("provider").unwrap_or_default());
-        let context = ContextUse {
-            tokens_max: property("context-window").and_then(|text| text.parse().ok()),
-            ..ContextUse::default()
-        };
+        let context = ContextUse::of(property("context-window").and_then(|text| text.parse().ok()));
         let toolbox = Toolbox::of(stage, maker, property("images") != Some("false"));
         let notes = documents::section(Path::new("."), maker);
         let system = prompt::system(stage, property("output-schema")) + &notes;
         let bounds = WriteBounds::of_stage(stage.attribute("allowed_write_paths"));
-        let desk = Desk::of_stage(toolbox, Subagents::of(bounds, notes));
+        let desk = Desk::of_stage(toolbox, Subagents::of(bounds, notes, context));
         let mut messages = vec![Message::text("system", system)];
         messages.extend(thread::earlier(stage));
         let task = messages.len();
         messages.push(Message::text("user", asked));
         let request = Request { messages, tools: desk.definitions(), options: Vec::new() };
+        let conversation = Conversation::of(request, task, context);
         let corrects_alone = property("output-schema-mode") == Some("without-tools");
-        let (said, declared, compactions) = (String::new(), None, 0);
-        Self { stage, desk, request, task, compactions, said, declared, context, corrects_alone }
+        let (said, declared, was_silent) = (String::new(), None, false);
+        Self { stage, desk, conversation, said, declared, was_silent, corrects_alone }
     }
 
     fn hold(&mut self) -> Outcome {
@@ -74,11 +69,10 @@ impl<'a> Talk<'a> {
             if control::canceled() {
                 return Outcome::fail("agent/canceled", "the run was canceled").class("canceled");
             }
-            let response = match self.ask() {
+            let response = match self.conversation.ask() {
                 Ok(response) => response,
                 Err(error) => return self.unanswered(error),
             };
-            let is_full = self.context.note(response.usage.input.saturating_add(response.usage.output));
             let calls: Vec<Part> = calls(&response.message).cloned().collect();
             let verdict = Verdict::of(&response);
             match self.listen(&response.message, verdict) {
@@ -96,48 +90,36 @@ impl<'a> Talk<'a> {
                     self.correct(response.message, asked);
                     continue;
                 }
+                _ if self.is_silent(&response) && !std::mem::replace(&mut self.was_silent, true) => {
+                    self.conversation.push(Message::text("user", prompt::SILENT));
+                    continue;
+                }
                 _ if calls.is_empty() => return self.close(&response),
-                _ => self.request.messages.push(response.message),
+                _ => self.conversation.push(response.message),
             }
-            let results = self.desk.results(&calls, &self.request.messages);
-            self.request.messages.push(results);
-            if is_full {
-                self.compact(self.context.room());
-            }
+            self.was_silent = false;
+            let results = self.desk.results(&calls, &self.conversation.request.messages);
+            self.conversation.push(results);
         }
     }
 
-    /// Asks. A conversation that is too long for the model is made shorter and asked once more.
-    fn ask(&mut self) -> Result<Response, Error> {
-        match llm::complete(&self.request) {
-            Err(error) if error.kind == "context-length" && self.compact(self.context.room().least()) => {
-                llm::complete(&self.request)
-            }
-            answered => answered,
-        }
-    }
-
-    /// Makes the conversation shorter, unless nothing can go or it was done too often. What goes is kept beside the stage's record.
-    fn compact(&mut self, room: Room) -> bool {
-        if self.compactions >= COMPACTIONS_MAX {
-            return false;
-        }
-        let Some(short) = compaction::compact(&self.request.messages, self.task, room) else { return false };
-        self.compactions += 1;
-        Kept { name: &format!("compacted-{}.md", self.compactions), text: &short.removed }.keep();
-        let count = short.count.to_string();
-        log::info("the conversation was made shorter", &[("messages", &count)]);
-        control::emit("compaction", &json!({ "messages": short.count }));
-        (self.request.messages, self.task) = (short.messages, 1);
-        true
+    /// True for an answer that says and asks for nothing, before anything was declared: no end of a stage.
+    fn is_silent(&self, response: &Response) -> bool {
+        let is_nothing = |part: &Part| match part.kind.as_str() {
+            "text" => part.text.trim().is_empty(),
+            kind => !matches!(kind, "tool-call" | "outcome"),
+        };
+        let is_cut = matches!(response.finish.as_str(), "length" | "content-filter");
+        self.declared.is_none() && !is_cut && response.message.parts.iter().all(is_nothing)
     }
 
     /// Asks for an answer that matches the schema. The host counts how often.
     fn correct(&mut self, answer: Message, asked: String) {
         self.declared = None;
-        self.request.messages.extend([answer, Message::text("user", asked)]);
+        self.conversation.push(answer);
+        self.conversation.push(Message::text("user", asked));
         if self.corrects_alone {
-            self.request.tools.clear();
+            self.conversation.request.tools.clear();
         }
     }
 
@@ -175,6 +157,9 @@ impl<'a> Talk<'a> {
             }
             "content-filter" => {
                 Outcome::fail("llm/content-filter", "the provider's filter withheld the model's answer")
+            }
+            _ if self.is_silent(response) => {
+                Outcome::fail("agent/empty-answer", "the model answered twice without a word").class("transient")
             }
             _ => self.outcome(),
         }
@@ -234,35 +219,6 @@ fn class_of(error: &Error) -> &'static str {
         "context-length" | "quota-exceeded" | "budget-exceeded" => "budget",
         _ if error.retryable => "transient",
         _ => "deterministic",
-    }
-}
-
-/// The context of a model that says nothing of it, in tokens.
-const CONTEXT_TOKENS: u64 = 131_072;
-
-/// How much of the model's context a conversation fills.
-#[derive(Debug, Default)]
-struct ContextUse {
-    tokens_max: Option<u64>,
-    has_warned: bool,
-}
-
-impl ContextUse {
-    /// True from 80 % on. Warns once (coding-agent-loop specification §5.5).
-    fn note(&mut self, tokens: u64) -> bool {
-        let Some(most) = self.tokens_max.filter(|most| tokens >= most / 5 * 4) else { return false };
-        if std::mem::replace(&mut self.has_warned, true) {
-            return true;
-        }
-        let (used, most) = (tokens.to_string(), most.to_string());
-        log::warn("the conversation fills 80 % of the model's context", &[("tokens", &used), ("context", &most)]);
-        control::emit("warning", &json!({ "context_tokens": tokens }));
-        true
-    }
-
-    /// What a conversation may keep when it is made shorter.
-    fn room(&self) -> Room {
-        Room::of(self.tokens_max.unwrap_or(CONTEXT_TOKENS))
     }
 }
 
