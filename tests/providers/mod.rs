@@ -28,6 +28,11 @@ impl Turn {
         Self(json!({ "tool": [{ "name": name, "arguments": arguments }] }))
     }
 
+    /// Several calls in one answer, each with `name` and `arguments`.
+    pub fn tools(calls: &[Value]) -> Self {
+        Self(json!({ "tool": calls }))
+    }
+
     /// A call whose arguments stand as they are.
     pub fn raw(name: &str, arguments: &str) -> Self {
         Self(json!({ "tool": [{ "name": name, "raw_arguments": arguments }] }))
