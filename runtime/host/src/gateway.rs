@@ -206,8 +206,9 @@ impl Shared {
             lost != Usage::default() || answered.as_ref().is_ok_and(|answer| answer.is_estimated);
         let paid = answered.as_ref().map_or(lost, |answer| answer.usage);
         conversation.book_paid(paid, reserved);
+        // An answer that the program does not wait for, or that counts for nothing, was asked for all the same.
+        conversation.turns += u32::from(answered.is_ok() || exchange.is_begun);
         let checked = answered.and_then(|answer| {
-            conversation.turns += 1;
             self.check_leak(&mut conversation, Side::Response, crate::llm::answered_texts(&answer))?;
             conversation.keep_answer(&exchange.sent, &answer, &line);
             conversation.note_answer(&answer)

@@ -228,12 +228,12 @@ pub fn cost(spent: SpendTotals) -> String {
 /// Answers that a resume does not pay for again, in a few words.
 pub fn held(held: Held) -> String {
     let Held { answers, uncounted: SpendTotals { tokens, cost, is_estimated } } = held;
-    let answers = counted(usize::try_from(answers).unwrap_or(usize::MAX), "answer");
-    let rest = match tokens.is_zero() {
-        true => String::new(),
-        false => format!("; not counted yet: {}", spent(tokens, cost, is_estimated)),
-    };
-    format!("{answers} of models, which a resume does not pay for again{rest}")
+    let uncounted = (!tokens.is_zero()).then(|| format!("not counted yet: {}", spent(tokens, cost, is_estimated)));
+    let answers = (answers > 0).then(|| {
+        let answers = counted(usize::try_from(answers).unwrap_or(usize::MAX), "answer");
+        format!("{answers} of models, which a resume does not pay for again")
+    });
+    answers.into_iter().chain(uncounted).collect::<Vec<_>>().join("; ")
 }
 
 /// Text of several lines, indented below its title.

@@ -33,7 +33,7 @@ impl Conversation {
     /// Keeps an answer for an attempt that is cut off: what it cost is counted all the same.
     pub(crate) fn keep_answer(&mut self, sent: &[u8], answer: &Answer, line: &[u8]) {
         if let Some(model) = &mut self.model {
-            model.keep(Kept::of(sent, answer, (Usage::default(), line)));
+            model.keep(Kept::of_program(sent, answer, line));
         }
     }
 

@@ -43,6 +43,9 @@ pub(crate) struct Kept {
     /// Messages of people in the question.
     #[serde(default)]
     steered: usize,
+    /// True if a program asked: it begins anew, so its answers are never used again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_of_program: bool,
     /// True if a record has what it cost.
     #[serde(skip)]
     pub(crate) is_booked: bool,
@@ -94,7 +97,8 @@ impl Exchanges {
             let tokens = kept.answer.usage.plus(kept.lost).tokens();
             spent.add(SpendTotals { tokens, cost: turn.cost, is_estimated: turn.is_estimated });
         }
-        Ok((exchanges.kept.len() as u64, spent))
+        let answers = exchanges.kept.iter().filter(|kept| !kept.is_of_program).count();
+        Ok((answers as u64, spent))
     }
 
     /// Reads the whole lines of the file: how many bytes they have.
@@ -195,8 +199,15 @@ impl Kept {
             lost,
             transcript,
             steered: 0,
+            is_of_program: false,
             is_booked: false,
         })
+    }
+
+    /// An exchange of a program, kept for what it cost.
+    pub(crate) fn of_program(sent: &[u8], answer: &Answer, transcript: &[u8]) -> Box<Self> {
+        let kept = Self::of(sent, answer, (Usage::default(), transcript));
+        Box::new(Self { is_of_program: true, ..*kept })
     }
 }
 
