@@ -188,6 +188,15 @@ fn a_hold_out_in_a_request_of_a_program_ends_the_stage() {
     bench.write("scripts/scenarios/one.txt", &format!("{secret}\n"));
     bench.run().ends(6).says("holdout");
     assert!(bench.requests().is_empty(), "the provider never got it");
+    // In pieces that are each too short to be found.
+    let program = format!(
+        "text = {backwards:?}[::-1]\nparts = [{{'type': 'text', 'text': text[at:at + 12]}} for at in range(0, len(text), 12)]\n\
+         print('told', ask(parts)[0])\nprint('OUTCOME: SUCCESS')\n"
+    );
+    let bench = self::bench("", &program, &[Turn::text("fine").repeat()]);
+    bench.write("scripts/scenarios/one.txt", &format!("{secret}\n"));
+    bench.run().ends(6).says("the prompt contains text of a hold-out");
+    assert!(bench.requests().is_empty(), "the provider never got it");
 }
 
 #[test]

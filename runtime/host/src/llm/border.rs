@@ -64,23 +64,18 @@ fn settings(request: &Request) -> Settings {
     settings
 }
 
-/// Every text of a request that a guest can choose.
+/// Every text of a request that a guest can choose. The texts of its parts follow each other, as the model reads them.
 pub(super) fn asked_texts(request: &Request) -> Vec<&str> {
-    let parts = request.messages.iter().flat_map(|message| &message.parts);
-    let texts = parts.flat_map(|part| {
-        let fields = part.fields.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
-        std::iter::once(part.text.as_str()).chain(fields)
-    });
+    let parts = || request.messages.iter().flat_map(|message| &message.parts);
+    let fields = parts().flat_map(|part| &part.fields).flat_map(|(name, value)| [name.as_str(), value.as_str()]);
     let tools = request.tools.iter().flat_map(|tool| [&*tool.name, &*tool.description, &*tool.parameters]);
-    texts.chain(tools).collect()
+    parts().map(|part| part.text.as_str()).chain(fields).chain(tools).collect()
 }
 
-/// Every text of an answer.
+/// Every text of an answer. The texts of its parts follow each other.
 pub(crate) fn answered_texts(answer: &Answer) -> Vec<&str> {
-    let texts = answer.parts.iter().flat_map(|part| {
-        std::iter::once(part.text.as_str()).chain(part.fields.iter().map(|(_, value)| value.as_str()))
-    });
-    texts.collect()
+    let fields = answer.parts.iter().flat_map(|part| &part.fields).map(|(_, value)| value.as_str());
+    answer.parts.iter().map(|part| part.text.as_str()).chain(fields).collect()
 }
 
 /// The field of a call that cannot be made.
