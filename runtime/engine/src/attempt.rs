@@ -7,6 +7,7 @@ mod branch_files;
 mod claims;
 mod error;
 pub mod exchanges;
+mod execute;
 mod feedback;
 mod files;
 mod fill_caches;
@@ -61,7 +62,6 @@ use sandbox::{AttemptPaths, Sealed};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use subject::Keeps;
 use tokio::sync::mpsc::Sender;
 
@@ -98,16 +98,6 @@ pub struct Workbench<B> {
     pub progress: Sender<Progress>,
 }
 
-/// Set when the future of an attempt is dropped.
-#[derive(Default)]
-struct GivenUp(Arc<AtomicBool>);
-
-impl Drop for GivenUp {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// An attempt that is ready to be called.
 pub struct Prepared {
     /// What the host is asked.
@@ -117,26 +107,6 @@ pub struct Prepared {
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// Makes one attempt, from its files to the fact that is to be committed, on a thread of its own. What becomes of the fact is the
-    /// driver's business; an attempt whose future is dropped stores nothing more and leaves its folder to [`sweep`].
-    pub async fn execute(self: &Arc<Self>, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
-        let given_up = GivenUp::default();
-        let (bench, assignment, is_given_up) = (Arc::clone(self), assignment.clone(), Arc::clone(&given_up.0));
-        let made = tokio::task::spawn_blocking(move || bench.execute_here(&assignment, &is_given_up)).await;
-        made.map_err(|error| AttemptError::Thread(error.to_string()))?
-    }
-
-    fn execute_here(&self, assignment: &Assignment, is_given_up: &AtomicBool) -> Result<StageFinished, AttemptError> {
-        let Prepared { call, sandbox } = self.prepare(assignment)?;
-        let (node, binding) = self.bound(&assignment.stage())?;
-        let component = binding.component.loaded().ok_or_else(|| AttemptError::unbound(&node.id))?;
-        let report = self.host.execute_here(component, call);
-        if is_given_up.load(Ordering::Relaxed) {
-            return Err(AttemptError::Thread("nobody waits for it any more".to_owned()));
-        }
-        self.finish(assignment, report, sandbox)
-    }
-
     /// Makes everything one call needs. Denied: whatever the binding does not grant; without write scope or commands the
     /// stage reads the workspace itself and has no way to change it. Blocks.
     pub fn prepare(&self, assignment: &Assignment) -> Result<Prepared, AttemptError> {
@@ -314,11 +284,15 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
             has_ignored: !self.ignored.is_empty(),
             plan: Arc::clone(&self.plan),
-            cache_base: Some(fill_caches::base(&self.run, &stage)).filter(|base| base.is_dir()),
+            cache_base: binding
+                .runs_commands()
+                .then(|| fill_caches::base(&self.run, &stage))
+                .filter(|base| base.is_dir()),
             canceled: Arc::clone(&assignment.stop),
         };
-        let what = sandbox::preparation(&self.sandbox_env, binding, &paths);
-        let _announced = Announcement::begin(self.progress.clone(), what);
+        // A component's layer is there at once.
+        let announced = binding.starts_processes().then(|| sandbox::preparation(&self.sandbox_env, binding, &paths));
+        let _announced = announced.map(|what| Announcement::begin(self.progress.clone(), what));
         AttemptSandbox::open(&self.sandbox_env, binding, &Arc::new(paths))
     }
 
