@@ -494,7 +494,7 @@ impl Pipeline {
         indices.iter().filter_map(|index| Some((EdgeIndex(*index), self.edges.get(*index)?)))
     }
 
-    fn index(&self) -> &Index {
+    pub(crate) fn index(&self) -> &Index {
         self.index.get_or_init(|| Index::of(&self.nodes, &self.edges))
     }
 }
