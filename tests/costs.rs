@@ -1,5 +1,5 @@
-//! What a run costs, counted and not timed: flushes, appends and bytes written for each stage, wakes of a run that waits. A busy machine
-//! changes none of these.
+//! What a run costs, counted and not timed: flushes, appends, bytes written, changes of threads and looks at the workspace for each stage.
+//! A busy machine changes none of these.
 //!
 //! System calls are counted with `strace`. A stage is the difference of a long and a short run, so that start and end are not part of it.
 
@@ -15,6 +15,11 @@ const FLUSHES: [&str; 5] = ["fsync", "fdatasync", "syncfs", "msync", "sync_file_
 const WRITES: [&str; 8] =
     ["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendfile", "copy_file_range", "splice"];
 
+/// Calls that look at a file or a folder.
+const LOOKS: [&str; 6] = ["newfstatat", "statx", "openat2", "openat", "open", "getdents64"];
+/// Files in the project.
+const FILES: u64 = 20;
+
 /// Files of bounded size that are written again ten times a second at most, so that a slow run writes them more often.
 const REWRITTEN: [&str; 2] = ["checkpoint.json", "live.json"];
 
@@ -27,6 +32,10 @@ struct Calls {
     flushes_of_log: u64,
     /// Bytes written to files of the run, [`REWRITTEN`] ones left out.
     written: u64,
+    /// Calls with which a thread wakes another one or waits for it.
+    handed_over: u64,
+    /// Calls that look at the workspace.
+    looks: u64,
 }
 
 /// A pipeline of component stages in a row.
@@ -44,11 +53,12 @@ fn in_a_row(stages: usize) -> String {
 /// Runs so many stages under `strace`.
 fn calls(stages: usize) -> Calls {
     let bench = Workbench::with_pipeline(&in_a_row(stages));
+    (0..FILES).for_each(|file| bench.write(&format!("file{file}.txt"), "text\n"));
     let logs = bench.outside().join("calls");
     std::fs::create_dir(&logs).unwrap();
     let run = bench.command(&["run", "pipeline.dot", "--quiet", "--run-id", "r"]);
     let mut strace = Command::new("strace");
-    let traced = [&FLUSHES[..], &WRITES[..]].concat().join(",");
+    let traced = [&FLUSHES[..], &WRITES[..], &LOOKS[..], &["futex"]].concat().join(",");
     // A file for each thread: in one file a call that another thread interrupts is two lines, and neither says how much of what it wrote.
     strace.args(["-ff", "-qq", "-y", "-s", "0", "-e", &format!("trace={traced}"), "-o"]).arg(logs.join("of"));
     strace.arg(run.get_program()).args(run.get_args()).current_dir(bench.project()).env_clear();
@@ -66,6 +76,8 @@ impl Calls {
     /// Counts a line.
     fn take(&mut self, line: &str) {
         let name = line.split('(').next().unwrap_or_default();
+        self.handed_over += u64::from(name == "futex" || (name == "write" && line.contains("[eventfd]")));
+        self.looks += u64::from(LOOKS.contains(&name) && line.contains("/runs/r/workspace"));
         if FLUSHES.contains(&name) {
             self.flushes += 1;
             self.flushes_of_log += u64::from(line.contains("journal.sqlite-wal"));
@@ -86,6 +98,11 @@ impl Calls {
     }
 }
 
+/// What each of 500 later stages cost.
+fn later(long: &Calls, middle: &Calls, count: impl Fn(&Calls) -> u64) -> f64 {
+    count(long).saturating_sub(count(middle)) as f64 / 500.0
+}
+
 /// A stage's record, the claim of the next one and its small files are one append, and an append is one flush. Above one are flushes of
 /// the log's checkpoints, a few in a hundred stages.
 #[test]
@@ -104,6 +121,13 @@ fn a_stage_costs_one_flush_and_writes_the_same_in_a_long_run() {
     println!(
         "each stage: {flushes} flushes, {written} bytes; of a long run: {later_flushes} flushes, {later_written} bytes"
     );
+    // The driver makes the attempts of such stages itself.
+    let handed_over = later(&long, &middle, |calls| calls.handed_over);
+    assert!(handed_over < 1.0, "{handed_over} changes of threads for each stage");
+    // The component lists its folder once, and its C library asks for the number of each file.
+    let looks = later(&long, &middle, |calls| calls.looks);
+    assert!(looks < FILES as f64 + 14.0, "{looks} looks at the workspace for each stage");
+    println!("each stage of a long run: {handed_over} changes of threads, {looks} looks at the workspace");
     let growth = later_written / written;
     assert!((0.8..=1.1).contains(&growth), "{written} bytes for each stage, then {later_written}");
     assert!(written < 64.0 * 1024.0, "{written} bytes for each stage");
