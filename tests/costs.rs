@@ -121,9 +121,10 @@ fn a_stage_costs_one_flush_and_writes_the_same_in_a_long_run() {
     println!(
         "each stage: {flushes} flushes, {written} bytes; of a long run: {later_flushes} flushes, {later_written} bytes"
     );
-    // The driver makes the attempts of such stages itself.
+    // The driver makes the attempts of such stages itself. What is left is the ticker, which a slow machine lets go to sleep: two calls. With a
+    // thread for each attempt it was seven.
     let handed_over = later(&long, &middle, |calls| calls.handed_over);
-    assert!(handed_over < 1.0, "{handed_over} changes of threads for each stage");
+    assert!(handed_over < 3.0, "{handed_over} changes of threads for each stage");
     // The component lists its folder once, and its C library asks for the number of each file.
     let looks = later(&long, &middle, |calls| calls.looks);
     assert!(looks < FILES as f64 + 14.0, "{looks} looks at the workspace for each stage");
