@@ -7,8 +7,11 @@
 
 mod workbench;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::process::Command;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use workbench::Workbench;
 
 const FLUSHES: [&str; 5] = ["fsync", "fdatasync", "syncfs", "msync", "sync_file_range"];
@@ -107,4 +110,63 @@ fn a_stage_costs_one_flush_and_writes_the_same_in_a_long_run() {
     let growth = later_written / written;
     assert!((0.8..=1.1).contains(&growth), "{written} bytes for each stage, then {later_written}");
     assert!(written < 64.0 * 1024.0, "{written} bytes for each stage");
+}
+
+/// Every thread of a process and of all that descend from it, with how often it went to sleep so far.
+fn waits(root: u32) -> BTreeMap<(u32, u32), u64> {
+    let number = |name: &std::ffi::OsStr| name.to_str()?.parse::<u32>().ok();
+    let names = |folder: String| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let parent = |process: u32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    let parents: BTreeMap<u32, u32> = names("/proc".to_owned())
+        .filter_map(|name| number(&name))
+        .filter_map(|process| Some((process, parent(process)?)))
+        .collect();
+    let descends = |process: &u32| {
+        std::iter::successors(Some(*process), |one| parents.get(one).copied()).take(64).any(|one| one == root)
+    };
+    let threads = parents.keys().filter(|process| descends(process)).flat_map(|process| {
+        names(format!("/proc/{process}/task")).filter_map(move |name| Some((*process, number(&name)?)))
+    });
+    let slept = |(process, thread): (u32, u32)| {
+        let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        line.trim().parse::<u64>().ok()
+    };
+    threads.filter_map(|thread| Some((thread, slept(thread)?))).collect()
+}
+
+/// What can only be found by looking is looked at once a second while a command does nothing. Everything else wakes by itself.
+#[test]
+fn a_run_whose_command_waits_hardly_wakes() {
+    let text = "digraph g {\n start [shape=Mdiamond] done [shape=Msquare]\n \
+                wait [shape=parallelogram, tool_command=\"sleep 60\"]\n start -> wait -> done\n}\n";
+    let bench = Workbench::with_pipeline(text);
+    let mut run = bench.command(&["run", "pipeline.dot", "--quiet", "--run-id", "r"]);
+    let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let file = |process: &u32, name: &str| fs::read_to_string(format!("/proc/{process}/{name}")).unwrap_or_default();
+    let sleeping = loop {
+        assert!(run.try_wait().unwrap().is_none(), "the run has ended");
+        let threads = waits(run.id());
+        if let Some((process, _)) = threads.keys().find(|(process, _)| file(process, "comm").trim() == "sleep") {
+            break *process;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let is_grouped = file(&sleeping, "cgroup").contains("/glovebox-");
+    // By then looks have become rare. A busy machine can only make them rarer.
+    std::thread::sleep(Duration::from_secs(5));
+    let before = waits(run.id());
+    std::thread::sleep(Duration::from_secs(5));
+    let after = waits(run.id());
+    let wakes = |(thread, count): (&(u32, u32), &u64)| count - before.get(thread).copied().unwrap_or_default();
+    let wakes: u64 = after.iter().map(wakes).sum();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    println!("{wakes} wakes in five seconds of a command that waits");
+    // Without a control group the host must look at the memory of the command ten times a second.
+    let bound = if is_grouped { 30 } else { 80 };
+    assert!(wakes <= bound, "{wakes} wakes in five seconds");
 }

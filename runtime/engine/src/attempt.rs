@@ -104,7 +104,7 @@ struct GivenUp(Arc<AtomicBool>);
 
 impl Drop for GivenUp {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        glovebox_sandbox::jail::cancel(&self.0);
     }
 }
 

@@ -26,8 +26,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 
-/// How often the folder is looked at.
+/// How often the folder is looked at, and how often after [`QUIET_LOOKS`] looks that found nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+const LOOK_EVERY_QUIET: Duration = Duration::from_secs(1);
+const QUIET_LOOKS: u32 = 15;
 /// The longest time until a question is too late to answer for which an unattended process waits. For a longer one it ends.
 const SHORT_WAIT_MAX: SignedDuration = SignedDuration::from_secs(10);
 
@@ -63,6 +65,8 @@ pub struct Inbox {
     has_left: bool,
     problem: Option<String>,
     looked_at: Option<Instant>,
+    /// Looks in a row that found nothing.
+    quiet_looks: u32,
 }
 
 /// The folder of messages.
@@ -102,7 +106,8 @@ impl Inbox {
 
     /// Waits for a message, or until the folder is to be looked at again. A request to cancel goes to the signals.
     pub(crate) async fn arrival(&mut self, signals: &impl Signals) {
-        let next = self.looked_at.map_or(Duration::ZERO, |at| LOOK_EVERY.saturating_sub(at.elapsed()));
+        let every = if self.quiet_looks < QUIET_LOOKS { LOOK_EVERY } else { LOOK_EVERY_QUIET };
+        let next = self.looked_at.map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()));
         let terminal = async {
             match &mut self.attendance.terminal {
                 Some(terminal) => terminal.answers.recv().await,
@@ -213,6 +218,7 @@ impl Inbox {
     pub(crate) fn look(&mut self, signals: &impl Signals) {
         self.looked_at = Some(Instant::now());
         let messages = self.folder.as_ref().map(Folder::messages).unwrap_or_default();
+        self.quiet_looks = if messages.is_empty() { self.quiet_looks.saturating_add(1) } else { 0 };
         self.steering.clear();
         for message in messages {
             match message {

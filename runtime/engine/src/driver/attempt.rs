@@ -14,7 +14,7 @@ use glovebox_pipeline::key;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
 use jiff::Timestamp;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -172,7 +172,7 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
             reason = self.reason_to_stop() => reason,
             error = self.keep_lease(&delivery) => return Err(error),
         };
-        stop.store(true, Ordering::SeqCst);
+        glovebox_sandbox::jail::cancel(&stop);
         let finished = match tokio::time::timeout(self.grace, executing).await {
             Ok(finished) => finished.map_err(failed)?,
             Err(_) => abandoned(&attempt, self.grace),
