@@ -48,7 +48,7 @@ fn in_a_row(stages: usize) -> String {
 fn calls(stages: usize) -> Calls {
     let bench = Workbench::with_pipeline(&in_a_row(stages));
     let logs = bench.outside().join("calls");
-    std::fs::create_dir(&logs).unwrap();
+    fs::create_dir(&logs).unwrap();
     let run = bench.command(&["run", "pipeline.dot", "--quiet", "--run-id", "r"]);
     let mut strace = Command::new("strace");
     let traced = [&FLUSHES[..], &WRITES[..]].concat().join(",");
@@ -59,8 +59,8 @@ fn calls(stages: usize) -> Calls {
     let output = strace.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut calls = Calls::default();
-    for log in std::fs::read_dir(&logs).unwrap() {
-        std::fs::read_to_string(log.unwrap().path()).unwrap().lines().for_each(|line| calls.take(line));
+    for log in fs::read_dir(&logs).unwrap() {
+        fs::read_to_string(log.unwrap().path()).unwrap().lines().for_each(|line| calls.take(line));
     }
     calls
 }
