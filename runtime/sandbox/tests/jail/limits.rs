@@ -68,7 +68,8 @@ fn what_is_on_disk_without_a_name_ends() {
 }
 
 /// One process that waits until looks are rare, takes the space in a moment, and waits again.
-const LATE: &str = "sleep 4; open my $file, '>', 'late' or die; syswrite $file, 'x' x (9 << 20); close $file; sleep 30;";
+const LATE: &str =
+    "sleep 4; open my $file, '>', 'late' or die; syswrite $file, 'x' x (9 << 20); close $file; sleep 30;";
 
 #[test]
 fn what_a_command_puts_on_disk_after_it_waited_ends() {
