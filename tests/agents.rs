@@ -132,6 +132,35 @@ print("OUTCOME: SUCCESS")
     bench.has_no_key();
 }
 
+/// An answer that the program does not wait for costs what another one costs, and is one of the stage's turns.
+#[test]
+fn an_answer_that_counts_for_nothing_is_a_turn() {
+    let program = r#"
+for number in range(9):
+    print(ask(f"question {number}")[0])
+print("OUTCOME: SUCCESS")
+"#;
+    let bench = bench(", max_turns=3", program, &[Turn::text("cut").cut("body").repeat()]);
+    bench.run().ends(5).says("limit `turns` (3) reached");
+    assert_eq!(bench.requests().len(), 3);
+}
+
+/// A program begins anew after a kill, so no answer is kept for it: only what they cost.
+#[test]
+fn no_answer_is_promised_to_a_program_that_was_killed() {
+    let program = "ask('one')\nask('two')\nprint('OUTCOME: SUCCESS')\n";
+    let turns = [Turn::text("1").usage(1000, 10), Turn::text("2").after(3000), Turn::text("3").repeat()];
+    let bench = bench("", program, &turns);
+    bench.kill_run_after(2);
+    bench
+        .glovebox(&["show", "r"])
+        .ends(0)
+        .says("held         not counted yet: 1000 sent")
+        .never_says("does not pay for");
+    bench.resume().ends(0);
+    assert_eq!(bench.requests().len(), 4, "both questions were asked again");
+}
+
 #[test]
 fn what_it_writes_elsewhere_is_set_aside_and_hold_outs_are_not_there() {
     let program = r#"
@@ -158,6 +187,15 @@ fn a_hold_out_in_a_request_of_a_program_ends_the_stage() {
     let bench = bench("", &program, &[Turn::text("fine").repeat()]);
     bench.write("scripts/scenarios/one.txt", &format!("{secret}\n"));
     bench.run().ends(6).says("holdout");
+    assert!(bench.requests().is_empty(), "the provider never got it");
+    // In pieces that are each too short to be found.
+    let program = format!(
+        "text = {backwards:?}[::-1]\nparts = [{{'type': 'text', 'text': text[at:at + 12]}} for at in range(0, len(text), 12)]\n\
+         print('told', ask(parts)[0])\nprint('OUTCOME: SUCCESS')\n"
+    );
+    let bench = self::bench("", &program, &[Turn::text("fine").repeat()]);
+    bench.write("scripts/scenarios/one.txt", &format!("{secret}\n"));
+    bench.run().ends(6).says("the prompt contains text of a hold-out");
     assert!(bench.requests().is_empty(), "the provider never got it");
 }
 

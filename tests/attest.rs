@@ -168,6 +168,14 @@ fn what_is_missing_added_or_moved_is_found_by_name() {
     fs::write(attested.in_run("workspace/new"), "x").unwrap();
     attested.verify(&[]).ends(11).says("`new` in the workspace");
     fs::remove_file(attested.in_run("workspace/new")).unwrap();
+    fs::File::create(attested.in_run("artifacts/long")).unwrap().set_len(1 << 40).unwrap();
+    attested.verify(&[]).ends(11).says("bytes were attested");
+    fs::remove_file(attested.in_run("artifacts/long")).unwrap();
+    fs::rename(attested.in_run("workspace"), attested.key("workspace")).unwrap();
+    symlink(attested.key("workspace"), attested.in_run("workspace")).unwrap();
+    attested.verify(&[]).ends(11).says("is not a folder of its own");
+    fs::remove_file(attested.in_run("workspace")).unwrap();
+    fs::rename(attested.key("workspace"), attested.in_run("workspace")).unwrap();
     fs::rename(&final_file, attested.key("final.json")).unwrap();
     symlink(attested.key("final.json"), &final_file).unwrap();
     attested.verify(&[]).ends(11).says("`final.json`: it is not a regular file");
@@ -216,6 +224,9 @@ fn a_tree_is_compared_with_what_the_run_left() {
     attested.verify(&words).ends(11).says("`out/link` in `.` is not as the run left it");
     fs::remove_file(&link).unwrap();
     symlink("text", &link).unwrap();
+    // A file as long as a disk is not read.
+    fs::OpenOptions::new().write(true).open(&text).unwrap().set_len(1 << 40).unwrap();
+    attested.verify(&words).ends(11).says("`out/text` in `.` is not as the run left it");
     bench.write("out/text", "Made\n");
     attested.verify(&words).ends(11).says("`out/text` in `.` is not as the run left it");
 }
@@ -254,6 +265,10 @@ fn keys_that_a_stage_or_another_user_could_read_are_refused() {
     fs::set_permissions(attested.key("key"), PermissionsExt::from_mode(0o600)).unwrap();
     fs::copy(attested.key("key"), attested.bench.project().join("key")).unwrap();
     attested.bench.glovebox(&["attest", "r", "--key", "key"]).ends(6).says("lies in the project of the run");
+    fs::remove_file(attested.bench.project().join("key")).unwrap();
+    fs::hard_link(attested.key("key"), attested.bench.project().join("key")).unwrap();
+    attested.attest(&[]).ends(6).says("has a second name (a hard link)");
+    fs::remove_file(attested.bench.project().join("key")).unwrap();
     let public = attested.key("key.pub");
     let words = ["attest", "r", "--key", public.to_str().unwrap()];
     fs::set_permissions(&public, PermissionsExt::from_mode(0o600)).unwrap();

@@ -37,7 +37,10 @@ fn help_and_version_end_with_0() {
     assert_eq!(version["plugin_package"], "glovebox:plugin@0.1.0");
     let names: Vec<&str> =
         version["components"].as_array().unwrap().iter().filter_map(|c| c["name"].as_str()).collect();
-    assert_eq!(names, ["codergen", "json-schema", "junit", "tool", "tree-assert", "verification", "verify"]);
+    assert_eq!(
+        names,
+        ["codergen", "diff-limits", "json-schema", "junit", "tool", "tree-assert", "verification", "verify"]
+    );
 }
 
 #[test]

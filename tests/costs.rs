@@ -1,5 +1,5 @@
-//! What a run costs, counted and not timed: flushes, appends and bytes written for each stage, wakes of a run that waits. A busy machine
-//! changes none of these.
+//! What a run costs, counted and not timed: flushes, appends, bytes written, changes of threads and looks at the workspace for each stage.
+//! A busy machine changes none of these.
 //!
 //! System calls are counted with `strace`. A stage is the difference of a long and a short run, so that start and end are not part of it.
 
@@ -7,13 +7,21 @@
 
 mod workbench;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::process::Command;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use workbench::Workbench;
 
 const FLUSHES: [&str; 5] = ["fsync", "fdatasync", "syncfs", "msync", "sync_file_range"];
 const WRITES: [&str; 8] =
     ["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendfile", "copy_file_range", "splice"];
+
+/// Calls that look at a file or a folder.
+const LOOKS: [&str; 6] = ["newfstatat", "statx", "openat2", "openat", "open", "getdents64"];
+/// Files in the project.
+const FILES: u64 = 20;
 
 /// Files of bounded size that are written again ten times a second at most, so that a slow run writes them more often.
 const REWRITTEN: [&str; 2] = ["checkpoint.json", "live.json"];
@@ -27,6 +35,10 @@ struct Calls {
     flushes_of_log: u64,
     /// Bytes written to files of the run, [`REWRITTEN`] ones left out.
     written: u64,
+    /// Calls with which a thread wakes another one or waits for it.
+    handed_over: u64,
+    /// Calls that look at the workspace.
+    looks: u64,
 }
 
 /// A pipeline of component stages in a row.
@@ -44,11 +56,12 @@ fn in_a_row(stages: usize) -> String {
 /// Runs so many stages under `strace`.
 fn calls(stages: usize) -> Calls {
     let bench = Workbench::with_pipeline(&in_a_row(stages));
+    (0..FILES).for_each(|file| bench.write(&format!("file{file}.txt"), "text\n"));
     let logs = bench.outside().join("calls");
-    std::fs::create_dir(&logs).unwrap();
+    fs::create_dir(&logs).unwrap();
     let run = bench.command(&["run", "pipeline.dot", "--quiet", "--run-id", "r"]);
     let mut strace = Command::new("strace");
-    let traced = [&FLUSHES[..], &WRITES[..]].concat().join(",");
+    let traced = [&FLUSHES[..], &WRITES[..], &LOOKS[..], &["futex"]].concat().join(",");
     // A file for each thread: in one file a call that another thread interrupts is two lines, and neither says how much of what it wrote.
     strace.args(["-ff", "-qq", "-y", "-s", "0", "-e", &format!("trace={traced}"), "-o"]).arg(logs.join("of"));
     strace.arg(run.get_program()).args(run.get_args()).current_dir(bench.project()).env_clear();
@@ -56,8 +69,8 @@ fn calls(stages: usize) -> Calls {
     let output = strace.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut calls = Calls::default();
-    for log in std::fs::read_dir(&logs).unwrap() {
-        std::fs::read_to_string(log.unwrap().path()).unwrap().lines().for_each(|line| calls.take(line));
+    for log in fs::read_dir(&logs).unwrap() {
+        fs::read_to_string(log.unwrap().path()).unwrap().lines().for_each(|line| calls.take(line));
     }
     calls
 }
@@ -66,6 +79,8 @@ impl Calls {
     /// Counts a line.
     fn take(&mut self, line: &str) {
         let name = line.split('(').next().unwrap_or_default();
+        self.handed_over += u64::from(name == "futex" || (name == "write" && line.contains("[eventfd]")));
+        self.looks += u64::from(LOOKS.contains(&name) && line.contains("/runs/r/workspace"));
         if FLUSHES.contains(&name) {
             self.flushes += 1;
             self.flushes_of_log += u64::from(line.contains("journal.sqlite-wal"));
@@ -86,6 +101,11 @@ impl Calls {
     }
 }
 
+/// What each of 500 later stages cost.
+fn later(long: &Calls, middle: &Calls, count: impl Fn(&Calls) -> u64) -> f64 {
+    count(long).saturating_sub(count(middle)) as f64 / 500.0
+}
+
 /// A stage's record, the claim of the next one and its small files are one append, and an append is one flush. Above one are flushes of
 /// the log's checkpoints, a few in a hundred stages.
 #[test]
@@ -104,7 +124,74 @@ fn a_stage_costs_one_flush_and_writes_the_same_in_a_long_run() {
     println!(
         "each stage: {flushes} flushes, {written} bytes; of a long run: {later_flushes} flushes, {later_written} bytes"
     );
+    // The driver makes the attempts of such stages itself. What is left is the ticker, which a slow machine lets go to sleep: two calls. With a
+    // thread for each attempt it was seven.
+    let handed_over = later(&long, &middle, |calls| calls.handed_over);
+    assert!(handed_over < 3.0, "{handed_over} changes of threads for each stage");
+    // The component lists its folder once, and its C library asks for the number of each file.
+    let looks = later(&long, &middle, |calls| calls.looks);
+    assert!(looks < FILES as f64 + 14.0, "{looks} looks at the workspace for each stage");
+    println!("each stage of a long run: {handed_over} changes of threads, {looks} looks at the workspace");
     let growth = later_written / written;
     assert!((0.8..=1.1).contains(&growth), "{written} bytes for each stage, then {later_written}");
     assert!(written < 64.0 * 1024.0, "{written} bytes for each stage");
+}
+
+/// Every thread of a process and of all that descend from it, with how often it went to sleep so far.
+fn waits(root: u32) -> BTreeMap<(u32, u32), u64> {
+    let number = |name: &std::ffi::OsStr| name.to_str()?.parse::<u32>().ok();
+    let names = |folder: String| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let parent = |process: u32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    let parents: BTreeMap<u32, u32> = names("/proc".to_owned())
+        .filter_map(|name| number(&name))
+        .filter_map(|process| Some((process, parent(process)?)))
+        .collect();
+    let descends = |process: &u32| {
+        std::iter::successors(Some(*process), |one| parents.get(one).copied()).take(64).any(|one| one == root)
+    };
+    let threads = parents.keys().filter(|process| descends(process)).flat_map(|process| {
+        names(format!("/proc/{process}/task")).filter_map(move |name| Some((*process, number(&name)?)))
+    });
+    let slept = |(process, thread): (u32, u32)| {
+        let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        line.trim().parse::<u64>().ok()
+    };
+    threads.filter_map(|thread| Some((thread, slept(thread)?))).collect()
+}
+
+/// What can only be found by looking is looked at once a second while a command does nothing. Everything else wakes by itself.
+#[test]
+fn a_run_whose_command_waits_hardly_wakes() {
+    let text = "digraph g {\n start [shape=Mdiamond] done [shape=Msquare]\n \
+                wait [shape=parallelogram, tool_command=\"sleep 60\"]\n start -> wait -> done\n}\n";
+    let bench = Workbench::with_pipeline(text);
+    let mut run = bench.command(&["run", "pipeline.dot", "--quiet", "--run-id", "r"]);
+    let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let file = |process: &u32, name: &str| fs::read_to_string(format!("/proc/{process}/{name}")).unwrap_or_default();
+    let sleeping = loop {
+        assert!(run.try_wait().unwrap().is_none(), "the run has ended");
+        let threads = waits(run.id());
+        if let Some((process, _)) = threads.keys().find(|(process, _)| file(process, "comm").trim() == "sleep") {
+            break *process;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let is_grouped = file(&sleeping, "cgroup").contains("/glovebox-");
+    // By then looks have become rare. A busy machine can only make them rarer.
+    std::thread::sleep(Duration::from_secs(5));
+    let before = waits(run.id());
+    std::thread::sleep(Duration::from_secs(5));
+    let after = waits(run.id());
+    let wakes = |(thread, count): (&(u32, u32), &u64)| count - before.get(thread).copied().unwrap_or_default();
+    let wakes: u64 = after.iter().map(wakes).sum();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    println!("{wakes} wakes in five seconds of a command that waits");
+    // Without a control group the host must look at the memory of the command ten times a second.
+    let bound = if is_grouped { 30 } else { 80 };
+    assert!(wakes <= bound, "{wakes} wakes in five seconds");
 }

@@ -145,6 +145,24 @@ fn an_agent_cannot_empty_the_contract_that_it_is_verified_with() {
 }
 
 #[test]
+fn a_verifier_of_ones_own_refuses_the_first_visit_and_proves_the_second() {
+    let bench = place("custom-verifier", "quiet/target/wasm32-wasip2/release/acme_quiet.wasm");
+    for line in commands("custom-verifier") {
+        let answer = bench.line(&line);
+        answer.ends(0);
+        match line.split_once(' ').map_or("", |(command, _)| command) {
+            "run" => {
+                answer.says("verified     build: sh greet.sh Ada exit 0").says("verified     final: sh greet.sh Grace")
+            }
+            "show" => answer.says("the program prints debug output: DEBUG name=Ada"),
+            _ => answer.says("acme.quiet"),
+        };
+    }
+    let component = in_example(&bench, "custom-verifier", "quiet/target/wasm32-wasip2/release/acme_quiet.wasm");
+    bench.glovebox(&["plugin", "inspect", &component.to_string_lossy()]).ends(0).never_says("llm");
+}
+
+#[test]
 fn verifiers_check_files_and_a_report() {
     let bench = Workbench::new();
     copy_tree(&root().join("examples/verifiers"), &bench.project().join("examples/verifiers"));

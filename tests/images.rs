@@ -12,10 +12,12 @@ use base64::engine::general_purpose::STANDARD;
 use providers::{Bench, FAMILIES, Turn};
 use serde_json::json;
 
-/// A file with the first bytes of a PNG image of 32 times 16 pixels. No provider of these tests looks further.
+/// A file with the chunks of a PNG image of 32 times 16 pixels. No provider of these tests looks at the pixels.
 fn picture(last: u8) -> Vec<u8> {
-    let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x20\0\0\0\x10".to_vec();
-    bytes.extend((0..400_u32).map(|at| (at % 251) as u8 ^ last));
+    let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x20\0\0\0\x10\x08\x02\0\0\0....".to_vec();
+    bytes.extend(b"\0\0\x01\x6fIDAT");
+    bytes.extend((0..367_u32).map(|at| (at % 251) as u8 ^ last));
+    bytes.extend(b"....\0\0\0\0IEND....");
     bytes
 }
 
@@ -112,6 +114,36 @@ fn bytes_that_are_no_image_are_never_sent_as_one() {
     assert!(last.contains("cannot read `a.png`: it is not UTF-8 text"), "{last}");
     assert!(last.contains("3932161 bytes, more than the 3932160 that can be shown"));
     assert!(!last.contains("input_image"));
+}
+
+/// A provider refuses the whole conversation for such an image, and so would every later question.
+#[test]
+fn an_image_that_a_provider_would_refuse_is_a_sentence() {
+    let bench = bench(ONE, "anthropic", &[reads("cut.png"), reads("wide.png"), done()]);
+    bench.write_bytes("cut.png", &picture(0)[..200]);
+    let mut wide = picture(0);
+    wide[16..20].copy_from_slice(&u32::MAX.to_be_bytes());
+    bench.write_bytes("wide.png", &wide);
+    bench.run().ends(0);
+    let last = bench.requests().pop().unwrap();
+    assert!(last.contains("begins like a picture (image/png) of which a part is missing"), "{last}");
+    assert!(last.contains("4294967295 x 16, and only sides of 1 to 8000") && !last.contains("\"image\""), "{last}");
+}
+
+/// The sentence about the bound comes before any limit of the component, so the stage goes on.
+#[test]
+fn more_bytes_of_images_than_a_conversation_shows_end_no_stage() {
+    let reads =
+        ["a.png", "b.png", "c.png", "d.png"].map(|path| json!({ "name": "read_file", "arguments": { "path": path } }));
+    let bench = bench(ONE, "anthropic", &[Turn::tools(&reads), done()]);
+    for (number, name) in ["a.png", "b.png", "c.png", "d.png"].into_iter().enumerate() {
+        let mut large = picture(u8::try_from(number).unwrap());
+        large.resize(3_145_000, 0);
+        bench.write_bytes(name, &large);
+    }
+    bench.run().ends(0);
+    let last = bench.requests().pop().unwrap();
+    assert_eq!((last.matches("\"base64\"").count(), last.matches("this conversation has 3 pictures").count()), (3, 1));
 }
 
 #[test]

@@ -54,10 +54,31 @@ fn an_answer_of_another_model_counts_for_nothing() {
         assert_eq!(bench.show()["failure"]["class"], "scope", "{family}");
         assert_eq!(bench.requests().len(), 1, "{family}: it is not asked again");
     }
+    // What the stage did before that is not kept either.
+    let [write, end] = write_and_end();
+    let bench = Bench::new(STAGE, "anthropic", &[write, end.of("another-model")]);
+    bench.run().ends(6).says("provider/pin-violation").never_says("changed  ");
+    assert!(!bench.run_folder().join("workspace/src/a.txt").exists());
     let dated = Turn::text("OUTCOME: SUCCESS").of("exact-model-2026-01-31");
     let bench = Bench::new(STAGE, "openai", &[dated]);
     bench.run().ends(0);
     bench.glovebox(&["show", "r", "build"]).says("answered as exact-model-2026-01-31");
+}
+
+/// An answer without a word is no end of a stage: the model is told so, and the second one in a row fails it.
+#[test]
+fn an_empty_answer_is_no_success() {
+    for family in FAMILIES {
+        let silent = Turn::text("");
+        let [write, end] = write_and_end();
+        let bench = Bench::new(STAGE, family, &[silent.clone(), write, silent.clone(), end]);
+        bench.run().ends(0);
+        let asked = bench.requests();
+        assert!(asked.len() == 4 && asked[1].contains("Your answer was empty"), "{family}: {}", asked[1]);
+        let bench = Bench::new(STAGE, family, &[silent.repeat()]);
+        bench.run().ends(9).says("agent/empty-answer");
+        assert_eq!(bench.requests().len(), 2, "{family}");
+    }
 }
 
 /// Each error of the table: how often it is asked, the class and the exit.

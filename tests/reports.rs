@@ -5,7 +5,7 @@
 mod workbench;
 
 use serde_json::{Value, json};
-use workbench::Workbench;
+use workbench::{Workbench, is_on_this_machine, not_run};
 
 /// A stage on its own word, one with a verified command, one that fails with a hostile text, behind a write that is set aside.
 const PIPELINE: &str = r#"digraph ship {
@@ -158,4 +158,55 @@ fn a_place_that_cannot_be_written_is_refused_before_the_run() {
     refused.ends(2).says("the report `no/such/r.xml` cannot be written: there is no such folder");
     bench.glovebox(&["run", "pipeline.dot", "--simulate", "--sarif", ".."]).ends(2).says("it is a folder");
     assert!(!bench.has(".glovebox"));
+}
+
+/// A builder that removes the script of a check gets no clean pass in any report.
+#[test]
+fn a_stage_that_passed_in_part_is_not_passed() {
+    if !is_on_this_machine("make") {
+        return not_run("a_stage_that_passed_in_part_is_not_passed", "make");
+    }
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         check [type=verification, \"verification.allowed_commands\"=\"\", allowed_write_paths=\"\"]\n\
+         start -> check -> done }",
+    );
+    bench.write("glovebox.toml", "[verify]\n");
+    bench.write("Makefile", "all:\n\ttrue\n");
+    bench.write(".opentiger/verify.contract.json", r#"{"commands": ["make all", "make lint"]}"#);
+    let reports = ["--junit", "../r.xml", "--sarif", "../r.sarif", "--job-summary", "../page.md"];
+    bench.glovebox(&[&["run", "pipeline.dot"][..], &reports].concat()).ends(0);
+    let xml = report(&bench, "r.xml");
+    assert!(xml.contains("<skipped message=\"passed in part: 1 command did not pass\"/>"), "{xml}");
+    assert!(xml.contains("tests=\"2\" skipped=\"1\""), "{xml}");
+    assert!(report(&bench, "r.sarif").contains("`check` passed in part: 1 command did not pass"));
+    let page = report(&bench, "page.md");
+    assert!(page.contains("verified, 1 command; not verified, 1 command |"), "{page}");
+}
+
+/// Receipts of a branch are those of its stages also when the fork has ended.
+#[test]
+fn a_stage_of_a_branch_passes_only_with_a_receipt_that_counts() {
+    let bench = Workbench::with_pipeline(
+        r#"digraph g {
+  start [shape=Mdiamond]; done [shape=Msquare]
+  f [shape=component]; j [shape=tripleoctagon]
+  a [shape=parallelogram, tool_command="echo a > a", allowed_write_paths="a"]
+  b [shape=parallelogram, tool_command="echo b > b", allowed_write_paths="b"]
+  start -> f; f -> a -> j; f -> b -> j; j -> done
+}
+"#,
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--junit", "../r.xml", "--job-summary", "../page.md"]).ends(0);
+    let xml = report(&bench, "r.xml");
+    let case = |name: &str| {
+        let (_, rest) = xml.split_once(&format!("<testcase name=\"{name}\"")).unwrap();
+        rest.split("</testcase>").next().unwrap().to_owned()
+    };
+    let (taken, left) = (case("a in branch f-a"), case("b in branch f-b"));
+    assert!(taken.contains("verified: sh -c &apos;echo a") && !taken.contains("<skipped"), "{taken}");
+    assert!(left.contains("<skipped message=\"not taken: it judged files of a branch"), "{left}");
+    let page = report(&bench, "page.md");
+    assert!(page.contains("verified, 1 command |") && page.contains("| not taken |"), "{page}");
+    assert!(!page.contains("its own word"), "{page}");
 }

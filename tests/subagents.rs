@@ -198,6 +198,48 @@ fn only_the_answer_of_the_stage_is_its_object() {
     }
 }
 
+/// What ends a stage ends it wherever it happens: the agent of the stage cannot go on as if nothing had been.
+#[test]
+fn a_failure_of_a_subagent_that_ends_the_stage_ends_it() {
+    let check = |turns: &[Turn], asked: usize, (exit, code): (i32, &str)| {
+        let mut all = vec![spawn(json!({ "task": "t", "write_paths": ["src/"] })), tool("write_file", "src/a.txt")];
+        all.extend_from_slice(turns);
+        all.push(done().repeat());
+        let bench = bench("anthropic", "allowed_write_paths=\"src/\"", &all);
+        let run = bench.run();
+        run.ends(exit).says(code);
+        assert_eq!(bench.requests().len(), asked, "{code}: nothing is asked after it");
+        bench
+    };
+    let pinned = check(&[Turn::text("read").of("another-model")], 3, (6, "provider/pin-violation"));
+    assert!(!pinned.run_folder().join("workspace/src/a.txt").exists(), "what it did is not kept");
+    check(&vec![tool("read_file", "a.txt"); 12], 14, (1, "agent/loop"));
+    check(&vec![Turn::raw("read_file", "{x"); 3], 5, (8, "provider/invalid-tool-call"));
+}
+
+/// A subagent's conversation is made shorter like that of the stage, and what goes is kept under its name.
+#[test]
+fn a_long_conversation_of_a_subagent_is_made_shorter() {
+    let read = |path: &str, tokens| tool("read_file", path).usage(tokens, 10);
+    let turns = [
+        spawn(json!({ "task": "Words of the task" })),
+        read("a.txt", 3000),
+        read("b.txt", 8500),
+        Turn::text("read"),
+        done(),
+    ];
+    let bench = bench("openai", READS, &turns);
+    let table = bench.project_text("glovebox.toml");
+    bench.write("glovebox.toml", &format!("{table}context_tokens = 10000\n"));
+    bench.write("a.txt", &format!("first {}\n", "x".repeat(12_000)));
+    bench.write("b.txt", "second\n");
+    bench.run().ends(0);
+    let asked = &bench.requests()[3];
+    assert!(asked.contains("Words of the task") && asked.contains("second"), "{asked}");
+    assert!(!asked.contains("first x") && asked.contains("- called read_file"), "{asked}");
+    assert!(bench.read_in_run("work/agent-1-compacted-1.md").contains("first x"));
+}
+
 #[test]
 fn a_killed_attempt_asks_no_subagent_twice() {
     let turns =

@@ -166,6 +166,39 @@ fn a_server_under_test_is_reached_at_its_port() {
     bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "s"]).ends(1);
 }
 
+#[test]
+fn a_server_under_test_reaches_no_port_but_its_own() {
+    // A witness on the machine, and a listener of the verifier that tells the answer to whoever connects.
+    let machine = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    machine.set_nonblocking(true).unwrap();
+    let port = machine.local_addr().unwrap().port();
+    let serve = format!(
+        "use IO::Socket::INET; my $l = IO::Socket::INET->new(Listen => 5, LocalAddr => q(127.0.0.1:8765)); \
+         while (my $c = $l->accept) {{ for my $p (9876, 3128, {port}) {{ \
+         my $s = IO::Socket::INET->new(PeerAddr => qq(127.0.0.1:$p), Timeout => 2) or next; print $c $s->getline }} close $c }}"
+    );
+    let ask = |port: u16| {
+        format!(
+            "perl -MIO::Socket::INET -e 'for (1..50) {{ my $s = IO::Socket::INET->new(q(127.0.0.1:{port})); \
+             if ($s) {{ print $s->getline; exit }} select undef, undef, undef, 0.1 }}'"
+        )
+    };
+    let listens = format!(
+        "perl -MIO::Socket::INET -e 'my $l = IO::Socket::INET->new(Listen => 5, LocalAddr => q(127.0.0.1:9876)); \
+         while (my $c = $l->accept) {{ print $c q({SECRET}); close $c }}' & listener=$!"
+    );
+    // The verifier itself gets the answer there, so its listener works; the server must not get it.
+    let check = format!(
+        "{listens}; own=$({}); got=$({}); kill $listener; test \"$own\" = '{SECRET}' && test \"$got\" = ''",
+        ask(9876),
+        ask(8765)
+    );
+    let bench = bench(&format!("verify_subject=\"perl serve.pl\", verify_subject_port=8765, {OPEN}"), &check, HONEST);
+    bench.write("serve.pl", &serve);
+    run(&bench).ends(0).says("subject      judge: sh -c 'perl serve.pl'");
+    assert_eq!(machine.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "nobody reached the machine");
+}
+
 /// True when something of that name lies below a folder.
 fn has_below(folder: &Path, name: &str) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };

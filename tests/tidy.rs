@@ -179,24 +179,25 @@ fn dependencies_run_one_way() {
 }
 
 /// Modules of the engine, and the other modules of the engine that each may name.
-const ENGINE_MODULES: [(&str, &[&str]); 17] = [
-    ("verify", &[]),
+const ENGINE_MODULES: [(&str, &[&str]); 18] = [
+    ("no_change", &[]),
+    ("verify", &["no_change"]),
     ("config", &["verify"]),
     ("lock", &[]),
     ("components", &[]),
     ("event", &["outcome"]),
-    ("plan", &["components", "config", "event", "verify"]),
-    ("bind", &["components", "config", "event", "lock", "plan", "verify"]),
+    ("plan", &["components", "config", "event", "no_change", "verify"]),
+    ("bind", &["components", "config", "event", "lock", "no_change", "plan", "verify"]),
     ("rules", &["components", "config", "event", "lock", "plan"]),
     ("state", &["context", "disk", "event"]),
-    ("decide", &["event", "simulation", "state"]),
+    ("decide", &["event", "folded", "no_change", "simulation", "state"]),
     ("ports", &["event", "memory", "sqlite"]),
     ("memory", &["event", "lease", "ports"]),
     ("blobs", &["event", "ports"]),
     ("sqlite", &["blobs", "event", "lease", "ports"]),
     ("inbox", &["event", "ports", "simulation", "state"]),
     ("rewind", &["event"]),
-    ("driver", &["context", "decide", "disk", "event", "inbox", "ports", "rewind", "signals", "state"]),
+    ("driver", &["context", "decide", "disk", "event", "inbox", "no_change", "ports", "rewind", "signals", "state"]),
 ];
 
 #[test]

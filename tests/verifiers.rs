@@ -1,4 +1,5 @@
-//! The first-party verifiers `json-schema`, `junit` and `tree-assert`: what they judge, and what no stage before them can make them believe.
+//! The first-party verifiers `json-schema`, `junit` and `tree-assert`: what they judge, and what no stage before them can make them
+//! believe. `diff-limits` has a file of its own.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 

@@ -140,16 +140,21 @@ fn modes_and_variables_decide_what_is_added() {
     );
     check(
         "[verify]\n",
-        &[("WORKER_VERIFY_PLAN_PARSE_RETRIES", "2")],
-        Err("the variable `WORKER_VERIFY_PLAN_PARSE_RETRIES`: this version does not follow it"),
+        &[("WORKER_VERIFY_PLAN_PARSE_RETRIES", "11")],
+        Err("the variable `WORKER_VERIFY_PLAN_PARSE_RETRIES`: `11` is not a number from 0 to 10"),
+    );
+    check(
+        "[verify.planner]\nplan_timeout_seconds = 0\n",
+        &[],
+        Err("`verify.planner.plan_timeout_seconds`: `0` is not a number from 1 to 3600"),
+    );
+    check(
+        "[verify.worker]\nreconcile_timeout_seconds = \"1h\"\n",
+        &[],
+        Err("`verify.worker.reconcile_timeout_seconds`: `1h` is not a number from 1 to 3600"),
     );
     check("[verify]\ncontract = \"lost.json\"\n", &[], Err("lost.json"));
     check("[verify]\ncontract = \"../x.json\"\n", &[], Err("is not the path of a file below the project"));
-    check(
-        "[verify.worker]\nno_change_confirm_mode = \"x\"\n",
-        &[],
-        Err("this version does not follow it; route the failure back"),
-    );
     check("[verify.worker]\nmodes = \"x\"\n", &[], Err("unknown field `verify.worker.modes`"));
 }
 
@@ -192,4 +197,34 @@ fn a_failure_says_what_failed_and_why() {
     let results: Value = bench.run_json("r", "check/verification.results.json");
     assert_eq!(results["error_meta"]["failureCode"], "verification_command_failed");
     assert_eq!(results["error_meta"]["failedCommandSource"], "explicit");
+}
+
+/// A plan with a command of its own takes the room of the contract's commands; what has no room is not verified.
+#[test]
+fn a_plan_cannot_push_a_command_of_the_contract_out_unseen() {
+    let attributes = "\"verification.allowed_commands\"=\"test -f\", goal_gate=true, gate_requires=\"receipt\"";
+    let bench = project("src/a", attributes, "[verify]\n");
+    let commands = ["test -d src", "test -d tests", "test -s README", "test -f README", "sh tests/check.sh bad"];
+    bench.write(".opentiger/verify.contract.json", &json!({ "commands": commands }).to_string());
+    let plan = "```json\n{\"verification_plan\": {\"commands\": [\"test -f glovebox.toml\"]}}\n```";
+    script(&bench, &[("src/a", "x")], plan);
+    run(&bench).ends(4).says("not verified, left out by `max_commands`: sh tests/check.sh bad");
+    assert_eq!(bench.run_json("r", "check/status.json")["outcome"], "partial_success");
+    assert_eq!(bench.run_json("r", "check/verification.results.json")["left_out"], json!(["sh tests/check.sh bad"]));
+    bench.glovebox(&["show", "r", "--junit", "../r.xml"]).ends(0);
+    let xml = std::fs::read_to_string(bench.outside().join("r.xml")).unwrap();
+    assert!(xml.contains("<skipped message=\"passed in part: commands were left out\"/>"), "{xml}");
+}
+
+/// The failure of a test in a workspace is none of a script that the root does not have.
+#[test]
+fn a_failure_elsewhere_is_no_missing_script() {
+    if !is_on_this_machine("npm") {
+        return not_run("a_failure_elsewhere_is_no_missing_script", "npm");
+    }
+    let bench = project("src/a", NO_PLAN, "[verify]\n");
+    bench.write("package.json", r#"{"name": "root", "workspaces": ["api"]}"#);
+    bench.write("api/package.json", r#"{"name": "api", "version": "1.0.0", "scripts": {"test": "exit 1"}}"#);
+    bench.write(".opentiger/verify.contract.json", r#"{"commands": ["test -f README", "npm test --workspace api"]}"#);
+    run(&bench).ends(1).says("verification command failed: npm test --workspace api (exit=1)");
 }

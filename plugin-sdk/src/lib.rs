@@ -50,6 +50,8 @@ pub mod llm;
 pub mod log;
 #[cfg(feature = "stage")]
 mod outcome;
+#[cfg(feature = "stage")]
+pub mod plan;
 #[cfg(any(feature = "rules", test))]
 pub mod rules;
 #[cfg(feature = "stage")]

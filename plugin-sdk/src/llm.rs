@@ -10,8 +10,11 @@ pub use llm::{Error, Request, Response};
 
 /// Asks the model and waits for the answer.
 ///
+/// The option `answer-within` bounds the answer in seconds, 1 to 3600. Such a question is beside the stage's work: its answer is held against no
+/// schema, and a stage does not fail for want of it.
+///
 /// # Errors
-/// `limit-exceeded`, `script-exhausted`, `not-granted`, or a provider error in [`Error::kind`].
+/// `request-timeout` after `answer-within`; `limit-exceeded`, `script-exhausted`, `not-granted`, or a provider error in [`Error::kind`].
 pub fn complete(request: &Request) -> Result<Response, Error> {
     host::complete(request)
 }

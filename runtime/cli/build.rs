@@ -6,8 +6,8 @@ mod sources;
 use std::path::{Path, PathBuf};
 
 /// The handlers and the component that attacks the host.
-const COMPONENTS: [&str; 8] =
-    ["codergen", "json-schema", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
+const COMPONENTS: [&str; 9] =
+    ["codergen", "diff-limits", "json-schema", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
 /// The program that attacks the sandbox; there is one on Linux only.
 const HOSTILE: &str = "glovebox-hostile";
 

@@ -28,6 +28,11 @@ impl Turn {
         Self(json!({ "tool": [{ "name": name, "arguments": arguments }] }))
     }
 
+    /// Several calls in one answer, each with `name` and `arguments`.
+    pub fn tools(calls: &[Value]) -> Self {
+        Self(json!({ "tool": calls }))
+    }
+
     /// A call whose arguments stand as they are.
     pub fn raw(name: &str, arguments: &str) -> Self {
         Self(json!({ "tool": [{ "name": name, "raw_arguments": arguments }] }))
@@ -161,7 +166,12 @@ impl Bench {
     }
 
     pub fn with_key(&self, words: &[&str]) -> Answer {
-        Answer::of(self.work.bare(words).env("FAKE_KEY", KEY))
+        self.with_variables(words, &[("FAKE_KEY", KEY)])
+    }
+
+    /// Runs a command with these variables in its environment.
+    pub fn with_variables(&self, words: &[&str], variables: &[(&str, &str)]) -> Answer {
+        Answer::of(self.work.bare(words).envs(variables.iter().copied()))
     }
 
     /// Starts a run, waits until the provider was asked so often, and kills it.

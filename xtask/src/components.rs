@@ -12,14 +12,15 @@ use std::path::Path;
 use std::process::Command;
 
 /// The handlers embedded in the binary, and the component that attacks the host.
-const FIRST_PARTY: [&str; 8] =
-    ["codergen", "json-schema", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
+const FIRST_PARTY: [&str; 9] =
+    ["codergen", "diff-limits", "json-schema", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
 /// The program that confines host programs, embedded in the sandbox, and the one that attacks it, embedded in the binary.
 const PROGRAMS: [&str; 2] = ["glovebox-jail", "glovebox-hostile"];
 /// The plugin of the quickstart: own workspace, own lock, plain `cargo build`, as its author would have it.
 pub(crate) const REVIEW_PLUGIN: &str = "examples/quickstart/review-plugin";
 /// The plugins of all examples.
-pub(crate) const EXAMPLES: [&str; 3] = [REVIEW_PLUGIN, "examples/hostile-plugin/plugin", "examples/house-rules/rules"];
+pub(crate) const EXAMPLES: [&str; 4] =
+    [REVIEW_PLUGIN, "examples/custom-verifier/quiet", "examples/hostile-plugin/plugin", "examples/house-rules/rules"];
 
 /// Builds the first-party components and these plugins of examples.
 pub(crate) fn build(forced: Option<Rung>, examples: &[&str]) -> Step<()> {

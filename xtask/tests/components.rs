@@ -86,6 +86,7 @@ fn verification_reads_files_and_cannot_ask_a_model() {
 
 #[test]
 fn verifiers_of_files_cannot_ask_a_model() {
+    check("diff-limits", &["types"]);
     check("json-schema", &["files", "types"]);
     check("junit", &["control", "exec", "files", "types"]);
     check("tree-assert", &["files", "types"]);

@@ -3,18 +3,19 @@
 //! It counts nothing: the host refuses the turn that is over the limit. A stage that ran into the limit has failed unless
 //! the model declared success before (seed 0, fix 2).
 
-use crate::compaction::{self, COMPACTIONS_MAX, Room};
+use crate::conversation::{ContextUse, Conversation};
 use crate::desk::Desk;
 use crate::documents::{self, Maker};
 use crate::ending::{self, Answered, Declaration};
-use crate::planned;
+use crate::planned::{self, Found};
 use crate::prompt;
+use crate::questions::{Question, Questions};
 use crate::scope::WriteBounds;
 use crate::subagents::Subagents;
 use crate::thread;
 use crate::toolbox::Toolbox;
 use glovebox_plugin_sdk::llm::{self, Error, Message, Part, Request, Response};
-use glovebox_plugin_sdk::{Outcome, Stage, Status, artifact, control, json, log};
+use glovebox_plugin_sdk::{Outcome, Stage, Status, Value, artifact, control, log};
 use std::path::Path;
 
 /// Executes the stage.
@@ -29,16 +30,13 @@ pub(crate) fn run(stage: &Stage) -> Outcome {
 struct Talk<'a> {
     stage: &'a Stage,
     desk: Desk,
-    request: Request,
-    /// Where the message with the stage's task stands.
-    task: usize,
-    /// How often the conversation was made shorter.
-    compactions: u32,
+    conversation: Conversation,
     /// The text of the last answer that had any.
     said: String,
     /// The last outcome the model declared.
     declared: Option<Declaration>,
-    context: ContextUse,
+    /// True if the last answer was empty.
+    was_silent: bool,
     /// True if the model is told a schema only where no tools are offered.
     corrects_alone: bool,
 }
@@ -50,23 +48,21 @@ impl<'a> Talk<'a> {
         let properties = llm::properties();
         let property = |name: &str| properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let maker = Maker(property("provider").unwrap_or_default());
-        let context = ContextUse {
-            tokens_max: property("context-window").and_then(|text| text.parse().ok()),
-            ..ContextUse::default()
-        };
+        let context = ContextUse::of(property("context-window").and_then(|text| text.parse().ok()));
         let toolbox = Toolbox::of(stage, maker, property("images") != Some("false"));
         let notes = documents::section(Path::new("."), maker);
         let system = prompt::system(stage, property("output-schema")) + &notes;
         let bounds = WriteBounds::of_stage(stage.attribute("allowed_write_paths"));
-        let desk = Desk::of_stage(toolbox, Subagents::of(bounds, notes));
+        let desk = Desk::of_stage(toolbox, Subagents::of(bounds, notes, context));
         let mut messages = vec![Message::text("system", system)];
         messages.extend(thread::earlier(stage));
         let task = messages.len();
         messages.push(Message::text("user", asked));
         let request = Request { messages, tools: desk.definitions(), options: Vec::new() };
+        let conversation = Conversation::of(request, task, context);
         let corrects_alone = property("output-schema-mode") == Some("without-tools");
-        let (said, declared, compactions) = (String::new(), None, 0);
-        Self { stage, desk, request, task, compactions, said, declared, context, corrects_alone }
+        let (said, declared, was_silent) = (String::new(), None, false);
+        Self { stage, desk, conversation, said, declared, was_silent, corrects_alone }
     }
 
     fn hold(&mut self) -> Outcome {
@@ -74,11 +70,10 @@ impl<'a> Talk<'a> {
             if control::canceled() {
                 return Outcome::fail("agent/canceled", "the run was canceled").class("canceled");
             }
-            let response = match self.ask() {
+            let response = match self.conversation.ask() {
                 Ok(response) => response,
                 Err(error) => return self.unanswered(error),
             };
-            let is_full = self.context.note(response.usage.input.saturating_add(response.usage.output));
             let calls: Vec<Part> = calls(&response.message).cloned().collect();
             let verdict = Verdict::of(&response);
             match self.listen(&response.message, verdict) {
@@ -96,54 +91,42 @@ impl<'a> Talk<'a> {
                     self.correct(response.message, asked);
                     continue;
                 }
-                _ if calls.is_empty() => return self.close(&response),
-                _ => self.request.messages.push(response.message),
+                _ if self.is_silent(&response) && !std::mem::replace(&mut self.was_silent, true) => {
+                    self.conversation.push(Message::text("user", prompt::SILENT));
+                    continue;
+                }
+                _ if calls.is_empty() => return self.close(response),
+                _ => self.conversation.push(response.message),
             }
-            let results = self.desk.results(&calls, &self.request.messages);
-            self.request.messages.push(results);
-            if is_full {
-                self.compact(self.context.room());
-            }
+            self.was_silent = false;
+            let results = self.desk.results(&calls, &self.conversation.request.messages);
+            self.conversation.push(results);
         }
     }
 
-    /// Asks. A conversation that is too long for the model is made shorter and asked once more.
-    fn ask(&mut self) -> Result<Response, Error> {
-        match llm::complete(&self.request) {
-            Err(error) if error.kind == "context-length" && self.compact(self.context.room().least()) => {
-                llm::complete(&self.request)
-            }
-            answered => answered,
-        }
-    }
-
-    /// Makes the conversation shorter, unless nothing can go or it was done too often. What goes is kept beside the stage's record.
-    fn compact(&mut self, room: Room) -> bool {
-        if self.compactions >= COMPACTIONS_MAX {
-            return false;
-        }
-        let Some(short) = compaction::compact(&self.request.messages, self.task, room) else { return false };
-        self.compactions += 1;
-        Kept { name: &format!("compacted-{}.md", self.compactions), text: &short.removed }.keep();
-        let count = short.count.to_string();
-        log::info("the conversation was made shorter", &[("messages", &count)]);
-        control::emit("compaction", &json!({ "messages": short.count }));
-        (self.request.messages, self.task) = (short.messages, 1);
-        true
+    /// True for an answer that says and asks for nothing, before anything was declared: no end of a stage.
+    fn is_silent(&self, response: &Response) -> bool {
+        let is_nothing = |part: &Part| match part.kind.as_str() {
+            "text" => part.text.trim().is_empty(),
+            kind => !matches!(kind, "tool-call" | "outcome"),
+        };
+        let is_cut = matches!(response.finish.as_str(), "length" | "content-filter");
+        self.declared.is_none() && !is_cut && response.message.parts.iter().all(is_nothing)
     }
 
     /// Asks for an answer that matches the schema. The host counts how often.
     fn correct(&mut self, answer: Message, asked: String) {
         self.declared = None;
-        self.request.messages.extend([answer, Message::text("user", asked)]);
+        self.conversation.push(answer);
+        self.conversation.push(Message::text("user", asked));
         if self.corrects_alone {
-            self.request.tools.clear();
+            self.conversation.request.tools.clear();
         }
     }
 
     /// True if the model has declared that it will not succeed.
     fn gives_up(&self) -> bool {
-        self.declared.as_ref().is_some_and(|declared| matches!(declared.status, Status::Fail | Status::Retry))
+        self.declared.as_ref().is_some_and(Declaration::gives_up)
     }
 
     /// Takes note of what an answer says and declares. In an object of the stage's schema no text is a marker.
@@ -168,7 +151,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Ends on an answer without tool calls. A cut answer is no answer, whatever stands in it.
-    fn close(&mut self, response: &Response) -> Outcome {
+    fn close(&mut self, response: Response) -> Outcome {
         match response.finish.as_str() {
             "length" => {
                 Outcome::fail("llm/length", "the model's answer was cut off at its length limit").class("budget")
@@ -176,13 +159,78 @@ impl<'a> Talk<'a> {
             "content-filter" => {
                 Outcome::fail("llm/content-filter", "the provider's filter withheld the model's answer")
             }
-            _ => self.outcome(),
+            _ if self.is_silent(&response) => {
+                Outcome::fail("agent/empty-answer", "the model answered twice without a word").class("transient")
+            }
+            _ => {
+                let found = self.found();
+                let plan = self.plan(found, response.message);
+                self.outcome(plan)
+            }
         }
     }
 
-    fn outcome(&mut self) -> Outcome {
-        let mut declared = self.declared.take().unwrap_or_default();
-        let plan = declared.plan.take().or_else(|| planned::of_answer(&self.said));
+    /// What was declared or said of a plan.
+    fn found(&mut self) -> Found {
+        let declared = self.declared.as_mut().and_then(|declared| declared.plan.take());
+        declared.map_or_else(|| planned::of_answer(&self.said), Found::Plan)
+    }
+
+    /// The plan for the verification stages. As long as none of them could run it, the model is asked for a better one, so often as the
+    /// engine allows.
+    fn plan(&mut self, mut found: Found, answer: Message) -> Option<Value> {
+        let Some(questions) = Questions::of(self.stage).filter(|_| !self.gives_up()) else { return found.into_plan() };
+        self.conversation.push(answer);
+        let mut before = None;
+        for _ in 0..questions.count_max {
+            let Some(question) = questions.about(&found).filter(|_| !control::canceled() && !self.gives_up()) else {
+                break;
+            };
+            match self.ask_for_plan(question) {
+                Ok(better) => before = std::mem::replace(&mut found, better).into_plan().or(before),
+                Err(error) if error.kind == LATE => log::warn("no plan in time", &[("reason", &error.message)]),
+                Err(error) => {
+                    log::warn("no answer to a question for a plan", &[("reason", &error.message)]);
+                    break;
+                }
+            }
+        }
+        found.into_plan().or(before)
+    }
+
+    /// Asks one question for a plan. The answer is no answer of the stage; only that the model gives up counts.
+    fn ask_for_plan(&mut self, question: Question) -> Result<Found, Error> {
+        log::info("the model is asked for a plan", &[("question", &question.text)]);
+        let request = &mut self.conversation.request;
+        request.messages.push(Message::text("user", question.text));
+        request.options = vec![(ANSWER_WITHIN.to_owned(), question.seconds.to_string())];
+        let answered = llm::complete(request);
+        request.options.clear();
+        let message = match answered {
+            Ok(response) => response.message,
+            Err(error) => {
+                request.messages.pop();
+                return Err(error);
+            }
+        };
+        let declared = ending::declared(&message).ok().flatten();
+        let text = message.whole_text();
+        let refused = refused_calls(&message);
+        request.messages.push(message);
+        request.messages.extend(refused);
+        let plan = match declared {
+            Some(declared) if declared.gives_up() => {
+                self.declared = Some(declared);
+                None
+            }
+            Some(declared) => declared.plan,
+            None => None,
+        };
+        Ok(plan.map_or_else(|| planned::of_answer(&text), Found::Plan))
+    }
+
+    fn outcome(&mut self, plan: Option<Value>) -> Outcome {
+        let declared = self.declared.take().unwrap_or_default();
         let outcome = declared.into_outcome(Answered { node_id: self.stage.node_id(), response: &self.said });
         planned::hand_on(self.stage, plan, outcome)
     }
@@ -195,7 +243,10 @@ impl<'a> Talk<'a> {
         }
         let succeeded = |declared: &Declaration| matches!(declared.status, Status::Success | Status::PartialSuccess);
         match &self.declared {
-            Some(declared) if succeeded(declared) => self.outcome(),
+            Some(declared) if succeeded(declared) => {
+                let plan = self.found().into_plan();
+                self.outcome(plan)
+            }
             _ => Outcome::fail("agent/turn-limit", error.message).class("budget"),
         }
     }
@@ -227,6 +278,21 @@ fn calls(message: &Message) -> impl Iterator<Item = &Part> {
     message.parts.iter().filter(|part| part.kind == "tool-call")
 }
 
+/// The option of a question that the host bounds in time. Its answer is no answer of the stage.
+const ANSWER_WITHIN: &str = "answer-within";
+/// The kind of error of an answer that did not come in time.
+const LATE: &str = "request-timeout";
+
+/// The results of calls in an answer that should have had none.
+fn refused_calls(message: &Message) -> Option<Message> {
+    let refused = |call: &Part| {
+        let result = Part::new("tool-result", "not done: only the verification plan is asked for");
+        result.with("call-id", call.field("id").unwrap_or_default()).with("is-error", "true")
+    };
+    let parts: Vec<Part> = calls(message).map(refused).collect();
+    (!parts.is_empty()).then(|| Message { role: "tool".to_owned(), parts })
+}
+
 fn class_of(error: &Error) -> &'static str {
     match error.kind.as_str() {
         "canceled" | "abort" => "canceled",
@@ -234,35 +300,6 @@ fn class_of(error: &Error) -> &'static str {
         "context-length" | "quota-exceeded" | "budget-exceeded" => "budget",
         _ if error.retryable => "transient",
         _ => "deterministic",
-    }
-}
-
-/// The context of a model that says nothing of it, in tokens.
-const CONTEXT_TOKENS: u64 = 131_072;
-
-/// How much of the model's context a conversation fills.
-#[derive(Debug, Default)]
-struct ContextUse {
-    tokens_max: Option<u64>,
-    has_warned: bool,
-}
-
-impl ContextUse {
-    /// True from 80 % on. Warns once (coding-agent-loop specification §5.5).
-    fn note(&mut self, tokens: u64) -> bool {
-        let Some(most) = self.tokens_max.filter(|most| tokens >= most / 5 * 4) else { return false };
-        if std::mem::replace(&mut self.has_warned, true) {
-            return true;
-        }
-        let (used, most) = (tokens.to_string(), most.to_string());
-        log::warn("the conversation fills 80 % of the model's context", &[("tokens", &used), ("context", &most)]);
-        control::emit("warning", &json!({ "context_tokens": tokens }));
-        true
-    }
-
-    /// What a conversation may keep when it is made shorter.
-    fn room(&self) -> Room {
-        Room::of(self.tokens_max.unwrap_or(CONTEXT_TOKENS))
     }
 }
 

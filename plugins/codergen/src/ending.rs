@@ -58,6 +58,11 @@ pub(crate) struct Answered<'a> {
 }
 
 impl Declaration {
+    /// True if it says that the stage does not succeed.
+    pub(crate) fn gives_up(&self) -> bool {
+        matches!(self.status, Status::Fail | Status::Retry)
+    }
+
     /// Makes the stage's outcome.
     pub(crate) fn into_outcome(self, Answered { node_id, response }: Answered<'_>) -> Outcome {
         let default_reason = |word: &str| format!("the model declared {word} for stage {node_id} without a reason");

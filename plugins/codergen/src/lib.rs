@@ -1,13 +1,16 @@
 //! The `codergen` handler (spec §4.5): an agent loop that asks the node's model, runs the tools it calls, and goes on until
 //! an answer is text only.
 //!
-//! Reading order: `prompt` is what is asked, `agent` the loop, `subagents` the loops that it begins, `program` an agent program in its
-//! place, `ending` how the answer becomes an outcome, `toolbox` the tools, `desk` what becomes of a call. Nothing here is a security boundary: the host enforces scope, turns, commands and secrets, even if this code is wrong.
+//! Reading order: `prompt` is what is asked, `agent` the loop, `conversation` what it says and keeps short, `subagents` the loops that it
+//! begins, `program` an agent program in its place, `ending` how the answer becomes an outcome, `questions` what is asked again for a plan,
+//! `toolbox` the tools, `desk` what becomes of a call. Nothing here is a security boundary: the host enforces scope, turns, commands and
+//! secrets, even if this code is wrong.
 #![forbid(unsafe_code)]
 
 mod agent;
 mod arguments;
 mod compaction;
+mod conversation;
 mod desk;
 mod documents;
 mod ending;
@@ -20,6 +23,7 @@ mod planned;
 mod program;
 mod prompt;
 mod provided;
+mod questions;
 mod scope;
 mod search;
 mod shell;

@@ -9,9 +9,11 @@ use std::fmt::Display;
 
 /// Most bytes of one picture, and of all pictures of a conversation. The host has the same bounds.
 pub(crate) const PICTURE_BYTES_MAX: usize = 3_932_160;
-const ALL_BYTES_MAX: usize = 12 << 20;
+const ALL_BYTES_MAX: usize = 10 << 20;
 /// Most pictures of a conversation.
 const PICTURES_MAX: usize = 20;
+/// Largest width and height: the strictest provider refuses the whole conversation for a larger one.
+const SIDE_MAX: u32 = 8_000;
 /// What a picture counts for when a conversation is made shorter, in bytes of text.
 pub(crate) const PICTURE_WEIGHT: usize = 6_400;
 
@@ -40,7 +42,7 @@ impl Picture {
     /// One line about it.
     ///
     /// # Errors
-    /// It is too large to be shown.
+    /// It is too large to be shown, or not whole: a provider would refuse the whole conversation for it.
     pub(crate) fn line(&self, path: impl Display) -> Result<String, String> {
         let (media_type, bytes) = (self.media_type, self.bytes.len());
         if bytes > PICTURE_BYTES_MAX {
@@ -49,8 +51,33 @@ impl Picture {
                  smaller copy of it and read that"
             ));
         }
+        if !self.is_whole() {
+            return Err(format!(
+                "`{path}` begins like a picture ({media_type}) of which a part is missing; it cannot be shown"
+            ));
+        }
+        if let Some((width, height)) = self.size.filter(|(width, height)| ![*width, *height].iter().all(is_side)) {
+            return Err(format!(
+                "`{path}` is a picture ({media_type}) of {width} x {height}, and only sides of 1 to {SIDE_MAX} can be shown; make a \
+                 smaller copy of it and read that"
+            ));
+        }
         let size = self.size.map(|(width, height)| format!(", {width} x {height}")).unwrap_or_default();
         Ok(format!("`{path}`: {media_type}, {bytes} bytes{size}"))
+    }
+
+    /// True if it reaches to its end. What stands behind that is not looked at.
+    fn is_whole(&self) -> bool {
+        match (self.media_type, &*self.bytes) {
+            ("image/png", bytes) => ends_with_iend(bytes),
+            ("image/jpeg", bytes) => bytes.windows(2).any(|pair| pair == [0xff, 0xd9]),
+            ("image/gif", bytes) => bytes.len() > 13 && bytes.contains(&0x3b),
+            (_, [_, _, _, _, a, b, c, d, ..]) => {
+                let length = u32::from_le_bytes([*a, *b, *c, *d]);
+                length > 4 && self.bytes.len() as u64 >= u64::from(length) + 8
+            }
+            _ => false,
+        }
     }
 
     /// Whether a conversation has room for it.
@@ -103,6 +130,24 @@ fn kind_of(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+fn is_side(side: &u32) -> bool {
+    (1..=SIDE_MAX).contains(side)
+}
+
+/// True if the chunks of a PNG lead to its last one.
+fn ends_with_iend(bytes: &[u8]) -> bool {
+    let mut rest = bytes.get(8..).unwrap_or_default();
+    while let [a, b, c, d, kind @ ..] = rest {
+        if kind.starts_with(b"IEND") {
+            return true;
+        }
+        let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+        // Length, kind and sum of a chunk have four bytes each.
+        rest = length.checked_add(12).and_then(|length| rest.get(length..)).unwrap_or_default();
+    }
+    false
+}
+
 fn size_of(media_type: &str, bytes: &[u8]) -> Option<(u32, u32)> {
     match (media_type, bytes) {
         ("image/png", [_, _, _, _, _, _, _, _, _, _, _, _, b'I', b'H', b'D', b'R', a, b, c, d, e, f, g, h, ..]) => {
@@ -119,7 +164,7 @@ fn size_of(media_type: &str, bytes: &[u8]) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xf0";
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x40\0\0\0\xf0\x08\x02\0\0\0....\0\0\0\0IEND....";
 
     fn picture(bytes: &[u8]) -> Picture {
         Picture::of(bytes.to_vec()).unwrap()
@@ -127,10 +172,10 @@ mod tests {
 
     #[test]
     fn a_picture_is_one_by_its_bytes() {
-        assert_eq!(picture(PNG).line("a.txt").unwrap(), "`a.txt`: image/png, 24 bytes, 320 x 240");
-        assert_eq!(picture(b"GIF89a\x02\0\x03\0").line("a").unwrap(), "`a`: image/gif, 10 bytes, 2 x 3");
-        assert_eq!(picture(b"\xff\xd8\xff\xe0").line("a").unwrap(), "`a`: image/jpeg, 4 bytes");
-        assert_eq!(picture(b"RIFF\0\0\0\0WEBP").line("a").unwrap(), "`a`: image/webp, 12 bytes");
+        assert_eq!(picture(PNG).line("a.txt").unwrap(), "`a.txt`: image/png, 45 bytes, 320 x 240");
+        assert_eq!(picture(b"GIF89a\x02\0\x03\0\0\0\0\x3b").line("a").unwrap(), "`a`: image/gif, 14 bytes, 2 x 3");
+        assert_eq!(picture(b"\xff\xd8\xff\xe0\xff\xd9").line("a").unwrap(), "`a`: image/jpeg, 6 bytes");
+        assert_eq!(picture(b"RIFF\x08\0\0\0WEBPVP8 ").line("a").unwrap(), "`a`: image/webp, 16 bytes");
         assert_eq!(Picture::of(b"\x7fELF".to_vec()).unwrap_err(), b"\x7fELF");
     }
 
@@ -144,6 +189,29 @@ mod tests {
         assert!(said.contains("3932161 bytes, more than the 3932160") && said.ends_with("read that"), "{said}");
     }
 
+    /// A provider refuses the whole conversation for one of these.
+    #[test]
+    fn a_picture_that_is_not_whole_is_a_sentence() {
+        let cut = |bytes: &[u8]| picture(bytes).line("a").unwrap_err().contains("of which a part is missing");
+        for length in [8, 12, 20, 33, PNG.len() - 8] {
+            assert!(cut(&PNG[..length]), "{length}");
+        }
+        assert!(cut(b"\xff\xd8\xff\xe0") && cut(b"GIF89a\x02\0\x03\0") && cut(b"RIFF\x09\0\0\0WEBPVP8 "));
+        assert!(cut(b"\x89PNG\r\n\x1a\n\xff\xff\xff\xffIHDR") && cut(b"RIFF\0\0\0\0WEBP"));
+        let behind = [PNG, b"#!/bin/sh"].concat();
+        assert!(picture(&behind).line("a").is_ok());
+    }
+
+    #[test]
+    fn a_picture_with_too_many_pixels_is_a_sentence() {
+        let of_width = |width: u32| picture(&[&PNG[..16], &width.to_be_bytes(), &PNG[20..]].concat()).line("a");
+        assert!(of_width(8_000).is_ok());
+        for width in [0, 8_001, u32::MAX] {
+            let said = of_width(width).unwrap_err();
+            assert!(said.contains(&format!("{width} x 240")) && said.contains("1 to 8000"), "{said}");
+        }
+    }
+
     #[test]
     fn a_conversation_shows_so_many() {
         let shown = |count: usize, size: usize| {
@@ -151,8 +219,8 @@ mod tests {
             bytes.resize(size, 0);
             vec![picture(&bytes).part("1"); count]
         };
-        assert!(picture(PNG).fits(shown(19, 24).iter()).is_ok());
-        assert!(picture(PNG).fits(shown(20, 24).iter()).unwrap_err().starts_with("this conversation has 20 pictures"));
+        assert!(picture(PNG).fits(shown(19, 45).iter()).is_ok());
+        assert!(picture(PNG).fits(shown(20, 45).iter()).unwrap_err().starts_with("this conversation has 20 pictures"));
         assert!(picture(PNG).fits(shown(4, 3 << 20).iter()).is_err());
         assert!(picture(PNG).fits(shown(3, 3 << 20).iter()).is_ok());
     }

@@ -30,18 +30,45 @@ pub(crate) fn hand_on(stage: &Stage, plan: Option<Value>, outcome: Outcome) -> O
     keys.lines().fold(outcome, set)
 }
 
+/// What an answer has of a plan.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Found {
+    /// Nothing that could be meant as one.
+    Nothing,
+    /// A text that is meant as one and cannot be read, with the reason.
+    Unreadable(String),
+    /// A plan, of whatever form.
+    Plan(Value),
+}
+
+impl Found {
+    /// The plan, if there is one.
+    pub(crate) fn into_plan(self) -> Option<Value> {
+        if let Self::Plan(plan) = self { Some(plan) } else { None }
+    }
+}
+
 /// The last plan of an answer: a JSON object with `verification_plan`, as the whole answer or as a code block.
-pub(crate) fn of_answer(text: &str) -> Option<Value> {
+pub(crate) fn of_answer(text: &str) -> Found {
     let blocks = text.split("```").skip(1).step_by(2).map(|block| match block.split_once('\n') {
         Some((language, rest)) if !language.trim_start().starts_with('{') => rest,
         _ => block,
     });
     let mut candidates: Vec<&str> = std::iter::once(text).chain(blocks).collect();
     candidates.reverse();
-    candidates.into_iter().find_map(|text| match text.trim().parse::<Value>().ok()? {
+    let plan = candidates.iter().find_map(|text| match text.trim().parse::<Value>().ok()? {
         Value::Object(mut object) => object.remove(PLAN),
         _ => None,
-    })
+    });
+    let names_plan = |text: &&&str| text.contains(&format!("\"{PLAN}\""));
+    match (plan, candidates.iter().find(names_plan)) {
+        (Some(plan), _) => Found::Plan(plan),
+        (None, Some(text)) => Found::Unreadable(match text.trim().parse::<Value>() {
+            Ok(_) => format!("it is not the field `{PLAN}` of a JSON object"),
+            Err(error) => format!("it is not one JSON object, alone or in a code block: {error}"),
+        }),
+        (None, None) => Found::Nothing,
+    }
 }
 
 #[cfg(test)]
@@ -51,18 +78,27 @@ mod tests {
 
     #[test]
     fn an_answer_has_its_last_plan() {
-        let plan = json!({ "commands": ["go test"] });
-        let whole = json!({ "verification_plan": plan }).to_string();
-        assert_eq!(of_answer(&whole), Some(plan.clone()));
+        let plan = || json!({ "commands": ["go test"] });
+        let whole = json!({ "verification_plan": plan() }).to_string();
+        assert_eq!(of_answer(&whole), Found::Plan(plan()));
         let text =
             format!("First:\n```json\n{{\"verification_plan\": 1}}\n```\nBetter:\n```\n{whole}\n```\nOUTCOME: SUCCESS");
-        assert_eq!(of_answer(&text), Some(plan.clone()));
-        assert_eq!(of_answer(&format!("```{whole}```")), Some(plan));
-        for text in
-            ["", "```json\n{}\n```", "```json\n{\"verification_plan\": \n```", "verification_plan: go test", "[1]"]
-        {
-            assert_eq!(of_answer(text), None, "{text}");
+        assert_eq!(of_answer(&text), Found::Plan(plan()));
+        assert_eq!(of_answer(&format!("```{whole}```")), Found::Plan(plan()));
+        for text in ["", "```json\n{}\n```", "verification_plan: go test", "[1]"] {
+            assert_eq!(of_answer(text), Found::Nothing, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_meant_as_a_plan_says_why_it_cannot_be_read() {
+        let check = |text: &str, expected: &str| match of_answer(text) {
+            Found::Unreadable(reason) => assert!(reason.contains(expected), "{text}: {reason}"),
+            found => panic!("{text}: {found:?}"),
+        };
+        check("```json\n{\"verification_plan\": \n```", "EOF while parsing");
+        check("{\"verification_plan\": {}}\nOUTCOME: SUCCESS", "trailing characters");
+        check("[\"verification_plan\"]", "not the field `verification_plan`");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(crate) fn run(stage: &Stage, program: &str) -> Outcome {
         Ok(declared) => {
             let answered = Answered { node_id: stage.node_id(), response: &said };
             let outcome = declared.unwrap_or_default().into_outcome(answered);
-            planned::hand_on(stage, planned::of_answer(&said), outcome)
+            planned::hand_on(stage, planned::of_answer(&said).into_plan(), outcome)
         }
         Err(reason) => Outcome::fail("agent/outcome-syntax", reason).class("contract"),
     }

@@ -37,6 +37,9 @@ const OBJECT: &str = "\
   before or behind it. Only if the task cannot be done, answer with a line `OUTCOME: FAIL` and the reason. Say only what you have
   seen; claims are checked afterwards.";
 
+/// What a model is told that says nothing.
+pub(crate) const SILENT: &str = "Your answer was empty. Go on with the task, or end it as the rules say.";
+
 /// Writes the system prompt: the rules, what this stage may do, and the schema of its answer.
 pub(crate) fn system(stage: &Stage, schema: Option<&str>) -> String {
     let mut text = STAGE.to_owned() + RULES + if schema.is_some() { OBJECT } else { ENDING };

@@ -4,13 +4,14 @@
 //! A component has one thread, so each works while its caller waits. What it answers is the result of a tool.
 
 use crate::arguments::{Argument, Arguments};
+use crate::conversation::{ContextUse, Conversation};
 use crate::desk::Desk;
 use crate::prompt;
 use crate::scope::WriteBounds;
 use crate::toolbox::{Said, Toolbox};
 use crate::truncate;
 use glovebox_plugin_sdk::control;
-use glovebox_plugin_sdk::llm::{self, Message, Part, Request, Response, ToolDef};
+use glovebox_plugin_sdk::llm::{Message, Part, Request, Response, ToolDef};
 
 /// Most subagents of one attempt.
 const AGENTS_MAX: usize = 16;
@@ -50,14 +51,15 @@ pub(crate) struct Subagents {
     stage: WriteBounds,
     /// The project's notes.
     notes: String,
+    context: ContextUse,
     /// How many there were.
     count: usize,
     open: Vec<Subagent>,
 }
 
 impl Subagents {
-    pub(crate) fn of(stage: WriteBounds, notes: String) -> Self {
-        Self { stage, notes, count: 0, open: Vec::new() }
+    pub(crate) fn of(stage: WriteBounds, notes: String, context: ContextUse) -> Self {
+        Self { stage, notes, context, count: 0, open: Vec::new() }
     }
 
     /// True for a call of one of these tools.
@@ -119,7 +121,8 @@ impl Subagents {
             tools: desk.definitions(),
             options: vec![("agent".to_owned(), id.to_string())],
         };
-        let mut agent = Subagent { desk, request, turns_max, last: Answer::none(id) };
+        let conversation = Conversation::of(request, 1, self.context).of_subagent(id);
+        let mut agent = Subagent { desk, conversation, turns_max, last: Answer::none(id) };
         let said = agent.work(Message::text("user", task));
         self.open.push(agent);
         Ok(said)
@@ -149,7 +152,7 @@ impl Subagents {
 /// One subagent and what was said to it.
 struct Subagent {
     desk: Desk,
-    request: Request,
+    conversation: Conversation,
     /// Most turns for one message.
     turns_max: usize,
     last: Answer,
@@ -158,7 +161,7 @@ struct Subagent {
 impl Subagent {
     /// Works on a message until an answer calls no tool.
     fn work(&mut self, message: Message) -> Said {
-        self.request.messages.push(message);
+        self.conversation.push(message);
         let (mut turns, id) = (0, self.last.id);
         let ended = loop {
             if control::canceled() {
@@ -179,14 +182,14 @@ impl Subagent {
 
     /// One question; the answer, if it calls no tool.
     fn turn(&mut self) -> Result<Option<String>, String> {
-        let response = llm::complete(&self.request).map_err(|error| format!("{}: {}", error.kind, error.message))?;
+        let response = self.conversation.ask().map_err(|error| format!("{}: {}", error.kind, error.message))?;
         let calls: Vec<Part> = response.message.parts.iter().filter(|part| part.kind == "tool-call").cloned().collect();
-        self.request.messages.push(response.message.clone());
+        self.conversation.push(response.message.clone());
         if calls.is_empty() {
             return answer(&response).map(Some);
         }
-        let results = self.desk.results(&calls, &self.request.messages);
-        self.request.messages.push(results);
+        let results = self.desk.results(&calls, &self.conversation.request.messages);
+        self.conversation.push(results);
         Ok(None)
     }
 }

@@ -34,8 +34,20 @@ pub(crate) struct Tree {
 impl Assertion {
     /// Reads the attributes of a node.
     pub(crate) fn all_of(stage: &Stage) -> Result<Vec<Assertion>, String> {
-        let texts =
-            |name| stage.attribute(name).unwrap_or_default().split(',').map(str::trim).filter(|text| !text.is_empty());
+        // A comma within braces is one of a pattern: `{a,b}.key`.
+        let texts = |name| {
+            let mut depth = 0_usize;
+            let is_border = move |character: char| {
+                match character {
+                    '{' => depth += 1,
+                    '}' => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+                character == ',' && depth == 0
+            };
+            let list = stage.attribute(name).unwrap_or_default();
+            list.split(is_border).map(str::trim).filter(|text| !text.is_empty())
+        };
         let mut all = Vec::new();
         for text in texts("exists") {
             all.push(Assertion::Exists(Place::parse(text)?));
@@ -85,7 +97,15 @@ impl Assertion {
 }
 
 impl Place {
+    /// Refuses a pattern that can match nothing: `absent` would hold for it whatever is there.
     fn parse(text: &str) -> Result<Self, String> {
+        let count = |sign: char| text.matches(sign).count();
+        let classes = text.split('[').skip(1).filter_map(|rest| rest.split(']').next());
+        let mut ranges = classes.flat_map(|class| class.as_bytes().windows(3)).filter(|range| range[1] == b'-');
+        let is_open = count('{') != count('}') || count('[') != count(']');
+        if is_open || ranges.any(|range| range[0] > range[2]) {
+            return Err(format!("`{text}`: a brace, a bracket or a range is not closed"));
+        }
         match text.contains(['*', '?', '[', '{']) {
             true => Ok(Self::Pattern(text.to_owned(), Pattern::parse(text)?)),
             false => Ok(Self::Path(text.to_owned())),

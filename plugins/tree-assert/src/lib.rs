@@ -90,6 +90,7 @@ mod tests {
     fn what_must_be_absent_is_checked() {
         check(&[("absent", "*.py,target/,none")], "");
         check(&[("absent", "*.tmp")], "`notes.tmp` exists, but `*.tmp` must be absent");
+        check(&[("absent", "**/{a,lib}.rs,none")], "`src/lib.rs` exists, but `**/{a,lib}.rs` must be absent");
         check(&[("absent", "src/")], "`src/` exists");
         check(&[("absent", "../x")], "`../x`");
     }
@@ -107,6 +108,9 @@ mod tests {
     fn an_unclear_node_fails() {
         check(&[], "no assertion");
         check(&[("exists", " , ")], "no assertion");
+        for pattern in ["{a,*.rs", "a}.rs", "[z-a].rs", "[a.rs"] {
+            check(&[("absent", pattern)], &format!("`{pattern}`: a brace, a bracket or a range is not closed"));
+        }
         check(&[("matches", "src/lib.rs")], "`matches` is `src/lib.rs`, expected `path: regular expression`");
         check(&[("matches", "src/lib.rs: (")], "`matches` is `src/lib.rs: (`:");
     }

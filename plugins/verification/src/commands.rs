@@ -1,9 +1,9 @@
 //! The list of commands that a stage runs: those of the plan, and those that the operator's `[verify]` adds (seed 4).
 
 use crate::failure::Code;
-use crate::plan::Problem;
 use crate::settings::{Phase, Settings};
 use glovebox_plugin_sdk::exec;
+use glovebox_plugin_sdk::plan::Problem;
 
 /// Who wants a command to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,11 +45,11 @@ impl Command {
     }
 }
 
-/// The commands in order, and how many more a bound left out.
+/// The commands in order, and those that a bound left out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Commands {
     pub(crate) list: Vec<Command>,
-    pub(crate) left_out: usize,
+    pub(crate) left_out: Vec<String>,
 }
 
 impl Commands {
@@ -67,13 +67,16 @@ impl Commands {
             let reason = format!("verification command not allowed for the role {DOCS_ROLE}: {}", other.line);
             return Err(Problem::new("verification/role", reason));
         }
-        let mut commands = Self { list: planned, left_out: 0 };
+        let mut commands = Self { list: planned, left_out: Vec::new() };
         let Some(settings) = settings else { return Ok(commands) };
         let allows = |line: &&String| !is_docs_only || is_of_docs(&exec::words(line).unwrap_or_default());
         if commands.list.is_empty() || settings.augment_nonempty {
             commands.add(&settings.planner, Source::Plan, allows);
         }
         commands.add(&settings.worker, Source::Worker, allows);
+        // What one phase has no room for, the other one may have.
+        let lines = commands.lines();
+        commands.left_out.retain(|line| !lines.contains(line));
         match commands.list.is_empty() {
             true => Err(Problem::new(
                 "verification/no-commands",
@@ -99,7 +102,9 @@ impl Commands {
                 continue;
             }
             if *room == 0 {
-                self.left_out += 1;
+                if !self.left_out.contains(line) {
+                    self.left_out.push(command.line);
+                }
                 continue;
             }
             *room -= 1;
@@ -135,9 +140,11 @@ fn is_of_docs(words: &[String]) -> bool {
     if matches!(program, "npm" | "pnpm" | "yarn" | "bun") && first == "run" {
         first = words.next().unwrap_or_default();
     }
-    let is_check = CHECKS.contains(&first.split([':', '-']).next().unwrap_or_default());
+    let is_check = |name: &str| CHECKS.contains(&name.split([':', '-']).next().unwrap_or_default());
     match program {
-        "npm" | "pnpm" | "yarn" | "bun" | "make" | "just" => is_check,
+        "npm" | "pnpm" | "yarn" | "bun" => is_check(first),
+        // Each further word is a target too.
+        "make" | "just" => is_check(first) && words.all(is_check),
         "cargo" => matches!(first, "check" | "doc" | "fmt"),
         other => DOCS_PROGRAMS.contains(&other),
     }
@@ -193,7 +200,10 @@ mod tests {
     fn adds_no_more_than_the_bound() {
         let many = settings(phase(&[], &[]), phase(&["a", "b", "c", "d"], &[]));
         let commands = Commands::complete(Vec::new(), Some(&many), None).unwrap();
-        assert_eq!((commands.lines(), commands.left_out), (owned(&["a", "b"]), 2));
+        assert_eq!((commands.lines(), commands.left_out), (owned(&["a", "b"]), owned(&["c", "d"])));
+        let both = settings(phase(&["a", "b", "c", "d", "e"], &[]), phase(&["a", "b", "c", "d", "e"], &[]));
+        let commands = Commands::complete(Vec::new(), Some(&both), None).unwrap();
+        assert_eq!((commands.lines(), commands.left_out), (owned(&["a", "b", "c", "d"]), owned(&["e"])));
     }
 
     #[test]
@@ -204,7 +214,7 @@ mod tests {
         for line in ["npm run lint:docs", "make docs", "vale README.md", "yarn format"] {
             assert!(is_of_docs(&exec::words(line).unwrap()), "{line}");
         }
-        for line in ["npm test", "make", "cargo run", "sh check", "npm run checkout"] {
+        for line in ["npm test", "make", "make docs test", "cargo run", "sh check", "npm run checkout"] {
             assert!(!is_of_docs(&exec::words(line).unwrap()), "{line}");
         }
     }

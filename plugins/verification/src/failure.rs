@@ -1,9 +1,10 @@
 //! Why a verification command failed, in the words of seed 4.
 //!
-//! A cause that would drop a command is read from files and exit codes as far as possible. What a command prints is the word of the code
-//! under test.
+//! A cause that would drop a command needs the project's files and the exit code to say so. What a command prints is the word of the code
+//! under test, and never enough.
 
-use glovebox_plugin_sdk::{Value, files};
+use crate::project::{Project, Script, Target};
+use glovebox_plugin_sdk::plan::UNSUPPORTED_FORMAT;
 
 /// The cause of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,7 @@ impl Code {
             Self::MissingScript => "verification_command_missing_script",
             Self::MissingMakeTarget => "verification_command_missing_make_target",
             Self::NoTestFiles => "verification_command_no_test_files",
-            Self::UnsupportedFormat => "verification_command_unsupported_format",
+            Self::UnsupportedFormat => UNSUPPORTED_FORMAT,
             Self::SequenceIssue => "verification_command_sequence_issue",
         }
     }
@@ -49,122 +50,122 @@ pub(crate) struct Ended<'a> {
     pub(crate) stderr: &'a str,
 }
 
-/// Bytes of a `package.json` or a makefile that are read.
-const FILE_BYTES_MAX: usize = 1 << 20;
-
-/// Reads a file of the folder in which the commands start.
-pub(crate) fn read_in(folder: Option<&str>, name: &str) -> Option<String> {
-    let path = folder.map_or_else(|| name.to_owned(), |folder| format!("{folder}/{name}"));
-    files::read_text(path, FILE_BYTES_MAX).ok()
-}
-
-/// The cause of a failure; `read` reads files of the folder where the command started.
-pub(crate) fn cause(ended: &Ended<'_>, read: impl Fn(&str) -> Option<String>) -> Code {
-    if script_of(ended.words).is_some_and(|script| script.is_missing_in(&read("package.json").unwrap_or_default())) {
+/// The cause of a failure, in a project as it was before the first command.
+pub(crate) fn cause(ended: &Ended<'_>, project: &Project) -> Code {
+    if script_of(ended).is_some_and(|script| project.lacks_script(script)) {
         return Code::MissingScript;
     }
-    let makefiles = || ["GNUmakefile", "makefile", "Makefile"].iter().find_map(|name| read(name));
-    if target_of(ended).is_some_and(|target| target.is_missing_in(&makefiles().unwrap_or_default())) {
+    if target_of(ended).is_some_and(|target| project.lacks_target(target)) {
         return Code::MissingMakeTarget;
     }
-    if found_no_tests(ended) {
+    if found_no_tests(ended) && project.lacks_tests() {
         return Code::NoTestFiles;
     }
     Code::Failed
 }
 
-/// The script that a package manager is asked to run.
-#[derive(Debug, PartialEq, Eq)]
-struct Script<'a>(&'a str);
+/// What npm does without a script of the name.
+const DEFAULT_SCRIPTS: [&str; 4] = ["env", "install", "restart", "start"];
 
-fn script_of(words: &[String]) -> Option<Script<'_>> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match *words.as_slice() {
-        ["npm" | "pnpm" | "yarn" | "bun", "run" | "run-script", script, ..] if !script.starts_with('-') => {
-            Some(Script(script))
+/// The script that cannot have run if the project lacks it. An option may choose another folder, so it leaves the question open.
+fn script_of<'a>(ended: &Ended<'a>) -> Option<Script<'a>> {
+    let words: Vec<&str> = ended.words.iter().map(String::as_str).collect();
+    let (manager, script, rest) = match words.as_slice() {
+        [manager @ ("npm" | "pnpm" | "yarn" | "bun"), "run" | "run-script", script, rest @ ..] => {
+            (*manager, *script, rest)
         }
-        ["npm" | "pnpm" | "yarn", "test" | "t", ..] => Some(Script("test")),
-        _ => None,
-    }
+        [manager @ ("npm" | "pnpm" | "yarn"), "test" | "t", rest @ ..] => (*manager, "test", rest),
+        _ => return None,
+    };
+    let mut options = rest.iter().take_while(|word| **word != "--");
+    let is_elsewhere = script.starts_with('-') || options.any(|word| word.starts_with('-'));
+    // Without such a script yarn and bun run a program of the name, whose failure is its own.
+    let says = |text: &str| text.contains(script) && (text.contains("not found") || text.contains("Couldn't find"));
+    let is_program = matches!(manager, "yarn" | "bun") && !says(ended.stderr) && !says(ended.stdout);
+    let is_open = is_elsewhere || is_program || DEFAULT_SCRIPTS.contains(&script);
+    (!is_open).then_some(Script(script))
 }
 
-impl Script<'_> {
-    /// True if the file can be read and its `scripts` do not have this name.
-    fn is_missing_in(&self, package: &str) -> bool {
-        package.parse::<Value>().is_ok_and(|package| package["scripts"].get(self.0).is_none())
-    }
-}
-
-/// The target that make says it has no rule for, if the command asked for it.
-#[derive(Debug, PartialEq, Eq)]
-struct Target<'a>(&'a str);
-
+/// The target that make says it has no rule for, if the command asked for it. An option or a variable may choose another makefile, so it
+/// leaves the question open.
 fn target_of<'a>(ended: &Ended<'a>) -> Option<Target<'a>> {
-    let is_make = ended.words.first().is_some_and(|program| program == "make") && ended.code == 2;
-    let asked = ended.words.iter().skip(1).map(String::as_str).filter(|word| !word.starts_with('-'));
-    let mut asked = asked.filter(|word| !word.contains('='));
-    asked.find(|target| is_make && ended.stderr.contains(&format!("No rule to make target '{target}'"))).map(Target)
-}
-
-impl Target<'_> {
-    /// True if no rule of the makefile names it. Without a makefile there is none either.
-    fn is_missing_in(&self, makefile: &str) -> bool {
-        let names = |line: &str| {
-            let targets = line.split_once(':').map_or("", |(targets, _)| targets);
-            !line.starts_with(['\t', '#']) && targets.split_whitespace().any(|name| name == self.0)
-        };
-        !makefile.lines().any(names)
-    }
+    let (program, targets) = ended.words.split_first()?;
+    let is_open = targets.iter().any(|word| word.starts_with('-') || word.contains('='));
+    let says = |target: &&String| ended.stderr.contains(&format!("No rule to make target '{target}'"));
+    let found = targets.iter().find(says).filter(|_| program == "make" && ended.code == 2 && !is_open);
+    found.map(|target| Target(target))
 }
 
 /// True if a test runner says that there was nothing to run. Pytest says so with its exit code.
 fn found_no_tests(ended: &Ended<'_>) -> bool {
-    let named = |names: &[&str]| ended.words.iter().any(|word| names.contains(&word.as_str()));
-    if named(&["pytest"]) {
+    let words: Vec<&str> = ended.words.iter().map(String::as_str).collect();
+    let is_pytest =
+        words.first() == Some(&"pytest") || words.windows(2).any(|pair| matches!(pair, ["-m" | "run", "pytest"]));
+    if is_pytest {
         return ended.code == 5;
     }
     let says =
         |start: &str| ended.stdout.lines().chain(ended.stderr.lines()).any(|line| line.trim().starts_with(start));
-    let is_node = named(&["npm", "pnpm", "yarn", "bun", "npx", "jest", "vitest", "mocha"]);
+    let is_node = words.first().is_some_and(|program| NODE_RUNNERS.contains(program));
     is_node
         && ended.code == 1
         && ["No tests found", "No test files found", "Error: No test files found"].into_iter().any(says)
 }
+
+/// Programs that run the tests of Node projects.
+const NODE_RUNNERS: [&str; 8] = ["npm", "pnpm", "yarn", "bun", "npx", "jest", "vitest", "mocha"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use glovebox_plugin_sdk::exec;
 
+    fn words(line: &str) -> Vec<String> {
+        exec::words(line).unwrap()
+    }
+
     #[test]
-    fn finds_scripts_and_targets() {
-        let check = |line: &str, expected: Option<&str>| {
-            assert_eq!(script_of(&exec::words(line).unwrap()), expected.map(Script), "{line}");
+    fn finds_scripts() {
+        let check = |line: &str, stderr: &str, expected: Option<&str>| {
+            let (words, stdout) = (words(line), "");
+            let ended = Ended { words: &words, code: 1, stdout, stderr };
+            assert_eq!(script_of(&ended), expected.map(Script), "{line}");
         };
-        check("npm run lint", Some("lint"));
-        check("pnpm run lint -- --fix", Some("lint"));
-        check("npm test", Some("test"));
-        check("npm run --silent lint", None);
-        check("node run lint", None);
-        let (script, target) = (Script("lint"), Target("lint"));
-        assert!(script.is_missing_in(r#"{"scripts":{"test":"a"}}"#) && script.is_missing_in("{}"));
-        assert!(!script.is_missing_in(r#"{"scripts":{"lint":"a"}}"#));
-        assert!(!script.is_missing_in("") && !script.is_missing_in("{"));
-        assert!(target.is_missing_in("all:\n\tlint\n") && target.is_missing_in(""));
-        assert!(!target.is_missing_in("build lint: x\n"));
+        check("npm run lint", "", Some("lint"));
+        check("pnpm run lint -- --fix", "", Some("lint"));
+        check("npm test", "", Some("test"));
+        check("yarn run lint", "error Command \"lint\" not found.", Some("lint"));
+        for line in ["npm run --silent lint", "node run lint", "npm test -w api", "npm run lint --prefix api"] {
+            check(line, "", None);
+        }
+        for line in ["npm run lint --workspace=api", "yarn run eslint", "bun run a.ts", "npm run start"] {
+            check(line, "", None);
+        }
+    }
+
+    #[test]
+    fn finds_targets() {
+        let check = |line: &str, expected: Option<&str>| {
+            let (words, stderr) = (words(line), "make: *** No rule to make target 'lint'.  Stop.");
+            let ended = Ended { words: &words, code: 2, stdout: "", stderr };
+            assert_eq!(target_of(&ended), expected.map(Target), "{line}");
+        };
+        check("make lint", Some("lint"));
+        check("make all lint", Some("lint"));
+        for line in ["make -C api lint", "make -f a.mk lint", "make A=b lint", "just lint", "make test"] {
+            check(line, None);
+        }
     }
 
     #[test]
     fn the_word_of_the_program_is_not_enough() {
-        let ended = |line: &str, code: i32, stdout: &'static str| {
-            let words = exec::words(line).unwrap();
-            let read = |name: &str| match name {
-                "package.json" => Some(r#"{"scripts":{"test":"x"}}"#.to_owned()),
-                "Makefile" => Some("lint:\n".to_owned()),
-                _ => None,
-            };
-            cause(&Ended { words: &words, code, stdout, stderr: stdout }, read)
+        let ended_in = |project: &Project, line: &str, code: i32, text: &str| {
+            let words = words(line);
+            cause(&Ended { words: &words, code, stdout: text, stderr: text }, project)
         };
+        let project = |has_tests| Project::of_texts([r#"{"scripts":{"test":"x"}}"#, "lint:\n"], has_tests);
+        let (without, with) = (project(false), project(true));
+        let ended = |line: &str, code: i32, text: &str| ended_in(&without, line, code, text);
         assert_eq!(ended("npm test", 1, "npm error Missing script: \"test\""), Code::Failed);
         assert_eq!(ended("make lint", 2, "make: *** No rule to make target 'lint'.  Stop."), Code::Failed);
         assert_eq!(ended("make docs", 2, "make: *** No rule to make target 'docs'.  Stop."), Code::MissingMakeTarget);
@@ -172,6 +173,9 @@ mod tests {
         assert_eq!(ended("cargo test", 5, "collected 0 items"), Code::Failed);
         assert_eq!(ended("python -m pytest", 5, ""), Code::NoTestFiles);
         assert_eq!(ended("python -m pytest", 1, "collected 0 items"), Code::Failed);
+        assert_eq!(ended("python pytest", 5, ""), Code::Failed);
         assert_eq!(ended("npx vitest", 1, "No test files found, exiting with code 1"), Code::NoTestFiles);
+        assert_eq!(ended_in(&with, "python -m pytest", 5, ""), Code::Failed);
+        assert_eq!(ended_in(&with, "npx vitest", 1, "No test files found, exiting with code 1"), Code::Failed);
     }
 }

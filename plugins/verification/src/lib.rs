@@ -7,15 +7,15 @@
 
 mod commands;
 mod failure;
-mod plan;
+mod project;
 mod recovery;
 mod report;
 mod run;
 mod settings;
 
 use commands::{Command, Commands, Source};
+use glovebox_plugin_sdk::plan::{self, AllowedCommands, Plan, Problem};
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export, files};
-use plan::{AllowedCommands, Plan, Problem};
 use report::{Report, keep};
 use run::Bounds;
 use settings::Settings;
@@ -49,7 +49,7 @@ fn verify(stage: &Stage) -> Result<Outcome, Problem> {
     let may_lack_plan = settings.as_ref().is_some_and(|settings| !settings.needs_plan);
     let key = written("verification.plan_context_key").unwrap_or(PLAN_KEY);
     let plan = match stage.context(key).filter(|value| !value.is_null()) {
-        Some(value) => Plan::read(value, may_lack_plan)?,
+        Some(value) => Plan::read(&value, may_lack_plan)?,
         None if may_lack_plan => Plan::default(),
         None => {
             let reason = format!("verification plan missing in context key: {key}");
@@ -65,12 +65,12 @@ fn verify(stage: &Stage) -> Result<Outcome, Problem> {
     let adjusts = settings.as_ref().is_some_and(|settings| settings.recovers_explicit);
     let planned = |line: &String| match allowed.as_ref().map(|allowed| allowed.check(line)) {
         Some(Err(problem)) if problem.is_of_form() && adjusts => Ok(shapeless(line)),
-        Some(checked) => checked,
+        Some(checked) => checked.map(|words| Command { line: line.trim().to_owned(), words, source: Source::Plan }),
         None => Ok(shapeless(line)),
     };
     let planned = plan.commands.iter().map(planned).collect::<Result<Vec<_>, _>>()?;
     let commands = Commands::complete(planned, settings.as_ref(), written("verification.role"))?;
-    let report = Report::of(plan.files);
+    let report = Report::of(plan.files, commands.left_out.clone());
     run::run(commands, report, Bounds { stage, folder: folder.as_deref(), settings: settings.as_ref() })
 }
 

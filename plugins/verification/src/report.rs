@@ -19,13 +19,15 @@ pub(crate) struct Report {
     commands: Vec<Value>,
     /// What became of the list of commands.
     adjustments: Vec<Value>,
+    /// Commands that a bound left out.
+    left_out: Vec<String>,
     /// The failure that stands (seed 4's `error_meta`).
     error_meta: Option<Value>,
 }
 
 impl Report {
-    pub(crate) fn of(checked_files: Vec<String>) -> Self {
-        Self { checked_files, ..Self::default() }
+    pub(crate) fn of(checked_files: Vec<String>, left_out: Vec<String>) -> Self {
+        Self { checked_files, left_out, ..Self::default() }
     }
 
     pub(crate) fn ran(&mut self, command: &Command, exit: &Exit) {
@@ -56,6 +58,9 @@ impl Report {
         let mut results = json!({ "checked_files": self.checked_files, "commands": self.commands });
         if !self.adjustments.is_empty() {
             results["adjustments"] = Value::Array(self.adjustments);
+        }
+        if !self.left_out.is_empty() {
+            results["left_out"] = json!(self.left_out);
         }
         if let Some(error_meta) = self.error_meta {
             results["error_meta"] = error_meta;

@@ -1,12 +1,13 @@
 //! Runs the commands in order. A failure that is the list's own adjusts the list, as often as the operator allows (seed 4).
 
 use crate::commands::{Command, Commands, Source};
-use crate::failure::{Code, Ended, cause, read_in};
-use crate::plan::Problem;
+use crate::failure::{Code, Ended, cause};
+use crate::project::Project;
 use crate::recovery::{self, Adjustment};
 use crate::report::{Report, end_of, keep_output};
 use crate::settings::Settings;
 use glovebox_plugin_sdk::exec::{self, Exit};
+use glovebox_plugin_sdk::plan::Problem;
 use glovebox_plugin_sdk::{Outcome, Stage};
 
 /// Bytes of output in a failure's notes.
@@ -34,6 +35,8 @@ enum Step {
 /// The commands as far as they ran.
 struct Running<'a> {
     bounds: Bounds<'a>,
+    /// As it was before the first command.
+    project: Project,
     commands: Commands,
     report: Report,
     /// Receipts of the commands that passed.
@@ -49,8 +52,8 @@ struct Running<'a> {
 pub(crate) fn run(commands: Commands, report: Report, bounds: Bounds<'_>) -> Result<Outcome, Problem> {
     let adjustments_left = bounds.settings.map_or(0, |settings| settings.recovery_attempts);
     let tried = commands.lines();
-    let mut running =
-        Running { bounds, commands, report, passed: Vec::new(), dropped: Vec::new(), tried, adjustments_left };
+    let (project, passed, dropped) = (Project::of(bounds.folder), Vec::new(), Vec::new());
+    let mut running = Running { bounds, project, commands, report, passed, dropped, tried, adjustments_left };
     let ended = running.run_all();
     running.report.keep();
     ended
@@ -84,7 +87,7 @@ impl Running<'_> {
         }
     }
 
-    /// What the commands that are left have shown. What was dropped has shown nothing.
+    /// What the commands that are left have shown. What was dropped or left out has shown nothing.
     fn outcome(&self) -> Outcome {
         let total = self.passed.len() + self.dropped.len();
         let mut notes = format!("verification passed: {} of {total} commands", self.passed.len());
@@ -93,8 +96,9 @@ impl Running<'_> {
         if !self.dropped.is_empty() {
             notes += &format!("; not verified, dropped: {dropped}");
         }
-        if self.commands.left_out > 0 {
-            notes += &format!("; {} more left out by `max_commands`", self.commands.left_out);
+        let left_out = self.commands.left_out.join(", ");
+        if !left_out.is_empty() {
+            notes += &format!("; not verified, left out by `max_commands`: {left_out}");
         }
         let outcome = match (self.passed.is_empty(), self.dropped.first()) {
             (true, Some((_, code))) => {
@@ -102,6 +106,7 @@ impl Running<'_> {
                 return Outcome::fail(code.as_str(), reason);
             }
             (_, Some(_)) => Outcome::partial_success(),
+            (_, None) if !left_out.is_empty() => Outcome::partial_success(),
             (_, None) => Outcome::success(),
         };
         self.passed.iter().fold(outcome.notes(notes), |outcome, receipt| outcome.claim_command(receipt))
@@ -134,7 +139,7 @@ impl Running<'_> {
         let (code, outcome) = match (exit.how.as_str(), exit.code) {
             ("exited", Some(number)) => {
                 let ended = Ended { words: &command.words, code: number, stdout: &stdout, stderr: &stderr };
-                let code = cause(&ended, |name| read_in(folder, name));
+                let code = cause(&ended, &self.project);
                 let reason = format!("verification command failed: {} (exit={number})", command.line);
                 (Some(code), Outcome::fail(code.as_str(), reason))
             }

@@ -149,3 +149,30 @@ fn adjusts_no_more_often_than_allowed() {
     assert_eq!(reason(&outcome).0, "verification_command_missing_script");
     assert_eq!(host.commands(), ["npm run a", "npm run b"]);
 }
+
+#[test]
+fn a_command_that_a_bound_left_out_is_not_verified() {
+    let host = Host::new();
+    for command in ["test -f a", "cargo test"] {
+        host.answer_command(command, Ok(exited(0, "")));
+    }
+    let settings = with_settings(&["cargo test", "cargo doc"], |told| told["worker"]["commands_max"] = json!(1));
+    let outcome = host.execute::<Verification>(plan(settings, &["test -f a"]));
+    assert_eq!(outcome.status(), Status::PartialSuccess, "{outcome:?}");
+    assert_eq!(results(&host)["left_out"], json!(["cargo doc"]));
+}
+
+#[test]
+fn tests_that_are_there_are_not_missing() {
+    let check = |file: &str, expected: &str| {
+        let host = Host::new();
+        host.write(file, "");
+        host.answer_command("pytest", Ok(exited(5, "no tests ran")));
+        host.answer_command("cargo test", Ok(exited(0, "")));
+        let outcome = host.execute::<Verification>(with_settings(&["pytest", "cargo test"], |_| {}));
+        assert_eq!(reason(&outcome).0, expected, "{file}");
+    };
+    check("src/test_a.py", "verification_command_failed");
+    check("tests/deep/a.py", "verification_command_failed");
+    check("src/a.py", "");
+}

@@ -225,6 +225,7 @@ mod tests {
             default: default.map(|at| choices[at].clone()),
             choices,
             due_at: None,
+            policy: None,
         }
     }
 

@@ -12,8 +12,9 @@ pub struct Builtin {
 }
 
 /// Every built-in component.
-pub const BUILTINS: [Builtin; 7] = [
+pub const BUILTINS: [Builtin; 8] = [
     Builtin { name: "codergen", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/codergen.wasm")) },
+    Builtin { name: "diff-limits", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/diff-limits.wasm")) },
     Builtin { name: "json-schema", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/json-schema.wasm")) },
     Builtin { name: "junit", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/junit.wasm")) },
     Builtin { name: "tool", bytes: include_bytes!(concat!(env!("OUT_DIR"), "/tool.wasm")) },

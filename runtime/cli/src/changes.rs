@@ -15,7 +15,8 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{
-    Attempt, AttemptId, BranchId, Event, FanInFinished, Record, RunStarted, StageFinished, Task, Verdict, Work,
+    Attempt, AttemptId, BranchId, Event, FanInFinished, PolicyDecided, Record, RunStarted, StageFinished, Task,
+    Verdict, Work,
 };
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::rewind;
@@ -185,6 +186,7 @@ fn changing(records: &[&Record], is_of: impl Fn(&BranchId, u64) -> bool) -> Vec<
             Some((record.at, (**stage).clone()))
         }
         Event::FanInFinished(merged) if is_of(&merged.branch, record.seq) => Some((record.at, taken(merged))),
+        Event::PolicyDecided(decided) if is_of(decided.branch(), record.seq) => Some((record.at, allowed(decided))),
         _ => None,
     });
     finished.filter(|(_, stage)| !stage.changes.is_empty()).collect()
@@ -196,6 +198,12 @@ fn taken(merged: &FanInFinished) -> StageFinished {
     let task = Task { generation, branch, node, visit, work: Work::Join };
     let attempt = Attempt { task, ordinal: 1, id: AttemptId::new("") };
     StageFinished { changes, ..StageFinished::of(attempt, Outcome::of(merged.status)) }
+}
+
+/// What a person allowed of a stage, as changes of the stage.
+fn allowed(decided: &PolicyDecided) -> StageFinished {
+    let changes = decided.changes.clone();
+    StageFinished { changes, ..StageFinished::of(decided.attempt.clone(), Outcome::of(decided.outcome.status)) }
 }
 
 fn listed(stages: &[(Timestamp, StageFinished)]) -> Vec<FileChange> {

@@ -25,12 +25,14 @@ pub fn accept(
     }
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
     if !arguments.replan {
-        let message =
-            format!("run `{}` has another plan: a component, a grant, a limit or the model has changed since", run.id);
+        let message = format!(
+            "run `{}` has another plan: a component, a grant, a limit, the model or a verify contract has changed since",
+            run.id
+        );
         let script =
             arguments.script.as_ref().map(|file| format!(" --script {}", shell::word(&file.to_string_lossy())));
         let help = format!(
-            "continue with the new plan: `glovebox resume {named}{} --replan`; or restore glovebox.toml and the plugins",
+            "continue with the new plan: `glovebox resume {named}{} --replan`; or restore glovebox.toml, the plugins and the contract",
             script.unwrap_or_default()
         );
         return Err(Stop::new(Exit::Mismatch, message).with_help(help));
@@ -67,7 +69,9 @@ fn show(replan: &Replan) {
     };
     let (more, less) = (lines('+', &replan.change.more), lines('-', &replan.change.less));
     match more.is_empty() && less.is_empty() {
-        true => terminal::say("the plan has changed; it allows the same as before\n"),
+        true => terminal::say(
+            "the plan has changed; it allows the same as before. What `[verify]` runs, and when, may have changed\n",
+        ),
         false => terminal::say(format_args!("the plan has changed:\n{more}{less}")),
     }
 }

@@ -11,11 +11,12 @@ use crate::arguments::ReportArguments;
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs::RunFolder;
 use crate::source::CheckedPipeline;
+use crate::terminal::counted;
 use crate::{journal, source, terminal};
-use glovebox_engine::event::{Attempt, BranchId, Event, StageFinished, Task};
-use glovebox_engine::evidence::{CommandEvidence, RunSummary};
+use glovebox_engine::event::{Attempt, BranchId, Event, StageFinished, Task, Work};
+use glovebox_engine::evidence::{CommandEvidence, Proof, RunSummary};
 use glovebox_engine::rewind;
-use glovebox_record::{Failure, NodeId, Status};
+use glovebox_record::{AttemptId, Failure, NodeId, Status};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -37,7 +38,11 @@ struct StageReport {
     generation: u32,
     visit: u32,
     status: Status,
+    /// False if its own verifier says that not all of it passed. What verifies a node's work says nothing of that work's parts.
+    is_whole: bool,
     failure: Option<Failure>,
+    /// Its attempts: they name its receipts also when a fork has ended.
+    attempts: Vec<AttemptId>,
     /// Time of all its attempts, milliseconds.
     duration_ms: u64,
 }
@@ -112,37 +117,80 @@ impl Report {
 
     /// The commands of a stage's last attempt.
     fn commands<'r>(&'r self, stage: &'r StageReport) -> impl Iterator<Item = &'r CommandEvidence> {
-        let branch = Some(&stage.branch).filter(|branch| **branch != BranchId::main());
-        let is_of = move |command: &&CommandEvidence| command.node == stage.node && command.branch.as_ref() == branch;
-        self.summary.receipts.iter().filter(is_of)
+        let is_of = |receipt: &str| {
+            let attempt = receipt.rsplit_once('/').map(|(attempt, _)| attempt);
+            stage.attempts.iter().any(|known| attempt == Some(known.as_str()))
+        };
+        self.summary.receipts.iter().filter(move |command| is_of(&command.receipt.id))
     }
 
-    /// True if a stage passed on its own word.
-    fn is_unverified(&self, stage: &StageReport) -> bool {
-        stage.status.satisfies_gate() && self.summary.unverified.iter().any(|unverified| unverified.node == stage.node)
+    /// What the receipts make of a stage's own word.
+    fn standing(&self, stage: &StageReport) -> Standing {
+        let count = |is: fn(&CommandEvidence) -> bool| self.commands(stage).filter(|command| is(command)).count();
+        let open = count(|command| command.proof() == Proof::NotVerified);
+        match stage.status {
+            Status::Skipped => Standing::Skipped,
+            status if !status.satisfies_gate() => Standing::Failed,
+            _ if self.summary.simulated.contains(&stage.node) => Standing::Simulated,
+            _ if !stage.is_whole && count(|command| command.is_of_verifier) > 0 => Standing::Partial(open),
+            _ if count(|command| command.verified) > 0 => Standing::Verified,
+            _ if count(|command| command.not_taken) > 0 => Standing::NotTaken,
+            _ => Standing::OwnWord,
+        }
     }
+}
 
-    /// True if a stage got a simulated answer.
-    fn is_simulated(&self, stage: &StageReport) -> bool {
-        self.summary.simulated.contains(&stage.node)
+/// What is known of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Failed,
+    Skipped,
+    /// No model was asked.
+    Simulated,
+    /// It passed although so many of its commands did not, or some were left out.
+    Partial(usize),
+    /// A command of a verifier says that it passed.
+    Verified,
+    /// It judged files of a branch that were not taken.
+    NotTaken,
+    /// Nothing but its own word says that it passed.
+    OwnWord,
+}
+
+impl Standing {
+    /// Why it counts neither as passed nor as failed, if it does not.
+    fn reservation(self) -> Option<String> {
+        Some(match self {
+            Self::Failed | Self::Verified => return None,
+            Self::Skipped => "it was skipped".to_owned(),
+            Self::Simulated => "simulated: no model was asked".to_owned(),
+            Self::Partial(0) => "passed in part: commands were left out".to_owned(),
+            Self::Partial(open) => format!("passed in part: {} did not pass", counted(open, "command")),
+            Self::NotTaken => "not taken: it judged files of a branch that were not taken".to_owned(),
+            Self::OwnWord => "passed on its own word: no command verified it".to_owned(),
+        })
     }
 }
 
 /// Takes an attempt in: the last attempt of the last visit stands for its stage.
 fn note(stages: &mut Vec<StageReport>, finished: &StageFinished) {
-    let StageFinished { attempt: Attempt { task, .. }, outcome, duration_ms, .. } = finished;
-    let Task { generation, branch, node, visit, .. } = task;
+    let StageFinished { attempt: Attempt { task, id, .. }, outcome, duration_ms, .. } = finished;
+    let Task { generation, branch, node, visit, work } = task;
     let known = stages.iter().position(|stage| stage.node == *node && stage.branch == *branch);
     let before = known.map(|at| stages.remove(at));
     let is_same = |stage: &StageReport| (stage.generation, stage.visit) == (*generation, *visit);
-    let earlier = before.filter(is_same).map_or(0, |stage| stage.duration_ms);
+    let (mut attempts, earlier) =
+        before.filter(is_same).map(|stage| (stage.attempts, stage.duration_ms)).unwrap_or_default();
+    attempts.push(id.clone());
     stages.push(StageReport {
         node: node.clone(),
         branch: branch.clone(),
         generation: *generation,
         visit: *visit,
         status: outcome.status,
+        is_whole: *work != Work::Handler || outcome.status != Status::PartialSuccess,
         failure: outcome.failure.clone(),
+        attempts,
         duration_ms: duration_ms.saturating_add(earlier),
     });
 }

@@ -268,6 +268,7 @@ fn changed_branch(record: &Record) -> Option<&BranchId> {
     match &record.event {
         Event::StageFinished(stage) if !stage.changes.is_empty() => Some(&stage.attempt.task.branch),
         Event::FanInFinished(taken) if !taken.changes.is_empty() && taken.merged.len() > 1 => Some(&taken.branch),
+        Event::PolicyDecided(decided) if !decided.changes.is_empty() => Some(decided.branch()),
         _ => None,
     }
 }

@@ -37,7 +37,7 @@ pub const WIT: [SdkFile; 11] = files!(
 pub const WORLDS: SdkFile = ("wit/worlds.wit", include_str!("../../../wit/worlds.wit"));
 
 /// The SDK without its manifest.
-pub const SDK: [SdkFile; 17] = files!(
+pub const SDK: [SdkFile; 18] = files!(
     "plugin-sdk/",
     "sdk/",
     [
@@ -51,6 +51,7 @@ pub const SDK: [SdkFile; 17] = files!(
         "src/llm.rs",
         "src/log.rs",
         "src/outcome.rs",
+        "src/plan.rs",
         "src/rules.rs",
         "src/stage.rs",
         "src/testing.rs",

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 /// The table with what variables say and with what it names; none if neither the table nor a variable is there.
 pub fn complete(table: Option<&Verify>, workdir: &Path) -> Result<Option<Verify>, Stop> {
-    let set = SETTINGS.iter().filter_map(|setting| Some((setting, std::env::var(setting.variable).ok()?)));
+    let with_variable = SETTINGS.iter().filter(|setting| !setting.variable.is_empty());
+    let set = with_variable.filter_map(|setting| Some((setting, std::env::var(setting.variable).ok()?)));
     let set: Vec<_> = set.filter(|(_, value)| !value.trim().is_empty()).collect();
-    let is_on = table.is_some() || set.iter().any(|(setting, _)| setting.is_followed());
-    if !is_on {
+    if table.is_none() && set.is_empty() {
         return Ok(None);
     }
     let mut verify = table.cloned().unwrap_or_default();

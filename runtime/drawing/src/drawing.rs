@@ -201,7 +201,7 @@ impl Kind {
             "exit" => Kind::Exit,
             "codergen" => Kind::Agent,
             "tool" => Kind::Tool,
-            "verify" | "verification" | "json-schema" | "junit" | "tree-assert" => Kind::Verify,
+            "verify" | "verification" | "diff-limits" | "json-schema" | "junit" | "tree-assert" => Kind::Verify,
             "conditional" => Kind::Conditional,
             "wait.human" => Kind::Human,
             "parallel" => Kind::Parallel,

@@ -4,9 +4,12 @@
 //! reached the workspace by then: that follows the commit. A stage that did not end by itself changes nothing (design §9 #22).
 
 mod branch_files;
+mod change_list;
 mod claims;
 mod error;
 pub mod exchanges;
+mod execute;
+mod failed_command;
 mod feedback;
 mod files;
 mod fill_caches;
@@ -19,7 +22,9 @@ mod model;
 mod preamble;
 mod preparing;
 mod program;
+mod recovery;
 mod redact;
+mod required_tool;
 mod sandbox;
 mod servers;
 mod session;
@@ -32,36 +37,38 @@ mod values;
 
 pub use error::AttemptError;
 pub use guardrail::GUARDRAIL;
+use guardrail::replace;
 pub use model::{TRANSCRIPT_FILE, Targets};
 pub use sandbox::{AttemptSandbox, REPOSITORIES_DIR, SandboxEnv};
 pub use servers::ServerEnv;
 pub use session::CONVERSATION_BYTES_MAX;
 
 use crate::driver::Assignment;
-use crate::event::{Artifact, AttemptId, Ending, Isolation, Quarantined, Receipt, StageFinished};
+use crate::event::{Artifact, AttemptId, Ending, Isolation, Quarantined, Receipt, StageFinished, Work};
 use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
 use crate::run::{Holdouts, RunDir, branch_folder};
 use glovebox_host::budget::Budget;
 use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
-use glovebox_host::input::StageInput;
-use glovebox_host::model::Provider;
+use glovebox_host::model::{Provider, is_of_another_model};
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_record::path::ScopePath;
-use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
+use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode};
 use glovebox_sandbox::commit;
 use glovebox_sandbox::ignored::Ignored;
+use glovebox_sandbox::project::Base;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::stage::{ChangeLimits, ChangeRules, Examined, Found, StageError, WorkspaceView};
 use glovebox_sandbox::subject::EndedSubjects;
 use preparing::Announcement;
+use recovery::Recovery;
 use sandbox::{AttemptPaths, Sealed};
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use subject::Keeps;
 use tokio::sync::mpsc::Sender;
 
@@ -86,6 +93,8 @@ pub struct Workbench<B> {
     pub sandbox_env: SandboxEnv,
     /// What no stage may change, whatever its scope says.
     pub protected: Protected,
+    /// The files that the run began with; empty where no stage is told what was changed.
+    pub base: Arc<Base>,
     /// What git ignored in the project when the run began.
     pub ignored: Arc<Ignored>,
     /// What its model calls may still cost.
@@ -98,16 +107,6 @@ pub struct Workbench<B> {
     pub progress: Sender<Progress>,
 }
 
-/// Set when the future of an attempt is dropped.
-#[derive(Default)]
-struct GivenUp(Arc<AtomicBool>);
-
-impl Drop for GivenUp {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// An attempt that is ready to be called.
 pub struct Prepared {
     /// What the host is asked.
@@ -117,30 +116,11 @@ pub struct Prepared {
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// Makes one attempt, from its files to the fact that is to be committed, on a thread of its own. What becomes of the fact is the
-    /// driver's business; an attempt whose future is dropped stores nothing more and leaves its folder to [`sweep`].
-    pub async fn execute(self: &Arc<Self>, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
-        let given_up = GivenUp::default();
-        let (bench, assignment, is_given_up) = (Arc::clone(self), assignment.clone(), Arc::clone(&given_up.0));
-        let made = tokio::task::spawn_blocking(move || bench.execute_here(&assignment, &is_given_up)).await;
-        made.map_err(|error| AttemptError::Thread(error.to_string()))?
-    }
-
-    fn execute_here(&self, assignment: &Assignment, is_given_up: &AtomicBool) -> Result<StageFinished, AttemptError> {
-        let Prepared { call, sandbox } = self.prepare(assignment)?;
-        let (node, binding) = self.bound(&assignment.stage())?;
-        let component = binding.component.loaded().ok_or_else(|| AttemptError::unbound(&node.id))?;
-        let report = self.host.execute_here(component, call);
-        if is_given_up.load(Ordering::Relaxed) {
-            return Err(AttemptError::Thread("nobody waits for it any more".to_owned()));
-        }
-        self.finish(assignment, report, sandbox)
-    }
-
     /// Makes everything one call needs. Denied: whatever the binding does not grant; without write scope or commands the
     /// stage reads the workspace itself and has no way to change it. Blocks.
     pub fn prepare(&self, assignment: &Assignment) -> Result<Prepared, AttemptError> {
-        let (node, binding) = self.bound(&assignment.stage())?;
+        let (node, binding) = self.bound_now(assignment)?;
+        let binding = &*binding;
         let workspace = self.run.path.join(self.workspace(assignment)?);
         let sandbox =
             if binding.needs_copy() { Some(self.open_sandbox(assignment, (binding, &workspace))?) } else { None };
@@ -181,6 +161,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
     ) -> Result<StageFinished, AttemptError> {
         let mut fact = self.checked(assignment, report, sandbox)?;
         self.store_values(&mut fact)?;
+        let mut stored = Ok(());
+        fact.with_own_outcome(|fact| stored = self.store_values(fact));
+        stored?;
         Ok(fact)
     }
 
@@ -197,6 +180,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let says = self.plan.is_leak_checked(&node.id);
         if says || withheld.is_some() {
             leak_check::check(&mut fact, holdouts.canary(), &*self.blobs, says)?;
+            let check = |fact: &mut _| leak_check::check(fact, holdouts.canary(), &*self.blobs, says);
+            recovery::check_own(&mut fact, check)?;
         }
         if let Some(hints) = withheld {
             fact.artifacts.push(self.whole_answer(&fact)?);
@@ -204,12 +189,6 @@ impl<B: BlobStore + 'static> Workbench<B> {
             return Ok(fact);
         }
         self.signed(fact)
-    }
-
-    /// The same with the signature of its failure. It covers what the stage printed, so one whose verdict alone counts gets none.
-    fn signed(&self, fact: StageFinished) -> Result<StageFinished, AttemptError> {
-        let signature = signature::of(&fact, &*self.blobs)?;
-        Ok(StageFinished { signature, ..fact })
     }
 
     fn settle(
@@ -234,6 +213,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             limits: ChangeLimits::of(binding.limits),
             attempt_id: assignment.attempt.id.clone(),
             has_folder: binding.starts_processes(),
+            recovery: Recovery::of(&self.plan, &assignment.stage(), &assignment.attempt.task.branch),
             keeps: Keeps::of(binding.separation.as_ref(), node.allowed_write_paths.is_some()),
         };
         let (mut fact, stated) = finished;
@@ -244,42 +224,21 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(fact)
     }
 
-    fn input(&self, node: &Node, binding: &Binding, assignment: &Assignment) -> Result<StageInput, AttemptError> {
-        let mut input = input::stage_input(&self.plan, node, assignment);
-        if binding.is_builder() {
-            input.context.retain(|key, _| !input::HOLDOUT_KEYS.contains(&key.as_str()));
-        }
-        if let Some(failed) = &assignment.branch.last_failed {
-            let is_withheld = self.is_withheld(&failed.stage());
-            input.extra.extend(feedback::feedback(failed, &*self.blobs, is_withheld)?);
-            if is_withheld {
-                input.context.retain(|key, _| !input::FAILURE_KEYS.contains(&key.as_str()));
-                input.last_failure = input.last_failure.map(|_| redact::verdict(&failed.node));
-            }
-        }
-        if binding.model {
-            input.extra.extend(self.told(node, binding, assignment));
-        }
-        self.whole_values(&mut input, binding, &assignment.branch.context)?;
-        Ok(input)
-    }
-
     /// True for a stage whose verdict is all that other stages get. A node without a component passes on what another stage said.
     fn is_withheld(&self, id: &NodeId) -> bool {
         self.plan.withholds(id) || (self.holdouts.is_some() && self.plan.binding(id).is_none())
     }
 
-    /// What a stage with hold-outs in reach answered, for people alone.
-    fn whole_answer(&self, fact: &StageFinished) -> Result<Artifact, PortError> {
-        let text =
-            serde_json::to_vec_pretty(&fact.outcome).map_err(|error| PortError::Unavailable(error.to_string()))?;
-        let (digest, bytes) = self.store(&text)?;
-        let (name, media_type) = (redact::WITHHELD_FILE.to_owned(), "application/json".to_owned());
-        Ok(Artifact { name, media_type, digest, bytes })
-    }
-
     fn bound(&self, id: &NodeId) -> Result<(&Node, &Binding), AttemptError> {
         self.plan.pipeline.node(id).zip(self.plan.binding(id)).ok_or_else(|| AttemptError::unbound(id))
+    }
+
+    /// The same with what people allowed since the run began.
+    fn bound_now(&self, assignment: &Assignment) -> Result<(&Node, Cow<'_, Binding>), AttemptError> {
+        let (node, binding) = self.bound(&assignment.stage())?;
+        let is_widened = !assignment.granted.is_empty() && assignment.attempt.task.work == Work::Handler;
+        let granted = || Cow::Owned(binding.with_granted(&assignment.granted));
+        Ok((node, if is_widened { granted() } else { Cow::Borrowed(binding) }))
     }
 
     fn open_sandbox(
@@ -314,11 +273,15 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
             has_ignored: !self.ignored.is_empty(),
             plan: Arc::clone(&self.plan),
-            cache_base: Some(fill_caches::base(&self.run, &stage)).filter(|base| base.is_dir()),
+            cache_base: binding
+                .runs_commands()
+                .then(|| fill_caches::base(&self.run, &stage))
+                .filter(|base| base.is_dir()),
             canceled: Arc::clone(&assignment.stop),
         };
-        let what = sandbox::preparation(&self.sandbox_env, binding, &paths);
-        let _announced = Announcement::begin(self.progress.clone(), what);
+        // A component's layer is there at once.
+        let announced = binding.starts_processes().then(|| sandbox::preparation(&self.sandbox_env, binding, &paths));
+        let _announced = announced.map(|what| Announcement::begin(self.progress.clone(), what));
         AttemptSandbox::open(&self.sandbox_env, binding, &Arc::new(paths))
     }
 
@@ -336,6 +299,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         node: &Node,
         report: Report,
     ) -> Result<(StageFinished, Vec<Stated>), AttemptError> {
+        let failed_command = failed_command::of(node, &report);
         let artifacts = report.artifacts.into_iter().map(|artifact| {
             let (digest, bytes) = self.store(&artifact.data)?;
             Ok(Artifact { name: artifact.name, media_type: artifact.media_type, digest, bytes })
@@ -364,6 +328,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             steered: report.steered,
             model: self.asked_model(&node.id, report.answered_by),
             duration_ms: report.duration_ms,
+            failed_command,
             ..StageFinished::of(assignment.attempt.clone(), report.outcome)
         };
         Ok((fact, report.claims))
@@ -393,6 +358,8 @@ struct Examine<B> {
     attempt_id: AttemptId,
     /// Whether it was given a folder, for its commands.
     has_folder: bool,
+    /// What a person may decide; none where nobody does.
+    recovery: Option<Recovery>,
     keeps: Keeps,
 }
 
@@ -410,11 +377,10 @@ impl<B: BlobStore> Examine<B> {
             if was_not_killed(fact) {
                 sandbox.settle_caches()?;
             }
-            let changes = match fact.ending {
-                Ending::Returned => self.changes(&sandbox, fact),
-                _ => Ok(()),
-            };
-            changes?;
+            // What a stage did with another model than the one that was named is not kept.
+            if fact.ending == Ending::Returned && !is_of_another_model(&fact.outcome) {
+                self.changes(&sandbox, fact)?;
+            }
             match views.is_empty() {
                 true => Ok(()),
                 false => subject::set_aside(views, &self.quarantine()?, self.rules(), fact),
@@ -455,8 +421,8 @@ impl<B: BlobStore> Examine<B> {
         fact.ignored = guardrail::ignored_files(&ignored);
         sandbox.keep_ignored(&ignored);
         if !violations.is_empty() {
-            let reason = guardrail::reason(&violations);
-            replace(fact, Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason));
+            let judged = self.recovery.as_ref().map(|recovery| recovery.judge(&found, view, keep)).transpose()?;
+            guardrail::fail(fact, &violations, judged);
         }
         Ok(())
     }
@@ -482,19 +448,4 @@ impl<B: BlobStore> Examine<B> {
 fn was_not_killed(fact: &StageFinished) -> bool {
     let has_ended = |receipt: &Receipt| receipt.how == CommandEnding::Exited;
     fact.ending == Ending::Returned && fact.receipts.iter().all(has_ended)
-}
-
-/// Puts a failure in the place of what the stage answered. The stage's own reason stays readable in the notes.
-fn replace(fact: &mut StageFinished, failure: Failure) {
-    let mut notes = std::mem::take(&mut fact.outcome.notes);
-    if let Some(own) = fact.outcome.failure.as_ref() {
-        let line = format!("the stage itself failed: {}", own.reason);
-        notes = if notes.is_empty() { line } else { format!("{notes}\n{line}") };
-    }
-    fact.outcome = failed(failure, notes);
-}
-
-/// An outcome for a stage that failed in the host's judgement, keeping what it said for people.
-fn failed(failure: Failure, notes: String) -> Outcome {
-    Outcome { notes, ..Outcome::failed(failure) }
 }

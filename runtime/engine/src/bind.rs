@@ -9,8 +9,10 @@ mod choose_tier;
 pub mod command_access;
 pub mod effective;
 pub mod holdout_access;
+mod no_change;
 mod problem;
 mod program;
+mod recovery;
 pub mod request;
 pub mod role;
 pub mod subject;
@@ -97,11 +99,15 @@ pub fn bind(
         errors.plugins.append(&mut unlocked);
         return Err(errors);
     }
+    let held_back: Vec<Entry> = reach.folders().iter().chain(&options.sealed).cloned().collect();
+    let recovery = recovery::plan(&pipeline, &bindings, config, &held_back);
     let unconfigured = unconfigured_model(&options);
-    let is_verification = |node: &Node| node.handler.kind() == HandlerKind::Verification;
+    let is_verification = |node: &Node| node.verification.is_some() || node.handler.kind() == HandlerKind::Verification;
     let verify = config.verify.clone().filter(|_| pipeline.nodes.iter().any(is_verification));
+    let no_change = no_change::rule(config, &pipeline, &bindings);
     Ok(Plan {
         pipeline,
+        no_change,
         bindings,
         exec: config.exec.clone(),
         workspace_include: config.workspace.include.clone(),
@@ -115,6 +121,7 @@ pub fn bind(
         price: config.models.get(unconfigured).and_then(|entry| entry.price),
         script: options.script,
         verify,
+        recovery,
         spend_max: config.run.spend_max,
         disk_bytes_max: config.run.disk_bytes_max,
         parallel_max: config.run.parallel_max,
@@ -291,6 +298,7 @@ impl<'a> Binder<'a> {
         let Effective {
             tier,
             scope,
+            may_write,
             commands,
             command_access,
             holdouts,
@@ -313,6 +321,7 @@ impl<'a> Binder<'a> {
             role: source.role(),
             tier,
             scope,
+            may_write,
             commands,
             command_access,
             holdouts,

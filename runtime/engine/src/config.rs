@@ -9,6 +9,7 @@ mod exec;
 mod field;
 mod mcp;
 mod models;
+mod policy;
 mod run;
 pub mod sandbox;
 mod verify;
@@ -17,6 +18,7 @@ pub use agents::AgentEntry;
 pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
 pub use mcp::ServerEntry;
 pub use models::{KeySource, ModelAccess, ModelEntry};
+pub use policy::{DiscardPattern, RecoverySetting};
 pub use run::{PARALLEL_MAX, RunSetting};
 
 use crate::verify::Verify;
@@ -38,8 +40,20 @@ use std::sync::Arc;
 pub const CONFIG_FILE_NAME: &str = "glovebox.toml";
 
 /// Every table of the file.
-const TABLES: [&str; 11] =
-    ["plugins", "rules", "workspace", "exec", "sandbox", "limits", "models", "agents", "mcp", "run", "verify"];
+const TABLES: [&str; 12] = [
+    "plugins",
+    "rules",
+    "workspace",
+    "exec",
+    "sandbox",
+    "limits",
+    "models",
+    "agents",
+    "mcp",
+    "run",
+    "verify",
+    "policy",
+];
 
 /// What `glovebox.toml` says. The default is what an absent file means: no plugins, no commands' environment, no bounds of its own.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -66,6 +80,8 @@ pub struct Config {
     pub run: RunSetting,
     /// What verification stages run beside a plan; none unless the operator says so.
     pub verify: Option<Arc<Verify>>,
+    /// What people may decide about writes outside of a write scope; none unless the operator says so.
+    pub recovery: Option<RecoverySetting>,
     /// Bounds for every stage; a plugin's or a node's own bound wins when it is lower.
     pub limits: LimitSettings,
 }
@@ -210,6 +226,7 @@ impl Config {
                 "mcp" => config.mcp = mcp::parse(&mut fields, &field),
                 "run" => config.run = run::parse(&mut fields, &field),
                 "verify" => config.verify = Some(Arc::new(verify::parse(&mut fields, &field))),
+                "policy" => config.recovery = policy::parse(&mut fields, &field),
                 _ => fields.unknown(&field, &TABLES),
             }
         }

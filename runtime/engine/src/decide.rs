@@ -9,12 +9,15 @@ mod child;
 mod failure_source;
 mod fork;
 mod merge;
+mod no_change;
+mod policy;
 mod question;
 mod restart;
 mod retry;
 #[cfg(test)]
 mod tests;
 mod verification;
+mod verify_limits;
 
 pub use child::observation;
 pub use failure_source::UNFIXABLE;
@@ -73,6 +76,7 @@ impl BranchDecision<'_> {
             Event::StageFinished(finished) if finished.retrying => {
                 vec![Event::StageRetrying(retry::after(self.pipeline, self.state, finished))]
             }
+            Event::StageFinished(finished) if finished.recoverable.is_some() => self.ask_policy(finished),
             // The bound is higher now: a branch goes on at the stage that it stopped.
             Event::StageFinished(finished) if finished.outcome.failure.as_ref().is_some_and(is_of_budget) => {
                 self.arrive(&finished.attempt.task.node)
@@ -96,7 +100,9 @@ impl BranchDecision<'_> {
             // What follows there depends on other branches: see `next_step`.
             Event::ForkStarted(_) | Event::ForkExpired(_) | Event::ChildObserved(_) => Vec::new(),
             Event::BranchCanceled(_) | Event::BranchFinished(_) => Vec::new(),
+            Event::QuestionAnswered(answered) if answered.policy => self.decide_policy(answered),
             Event::QuestionAnswered(answered) => self.leave_gate(answered),
+            Event::PolicyDecided(decided) => self.leave_decided(decided),
             Event::QuestionAsked(_) | Event::RunPaused(_) => Vec::new(),
             Event::RunCanceled(_) | Event::RunFinished(_) => Vec::new(),
         }
@@ -129,7 +135,8 @@ impl BranchDecision<'_> {
             return end_when_idle(self.state, failure);
         }
         let unfixable = || failure_source::unfixable(self.pipeline, self.branch, node);
-        if let Some(failure) = self.visits_exceeded(node).or_else(|| self.effort_exceeded(node)).or_else(unfixable) {
+        let bounds = self.visits_exceeded(node).or_else(|| self.effort_exceeded(node));
+        if let Some(failure) = bounds.or_else(|| self.verified_too_often(node)).or_else(unfixable) {
             return self.fail(failure);
         }
         vec![match &node.handler {
@@ -138,7 +145,7 @@ impl BranchDecision<'_> {
             Handler::Conditional => self.passed(id, self.branch.previous.status),
             Handler::ChildExit => return self.leave_child(node),
             Handler::Component(_) => {
-                Event::StageReady(StageReady { task: self.next_task(id), ordinal: 1, due_at: None })
+                Event::StageReady(StageReady { task: self.next_task(id), ordinal: 1, due_at: self.cooled_at(id) })
             }
             Handler::Parallel => return self.begin_fork(id),
             Handler::FanIn(_) => return self.fan_in(node),
@@ -297,8 +304,14 @@ impl BranchDecision<'_> {
         let (to, edge) = match &found.target {
             FailureTarget::Edge(index) => (&self.pipeline.edges[index.0].to, Some(index.0)),
             FailureTarget::Node(target) => (target, None),
-            FailureTarget::Stop => return self.fail(cause_of(node, outcome)),
+            FailureTarget::Stop => {
+                let repeated = self.not_verified_again(node, None);
+                return self.fail(repeated.unwrap_or_else(|| cause_of(node, outcome)));
+            }
         };
+        if let Some(failure) = self.not_verified_again(node, Some(to)) {
+            return self.fail(failure);
+        }
         if let Some(failure) = self.cycle(node, outcome) {
             return self.fail(failure);
         }

@@ -25,6 +25,7 @@ use crate::event::{
     BranchId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, Subject, Verdict,
 };
 use crate::inbox::Inbox;
+use crate::no_change::NoChangeRule;
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use crate::state::{OpenTask, RunState};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -108,6 +109,8 @@ pub struct Driver<'a, J, S> {
     pub worker: String,
     /// How long an attempt may take to end after it was asked to; [`GRACE`] unless there is a reason.
     pub grace: Duration,
+    /// What the operator asks of agents that change nothing; none where that is nothing.
+    pub no_change: Option<&'a NoChangeRule>,
     /// What the run keeps on disk; none where that has no bound.
     pub disk: Option<&'a DiskGauge>,
     /// Most attempts under way at once, of all branches together.
@@ -286,7 +289,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
             if self.is_asked_to_stop() { Some(RunCanceled { by: self.signals.canceled().await }) } else { None };
         let Ended { delivery, token, id, finished, stop } = ended;
         let finished = self.finished(&delivery.task.branch, finished, stop);
-        let (pipeline, task) = (self.pipeline, &delivery.task);
+        let (rules, task) = ((self.pipeline, self.no_change), &delivery.task);
         let claim = Some(self.next_claim(&task.branch)).filter(|_| canceled.is_none() && !is_pausing);
         let claim = if self.has_room(&finished)? { claim } else { None };
         let committed = self.append(|state| {
@@ -296,7 +299,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
             // A stop by a signal decides nothing: whether another attempt follows is written as if the run went on.
             let is_final = canceled.is_some_and(|canceled| !canceled.is_stop());
             let mut finished = finished.clone();
-            finalize_attempt(pipeline, state, is_final, &mut finished);
+            finalize_attempt(rules, state, is_final, &mut finished);
             let canceled = canceled.cloned().map(Event::RunCanceled);
             let expect = vec![
                 (Subject::from(&task.branch), branch.head),

@@ -4,11 +4,13 @@
 //! them. A field may be added with a default; none is renamed or removed without a new [`SCHEMA_VERSION`]. Nothing here knows where records are kept.
 
 mod canonical;
+mod failure_meta;
 mod fork;
 mod forked_from;
 mod holdouts_sealed;
 pub mod moment;
 mod place;
+mod policy;
 mod question;
 mod record;
 mod route;
@@ -20,6 +22,7 @@ mod went_back;
 
 pub use canonical::canonical;
 pub(crate) use canonical::write_canonical;
+pub use failure_meta::{CommandSource, FailedCommand, FailureMeta};
 pub use fork::{
     BranchCanceled, BranchEnd, BranchFinished, BranchStarted, ChildObserved, ConflictSide, FanInFinished, ForkChild,
     ForkExpired, ForkJoined, ForkStarted, MergeConflict, SupervisionEnd,
@@ -30,6 +33,7 @@ pub use glovebox_record::{
     NodeId, NotADigest, Quarantined, QuestionId, Receipt, Refusal, RunId, Subject, Task, Traffic, Work,
 };
 pub use holdouts_sealed::HoldoutsSealed;
+pub use policy::{PolicyAction, PolicyDecided, PolicyQuestion, PolicyReason, ProposedWrite, Recoverable};
 pub use question::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, RunPaused, SheetLine};
 pub use record::{Record, chain, whole_milliseconds};
 pub use route::{GateUnmet, LoopRestarted, RouteCandidate, RouteTaken};
@@ -41,6 +45,7 @@ pub use steered::StageSteered;
 pub use went_back::WentBack;
 
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
+use glovebox_record::VerifyLimits;
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{Failure, Status};
 use schemars::JsonSchema;
@@ -121,6 +126,9 @@ pub enum Event {
     /// The question was answered, or its time has passed.
     #[serde(rename = "question.answered")]
     QuestionAnswered(Box<QuestionAnswered>),
+    /// It was decided what happens to disallowed writes.
+    #[serde(rename = "policy.decided")]
+    PolicyDecided(Box<PolicyDecided>),
     /// The run holds no process until it is resumed.
     #[serde(rename = "run.paused")]
     RunPaused(Box<RunPaused>),
@@ -158,6 +166,7 @@ impl Event {
             Event::FanInFinished(_) => "fan_in.finished",
             Event::QuestionAsked(_) => "question.asked",
             Event::QuestionAnswered(_) => "question.answered",
+            Event::PolicyDecided(_) => "policy.decided",
             Event::RunPaused(_) => "run.paused",
             Event::RunCanceled(_) => "run.canceled",
             Event::RunFinished(_) => "run.finished",
@@ -276,6 +285,9 @@ pub struct RunStarted {
     /// What its model calls may cost; absent when unlimited.
     #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
     pub spend_max: SpendBounds,
+    /// How often work is repeated after a failed verification; absent where the operator has no `[verify]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_retry: Option<VerifyLimits>,
     /// Hold-outs under seal; absent when the run has none, and in journals of before there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutsSealed>,

@@ -4,15 +4,21 @@
 //! A command is *verified* when a verifier ran it, it exited 0 and its stage passed. Verifiers are tool and verify stages, and plugins
 //! that the operator bound as verifiers. Any other command only *ran*. A stage without a verified command passed on its own word.
 
+mod beside;
 mod branches;
 mod class;
 mod list;
+mod notes;
+mod policy;
+mod readers;
 mod receipt;
 mod rows;
 mod verdict;
 
+pub use beside::BesideHoldouts;
 pub use class::{CanceledBy, ExitClass};
 pub use list::{Claim, Command, Evidence};
+pub use policy::{GrantedFile, PolicyDecision};
 pub use receipt::{CommandEvidence, Proof};
 pub(crate) use rows::is_first;
 pub use rows::{QuarantinedFile, RefusedRequest, UnverifiedStage, Visit};
@@ -21,9 +27,9 @@ pub use verdict::{ExitShape, JournalHead, NodeTraffic, VerdictFile};
 use receipt::EndedStage;
 
 use crate::event::{
-    Attempt, BranchId, Event, FanInFinished, FileChange, ForkedFrom, IgnoredFiles, Quarantined, QuestionAnswered,
-    QuestionAsked, Record, Refusal, Replanned, RunFinished, RunPaused, RunResumed, RunStarted, StageFinished, Task,
-    Verdict, Work,
+    Attempt, BranchId, Event, FailureMeta, FanInFinished, FileChange, ForkedFrom, IgnoredFiles, QuestionAnswered,
+    QuestionAsked, Record, Replanned, RunFinished, RunPaused, RunResumed, RunStarted, StageFinished, Task, Verdict,
+    Work,
 };
 use crate::ports::PortError;
 use crate::reading;
@@ -37,9 +43,6 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Most names of ignored files and folders in a summary.
-const IGNORED_NAMES_MAX: usize = 4;
 
 /// How a run stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -110,6 +113,9 @@ pub struct RunSummary {
     pub failure: Option<Failure>,
     /// The stage with that failure, if a stage had it.
     pub failed_node: Option<NodeId>,
+    /// What is told of the last verification, if it failed and the run has not succeeded (seed 4); absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_meta: Option<FailureMeta>,
     /// Every finished visit in order.
     pub visited: Vec<Visit>,
     /// The commands of each node's last attempt.
@@ -122,6 +128,9 @@ pub struct RunSummary {
     #[serde(serialize_with = "values")]
     #[schemars(with = "Vec<FileChange>")]
     pub changed: BTreeMap<ScopePath, FileChange>,
+    /// What people decided about writes outside of a write scope, in order; absent when there was nothing to decide.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policy: Vec<PolicyDecision>,
     /// Changes that were set aside, by node.
     pub quarantined: Vec<QuarantinedFile>,
     /// What stages wrote at paths that git ignores; absent when that is nothing. A file counts for each stage that wrote it.
@@ -148,6 +157,9 @@ pub struct RunSummary {
     #[serde(serialize_with = "verdict::by_node", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "Vec<NodeTraffic<'_>>")]
     pub traffic: BTreeMap<NodeId, Traffic>,
+    /// Files that stages wrote and that stages with hold-outs could run code of.
+    #[serde(skip)]
+    pub beside_holdouts: BesideHoldouts,
     /// Where the journal ends.
     #[serde(skip)]
     pub head: JournalHead,
@@ -262,6 +274,7 @@ impl RunSummary {
             Event::RunResumed(resumed) => self.resume(resumed),
             Event::QuestionAsked(asked) => self.open_questions.push((**asked).clone()),
             Event::QuestionAnswered(answered) => self.answer(answered),
+            Event::PolicyDecided(decided) => self.decide(decided),
             Event::BranchFinished(finished) => self.open_questions.retain(|open| open.branch != finished.branch),
             Event::RunPaused(paused) => self.pause(paused),
             Event::RunFinished(run) => {
@@ -369,6 +382,7 @@ impl RunSummary {
         self.status = run.status.into();
         self.exit = ExitClass::of(run, self.canceled_by);
         self.failure.clone_from(&run.failure);
+        self.error_meta = self.error_meta.take().filter(|_| run.failure.is_some());
         let last = self.last_failure.as_ref().filter(|(_, failure)| Some(failure) == run.failure.as_ref());
         self.failed_node = last.map(|(node, _)| node.clone());
     }
@@ -376,6 +390,9 @@ impl RunSummary {
     /// A gate that was answered is a finished visit.
     fn answer(&mut self, answered: &QuestionAnswered) {
         self.open_questions.retain(|open| open.question != answered.question);
+        if answered.policy {
+            return;
+        }
         let outcome = answered.outcome();
         let (node, visit, status) = (answered.node.clone(), answered.visit, outcome.status.as_str());
         let branch = Some(&answered.branch).filter(|branch| **branch != BranchId::main()).cloned();
@@ -385,7 +402,11 @@ impl RunSummary {
     }
 
     fn finish_stage(&mut self, stage: StageFinished) {
+        if stage.is_verification() {
+            self.error_meta = FailureMeta::of(&stage);
+        }
         let role = self.role(&stage);
+        self.beside_holdouts.note(&stage);
         self.tokens.add(stage.tokens);
         self.is_estimated |= stage.is_estimated;
         self.cost = Money(self.cost.0.saturating_add(stage.cost.0));
@@ -444,44 +465,6 @@ impl RunSummary {
         self.note_end(&finished.node, failure.cloned(), finished.quarantined());
         let is_main = finished.branch == BranchId::main();
         self.note_changes(finished.changes.iter().filter(|_| is_main).cloned());
-    }
-
-    fn note_end(
-        &mut self,
-        node: &NodeId,
-        failure: Option<Failure>,
-        quarantined: impl IntoIterator<Item = Quarantined>,
-    ) {
-        let set_aside = |Quarantined { path, reason }| QuarantinedFile { node: node.clone(), path, reason };
-        self.quarantined.extend(quarantined.into_iter().map(set_aside));
-        if let Some(failure) = failure {
-            self.last_failure = Some((node.to_owned(), failure));
-        }
-    }
-
-    fn note_changes(&mut self, changes: impl IntoIterator<Item = FileChange>) {
-        self.changed.extend(changes.into_iter().map(|change| (change.path.clone(), change)));
-    }
-
-    fn add_ignored(&mut self, more: IgnoredFiles) {
-        let IgnoredFiles { files, bytes, names } = more;
-        let all = self.ignored.get_or_insert_with(|| IgnoredFiles { files: 0, bytes: 0, names: Vec::new() });
-        (all.files, all.bytes) = (all.files.saturating_add(files), all.bytes.saturating_add(bytes));
-        for name in names {
-            if all.names.len() < IGNORED_NAMES_MAX && !all.names.contains(&name) {
-                all.names.push(name);
-            }
-        }
-    }
-
-    fn add_refusal(&mut self, node: &NodeId, refusal: Refusal) {
-        let is_same = |known: &&mut RefusedRequest| {
-            known.node == *node && known.refusal.operation == refusal.operation && known.refusal.path == refusal.path
-        };
-        match self.refused.iter_mut().find(is_same) {
-            Some(known) => known.times += 1,
-            None => self.refused.push(RefusedRequest { node: node.clone(), times: 1, refusal }),
-        }
     }
 }
 

@@ -26,8 +26,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 
-/// How often the folder is looked at.
+/// How often the folder is looked at, and how often after [`QUIET_LOOKS`] looks that found nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+const LOOK_EVERY_QUIET: Duration = Duration::from_secs(1);
+const QUIET_LOOKS: u32 = 15;
 /// The longest time until a question is too late to answer for which an unattended process waits. For a longer one it ends.
 const SHORT_WAIT_MAX: SignedDuration = SignedDuration::from_secs(10);
 
@@ -63,6 +65,8 @@ pub struct Inbox {
     has_left: bool,
     problem: Option<String>,
     looked_at: Option<Instant>,
+    /// Looks in a row that found nothing.
+    quiet_looks: u32,
 }
 
 /// The folder of messages.
@@ -102,7 +106,8 @@ impl Inbox {
 
     /// Waits for a message, or until the folder is to be looked at again. A request to cancel goes to the signals.
     pub(crate) async fn arrival(&mut self, signals: &impl Signals) {
-        let next = self.looked_at.map_or(Duration::ZERO, |at| LOOK_EVERY.saturating_sub(at.elapsed()));
+        let every = if self.quiet_looks < QUIET_LOOKS { LOOK_EVERY } else { LOOK_EVERY_QUIET };
+        let next = self.looked_at.map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()));
         let terminal = async {
             match &mut self.attendance.terminal {
                 Some(terminal) => terminal.answers.recv().await,
@@ -139,11 +144,13 @@ impl Inbox {
             }
         }
         let nobody = |at| GivenAnswer::none(&asked.question, at);
+        let is_of_gate = asked.policy.is_none();
         let default = || asked.default.clone().map(Answer::Choice);
         if let Some(due) = asked.due_at.filter(|due| *due <= now) {
             return Some(answered(asked, AnsweredBy::Timeout, nobody(due), default()));
         }
-        if let Some(by) = &self.attendance.auto_approve
+        // Nobody looked at what a question about a scope would grant.
+        if let Some(by) = self.attendance.auto_approve.as_ref().filter(|_| is_of_gate)
             && let Some(answer) = asked.answers().approval()
         {
             let value = "auto-approved".to_owned();
@@ -196,7 +203,11 @@ impl Inbox {
 
     /// The first prepared answer that is valid; those before it are used up.
     fn prepared(&mut self, asked: &QuestionAsked, now: Timestamp) -> Option<QuestionAnswered> {
-        while let Some((value, line)) = self.attendance.sheet.as_mut()?.next(&asked.node) {
+        let next = match asked.policy {
+            None => AnswerSheet::next,
+            Some(_) => AnswerSheet::next_named,
+        };
+        while let Some((value, line)) = next(self.attendance.sheet.as_mut()?, &asked.node) {
             match asked.answers().read(&value) {
                 Ok(answer) => {
                     let given = GivenAnswer { value, ..GivenAnswer::none(&asked.question, now) };
@@ -213,6 +224,7 @@ impl Inbox {
     pub(crate) fn look(&mut self, signals: &impl Signals) {
         self.looked_at = Some(Instant::now());
         let messages = self.folder.as_ref().map(Folder::messages).unwrap_or_default();
+        self.quiet_looks = if messages.is_empty() { self.quiet_looks.saturating_add(1) } else { 0 };
         self.steering.clear();
         for message in messages {
             match message {
@@ -278,5 +290,6 @@ fn answered(asked: &QuestionAsked, how: AnsweredBy, given: GivenAnswer, answer: 
         answer,
         text,
         sheet: None,
+        policy: asked.policy.is_some(),
     }
 }

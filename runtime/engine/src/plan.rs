@@ -13,6 +13,7 @@ mod holdout_readers;
 mod models;
 pub mod origin;
 pub mod print;
+mod recovery;
 mod sandbox;
 mod sessions;
 mod shared;
@@ -27,18 +28,20 @@ pub use holdout_readers::{HoldoutPlan, HoldoutReader};
 pub use models::{ChosenModel, PlanAsks, PlanModel, PlannedModel};
 pub use origin::{Giver, Grant, GrantField, Origin};
 pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin, PlanUnlocked};
+pub use recovery::{NodeRecovery, PlanRecovery, PlannedRecovery};
 pub use sandbox::{
     Confinement, HostCapability, PlanSandbox, PolicyKind, PolicyProblem, SandboxPlan, TIER_NONE, TIER_UNAVAILABLE,
     TIER_UNCONFINED,
 };
 pub use shared::Shared;
 pub use tool_server::{BoundServer, PlanToolServer, ServerGrant};
-pub use verify::{PlanPhase, PlanVerify};
+pub use verify::{PlanNoChange, PlanPhase, PlanVerify};
 
 use self::capability::MachineFolder;
 use crate::components::PluginProblem;
 use crate::config::ExecSetting;
 use crate::event::{Digest, RuleReport};
+use crate::no_change::NoChangeRule;
 use crate::verify::Verify;
 use glovebox_host::model::{Model, Provider, Script};
 use glovebox_pipeline::diagnostic::Diagnostic;
@@ -87,6 +90,10 @@ pub struct Plan {
     pub script: Option<Arc<Script>>,
     /// What verification stages run beside their plans; none without such a stage.
     pub verify: Option<Arc<Verify>>,
+    /// What is asked of agents that change nothing; none where the operator asks nothing of any.
+    pub no_change: Option<NoChangeRule>,
+    /// What people may decide about writes outside of a write scope; none unless the operator says so.
+    pub recovery: Option<PlannedRecovery>,
     /// Most bytes that the run's folder may hold when a stage begins.
     pub disk_bytes_max: u64,
     /// Most stages that run at once, of all branches together.

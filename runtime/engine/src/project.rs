@@ -77,6 +77,9 @@ const WAITING_BYTES_MAX: usize = 1024 * 1024;
 /// What a file that waits takes beside its bytes, about.
 const ENTRY_BYTES: usize = 256;
 
+/// Files of a folder, by name.
+type Files = BTreeMap<String, Content>;
+
 /// What a file is to hold.
 enum Content {
     Bytes(Vec<u8>),
@@ -94,10 +97,15 @@ impl Content {
     fn bytes(&self) -> usize {
         ENTRY_BYTES + if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
     }
+
+    /// Where the file is that it is a name of.
+    fn folder(&self) -> Option<&String> {
+        if let Self::Link { folder, .. } = self { Some(folder) } else { None }
+    }
 }
 
 /// True for a folder of artifacts, which an attempt fills once. The folder of a node has a status.
-fn is_history(files: &BTreeMap<String, Content>) -> bool {
+fn is_history(files: &Files) -> bool {
     files.values().all(|content| matches!(content, Content::Blob(_)))
 }
 
@@ -115,7 +123,7 @@ pub struct Projector<B> {
     /// The context as the trace has it so far.
     traced: BTreeMap<BranchId, Context>,
     /// Files by folder and name.
-    waiting: BTreeMap<String, BTreeMap<String, Content>>,
+    waiting: BTreeMap<String, Files>,
     waiting_bytes: usize,
     progress: Lines,
     trace: Lines,
@@ -212,6 +220,7 @@ impl<B: BlobStore> Projector<B> {
         if !self.is_catching_up {
             return Ok(());
         }
+        run_files::forget_unnamed(&self.dir).map_err(|source| io_error(".", source))?;
         self.write_files()?;
         let live = self.live()?;
         // Lines go in whole, instead of what is there: a crash may have left a part of one.
@@ -257,7 +266,9 @@ impl<B: BlobStore> Projector<B> {
             Event::StagePassed(passed) => self.passed(passed)?,
             Event::ForkJoined(joined) => self.joined(joined)?,
             Event::FanInFinished(finished) => self.fan_in(finished)?,
+            Event::QuestionAnswered(answered) if answered.policy => {}
             Event::QuestionAnswered(answered) => self.answered(answered)?,
+            Event::PolicyDecided(decided) => self.decided(decided)?,
             // It goes on: how it was stopped is no longer how it ended.
             Event::RunResumed(_) => self.hold("", FINAL_FILE, Content::Nothing),
             Event::RunFinished(finished) => {
@@ -300,7 +311,7 @@ impl<B: BlobStore> Projector<B> {
         self.waiting = others;
         self.waiting_bytes = self.waiting.values().map(|files| files.values().map(Content::bytes).sum::<usize>()).sum();
         let history: BTreeMap<String, _> = history;
-        history.into_iter().try_for_each(|(folder, files)| self.write_folder(&folder, files))
+        history.into_iter().try_for_each(|(folder, files)| self.write_folder((&folder, files), None).map(drop))
     }
 
     fn write_files(&mut self) -> Result<(), ProjectError> {
@@ -312,17 +323,36 @@ impl<B: BlobStore> Projector<B> {
         self.waiting_bytes = 0;
         // The end last, when everything it tells of is there. What other files link to before them.
         let of_run = waiting.remove("");
-        let (kept, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, files)| is_history(files));
-        for (folder, files) in kept.into_iter().chain(others).chain(of_run.map(|files| (String::new(), files))) {
-            self.write_folder(&folder, files)?;
+        let (kept, others): (BTreeMap<String, Files>, BTreeMap<String, Files>) =
+            waiting.into_iter().partition(|(_, files)| is_history(files));
+        let (mut kept, written) = (kept, &*self);
+        for (folder, files) in others {
+            let linked = files.values().find_map(Content::folder).and_then(|folder| kept.remove_entry(folder));
+            let linked = linked.map(|(path, files)| {
+                let folder = written.write_folder((&path, files), None)?;
+                Ok::<_, ProjectError>((path, folder))
+            });
+            written.write_folder((&folder, files), linked.transpose()?)?;
+        }
+        for (folder, files) in kept.into_iter().chain(of_run.map(|files| (String::new(), files))) {
+            written.write_folder((&folder, files), None)?;
         }
         Ok(())
     }
 
-    fn write_folder(&self, path: &str, files: BTreeMap<String, Content>) -> Result<(), ProjectError> {
+    /// Writes a folder and returns it. Links of it are names of files in one other folder, `others` if it is open.
+    fn write_folder<'s>(
+        &'s self,
+        (path, files): (&str, Files),
+        mut others: Option<(String, Folder<'s>)>,
+    ) -> Result<Folder<'s>, ProjectError> {
+        if !self.is_catching_up
+            && is_history(&files)
+            && let Some(folder) = self.write_new(Path::new(path), &files)?
+        {
+            return Ok(folder);
+        }
         let folder = Folder::open(&self.dir, path, &self.written).map_err(|source| io_error(path, source))?;
-        // Links of a folder are names of files in one other folder.
-        let mut others: Option<(String, Folder<'_>)> = None;
         for (name, content) in files {
             let put = match content {
                 Content::Bytes(bytes) if path.is_empty() && name == FINAL_FILE => {
@@ -341,7 +371,18 @@ impl<B: BlobStore> Projector<B> {
             };
             put.map_err(|source| io_error(format_args!("{path}/{name}"), source))?;
         }
-        Ok(())
+        Ok(folder)
+    }
+
+    /// Makes a folder of blobs in one piece; none where one with its name is there.
+    fn write_new(&self, path: &Path, files: &Files) -> Result<Option<Folder<'_>>, ProjectError> {
+        let failed = |source| io_error(path.display(), source);
+        let folder = Folder::begin(&self.dir, &self.written).map_err(failed)?;
+        for (name, content) in files {
+            let Content::Blob(digest) = content else { continue };
+            folder.fill(name, &mut self.blobs.open(digest)?).map_err(failed)?;
+        }
+        Ok(folder.name(&self.dir, path).map_err(failed)?.then_some(folder))
     }
 
     /// Opens a folder unless it is the one that is open.
@@ -387,7 +428,7 @@ impl<B: BlobStore> Projector<B> {
 
     fn write_live(&self, live: Option<Vec<u8>>) -> Result<(), ProjectError> {
         let Some(live) = live else { return Ok(()) };
-        self.write_folder("", BTreeMap::from([(LIVE_FILE.to_owned(), Content::Bytes(live))]))
+        self.write_folder(("", BTreeMap::from([(LIVE_FILE.to_owned(), Content::Bytes(live))])), None).map(drop)
     }
 
     fn is_written(&mut self) {
@@ -424,7 +465,13 @@ impl From<io::Error> for BlobOrFile {
 
 fn completes(event: &Event) -> bool {
     use Event::{QuestionAnswered, RunFinished, StageFinished, StagePassed, StageRetrying};
-    if matches!(event, StageFinished(finished) if finished.verifying) {
+    let is_open = match event {
+        StageFinished(finished) => finished.verifying || finished.recoverable.is_some(),
+        QuestionAnswered(answered) => answered.policy,
+        Event::PolicyDecided(decided) => return !decided.verifying,
+        _ => false,
+    };
+    if is_open {
         return false;
     }
     matches!(event, QuestionAnswered(_) | StageFinished(_) | StagePassed(_) | StageRetrying(_) | RunFinished(_))

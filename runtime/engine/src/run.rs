@@ -245,8 +245,10 @@ impl Run {
             watcher.records(records);
             Ok(())
         };
+        let plan = &executor.plan;
+        let rules = (&*plan.pipeline, plan.no_change.as_ref());
         let driven = tokio::select! {
-            driven = session.drive(&executor.plan.pipeline, (signals, Some(&disk), executor.plan.parallel_max), inbox, execute, project) => driven,
+            driven = session.drive(rules, (signals, Some(&disk), plan.parallel_max), inbox, execute, project) => driven,
             never = show(&hints, &watcher) => match never {},
             never = keep_written(&files, &told) => match never {},
         };
@@ -298,6 +300,9 @@ impl Run {
 
     fn bench(&self, progress: Sender<Progress>) -> Result<Workbench<DirBlobs>, RunError> {
         let Executor { plan, host, sandbox_env, protected, targets, .. } = &self.executor;
+        let base = restore::base(&self.session.blobs, &self.session.state)?;
+        let ignored = Arc::new(Ignored::of(&base.ignored));
+        let is_told_changes = plan.pipeline.nodes.iter().any(|node| node.handler.kind().is_told_changes());
         Ok(Workbench {
             plan: Arc::clone(plan),
             host: Arc::clone(host),
@@ -305,17 +310,14 @@ impl Run {
             blobs: Arc::clone(&self.session.blobs),
             sandbox_env: sandbox_env.clone(),
             protected: protected.clone(),
-            ignored: Arc::new(self.ignored()?),
+            // What git ignored when the run began: the workspace's own rules may be a stage's.
+            ignored,
+            base: if is_told_changes { Arc::new(base) } else { Arc::default() },
             budget: Arc::new(self.budget()),
             targets: Arc::clone(targets),
             holdouts: self.holdouts()?.map(Arc::new),
             progress,
         })
-    }
-
-    /// What git ignored when the run began, from its first record: the workspace's own rules may be a stage's.
-    fn ignored(&self) -> Result<Ignored, RunError> {
-        Ok(Ignored::of(&restore::base(&self.session.blobs, &self.session.state)?.ignored))
     }
 
     fn inbox(&self, attendance: Attendance) -> Result<Inbox, RunError> {

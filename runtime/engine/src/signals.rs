@@ -4,7 +4,7 @@
 
 use crate::ports::Signals;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use tokio::sync::watch;
 
 /// Signals between the tasks of one process. Clones are the same channel.
@@ -36,7 +36,8 @@ impl Signals for LocalSignals {
             }
             first
         });
-        self.flag.store(true, Ordering::SeqCst);
+        // After the request: what is woken by the flag finds it.
+        glovebox_sandbox::jail::cancel(&self.flag);
     }
 
     async fn canceled(&self) -> String {

@@ -8,6 +8,7 @@ use crate::event::{
     Attempt, AttemptId, BranchId, Digest, Event, NodeId, Receipt, Record, RunStarted, SCHEMA_VERSION, StageFinished,
     StageStarted, Task, Work,
 };
+use crate::no_change::NoChangeRule;
 use crate::state::{OpenTask, RunState};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
@@ -59,6 +60,7 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
         steps_max,
         wall_max_ms,
         spend_max: glovebox_record::spend::SpendBounds::default(),
+        verify_retry: None,
         holdouts: None,
         labels: BTreeMap::new(),
     }
@@ -104,6 +106,7 @@ pub(crate) fn finished(open: &OpenTask, outcome: Outcome) -> StageFinished {
 /// A run in the making.
 pub(crate) struct Simulation<'a> {
     pub(crate) pipeline: &'a Pipeline,
+    pub(crate) no_change: Option<&'a NoChangeRule>,
     pub(crate) state: RunState,
     pub(crate) records: Vec<Record>,
     /// Milliseconds that each attempt takes.
@@ -114,7 +117,7 @@ pub(crate) struct Simulation<'a> {
 impl<'a> Simulation<'a> {
     pub(crate) fn new(pipeline: &'a Pipeline) -> Self {
         let at = Timestamp::UNIX_EPOCH;
-        Self { pipeline, state: RunState::default(), records: Vec::new(), attempt_ms: 1, at }
+        Self { pipeline, no_change: None, state: RunState::default(), records: Vec::new(), attempt_ms: 1, at }
     }
 
     /// A run from its first record to its end.
@@ -175,7 +178,7 @@ impl<'a> Simulation<'a> {
             let open = self.next_open(true).expect("a run that has not ended waits for an attempt");
             self.at = self.at.checked_add(SignedDuration::from_millis(self.attempt_ms)).expect("early enough");
             let mut finished = answer(&open);
-            finalize_attempt(self.pipeline, &self.state, false, &mut finished);
+            finalize_attempt((self.pipeline, self.no_change), &self.state, false, &mut finished);
             self.append(vec![Event::StageFinished(Box::new(finished))]);
         }
     }

@@ -3,18 +3,22 @@
 //! The same code folds while a run lives and when it is read back, so replay and life cannot differ. It decides nothing (that
 //! is [`crate::decide`]). What belongs to one branch is in its [`Branch`]; the run has what all branches share.
 
+mod authors;
 mod branch;
 mod conversations;
 mod effort;
 mod fork;
 mod generation;
 mod judged;
+mod policy;
 mod question;
 mod rewind;
 mod spending;
 mod steering;
+mod verify_failures;
 mod visits;
 
+pub use authors::Author;
 pub(crate) use branch::is_output;
 pub use branch::{Branch, NodeHistory, OpenTask, Position};
 pub use conversations::{CONVERSATION_FILE, Conversations, LastConversation};
@@ -24,6 +28,7 @@ pub use judged::{FailedStage, Unverified};
 pub use question::{OpenQuestion, Wait};
 pub use spending::Spending;
 pub(crate) use spending::is_of_budget;
+pub use verify_failures::VerifyFailures;
 pub use visits::Visits;
 
 use crate::event::{
@@ -32,11 +37,12 @@ use crate::event::{
 };
 use glovebox_pipeline::child::STEERING_KEY;
 use glovebox_pipeline::lower::handler::Role;
-use glovebox_record::{Failure, FailureClass, FailureCode, Status};
+use glovebox_record::path::ScopePath;
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use jiff::Timestamp;
-use rpds::{RedBlackTreeSetSync, VectorSync};
+use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync, VectorSync};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 /// What is known of a branch before its first event.
@@ -67,6 +73,8 @@ pub struct RunState {
     pub spending: Spending,
     /// The bound on that which a call would have crossed since a process drives the run.
     pub overspent: Option<Failure>,
+    /// Paths that people allowed nodes to write beside their write scopes.
+    pub grants: RedBlackTreeMapSync<NodeId, RedBlackTreeSetSync<ScopePath>>,
     /// Bytes of the context values that it stored apart, those that were replaced since included.
     pub stored_bytes: u64,
     /// Refusals so far.
@@ -111,9 +119,10 @@ impl RunState {
                 }
                 self.refusals_total = self.refusals_total.saturating_add(finished.refusals_total);
                 self.note_spending(finished);
-                self.note_stored(finished);
+                self.note_stored(&finished.attempt.task.branch, (&finished.stored_values, &finished.outcome));
                 self.fold_branch(event);
                 self.note_proof(finished);
+                self.note_verification(at, finished);
             }
             Event::RunCanceled(canceled) => {
                 self.stopped = canceled.is_stop().then(|| self.without_stop());
@@ -137,6 +146,12 @@ impl RunState {
             Event::BranchStarted(started) => self.begin_branch(started),
             Event::BranchFinished(finished) => self.end_branch(finished),
             Event::QuestionAsked(_) | Event::QuestionAnswered(_) => self.fold_branch(event),
+            Event::PolicyDecided(decided) => {
+                let branch = &decided.attempt.task.branch;
+                self.note_stored(branch, (&decided.stored_values, &decided.outcome));
+                self.note_decided(decided);
+                self.fold_branch(event);
+            }
             Event::RunPaused(_) => {}
         }
     }
@@ -248,11 +263,9 @@ impl RunState {
         }
     }
 
-    fn note_stored(&mut self, finished: &StageFinished) {
-        let (context, updates) =
-            (&self.branch(&finished.attempt.task.branch).context, &finished.outcome.context_updates);
-        let keys = finished.stored_values.iter();
-        let new: u64 = keys.filter_map(|key| Some(context.newly_stored(key, updates.get(key)?))).sum();
+    fn note_stored(&mut self, branch: &BranchId, (stored, outcome): (&BTreeSet<String>, &Outcome)) {
+        let (context, updates) = (&self.branch(branch).context, &outcome.context_updates);
+        let new: u64 = stored.iter().filter_map(|key| Some(context.newly_stored(key, updates.get(key)?))).sum();
         self.stored_bytes = self.stored_bytes.saturating_add(new);
     }
 

@@ -11,8 +11,10 @@ pub mod settings;
 pub use contract::{CONTRACT_BYTES_MAX, Contract, ContractProblem};
 pub use direct::DirectCommand;
 
+use crate::no_change::NoChange;
 use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::key;
+use glovebox_record::VerifyLimits;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,6 +27,13 @@ pub const CONTRACT_PATH: &str = ".opentiger/verify.contract.json";
 const COMMANDS_MAX: usize = 4;
 /// Adjustments of a list of commands in one attempt, unless the operator says how many (seed 4).
 const RECOVERY_ATTEMPTS: u32 = 5;
+
+/// Seconds for the answer to a question for a plan that is missing, unless the operator says how many (seed 4).
+const PLAN_TIMEOUT_SECONDS: u32 = 120;
+/// Questions for a plan that can run, unless the operator says how many (seed 4).
+const PLAN_PARSE_RETRIES: u32 = 2;
+/// Seconds for the answer to a question for a better plan, unless the operator says how many (seed 4).
+const RECONCILE_TIMEOUT_SECONDS: u32 = 180;
 
 /// Where a phase takes commands from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,13 +116,21 @@ pub struct Phase {
     pub contract_path: Option<String>,
     /// Commands that it adds at most.
     pub commands_max: usize,
+    /// Seconds that a model gets to answer a question for a plan that is missing.
+    pub plan_timeout_seconds: u32,
     /// What the file says. None before it is read, and where there is none.
     pub contract: Option<Arc<Contract>>,
 }
 
 impl Default for Phase {
     fn default() -> Self {
-        Self { mode: Mode::default(), contract_path: None, commands_max: COMMANDS_MAX, contract: None }
+        Self {
+            mode: Mode::default(),
+            contract_path: None,
+            commands_max: COMMANDS_MAX,
+            plan_timeout_seconds: PLAN_TIMEOUT_SECONDS,
+            contract: None,
+        }
     }
 }
 
@@ -139,8 +156,16 @@ pub struct Verify {
     pub recovery_attempts: u32,
     /// Whether an adjustment may drop a command of the plan.
     pub recovers_explicit: bool,
+    /// Times that an agent is asked once more for a plan that can run.
+    pub plan_parse_retries: u32,
+    /// Seconds that it gets to answer a question for a better plan.
+    pub reconcile_timeout_seconds: u32,
+    /// What is asked of agents that change nothing; nothing unless the operator sets it.
+    pub no_change: Option<NoChange>,
     /// The commands of the project's kind.
     pub fallback: Vec<DirectCommand>,
+    /// How often work is repeated after a failed verification.
+    pub retry: VerifyLimits,
 }
 
 impl Default for Verify {
@@ -152,7 +177,11 @@ impl Default for Verify {
             skips_invalid: true,
             recovery_attempts: RECOVERY_ATTEMPTS,
             recovers_explicit: true,
+            plan_parse_retries: PLAN_PARSE_RETRIES,
+            reconcile_timeout_seconds: RECONCILE_TIMEOUT_SECONDS,
+            no_change: None,
             fallback: Vec::new(),
+            retry: VerifyLimits::default(),
         }
     }
 }
@@ -171,9 +200,7 @@ impl Verify {
     /// What the stage is told, by its role and the paths that changed.
     pub fn told(&self, role: Option<Role<'_>>, changed: &BTreeSet<&str>) -> Told<'_> {
         Told {
-            // A planner that asks no model, and a worker that has other commands, can do without a plan.
-            needs_plan: self.worker.mode == Mode::Llm
-                || (self.worker.mode == Mode::Off && self.planner.mode == Mode::Off),
+            needs_plan: self.needs_plan(),
             planner: self.told_phase(&self.planner, (role, changed)),
             augment_nonempty: self.augment_nonempty,
             worker: self.told_phase(&self.worker, (role, changed)),
@@ -181,6 +208,24 @@ impl Verify {
             recovery_attempts: self.recovery_attempts,
             recovers_explicit: self.recovers_explicit,
         }
+    }
+
+    /// A planner that asks no model, and a worker that has other commands, can do without a plan.
+    fn needs_plan(&self) -> bool {
+        self.worker.mode == Mode::Llm || (self.worker.mode == Mode::Off && self.planner.mode == Mode::Off)
+    }
+
+    /// What an agent is told of questions for its plan; none where it is asked none. Where both phases ask a model, the lower of their times
+    /// holds.
+    pub fn questions(&self) -> Option<Questions> {
+        let asking = [&self.planner, &self.worker].into_iter().filter(|phase| phase.mode.asks_model());
+        let plan_seconds = asking.map(|phase| phase.plan_timeout_seconds).min()?;
+        (self.planner.mode.asks_model() && self.plan_parse_retries > 0).then(|| Questions {
+            count_max: self.plan_parse_retries,
+            plan_seconds,
+            reconcile_seconds: self.reconcile_timeout_seconds,
+            may_be_empty: !self.needs_plan(),
+        })
     }
 
     fn told_phase<'a>(
@@ -208,6 +253,19 @@ impl<'a> Role<'a> {
 
 fn lines<'a>(commands: impl Iterator<Item = &'a DirectCommand>) -> Vec<&'a str> {
     commands.map(|command| command.line.as_str()).collect()
+}
+
+/// What an agent is told of questions for its plan, as JSON in the entry `verification-questions` of its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Questions {
+    /// How many are asked at most.
+    pub count_max: u32,
+    /// Seconds for an answer if the plan is missing.
+    pub plan_seconds: u32,
+    /// Seconds for an answer if the plan cannot run.
+    pub reconcile_seconds: u32,
+    /// Whether a plan without commands can run.
+    pub may_be_empty: bool,
 }
 
 /// What a verification stage is told, as JSON in the entry `verify` of its input.

@@ -10,7 +10,8 @@ pub use edge::{EdgeWhy, ValueRead};
 pub use fork::{BranchWhy, ChoiceWhy, JoinWhy};
 
 use crate::event::{
-    BranchId, Event, GateUnmet, LoopRestarted, NodeId, Record, RouteTaken, StageFinished, StagePassed, Work,
+    BranchId, Event, FailureMeta, GateUnmet, LoopRestarted, NodeId, PolicyDecided, Record, RouteTaken, StageFinished,
+    StagePassed, Work,
 };
 use crate::evidence::{RunStatus, RunSummary, is_first};
 use crate::ports::PortError;
@@ -103,6 +104,15 @@ pub struct AttemptWhy {
     /// Its failure; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// True if the operator asks for changes and the work made none; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_change: bool,
+    /// What is told of a failed verification beside its failure (seed 4); absent for anything else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_meta: Option<FailureMeta>,
+    /// What a person decided about its writes outside of its scope, after which this is how it ended; absent where nobody decided anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided: Option<&'static str>,
     /// True if another attempt follows.
     pub retried: bool,
     /// How long that one waited, milliseconds; absent if none follows.
@@ -293,6 +303,7 @@ impl Fold<'_> {
                     attempt.delay_ms = Some(retrying.delay_ms);
                 }
             }
+            Event::PolicyDecided(decided) => self.decided(record, decided),
             Event::StagePassed(passed) => self.passed(record, passed),
             Event::GateUnmet(unmet) => self.gate(record, unmet),
             Event::RunFinished(_) => self.dead_ends(record),
@@ -309,11 +320,34 @@ impl Fold<'_> {
             is_verification: task.work == Work::Verify,
             status: outcome.status.as_str(),
             failure: outcome.failure.clone(),
+            no_change: finished.no_change,
+            error_meta: FailureMeta::of(finished),
+            decided: None,
             retried: finished.retrying,
             delay_ms: None,
         };
         self.step(record, (&task.branch, &task.node), What::Attempt(attempt));
         if finished.is_final() {
+            self.leave((&task.branch, &task.node), outcome);
+        }
+    }
+
+    fn decided(&mut self, record: &Record, decided: &PolicyDecided) {
+        let (task, outcome) = (&decided.attempt.task, &decided.outcome);
+        let attempt = AttemptWhy {
+            visit: task.visit,
+            attempt: decided.attempt.ordinal,
+            is_verification: false,
+            status: outcome.status.as_str(),
+            failure: outcome.failure.clone(),
+            no_change: false,
+            error_meta: None,
+            decided: Some(decided.action.as_str()),
+            retried: false,
+            delay_ms: None,
+        };
+        self.step(record, (&task.branch, &task.node), What::Attempt(attempt));
+        if !decided.verifying {
             self.leave((&task.branch, &task.node), outcome);
         }
     }

@@ -62,6 +62,7 @@ impl Bench {
             protected: Protected::default(),
             budget: Arc::default(),
             targets: Arc::default(),
+            base: Arc::default(),
             ignored: Default::default(),
             holdouts: None,
             progress: tokio::sync::mpsc::channel(8).0,

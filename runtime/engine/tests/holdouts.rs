@@ -130,6 +130,7 @@ impl Place {
             protected: Protected::new(&["checks/"]),
             budget: Arc::default(),
             targets: Arc::default(),
+            base: Arc::default(),
             ignored: Default::default(),
             holdouts,
             progress: tokio::sync::mpsc::channel(8).0,

@@ -66,6 +66,8 @@ impl Run {
             outcome,
             retrying: false,
             verifying: false,
+            no_change: false,
+            recoverable: None,
             at_exit: false,
             ending: Ending::Returned,
             usage: Vec::new(),
@@ -91,6 +93,7 @@ impl Run {
             model: None,
             duration_ms: 5,
             signature: None,
+            failed_command: None,
         }
     }
 

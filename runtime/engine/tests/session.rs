@@ -111,6 +111,8 @@ fn plan(pipeline: &Pipeline) -> Plan {
         models: Default::default(),
         script: None,
         verify: None,
+        recovery: None,
+        no_change: None,
         disk_bytes_max: u64::MAX,
         spend_max: glovebox_record::spend::SpendBounds::default(),
         price: None,
@@ -152,7 +154,9 @@ async fn drive(place: &Place, session: &mut Session, whole: bool) -> Result<(), 
         ];
         Ok(finish(&claim, changes))
     };
-    session.drive(&place.pipeline, (&LocalSignals::new(), None, 4), Inbox::default(), stage, |_, _| Ok(())).await
+    session
+        .drive((&place.pipeline, None), (&LocalSignals::new(), None, 4), Inbox::default(), stage, |_, _| Ok(()))
+        .await
 }
 
 #[tokio::test]
@@ -271,7 +275,10 @@ async fn child() {
         let path = format!("by-{}.txt", claim.attempt.task.node);
         Ok(finish(&claim, vec![change(&path, ChangeOp::Write, Some(digest))]))
     };
-    session.drive(&pipeline, (&LocalSignals::new(), None, 4), Inbox::default(), stage, |_, _| Ok(())).await.unwrap();
+    session
+        .drive((&pipeline, None), (&LocalSignals::new(), None, 4), Inbox::default(), stage, |_, _| Ok(()))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

@@ -173,6 +173,9 @@ impl Shared {
         if self.closing.load(Ordering::Relaxed) {
             return Err(ModelError::new(ErrorKind::Canceled, "the run was asked to stop"));
         }
+        if let Some(error) = conversation.final_failure() {
+            return Err(error.clone());
+        }
         // Requests that wait for their answers count: a program may send many at once.
         if u64::from(conversation.turns) + u64::from(conversation.waiting) >= self.turns_max {
             conversation.limit_hit.get_or_insert(LimitName::Turns);
@@ -203,8 +206,9 @@ impl Shared {
             lost != Usage::default() || answered.as_ref().is_ok_and(|answer| answer.is_estimated);
         let paid = answered.as_ref().map_or(lost, |answer| answer.usage);
         conversation.book_paid(paid, reserved);
+        // An answer that the program does not wait for, or that counts for nothing, was asked for all the same.
+        conversation.turns += u32::from(answered.is_ok() || exchange.is_begun);
         let checked = answered.and_then(|answer| {
-            conversation.turns += 1;
             self.check_leak(&mut conversation, Side::Response, crate::llm::answered_texts(&answer))?;
             conversation.keep_answer(&exchange.sent, &answer, &line);
             conversation.note_answer(&answer)

@@ -1,7 +1,7 @@
 //! The host: loads components and executes calls of them.
 //!
-//! A component is compiled once and known by its digest; every call gets a fresh store on a thread of its own, so nothing of
-//! one call is there in the next. The host knows no graph and no retry.
+//! A component is compiled once and known by its digest; every call gets a fresh store, so nothing of one call is there in the next.
+//! It has a thread of its own or the task of its caller. The host knows no graph and no retry.
 
 use crate::aot::{self, AotCounts, AotStore, Trusted};
 use crate::attempt::Attempt;
@@ -12,9 +12,10 @@ use crate::component::{Component, LoadError, Needs, check_handler};
 use crate::engine::{self, Prepared};
 use crate::inspect::{InspectError, Inspection, inspect, read_as};
 use crate::{link, run};
+use futures_util::FutureExt;
 use glovebox_record::{Digest, Limits};
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
@@ -130,10 +131,10 @@ impl Host {
     /// [`Call::canceled`], then the report comes within a few ticks, and nothing of the call is running any more.
     pub async fn execute(&self, component: &Arc<Component>, call: Call) -> Report {
         let Ok(_slot) = self.slots.acquire().await else {
-            return run::fault(&call, CLOSED);
+            return run::fault(&call.limits, CLOSED);
         };
         let (component, prepared) = (Arc::clone(component), self.prepared.clone());
-        let lost = run::fault(&call, LOST);
+        let lost = run::fault(&call.limits, LOST);
         let runtime = tokio::runtime::Handle::current();
         let call = move || runtime.block_on(run::run(&component, call, &prepared));
         tokio::task::spawn_blocking(call).await.unwrap_or(lost)
@@ -141,15 +142,19 @@ impl Host {
 
     /// As [`Host::execute`], on this thread, which may block and belongs to a tokio runtime.
     pub fn execute_here(&self, component: &Component, call: Call) -> Report {
-        let lost = run::fault(&call, LOST);
-        let call = async {
+        tokio::runtime::Handle::current().block_on(self.execute_in_turn(component, call))
+    }
+
+    /// As [`Host::execute`], in the task that waits for it. The guest gives way at every tick; what the host does for it blocks the task.
+    pub async fn execute_in_turn(&self, component: &Component, call: Call) -> Report {
+        let limits = call.limits;
+        let called = async {
             let Ok(_slot) = self.slots.acquire().await else {
-                return run::fault(&call, CLOSED);
+                return run::fault(&limits, CLOSED);
             };
             run::run(component, call, &self.prepared).await
         };
-        let runtime = tokio::runtime::Handle::current();
-        catch_unwind(AssertUnwindSafe(|| runtime.block_on(call))).unwrap_or(lost)
+        AssertUnwindSafe(called).catch_unwind().await.unwrap_or_else(|_| run::fault(&limits, LOST))
     }
 
     /// True when instances come from a pool; false when this machine does not let one be made.

@@ -16,7 +16,7 @@ use crate::budget::Account;
 use crate::call::Progress;
 use crate::model::{Asking, DeclaredOutcome, Kept, Model, OUTCOME, Provider, TextGuard, without_bytes};
 pub(crate) use border::answered_texts;
-use border::{agent, asked_texts, check, request_bytes, response, streamed, told};
+use border::{agent, asked_texts, check, request_bytes, response, streamed, told, within};
 use glovebox_models::chat::{self, Answer, ModelId};
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::image::{checked_images, without_images};
@@ -27,7 +27,7 @@ use glovebox_record::{Failure, FailureCode, Heard, LimitName, Refusal, Status, T
 use object::Checked;
 use repeats::{Found, Repeats};
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use steered::Steered;
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -135,11 +135,26 @@ impl Conversation {
             ErrorKind::Loop => "agent/loop".into(),
             kind => format!("provider/{kind}").into(),
         };
-        let is_forced = matches!(
-            error.kind,
-            ErrorKind::ScriptExhausted | ErrorKind::PinViolation | ErrorKind::Loop | ErrorKind::NoObjectGenerated
-        );
-        (has_failed || is_forced).then(|| Failure::new(class, code, error.message.as_str()))
+        (has_failed || is_final(error.kind)).then(|| Failure::new(class, code, error.message.as_str()))
+    }
+
+    /// The failure that ends the stage, whatever is answered later and whoever of its agents was answered.
+    pub(crate) fn final_failure(&self) -> Option<&ModelError> {
+        self.failed.as_ref().filter(|error| is_final(error.kind))
+    }
+
+    /// Keeps why the model did not answer, until it does. The first failure that ends the stage stays.
+    pub(crate) fn fail(&mut self, error: ModelError) {
+        if self.final_failure().is_none() {
+            self.failed = Some(error);
+        }
+    }
+
+    /// The model has answered again.
+    pub(crate) fn succeed(&mut self) {
+        if self.final_failure().is_none() {
+            self.failed = None;
+        }
     }
 
     /// Counts what was paid, and settles what was reserved for it.
@@ -199,16 +214,20 @@ impl Attempt {
         self.conversation.model = Some(model);
         match asked {
             Ok(answer) => {
-                self.conversation.failed = None;
+                self.conversation.succeed();
                 let mut response = response(answer, provider, request);
-                let checked = self.conversation.checked.told().filter(|_| agent(request).is_none());
+                let is_of_stage = agent(request).is_none() && within(request).is_none();
+                let checked = self.conversation.checked.told().filter(|_| is_of_stage);
                 response.extra.extend(checked);
                 self.refuse_unoffered(&response.message);
                 Ok(response)
             }
             Err(error) => {
                 let answer = told(&error);
-                self.conversation.failed = Some(error);
+                // A stage that can do without an answer does not fail for the want of it.
+                if within(request).is_none() || is_final(error.kind) {
+                    self.conversation.fail(error);
+                }
                 Err(answer)
             }
         }
@@ -220,8 +239,11 @@ impl Attempt {
         if self.is_canceled() {
             return Err(ModelError::new(ErrorKind::Canceled, "the run was asked to stop"));
         }
+        if let Some(error) = self.conversation.final_failure() {
+            return Err(error.clone());
+        }
         if u64::from(self.conversation.turns) >= self.limits.turns {
-            return Err(self.over(LimitName::Turns));
+            return Err(self.over(LimitName::Turns, within(request)));
         }
         self.check_leak(model, Side::Prompt, || asked_texts(request))?;
         let mut question = border::question(request);
@@ -234,7 +256,7 @@ impl Attempt {
         kept.into_iter().for_each(|kept| model.keep(kept));
         if answer.tool_calls().next().is_some() {
             if u64::from(self.conversation.tool_rounds) >= self.limits.tool_rounds {
-                return Err(self.over(LimitName::ToolRounds));
+                return Err(self.over(LimitName::ToolRounds, within(request)));
             }
             self.conversation.tool_rounds += 1;
         }
@@ -245,7 +267,7 @@ impl Attempt {
             self.conversation.note_declared(&answer);
         }
         self.conversation.answered_by.clone_from(&answer.model);
-        if let Some((schema, _)) = model.schema().filter(|_| is_own) {
+        if let Some((schema, _)) = model.schema().filter(|_| is_own && question.within.is_none()) {
             let how = (question.schema.is_some(), self.limits.outcome_bytes);
             self.conversation.checked.note(schema, &answer, how)?;
         }
@@ -275,7 +297,7 @@ impl Attempt {
         let reserved = account.as_ref().map(|account| account.reserve(model.next_usage(question))).transpose();
         let reserved = reserved.map_err(|failure| {
             let error = ModelError::new(ErrorKind::LimitExceeded, &failure.reason);
-            self.conversation.overspent = Some(failure);
+            self.conversation.overspent = Some(failure).filter(|_| question.within.is_none());
             error
         })?;
         let canceled = std::sync::Arc::clone(&self.canceled);
@@ -311,7 +333,7 @@ impl Attempt {
         if let Ok(response) = &mut answered {
             self.before_calls(&mut response.message, agent.clone())?;
         }
-        if agent.is_none() {
+        if agent.is_none() && (answered.is_ok() || within(&request).is_none()) {
             self.conversation.keep(request, answered.as_ref().ok());
         }
         Ok(answered)
@@ -356,8 +378,11 @@ impl Attempt {
         told(&ModelError::new(ErrorKind::NotGranted, message))
     }
 
-    fn over(&mut self, name: LimitName) -> ModelError {
-        self.conversation.limit_hit.get_or_insert(name);
+    /// The error of a question beyond a limit. The stage ran into the limit, unless it could do without the answer.
+    fn over(&mut self, name: LimitName, within: Option<Duration>) -> ModelError {
+        if within.is_none() {
+            self.conversation.limit_hit.get_or_insert(name);
+        }
         let message = format!("limit `{name}` ({}) reached", self.limits.get(name));
         ModelError::new(ErrorKind::LimitExceeded, message)
     }
@@ -404,6 +429,18 @@ impl HostCompletion for Attempt {
         self.table.delete(this)?;
         Ok(())
     }
+}
+
+/// True for a failure after which the model is not asked again: the stage has failed.
+fn is_final(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::InvalidToolCall
+            | ErrorKind::Loop
+            | ErrorKind::NoObjectGenerated
+            | ErrorKind::PinViolation
+            | ErrorKind::ScriptExhausted
+    )
 }
 
 /// What a model in a circle is told in the place of a tool's answer.

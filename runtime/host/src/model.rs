@@ -24,10 +24,10 @@ pub(crate) use transcript::{Question, without_bytes};
 use crate::budget::Account;
 use crate::steering::Steering;
 use glovebox_models::chat::{AgentId, Answer, Request, Usage};
-use glovebox_models::error::ModelError;
+use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::target::Target;
 use glovebox_record::session::MessagePart;
-use glovebox_record::{NodeId, Status};
+use glovebox_record::{NodeId, Outcome, Status};
 use glovebox_schema::Schema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -114,6 +114,12 @@ impl DeclaredOutcome {
         let text = serde_json::to_string(self).unwrap_or_default();
         MessagePart { kind: OUTCOME.to_owned(), text, fields: Vec::new() }
     }
+}
+
+/// True for the outcome of a stage for which another model answered than the one that was asked.
+pub fn is_of_another_model(outcome: &Outcome) -> bool {
+    let code = format!("provider/{}", ErrorKind::PinViolation);
+    outcome.failure.as_ref().is_some_and(|failure| failure.code.as_str() == code)
 }
 
 /// The kind of a part that declares an outcome.

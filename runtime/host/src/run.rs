@@ -37,7 +37,7 @@ const WATCH: Duration = Duration::from_millis(50);
 /// Most random bytes a guest gets in one call.
 const RANDOM_BYTES_MAX: u64 = 1 << 20;
 
-/// Runs a call on the current thread, which may block.
+/// Runs a call in the task that polls it. Only what the host does for the guest blocks.
 pub(crate) async fn run(component: &Component, call: Call, prepared: &Prepared) -> Report {
     let started = Instant::now();
     let (limits, canceled) = (call.limits, Arc::clone(&call.canceled));
@@ -87,8 +87,8 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &Prepared) 
 }
 
 /// The report of a call that could not even be tried.
-pub(crate) fn fault(call: &Call, problem: impl std::fmt::Display) -> Report {
-    report::without_guest(None, &call.limits, ending::host_fault(problem))
+pub(crate) fn fault(limits: &Limits, problem: impl std::fmt::Display) -> Report {
+    report::without_guest(None, limits, ending::host_fault(problem))
 }
 
 async fn guest(
@@ -186,7 +186,7 @@ fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Atte
 fn wasi_of(stdout: &Output, stderr: &Output) -> WasiCtx {
     let mut builder = WasiCtx::builder();
     builder.stdout(stdout.clone()).stderr(stderr.clone());
-    // The call has this thread to itself; hopping to another for each file costs five times the work.
+    // Hopping to another thread for each file costs five times the work.
     builder.allow_blocking_current_thread(true).max_random_size(RANDOM_BYTES_MAX);
     builder.build()
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The exact name of a model, as its provider knows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -113,6 +114,8 @@ pub struct Request {
     pub schema: Option<Arc<Schema>>,
     /// The subagent that asks; none for the stage's own conversation.
     pub agent: Option<AgentId>,
+    /// How long the answer may take; none where only the stage bounds it.
+    pub within: Option<Duration>,
 }
 
 /// The name of a subagent within one attempt.

@@ -71,9 +71,10 @@ impl Question {
         lists.filter_map(Value::as_array).map(Vec::as_slice).next().unwrap_or_default()
     }
 
-    /// Every text of the request.
+    /// Every text of the request: what its messages say, one after the other, and then all.
     pub fn texts(&self) -> Vec<&str> {
         let mut texts = Vec::new();
+        said(&self.json, &mut texts);
         collect(&self.json, &mut texts);
         texts
     }

@@ -98,6 +98,7 @@ fn question() -> Request {
         settings: Settings { output_tokens_max: Some(3000), ..Settings::default() },
         schema: None,
         agent: None,
+        within: None,
     }
 }
 

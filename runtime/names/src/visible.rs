@@ -32,13 +32,32 @@ pub fn line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Foreign text of several lines; only `\n` and `\t` pass, and `\r\n` becomes `\n`.
+/// Foreign text of several lines; only `\n` and `\t` pass, and `\r\n` becomes `\n`. A line that a CI service would take for a command of
+/// its own, such as `::error::`, begins with an escape.
 pub fn block(text: &str) -> Cow<'_, str> {
     let passes = |character| matches!(character, '\n' | '\t');
-    match text.chars().any(|character| is_deceptive(character) && !passes(character)) {
+    let shown = match text.chars().any(|character| is_deceptive(character) && !passes(character)) {
         true => Cow::Owned(escaped(&text.replace("\r\n", "\n"), passes)),
         false => Cow::Borrowed(text),
+    };
+    match shown.lines().any(|line| commanding(line).is_some()) {
+        true => Cow::Owned(shown.split('\n').map(obeyed_by_none).collect::<Vec<_>>().join("\n")),
+        false => shown,
     }
+}
+
+/// Where a command begins that a CI service obeys in a log: GitHub's `::name::` and `##[name]`, Azure's `##vso[name]`. Blanks before it count for
+/// nothing there.
+fn commanding(line: &str) -> Option<usize> {
+    let text = line.trim_start();
+    ["::", "##[", "##vso["].iter().any(|mark| text.starts_with(mark)).then(|| line.len() - text.len())
+}
+
+fn obeyed_by_none(line: &str) -> Cow<'_, str> {
+    let Some(at) = commanding(line) else { return Cow::Borrowed(line) };
+    let mut shown = line[..at].to_owned();
+    line[at..].chars().next().into_iter().for_each(|first| push_escaped(&mut shown, first));
+    Cow::Owned(shown + &line[at + 1..])
 }
 
 /// Canonical DOT, in which every deceptive character stands in quotes: shown so that Graphviz shows it in the same way.
@@ -105,6 +124,19 @@ fn escaped(text: &str, passes: impl Fn(char) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_gives_no_command_to_a_ci_service() {
+        for (text, shown) in [
+            ("a\n  ::error file=x::no", "a\n  \\x3a:error file=x::no"),
+            ("##[command]rm", "\\x23#[command]rm"),
+            ("\t##vso[task.setvariable]x\nb", "\t\\x23#vso[task.setvariable]x\nb"),
+            ("std::fs\n# heading\n:: \n", "std::fs\n# heading\n\\x3a: \n"),
+            ("plain\n", "plain\n"),
+        ] {
+            assert_eq!(block(text), shown);
+        }
+    }
 
     #[test]
     fn a_line_obeys_nothing() {

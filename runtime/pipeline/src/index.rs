@@ -4,11 +4,14 @@
 
 use crate::hash::HashMap;
 use crate::ir::{Edge, Node, NodeId};
+use crate::lower::handler::HandlerKind;
 
 /// Nodes and leaving edges by the id of a node.
 #[derive(Debug, Clone)]
 pub(crate) struct Index {
     places: HashMap<NodeId, Place>,
+    /// Whether any node runs a plan that an agent made.
+    pub(crate) has_verification: bool,
 }
 
 /// A node, and the edges that leave it in file order, by their indices.
@@ -28,7 +31,8 @@ impl Index {
         for (at, edge) in edges.iter().enumerate() {
             places.entry(edge.from.clone()).or_default().edges.push(at);
         }
-        Self { places }
+        let has_verification = nodes.iter().any(|node| node.handler.kind() == HandlerKind::Verification);
+        Self { places, has_verification }
     }
 
     pub(crate) fn place(&self, id: &NodeId) -> Option<&Place> {

@@ -214,6 +214,8 @@ pub struct Node {
     pub goal_gate: bool,
     /// What its success needs to satisfy the gate.
     pub gate_requires: GateRequires,
+    /// The stage whose last command must have passed before this one works (`required_tool_node`).
+    pub required_tool: Option<NodeId>,
     /// The stage that runs its `verify_command`, named `ID.verify`; none without one.
     pub verification: Option<Box<Node>>,
     /// The next node after a failure or an unmet gate.
@@ -281,9 +283,7 @@ impl Node {
     pub fn stages(&self) -> impl Iterator<Item = &Node> {
         std::iter::once(self).chain(self.verification.as_deref())
     }
-}
 
-impl Node {
     /// Its name in its own file: a node of a child pipeline has that of the node that runs the child in front.
     pub fn own_name(&self) -> &str {
         let owner = self.child_of.as_ref().map_or("", NodeId::as_str);
@@ -494,7 +494,7 @@ impl Pipeline {
         indices.iter().filter_map(|index| Some((EdgeIndex(*index), self.edges.get(*index)?)))
     }
 
-    fn index(&self) -> &Index {
+    pub(crate) fn index(&self) -> &Index {
         self.index.get_or_init(|| Index::of(&self.nodes, &self.edges))
     }
 }

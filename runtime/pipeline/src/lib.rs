@@ -2,7 +2,7 @@
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and the selection of the next edge for a running pipeline.
 //! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`inputs`], [`files`], [`lower`], [`ir`], [`fork`], [`child`], [`gate`], [`ahead`], [`keyed`], [`attributes`],
-//! [`outcome`], [`condition`], [`stylesheet`], [`holdout_roles`], [`reach`], [`fixability`], [`transform`], [`lint`], [`session`], [`route`], [`graph`].
+//! [`outcome`], [`condition`], [`diff_limits`], [`stylesheet`], [`holdout_roles`], [`reach`], [`fixability`], [`transform`], [`lint`], [`session`], [`route`], [`graph`].
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ mod check;
 pub mod child;
 pub mod condition;
 pub mod diagnostic;
+pub mod diff_limits;
 pub mod dot;
 pub mod files;
 pub mod fixability;

@@ -22,7 +22,7 @@ impl Pipeline {
     pub fn planning(&self, agent: &Node) -> Option<Planning<'_>> {
         let is_verification = |node: &Node| node.handler.kind() == HandlerKind::Verification;
         let is_agent = agent.handler.kind() == HandlerKind::Codergen && matches!(agent.handler, Handler::Component(_));
-        if !is_agent || !self.nodes.iter().any(is_verification) {
+        if !is_agent || !self.index().has_verification {
             return None;
         }
         let (mut seen, mut open) = (HashSet::default(), vec![&agent.id]);

@@ -7,6 +7,7 @@
 //! - [`digest`]: the name of bytes;
 //! - [`change`]: what a stage changed and what was kept;
 //! - [`outcome`]: how a stage ended and why it failed;
+//! - [`failure_category`]: the vocabulary of failures of seed 4, and how often each is tried again;
 //! - [`evidence`]: what the host saw of a call;
 //! - [`hook`]: what runs around the tool calls of an agent;
 //! - [`limit`]: the one table of limits, amounts and their units;
@@ -18,6 +19,7 @@
 //! - [`steering`]: what a person told an agent that was at work;
 //! - [`stored_value`]: the reference to a context value that is kept apart;
 //! - [`transcript`]: what was said in one attempt, turn by turn;
+//! - [`verify_limits`]: how often work is repeated after a failed verification;
 //! - [`tier`]: how far commands are confined;
 //! - [`tool_call`]: what tool servers were asked.
 #![forbid(unsafe_code)]
@@ -25,6 +27,7 @@
 pub mod change;
 pub mod digest;
 pub mod evidence;
+pub mod failure_category;
 pub mod hook;
 pub mod identity;
 pub mod limit;
@@ -41,10 +44,12 @@ pub mod stored_value;
 pub mod tier;
 pub mod tool_call;
 pub mod transcript;
+pub mod verify_limits;
 
 pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, DigestedFile, NotADigest};
 pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Tokens, Traffic};
+pub use failure_category::{ClassifiedFailure, FailureCategory, FailureSource};
 pub use hook::{Hook, HookKind};
 pub use identity::{Attempt, AttemptId, BranchId, MessageId, NodeId, QuestionId, RunId, Subject, Task, Work};
 pub use limit::{LimitName, LimitSettings, LimitUnit, Limits};
@@ -56,3 +61,4 @@ pub use steering::Heard;
 pub use stored_value::StoredValue;
 pub use tier::Tier;
 pub use tool_call::ToolCall;
+pub use verify_limits::VerifyLimits;

@@ -125,10 +125,14 @@ codes! {
     CLAIM_UNPROVEN = "claim/unproven";
     /// The account at the model's provider has no credit left: the run pauses.
     PROVIDER_QUOTA = "provider/quota-exceeded";
+    /// An agent changed nothing, and the operator asks for changes (seed 4).
+    NO_ACTIONABLE_CHANGES = "no_actionable_changes";
     /// The scripted model has no turn left.
     SCRIPT_EXHAUSTED = "script/exhausted";
     /// The component could not be instantiated.
     NOT_LINKED = "plugin/not-linked";
+    /// The stage that this one requires has not passed.
+    REQUIRED_TOOL = "host/required_tool_node";
     /// The host itself failed.
     HOST_FAULT = "host/fault";
     /// The stage knew text of a hold-out.

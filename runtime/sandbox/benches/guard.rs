@@ -24,7 +24,7 @@ use glovebox_sandbox::stage::{ChangeLimits, Copy};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use table::{median, print, row, timed};
 
@@ -143,7 +143,7 @@ fn command(program: Program) -> Command {
 
 /// A jail over an empty workspace below a folder.
 fn setting(folder: &Path, tier: Tier) -> (JailSetting, impl Fn() -> Source) {
-    for name in ["root", "upper", "work", "attempt"] {
+    for name in ["root", "upper", "attempt"] {
         fs::create_dir_all(folder.join(name)).unwrap();
     }
     let setting = JailSetting {
@@ -157,10 +157,13 @@ fn setting(folder: &Path, tier: Tier) -> (JailSetting, impl Fn() -> Source) {
         hidden: Vec::new(),
         folder: folder.join("attempt"),
     };
-    let folder = folder.to_owned();
+    let (folder, jails) = (folder.to_owned(), AtomicU32::new(0));
     let source = move || match tier {
         Tier::Full => {
-            Source::Overlay { lower: vec![folder.join("root")], upper: folder.join("upper"), work: folder.join("work") }
+            // The kernel takes a work folder once.
+            let work = folder.join(format!("work-{}", jails.fetch_add(1, Ordering::Relaxed)));
+            fs::create_dir(&work).unwrap();
+            Source::Overlay { lower: vec![folder.join("root")], upper: folder.join("upper"), work }
         }
         _ => Source::Directory(folder.join("root")),
     };

@@ -99,6 +99,9 @@ pub struct Found {
     /// Whether it may be committed.
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// True when nothing but the write scope forbids it.
+    #[serde(skip)]
+    pub is_only_out_of_scope: bool,
     /// The path as the system has it.
     #[serde(skip)]
     pub(crate) raw: PathBuf,
@@ -108,5 +111,15 @@ impl Found {
     /// True when it may be committed.
     pub fn is_allowed(&self) -> bool {
         self.verdict == Verdict::Allowed
+    }
+
+    /// True for a regular file without the right to be executed that a wider write scope alone would commit.
+    pub fn is_grantable(&self) -> bool {
+        self.is_only_out_of_scope && matches!(self.op, Op::Write { executable: false, .. })
+    }
+
+    /// The same change as one that may be committed; none if more than the write scope forbids it.
+    pub fn granted(&self) -> Option<Self> {
+        self.is_grantable().then(|| Self { verdict: Verdict::Allowed, ..self.clone() })
     }
 }

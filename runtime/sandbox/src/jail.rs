@@ -3,6 +3,7 @@
 //! The host sends a policy, then one command at a time; the helper builds and runs. A jail keeps no state after its end, knows neither
 //! stages nor grants, and always dies with this program.
 
+mod alarm;
 mod binary;
 mod bounds;
 mod bwrap;
@@ -14,6 +15,7 @@ mod exec_policy;
 mod loopback;
 mod namespaces;
 mod origin;
+mod pace;
 mod probe;
 mod processes;
 mod program;
@@ -28,6 +30,7 @@ mod streamed;
 mod template;
 mod watchdog;
 
+pub use alarm::cancel;
 pub(crate) use binary::program_bytes;
 pub use bounds::ResourceUsage;
 pub use exec_policy::ExecPolicy;

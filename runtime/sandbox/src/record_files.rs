@@ -37,12 +37,31 @@ pub fn list(run: &Path) -> io::Result<Vec<DigestedFile>> {
     let tree = Tree::open(run)?;
     let mut files = Vec::new();
     let visit = &mut |entry: &WalkEntry<'_>| visit(entry, &mut files).map_err(|source| at(entry.path, source));
-    tree::walk(&tree, visit).map_err(|error: WalkError| {
-        let path = tree::shown(&error.path);
-        io::Error::new(error.source.kind(), format!("`{path}`: {}", error.source))
-    })?;
+    tree::walk(&tree, visit).map_err(named)?;
     files.sort();
     Ok(files)
+}
+
+/// Counts the bytes of these files without reading any: a stranger's file may be as long as a disk.
+///
+/// # Errors
+/// The system's error with the path.
+pub fn bytes(run: &Path) -> io::Result<u64> {
+    let tree = Tree::open(run)?;
+    let mut bytes = 0_u64;
+    let visit = &mut |entry: &WalkEntry<'_>| {
+        let is_record = !is_working(entry.path, entry.depth);
+        if is_record && entry.kind() == FileType::RegularFile {
+            bytes = bytes.saturating_add(u64::try_from(entry.stat.st_size).unwrap_or(u64::MAX));
+        }
+        Ok(is_record && entry.kind() == FileType::Directory)
+    };
+    tree::walk(&tree, visit).map_err(named)?;
+    Ok(bytes)
+}
+
+fn named(error: WalkError) -> io::Error {
+    io::Error::new(error.source.kind(), format!("`{}`: {}", tree::shown(&error.path), error.source))
 }
 
 fn at(path: &Path, source: io::Error) -> WalkError {
@@ -99,6 +118,7 @@ mod tests {
         let found = list(place.path()).unwrap();
         assert_eq!(found.iter().map(|file| &*file.path).collect::<Vec<_>>(), kept);
         assert!(found.iter().all(|file| file.digest == Digest::of(b"x") && file.bytes == 1));
+        assert_eq!(bytes(place.path()).unwrap(), kept.len() as u64);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! writes is never trusted, and this module does not know what it means. Its standard error is dropped: it could quote a secret.
 
 use crate::exec::{Command, ExecError, Exit};
-use crate::jail::Jail;
+use crate::jail::{self, Jail};
 use glovebox_record::CommandEnding;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -184,7 +184,7 @@ impl Server {
     fn end(&mut self) -> Option<Result<Exit, ExecError>> {
         drop(self.input.take());
         let running = self.running.take()?;
-        self.stop.store(true, Ordering::Relaxed);
+        jail::cancel(&self.stop);
         running.join().ok()
     }
 }

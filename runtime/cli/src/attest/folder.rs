@@ -18,8 +18,12 @@ pub fn differs(message: impl fmt::Display) -> Stop {
 /// Compares the run's workspace with its journal.
 pub fn workspace(run: &RunFolder, evidence: &RunEvidence) -> Result<&'static str, Stop> {
     let place = run.path.join(WORKSPACE_DIR);
-    if !place.exists() {
-        return Ok("not there any more");
+    match place.symlink_metadata() {
+        Err(_) => return Ok("not there any more"),
+        Ok(found) if !found.is_dir() => {
+            return Err(differs(format!("the workspace of run `{}` is not a folder of its own", run.id)));
+        }
+        Ok(_) => {}
     }
     let changes = &evidence.changes;
     let differing = restore::differing(&place, &changes.base, changes.changes.iter());

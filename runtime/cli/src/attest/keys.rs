@@ -12,7 +12,7 @@ use rustls_pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// The largest file of a key.
@@ -120,10 +120,15 @@ fn read(file: &Path, half: Half) -> Result<Vec<u8>, Stop> {
 
 fn refuse_exposed(file: &Path, project: &Path) -> Result<(), Stop> {
     let failed = |error: std::io::Error| Stop::io(format!("read the key `{}`", shown(file)), &error);
-    let mode = fs::metadata(file).map_err(failed)?.permissions().mode();
+    let found = fs::metadata(file).map_err(failed)?;
+    let mode = found.permissions().mode();
     if mode & OTHERS != 0 {
         let message = format!("others can read or change the key `{}` (mode {:o})", shown(file), mode & 0o777);
         return Err(Stop::new(Exit::Policy, message).with_help(format!("chmod 600 '{}'", shown(file))));
+    }
+    if found.nlink() > 1 {
+        let message = format!("the key `{}` has a second name (a hard link), which may lie in a project", shown(file));
+        return Err(Stop::new(Exit::Policy, message).with_help("make a new key, and use that"));
     }
     let place = fs::canonicalize(file).map_err(failed)?;
     if fs::canonicalize(project).is_ok_and(|project| place.starts_with(project)) {

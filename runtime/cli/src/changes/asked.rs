@@ -35,7 +35,7 @@ impl<'a> AskedAbout<'a> {
         let before = &records[..at];
         let begun = lineage(before, &asked.branch);
         let last = before.iter().rev().find_map(|record| match &record.event {
-            Event::QuestionAnswered(answered) if is_of_person(answered.how) => {
+            Event::QuestionAnswered(answered) if is_of_person(answered.how) && !answered.policy => {
                 let is_here = begun.get(&answered.branch).is_some_and(|begun| *begun <= record.seq);
                 is_here.then_some((record.seq, &answered.question))
             }

@@ -75,7 +75,7 @@ fn report(survey: &Survey, written: &[(&str, String)], arguments: &InitArguments
         terminal::say(format_args!("found    {} project: {}\n", part.kind, visible::line(&part.found)));
         for step in &part.steps {
             let place = if part.folder.is_empty() { String::new() } else { format!(" in {}", part.folder) };
-            terminal::say(format_args!("  {:<7}{}{place}. {}\n", step.name, step.command, step.why));
+            terminal::say(format_args!("  {:<7}{}{place}\n         {}\n", step.name, step.command, step.why));
         }
     }
     for (name, _) in written {

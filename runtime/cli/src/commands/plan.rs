@@ -12,7 +12,7 @@ use glovebox_engine::plan::compare::{PlanDiff, additions, compare};
 use glovebox_engine::plan::deny::{Denied, Deny, denied};
 use glovebox_engine::plan::{
     CapabilityLists, Confinement, HoldoutPlan, Plan, PlanChild, PlanComponent, PlanFile, PlanFork, PlanNode,
-    PlanSupervision, SandboxPlan,
+    PlanRecovery, PlanSupervision, SandboxPlan,
 };
 use glovebox_engine::rules::{Extent, Wider};
 use glovebox_host::grants::FileTier;
@@ -152,6 +152,10 @@ fn render(file: &PlanFile<'_>) -> String {
     if let Some(verify) = &file.verify {
         text.push_str(&format!("  verify   {}\n", visible::line(&verify.to_string())));
     }
+    if let Some(no_change) = &file.no_change {
+        text.push_str(&format!("  changes  {}\n", visible::line(&no_change.to_string())));
+    }
+    file.recovery.iter().for_each(|recovery| text.push_str(&render_recovery(recovery)));
     for node in &file.nodes {
         let is_unlocked = file.unlocked.iter().any(|unlocked| unlocked.plugin == node.handler);
         text.push_str(&render_node(node, is_unlocked));
@@ -165,6 +169,28 @@ fn render(file: &PlanFile<'_>) -> String {
         text.push_str(&format!("stores that they link to, read-only for commands: {}\n", folders.join(", ")));
     }
     file.holdouts.iter().for_each(|holdouts| text.push_str(&render_holdouts(holdouts)));
+    text
+}
+
+/// What people may decide about writes outside of a write scope.
+fn render_recovery(recovery: &PlanRecovery) -> String {
+    let list = |texts: &[String]| texts.iter().map(|text| visible::line(text)).collect::<Vec<_>>().join(", ");
+    let wait = recovery.timeout_ms.map(|wait| format!(", for at most {}", terminal::duration(wait)));
+    let mut text = format!(
+        "policy recovery: a person is asked about writes outside of a write scope{}\n",
+        wait.unwrap_or_default()
+    );
+    for (node, proposals) in &recovery.nodes {
+        for (path, why) in proposals {
+            let (node, path, why) = (visible::line(node), visible::line(path), visible::line(why));
+            text.push_str(&format!("  {:<8} {node} might be allowed to write {path}: {why}\n", "allow"));
+        }
+    }
+    for (title, texts) in [("discard", &recovery.discard), ("deny", &recovery.deny)] {
+        if !texts.is_empty() {
+            text.push_str(&format!("  {title:<8} {}\n", list(texts)));
+        }
+    }
     text
 }
 

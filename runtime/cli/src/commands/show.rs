@@ -220,6 +220,9 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
         let (class, code) = (failure.class.as_str(), failure.code.as_str());
         rows.row("because", format_args!("{class} ({code}): {}", failure.reason));
     }
+    if stage.no_change {
+        rows.row("changed", terminal::NO_CHANGE);
+    }
     if !stage.outcome.notes.is_empty() {
         // The lines below the first stand under it.
         let notes = visible::block(stage.outcome.notes.trim_end()).replace('\n', "\n               ");

@@ -15,6 +15,7 @@ use crate::terminal::{self, counted, paint::Paint, visible};
 use crate::{journal, regular_file};
 use glovebox_record::{ChangeOp, FileChange};
 use glovebox_sandbox::apply::open_before;
+use glovebox_sandbox::record_files;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
@@ -25,6 +26,9 @@ use std::path::Path;
 
 /// The permission that a change keeps of a file.
 const OWNER_EXECUTES: u32 = 0o100;
+
+/// How much longer than the attested record one may be that is read. What differs in it is then named.
+const MORE_BYTES_MAX: u64 = 64 << 20;
 
 /// Checks the signature, then the run's journal, its files, its workspace and its hold-outs.
 pub fn verify_run(arguments: &VerifyRunArguments) -> Ended {
@@ -80,6 +84,20 @@ impl Attestation {
         text(&self.predicate()["run"]["run_id"])
     }
 
+    /// Requires that the record of a run is about as long as the attested one, before anything of it is read.
+    fn require_length(&self, run: &RunFolder) -> Result<(), Stop> {
+        let files = self.predicate()["files"].as_array().into_iter().flatten();
+        let attested: u64 = files.filter_map(|file| file["bytes"].as_u64()).fold(0, u64::saturating_add);
+        let failed = |error| folder::differs(format!("read the files of run `{}`: {error}", run.id));
+        match record_files::bytes(&run.path).map_err(failed)? {
+            found if found <= attested.saturating_add(MORE_BYTES_MAX) => Ok(()),
+            found => Err(folder::differs(format!(
+                "the record of run `{}` has {found} bytes, {attested} bytes were attested",
+                run.id
+            ))),
+        }
+    }
+
     /// Requires that a folder has every change as the run left it.
     fn require_in(&self, folder: &Path) -> Result<String, Stop> {
         let changed = Vec::<FileChange>::deserialize(&self.predicate()["run"]["changed"]);
@@ -121,9 +139,13 @@ fn is_as_left(folder: &Path, change: &FileChange) -> io::Result<bool> {
             target.as_deref() == change.target.as_deref().map(Path::new)
         }
         (_, Some(found)) => {
+            // A file of another length is not read: it may be as long as the disk.
+            if !found.is_file() || found.len() != change.bytes {
+                return Ok(false);
+            }
             let is_executable = found.permissions().mode() & OWNER_EXECUTES != 0;
             let (digest, _) = open_before(folder, change.path.as_str()).and_then(statement::digests)?;
-            found.is_file() && is_executable == change.executable && Some(digest) == change.digest
+            is_executable == change.executable && Some(digest) == change.digest
         }
     })
 }
@@ -147,6 +169,7 @@ fn folder_of(arguments: &VerifyRunArguments, statement: &Attestation) -> Result<
 
 /// Compares what was attested with what the run's folder holds.
 fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<(), Stop> {
+    attested.require_length(run)?;
     let (reader, verified) = journal::open_of_anybody(run)?;
     let head = &attested.predicate()["run"]["journal"];
     let (records, found) = (head["records"].as_u64().unwrap_or_default(), verified.records_count());

@@ -89,8 +89,19 @@ fn step(rows: &mut Rows, step: &Step) {
 fn attempt(rows: &mut Rows, attempt: &AttemptWhy) {
     let what = if attempt.is_verification { "verification" } else { "attempt" };
     rows.row(what, format_args!("{} of visit {}: {}", attempt.attempt, attempt.visit, attempt.status));
+    if let Some(action) = attempt.decided {
+        rows.row("decided", format_args!("{action}: a person decided about its writes outside of its scope"));
+    }
     if let Some(failure) = &attempt.failure {
         rows.row("because", format_args!("{} ({}): {}", failure.class.as_str(), failure.code.as_str(), failure.reason));
+    }
+    if attempt.no_change {
+        rows.row("changed", terminal::NO_CHANGE);
+    }
+    if let Some(meta) = &attempt.error_meta {
+        let command = meta.failed_command.as_deref().map(|line| format!(": {line}")).unwrap_or_default();
+        let wanted = meta.failed_command_source.map(|source| format!(" ({})", source.as_str())).unwrap_or_default();
+        rows.row("failed", format_args!("{} ({}){command}{wanted}", meta.failure_code, meta.category.as_str()));
     }
     if let Some(delay) = attempt.delay_ms.filter(|_| attempt.retried) {
         rows.row("retried", format_args!("after {}", duration(delay)));

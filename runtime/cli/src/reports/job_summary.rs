@@ -2,7 +2,7 @@
 //!
 //! Every text of a stage or a program is written in character references where Markdown or HTML would read a sign of their own.
 
-use super::{Report, StageReport};
+use super::{Report, StageReport, Standing};
 use crate::terminal::summary::title;
 use crate::terminal::{counted, duration, visible};
 use glovebox_engine::evidence::{ExitClass, Proof};
@@ -71,17 +71,20 @@ fn result(stage: &StageReport) -> String {
 }
 
 fn evidence(report: &Report, stage: &StageReport) -> String {
-    if report.is_simulated(stage) {
-        return "simulated".to_owned();
-    }
     let verified: Vec<Proof> = report.commands(stage).filter(|it| it.verified).map(|it| it.proof()).collect();
-    match verified[..] {
-        [] if stage.status.satisfies_gate() => "its own word".to_owned(),
-        [] => "–".to_owned(),
-        // The weakest word that holds for all of them.
-        [first, ..] => {
-            let weakest = verified.iter().copied().find(|proof| *proof != Proof::Verified).unwrap_or(first);
-            format!("{}, {}", text(title(weakest)), counted(verified.len(), "command"))
+    // The weakest word that holds for all of them.
+    let weakest = verified.iter().copied().find(|proof| *proof != Proof::Verified).or(verified.first().copied());
+    let proved = weakest.map(|proof| format!("{}, {}", text(title(proof)), counted(verified.len(), "command")));
+    match report.standing(stage) {
+        Standing::Failed | Standing::Skipped => "–".to_owned(),
+        Standing::Simulated => "simulated".to_owned(),
+        Standing::NotTaken => "not taken".to_owned(),
+        Standing::OwnWord => "its own word".to_owned(),
+        Standing::Verified => proved.unwrap_or_default(),
+        Standing::Partial(open) => {
+            let proved = proved.map(|proved| proved + "; ").unwrap_or_default();
+            let rest = if open == 0 { "commands were left out".to_owned() } else { counted(open, "command") };
+            format!("{proved}not verified, {rest}")
         }
     }
 }

@@ -3,11 +3,11 @@
 //! A case passes only with a receipt: a stage that passed on its own word is skipped, with that reason, and so is a simulated one. What
 //! a loop repaired is told by its last visit.
 
-use super::{Report, StageReport};
+use super::{Report, StageReport, Standing};
 use crate::exit::{Exit, Stop};
 use crate::shell;
-use crate::terminal::duration;
 use crate::terminal::summary::title;
+use crate::terminal::{duration, visible};
 use glovebox_engine::evidence::ExitClass;
 use glovebox_pipeline::source::Source;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
@@ -30,14 +30,13 @@ pub(super) fn render(report: &Report) -> Result<String, Stop> {
 }
 
 fn case(report: &Report, stage: &StageReport) -> TestCase {
-    let mut status = match (stage.has_failed(), stage.status.satisfies_gate()) {
-        (true, _) => failed(stage.reason()),
-        (false, false) => skipped("it was skipped"),
-        _ if report.is_simulated(stage) => skipped("simulated: no model was asked"),
-        _ if report.is_unverified(stage) => skipped("passed on its own word: no command verified it"),
-        _ => TestCaseStatus::success(),
+    let standing = report.standing(stage);
+    let mut status = match standing.reservation() {
+        Some(reason) => skipped(&reason),
+        None if standing == Standing::Failed => failed(&stage.reason()),
+        None => TestCaseStatus::success(),
     };
-    if let Some(failure) = stage.failure.as_ref().filter(|_| stage.has_failed()) {
+    if let Some(failure) = stage.failure.as_ref().filter(|_| standing == Standing::Failed) {
         status.set_type(failure.code.as_str());
     }
     let mut case = TestCase::new(stage.name(), status);
@@ -48,7 +47,7 @@ fn case(report: &Report, stage: &StageReport) -> TestCase {
             let (proof, receipt) = (title(command.proof()), &command.receipt);
             let how = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
             let (time, tier) = (duration(receipt.duration_ms), receipt.tier);
-            format!("{proof}: {} {how} in {time} ({tier})", shell::line(&receipt.argv))
+            format!("{proof}: {} {how} in {time} ({tier})", visible::line(&shell::line(&receipt.argv)))
         })
         .collect();
     if stage.visit > 1 {
@@ -70,21 +69,22 @@ fn of_run(report: &Report) -> TestCase {
     let summary = &report.summary;
     let status = match (&summary.failure, summary.exit) {
         (_, ExitClass::Ok) => TestCaseStatus::success(),
-        (Some(failure), exit) => failed(format!("exit {} ({}): {}", exit.code(), exit.name(), failure.reason)),
-        (None, exit) => failed(format!("exit {} ({})", exit.code(), exit.name())),
+        (Some(failure), exit) => failed(&format!("exit {} ({}): {}", exit.code(), exit.name(), failure.reason)),
+        (None, exit) => failed(&format!("exit {} ({})", exit.code(), exit.name())),
     };
     let mut case = TestCase::new("the run", status);
     case.set_classname(&*summary.pipeline).set_time(Duration::from_millis(summary.duration_ms));
     case
 }
 
-fn failed(reason: String) -> TestCaseStatus {
+/// A reason has texts of stages.
+fn failed(reason: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-    status.set_message(reason);
+    status.set_message(visible::block(reason));
     status
 }
 
-fn skipped(reason: &'static str) -> TestCaseStatus {
+fn skipped(reason: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::skipped();
     status.set_message(reason);
     status

@@ -1,9 +1,9 @@
 //! A run as results of a scan: what failed, what was refused or set aside, and what nothing verified, each at its node's line.
 
-use super::Report;
+use super::{Report, Standing};
 use crate::exit::{Exit, Stop};
 use crate::terminal::diagnostics::Findings;
-use crate::terminal::machine;
+use crate::terminal::{machine, visible};
 use glovebox_engine::evidence::ExitClass;
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::span::Span;
@@ -11,7 +11,7 @@ use glovebox_record::NodeId;
 use std::path::Path;
 
 /// What a result may be, with what it means.
-const RULES: [(&str, Severity, &str); 5] = [
+const RULES: [(&str, Severity, &str); 6] = [
     ("stage_failed", Severity::Error, "A stage failed, or did not pass its verification."),
     ("run_failed", Severity::Error, "The run did not succeed: a bound, a policy or an unmet goal gate ended it."),
     ("refused", Severity::Warning, "A stage asked for something that it was not granted, and did not get it."),
@@ -21,6 +21,7 @@ const RULES: [(&str, Severity, &str); 5] = [
         "A stage changed a file outside of its write scope; the change is in the quarantine.",
     ),
     ("unverified", Severity::Info, "A stage passed on its own word: no command verified it."),
+    ("partial", Severity::Warning, "A stage passed with `partial_success`: commands of its own did not pass."),
 ];
 
 /// The report as JSON.
@@ -48,6 +49,12 @@ pub(super) fn render(report: &Report) -> Result<String, Stop> {
     for file in &summary.quarantined {
         found.push(at(report, (3, &file.node), format!("`{}` changed `{}`: {}", file.node, file.path, file.reason)));
     }
+    for stage in &report.stages {
+        let standing = report.standing(stage);
+        if let (Standing::Partial(_), Some(reason)) = (standing, standing.reservation()) {
+            found.push(at(report, (5, &stage.node), format!("`{}` {reason}", stage.name())));
+        }
+    }
     for unverified in &summary.unverified {
         let message = format!("`{}` passed on its own word: no command verified it", unverified.node);
         found.push(at(report, (4, &unverified.node), message));
@@ -73,9 +80,33 @@ fn at(report: &Report, (rule, node): (usize, &NodeId), message: String) -> Diagn
     let known = |id: &NodeId| report.pipeline.pipeline.node(id);
     let outermost = std::iter::successors(known(node), |node| node.child_of.as_ref().and_then(known)).last();
     let span = outermost.map_or_else(|| Span::new(0, 0), |node| node.span);
+    let message = Message(message).plain();
     match severity {
         Severity::Error => Diagnostic::error(name, message, span),
         Severity::Warning => Diagnostic::warning(name, message, span),
         Severity::Info => Diagnostic::info(name, message, span),
+    }
+}
+
+/// A message with texts of stages.
+struct Message(String);
+
+impl Message {
+    /// Without what acts on a reader's screen. A bracket could begin a link, which viewers show as one (SARIF 2.1.0, §3.11.6).
+    fn plain(&self) -> String {
+        visible::block(&self.0).replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_a_stage_is_no_link_and_moves_no_cursor() {
+        assert_eq!(
+            Message("a [x](https://a.example) \u{1b}[2J\u{202e}\nb".to_owned()).plain(),
+            "a \\[x\\](https://a.example) \\\\x1b\\[2J\\\\u{202e}\nb"
+        );
     }
 }

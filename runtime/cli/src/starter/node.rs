@@ -15,6 +15,12 @@ const RESULTS: [&str; 5] = ["dist/", "build/", "lib/", "out/", ".next/"];
 
 pub(super) fn look(folder: &Folder, part: &mut Part) {
     let package: Value = serde_json::from_str(&folder.text("package.json")).unwrap_or_default();
+    if !package.is_object() {
+        let file = format!("{}package.json", folder.below());
+        part.notes.push(format!(
+            "`{file}` could not be read, so its scripts are not used: it is not a JSON object, or larger than 1 MiB"
+        ));
+    }
     let script = |name: &str| package["scripts"][name].as_str().filter(|text| !text.contains(NO_TESTS));
     let installer = installer(folder);
     part.found.push_str(&format!(" ({installer})"));
@@ -38,8 +44,14 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
         part.steps.push(Step::new(
             "test",
             "node --test",
-            "package.json has no script `test`: node's own runner finds `*.test.js` and `test/`.",
+            "No script `test` was found in package.json: node's own runner finds `*.test.js` and `test/`.",
         ));
+        if !has_tests(folder) {
+            part.notes.push(format!(
+                "no tests found in `./{}`, and `node --test` passes without any: nothing is verified there until it has tests",
+                folder.below()
+            ));
+        }
     }
     let is_called = ["build", "test"].into_iter().filter_map(script).any(|text| text.contains(installer));
     if installer != "npm" && is_called && !toolchain::shows(Toolchain::Node, installer) {
@@ -55,6 +67,19 @@ pub(super) fn look(folder: &Folder, part: &mut Part) {
             folder.below()
         ));
     }
+}
+
+/// True if node's own runner would find a test in the folder or in one directly in it.
+fn has_tests(folder: &Folder) -> bool {
+    let is_test = |name: &str| {
+        let stem = [".js", ".mjs", ".cjs"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or_default();
+        let ends = [".test", "-test", "_test"].iter().any(|end| stem.ends_with(end));
+        stem == "test" || stem.starts_with("test-") || ends
+    };
+    let entries = folder.entries();
+    let inner = entries.iter().filter(|entry| entry.is_folder()).flat_map(|entry| folder.inner(entry).entries());
+    let has_one = entries.iter().chain(&inner.collect::<Vec<_>>()).any(|entry| is_test(&entry.name));
+    has_one || entries.iter().any(|entry| entry.name == "test/")
 }
 
 /// The package manager, by its lock file.

@@ -100,6 +100,18 @@ fn each_kind_has_its_commands_and_its_scope() {
     check(&[], &["echo 'nothing tests this project yet: write your command into the stage test'; exit 1"], &["src/"]);
 }
 
+/// Node's own runner passes without a test, and that verifies nothing.
+#[test]
+fn a_node_project_without_tests_is_told_so() {
+    let notes = |files: &[&str]| survey(files).notes.join("\n");
+    assert!(notes(&["package.json = {}", "index.js", "latest.js"]).contains("no tests found in `./`"));
+    for tests in ["test/a.js", "src/a.test.mjs", "a_test.cjs", "test-a.js", "test.js"] {
+        assert_eq!(notes(&["package.json = {}", tests]), "", "{tests}");
+    }
+    assert_eq!(notes(&["package.json = {\"scripts\":{\"test\":\"x\"}}"]), "");
+    assert!(notes(&["package.json = {", "test.js"]).contains("`package.json` could not be read"));
+}
+
 #[test]
 fn a_project_of_several_kinds_has_stages_for_each() {
     let files = [

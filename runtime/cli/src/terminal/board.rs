@@ -112,8 +112,15 @@ impl Board {
                 return lines::of_record(record);
             }
             Event::QuestionAsked(asked) => {
-                self.visits += 1;
+                self.visits += usize::from(asked.policy.is_none());
                 self.update(&asked.node, Phase::Running(now), asked.visit, "waits for an answer".to_owned());
+                return lines::of_record(record);
+            }
+            Event::QuestionAnswered(answered) if answered.policy => return lines::of_record(record),
+            Event::PolicyDecided(decided) => {
+                let status = decided.outcome.status;
+                let visit = decided.attempt.task.visit;
+                self.update(decided.node(), Phase::of(status), visit, status.as_str().to_owned());
                 return lines::of_record(record);
             }
             Event::QuestionAnswered(answered) => {

@@ -8,7 +8,9 @@ use glovebox_engine::event::{
     Attempt, BranchId, Event, FanInFinished, IgnoredFiles, LoopRestarted, NodeId, Record, Refusal, RunPaused,
     RunResumed, RunStarted, StageFinished, Task, Verdict, Work,
 };
-use glovebox_engine::event::{ChildObserved, ForkStarted, QuestionAnswered, QuestionAsked, SupervisionEnd};
+use glovebox_engine::event::{
+    ChildObserved, ForkStarted, PolicyDecided, QuestionAnswered, QuestionAsked, SupervisionEnd,
+};
 use glovebox_engine::folded::Folded;
 use glovebox_host::call::{LogLine, Progress};
 use glovebox_host::model::Provider;
@@ -145,6 +147,7 @@ fn words(event: &Event) -> Vec<String> {
         Event::FanInFinished(finished) => chosen(finished),
         Event::QuestionAsked(asked) => one(asked_line(asked)),
         Event::QuestionAnswered(answered) => one(answered_line(answered)),
+        Event::PolicyDecided(decided) => one(decided_line(decided)),
         Event::RunPaused(paused) => one(paused_line(paused)),
         Event::RunCanceled(cancel) => one(format!("canceled by {}", visible::line(&cancel.by))),
         Event::RunFinished(run) => one(match (&run.status, &run.failure) {
@@ -254,6 +257,15 @@ fn answered_line(answered: &QuestionAnswered) -> String {
     };
     let by = if answered.by.is_empty() { String::new() } else { format!(" by {}", visible::line(&answered.by)) };
     format!("answered {}: {value} ({}{by})", visible::line(answered.question.as_str()), answered.how.as_str())
+}
+
+/// What was decided about writes outside of a stage's scope, and how the stage ends with it.
+pub fn decided_line(decided: &PolicyDecided) -> String {
+    let granted: Vec<_> = decided.granted().map(|path| visible::line(path.as_str())).collect();
+    let granted = if granted.is_empty() { String::new() } else { format!(" {}", granted.join(", ")) };
+    let by = if decided.by.is_empty() { String::new() } else { format!(" by {}", visible::line(&decided.by)) };
+    let (action, status) = (decided.action, decided.outcome.status.as_str());
+    format!("policy: {action}{granted} ({}{by}); the stage ends with {status}", decided.how.as_str())
 }
 
 /// What answers stages that ask a model; none if no stage does.

@@ -8,7 +8,9 @@ use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::attempt::exchanges::Held;
 use glovebox_engine::event::{ChangeOp, FileChange};
-use glovebox_engine::evidence::{CommandEvidence, Proof, Resumption, RunStatus, RunSummary, UnverifiedStage};
+use glovebox_engine::evidence::{
+    CommandEvidence, PolicyDecision, Proof, Resumption, RunStatus, RunSummary, UnverifiedStage,
+};
 use glovebox_engine::folded::Folded;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::lower::handler::HandlerKind;
@@ -21,6 +23,9 @@ const UNVERIFIED_SHOWN_MAX: usize = 10;
 
 /// The most rows for programs under test of one stage; a suite starts one for each case.
 const SUBJECTS_SHOWN_MAX: usize = 3;
+
+/// The most files that are named which a stage saw beside hold-outs.
+const CONFIGURATION_SHOWN_MAX: usize = 5;
 
 /// Characters of a command that are shown.
 const COMMAND_CHARACTERS_MAX: usize = 100;
@@ -55,8 +60,7 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     }
     receipts(summary, named).into_iter().for_each(|(title, body)| row(title, body));
     if let Some(open) = summary.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedNotIsolated) {
-        let node = visible::line(open.node.as_str());
-        row("help", format!("`{node}` saw the project beside its hold-outs: glovebox explain project_beside_holdouts"));
+        row("help", beside_holdouts(summary, &open.node));
     }
     if let Some(open) = summary.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedWithCaches) {
         let node = visible::line(open.node.as_str());
@@ -86,10 +90,41 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     for change in summary.changed.values() {
         row("changed", change_line(change));
     }
+    for decision in &summary.policy {
+        row("policy", policy_line(decision));
+    }
     quarantined(summary, named).into_iter().for_each(|body| row("quarantined", body));
     summary.ignored.iter().for_each(|files| row("ignored", lines::ignored(files)));
     row("next", what_next(summary, named));
     rows.finish()
+}
+
+/// What a person decided about writes outside of a stage's scope.
+fn policy_line(decision: &PolicyDecision) -> String {
+    let granted: Vec<_> = decision.granted.iter().map(|file| visible::line(file.path.as_str())).collect();
+    let granted = if granted.is_empty() { String::new() } else { format!(" {}", granted.join(", ")) };
+    let by = if decision.by.is_empty() { String::new() } else { format!(" by {}", visible::line(&decision.by)) };
+    let node = visible::line(decision.node.as_str());
+    format!("{node}: {}{granted} ({}{by})", decision.action, decision.how.as_str())
+}
+
+/// What a stage saw beside hold-outs, and which files of it stages wrote that make test runners run code.
+fn beside_holdouts(summary: &RunSummary, node: &NodeId) -> String {
+    let shown = |text: &str| visible::line(text).into_owned();
+    let name = shown(node.as_str());
+    let seen = format!("`{name}` saw the project beside its hold-outs: glovebox explain project_beside_holdouts");
+    let files = summary.beside_holdouts.of(node).map(|(path, author, reader)| {
+        let (path, author) = (shown(path.as_str()), shown(author.as_str()));
+        format!(
+            "`{path}` was written by `{author}`, and {reader} reads it beside hold-outs unless `read_paths` hides it"
+        )
+    });
+    let mut lines: Vec<String> = files.collect();
+    let more = lines.len().saturating_sub(CONFIGURATION_SHOWN_MAX);
+    lines.truncate(CONFIGURATION_SHOWN_MAX);
+    lines.extend((more > 0).then(|| format!("and {more} more such files")));
+    lines.insert(0, seen);
+    lines.join("\n")
 }
 
 /// A row for each command, but only the first few programs under test of one stage.
@@ -228,12 +263,12 @@ pub fn cost(spent: SpendTotals) -> String {
 /// Answers that a resume does not pay for again, in a few words.
 pub fn held(held: Held) -> String {
     let Held { answers, uncounted: SpendTotals { tokens, cost, is_estimated } } = held;
-    let answers = counted(usize::try_from(answers).unwrap_or(usize::MAX), "answer");
-    let rest = match tokens.is_zero() {
-        true => String::new(),
-        false => format!("; not counted yet: {}", spent(tokens, cost, is_estimated)),
-    };
-    format!("{answers} of models, which a resume does not pay for again{rest}")
+    let uncounted = (!tokens.is_zero()).then(|| format!("not counted yet: {}", spent(tokens, cost, is_estimated)));
+    let answers = (answers > 0).then(|| {
+        let answers = counted(usize::try_from(answers).unwrap_or(usize::MAX), "answer");
+        format!("{answers} of models, which a resume does not pay for again")
+    });
+    answers.into_iter().chain(uncounted).collect::<Vec<_>>().join("; ")
 }
 
 /// Text of several lines, indented below its title.

@@ -2,10 +2,12 @@
 //!
 //! The reason has the sentence of seed 2. It stays short, because the next stage gets it and every projection contains it.
 
-use crate::event::IgnoredFiles;
+use crate::event::{IgnoredFiles, Recoverable, StageFinished};
 use crate::folded::Folded;
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_sandbox::ignored::LeftOut;
 use std::borrow::Cow;
+use std::fmt::Display;
 
 /// The failure that hides behind disallowed writes (seed 2).
 pub const GUARDRAIL: &str = "guardrail_violation: wrote disallowed files: ";
@@ -22,7 +24,7 @@ pub(super) fn ignored_files(left_out: &LeftOut) -> Option<IgnoredFiles> {
 
 /// Names the paths up to a bound, because the next stage gets the reason and every projection contains it. A folder stands for many files
 /// in it.
-pub(super) fn reason(paths: &[String]) -> String {
+fn reason(paths: &[String]) -> String {
     let (mut reason, mut unnamed) = (GUARDRAIL.to_owned(), 0_u64);
     let folded = Folded::of(paths.iter().map(|path| (path.as_str(), "")));
     let named = folded.iter().flat_map(|one| match one.files {
@@ -42,4 +44,31 @@ pub(super) fn reason(paths: &[String]) -> String {
         reason.push_str(&format!(" and {unnamed} more"));
     }
     reason
+}
+
+/// Fails an attempt for its disallowed writes. Where a person may decide about them its own outcome is kept beside the failure; else the
+/// notes say why nobody is asked.
+pub(super) fn fail(fact: &mut StageFinished, paths: &[String], judged: Option<Result<Recoverable, String>>) {
+    let own = fact.outcome.clone();
+    replace(fact, Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason(paths)));
+    match judged {
+        Some(Ok(recoverable)) => fact.recoverable = Some(Box::new(Recoverable { outcome: own, ..recoverable })),
+        Some(Err(why)) => note(fact, format_args!("policy recovery did not ask: {why}")),
+        None => {}
+    }
+}
+
+fn note(fact: &mut StageFinished, line: impl Display) {
+    let notes = &mut fact.outcome.notes;
+    *notes = if notes.is_empty() { line.to_string() } else { format!("{notes}\n{line}") };
+}
+
+/// Puts a failure in the place of what the stage answered. The stage's own reason stays readable in the notes.
+pub(super) fn replace(fact: &mut StageFinished, failure: Failure) {
+    if let Some(own) = fact.outcome.failure.as_ref() {
+        let line = format!("the stage itself failed: {}", own.reason);
+        note(fact, line);
+    }
+    let notes = std::mem::take(&mut fact.outcome.notes);
+    fact.outcome = Outcome { notes, ..Outcome::failed(failure) };
 }

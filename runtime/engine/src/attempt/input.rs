@@ -3,9 +3,10 @@
 //! Everything comes from the pipeline and the fold of the journal, so the same attempt made again gets the same input. The
 //! engine's counters are not part of it.
 
-use super::AttemptError;
+use super::{AttemptError, Workbench, change_list, feedback, redact};
 use crate::driver::Assignment;
-use crate::plan::Plan;
+use crate::plan::{Binding, Plan};
+use crate::ports::BlobStore;
 use crate::state::Branch;
 use crate::verify::Role;
 use glovebox_host::input::{OutgoingEdge, StageInput};
@@ -28,8 +29,39 @@ const PATHS_SHOWN_MAX: usize = 20;
 /// Most characters of what a candidate's last stage said there.
 const NOTES_CHARS_MAX: usize = 400;
 
+impl<B: BlobStore + 'static> Workbench<B> {
+    /// What the component of a node gets, without what its role withholds.
+    pub(super) fn input(
+        &self,
+        node: &Node,
+        binding: &Binding,
+        assignment: &Assignment,
+    ) -> Result<StageInput, AttemptError> {
+        let mut input = stage_input(&self.plan, node, assignment);
+        if binding.is_builder() {
+            input.context.retain(|key, _| !HOLDOUT_KEYS.contains(&key.as_str()));
+        }
+        if let Some(failed) = &assignment.branch.last_failed {
+            let is_withheld = self.is_withheld(&failed.stage());
+            input.extra.extend(feedback::feedback(failed, &*self.blobs, is_withheld)?);
+            if is_withheld {
+                input.context.retain(|key, _| !FAILURE_KEYS.contains(&key.as_str()));
+                input.last_failure = input.last_failure.map(|_| redact::verdict(&failed.node));
+            }
+        }
+        if binding.model {
+            input.extra.extend(self.told(node, binding, assignment));
+        }
+        if node.handler.kind().is_told_changes() {
+            input.extra.push(change_list::of(node, &assignment.branch, (&self.base, &*self.blobs))?);
+        }
+        self.whole_values(&mut input, binding, &assignment.branch.context)?;
+        Ok(input)
+    }
+}
+
 /// Makes the input of a handler.
-pub(super) fn stage_input(plan: &Plan, node: &Node, assignment: &Assignment) -> StageInput {
+fn stage_input(plan: &Plan, node: &Node, assignment: &Assignment) -> StageInput {
     let pipeline = &*plan.pipeline;
     let Assignment { attempt, run, branch, .. } = assignment;
     let context = branch.context.iter().filter(|(key, _)| !INTERNAL.iter().any(|start| key.starts_with(start)));
@@ -58,9 +90,13 @@ pub(super) fn stage_input(plan: &Plan, node: &Node, assignment: &Assignment) -> 
 fn planning(plan: &Plan, node: &Node) -> Vec<(String, String)> {
     let asks = plan.verify.as_ref().is_none_or(|verify| verify.planner.mode.asks_model());
     let Some(Planning { allowed, keys }) = plan.pipeline.planning(node).filter(|_| asks) else { return Vec::new() };
-    [("verification-allowed", allowed), ("verification-keys", keys)]
-        .map(|(name, entries)| (name.to_owned(), entries.join("\n")))
-        .to_vec()
+    let questions = plan.verify.as_ref().filter(|_| !allowed.is_empty()).and_then(|verify| verify.questions());
+    let questions = questions.and_then(|questions| serde_json::to_string(&questions).ok());
+    // An empty list: no plan may have commands, so no agent is asked for one.
+    let told = [("verification-allowed", allowed), ("verification-keys", keys)].into_iter();
+    let told = told.filter(|(_, entries)| !entries.is_empty());
+    let told = told.map(|(name, entries)| (name.to_owned(), entries.join("\n")));
+    told.chain(questions.map(|told| ("verification-questions".to_owned(), told))).collect()
 }
 
 /// What a verification stage may run beside its plan, by what its branch has changed since the run began.

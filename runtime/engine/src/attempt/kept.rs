@@ -1,7 +1,8 @@
 //! Bytes that an attempt leaves: each is a blob before an event names it.
 
+use super::redact::WITHHELD_FILE;
 use super::{LOG_FILE, Workbench};
-use crate::event::{Artifact, Captured, Digest};
+use crate::event::{Artifact, Captured, Digest, StageFinished};
 use crate::ports::{BlobStore, PortError};
 use glovebox_host::call::LogLine;
 
@@ -19,6 +20,15 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let text = texts.collect::<Vec<_>>().join("\n") + "\n";
         let (digest, bytes) = self.store(text.as_bytes())?;
         Ok(Some(Artifact { name: LOG_FILE.to_owned(), media_type: "application/x-ndjson".to_owned(), digest, bytes }))
+    }
+
+    /// What a stage with hold-outs in reach answered, for people alone.
+    pub(super) fn whole_answer(&self, fact: &StageFinished) -> Result<Artifact, PortError> {
+        let text =
+            serde_json::to_vec_pretty(&fact.outcome).map_err(|error| PortError::Unavailable(error.to_string()))?;
+        let (digest, bytes) = self.store(&text)?;
+        let (name, media_type) = (WITHHELD_FILE.to_owned(), "application/json".to_owned());
+        Ok(Artifact { name, media_type, digest, bytes })
     }
 
     pub(super) fn captured(&self, bytes: &[u8]) -> Result<Option<Captured>, PortError> {

@@ -29,6 +29,8 @@ pub(super) fn hints(report: &Report, canary: &Canary) -> Vec<String> {
 
 /// Removes everything from a fact that the program under test could have chosen, except verdict and hints.
 pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[String]) {
+    // Its own outcome beside a failure would tell everything.
+    fact.recoverable = None;
     let outcome = std::mem::replace(&mut fact.outcome, Outcome::of(Status::Fail));
     let is_pass = matches!(outcome.status, Status::Success | Status::PartialSuccess);
     let way = if is_pass { choices::way(pipeline, &fact.attempt.task.node, &outcome) } else { choices::Way::default() };
@@ -40,6 +42,8 @@ pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[Str
         failure: (!is_pass).then(|| redacted(fact, failure_of(outcome.status, outcome.failure))),
         notes: notes(is_pass, hints),
     };
+    // Which check failed is more than the verdict.
+    fact.failed_command = None;
     if let Ending::Trapped(text) | Ending::NotLinked(text) = &mut fact.ending {
         WITHHELD.clone_into(text);
     }

@@ -2,7 +2,7 @@
 //!
 //! The files are a layer over the run's workspace, which becomes an overlay with the first command; a copy where nothing can be mounted.
 //! The jail is opened with the first command and lives as long as the attempt. Both come from the binding and
-//! the operator's settings, never from the stage. Blocking: must not be called on the executor's threads.
+//! the operator's settings, never from the stage. Blocking: where a process may start, not for the executor's threads.
 
 use super::AttemptError;
 use super::hooks::HookSandbox;

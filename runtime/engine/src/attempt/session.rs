@@ -69,7 +69,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
             pipeline: &self.plan.pipeline,
             run: &assignment.run.run_id,
             branch: &assignment.branch,
-            is_withheld: &|id| self.is_withheld(id) || self.plan.withholds(&id.verification()),
+            is_withheld: &|id| {
+                self.holdouts.is_some() && (self.is_withheld(id) || self.plan.withholds(&id.verification()))
+            },
             is_visible: &is_visible,
             hidden_keys: &hidden_keys,
         };

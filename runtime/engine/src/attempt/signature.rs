@@ -1,5 +1,6 @@
 //! The signature of an attempt's failure: that of the failure, and what the stage's commands printed, without what differs by chance.
 
+use super::{AttemptError, Workbench};
 use crate::event::signature::{plain, text};
 use crate::event::{Digest, StageFinished};
 use crate::ports::{BlobStore, PortError};
@@ -9,8 +10,21 @@ use std::io::Read;
 /// Most bytes of each output that count: its end, where a command says what is wrong.
 const OUTPUT_BYTES: u64 = 64 * 1024;
 
+impl<B: BlobStore> Workbench<B> {
+    /// The same with the signature of its failure. It covers what the stage printed, so one whose verdict alone counts gets none.
+    pub(super) fn signed(&self, mut fact: StageFinished) -> Result<StageFinished, AttemptError> {
+        fact.signature = of(&fact, &*self.blobs)?;
+        let mut own = Ok(None);
+        fact.with_own_outcome(|fact| own = of(fact, &*self.blobs));
+        if let Some(recoverable) = &mut fact.recoverable {
+            recoverable.signature = own?;
+        }
+        Ok(fact)
+    }
+}
+
 /// The signature of an attempt's failure; none for a success, and for a failure that can pass by itself.
-pub(super) fn of(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<Digest>, PortError> {
+fn of(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<Digest>, PortError> {
     let Some(mut text) = finished.outcome.failure.as_ref().and_then(text) else { return Ok(None) };
     for artifact in finished.artifacts.iter().filter(|artifact| is_output(&artifact.name)) {
         let mut bytes = Vec::new();

@@ -74,6 +74,8 @@ pub struct Effective {
     pub tier: FileTier,
     /// What it and its commands may read and write.
     pub scope: Scope,
+    /// What it may write at most, whatever its node says: what author and operator agree on.
+    pub may_write: Vec<Entry>,
     /// What it may run.
     pub commands: CommandGrant,
     /// What its commands reach beyond the scope.
@@ -208,7 +210,9 @@ fn paths(inputs: GrantInputs<'_>, effective: &mut Effective) {
     if write.is_none() && inputs.source.plugin.is_some() && !may_write.is_empty() {
         effective.diagnostics.push(unused_write_grant(inputs, may_write));
     }
+    effective.may_write = may_write.to_vec();
     if inputs.request.backend.is_some_and(|backend| backend.options.is_read_only) {
+        effective.may_write.clear();
         effective.scope.write.clear();
     }
     effective.scope.hidden = HIDDEN.iter().filter_map(|text| Entry::parse(text).ok()).collect();

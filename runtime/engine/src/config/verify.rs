@@ -6,7 +6,7 @@ use crate::verify::settings::{Part, SETTINGS, Setting, contract_path};
 use toml::de::DeValue;
 
 /// What `[verify]` itself has.
-const FIELDS: [&str; 3] = ["contract", "planner", "worker"];
+const FIELDS: [&str; 4] = ["contract", "planner", "worker", "retry"];
 
 pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Verify {
     let mut verify = Verify::default();
@@ -27,6 +27,7 @@ pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Verify {
             "contract" => {}
             "planner" => part(fields, field, (Part::Planner, &mut verify)),
             "worker" => part(fields, field, (Part::Worker, &mut verify)),
+            "retry" => part(fields, field, (Part::Retry, &mut verify)),
             _ => fields.unknown(field, &FIELDS),
         }
     }

@@ -2,27 +2,49 @@
 //!
 //! The decision is made once, before the attempt is appended, and is part of its record. These rules are not evaluated a second time.
 
-use super::verification;
-use crate::event::{Ending, RunId, StageFinished, StageRetrying, Work};
-use crate::state::{Branch, RunState};
+use super::no_change::{self, Ruling};
+use super::{verification, verify_limits};
+use crate::event::{Ending, Recoverable, RunId, StageFinished, StageRetrying, Work};
+use crate::no_change::NoChangeRule;
+use crate::state::{Branch, RunState, is_of_budget};
 use glovebox_pipeline::ir::{Backoff, Node, Pipeline};
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
 use jiff::{SignedDuration, Timestamp};
 
 /// Brings a finished attempt into its recorded form: whether another follows, and if not, what its status counts for.
 /// An attempt that may not be repeated any more never keeps the status `retry`. Nothing is repeated once the run is `stopping`.
-pub fn finalize_attempt(pipeline: &Pipeline, state: &RunState, stopping: bool, finished: &mut StageFinished) {
+/// What the operator asks of agents that change nothing is part of that.
+pub fn finalize_attempt(
+    (pipeline, rule): (&Pipeline, Option<&NoChangeRule>),
+    state: &RunState,
+    stopping: bool,
+    finished: &mut StageFinished,
+) {
     let Some(node) = pipeline.node(&finished.attempt.task.node) else { return };
     let branch = state.branch(&finished.attempt.task.branch);
-    match finished.attempt.task.work {
-        Work::Verify => verification::settle(node, branch, finished),
-        Work::Handler | Work::Join => accept_silence(node, finished),
-    }
+    let ruling = match finished.attempt.task.work {
+        Work::Verify => {
+            verification::settle(node, branch, finished);
+            Ruling::Open
+        }
+        Work::Handler | Work::Join => {
+            accept_silence(node, finished.ending == Ending::Returned, &mut finished.outcome);
+            no_change::judge(node, (rule, branch), finished)
+        }
+    };
     let stopping = stopping || branch.canceled.is_some() || state.canceled.is_some();
-    let ordinal = repeated(branch, finished);
-    finished.retrying =
-        !stopping && ordinal.is_some_and(|ordinal| ordinal < attempts_max(pipeline, node, &finished.outcome));
-    if let Some(bound) = steps_of_node_exceeded(state, node).filter(|_| finished.retrying) {
+    let may_repeat = |ordinal: u32| {
+        let counted = ordinal.saturating_sub(no_change::repeated(node, branch));
+        counted < attempts_max(pipeline, node, &finished.outcome)
+    };
+    let is_repeated = match ruling {
+        Ruling::Open => repeated(branch, finished).is_some_and(may_repeat),
+        Ruling::Repeated => true,
+        Ruling::Refused => false,
+    };
+    finished.retrying = is_repeated && !stopping;
+    let bound = steps_of_node_exceeded(state, node).or_else(|| verify_limits::not_repeated(pipeline, state, finished));
+    if let Some(bound) = bound.filter(|_| finished.retrying) {
         finished.retrying = false;
         let notes = &mut finished.outcome.notes;
         let separator = if notes.is_empty() { "" } else { "\n" };
@@ -35,6 +57,31 @@ pub fn finalize_attempt(pipeline: &Pipeline, state: &RunState, stopping: bool, f
     let is_verified = node.verification.is_some() && !node.handler.is_fan_in();
     let is_of_handler = finished.attempt.task.work == Work::Handler;
     finished.verifying = is_of_handler && is_verified && finished.outcome.status.satisfies_gate();
+    settle_recoverable(node, stopping, finished);
+}
+
+/// Brings what a person may decide into its recorded form. Nobody is asked about a run that is stopping, or about an attempt that did not
+/// end by itself. The stage's own outcome is final: a decision repeats nothing.
+fn settle_recoverable(node: &Node, stopping: bool, finished: &mut StageFinished) {
+    let is_final = !finished.retrying && finished.attempt.task.work == Work::Handler;
+    let is_of_scope = finished.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::SCOPE_WRITE);
+    let is_kept = is_final && is_of_scope && !stopping && finished.ending == Ending::Returned;
+    let is_spent = |recoverable: &Recoverable| recoverable.outcome.failure.as_ref().is_some_and(is_of_budget);
+    let Some(recoverable) = finished.recoverable.take() else { return };
+    let recoverable = Some(recoverable).filter(|recoverable| is_kept && !is_spent(recoverable));
+    if recoverable.is_none() {
+        // They are of the outcome that counts no more.
+        finished.stored_values.clear();
+    }
+    finished.recoverable = recoverable.map(|mut recoverable| {
+        let own = &mut recoverable.outcome;
+        accept_silence(node, true, own);
+        if own.status == Status::Retry {
+            exhaust(node, true, own);
+        }
+        recoverable.verifying = node.verification.is_some() && own.status.satisfies_gate();
+        recoverable
+    });
 }
 
 /// The attempt of the node's work that a repetition would follow; none where nothing can be repeated.
@@ -60,6 +107,7 @@ pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinis
     let run_id = state.run_id().map_or("", RunId::as_str);
     let seed = format!("{run_id}\n{}\n{}", task, ordinal);
     let delay_ms = backoff.map_or(0, |backoff| delay_ms(&backoff, *ordinal, &seed));
+    let delay_ms = delay_ms.max(verify_limits::cooldown_ms(state, finished));
     let at = state.at.unwrap_or(Timestamp::UNIX_EPOCH);
     let delay = SignedDuration::from_millis(i64::try_from(delay_ms).unwrap_or(i64::MAX));
     StageRetrying {
@@ -71,12 +119,12 @@ pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinis
 }
 
 /// `auto_status`: only where nothing was said, never over a trap, a bound or a failure that has a cause (design §9 #14).
-fn accept_silence(node: &Node, finished: &mut StageFinished) {
-    let silent = finished.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::OUTCOME_MISSING);
-    if node.auto_status && silent && finished.ending == Ending::Returned {
-        finished.outcome.status = Status::Success;
-        finished.outcome.failure = None;
-        finished.outcome.notes = "auto-status: handler completed without writing status".to_owned();
+fn accept_silence(node: &Node, has_returned: bool, outcome: &mut Outcome) {
+    let silent = outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::OUTCOME_MISSING);
+    if node.auto_status && silent && has_returned {
+        outcome.status = Status::Success;
+        outcome.failure = None;
+        outcome.notes = "auto-status: handler completed without writing status".to_owned();
     }
 }
 
@@ -99,7 +147,9 @@ fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
 fn is_final(failure: &Failure) -> bool {
     use FailureClass::{Budget, Canceled, Contract, Scope, Transient};
     let refused_by_provider = failure.code.family() == FailureFamily::Provider && failure.class != Transient;
-    matches!(failure.class, Scope | Contract | Canceled | Budget) || refused_by_provider
+    // The same stage is as unsuccessful at once.
+    let is_held_back = failure.code == FailureCode::REQUIRED_TOOL;
+    matches!(failure.class, Scope | Contract | Canceled | Budget) || refused_by_provider || is_held_back
 }
 
 fn exhaust(node: &Node, may_be_partial: bool, outcome: &mut Outcome) {

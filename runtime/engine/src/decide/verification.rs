@@ -15,9 +15,13 @@ pub(super) fn settle(node: &Node, branch: &Branch, finished: &mut StageFinished)
     finished.at_exit = node.handler == Handler::Exit;
     // A verifier plugin may look at files alone, and then it has only its word: see `gate_requires`.
     let is_command = node.verification.as_ref().is_none_or(|stage| stage.handler.kind() == HandlerKind::Verify);
-    let is_pass = finished.outcome.status == Status::Success && (!is_command || finished.has_passing_receipt());
+    // Only a receipt confirms that there was nothing to do.
+    finished.no_change = branch.unverified.as_ref().is_some_and(|unverified| unverified.no_change);
+    let needs_receipt = is_command || finished.no_change;
+    let is_pass = finished.outcome.status == Status::Success && (!needs_receipt || finished.has_passing_receipt());
     let own = std::mem::replace(&mut finished.outcome, Outcome::of(Status::Success));
     finished.outcome = match (is_pass, verified(node, branch)) {
+        (true, verified) if finished.no_change => no_op(verified),
         (true, verified) => kept(verified, own.notes),
         (false, _) => overridden(own),
     };
@@ -34,6 +38,12 @@ fn verified(node: &Node, branch: &Branch) -> Outcome {
 
 fn kept(verified: Outcome, notes: String) -> Outcome {
     Outcome { notes: if verified.notes.is_empty() { notes } else { verified.notes }, ..verified }
+}
+
+fn no_op(verified: Outcome) -> Outcome {
+    let separator = if verified.notes.is_empty() { "" } else { "\n" };
+    let notes = format!("no-op success: nothing was changed, and the verification passed{separator}{}", verified.notes);
+    Outcome { notes, ..verified }
 }
 
 fn overridden(own: Outcome) -> Outcome {
@@ -55,7 +65,10 @@ impl BranchDecision<'_> {
     pub(super) fn verify(&self, visit: &Task) -> Vec<Event> {
         match self.steps_exceeded() {
             Some(failure) => end_when_idle(self.state, failure),
-            None => vec![Event::StageReady(StageReady { task: visit.verification(), ordinal: 1, due_at: None })],
+            None => {
+                let due_at = self.cooled_at(&visit.node);
+                vec![Event::StageReady(StageReady { task: visit.verification(), ordinal: 1, due_at })]
+            }
         }
     }
 

@@ -11,10 +11,11 @@ use crate::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use crate::state::Branch;
 use glovebox_host::steering::Steering;
 use glovebox_pipeline::key;
+use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
 use jiff::Timestamp;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -31,6 +32,8 @@ pub struct Assignment {
     pub token: u64,
     /// How the run was started.
     pub run: Arc<RunStarted>,
+    /// The paths that people allowed its node to write beside its write scope.
+    pub granted: Vec<ScopePath>,
     /// The branch as it was when the attempt was claimed.
     pub branch: Arc<Branch>,
     /// Set to ask the attempt to stop.
@@ -91,7 +94,11 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
             Some(Stop::Canceled) if !did_succeed(&finished) => cut(finished),
             _ => finished,
         };
-        filter_context(self.state.branch(branch), &mut finished, self.state.stored_bytes);
+        let (branch, stored_bytes) = (self.state.branch(branch), self.state.stored_bytes);
+        match finished.recoverable {
+            Some(_) => finished.with_own_outcome(|finished| filter_context(branch, finished, stored_bytes)),
+            None => filter_context(branch, &mut finished, stored_bytes),
+        }
         // A limit that was not measured or not used says nothing.
         finished.usage.retain(|row| row.used.is_some_and(|used| used > 0 || used >= row.limit));
         finished
@@ -172,7 +179,7 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
             reason = self.reason_to_stop() => reason,
             error = self.keep_lease(&delivery) => return Err(error),
         };
-        stop.store(true, Ordering::SeqCst);
+        glovebox_sandbox::jail::cancel(&stop);
         let finished = match tokio::time::timeout(self.grace, executing).await {
             Ok(finished) => finished.map_err(failed)?,
             Err(_) => abandoned(&attempt, self.grace),

@@ -98,8 +98,10 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         let branch = self.state.branch(branch);
         let open = branch.open().filter(|open| open.attempt_id.as_ref() == Some(id))?;
         let attempt = open.attempt(id);
+        let granted = self.state.granted(&attempt.task.node);
         let run = Arc::clone(self.state.run.as_ref()?);
         let steering = self.state.steering(open);
-        Some(Assignment { token: open.head, attempt, run, branch: Arc::clone(branch), stop: Arc::default(), steering })
+        let (token, branch, stop) = (open.head, Arc::clone(branch), Arc::default());
+        Some(Assignment { token, attempt, run, granted, branch, stop, steering })
     }
 }

@@ -62,6 +62,7 @@ fn driver<'a>(
         signals,
         worker,
         grace: GRACE,
+        no_change: None,
         disk: None,
         parallel_max: 4,
         inbox: Inbox::default(),

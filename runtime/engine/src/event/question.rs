@@ -2,7 +2,7 @@
 //!
 //! An answer says who gave it, when, how and in which words. What the gate's outcome is follows from it and from nothing else.
 
-use super::{BranchId, Digest, NodeId, Task, moment};
+use super::{BranchId, Digest, NodeId, PolicyAction, PolicyQuestion, Task, moment};
 use glovebox_record::question::{Answer, Answers};
 use glovebox_record::{Choice, Failure, FailureClass, Outcome, QuestionId, QuestionType, Status};
 use jiff::Timestamp;
@@ -38,6 +38,9 @@ pub struct QuestionAsked {
     #[serde(default, with = "moment::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due_at: Option<Timestamp>,
+    /// What the question would grant, if it is about writes outside of a stage's scope; absent for a human gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Box<PolicyQuestion>>,
 }
 
 impl QuestionAsked {
@@ -56,6 +59,11 @@ impl QuestionAsked {
         let generation = if task.generation > 0 { format!("{}/", task.generation) } else { String::new() };
         let branch = if task.branch == BranchId::main() { String::new() } else { format!("{}/", task.branch) };
         QuestionId::from(format!("{generation}{branch}{}#{}", task.node, task.visit))
+    }
+
+    /// The id of the question about the disallowed writes of a visit.
+    pub fn id_of_policy(task: &Task) -> QuestionId {
+        QuestionId::from(format!("{}/policy", Self::id_of(task)))
     }
 }
 
@@ -125,6 +133,9 @@ pub struct QuestionAnswered {
     /// The line of the file of answers; absent for an answer that came in another way, and in journals of before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sheet: Option<SheetLine>,
+    /// True for the answer to a question about disallowed writes, which is no outcome of the node.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub policy: bool,
 }
 
 /// A line of a file of answers.
@@ -174,6 +185,13 @@ impl QuestionAnswered {
     /// The visit of the gate.
     pub fn task(&self) -> Task {
         Task::of_handler(self.generation, (&self.branch, &self.node), self.visit)
+    }
+
+    /// What an answer about disallowed writes decides. Whatever names no action denies.
+    pub fn action(&self) -> PolicyAction {
+        let Some(Answer::Choice(choice)) = &self.answer else { return PolicyAction::Deny };
+        let named = PolicyAction::ALL.into_iter().find(|action| choice.to == *action.as_str());
+        named.unwrap_or(PolicyAction::Deny)
     }
 }
 

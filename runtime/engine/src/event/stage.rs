@@ -2,7 +2,7 @@
 //!
 //! The host's report as the journal records it. Bytes are named by digest and stored before the event that names them.
 
-use super::{Attempt, NodeId, Task, moment};
+use super::{Attempt, FailedCommand, NodeId, Recoverable, Task, moment};
 use glovebox_record::spend::Money;
 use glovebox_record::{
     Artifact, Captured, Ending, FileChange, Heard, LimitUse, Outcome, Quarantined, Receipt, Refusal, Session,
@@ -64,6 +64,9 @@ pub struct StageFinished {
     /// True when a verification of this visit follows, which decides what the outcome counts for. Only the engine sets it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verifying: bool,
+    /// True if the operator asks the stage for changes and the work of this attempt made none. Only the engine sets it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_change: bool,
     /// True for the verification of an exit. Only the engine sets it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_exit: bool,
@@ -94,6 +97,9 @@ pub struct StageFinished {
     /// Changes that were not allowed and were set aside.
     #[serde(default)]
     pub quarantined: Vec<Quarantined>,
+    /// What a person may decide about them; absent unless the operator lets people decide (`[policy.recovery]`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recoverable: Option<Box<Recoverable>>,
     /// What it wrote at paths that git ignores, none of which is committed; absent when that is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignored: Option<IgnoredFiles>,
@@ -140,6 +146,9 @@ pub struct StageFinished {
     /// What its failure has in common with others that are the same; absent without a failure that lasts. Only the cycle breaker reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<super::Digest>,
+    /// The command that made a verification fail; absent for any other stage, and where only the verdict counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_command: Option<FailedCommand>,
 }
 
 impl StageFinished {
@@ -148,9 +157,23 @@ impl StageFinished {
         self.receipts.iter().any(|receipt| receipt.passed() && receipt.hook.is_none() && !receipt.subject)
     }
 
+    /// Does something with the stage's own outcome in the place of the failure for its disallowed writes, if a person may decide about them.
+    pub fn with_own_outcome(&mut self, change: impl FnOnce(&mut Self)) {
+        let Some(mut recoverable) = self.recoverable.take() else { return };
+        std::mem::swap(&mut self.outcome, &mut recoverable.outcome);
+        change(self);
+        std::mem::swap(&mut self.outcome, &mut recoverable.outcome);
+        self.recoverable = Some(recoverable);
+    }
+
+    /// The disallowed writes that a person may allow.
+    pub fn proposed(&self) -> impl Iterator<Item = &FileChange> {
+        self.recoverable.iter().flat_map(|recoverable| recoverable.proposed.iter().map(|write| &write.change))
+    }
+
     /// True when nothing more of the visit follows.
     pub fn is_final(&self) -> bool {
-        !self.retrying && !self.verifying
+        !self.retrying && !self.verifying && self.recoverable.is_none()
     }
 
     /// The context values that the attempt set and that are stored apart from the context, by their keys.
@@ -167,6 +190,7 @@ impl StageFinished {
             outcome,
             retrying: false,
             verifying: false,
+            no_change: false,
             at_exit: false,
             ending: Ending::Returned,
             usage: Vec::new(),
@@ -177,6 +201,7 @@ impl StageFinished {
             network: None,
             changes: Vec::new(),
             quarantined: Vec::new(),
+            recoverable: None,
             ignored: None,
             artifacts: Vec::new(),
             stored_values: BTreeSet::new(),
@@ -192,6 +217,7 @@ impl StageFinished {
             model: None,
             duration_ms: 0,
             signature: None,
+            failed_command: None,
         }
     }
 }

@@ -174,6 +174,7 @@ impl Trees<'_> {
     fn note(&mut self, event: &Event) {
         let changes_files = match event {
             Event::StageFinished(finished) => !finished.changes.is_empty(),
+            Event::PolicyDecided(decided) => !decided.changes.is_empty(),
             Event::FanInFinished(_) | Event::BranchStarted(_) | Event::RunResumed(_) => true,
             _ => false,
         };

@@ -2,7 +2,7 @@
 //!
 //! Each line is used once. When none is left, nobody is there.
 
-use crate::event::{Digest, Event, NodeId, Record, SheetLine};
+use crate::event::{Digest, Event, NodeId, PolicyAction, Record, SheetLine};
 use glovebox_pipeline::ir::{Handler, Pipeline};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,14 +18,15 @@ pub struct AnswerSheet {
 type Line = (u32, String);
 
 impl AnswerSheet {
-    /// Reads a file. What stands before a colon names a node only if the pipeline has such a gate. Empty lines and lines that begin
+    /// Reads a file. What stands before a colon names a node only if the pipeline has such a gate, or a stage with this name and the answer
+    /// is one about its scope. Empty lines and lines that begin
     /// with `#` are passed over.
     pub fn parse(text: &str, pipeline: &Pipeline) -> Self {
         let mut sheet = Self { digest: Some(Digest::of(text.as_bytes())), ..Self::default() };
         let lines = (1..).zip(text.lines().map(str::trim));
         for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
             let named = line.split_once(':').map(|(node, answer)| (NodeId::from(node.trim()), answer.trim()));
-            match named.filter(|(node, _)| is_gate(pipeline, node)) {
+            match named.filter(|(node, answer)| is_asked(pipeline, node, answer)) {
                 Some((node, answer)) => sheet.of_node.entry(node).or_default().push_back((number, answer.to_owned())),
                 None => sheet.in_order.push_back((number, line.to_owned())),
             }
@@ -35,8 +36,19 @@ impl AnswerSheet {
 
     /// Uses up the next answer for a gate: one that names it, else the next in order.
     pub fn next(&mut self, node: &NodeId) -> Option<(String, SheetLine)> {
-        let of_node = self.of_node.get_mut(node).and_then(VecDeque::pop_front);
-        let (line, value) = of_node.or_else(|| self.in_order.pop_front())?;
+        self.next_named(node).or_else(|| {
+            let next = self.in_order.pop_front()?;
+            self.numbered(next)
+        })
+    }
+
+    /// Uses up the next answer that names a node. A question about a scope gets no other: no line for a gate grants anything.
+    pub fn next_named(&mut self, node: &NodeId) -> Option<(String, SheetLine)> {
+        let next = self.of_node.get_mut(node)?.pop_front()?;
+        self.numbered(next)
+    }
+
+    fn numbered(&self, (line, value): Line) -> Option<(String, SheetLine)> {
         Some((value, SheetLine { digest: self.digest?, line }))
     }
 
@@ -55,8 +67,13 @@ impl AnswerSheet {
     }
 }
 
-fn is_gate(pipeline: &Pipeline, id: &NodeId) -> bool {
-    pipeline.node(id).is_some_and(|node| node.handler == Handler::Human)
+fn is_asked(pipeline: &Pipeline, id: &NodeId, answer: &str) -> bool {
+    let is_action = || PolicyAction::ALL.into_iter().any(|action| action.as_str() == answer);
+    pipeline.node(id).is_some_and(|node| match node.handler {
+        Handler::Human => true,
+        Handler::Component(_) => is_action(),
+        _ => false,
+    })
 }
 
 #[cfg(test)]
@@ -74,5 +91,15 @@ mod tests {
         assert_eq!(next("b").as_deref(), Some("c: x"), "`c` is no gate");
         assert_eq!(next("a"), None);
         assert_eq!(sheet.next(&"b".into()), None);
+    }
+
+    #[test]
+    fn only_a_line_that_names_a_stage_answers_about_its_scope() {
+        let pipeline = simulation::pipeline("digraph g { start; exit; a [shape=hexagon] w; start -> a -> w -> exit }");
+        let mut sheet = AnswerSheet::parse("allow\nw: allow\nw: yes\n", &pipeline);
+        assert_eq!(sheet.next_named(&"w".into()).map(|(value, _)| value).as_deref(), Some("allow"));
+        assert_eq!(sheet.next_named(&"w".into()), None, "`yes` is no such answer");
+        assert_eq!(sheet.next(&"a".into()).map(|(value, line)| (value, line.line)), Some(("allow".to_owned(), 1)));
+        assert_eq!(sheet.next(&"a".into()).map(|(value, _)| value).as_deref(), Some("w: yes"));
     }
 }

@@ -36,6 +36,8 @@ pub struct Binding {
     pub tier: FileTier,
     /// What it may read, write and must not see; its commands' view as well.
     pub scope: Scope,
+    /// What it may write at most, whatever its node says: what author and operator agree on.
+    pub may_write: Vec<Entry>,
     /// What it may run.
     pub commands: CommandGrant,
     /// What its commands reach beyond the scope: network, scratch, cache; and where they start.
@@ -187,6 +189,15 @@ impl Binding {
     /// True for a stage whose work is judged by others, so that it must not learn what judges it.
     pub fn is_builder(&self) -> bool {
         self.role == Role::Builder
+    }
+
+    /// The same with files that a person allowed, as far as author and operator do.
+    #[must_use]
+    pub fn with_granted(&self, paths: &[ScopePath]) -> Self {
+        let entries = paths.iter().filter(|path| self.may_write.iter().any(|entry| entry.contains(path)));
+        let mut widened = self.clone();
+        widened.scope.write.extend(entries.filter_map(|path| Entry::parse(path.as_str()).ok()));
+        widened
     }
 
     /// True when what the stage writes in its scope is committed. With hold-outs in reach it is not, unless the node says so.

@@ -9,9 +9,10 @@ use super::deny::Denied;
 use super::fork::PlanFork;
 use super::models::{PlanAsks, PlanModel};
 use super::origin::Grant;
+use super::recovery::PlanRecovery;
 use super::sessions::{EdgesInto, PlanSession};
 use super::tool_server::{PlanToolServer, ServerGrant};
-use super::verify::PlanVerify;
+use super::verify::{PlanNoChange, PlanVerify};
 use super::{Binding, HoldoutPlan, Plan, PlanSandbox, Shared};
 use crate::components::PluginProblem;
 use crate::event::{Digest, RuleRecord};
@@ -66,6 +67,8 @@ impl Plan {
             dependency_stores: &self.stores,
             holdouts: Some(self.holdout_plan()).filter(|holdouts| !holdouts.is_empty()),
             verify: self.verify.as_deref().map(PlanVerify::of),
+            no_change: self.no_change.as_ref().map(PlanNoChange::of),
+            recovery: self.recovery.as_ref().map(PlanRecovery::of),
             rules: self.rule_report.rules.clone(),
             transformed: self.rule_report.transformed.as_ref().map(|text| Digest::of(text.as_bytes())),
             unlocked: self.unlocked.iter().map(PlanUnlocked::of).collect(),
@@ -170,6 +173,12 @@ pub struct PlanFile<'a> {
     /// What verification stages run beside their plans; absent without such a stage, and where the operator has no `[verify]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<PlanVerify<'a>>,
+    /// What is asked of agents that change nothing; absent where the operator asks nothing of any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_change: Option<PlanNoChange<'a>>,
+    /// What people may decide about writes outside of a write scope; absent unless the operator says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<PlanRecovery>,
     /// The rule plugins that checked the pipeline, in order, and what each changed; absent when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleRecord>,

@@ -32,6 +32,9 @@ pub(crate) const BRANCHES_DIR: &str = "branches";
 /// Folders of the tasks of generations other than the first.
 const GENERATIONS_DIR: &str = "generations";
 
+/// A folder that is being filled and has no name yet.
+const UNNAMED_DIR: &str = ".folder.new";
+
 /// Folders and files of the run directory that are not a node's. A test runs what makes them and finds no other.
 pub const RUN_NAMES: [&str; 22] = [
     ARTIFACTS_DIR,
@@ -160,6 +163,41 @@ impl<'a> Folder<'a> {
         Ok(Self { dir: FolderHandle::Below(dir), written })
     }
 
+    /// Begins a folder that gets its name once all its files are in it: readers see it whole or not at all.
+    pub(crate) fn begin(run: &'a Dir, written: &'a Written) -> io::Result<Self> {
+        match run.create_dir(UNNAMED_DIR) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                forget_unnamed(run)?;
+                run.create_dir(UNNAMED_DIR)?;
+            }
+            made => made?,
+        }
+        Ok(Self { dir: FolderHandle::Below(run.open_dir(UNNAMED_DIR)?), written })
+    }
+
+    /// Puts a file into a folder without a name.
+    pub(crate) fn fill(&self, name: impl AsRef<Path>, bytes: &mut dyn Read) -> io::Result<()> {
+        let mut file = self.dir.open_with(name, OpenOptions::new().write(true).create_new(true))?;
+        self.written.add(io::copy(bytes, &mut file)?);
+        Ok(())
+    }
+
+    /// Gives it its name. False when that is taken: then its files are gone.
+    pub(crate) fn name(&self, run: &Dir, path: impl AsRef<Path>) -> io::Result<bool> {
+        let path = path.as_ref();
+        let named = match (run.rename(UNNAMED_DIR, run, path), path.parent()) {
+            (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
+                run.create_dir_all(parent)?;
+                run.rename(UNNAMED_DIR, run, path)
+            }
+            (named, _) => named,
+        };
+        match named {
+            Ok(()) => Ok(true),
+            Err(_) => forget_unnamed(run).map(|()| false),
+        }
+    }
+
     /// Puts a whole file in place. Readers see the old bytes or the new ones, never a part.
     pub(crate) fn put(&self, name: impl AsRef<Path>, bytes: &mut dyn Read) -> io::Result<()> {
         self.put_beside(name.as_ref(), bytes, false)
@@ -238,6 +276,14 @@ impl<'a> Folder<'a> {
     }
 }
 
+/// Removes a folder that never got its name; none is fine.
+pub(crate) fn forget_unnamed(run: &Dir) -> io::Result<()> {
+    match run.remove_dir_all(UNNAMED_DIR) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// The name of a file while it is written.
 fn beside(name: &Path) -> PathBuf {
     format!(".{}.new", name.display()).into()
@@ -311,6 +357,28 @@ mod tests {
             put(bytes);
             assert_eq!((written.bytes(), run.metadata("a/file").expect("there").ino()), (before, inode));
         }
+    }
+
+    #[test]
+    fn a_folder_is_there_as_a_whole_and_replaces_none() {
+        let folder = tempfile::tempdir().expect("tempdir");
+        let run = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).expect("open");
+        let written = Written::default();
+        let begin = |bytes: &[u8]| {
+            let begun = Folder::begin(&run, &written).expect("begun");
+            begun.fill("prompt.md", &mut &*bytes).expect("filled");
+            begun
+        };
+        drop(begin(b"killed here"));
+        let begun = begin(b"one");
+        assert!(run.symlink_metadata("artifacts/a.1.1").is_err(), "it has no name yet");
+        assert!(begun.name(&run, "artifacts/a.1.1").expect("named"));
+        assert!(!begin(b"other").name(&run, "artifacts/a.1.1").expect("refused"));
+        assert_eq!(run.read("artifacts/a.1.1/prompt.md").expect("read"), b"one");
+        drop(begin(b"killed here"));
+        forget_unnamed(&run).expect("forgotten");
+        forget_unnamed(&run).expect("forgotten before");
+        assert_eq!(run.entries().expect("list").count(), 1);
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //! What an earlier attempt left and the latest did not is removed, so that no answer is taken for another's.
 
 use super::run_files::{history_folder, task_folder};
-use super::status::{Owner, encode};
+use super::status::{Owner, StatusFile, encode};
 use super::{Content, ProjectError, Projector};
-use crate::event::{Artifact, Attempt, QuestionAnswered, Receipt, Record, StageFinished, StagePassed, Work};
+use crate::event::{
+    Artifact, Attempt, FailureMeta, PolicyDecided, QuestionAnswered, Receipt, Record, StageFinished, StagePassed, Work,
+};
 use crate::ports::BlobStore;
 use glovebox_record::Outcome;
 use schemars::JsonSchema;
@@ -47,12 +49,15 @@ impl<B: BlobStore> Projector<B> {
     pub(super) fn stage(&mut self, finished: &StageFinished) -> Result<(), ProjectError> {
         let Attempt { task, id, .. } = &finished.attempt;
         let folder = task_folder(task);
-        self.file(&folder, "status.json", &encode(&finished.outcome, Owner { task, attempt: Some(id) }))?;
+        let status = |task| StatusFile {
+            error_meta: FailureMeta::of(finished),
+            ..encode(&finished.outcome, Owner { task, attempt: Some(id) })
+        };
+        self.file(&folder, "status.json", &status(task))?;
         if task.work == Work::Verify {
             // What came of the verification is what came of the node.
             let task = &task.handling();
-            let status = encode(&finished.outcome, Owner { task, attempt: Some(id) });
-            self.file(&task_folder(task), "status.json", &status)?;
+            self.file(&task_folder(task), "status.json", &status(task))?;
         }
         self.kept(&folder, finished)
     }
@@ -69,6 +74,12 @@ impl<B: BlobStore> Projector<B> {
     pub(super) fn answered(&mut self, answered: &QuestionAnswered) -> Result<(), ProjectError> {
         let (task, outcome) = (answered.task(), answered.outcome());
         self.file(&task_folder(&task), "status.json", &encode(&outcome, Owner { task: &task, attempt: None }))
+    }
+
+    /// What was decided about its disallowed writes is what came of the stage.
+    pub(super) fn decided(&mut self, decided: &PolicyDecided) -> Result<(), ProjectError> {
+        let Attempt { task, id, .. } = &decided.attempt;
+        self.file(&task_folder(task), "status.json", &encode(&decided.outcome, Owner { task, attempt: Some(id) }))
     }
 
     fn kept(&mut self, folder: &str, finished: &StageFinished) -> Result<(), ProjectError> {

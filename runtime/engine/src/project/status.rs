@@ -3,7 +3,7 @@
 //! Written in one dialect, read in the three that exist. The file is a projection for people and other tools: routing never
 //! reads it, and no stage can reach it. A class of failure found in somebody else's file is not believed, the host decides those.
 
-use crate::event::{AttemptId, Task};
+use crate::event::{AttemptId, FailureMeta, Task};
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,6 +37,9 @@ pub struct StatusFile<'a> {
     pub failure_class: &'static str,
     /// Stable code, such as `limit/memory`; empty unless it failed.
     pub failure_code: &'a str,
+    /// What is told of a failed verification beside its failure (seed 4); absent for anything else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_meta: Option<FailureMeta>,
     /// The node this is about (seed 3, P0).
     pub status_owner_node_id: &'a str,
     /// The branch this is about.
@@ -101,6 +104,7 @@ pub fn encode<'a>(outcome: &'a Outcome, owner: Owner<'a>) -> StatusFile<'a> {
         failure_reason: failure.map_or("", |failure| &failure.reason),
         failure_class: failure.map_or("", |failure| failure.class.as_str()),
         failure_code: failure.map_or("", |failure| failure.code.as_str()),
+        error_meta: None,
         status_owner_node_id: owner.task.node.as_str(),
         status_owner_branch_id: owner.task.branch.as_str(),
         status_owner_attempt_id: owner.attempt.map_or("", AttemptId::as_str),

@@ -160,6 +160,7 @@ fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
         steps_max: pipeline.steps_max(new.steps_max),
         wall_max_ms,
         spend_max: plan.spend_max(new.spend_max),
+        verify_retry: plan.verify.as_ref().map(|verify| verify.retry),
         holdouts: None,
         labels: new.labels,
     }

@@ -109,7 +109,9 @@ fn begun(event: &Event) -> Option<Begun<'_>> {
         }
         Event::StagePassed(passed) => (passed.generation, &passed.branch, &passed.node, passed.visit),
         Event::ForkStarted(fork) => (fork.generation, &fork.branch, &fork.node, fork.visit),
-        Event::QuestionAsked(asked) => (asked.generation, &asked.branch, &asked.node, asked.visit),
+        Event::QuestionAsked(asked) if asked.policy.is_none() => {
+            (asked.generation, &asked.branch, &asked.node, asked.visit)
+        }
         Event::FanInFinished(finished) => (finished.generation, &finished.branch, &finished.node, finished.visit),
         _ => return None,
     };

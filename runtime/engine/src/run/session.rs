@@ -17,6 +17,7 @@ use crate::event::{
     Verdict, WentBack,
 };
 use crate::inbox::{Inbox, forget_requests};
+use crate::no_change::NoChangeRule;
 use crate::plan::compare::{Addition, Change, additions};
 use crate::plan::{Plan, PlanCapabilities, RunBounds};
 use crate::ports::{BlobStore, RunLog, Signals};
@@ -302,7 +303,7 @@ impl Session {
     /// begins while the run's folder holds more than `disk` allows.
     pub async fn drive<S, E, P>(
         &mut self,
-        pipeline: &Pipeline,
+        (pipeline, no_change): (&Pipeline, Option<&NoChangeRule>),
         (signals, disk, parallel_max): (&S, Option<&DiskGauge>, usize),
         inbox: Inbox,
         execute: E,
@@ -317,12 +318,13 @@ impl Session {
         let begun = self.begun();
         let mut driver = driver(begun, pipeline, (&self.journal, signals), &self.worker);
         driver.inbox = inbox;
+        driver.no_change = no_change;
         driver.disk = disk;
         driver.parallel_max = parallel_max;
         // What a commit replaces in the workspace is durable with it, and what it may replace later, when a fan-in takes it over.
         let execute = async |assignment: Assignment| {
             let finished = execute(assignment).await?;
-            keep_replaced(&workspace, &blobs, finished.changes.iter())?;
+            keep_replaced(&workspace, &blobs, finished.changes.iter().chain(finished.proposed()))?;
             Ok(finished)
         };
         let driven = driver.drive(execute, |records, state| {
@@ -370,6 +372,7 @@ pub(super) fn driver<'a, J: RunLog, S>(
         signals,
         worker,
         grace: GRACE,
+        no_change: None,
         disk: None,
         parallel_max: 1,
         inbox: Inbox::default(),
@@ -394,6 +397,7 @@ fn follow(dir: &RunDir, blobs: &DirBlobs, records: &[Record]) -> Result<(), Box<
         let (branch, changes) = match &record.event {
             Event::StageFinished(finished) => (&finished.attempt.task.branch, &finished.changes),
             Event::FanInFinished(finished) => (&finished.branch, &finished.changes),
+            Event::PolicyDecided(decided) => (decided.branch(), &decided.changes),
             Event::BranchFinished(finished) => {
                 branches::remove_files(dir, &finished.branch);
                 continue;

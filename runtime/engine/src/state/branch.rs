@@ -4,18 +4,18 @@
 //! ten-thousandth. A branch reads nothing of another branch.
 
 use super::Conversations;
-use super::Visits;
+use super::authors::Authors;
 use super::fork::{Fork, Origin};
 use super::judged::{FailedStage, Unverified};
 use super::question::Wait;
 use super::spending::is_bound_of_run;
+use super::{VerifyFailures, Visits};
 use crate::context::{Context, ContextKey};
 use crate::event::{
-    Attempt, AttemptId, Digest, Event, FileChange, GateUnmet, NodeId, StageFinished, StagePassed, StageReady, Task,
-    Work,
+    Attempt, AttemptId, Digest, Event, FileChange, NodeId, StageFinished, StagePassed, StageReady, Task, Work,
 };
 use glovebox_record::path::ScopePath;
-use glovebox_record::{Failure, FailureClass, Outcome, Status};
+use glovebox_record::{Failure, Outcome, Status};
 use jiff::Timestamp;
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use serde_json::Value;
@@ -92,11 +92,15 @@ pub struct NodeHistory {
     pub retries: u32,
     /// Finished attempts of all generations.
     pub attempts: u32,
+    /// Attempts of its last visit that were repeated because they changed nothing.
+    pub unchanged: u32,
     /// Model turns of these attempts: where a script goes on.
     pub turns: u64,
     /// Visits that ended with the same failure as the last one, which is counted too, by signature; 0 without a lasting failure. Neither a
     /// success nor another failure between them resets the count.
     pub same: u32,
+    /// How its verification has failed since it last passed; none where nothing bounds that.
+    pub verify_failures: Option<Arc<VerifyFailures>>,
     /// Visits by the signature of their failure.
     pub(super) signatures: RedBlackTreeMapSync<Digest, u32>,
     /// Its last visit among all finished ones, while its last outcome is a failure.
@@ -137,12 +141,16 @@ pub struct Branch {
     pub(super) failing: RedBlackTreeMapSync<u64, NodeId>,
     /// The last change of each path.
     pub changes: RedBlackTreeMapSync<ScopePath, FileChange>,
+    /// The stages that changed each path.
+    pub authors: Authors,
     /// The conversations that its stages can continue.
     pub conversations: Conversations,
     /// The failure that led here; none after a success.
     pub last_failure: Option<Failure>,
     /// The stage that has this failure. The next stage may have to fix it.
     pub last_failed: Option<Arc<FailedStage>>,
+    /// The attempt whose disallowed writes wait for a decision.
+    pub held: Option<Arc<StageFinished>>,
     /// What its open verification is about, or the last one that led to a repetition.
     pub unverified: Option<Arc<Unverified>>,
     /// The fork that it began at; none for the branch that the run began with.
@@ -166,9 +174,11 @@ impl Default for Branch {
             visited: RedBlackTreeSetSync::new_sync(),
             failing: RedBlackTreeMapSync::new_sync(),
             changes: RedBlackTreeMapSync::new_sync(),
+            authors: Authors::default(),
             conversations: Conversations::default(),
             last_failure: None,
             last_failed: None,
+            held: None,
             unverified: None,
             origin: None,
             canceled: None,
@@ -248,9 +258,11 @@ impl Branch {
             Event::FanInFinished(finished) => return self.finish_fan_in(finished),
             Event::QuestionAsked(asked) => self.ask(asked),
             Event::QuestionAnswered(answered) => self.answer(answered),
+            Event::PolicyDecided(decided) => self.settle_held(decided),
             _ => {}
         }
-        matches!(event, Event::StagePassed(_) | Event::GateUnmet(_) | Event::ForkStarted(_) | Event::QuestionAsked(_))
+        matches!(event, Event::StagePassed(_) | Event::GateUnmet(_) | Event::ForkStarted(_))
+            || matches!(event, Event::QuestionAsked(asked) if asked.policy.is_none())
     }
 
     /// The open task, if it is this one.
@@ -286,7 +298,8 @@ impl Branch {
     /// Forgets what it waited for. A fan-in that it begins again at still has its branches to choose from.
     pub(super) fn begin_again(&mut self, from: &NodeId) {
         self.end(None);
-        self.unverified = None;
+        self.forget_verify_failures();
+        (self.unverified, self.held) = (None, None);
         self.joined = self.joined.take().filter(|fork| fork.join == *from);
     }
 
@@ -303,7 +316,9 @@ impl Branch {
 
     pub(super) fn arrive(&mut self, node: &NodeId, visit: u32) {
         self.update(node, |history| {
-            history.counted = history.counted.saturating_add(u32::from(visit > history.visits));
+            let is_new = visit > history.visits;
+            history.counted = history.counted.saturating_add(u32::from(is_new));
+            history.unchanged = if is_new { 0 } else { history.unchanged };
             history.visits = visit;
         });
         self.stand_at(node);
@@ -327,23 +342,25 @@ impl Branch {
         true
     }
 
-    /// Remembers the last change of a path.
-    pub(super) fn note_change(&mut self, change: &FileChange) {
-        self.changes.insert_mut(change.path.clone(), change.to_owned());
-    }
-
     fn finish_attempt(&mut self, finished: &StageFinished) {
         let node = &finished.attempt.task.node;
         let is_verification = finished.attempt.task.work == Work::Verify;
         self.update(node, |history| {
             history.attempts = history.attempts.saturating_add(u32::from(!is_verification));
             history.turns = history.turns.saturating_add(u64::from(finished.turns_used));
+            let is_repeated = finished.no_change && finished.retrying && !is_verification;
+            history.unchanged = history.unchanged.saturating_add(u32::from(is_repeated));
         });
-        finished.changes.iter().for_each(|change| self.note_change(change));
+        finished.changes.iter().for_each(|change| self.note_change(node, change));
         self.abandon_attempt();
         if !is_verification {
             // What an earlier attempt left is of no concern any more.
             self.unverified = None;
+        }
+        if finished.recoverable.is_some() {
+            self.at = Position::Deciding;
+            self.held = Some(Arc::new(finished.clone()));
+            return;
         }
         if finished.verifying {
             self.at = Position::Deciding;
@@ -469,20 +486,6 @@ impl Branch {
         self.update(node, |history| history.failing_at = has_failed.then_some(visit));
         if has_failed {
             self.failing.insert_mut(visit, node.clone());
-        }
-    }
-
-    fn note_unmet_gate(&mut self, unmet: &GateUnmet) {
-        self.arrive(&unmet.exit_node, self.next_visit(&unmet.exit_node));
-        let failure = self.outcome(&unmet.gate).and_then(|outcome| outcome.failure.clone());
-        self.last_failure = Some(failure.unwrap_or_else(|| {
-            let found =
-                unmet.status.map_or("was never visited".into(), |status| format!("ended with `{}`", status.as_str()));
-            let reason = format!("goal gate `{}` {found}", unmet.gate);
-            Failure::new(FailureClass::Deterministic, "gate/unmet", reason)
-        }));
-        if self.last_failed.as_ref().is_none_or(|failed| failed.node != unmet.gate) {
-            self.last_failed = Some(Arc::new(FailedStage::silent(&unmet.gate)));
         }
     }
 }

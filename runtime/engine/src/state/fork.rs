@@ -3,12 +3,14 @@
 //! Lists share structure with their earlier versions, so a fork of ten thousand branches costs the same to copy as one of two.
 
 use super::Branch;
+use super::authors::{Author, Authors};
 use crate::context::Context;
 use crate::event::{
-    BranchEnd, BranchFinished, BranchId, ChildObserved, FanInFinished, ForkChild, ForkJoined, ForkStarted, NodeId,
-    SupervisionEnd,
+    BranchEnd, BranchFinished, BranchId, ChildObserved, FanInFinished, FileChange, ForkChild, ForkJoined, ForkStarted,
+    NodeId, SupervisionEnd,
 };
 use crate::state::FailedStage;
+use glovebox_record::path::ScopePath;
 use glovebox_record::{Outcome, Status};
 use jiff::Timestamp;
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync, VectorSync};
@@ -183,6 +185,18 @@ impl Branch {
         !self.changes.is_empty() || self.origin.as_ref().is_some_and(|origin| origin.branch.has_changes())
     }
 
+    /// The last change of a path since the run began, also one from before it forked.
+    pub fn last_change(&self, path: &ScopePath) -> Option<&FileChange> {
+        let before = || self.origin.as_ref()?.branch.last_change(path);
+        self.changes.get(path).or_else(before)
+    }
+
+    /// The first of these stages that changed a path, also before the branch forked.
+    pub fn first_author(&self, path: &ScopePath, is_named: &dyn Fn(&NodeId) -> bool) -> Option<&Author> {
+        let before = self.origin.as_ref().and_then(|origin| origin.branch.first_author(path, is_named));
+        before.or_else(|| self.authors.of(path).iter().find(|author| is_named(&author.node)))
+    }
+
     /// The paths that it has changed since the run began, also those that are again what they were.
     pub fn changed_paths(&self) -> BTreeSet<&str> {
         let before = self.origin.as_ref().map(|origin| origin.branch.changed_paths()).unwrap_or_default();
@@ -196,6 +210,7 @@ impl Branch {
             head: 0,
             at: super::Position::default(),
             changes: RedBlackTreeMapSync::new_sync(),
+            authors: Authors::default(),
             visited: RedBlackTreeSetSync::new_sync(),
             origin: Some(Arc::new(origin)),
             canceled: None,
@@ -278,7 +293,13 @@ impl Branch {
         let fork = self.joined.take();
         let is_new = self.next_visit(&finished.node) <= finished.visit;
         self.at = super::Position::Deciding;
-        finished.changes.iter().for_each(|change| self.note_change(change));
+        for change in &finished.changes {
+            let of_branches =
+                fork.iter().flat_map(|fork| fork.in_order()).flat_map(|one| one.branch.authors.of(&change.path));
+            let before = self.last_change(&change.path).cloned();
+            of_branches.for_each(|author| self.authors.note(&author.node, &change.path, before.clone()));
+            self.note_change(&finished.node, change);
+        }
         if let Some(fork) = &fork {
             self.adopt(fork, finished);
         }

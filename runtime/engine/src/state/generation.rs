@@ -44,8 +44,17 @@ impl Branch {
         context.set("loop_restart.iteration_count", Value::from(restarted.generation));
         context.set("loop_restart.from_node", Value::String(restarted.from.to_string()));
         let nodes = self.nodes.iter().map(|(node, history)| (node.clone(), history.of_next_generation())).collect();
-        let (changes, last) = (std::mem::take(&mut self.changes), self.completed.total());
-        *self = Self { head: self.head, context, nodes, changes, completed: Visits::after(last), ..Self::default() };
+        let (changes, authors) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.authors));
+        let last = self.completed.total();
+        *self = Self {
+            head: self.head,
+            context,
+            nodes,
+            changes,
+            authors,
+            completed: Visits::after(last),
+            ..Self::default()
+        };
     }
 }
 
@@ -58,6 +67,7 @@ impl NodeHistory {
     /// What stays of it when a generation begins.
     fn of_next_generation(&self) -> Self {
         let (turns, attempts) = (self.turns, self.attempts);
-        Self { turns, attempts, signatures: self.signatures.clone(), ..Self::default() }
+        let verify_failures = self.verify_failures.clone();
+        Self { turns, attempts, verify_failures, signatures: self.signatures.clone(), ..Self::default() }
     }
 }

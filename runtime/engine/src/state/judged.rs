@@ -2,8 +2,8 @@
 
 use super::Branch;
 use super::branch::is_output;
-use crate::event::{Digest, NodeId, StageFinished, Work};
-use glovebox_record::Outcome;
+use crate::event::{Digest, GateUnmet, NodeId, StageFinished, Work};
+use glovebox_record::{Failure, FailureClass, Outcome};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -51,18 +51,22 @@ pub struct Unverified {
     pub outcome: Outcome,
     /// Keys of these updates whose value is a reference.
     pub stored: BTreeSet<String>,
+    /// True if the work changed nothing though the operator asks for changes.
+    pub no_change: bool,
 }
 
 impl Branch {
     /// Keeps the outcome of an attempt until its verification has ended.
     pub(super) fn hold_unverified(&mut self, finished: &StageFinished) {
         let (outcome, stored) = (finished.outcome.clone(), finished.stored_values.clone());
-        self.unverified = Some(Arc::new(Unverified { ordinal: Some(finished.attempt.ordinal), outcome, stored }));
+        let (ordinal, no_change) = (Some(finished.attempt.ordinal), finished.no_change);
+        self.unverified = Some(Arc::new(Unverified { ordinal, outcome, stored, no_change }));
     }
 
     /// Keeps the outcome of a fan-in, which cannot be repeated, until its verification has ended.
     pub(super) fn hold_fan_in(&mut self, outcome: Outcome) {
-        self.unverified = Some(Arc::new(Unverified { ordinal: None, outcome, stored: BTreeSet::new() }));
+        let stored = BTreeSet::new();
+        self.unverified = Some(Arc::new(Unverified { ordinal: None, outcome, stored, no_change: false }));
     }
 
     /// What was verified counts now, whatever the verdict: its context updates are those of the visit.
@@ -70,5 +74,19 @@ impl Branch {
         let Some(unverified) = self.unverified.take() else { return };
         self.set_updates(&unverified.outcome);
         self.note_references(&unverified.stored, &unverified.outcome);
+    }
+
+    pub(super) fn note_unmet_gate(&mut self, unmet: &GateUnmet) {
+        self.arrive(&unmet.exit_node, self.next_visit(&unmet.exit_node));
+        let failure = self.outcome(&unmet.gate).and_then(|outcome| outcome.failure.clone());
+        self.last_failure = Some(failure.unwrap_or_else(|| {
+            let found =
+                unmet.status.map_or("was never visited".into(), |status| format!("ended with `{}`", status.as_str()));
+            let reason = format!("goal gate `{}` {found}", unmet.gate);
+            Failure::new(FailureClass::Deterministic, "gate/unmet", reason)
+        }));
+        if self.last_failed.as_ref().is_none_or(|failed| failed.node != unmet.gate) {
+            self.last_failed = Some(Arc::new(FailedStage::silent(&unmet.gate)));
+        }
     }
 }

@@ -61,6 +61,10 @@ impl Branch {
 
     pub(super) fn answer(&mut self, answered: &QuestionAnswered) {
         self.at = Position::Deciding;
+        if answered.policy {
+            // What it comes to is said by the event that follows.
+            return;
+        }
         let outcome = answered.outcome();
         // The engine's own keys: no handler can set them.
         self.context.set_all(&outcome.context_updates);

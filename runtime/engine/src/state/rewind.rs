@@ -18,6 +18,7 @@ impl RunState {
         (self.verdict, self.canceled) = (None, None);
         let mut main = Branch::clone(past.main());
         main.count_on_from(self.main());
+        self.grants = past.grants.clone();
         self.branches = [(BranchId::main(), Arc::new(main))].into();
     }
 }

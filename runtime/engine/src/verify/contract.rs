@@ -3,7 +3,8 @@
 use super::{DirectCommand, Role, lines};
 use globset::{GlobBuilder, GlobMatcher};
 use glovebox_record::Digest;
-use serde::Deserialize;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,6 +13,10 @@ use std::fmt;
 pub const CONTRACT_BYTES_MAX: u64 = 256 << 10;
 /// Rules of a contract, and commands or patterns of one list.
 const ENTRIES_MAX: usize = 200;
+/// Bytes of a pattern.
+const PATTERN_BYTES_MAX: usize = 512;
+/// Braces of a pattern within each other: the library that reads patterns recurses.
+const BRACES_MAX: usize = 8;
 
 /// A contract as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,11 +65,42 @@ struct File {
     #[serde(default)]
     commands: Vec<String>,
     #[serde(default)]
-    by_role: BTreeMap<String, Vec<String>>,
+    by_role: Roles,
     #[serde(default)]
     rules: Vec<FileRule>,
     #[serde(default)]
     visual_probes: Option<Value>,
+}
+
+/// The commands of each role. A map would keep the last of two entries and drop what the first one verifies.
+#[derive(Default)]
+struct Roles(BTreeMap<String, Vec<String>>);
+
+impl<'de> Deserialize<'de> for Roles {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EachRole)
+    }
+}
+
+struct EachRole;
+
+impl<'de> Visitor<'de> for EachRole {
+    type Value = Roles;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("roles with their commands")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Roles, A::Error> {
+        let mut roles = BTreeMap::new();
+        while let Some((role, commands)) = entries.next_entry::<String, Vec<String>>()? {
+            if roles.contains_key(&role) {
+                return Err(A::Error::custom(format!("`byRole` has the role `{role}` twice")));
+            }
+            roles.insert(role, commands);
+        }
+        Ok(Roles(roles))
+    }
 }
 
 #[derive(Deserialize)]
@@ -90,7 +126,7 @@ impl Contract {
         if file.visual_probes.is_some() {
             return Err(problem("visualProbes", "this version makes no pictures of pages; remove the field"));
         }
-        let by_role = file.by_role.into_iter().map(|(role, list)| {
+        let by_role = file.by_role.0.into_iter().map(|(role, list)| {
             let commands = Listed::new(format!("byRole.{role}"), list)?.commands()?;
             Ok((role, commands))
         });
@@ -142,16 +178,43 @@ impl Rule {
     /// True if a changed path matches a pattern of `whenChangedAny`, and each pattern of `whenChangedAll` matches one.
     fn holds(&self, changed: &BTreeSet<&str>) -> bool {
         let meets = |pattern: &String| {
-            let matcher = matcher(pattern).ok();
+            let matcher = Pattern(pattern).matcher().ok();
             matcher.is_some_and(|matcher| changed.iter().any(|path| matcher.is_match(path)))
         };
         (self.any.is_empty() || self.any.iter().any(meets)) && self.all.iter().all(meets)
     }
 }
 
-fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
-    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
+/// A pattern of changed paths.
+struct Pattern<'a>(&'a str);
+
+impl Pattern<'_> {
+    fn matcher(&self) -> Result<GlobMatcher, String> {
+        let glob = GlobBuilder::new(self.0).literal_separator(true).build();
+        glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
+    }
+
+    /// Refuses what could match no changed path, so that no command waits for it in vain, and what costs too much to read.
+    fn require_readable(&self) -> Result<(), String> {
+        let Self(text) = self;
+        let depth = text.bytes().scan(0_usize, |depth, byte| {
+            *depth = if byte == b'{' { *depth + 1 } else { depth.saturating_sub(usize::from(byte == b'}')) };
+            Some(*depth)
+        });
+        if text.len() > PATTERN_BYTES_MAX || depth.max() > Some(BRACES_MAX) {
+            return Err(format!(
+                "expected at most {PATTERN_BYTES_MAX} bytes, and {BRACES_MAX} braces within each other"
+            ));
+        }
+        if let Some(folder) = text.strip_suffix('/').filter(|folder| !folder.is_empty()) {
+            return Err(format!("a folder does not change, its files do: `{folder}/**`"));
+        }
+        let is_path = text.trim() == *text && !text.starts_with(['!', '~']) && !text.contains('\\');
+        match is_path && text.split('/').all(|name| !matches!(name, "" | "." | "..")) {
+            true => Ok(()),
+            false => Err("expected a pattern of paths below the project, such as `src/**`".to_owned()),
+        }
+    }
 }
 
 /// A list of the file, with its place there.
@@ -174,14 +237,9 @@ impl<T> Listed<T> {
 impl Listed<String> {
     fn patterns(self) -> Result<Vec<String>, ContractProblem> {
         for (at, pattern) in self.entries.iter().enumerate() {
-            let wrong = match matcher(pattern) {
-                Err(reason) => reason,
-                Ok(_) if pattern.starts_with(['/', '!', '~']) || pattern.split('/').any(|name| name == "..") => {
-                    "expected a pattern of paths below the project, such as `src/**`".to_owned()
-                }
-                Ok(_) => continue,
-            };
-            return Err(problem(format!("{}[{at}]", self.place), wrong));
+            let pattern = Pattern(pattern);
+            let read = pattern.require_readable().and_then(|()| pattern.matcher().map(drop));
+            read.map_err(|reason| problem(format!("{}[{at}]", self.place), reason))?;
         }
         Ok(self.entries)
     }

@@ -1,12 +1,23 @@
 //! The settings of seed 4, in one table: the field of `[verify]`, the environment variable, and what it sets.
 
 use super::{Phase, Verify};
+use crate::no_change::NoChange;
 use std::fmt;
 
 /// Commands that a phase may be told to add at most.
-const COMMANDS_MAX: usize = 100;
-/// Adjustments that an attempt may be told to make at most.
+const COMMANDS_MAX: u32 = 100;
+/// Adjustments that an attempt may be told to make at most, and repetitions of work that changed nothing.
 const RECOVERY_ATTEMPTS_MAX: u32 = 100;
+/// Questions for a plan that an attempt may be told to ask at most.
+const PLAN_RETRIES_MAX: u32 = 10;
+/// Seconds that an answer to such a question may be given at most.
+const ANSWER_SECONDS_MAX: u32 = 3600;
+/// Repetitions that the operator may allow at most; -1 leaves it to the category of the failure.
+const RETRIES_MAX: i64 = 1000;
+/// Failures in a row that the operator may allow at most.
+const SIGNATURE_THRESHOLD_MAX: u32 = 100;
+/// The longest wait before a repetition: a day.
+const COOLDOWN_SECONDS_MAX: u32 = 86_400;
 
 /// A table below `[verify]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +26,8 @@ pub enum Part {
     Planner,
     /// `[verify.worker]`
     Worker,
+    /// `[verify.retry]`
+    Retry,
 }
 
 impl Part {
@@ -23,6 +36,7 @@ impl Part {
         match self {
             Self::Planner => "planner",
             Self::Worker => "worker",
+            Self::Retry => "retry",
         }
     }
 }
@@ -37,8 +51,14 @@ enum Effect {
     SkipInvalid,
     RecoveryAttempts,
     RecoverExplicit,
-    /// Nothing: it is refused, with what to do instead.
-    Refused(&'static str),
+    PlanTimeout,
+    PlanRetries,
+    ReconcileTimeout,
+    NoChangeAttempts,
+    NoChangeConfirm,
+    RetriesMax,
+    SignatureThreshold,
+    Cooldown,
 }
 
 /// One setting.
@@ -48,7 +68,7 @@ pub struct Setting {
     pub part: Part,
     /// Its field there.
     pub field: &'static str,
-    /// The variable of the environment that wins over the field.
+    /// The variable of the environment that wins over the field; empty where there is none.
     pub variable: &'static str,
     effect: Effect,
 }
@@ -63,10 +83,6 @@ impl fmt::Display for Refused {
     }
 }
 
-const ASKS_NO_MODEL: &str =
-    "a verifier asks no model: the plan is part of the agent's answer, which the agent's `timeout` bounds";
-const NO_REPAIR: &str = "route the failure back to the agent instead: `max_retries` or `retry_target`";
-
 const fn setting(part: Part, field: &'static str, variable: &'static str, effect: Effect) -> Setting {
     Setting { part, field, variable, effect }
 }
@@ -77,33 +93,36 @@ pub const SETTINGS: &[Setting] = &[
     setting(Part::Planner, "contract", "PLANNER_VERIFY_CONTRACT_PATH", Effect::Contract),
     setting(Part::Planner, "max_commands", "PLANNER_VERIFY_MAX_COMMANDS", Effect::CommandsMax),
     setting(Part::Planner, "augment_nonempty", "PLANNER_VERIFY_AUGMENT_NONEMPTY", Effect::AugmentNonempty),
-    setting(
-        Part::Planner,
-        "plan_timeout_seconds",
-        "PLANNER_VERIFY_PLAN_TIMEOUT_SECONDS",
-        Effect::Refused(ASKS_NO_MODEL),
-    ),
+    setting(Part::Planner, "plan_timeout_seconds", "PLANNER_VERIFY_PLAN_TIMEOUT_SECONDS", Effect::PlanTimeout),
     setting(Part::Worker, "mode", "WORKER_AUTO_VERIFY_MODE", Effect::Mode),
     setting(Part::Worker, "contract", "WORKER_VERIFY_CONTRACT_PATH", Effect::Contract),
     setting(Part::Worker, "max_commands", "WORKER_AUTO_VERIFY_MAX_COMMANDS", Effect::CommandsMax),
     setting(Part::Worker, "skip_invalid_auto_command", "WORKER_VERIFY_SKIP_INVALID_AUTO_COMMAND", Effect::SkipInvalid),
     setting(Part::Worker, "recovery_attempts", "WORKER_VERIFY_RECOVERY_ATTEMPTS", Effect::RecoveryAttempts),
     setting(Part::Worker, "recovery_allow_explicit", "WORKER_VERIFY_RECOVERY_ALLOW_EXPLICIT", Effect::RecoverExplicit),
-    setting(Part::Worker, "plan_timeout_seconds", "WORKER_VERIFY_PLAN_TIMEOUT_SECONDS", Effect::Refused(ASKS_NO_MODEL)),
-    setting(Part::Worker, "plan_parse_retries", "WORKER_VERIFY_PLAN_PARSE_RETRIES", Effect::Refused(ASKS_NO_MODEL)),
+    setting(Part::Worker, "plan_timeout_seconds", "WORKER_VERIFY_PLAN_TIMEOUT_SECONDS", Effect::PlanTimeout),
+    setting(Part::Worker, "plan_parse_retries", "WORKER_VERIFY_PLAN_PARSE_RETRIES", Effect::PlanRetries),
     setting(
         Part::Worker,
         "reconcile_timeout_seconds",
         "WORKER_VERIFY_RECONCILE_TIMEOUT_SECONDS",
-        Effect::Refused(ASKS_NO_MODEL),
+        Effect::ReconcileTimeout,
     ),
     setting(
         Part::Worker,
         "no_change_recovery_attempts",
         "WORKER_NO_CHANGE_RECOVERY_ATTEMPTS",
-        Effect::Refused(NO_REPAIR),
+        Effect::NoChangeAttempts,
     ),
-    setting(Part::Worker, "no_change_confirm_mode", "WORKER_NO_CHANGE_CONFIRM_MODE", Effect::Refused(NO_REPAIR)),
+    setting(Part::Worker, "no_change_confirm_mode", "WORKER_NO_CHANGE_CONFIRM_MODE", Effect::NoChangeConfirm),
+    setting(Part::Retry, "max_retries", "FAILED_TASK_MAX_RETRY_COUNT", Effect::RetriesMax),
+    setting(
+        Part::Retry,
+        "repeated_signature_threshold",
+        "FAILED_TASK_REPEATED_SIGNATURE_THRESHOLD",
+        Effect::SignatureThreshold,
+    ),
+    setting(Part::Retry, "cooldown_seconds", "", Effect::Cooldown),
 ];
 
 impl Setting {
@@ -112,15 +131,10 @@ impl Setting {
         SETTINGS.iter().find(|setting| setting.part == part && setting.field == field)
     }
 
-    /// False for one that is always refused.
-    pub fn is_followed(&self) -> bool {
-        !matches!(self.effect, Effect::Refused(_))
-    }
-
     /// Sets it from a value as text.
     ///
     /// # Errors
-    /// A value of another form, and a setting that this version does not follow, with what was expected.
+    /// A value of another form, with what was expected.
     pub fn apply(&self, verify: &mut Verify, value: &str) -> Result<(), Refused> {
         let value = value.trim();
         let flag = || match value {
@@ -128,26 +142,40 @@ impl Setting {
             "false" | "0" => Ok(false),
             _ => Err(Refused(format!("`{value}` is neither `true` nor `false`"))),
         };
+        let whole = |least: i64, most: i64| {
+            let number = value.parse().ok().filter(|number| (least..=most).contains(number));
+            number.ok_or_else(|| Refused(format!("`{value}` is not a number from {least} to {most}")))
+        };
+        let number = |least: u32, most: u32| {
+            whole(least.into(), most.into()).map(|number| u32::try_from(number).unwrap_or(most))
+        };
         match self.effect {
             Effect::Mode => {
                 let mode = value.parse().map_err(|unknown| Refused(format!("`{value}` is no mode, {unknown}")))?;
                 self.phase(verify).mode = mode;
             }
             Effect::Contract => self.phase(verify).contract_path = Some(contract_path(value)?),
-            Effect::CommandsMax => {
-                let most = value.parse().ok().filter(|most| (1..=COMMANDS_MAX).contains(most));
-                let wrong = || Refused(format!("`{value}` is not a number of commands from 1 to {COMMANDS_MAX}"));
-                self.phase(verify).commands_max = most.ok_or_else(wrong)?;
-            }
+            Effect::CommandsMax => self.phase(verify).commands_max = number(1, COMMANDS_MAX)? as usize,
             Effect::AugmentNonempty => verify.augment_nonempty = flag()?,
             Effect::SkipInvalid => verify.skips_invalid = flag()?,
             Effect::RecoverExplicit => verify.recovers_explicit = flag()?,
-            Effect::RecoveryAttempts => {
-                let attempts = value.parse().ok().filter(|attempts| *attempts <= RECOVERY_ATTEMPTS_MAX);
-                let wrong = || Refused(format!("`{value}` is not a number from 0 to {RECOVERY_ATTEMPTS_MAX}"));
-                verify.recovery_attempts = attempts.ok_or_else(wrong)?;
+            Effect::RecoveryAttempts => verify.recovery_attempts = number(0, RECOVERY_ATTEMPTS_MAX)?,
+            Effect::PlanTimeout => self.phase(verify).plan_timeout_seconds = number(1, ANSWER_SECONDS_MAX)?,
+            Effect::PlanRetries => verify.plan_parse_retries = number(0, PLAN_RETRIES_MAX)?,
+            Effect::ReconcileTimeout => verify.reconcile_timeout_seconds = number(1, ANSWER_SECONDS_MAX)?,
+            Effect::NoChangeAttempts => {
+                verify.no_change.get_or_insert_with(NoChange::default).recovery_attempts =
+                    number(0, RECOVERY_ATTEMPTS_MAX)?;
             }
-            Effect::Refused(instead) => return Err(Refused(format!("this version does not follow it; {instead}"))),
+            Effect::NoChangeConfirm => {
+                let wrong = |unknown| Refused(format!("`{value}` is no mode, {unknown}"));
+                verify.no_change.get_or_insert_with(NoChange::default).confirm = value.parse().map_err(wrong)?;
+            }
+            Effect::RetriesMax => verify.retry.max_retries = u32::try_from(whole(-1, RETRIES_MAX)?).ok(),
+            Effect::SignatureThreshold => {
+                verify.retry.repeated_signature_threshold = number(2, SIGNATURE_THRESHOLD_MAX)?;
+            }
+            Effect::Cooldown => verify.retry.cooldown_seconds = number(0, COOLDOWN_SECONDS_MAX)?,
         }
         Ok(())
     }
@@ -155,7 +183,7 @@ impl Setting {
     fn phase<'a>(&self, verify: &'a mut Verify) -> &'a mut Phase {
         match self.part {
             Part::Planner => &mut verify.planner,
-            Part::Worker => &mut verify.worker,
+            Part::Worker | Part::Retry => &mut verify.worker,
         }
     }
 }

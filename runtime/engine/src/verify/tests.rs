@@ -2,6 +2,7 @@
 
 use super::settings::{Part, SETTINGS, Setting};
 use super::*;
+use crate::no_change::Confirm;
 
 const CONTRACT: &str = r#"{
   "commands": ["pnpm run check"],
@@ -90,14 +91,14 @@ fn refuses_a_contract_with_its_place() {
 }
 
 #[test]
-fn every_setting_has_an_effect_or_is_refused() {
+fn every_setting_has_an_effect_and_refuses_what_it_does_not_know() {
     for setting in SETTINGS {
-        let values = ["off", "contract.json", "2", "true", "false"];
+        let values = ["off", "contract.json", "1", "3", "true", "false"];
         let changes = |value: &&str| {
             let mut verify = Verify::default();
             setting.apply(&mut verify, value).is_ok() && verify != Verify::default()
         };
-        assert_eq!(values.iter().any(changes), setting.is_followed(), "{}", setting.variable);
+        assert!(values.iter().any(changes), "{}", setting.variable);
         let refused = setting.apply(&mut Verify::default(), "\u{1}").is_err() || setting.field == "contract";
         assert!(refused, "{}", setting.variable);
     }
@@ -105,4 +106,83 @@ fn every_setting_has_an_effect_or_is_refused() {
         Setting::of_field(Part::Worker, "mode").map(|setting| setting.variable),
         Some("WORKER_AUTO_VERIFY_MODE")
     );
+}
+
+#[test]
+fn numbers_and_words_have_bounds() {
+    let check = |field: &str, good: &[&str], bad: &[&str]| {
+        let setting = Setting::of_field(Part::Worker, field).unwrap();
+        for value in good {
+            assert_eq!(setting.apply(&mut Verify::default(), value), Ok(()), "{field} {value}");
+        }
+        for value in bad {
+            let refused = setting.apply(&mut Verify::default(), value).unwrap_err().to_string();
+            assert!(refused.starts_with(&format!("`{value}` is ")), "{refused}");
+        }
+    };
+    check("plan_timeout_seconds", &["1", " 3600 "], &["0", "3601", "-1", "1.5", ""]);
+    check("reconcile_timeout_seconds", &["180"], &["0", "1h"]);
+    check("plan_parse_retries", &["0", "10"], &["11", "two"]);
+    check("no_change_recovery_attempts", &["0", "100"], &["101", "-1"]);
+    check("no_change_confirm_mode", &["verify", "OFF", "strict", "none"], &["on", "maybe", ""]);
+}
+
+#[test]
+fn one_of_the_settings_for_no_change_brings_the_default_of_the_other() {
+    let set = |field: &str, value: &str| {
+        let mut verify = Verify::default();
+        Setting::of_field(Part::Worker, field).unwrap().apply(&mut verify, value).unwrap();
+        verify.no_change.map(|setting| (setting.recovery_attempts, setting.confirm))
+    };
+    assert_eq!(set("no_change_confirm_mode", "off"), Some((5, Confirm::Off)));
+    assert_eq!(set("no_change_recovery_attempts", "2"), Some((2, Confirm::Verify)));
+    assert_eq!(Verify::default().no_change, None);
+}
+
+#[test]
+fn questions_for_a_plan_have_the_lower_time_of_the_phases_that_ask() {
+    let questions = |planner: (Mode, u32), worker: (Mode, u32), retries: u32| {
+        let phase = |(mode, plan_timeout_seconds)| Phase { mode, plan_timeout_seconds, ..Phase::default() };
+        let plan_parse_retries = retries;
+        let verify = Verify { planner: phase(planner), worker: phase(worker), plan_parse_retries, ..Verify::default() };
+        verify.questions().map(|questions| (questions.plan_seconds, questions.may_be_empty))
+    };
+    assert_eq!(questions((Mode::Llm, 30), (Mode::Hybrid, 20), 2), Some((20, true)));
+    assert_eq!(questions((Mode::Llm, 10), (Mode::Llm, 20), 1), Some((10, false)));
+    assert_eq!(questions((Mode::Hybrid, 30), (Mode::Contract, 20), 1), Some((30, true)));
+    assert_eq!(questions((Mode::Off, 30), (Mode::Hybrid, 20), 1), None, "no agent is asked for a plan at all");
+    assert_eq!(questions((Mode::Llm, 30), (Mode::Llm, 20), 0), None);
+}
+
+#[test]
+fn nothing_that_verifies_is_dropped_in_silence() {
+    let check = |text: &str, expected: &str| {
+        let found = Contract::parse(text).map(drop).map_err(|problem| problem.to_string());
+        match expected {
+            "" => assert_eq!(found, Ok(()), "{text}"),
+            expected => assert!(found.as_ref().is_err_and(|found| found.contains(expected)), "{text}: {found:?}"),
+        }
+    };
+    check(r#"{"byRole": {"a": ["x"], "b": ["x"]}}"#, "");
+    check(r#"{"byRole": {"a": ["false"], "a": ["true"]}}"#, "`byRole` has the role `a` twice");
+    let pattern = |pattern: &str| format!(r#"{{"rules": [{{"whenChangedAny": ["{pattern}"], "commands": ["x"]}}]}}"#);
+    for fine in ["src/**", "*.md", "{src/**,docs/a.md}", "[!a]*/b"] {
+        check(&pattern(fine), "");
+    }
+    check(&pattern("src/"), "`rules[0].whenChangedAny[0]`: a folder does not change, its files do: `src/**`");
+    for never in ["./src/**", "src//a", " src/**", "src/** ", "/src", "../src", "!src", "~/src", "src/./a", "", "/"] {
+        check(&pattern(never), "expected a pattern of paths below the project");
+    }
+    check(&pattern(r"src\\a"), "expected a pattern of paths below the project");
+}
+
+/// The library that reads patterns panics over some, and overflows the stack over others.
+#[test]
+fn a_pattern_that_nobody_could_read_is_refused() {
+    for depth in [9, 5_000, 60_000] {
+        let pattern = format!("{}a{}", "{".repeat(depth), "}".repeat(depth));
+        let text = format!(r#"{{"rules": [{{"whenChangedAny": ["{pattern}"], "commands": ["x"]}}]}}"#);
+        let found = Contract::parse(&text).unwrap_err().to_string();
+        assert!(found.contains("8 braces within each other"), "{found}");
+    }
 }

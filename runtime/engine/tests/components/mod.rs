@@ -121,6 +121,7 @@ pub fn assignment(node: &str, branch: Branch) -> Assignment {
         token: 5,
         run: Arc::new(serde_json::from_value(started).unwrap()),
         branch: Arc::new(branch),
+        granted: Vec::new(),
         stop: Arc::default(),
     }
 }

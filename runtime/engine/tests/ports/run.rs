@@ -64,6 +64,7 @@ fn driver<'a, L>(pipeline: &'a Pipeline, log: &'a L, signals: &'a LocalSignals) 
         signals,
         worker,
         grace: GRACE,
+        no_change: None,
         disk: None,
         parallel_max: 4,
         inbox: Inbox::default(),

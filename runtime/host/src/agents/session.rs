@@ -15,7 +15,7 @@ use glovebox_sandbox::jail::{CommandLine, Jail};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -115,7 +115,7 @@ impl Session {
 
     /// Asks the program to end.
     pub(super) fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
+        glovebox_sandbox::jail::cancel(&self.stopped);
     }
 }
 
@@ -179,7 +179,7 @@ impl Attempt {
     /// # Errors
     /// The bound that had ended the program: its guest must not make a success of it.
     pub(crate) fn end_program(&mut self) -> Result<()> {
-        self.running.iter().for_each(|running| running.stopped.store(true, Ordering::Relaxed));
+        self.running.iter().for_each(|running| glovebox_sandbox::jail::cancel(&running.stopped));
         self.settle_running().map(drop)
     }
 

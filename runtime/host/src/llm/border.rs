@@ -9,6 +9,7 @@ use glovebox_models::chat::{self, AgentId, Answer, Effort, FieldName, Settings, 
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_record::session;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// An error as a guest gets it.
 pub(super) fn told(error: &ModelError) -> Error {
@@ -28,6 +29,7 @@ pub(super) fn question(request: &Request) -> chat::Request {
         settings: settings(request),
         schema: None,
         agent: agent(request),
+        within: within(request),
     }
 }
 
@@ -35,6 +37,17 @@ pub(super) fn question(request: &Request) -> chat::Request {
 pub(super) fn agent(request: &Request) -> Option<AgentId> {
     request.options.iter().find(|(name, _)| name == AGENT).and_then(|(_, value)| AgentId::parse(value))
 }
+
+/// How long the answer may take. It is beside the stage's work: no answer of the stage, and the stage can do without it.
+pub(super) fn within(request: &Request) -> Option<Duration> {
+    let named = request.options.iter().find(|(name, _)| name == ANSWER_WITHIN);
+    named.and_then(|(_, value)| value.parse().ok()).map(Duration::from_secs)
+}
+
+/// The option that bounds an answer, in seconds.
+const ANSWER_WITHIN: &str = "answer-within";
+/// Most seconds of it.
+const ANSWER_SECONDS_MAX: u64 = 3600;
 
 /// The option that names a subagent. Its conversation is one of its own.
 const AGENT: &str = "agent";
@@ -57,30 +70,25 @@ fn settings(request: &Request) -> Settings {
             "max-tokens" => settings.output_tokens_max = value.parse().ok(),
             "temperature" => settings.temperature = value.parse().ok(),
             "top-p" => settings.top_p = value.parse().ok(),
-            AGENT => {}
+            AGENT | ANSWER_WITHIN => {}
             _ => settings.effort = Effort::ALL.into_iter().find(|effort| effort.as_str() == value),
         }
     }
     settings
 }
 
-/// Every text of a request that a guest can choose.
+/// Every text of a request that a guest can choose. The texts of its parts follow each other, as the model reads them.
 pub(super) fn asked_texts(request: &Request) -> Vec<&str> {
-    let parts = request.messages.iter().flat_map(|message| &message.parts);
-    let texts = parts.flat_map(|part| {
-        let fields = part.fields.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
-        std::iter::once(part.text.as_str()).chain(fields)
-    });
+    let parts = || request.messages.iter().flat_map(|message| &message.parts);
+    let fields = parts().flat_map(|part| &part.fields).flat_map(|(name, value)| [name.as_str(), value.as_str()]);
     let tools = request.tools.iter().flat_map(|tool| [&*tool.name, &*tool.description, &*tool.parameters]);
-    texts.chain(tools).collect()
+    parts().map(|part| part.text.as_str()).chain(fields).chain(tools).collect()
 }
 
-/// Every text of an answer.
+/// Every text of an answer. The texts of its parts follow each other.
 pub(crate) fn answered_texts(answer: &Answer) -> Vec<&str> {
-    let texts = answer.parts.iter().flat_map(|part| {
-        std::iter::once(part.text.as_str()).chain(part.fields.iter().map(|(_, value)| value.as_str()))
-    });
-    texts.collect()
+    let fields = answer.parts.iter().flat_map(|part| &part.fields).map(|(_, value)| value.as_str());
+    answer.parts.iter().map(|part| part.text.as_str()).chain(fields).collect()
 }
 
 /// The field of a call that cannot be made.
@@ -182,7 +190,14 @@ fn problem_of((name, value): &(String, String)) -> Option<&'static str> {
         "top-p" => (within(0.0, 1.0), "a number from 0 to 1"),
         "reasoning-effort" => (matches!(value.as_str(), "low" | "medium" | "high"), "`low`, `medium` or `high`"),
         AGENT => (AgentId::parse(value).is_some(), "1 to 32 letters, digits and `-`"),
-        _ => (false, "a known option: `max-tokens`, `temperature`, `top-p`, `reasoning-effort`, `agent`"),
+        ANSWER_WITHIN => {
+            let is_bound = value.parse().is_ok_and(|seconds| (1..=ANSWER_SECONDS_MAX).contains(&seconds));
+            (is_bound, "1 to 3600 seconds")
+        }
+        _ => (
+            false,
+            "a known option: `max-tokens`, `temperature`, `top-p`, `reasoning-effort`, `agent`, `answer-within`",
+        ),
     };
     (!good).then_some(expected)
 }
@@ -214,6 +229,7 @@ mod tests {
     fn tuning_is_known_or_refused() {
         let good = |name, value| check(&request(&[(name, value)])).is_ok();
         assert!(good("max-tokens", "100") && good("temperature", "0.5") && good("reasoning-effort", "high"));
+        assert!(good("answer-within", "3600") && !good("answer-within", "0") && !good("answer-within", "3601"));
         assert!(!good("max-tokens", "0") && !good("temperature", "NaN") && !good("top-p", "2"));
         let refused = check(&request(&[("model", "other")])).unwrap_err();
         assert_eq!((refused.kind.as_str(), told(&refused).retryable), ("invalid-request", false));

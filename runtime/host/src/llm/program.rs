@@ -14,16 +14,6 @@ impl Conversation {
         self.model.as_ref()
     }
 
-    /// Keeps why the model did not answer, until it does.
-    pub(crate) fn fail(&mut self, error: ModelError) {
-        self.failed = Some(error);
-    }
-
-    /// The model has answered again.
-    pub(crate) fn succeed(&mut self) {
-        self.failed = None;
-    }
-
     /// Reserves the most that a request may cost.
     pub(crate) fn reserve(&mut self, most: Usage) -> Result<Option<Spend>, ModelError> {
         let account = self.model.as_ref().and_then(Model::account);
@@ -43,7 +33,7 @@ impl Conversation {
     /// Keeps an answer for an attempt that is cut off: what it cost is counted all the same.
     pub(crate) fn keep_answer(&mut self, sent: &[u8], answer: &Answer, line: &[u8]) {
         if let Some(model) = &mut self.model {
-            model.keep(Kept::of(sent, answer, (Usage::default(), line)));
+            model.keep(Kept::of_program(sent, answer, line));
         }
     }
 

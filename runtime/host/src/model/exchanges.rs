@@ -28,7 +28,7 @@ pub struct Exchanges {
     steered: usize,
 }
 
-/// An answered exchange, or one that the provider refused because it was too long.
+/// An answered exchange, or one that has no answer for good: the question was too long, or its own time is over.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Kept {
     /// What was sent, without times.
@@ -37,12 +37,18 @@ pub(crate) struct Kept {
     /// Why it was refused: then there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
+    /// Why it has no answer: its own time was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) late: Option<String>,
     /// What tries without an answer may have cost.
     pub(crate) lost: Usage,
     pub(crate) transcript: String,
     /// Messages of people in the question.
     #[serde(default)]
     steered: usize,
+    /// True if a program asked: it begins anew, so its answers are never used again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_of_program: bool,
     /// True if a record has what it cost.
     #[serde(skip)]
     pub(crate) is_booked: bool,
@@ -94,7 +100,8 @@ impl Exchanges {
             let tokens = kept.answer.usage.plus(kept.lost).tokens();
             spent.add(SpendTotals { tokens, cost: turn.cost, is_estimated: turn.is_estimated });
         }
-        Ok((exchanges.kept.len() as u64, spent))
+        let answers = exchanges.kept.iter().filter(|kept| !kept.is_of_program).count();
+        Ok((answers as u64, spent))
     }
 
     /// Reads the whole lines of the file: how many bytes they have.
@@ -192,11 +199,19 @@ impl Kept {
             request: identity(sent),
             answer: answer.clone(),
             too_long: None,
+            late: None,
             lost,
             transcript,
             steered: 0,
+            is_of_program: false,
             is_booked: false,
         })
+    }
+
+    /// An exchange of a program, kept for what it cost.
+    pub(crate) fn of_program(sent: &[u8], answer: &Answer, transcript: &[u8]) -> Box<Self> {
+        let kept = Self::of(sent, answer, (Usage::default(), transcript));
+        Box::new(Self { is_of_program: true, ..*kept })
     }
 }
 
@@ -205,6 +220,12 @@ impl Kept {
     pub(crate) fn too_long(sent: &[u8], reason: String, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
         let kept = Self::of(sent, &Answer::default(), (lost, transcript));
         Box::new(Self { too_long: Some(reason), ..*kept })
+    }
+
+    /// A question whose own time was over. An attempt that is made again does not wait for it again.
+    pub(crate) fn late(sent: &[u8], reason: String, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
+        let kept = Self::of(sent, &Answer::default(), (lost, transcript));
+        Box::new(Self { late: Some(reason), ..*kept })
     }
 }
 

@@ -32,9 +32,10 @@ impl TextGuard {
         Self { bytes: Arc::new(find), ..self }
     }
 
-    /// Returns where the first secret of the texts stands.
+    /// Returns where the first secret of the texts stands, also if it is spread over texts that follow each other.
     pub fn first<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Option<String> {
-        texts.into_iter().find_map(|text| (self.text)(text))
+        let texts: Vec<&str> = texts.into_iter().collect();
+        (self.text)(&texts.join("\n"))
     }
 
     /// The same for images.

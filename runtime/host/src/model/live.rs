@@ -5,7 +5,7 @@
 use super::Turn;
 use super::exchanges::{Exchanges, Kept};
 use super::transcript::{self, Question};
-use glovebox_models::ask::{self, Exchange, estimated_input};
+use glovebox_models::ask::{self, Asked, Exchange, estimated_input};
 use glovebox_models::chat::{Answer, Effort, Request, Usage};
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::image::without_data;
@@ -14,7 +14,7 @@ use glovebox_models::target::Target;
 use glovebox_schema::Schema;
 use serde_json::Value;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A model and how it is asked.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Live {
     pub(super) fn settle(&self, request: &mut Request, schema: Option<&Arc<Schema>>) {
         request.settings.effort = request.settings.effort.or(self.effort);
         // Only the stage's own answer is its object.
-        let schema = schema.filter(|_| request.agent.is_none());
+        let schema = schema.filter(|_| request.agent.is_none() && request.within.is_none());
         request.schema = schema
             .filter(|schema| match self.schema_mode(schema) {
                 WITH_TOOLS => true,
@@ -84,15 +84,16 @@ impl Live {
     pub(super) fn turn(&mut self, request: &Request, question: Question<'_>, asking: Asking<'_>) -> Turn {
         let known = self.exchanges.as_mut().and_then(|exchanges| exchanges.next(&ask::body(&self.target, request)));
         let unused = self.exchanges.as_mut().map(Exchanges::take_dropped).unwrap_or_default();
-        if let Some(Kept { answer, too_long, lost, transcript, is_booked, .. }) = known {
+        if let Some(Kept { answer, too_long, late, lost, transcript, is_booked, .. }) = known {
             let is_estimated = answer.is_estimated || lost != Usage::default();
             let paid = if is_booked { Usage::default() } else { answer.usage.plus(lost) };
             let transcript = transcript.into_bytes();
             let refused = too_long.map(|reason| ModelError::new(ErrorKind::ContextLength, reason));
+            let refused = refused.or(late.map(|reason| ModelError::new(ErrorKind::RequestTimeout, reason)));
             let answered = refused.map_or(Ok(answer), Err);
             return Turn { answered, paid: paid.plus(unused), is_estimated, transcript, kept: None };
         }
-        let asked = ask::ask(&self.target, request, asking.patience, asking.on_wait);
+        let asked = ask_within(&self.target, request, asking);
         let shown = without_data(&asked.exchange.sent, &request.messages);
         let (exchange, answered) = (&asked.exchange, &asked.answered);
         let transcript = Crossed { sent: &shown, exchange, tries: asked.tries, lost: asked.lost, answered }
@@ -104,6 +105,9 @@ impl Live {
             Ok(answer) => Some(Kept::of(sent, answer, beside)),
             Err(error) if error.kind == ErrorKind::ContextLength => {
                 Some(Kept::too_long(sent, error.message.clone(), beside))
+            }
+            Err(error) if error.kind == ErrorKind::RequestTimeout && request.within.is_some() => {
+                Some(Kept::late(sent, error.message.clone(), beside))
             }
             Err(_) => None,
         };
@@ -126,6 +130,28 @@ impl Live {
     pub(super) fn close(&mut self) -> Usage {
         self.exchanges.as_mut().map(Exchanges::close).unwrap_or_default()
     }
+}
+
+/// Asks. An answer that is not there in its own time counts as none, also when it comes a moment later; what it cost is paid.
+fn ask_within(target: &Target, request: &Request, asking: Asking<'_>) -> Asked {
+    let Asking { patience, on_wait } = asking;
+    let Some(within) = request.within else { return ask::ask(target, request, patience, on_wait) };
+    let own = Instant::now() + within;
+    let mut asked = ask::ask(target, request, Patience { deadline: own.min(patience.deadline), ..patience }, on_wait);
+    let has_passed = Instant::now() >= own && own < patience.deadline;
+    let is_late = match &asked.answered {
+        Ok(answer) => {
+            let paid = answer.usage;
+            asked.lost = if has_passed { asked.lost.plus(paid) } else { asked.lost };
+            has_passed
+        }
+        Err(error) => has_passed && error.kind == ErrorKind::LimitExceeded,
+    };
+    if is_late {
+        let message = format!("the answer did not come within {} s", within.as_secs());
+        asked.answered = Err(ModelError::new(ErrorKind::RequestTimeout, message));
+    }
+    asked
 }
 
 /// An exchange that crossed the border to a provider.

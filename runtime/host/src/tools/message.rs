@@ -141,12 +141,14 @@ fn tool(described: &Value) -> Result<Tool, String> {
             "the name of the tool `{shown}` is not 1 to {NAME_BYTES_MAX} of letters, digits, `_` and `-`"
         ));
     }
-    let parameters = described.get("inputSchema").cloned().unwrap_or_else(|| json!({ "type": "object" }));
+    let mut parameters = described.get("inputSchema").cloned().unwrap_or_else(|| json!({ "type": "object" }));
     if parameters.get("type").and_then(Value::as_str) != Some("object") {
         return Err(format!("the arguments of the tool `{shown}` are not an object"));
     }
-    // Names and values stay what they are; what could deceive a reader is written as an escape of JSON.
-    let parameters = visible::json(&parameters.to_string()).into_owned();
+    if !made_visible(&mut parameters) {
+        return Err(format!("the schema of the tool `{shown}` has a name or a value with a character that hides"));
+    }
+    let parameters = parameters.to_string();
     if parameters.len() > SCHEMA_BYTES_MAX {
         return Err(format!("the schema of the tool `{shown}` has more than {SCHEMA_BYTES_MAX} bytes"));
     }
@@ -156,6 +158,24 @@ fn tool(described: &Value) -> Result<Tool, String> {
         description.push('…');
     }
     Ok(Tool { name: name.to_owned(), description, parameters })
+}
+
+/// Writes what could deceive a reader as escapes where a schema describes something. False if a name or a value could, which have to stay
+/// what they are.
+fn made_visible(schema: &mut Value) -> bool {
+    let is_visible = |text: &str| visible::block(text) == text;
+    match schema {
+        Value::String(text) => is_visible(text),
+        Value::Array(items) => items.iter_mut().all(made_visible),
+        Value::Object(fields) => fields.iter_mut().all(|(name, value)| match (name.as_str(), value) {
+            ("description" | "title", Value::String(text)) => {
+                *text = visible::block(text).into_owned();
+                true
+            }
+            (name, value) => is_visible(name) && made_visible(value),
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    }
 }
 
 /// What a tool said.
@@ -260,6 +280,11 @@ mod tests {
         check(json!({ "name": "a", "inputSchema": { "type": "object", "x": "y".repeat(SCHEMA_BYTES_MAX) } }), {
             Err("more than 32768 bytes")
         });
+        let of_schema =
+            |fields: Value| json!({ "name": "a", "inputSchema": { "type": "object", "properties": fields } });
+        check(of_schema(json!({ "a": { "title": "b\u{202e}", "enum": ["\n"] } })), Ok(()));
+        check(of_schema(json!({ "a\u{200b}": {} })), Err("a character that hides"));
+        check(of_schema(json!({ "a": { "enum": ["b\u{e0041}"] } })), Err("a character that hides"));
         let long = json!({ "tools": [{ "name": "a", "description": "d\u{202e}".repeat(9000) }] });
         let tool = page(&long, 1).unwrap().tools.remove(0).unwrap();
         assert!(tool.description.len() < DESCRIPTION_BYTES_MAX + 4 && !tool.description.contains('\u{202e}'));

@@ -96,7 +96,7 @@ impl HostDescriptor for FilesView<'_> {
     }
 
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
-        let entries = self.view()?.list(self.directory(&fd)?).map_err(denied)?;
+        let entries = self.view()?.kinds(self.directory(&fd)?).map_err(denied)?;
         self.push_listing(entries, LISTED_MAX)
     }
 

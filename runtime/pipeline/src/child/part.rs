@@ -65,11 +65,12 @@ const INHERITED: [(Key<'static>, Key<'static>); 7] = [
 /// Attributes of the child's graph that hold at its exits.
 const OF_EXIT: [Key<'static>; 2] = [key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];
 /// Attributes that name nodes.
-const NAMING: [Key<'static>; 5] = [
+const NAMING: [Key<'static>; 6] = [
     key::RETRY_TARGET,
     key::FALLBACK_RETRY_TARGET,
     key::REQUIRED_TOOL_NODE,
     key::HUMAN_DEFAULT_CHOICE,
+    key::SINCE,
     key::TEST_SUGGESTED_NEXT_IDS,
 ];
 

@@ -4,6 +4,7 @@
 //! `scripts` report some rules themselves. The table contains these without a function, so that it explains every diagnostic.
 
 mod attributes;
+mod diff_limits;
 mod execution;
 mod fixability_rule;
 mod forks;
@@ -15,6 +16,7 @@ mod holdout_reach;
 mod isolation;
 mod not_enforced;
 mod page;
+mod required_tool;
 mod restarts;
 mod routes;
 mod rules;

@@ -31,6 +31,7 @@ pub const TYPES: &[&str] = &[
     "codergen",
     "tool",
     "verify",
+    "diff-limits",
     "json-schema",
     "junit",
     "tree-assert",
@@ -77,6 +78,8 @@ pub enum HandlerKind {
     Tool,
     /// Runs the author's command as a check.
     Verify,
+    /// Bounds what stages changed.
+    DiffLimits,
     /// Checks a JSON file against a schema.
     JsonSchema,
     /// Checks a test report, which its command may write.
@@ -111,6 +114,7 @@ impl HandlerKind {
             "codergen" => Self::Codergen,
             "tool" => Self::Tool,
             "verify" => Self::Verify,
+            "diff-limits" => Self::DiffLimits,
             "json-schema" => Self::JsonSchema,
             "junit" => Self::Junit,
             "tree-assert" => Self::TreeAssert,
@@ -132,7 +136,12 @@ impl HandlerKind {
 
     /// True for a verifier that runs no command.
     pub fn only_reads(self) -> bool {
-        matches!(self, Self::JsonSchema | Self::TreeAssert)
+        matches!(self, Self::DiffLimits | Self::JsonSchema | Self::TreeAssert)
+    }
+
+    /// True for a verifier that judges what was changed, and not the files as they are.
+    pub fn is_told_changes(self) -> bool {
+        self == Self::DiffLimits
     }
 
     /// The role of its stages, unless the operator gives a plugin another one. None when no component executes it.

@@ -19,7 +19,7 @@ use crate::fork::MERGES;
 use crate::gate::GateSettings;
 use crate::holdout_roles::Feedback;
 use crate::inputs::Inputs;
-use crate::ir::{Attribute, Backoff, GATE_REQUIREMENTS, Handler, Node, Text, ToolHooks, ToolServers};
+use crate::ir::{Attribute, Backoff, GATE_REQUIREMENTS, Handler, Node, NodeId, Text, ToolHooks, ToolServers};
 use crate::key::{self, Key};
 use crate::session::SessionSettings;
 use glovebox_record::question::QUESTION_TYPES;
@@ -93,6 +93,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         session: session(from, raw.derived.last()),
         goal_gate: findings.boolean(from, key::GOAL_GATE),
         gate_requires: findings.choice(from, key::GATE_REQUIRES, GATE_REQUIREMENTS).unwrap_or_default(),
+        required_tool: required_tool(from, scope.declared, findings),
         verification: None,
         retry_target: scope.declared.target(from, key::RETRY_TARGET),
         fallback_retry_target: scope.declared.target(from, key::FALLBACK_RETRY_TARGET),
@@ -128,6 +129,12 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
     };
     let verification = verification::of(&node, findings).map(Box::new);
     Node { verification, ..node }
+}
+
+/// The stage that must have passed; none where nothing is required. The lint `required_tool_node` reports what names no such stage.
+fn required_tool(from: &Attributes, declared: &Declared, findings: &mut Findings<'_>) -> Option<NodeId> {
+    let is_required = findings.boolean(from, key::REQUIRES_TOOL_SUCCESS);
+    declared.target(from, key::REQUIRED_TOOL_NODE).filter(|_| is_required)
 }
 
 /// Reads fidelity and thread. An unknown mode counts as absent; the lint reports it.

@@ -59,6 +59,7 @@ pub(super) fn of(node: &Node, findings: &mut Findings<'_>) -> Option<Node> {
         prompt: None,
         goal_gate: false,
         gate_requires: GateRequires::default(),
+        required_tool: None,
         timeout: Some(timeout.unwrap_or(Duration::from_secs(TIMEOUT_DEFAULT.0)).saturating_add(MARGIN)),
         spend_max: SpendBounds::default(),
         read_paths: None,

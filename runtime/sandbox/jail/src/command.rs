@@ -83,7 +83,7 @@ fn give_up_rights(
     stdio: &[OwnedFd; 3],
 ) -> Result<(), Failure> {
     let [input, output, error] = stdio;
-    raw::reset_signals();
+    raw::unblock_signals();
     setsid().at("setsid")?;
     dup2_stdin(input).at("redirect standard input")?;
     dup2_stdout(output).at("redirect standard output")?;

@@ -99,13 +99,20 @@ fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
     texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
 }
 
-/// Resets every signal to its default action and blocks none, because programs expect that.
+/// Resets every signal to its default action. The copies of this process, and the programs that they become, expect that.
 pub(crate) fn reset_signals() {
-    // SAFETY: numbers only, and no function of ours becomes a handler; the call empties the set before it is used.
+    // SAFETY: numbers only, and no function of ours becomes a handler.
     unsafe {
         for signal in 1..=libc::SIGRTMAX() {
             libc::signal(signal, libc::SIG_DFL);
         }
+    }
+}
+
+/// Blocks no signal, because programs expect that.
+pub(crate) fn unblock_signals() {
+    // SAFETY: numbers only; the call empties the set before it is used.
+    unsafe {
         let mut none = MaybeUninit::uninit();
         libc::sigemptyset(none.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());

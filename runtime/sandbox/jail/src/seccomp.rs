@@ -3,7 +3,7 @@
 //! A deny-list with error numbers, because allow-lists break toolchains every few months: refused (`EPERM`), or unknown (`ENOSYS`,
 //! so that callers fall back). There are two filter programs. The quick one is for calls that are refused with any arguments; it also
 //! guards against the numbers of x32, which a deny-list would miss. The other one checks arguments. Calls of another architecture
-//! kill the process. Both are compiled once, before the first command.
+//! kill the process. Both are compiled once, before the first command. The first process of a jail has them too.
 #![forbid(unsafe_code)]
 
 mod calls;
@@ -37,24 +37,11 @@ impl Filters {
         Ok(Self(vec![lookup::compile(&always)?, by_arguments(rules).map_err(broken)?]))
     }
 
-    /// The calls that only commands are refused: `openat2`, which the jail's first process needs to open folders.
-    ///
-    /// Its mode is in memory, which filters cannot read, so it could make files with set-user-id bits.
-    pub(crate) fn of_commands() -> Result<Self, Failure> {
-        Ok(Self(vec![lookup::compile(&BTreeMap::from([(libc::SYS_openat2, libc::ENOSYS)]))?]))
-    }
-
     /// Splits the filters of a policy: those that a template carries for all its jails, and those that each jail adds. By arguments
     /// alone, `clone3` passes, with which a template makes namespaces.
     pub(crate) fn split(mut self) -> (Self, Self) {
         let by_arguments = self.0.split_off(1);
         (Self(by_arguments), self)
-    }
-
-    /// These, and then others.
-    pub(crate) fn and(mut self, others: Self) -> Self {
-        self.0.extend(others.0);
-        self
     }
 
     /// Installs them irrevocably for this process and all its children.

@@ -14,10 +14,11 @@ use glovebox_jail::control::{receive_frame, send_frame};
 use glovebox_jail::policy::Policy;
 use glovebox_jail::wire::{Command, Ended, Failure, Reply, Request};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::path::Path;
 use std::time::Duration;
 
 /// A jail that is ready.
@@ -134,12 +135,23 @@ fn start(jail: &Jail, command: &Command, descriptors: Vec<OwnedFd>) -> Result<Ru
     let stdio: [OwnedFd; 3] =
         descriptors.try_into().map_err(|_| refused("run a command", "a command needs three descriptors"))?;
     let prepared = program::prepare(command, &jail.policy.workspace.at)?;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    let cwd = if command.cwd.is_empty() { "." } else { command.cwd.as_str() };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = openat2(&jail.workspace, cwd, flags, Mode::empty(), resolve).at("open the command's folder")?;
+    let folder = folder(&jail.workspace, Path::new(&command.cwd))?;
     let pid = command::start(&jail.policy, &jail.confinement, &prepared, folder, &stdio)?;
     Ok(Running { pid, ended: Ended::default(), cpu: Duration::ZERO })
+}
+
+/// Opens the folder a command starts in. The filters leave no call that stays below the workspace by itself, so the place of what was opened
+/// is checked: it is what the command gets, wherever links led.
+fn folder(workspace: &OwnedFd, cwd: &Path) -> Result<OwnedFd, Failure> {
+    let step = "open the command's folder";
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let relative = if cwd.as_os_str().is_empty() { Path::new(".") } else { cwd };
+    let opened = openat(workspace, relative, flags, Mode::empty()).at(step)?;
+    let place = |opened: &OwnedFd| std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).at(step);
+    if cwd.is_absolute() || !place(&opened)?.starts_with(place(workspace)?) {
+        return Err(refused(step, "it is outside the workspace"));
+    }
+    Ok(opened)
 }
 
 /// Reaps the children that have ended; when the command's own process has, kills all others.

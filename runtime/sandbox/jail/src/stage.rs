@@ -30,6 +30,8 @@ use std::process::ExitCode;
 
 /// Takes the first request and serves until the host is gone. The exit code is 1 when the jail could not be built.
 pub(crate) fn enter() -> ExitCode {
+    // Once and not for each command. A socket or pipe whose other end is gone is reported by its call, or ends this process as well.
+    raw::reset_signals();
     let entry = Entry::of_this_process();
     let control = match move_control(&entry) {
         Ok(control) => control,
@@ -254,19 +256,19 @@ fn confine(
         return Ok(CommandConfinement::default());
     }
     credentials::drop_all()?;
-    let (filters, own) = match prepared {
-        Some(prepared) => (prepared.filters.clone(), prepared.of_commands.clone()),
-        None => (Filters::compile(policy.confinement, policy.network)?, Filters::of_commands()?),
+    let filters = match prepared {
+        Some(prepared) => prepared.filters.clone(),
+        None => Filters::compile(policy.confinement, policy.network)?,
     };
     let rules = Rules::build(policy)?;
     enforcement.landlock_abi = rules.enforce()?;
     if policy.confinement == Confinement::Landlock {
-        // This process opens the folder of a command with a call that the filters refuse. So each command applies them itself.
-        return Ok(CommandConfinement { rules: Some(rules), filters: filters.and(own) });
+        // This process lives among those of the host, some of whose calls it needs. So each command applies them itself.
+        return Ok(CommandConfinement { rules: Some(rules), filters });
     }
     // Every command inherits them: the kernel installs a filter once, and this process is confined as well.
     filters.enforce()?;
-    Ok(CommandConfinement { rules: Some(rules), filters: own })
+    Ok(CommandConfinement { rules: Some(rules), filters: Filters::default() })
 }
 
 fn ready(jail: &Jail, enforcement: Enforcement, beside: &[BorrowedFd<'_>]) -> Result<(), Failure> {

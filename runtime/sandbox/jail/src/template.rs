@@ -29,8 +29,6 @@ pub(crate) struct Prepared {
     pub(crate) root: PreparedRoot,
     /// Filters that each jail adds to those that the template carries.
     pub(crate) filters: Filters,
-    /// Filters that each command adds.
-    pub(crate) of_commands: Filters,
     /// The template itself, whose end its jails must not outlive.
     own: OwnedFd,
 }
@@ -80,7 +78,7 @@ fn prepare(preparation: Preparation) -> Result<Prepared, Failure> {
     credentials::drop_held()?;
     raw::ignore_children();
     let own = pidfd_open(getpid(), PidfdFlags::empty()).at("open a pidfd")?;
-    Ok(Prepared { preparation, is_root_outside, root, filters, of_commands: Filters::of_commands()?, own })
+    Ok(Prepared { preparation, is_root_outside, root, filters, own })
 }
 
 /// Builds a jail around this process, a copy of the template in fresh namespaces.

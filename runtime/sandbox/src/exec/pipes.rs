@@ -8,11 +8,13 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Most bytes taken from a stream before the clock is looked at again.
 const ROUND_BYTES_MAX: usize = 1 << 20;
+/// Longest single wait.
+const WAIT_SECONDS_MAX: u64 = 3_600;
 
 /// Our ends of a command's pipes.
 pub(crate) struct Pipes {
@@ -67,29 +69,35 @@ impl Pipes {
         self.streams.iter().any(|stream| stream.pipe.is_some() || stream.is_full())
     }
 
-    /// Waits for any pipe or any of `others` to be readable, at most for `max`, and moves what can be moved.
-    pub(crate) fn turn(&mut self, max: Duration, others: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let readable = self.streams.iter().filter(|stream| !stream.is_full()).filter_map(|stream| stream.pipe.as_ref());
-        let readable = readable.map(|pipe| (pipe, PollFlags::IN));
-        let forwards =
-            self.streams.iter().filter(|stream| stream.is_full()).filter_map(|stream| stream.forward.as_ref());
-        let inputs = self.input.iter().map(|input| &input.pipe);
-        let writable = forwards.map(|forward| &forward.pipe).chain(inputs).map(|pipe| (pipe, PollFlags::OUT));
-        let pipes = readable.chain(writable).map(|(pipe, flags)| PollFd::from_borrowed_fd(pipe.as_fd(), flags));
-        let others = others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN));
-        let mut waiting: Vec<PollFd<'_>> = pipes.chain(others).collect();
-        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(max.subsec_nanos()) as _ };
+    /// Waits for any pipe or any of `others` to be readable, at most for `max`, and moves what can be moved. Returns which of the others are
+    /// readable.
+    pub(crate) fn turn<const N: usize>(&mut self, max: Duration, others: [BorrowedFd<'_>; N]) -> io::Result<[bool; N]> {
+        let others = others.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN));
+        let input = self.input.as_ref().map(|input| PollFd::new(&input.pipe, PollFlags::OUT));
+        let mut waiting: Vec<PollFd<'_>> = others.into_iter().chain(input).collect();
+        let streams = self.streams.each_ref().map(|stream| {
+            stream.awaited().map(|awaited| {
+                waiting.push(awaited);
+                waiting.len() - 1
+            })
+        });
+        let seconds = max.as_secs().min(WAIT_SECONDS_MAX);
+        let timeout = Timespec { tv_sec: seconds as _, tv_nsec: i64::from(max.subsec_nanos()) as _ };
         match rustix::event::poll(&mut waiting, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        for stream in &mut self.streams {
-            stream.read()?;
+        let is_ready = |index: usize| !waiting[index].revents().is_empty();
+        let (others, streams) = (std::array::from_fn(is_ready), streams.map(|index| index.is_some_and(is_ready)));
+        for (stream, is_ready) in self.streams.iter_mut().zip(streams) {
+            if is_ready {
+                stream.read()?;
+            }
         }
         if self.input.as_mut().is_some_and(Input::write) {
             self.input = None;
         }
-        Ok(())
+        Ok(others)
     }
 
     /// Ends reading and returns what was kept of output and error.
@@ -99,6 +107,14 @@ impl Pipes {
 }
 
 impl Stream {
+    /// What must be ready before anything of it can be moved.
+    fn awaited(&self) -> Option<PollFd<'_>> {
+        match &self.forward {
+            Some(forward) if self.is_full() => Some(PollFd::new(&forward.pipe, PollFlags::OUT)),
+            _ => self.pipe.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)),
+        }
+    }
+
     fn read(&mut self) -> io::Result<()> {
         let mut buffer = [0_u8; 64 << 10];
         let mut taken = 0;

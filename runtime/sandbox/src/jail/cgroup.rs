@@ -147,16 +147,25 @@ impl Cgroup {
         text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect()
     }
 
+    /// Reads how many processes were killed for memory so far.
+    pub(super) fn killed(&self) -> u64 {
+        let events = match self.version {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        field(&self.memory.join(events), "oom_kill")
+    }
+
     /// Reads what happened so far.
     pub(super) fn usage(&self) -> Usage {
-        let (peak, events, event) = match self.version {
-            Version::One => ("memory.max_usage_in_bytes", "memory.oom_control", "oom_kill"),
-            Version::Two => ("memory.peak", "memory.events", "oom_kill"),
+        let peak = match self.version {
+            Version::One => "memory.max_usage_in_bytes",
+            Version::Two => "memory.peak",
         };
         Usage {
             memory_peak_bytes: number(&self.memory.join(peak)),
             processes_peak: number(&self.pids().join("pids.peak")).saturating_sub(OWN_PROCESSES),
-            killed: field(&self.memory.join(events), event),
+            killed: self.killed(),
             forks_refused: field(&self.pids().join("pids.events"), "max"),
         }
     }

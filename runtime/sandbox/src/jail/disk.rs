@@ -86,21 +86,20 @@ impl Disk {
         self.is_final.store(false, Ordering::Relaxed);
     }
 
-    /// Looks again and again until the bound is passed, or the command has ended.
+    /// Looks whenever something may have changed until the bound is passed, or the command has ended.
     pub(super) fn watch(&self, watching: &Watchdog) {
         while !watching.has_ended() {
-            let begin = Instant::now();
+            let (begin, seen) = (Instant::now(), watching.disk_changes());
             // Before the walk: what loses its name meanwhile is missed this time rather than counted twice.
             let nameless = Nameless {
                 bytes: watching.held_disk_bytes.load(Ordering::Relaxed),
                 hides: watching.hides_disk.load(Ordering::Relaxed),
             };
             if self.is_over(nameless) {
-                // Another watch may have been first.
-                let _ = watching.over.set(LimitName::DiskBytes);
-                return;
+                return watching.report(LimitName::DiskBytes);
             }
             watching.pause((begin.elapsed() * PAUSE_FACTOR).max(LOOK_MIN));
+            watching.await_disk_change(seen);
         }
     }
 
@@ -145,7 +144,7 @@ impl Disk {
     }
 
     /// Bytes an ordinary user can still use on the file system.
-    fn free(&self) -> u64 {
+    pub(super) fn free(&self) -> u64 {
         let stat = self.folders.first().and_then(|folder| rustix::fs::statvfs(folder).ok());
         stat.map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
     }

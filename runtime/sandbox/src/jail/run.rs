@@ -1,15 +1,17 @@
 //! One command in a jail, from its request to its end.
 //!
-//! A single thread waits for the first of output, the helper's reply and the clock. The helper replies `Ended` when no process of the
+//! A single thread waits for the first of output, the helper's reply, an alarm and the clock, and looks at nothing in between. The helper replies `Ended` when no process of the
 //! command is alive, so reading ends soon after it, and at a deadline in any case. A jail whose helper breaks this protocol is killed
 //! as a whole.
 
 use super::cgroup::Usage;
 use super::control::Control;
+use super::disk::LOOK_MIN;
 use super::environment::{self, OwnFolders};
+use super::pace::PERIOD;
 use super::program;
 use super::stores::Stores;
-use super::watchdog::{self, Peaks, Watchdog};
+use super::watchdog::{Peaks, Watchdog};
 use super::{Jail, JailError};
 use crate::exec::pipes::Pipes;
 use crate::exec::{Command, ExecError, Exit, Program, io_error, not_begun, working_directory};
@@ -25,11 +27,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-/// How often time and cancellation are checked while a command begins or ends, and in between.
+/// How often cancellation is checked while what is left in the pipes is read.
 const POLL: Duration = Duration::from_millis(20);
-const POLL_LONG: Duration = Duration::from_millis(100);
-/// How often the control group is read.
-const GROUP_POLL: Duration = Duration::from_millis(100);
 /// How long to read what is left in the pipes when everything is dead.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 /// Longest time between a request and the start of its command.
@@ -118,7 +117,7 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
     let descriptors = [theirs[0].as_fd(), theirs[1].as_fd(), theirs[2].as_fd()];
     held.send(&invocation.request, &descriptors).map_err(io_error("send the request to the jail helper"))?;
     drop(theirs);
-    let watchdog = Watchdog::default();
+    let watchdog = Watchdog::new().map_err(io_error("watch the command"))?;
     let (canceled, timeout) = (invocation.canceled, invocation.timeout);
     let mut driver = CommandDriver { jail, control: &held, pipes: &mut pipes, canceled, begin, timeout };
     let driven = thread::scope(|scope| {
@@ -142,7 +141,7 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
     let deadline =
         Instant::now() + if is_piped { DRAIN_MAX.max(timeout.saturating_sub(begin.elapsed())) } else { DRAIN_MAX };
     while pipes.any_open() && Instant::now() < deadline && !(is_piped && canceled.load(Ordering::Relaxed)) {
-        pipes.turn(POLL, &[]).map_err(io_error("read the command's output"))?;
+        pipes.turn(POLL, []).map_err(io_error("read the command's output"))?;
     }
     let peaks = watchdog.peaks();
     Ok(exit(jail, Finished { outcome, pipes, before, peaks, begin, is_shell: invocation.is_shell }))
@@ -217,70 +216,75 @@ impl<'d> CommandDriver<'d> {
         'd: 's,
     {
         let (mut started, mut looks, mut walks) = (false, false, false);
-        let (mut stop, mut kill_at, mut give_up_at) = (None, None, None);
-        let mut group_poll = self.begin + GROUP_POLL;
+        let mut ending = Ending::default();
         loop {
-            let is_ending = kill_at.is_some() || give_up_at.is_some();
-            match self.next_reply(if is_ending { POLL } else { self.patience() })? {
+            let clock = self.clock((started, looks, walks), &ending);
+            match self.next_reply(clock, watchdog)? {
                 Received::Reply(Reply::Started) => started = true,
-                Received::Reply(Reply::Ended(end)) => return Ok(Outcome { stop, ended: Some(end) }),
+                Received::Reply(Reply::Ended(end)) => return Ok(Outcome { stop: ending.stop, ended: Some(end) }),
                 Received::Reply(Reply::Failed(failure)) if !started => return Err(DriveError::NotStarted(failure)),
                 // The answer to a request that came too late for its command.
                 Received::Reply(Reply::Failed(_)) | Received::Nothing => {}
                 Received::Reply(Reply::Spawned | Reply::Stores | Reply::Ready(_)) => {
                     return Err(ExecError::Lost("its helper broke the protocol").into());
                 }
-                Received::Closed => return Ok(Outcome { stop, ended: None }),
+                Received::Closed => return Ok(Outcome { stop: ending.stop, ended: None }),
             }
             let now = Instant::now();
-            let jail = self.jail;
-            if !looks && now >= self.begin + watchdog::PERIOD {
+            let (jail, canceled) = (self.jail, self.canceled);
+            if !looks && now >= self.begin + PERIOD {
                 looks = true;
-                scope.spawn(move || watchdog.watch(jail));
+                scope.spawn(move || watchdog.watch(jail, before.map(|before| before.killed), canceled));
             }
-            if !walks && now >= self.begin + super::disk::LOOK_MIN {
+            if !walks && now >= self.begin + LOOK_MIN {
                 walks = true;
                 scope.spawn(move || jail.disk.watch(watchdog));
             }
-            if stop.is_none() {
-                stop = self.reason(now, &mut group_poll, before, watchdog);
-                kill_at = match stop {
-                    Some(Stop::Requested(_)) => Some(now + self.jail.policy.grace),
-                    Some(Stop::Over(_)) => Some(now),
-                    None if !started && now >= self.begin + START_MAX => {
-                        return Err(ExecError::Lost("its helper does not answer").into());
-                    }
-                    None => None,
-                };
-                if matches!(stop, Some(Stop::Requested(_))) {
-                    self.send(&Request::Terminate)?;
+            if ending.stop.is_none() {
+                if let Some(stop) = self.reason(now, watchdog) {
+                    self.begin_end(&mut ending, stop, now)?;
+                } else if !started && now >= self.begin + START_MAX {
+                    return Err(ExecError::Lost("its helper does not answer").into());
                 }
             }
-            if kill_at.is_some_and(|at| now >= at) {
-                (kill_at, give_up_at) = (None, Some(now + self.jail.policy.kill_max));
+            if ending.kill_at.is_some_and(|at| now >= at) {
+                (ending.kill_at, ending.give_up_at) = (None, Some(now + self.jail.policy.kill_max));
                 self.send(&Request::Kill)?;
             }
-            if give_up_at.is_some_and(|at| now >= at) {
-                return Ok(Outcome { stop, ended: None });
+            if ending.give_up_at.is_some_and(|at| now >= at) {
+                return Ok(Outcome { stop: ending.stop, ended: None });
             }
         }
     }
 
-    /// How long nothing needs to be checked.
-    fn patience(&self) -> Duration {
-        let since = self.begin.elapsed();
-        // Until then the watches begin.
-        if since < watchdog::PERIOD + POLL_LONG {
-            return POLL;
-        }
-        POLL_LONG.min(self.timeout.saturating_sub(since)).max(POLL / 4)
+    /// Asks a command to end that gets time for it, and sets when it is killed.
+    fn begin_end(&self, ending: &mut Ending, stop: Stop, now: Instant) -> Result<(), ExecError> {
+        ending.stop = Some(stop);
+        ending.kill_at = Some(match stop {
+            Stop::Requested(_) => now + self.jail.policy.grace,
+            Stop::Over(_) => now,
+        });
+        if matches!(stop, Stop::Requested(_)) { self.send(&Request::Terminate) } else { Ok(()) }
     }
 
-    /// Moves output until the helper replies, at most for so long.
-    fn next_reply(&mut self, patience: Duration) -> Result<Received, ExecError> {
-        self.pipes.turn(patience, &[self.control.as_fd()]).map_err(io_error("read the command's output"))?;
-        let has_reply = super::control::wait_readable(self.control, Instant::now());
-        if !has_reply.map_err(io_error("read a reply of the jail helper"))? {
+    /// When the clock alone has to wake this thread.
+    fn clock(&self, (started, looks, walks): (bool, bool, bool), ending: &Ending) -> Instant {
+        let of_start =
+            [(started, START_MAX), (looks, PERIOD), (walks, LOOK_MIN), (ending.stop.is_some(), self.timeout)];
+        let of_start = of_start.into_iter().filter(|(is_over, _)| !is_over).map(|(_, after)| self.begin + after);
+        let next = of_start.chain(ending.kill_at).chain(ending.give_up_at).min();
+        next.unwrap_or_else(|| Instant::now() + START_MAX)
+    }
+
+    /// Moves output until the helper replies, an alarm rings, or it is so late.
+    fn next_reply(&mut self, until: Instant, watchdog: &Watchdog) -> Result<Received, ExecError> {
+        let patience = until.saturating_duration_since(Instant::now());
+        let others = [self.control.as_fd(), watchdog.alarm.as_fd()];
+        let [has_reply, rings] = self.pipes.turn(patience, others).map_err(io_error("read the command's output"))?;
+        if rings {
+            watchdog.alarm.silence();
+        }
+        if !has_reply {
             return Ok(Received::Nothing);
         }
         match self.control.receive().map_err(io_error("read a reply of the jail helper"))? {
@@ -290,29 +294,14 @@ impl<'d> CommandDriver<'d> {
     }
 
     /// Returns why the command must end now, if it must.
-    fn reason(
-        &self,
-        now: Instant,
-        group_poll: &mut Instant,
-        before: Option<Usage>,
-        watchdog: &Watchdog,
-    ) -> Option<Stop> {
-        if self.canceled.load(Ordering::Relaxed) {
+    fn reason(&self, now: Instant, watchdog: &Watchdog) -> Option<Stop> {
+        if self.canceled.load(Ordering::SeqCst) {
             return Some(Stop::Requested(CommandEnding::Canceled));
         }
         if now >= self.begin + self.timeout {
             return Some(Stop::Requested(CommandEnding::TimedOut));
         }
-        if let Some(limit) = watchdog.over.get() {
-            return Some(Stop::Over(*limit));
-        }
-        if now >= *group_poll {
-            *group_poll = now + GROUP_POLL;
-            if is_out_of_memory(self.jail, before) {
-                return Some(Stop::Over(LimitName::CommandMemoryBytes));
-            }
-        }
-        None
+        watchdog.over().map(Stop::Over)
     }
 
     fn send(&self, request: &Request) -> Result<(), ExecError> {
@@ -322,6 +311,14 @@ impl<'d> CommandDriver<'d> {
             other => other.map_err(io_error("send a request to the jail helper")),
         }
     }
+}
+
+/// How far the end of a command by the host has come.
+#[derive(Default)]
+struct Ending {
+    stop: Option<Stop>,
+    kill_at: Option<Instant>,
+    give_up_at: Option<Instant>,
 }
 
 enum Received {
@@ -360,8 +357,8 @@ fn return_control(
 
 /// True when the control group killed a process for memory since `before`.
 fn is_out_of_memory(jail: &Jail, before: Option<Usage>) -> bool {
-    let usage = jail.cgroup.as_ref().map(|group| group.usage());
-    usage.zip(before).is_some_and(|(usage, before)| usage.killed > before.killed)
+    let killed = jail.cgroup.as_ref().map(|group| group.killed());
+    killed.zip(before).is_some_and(|(killed, before)| killed > before.killed)
 }
 
 /// Everything that is known about a command that has ended.

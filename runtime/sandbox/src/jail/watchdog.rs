@@ -1,32 +1,42 @@
 //! Samples the processes of a running command and what they hold, and reports the first limit that is exceeded.
 //!
 //! Between two samples a command can exceed a limit. So limits that only the watchdog enforces are called soft. A longer pause follows
-//! a slow sample.
+//! a slow sample, and the pauses become longer while the command only waits.
 
 use super::Jail;
+use super::alarm::Alarm;
+use super::pace::Pace;
 use super::processes::Sample;
 use glovebox_record::{LimitName, Limits};
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time from the start of a command to the first sample, and between two samples.
-pub(super) const PERIOD: Duration = Duration::from_millis(100);
 /// The pause between two samples is at least this many times as long as one takes.
 const PAUSE_FACTOR: u32 = 3;
 
 /// What is known about a running command, shared by the threads that watch it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Watchdog {
-    has_ended: Mutex<bool>,
-    ending: Condvar,
-    /// The first limit that was found to be passed.
-    pub(super) over: OnceLock<LimitName>,
+    /// Wakes the thread that waits for the command.
+    pub(super) alarm: Alarm,
+    progress: Mutex<Progress>,
+    changed: Condvar,
+    over: OnceLock<LimitName>,
     /// Bytes of files without a name on disk, in the last sample.
     pub(super) held_disk_bytes: AtomicU64,
     /// Whether more of them may exist than were measured.
     pub(super) hides_disk: AtomicBool,
     peaks: Mutex<Peaks>,
+}
+
+/// What the watches wait for.
+#[derive(Debug, Default)]
+struct Progress {
+    has_ended: bool,
+    /// Counts the looks at which the folders of the command may have held more than before.
+    disk_changes: u64,
 }
 
 /// The most that a command was seen to use; none when it ended before the first sample.
@@ -43,34 +53,82 @@ pub(super) struct Peaks {
 }
 
 impl Watchdog {
-    /// Takes samples until a bound is passed or the command has ended.
-    pub(super) fn watch(&self, jail: &Jail) {
+    /// Of a command that has not begun.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            alarm: Alarm::set_up()?,
+            progress: Mutex::default(),
+            changed: Condvar::new(),
+            over: OnceLock::new(),
+            held_disk_bytes: AtomicU64::new(0),
+            hides_disk: AtomicBool::new(false),
+            peaks: Mutex::default(),
+        })
+    }
+
+    /// Takes samples until a bound is passed or the command has ended. `killed_before` is how many processes the kernel had killed for
+    /// memory before the command.
+    pub(super) fn watch(&self, jail: &Jail, killed_before: Option<u64>, canceled: &AtomicBool) {
+        let mut pace = Pace::of(jail.cgroup.is_some());
         while !self.has_ended() {
             let begin = Instant::now();
-            if let Some(limit) = self.check(jail) {
-                // Another thread may have been first.
-                let _ = self.over.set(limit);
-                return;
+            let sample = jail.processes.sample();
+            if let Some(limit) = self.check(jail, &sample).or_else(|| out_of_memory(jail, killed_before)) {
+                return self.report(limit);
             }
-            self.pause((begin.elapsed() * PAUSE_FACTOR).max(PERIOD));
+            if pace.note(&sample, jail.disk.free()) {
+                self.progress().disk_changes += 1;
+                self.changed.notify_all();
+            }
+            if canceled.load(Ordering::Relaxed) {
+                // For a flag that was set by no call of `cancel`.
+                self.alarm.ring();
+            }
+            self.pause((begin.elapsed() * PAUSE_FACTOR).max(pace.period()));
         }
+    }
+
+    /// Reports a limit that was exceeded, and wakes who waits for the command. Another watch may have been first.
+    pub(super) fn report(&self, limit: LimitName) {
+        let _ = self.over.set(limit);
+        self.alarm.ring();
+    }
+
+    /// Returns the first limit that was found to be exceeded.
+    pub(super) fn over(&self) -> Option<LimitName> {
+        self.over.get().copied()
     }
 
     /// True when the command has ended.
     pub(super) fn has_ended(&self) -> bool {
-        *self.has_ended.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress().has_ended
     }
 
     /// Notes the end of the command, and wakes who waits for it.
     pub(super) fn end(&self) {
-        *self.has_ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.ending.notify_all();
+        self.progress().has_ended = true;
+        self.changed.notify_all();
     }
 
     /// Waits, but not beyond the end of the command.
     pub(super) fn pause(&self, time: Duration) {
-        let has_ended = self.has_ended.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.ending.wait_timeout_while(has_ended, time, |has_ended| !*has_ended));
+        let progress = self.progress();
+        drop(self.changed.wait_timeout_while(progress, time, |progress| !progress.has_ended));
+    }
+
+    /// Returns how often the folders of the command may have changed so far.
+    pub(super) fn disk_changes(&self) -> u64 {
+        self.progress().disk_changes
+    }
+
+    /// Waits until the folders may have changed more often than that, but not beyond the end of the command.
+    pub(super) fn await_disk_change(&self, seen: u64) {
+        let progress = self.progress();
+        drop(self.changed.wait_while(progress, |progress| !progress.has_ended && progress.disk_changes == seen));
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the most that was seen.
@@ -78,18 +136,17 @@ impl Watchdog {
         *self.peaks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check(&self, jail: &Jail) -> Option<LimitName> {
-        let sample = jail.processes.sample();
+    fn check(&self, jail: &Jail, sample: &Sample) -> Option<LimitName> {
         self.held_disk_bytes.store(sample.held.disk_bytes, Ordering::Relaxed);
         self.hides_disk.store(sample.held.hides_disk, Ordering::Relaxed);
         let max = jail.limits.command_memory_bytes;
-        let memory = jail.cgroup.is_none().then(|| jail.processes.memory_bytes(&sample, max));
-        let hides = jail.cgroup.is_none() && jail.processes.hides_memory(&sample, max);
-        self.note(&sample, memory);
+        let memory = jail.cgroup.is_none().then(|| jail.processes.memory_bytes(sample, max));
+        let hides = jail.cgroup.is_none() && jail.processes.hides_memory(sample, max);
+        self.note(sample, memory);
         if memory.is_some_and(|bytes| bytes > max) || hides {
             return Some(LimitName::CommandMemoryBytes);
         }
-        over(&sample, &jail.limits)
+        over(sample, &jail.limits)
     }
 
     fn note(&self, sample: &Sample, memory: Option<u64>) {
@@ -102,6 +159,12 @@ impl Watchdog {
         peaks.descriptors = peaks.descriptors.max(Some(sample.held.descriptors));
         peaks.file_bytes = peaks.file_bytes.max(Some(sample.held.file_bytes));
     }
+}
+
+/// Returns the limit of memory if the kernel killed a process for it since the command began.
+fn out_of_memory(jail: &Jail, killed_before: Option<u64>) -> Option<LimitName> {
+    let (group, before) = jail.cgroup.as_ref().zip(killed_before)?;
+    (group.killed() > before).then_some(LimitName::CommandMemoryBytes)
 }
 
 /// Returns the limit that the processes themselves passed, if any.

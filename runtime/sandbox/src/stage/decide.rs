@@ -48,18 +48,32 @@ pub(crate) enum Decision {
     /// Git ignores it: left out without a violation.
     Ignored(LeftOutChange),
     Disallowed(String),
+    /// Disallowed by the write scope and by nothing else.
+    OutOfScope(String),
 }
 
 /// Why a check ended early.
 enum Stop {
     Scratch,
     Reason(String),
+    /// The write scope does not have it.
+    OutOfScope(String),
     Io(io::Error),
 }
 
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
+    }
+}
+
+impl Stop {
+    /// The same where a wider scope would not help by itself.
+    fn for_good(self) -> Self {
+        match self {
+            Stop::OutOfScope(reason) => Stop::Reason(reason),
+            other => other,
+        }
     }
 }
 
@@ -102,6 +116,7 @@ impl<'s> Decider<'s> {
             Ok(()) => Ok(Decision::Allowed),
             Err(Stop::Scratch) => Ok(Decision::Dropped),
             Err(Stop::Reason(reason)) => Ok(Decision::Disallowed(reason)),
+            Err(Stop::OutOfScope(reason)) => Ok(Decision::OutOfScope(reason)),
             Err(Stop::Io(error)) => Err(error),
         }
     }
@@ -174,12 +189,23 @@ impl<'s> Decider<'s> {
         if scope.is_scratch(&path) {
             return Err(Stop::Scratch);
         }
-        self.check_neighbours(raw, op)?;
-        self.check_grant(raw, &path, op)?;
-        if let Op::Link { target } = op {
-            self.check_target(&path, Path::new(target))?;
+        self.check_neighbours(raw, op).map_err(Stop::for_good)?;
+        let of_scope = self.check_grant(raw, &path, op);
+        let of_rest = || {
+            if let Op::Link { target } = op {
+                self.check_target(&path, Path::new(target))?;
+            }
+            self.check_stale(raw, op)
+        };
+        match of_scope {
+            Err(Stop::OutOfScope(reason)) => match of_rest() {
+                Err(Stop::Io(error)) => Err(error.into()),
+                Err(_) => refused(reason),
+                Ok(()) => Err(Stop::OutOfScope(reason)),
+            },
+            Err(other) => Err(other),
+            Ok(()) => of_rest(),
         }
-        self.check_stale(raw, op)
     }
 
     fn check_grant(&self, raw: &Path, path: &ScopePath, op: &Op) -> Result<(), Stop> {
@@ -210,7 +236,7 @@ impl<'s> Decider<'s> {
         if self.before.scope().commits(path) {
             return Ok(());
         }
-        refused(format!("not in the write scope; allowed_write_paths=\"{path}\" would grant it"))
+        Err(Stop::OutOfScope(format!("not in the write scope; allowed_write_paths=\"{path}\" would grant it")))
     }
 
     /// Refuses a change that would also affect something which the change does not name.

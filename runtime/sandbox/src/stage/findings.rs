@@ -94,7 +94,7 @@ impl<'s> Findings<'s> {
             self.kept.insert(path.to_owned());
         }
         match decision {
-            Decision::Allowed => self.push(path, op, Verdict::Allowed),
+            Decision::Allowed => self.push(path, (op, Verdict::Allowed), false),
             Decision::Dropped => Ok(()),
             Decision::Ignored(left_out) => {
                 let most = self.limits.stage.ignored_entries;
@@ -104,20 +104,26 @@ impl<'s> Findings<'s> {
                 self.left_out.add(path, op, left_out);
                 Ok(())
             }
-            Decision::Disallowed(reason) => self.push(path, op, Verdict::Disallowed(reason)),
+            Decision::Disallowed(reason) => self.push(path, (op, Verdict::Disallowed(reason)), false),
+            Decision::OutOfScope(reason) => self.push(path, (op, Verdict::Disallowed(reason)), true),
         }
     }
 
     /// Adds a change of which an overlay attribute was forged; no path allows it.
     pub(crate) fn refuse_forged(&mut self, path: &Path, op: Op) -> Result<(), StageError> {
-        self.push(path, op, Verdict::Disallowed(FORGED.to_owned()))
+        self.push(path, (op, Verdict::Disallowed(FORGED.to_owned())), false)
     }
 
-    fn push(&mut self, path: &Path, op: Op, verdict: Verdict) -> Result<(), StageError> {
+    fn push(
+        &mut self,
+        path: &Path,
+        (op, verdict): (Op, Verdict),
+        is_only_out_of_scope: bool,
+    ) -> Result<(), StageError> {
         if self.found.len() as u64 >= self.limits.stage.write_entries {
             return Err(limit("write_entries", self.limits.stage.write_entries, path));
         }
-        self.found.push(Found { path: tree::shown(path), op, verdict, raw: path.to_owned() });
+        self.found.push(Found { path: tree::shown(path), op, verdict, is_only_out_of_scope, raw: path.to_owned() });
         Ok(())
     }
 
@@ -170,6 +176,7 @@ impl<'s> Findings<'s> {
                     .take_while(|path| path.starts_with(&change.raw))
                     .next()
                     .is_some();
+            change.is_only_out_of_scope &= !takes_along;
             if takes_along && change.is_allowed() {
                 let reason = "replacing this directory would delete files outside the write scope";
                 change.verdict = Verdict::Disallowed(reason.to_owned());

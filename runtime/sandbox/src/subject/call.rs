@@ -5,7 +5,7 @@
 use super::sandbox::SubjectSandbox;
 use super::service::Shared;
 use crate::exec::{Command, Exit, Program};
-use crate::jail::JailStatus;
+use crate::jail::{self, JailStatus};
 use crate::relay::{Stop, Woken};
 use glovebox_jail::control::{receive_frame, send_frame};
 use glovebox_jail::subject::{Answer, End, NOT_STARTED, Request};
@@ -205,7 +205,7 @@ fn watch(caller: &OwnedFd, stop: Stop<'_>, ended: &PipeReader, (gone, done): (&A
         match stop.wait(&on, Instant::now() + REQUEST_MAX) {
             Ok(Woken::Late) => {}
             Ok(Woken::Ready | Woken::Stopped) | Err(_) => {
-                gone.store(true, Ordering::Relaxed);
+                jail::cancel(gone);
                 return;
             }
         }

@@ -9,7 +9,7 @@ use super::sandbox::SubjectSandbox;
 use super::service::SubjectError;
 use crate::acceptor::{Acceptor, Threads};
 use crate::exec::{Command, Program};
-use crate::jail::Jail;
+use crate::jail::{self, Jail};
 use crate::relay::{Flow, Stop, pump};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -99,7 +99,7 @@ impl Server {
     }
 
     fn stop(&mut self) {
-        self.canceled.store(true, Ordering::Relaxed);
+        jail::cancel(&self.canceled);
         self.accepting.end();
         if let Some(running) = self.running.take() {
             // A panic was printed where it happened.

@@ -12,7 +12,7 @@ use super::root::Root;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 /// Most entries a directory may have to be listed, seen or not.
@@ -25,8 +25,17 @@ pub struct DirectoryEntry {
     pub name: String,
     /// What it is.
     pub kind: Kind,
-    /// Size in bytes; 0 for anything but a regular file.
+    /// Size in bytes; 0 for anything but a regular file, and where only names were asked for.
     pub size: u64,
+}
+
+/// What a listing tells of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Name and kind.
+    Kind,
+    /// The size too.
+    Size,
 }
 
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
@@ -50,10 +59,19 @@ impl View {
     /// Lists a directory by name. Hidden, ungranted and unspeakable (not UTF-8) entries are left out; one with more than
     /// [`LIST_ENTRIES_MAX`] entries is too large.
     pub fn list(&self, path: &ScopePath) -> Result<Vec<DirectoryEntry>, Denied> {
+        self.listing(path, Detail::Size)
+    }
+
+    /// The same without sizes. Where nothing is hidden, the directory itself says what its entries are, and none is looked at.
+    pub fn kinds(&self, path: &ScopePath) -> Result<Vec<DirectoryEntry>, Denied> {
+        self.listing(path, Detail::Kind)
+    }
+
+    fn listing(&self, path: &ScopePath, detail: Detail) -> Result<Vec<DirectoryEntry>, Denied> {
         self.require(Operation::List, path, Access::Traverse)?;
         let root = match self.files.on_disk() {
             Ok(root) => root,
-            Err(layered) => return self.list_layered(layered, path),
+            Err(layered) => return self.list_layered(layered, path, detail),
         };
         let opened = self.open_directory(root, Operation::List, path)?;
         let mut listing = Vec::new();
@@ -67,9 +85,7 @@ impl View {
             }
             let Ok(name) = entry.file_name().to_str() else { continue };
             let Ok(child) = path.join(name) else { continue };
-            if let Some(Metadata { kind, size, .. }) = self.shown(&opened, &child)? {
-                listing.push(DirectoryEntry { name: name.to_owned(), kind, size });
-            }
+            listing.extend(self.entry(&opened, (&child, name), (&entry, detail))?);
         }
         listing.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(listing)
@@ -204,6 +220,24 @@ impl View {
             return Err(self.refuse_hidden_object(operation, path));
         }
         Ok(fd)
+    }
+
+    /// The entry of a listing, if it may show it.
+    pub(super) fn entry(
+        &self,
+        directory: &OwnedFd,
+        (child, name): (&ScopePath, &str),
+        (entry, detail): (&DirEntry, Detail),
+    ) -> Result<Option<DirectoryEntry>, Denied> {
+        let shown = |kind, size| Some(DirectoryEntry { name: name.to_owned(), kind, size });
+        // What is hidden is found out by looking: it may have another name here.
+        if detail == Detail::Kind && self.hidden.is_empty() && entry.file_type() != FileType::Unknown {
+            let kind = Kind::of_type(entry.file_type());
+            let access = self.scope.access(child);
+            let may_show = access > Access::Traverse || (access == Access::Traverse && kind == Kind::Directory);
+            return Ok(shown(kind, 0).filter(|_| may_show));
+        }
+        Ok(self.shown(directory, child)?.and_then(|Metadata { kind, size, .. }| shown(kind, size)))
     }
 
     /// Looks at an entry if the listing may show it. Leaving out is not a refusal.

@@ -4,7 +4,7 @@
 //! `disk_bytes` and [`COPIED_ENTRIES_MAX`].
 
 use super::denied::Denied;
-use super::directory::{DirectoryEntry, LIST_ENTRIES_MAX};
+use super::directory::{Detail, DirectoryEntry, LIST_ENTRIES_MAX};
 use super::file::FileHandle;
 use super::hidden::is_dot;
 use super::metadata::{Kind, Metadata};
@@ -22,9 +22,8 @@ use glovebox_record::LimitName;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Dir, Mode, OFlags, Stat, Timestamps};
+use rustix::fs::{Dir, DirEntry, Mode, OFlags, Stat, Timestamps};
 use std::collections::BTreeSet;
-use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -201,7 +200,12 @@ impl View {
     }
 
     /// Lists what the stage sees in a directory, sorted by name.
-    pub(super) fn list_layered(&self, layered: &Layered, path: &ScopePath) -> Result<Vec<DirectoryEntry>, Denied> {
+    pub(super) fn list_layered(
+        &self,
+        layered: &Layered,
+        path: &ScopePath,
+        detail: Detail,
+    ) -> Result<Vec<DirectoryEntry>, Denied> {
         let operation = Operation::List;
         let shows_lower = match layered.layer.seen(path).map_err(|errno| self.denied(operation, path, errno))? {
             Seen::Nothing => return Err(Denied::NotFound),
@@ -225,15 +229,13 @@ impl View {
             known.insert(name);
         }
         if shows_lower {
-            let listed = self.each_below(layered, operation, path, &mut |opened, name| {
-                let Ok(name) = name.to_str() else { return Ok(()) };
+            let listed = self.each_below(layered, operation, path, &mut |opened, entry| {
+                let Ok(name) = entry.file_name().to_str() else { return Ok(()) };
                 if !known.insert(name.into()) {
                     return Ok(());
                 }
                 let Ok(child) = path.join(name) else { return Ok(()) };
-                if let Some(Metadata { kind, size, .. }) = self.shown(opened, &child)? {
-                    listing.push(DirectoryEntry { name: name.to_owned(), kind, size });
-                }
+                listing.extend(self.entry(opened, (&child, name), (entry, detail))?);
                 Ok(())
             });
             match listed {
@@ -252,7 +254,7 @@ impl View {
         layered: &Layered,
         operation: Operation,
         path: &ScopePath,
-        visit: &mut dyn FnMut(&OwnedFd, &CStr) -> Result<(), Denied>,
+        visit: &mut dyn FnMut(&OwnedFd, &DirEntry) -> Result<(), Denied>,
     ) -> Result<(), Denied> {
         let (mut count, mut found) = (0, Err(Denied::NotFound));
         for root in layered.lower() {
@@ -273,7 +275,7 @@ impl View {
                 if count > LIST_ENTRIES_MAX {
                     return Err(Denied::TooLarge);
                 }
-                visit(&opened, entry.file_name())?;
+                visit(&opened, &entry)?;
             }
         }
         found
@@ -293,8 +295,8 @@ impl View {
         let removed: BTreeSet<&str> = own.iter().map(|(name, _)| &**name).collect();
         let mut is_empty = true;
         let each = shows_lower.then(|| {
-            self.each_below(layered, operation, path, &mut |_, name| {
-                is_empty &= name.to_str().is_ok_and(|name| removed.contains(name));
+            self.each_below(layered, operation, path, &mut |_, entry| {
+                is_empty &= entry.file_name().to_str().is_ok_and(|name| removed.contains(name));
                 Ok(())
             })
         });

@@ -60,8 +60,8 @@ impl View {
             if !shows_lower {
                 continue;
             }
-            let copied = self.each_below(layered, OPERATION, &path, &mut |opened, name| {
-                let name = name.to_str().map_err(|_| self.refuse_below(OPERATION, top))?;
+            let copied = self.each_below(layered, OPERATION, &path, &mut |opened, entry| {
+                let name = entry.file_name().to_str().map_err(|_| self.refuse_below(OPERATION, top))?;
                 if own.iter().any(|(known, _)| **known == *name) {
                     return Ok(());
                 }

@@ -67,6 +67,19 @@ fn what_is_on_disk_without_a_name_ends() {
     });
 }
 
+/// One process that waits until looks are rare, takes the space in a moment, and waits again.
+const LATE: &str =
+    "sleep 4; open my $file, '>', 'late' or die; syswrite $file, 'x' x (9 << 20); close $file; sleep 30;";
+
+#[test]
+fn what_a_command_puts_on_disk_after_it_waited_ends() {
+    each(|fixture| {
+        let jail = fixture.open(|setting| setting.limits.disk_bytes = 8 << 20).unwrap();
+        let exit = jail.run(&shell(&format!("exec perl -e '{}'", LATE.replace('\'', "\""))), &never()).unwrap();
+        assert_eq!((exit.how, exit.over), (CommandEnding::Signaled, Some(LimitName::DiskBytes)), "{exit:?}");
+    });
+}
+
 #[test]
 fn what_a_quick_command_leaves_on_disk_ends_as_well() {
     each(|fixture| {

@@ -1,6 +1,6 @@
 //! The table of escapes, tried on a view itself: what it must answer, and what the disk must look like after.
 
-use crate::fixture::{Fixture, SECRET};
+use crate::fixture::{Fixture, SECRET, listed};
 use crate::table::{
     TABLE,
     Try::{self, *},
@@ -107,9 +107,8 @@ fn every_attack_is_refused_after_the_layer_has_copies() {
 #[test]
 fn listings_show_only_what_exists_for_the_stage() {
     let fixture = Fixture::new();
-    let names = |view: &View, at: &str| -> Vec<String> {
-        view.list(&crate::fixture::path(at)).unwrap().into_iter().map(|entry| entry.name).collect()
-    };
+    let names =
+        |view: &View, at: &str| -> Vec<String> { listed(view, at).into_iter().map(|entry| entry.name).collect() };
     for view in [fixture.view(), fixture.layered()] {
         assert_eq!(names(&view, ""), ["Cargo.toml", "out", "ro", "scenarios", "src", "visible"]);
         assert_eq!(names(&view, "scenarios"), ["readme"]);

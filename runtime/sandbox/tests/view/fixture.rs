@@ -5,7 +5,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::refusal::RefusalLog;
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
-use glovebox_sandbox::view::View;
+use glovebox_sandbox::view::{DirectoryEntry, View};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -130,4 +130,13 @@ pub(crate) fn scope(read: &[&str], write: &[&str], hidden: &[&str]) -> Scope {
 
 pub(crate) fn path(text: &str) -> ScopePath {
     ScopePath::parse(text).unwrap()
+}
+
+/// Lists a folder. The listing without sizes must have the same entries.
+pub(crate) fn listed(view: &View, at: &str) -> Vec<DirectoryEntry> {
+    let listed = view.list(&path(at)).unwrap();
+    let of =
+        |entries: &[DirectoryEntry]| -> Vec<_> { entries.iter().map(|one| (one.name.clone(), one.kind)).collect() };
+    assert_eq!(of(&view.kinds(&path(at)).unwrap()), of(&listed), "{at}: with sizes and without");
+    listed
 }

@@ -1,7 +1,7 @@
 //! A layer against a copied folder: the same operations have the same answers, leave the same files to see, and are the same
 //! changes. What a layer keeps, how much of it in memory, and what becomes of open files.
 
-use crate::fixture::{Fixture, path, scope};
+use crate::fixture::{Fixture, listed, path, scope};
 use crate::model::{Operation, any_operation, perform};
 use glovebox_record::scope::Scope;
 use glovebox_record::{Digest, FileChange, Limits};
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Everything below a path as a view shows it: kind, size and content.
 fn shown(view: &Arc<View>, at: &str, into: &mut BTreeMap<String, String>) {
-    for entry in view.list(&path(at)).unwrap() {
+    for entry in listed(view, at) {
         let name = if at.is_empty() { entry.name.clone() } else { format!("{at}/{}", entry.name) };
         let found = view.stat(&path(&name)).unwrap();
         assert_eq!((found.kind, found.size), (entry.kind, entry.size), "{name}: listed and looked at");

@@ -24,6 +24,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         },
         retrying: false,
         verifying: false,
+        no_change: false,
         at_exit: false,
         ending: Ending::Returned,
         usage: vec![LimitUse { name: glovebox_record::LimitName::WallMs, used: Some(42), limit: 5 }],
@@ -37,6 +38,13 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         tool_calls: Vec::new(),
         network: None,
         changes: Vec::new(),
+        recoverable: Some(Box::new(crate::event::Recoverable {
+            outcome: Outcome { notes: SECRET.to_owned(), ..Outcome::of(Status::Success) },
+            verifying: false,
+            proposed: Vec::new(),
+            signature: None,
+            timeout_ms: None,
+        })),
         quarantined: vec![Quarantined { path: SECRET.to_owned(), reason: String::new() }],
         ignored: None,
         stored_values: Default::default(),
@@ -53,6 +61,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         model: None,
         duration_ms: 0,
         signature: None,
+        failed_command: None,
     }
 }
 
@@ -107,6 +116,7 @@ fn a_reason_has_no_path_number_or_text_of_the_stage() {
     check("tool", "trap/unreachable", SECRET, &withheld("trap/unreachable"));
     let scope = format!("scope/write|guardrail_violation: wrote disallowed files: {WITHHELD}");
     check("tool", "scope/write", SECRET, &scope);
+    assert_eq!(redacted(fact("tool", "scope/write", SECRET)).recoverable, None);
     let trapped = StageFinished { ending: Ending::Trapped(SECRET.to_owned()), ..fact("tool", "trap/x", SECRET) };
     assert_eq!(redacted(trapped).ending, Ending::Trapped(WITHHELD.to_owned()));
 }

@@ -9,14 +9,15 @@ mod oracle;
 
 use crate::decide::finalize_attempt;
 use crate::event::{
-    AnsweredBy, ChangeOp, Event, FileChange, QuestionAnswered, RunCanceled, StageFinished, StageStarted,
+    AnsweredBy, BranchId, ChangeOp, Event, FileChange, PolicyAction, ProposedWrite, QuestionAnswered, Recoverable,
+    RunCanceled, StageFinished, StageStarted, Work,
 };
 use crate::simulation::{Simulation, finished, pipeline, started};
 use crate::state::{OpenTask, RunState};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::path::ScopePath;
 use glovebox_record::question::Answer;
-use glovebox_record::{Failure, FailureClass, Outcome, Status};
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use graphs::{chain, text};
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -56,7 +57,24 @@ fn answer(seed: u64, open: &OpenTask) -> StageFinished {
     ended.outcome.context_updates.insert("parallel.results".into(), serde_json::json!("forged"));
     let path = ScopePath::parse(&format!("file{}", chance / 64 % 4)).unwrap();
     ended.changes = vec![FileChange { bytes: chance / 512 % 2, ..FileChange::bare(path, ChangeOp::Write) }];
+    if open.task.work == Work::Handler && open.task.branch == BranchId::main() && (chance / 4096).is_multiple_of(2) {
+        violate(&mut ended, chance / 8192 % 4);
+    }
     ended
+}
+
+/// Makes an attempt one that also wrote outside of its scope, about which a person decides.
+fn violate(ended: &mut StageFinished, number: u64) {
+    let reason = "guardrail_violation: wrote disallowed files: lock";
+    let violated = Outcome::failed(Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason));
+    let change = FileChange::bare(ScopePath::parse(&format!("lock{number}")).unwrap(), ChangeOp::Write);
+    ended.recoverable = Some(Box::new(Recoverable {
+        outcome: std::mem::replace(&mut ended.outcome, violated),
+        verifying: false,
+        proposed: vec![ProposedWrite { change, why: "a test".into() }],
+        signature: None,
+        timeout_ms: None,
+    }));
 }
 
 /// A run in this world, from its first record to its end.
@@ -98,14 +116,14 @@ fn step(run: &mut Simulation<'_>, world: World, order: u64) {
     let chosen = (order % count as u64) as usize;
     if let Some(open) = begun.get(chosen) {
         let mut ended = answer(world.answers, open);
-        finalize_attempt(run.pipeline, &run.state, run.state.canceled.is_some(), &mut ended);
+        finalize_attempt((run.pipeline, None), &run.state, run.state.canceled.is_some(), &mut ended);
         run.append(vec![Event::StageFinished(Box::new(ended))]);
     } else if let Some(open) = waiting.get(chosen - begun.len()) {
         let attempt = finished(open, Outcome::of(Status::Success)).attempt;
         run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
     } else {
         let asked = &asked[chosen - begun.len() - waiting.len()];
-        let pick = chance((world.answers, &asked.branch, &asked.node, asked.visit)) as usize % asked.choices.len();
+        let pick = chance((world.answers, &asked.question, asked.visit)) as usize % asked.choices.len();
         let choice = asked.choices[pick].clone();
         run.append(vec![Event::QuestionAnswered(Box::new(QuestionAnswered {
             generation: asked.generation,
@@ -120,6 +138,7 @@ fn step(run: &mut Simulation<'_>, world: World, order: u64) {
             answer: Some(Answer::Choice(choice)),
             text: String::new(),
             sheet: None,
+            policy: asked.policy.is_some(),
         }))]);
     }
 }
@@ -154,7 +173,8 @@ fn end(run: &Simulation<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
     for result in results.iter_mut().filter_map(serde_json::Value::as_array_mut).flatten() {
         result["failure_reason"] = serde_json::Value::Null;
     }
-    (verdict.status, verdict.exit_node.clone(), main.changes.clone(), visits, results, run.state.steps)
+    let grants = run.state.grants.clone();
+    (verdict.status, verdict.exit_node.clone(), main.changes.clone(), visits, results, (run.state.steps, grants))
 }
 
 fn world() -> impl Strategy<Value = World> {
@@ -177,6 +197,28 @@ proptest! {
         oracle::check(&pipeline, &run.records);
         prop_assert!(run.state.steps <= STEPS_MAX);
         prop_assert_eq!(replayed(&run), run.state, "replay is not the live state");
+    }
+
+    #[test]
+    fn a_path_is_granted_only_where_a_person_allowed_it(parts in chain(), world in world()) {
+        let text = text(&parts, false);
+        let pipeline = pipeline(&text);
+        let run = live(&pipeline, world);
+        let mut allowed = std::collections::BTreeSet::new();
+        let mut answered = None;
+        for record in &run.records {
+            match &record.event {
+                Event::QuestionAnswered(answer) if answer.policy => answered = Some(answer.action()),
+                Event::PolicyDecided(decided) => {
+                    prop_assert_eq!(Some(decided.action), answered.take(), "decided without an answer");
+                    prop_assert_eq!(decided.changes.is_empty(), decided.action != PolicyAction::Allow);
+                    allowed.extend(decided.granted().map(|path| (decided.node().clone(), path.clone())));
+                }
+                _ => {}
+            }
+        }
+        let granted = run.state.grants.iter().flat_map(|(node, paths)| paths.iter().map(|path| (node.clone(), path.clone())));
+        prop_assert_eq!(granted.collect::<std::collections::BTreeSet<_>>(), allowed);
     }
 
     #[test]

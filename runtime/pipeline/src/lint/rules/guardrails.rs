@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};
-use crate::lint::{fixability_rule, gates, guardrails};
+use crate::lint::{diff_limits, fixability_rule, gates, guardrails, required_tool};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -253,6 +253,52 @@ pub(super) const RULES: &[Rule] = &[
          verify_command="cargo test"]
   start; exit
   start -> build -> exit
+}"#,
+    },
+    Rule {
+        id: "required_tool_node",
+        severity: Error,
+        check: Some(required_tool::required_tool_node),
+        summary: "`required_tool_node` must name a tool, verify or verification stage, on a node that works",
+        help: "set `requires_tool_success=true, required_tool_node=\"ID\"` with the id of a tool, verify or verification stage",
+        why: "With `requires_tool_success=true` a stage works only if the last command of another stage has passed, as the host's \
+              receipt says. That needs the name of a stage that runs a command, and work that can be held back. A setting \
+              without its other half would be ignored, and the file would look guarded.",
+        bad: r#"digraph ship {
+  test    [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
+  publish [shape=parallelogram, tool_command="sh publish.sh", allowed_write_paths="", requires_tool_success=true,
+           required_tool_node="tests"]
+  start; exit
+  start -> test -> publish -> exit
+}"#,
+        good: r#"digraph ship {
+  test    [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
+  publish [shape=parallelogram, tool_command="sh publish.sh", allowed_write_paths="", requires_tool_success=true,
+           required_tool_node="test"]
+  start; exit
+  start -> test -> publish -> exit
+}"#,
+    },
+    Rule {
+        id: "diff_limits",
+        severity: Error,
+        check: Some(diff_limits::check),
+        summary: "a `diff-limits` stage must have a bound, and lists that count something",
+        help: "add `max_files=20`, `max_lines=500` or both",
+        why: "A `diff-limits` stage fails when stages changed more than `max_files` files or `max_lines` lines. Without a bound, or \
+              with the name of a stage that does not exist in `since`, it would pass whatever stages change. Glovebox lists at most \
+              20,000 changed files, so a higher `max_files` could not be checked.",
+        bad: r#"digraph ship {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  small [type="diff-limits", max_files=20, since="biuld"]
+  start; exit
+  start -> build -> small -> exit
+}"#,
+        good: r#"digraph ship {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  small [type="diff-limits", max_files=20, since="build"]
+  start; exit
+  start -> build -> small -> exit
 }"#,
     },
     Rule {

@@ -84,6 +84,8 @@ pub(super) const UNKNOWN: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
+    // Its mode is in memory, which filters cannot read, so it could make files with set-user-id bits.
+    libc::SYS_openat2,
     MEMFD_SECRET,
     libc::SYS_io_setup,
     libc::SYS_io_submit,

@@ -69,7 +69,8 @@ fn a_program_that_is_not_there_is_a_failure_and_the_jail_goes_on() {
         assert_eq!(planted.out, "ran\n", "{confinement:?} {planted:?}");
         let missing = run(Program::Search { name: "go".to_owned(), folders: vec![at, "/bin".into()] });
         assert_eq!((missing.step.as_str(), missing.errno), ("find program", 2), "{confinement:?}");
-        for cwd in ["../", "/etc", "no-such-folder", "file.txt"] {
+        jail.shell("ln -s / out; ln -s ../.. above; ln -s /proc/self/root magic");
+        for cwd in ["../", "/etc", "no-such-folder", "file.txt", "out", "above", "magic", "out/etc"] {
             let command = Command { cwd: cwd.to_owned(), ..shell("pwd") };
             assert_eq!(
                 jail.try_run(command, "").expect_err("refused").step,

@@ -58,9 +58,13 @@ impl Account {
             Event::StageFinished(finished) => {
                 let attempt = &finished.attempt;
                 assert_eq!(self.begun.remove(&attempt.task), Some(attempt.ordinal), "ended without a beginning");
-                if !finished.retrying && finished.outcome.status != Status::Skipped {
+                let is_settled = !finished.retrying && finished.recoverable.is_none();
+                if is_settled && finished.outcome.status != Status::Skipped {
                     self.last.insert(attempt.task.node.clone(), finished.outcome.status);
                 }
+            }
+            Event::PolicyDecided(decided) if decided.outcome.status != Status::Skipped => {
+                self.last.insert(decided.node().clone(), decided.outcome.status);
             }
             Event::ForkStarted(started) => {
                 let forked = Forked { node: Some(started.node.clone()), ..Forked::default() };

@@ -1,8 +1,9 @@
-//! The plan, the allowed commands, and what makes a plan wrong; the messages are those of seed 2.
+//! A verification plan, the allowed commands, and what makes a plan wrong; the messages are those of seed 2.
+//!
+//! The agent that writes a plan and the stage that runs it read it with the same code. The host decides once more what may run.
 
-use crate::commands::{Command, Source};
-use crate::failure::Code;
-use glovebox_plugin_sdk::{Outcome, Value, exec, json};
+use crate::words::words;
+use crate::{Outcome, Value, json};
 
 /// The form of a plan, for messages.
 const FORM: &str = r#"expected {"files": ["a/path"], "commands": ["a command"]}"#;
@@ -11,21 +12,27 @@ const COMMANDS_MAX: usize = 100;
 /// Files that one plan may name.
 const FILES_MAX: usize = 1000;
 
-/// Why the stage fails before or without a command.
+/// Why a plan cannot be run: a code and a sentence.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub struct Problem {
     code: &'static str,
     reason: String,
 }
 
 impl Problem {
-    pub(crate) fn new(code: &'static str, reason: impl Into<String>) -> Self {
+    /// Makes one with this code.
+    pub fn new(code: &'static str, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into() }
     }
 
-    /// True where only a shell could run a command.
-    pub(crate) fn is_of_form(&self) -> bool {
-        self.code == UNSUPPORTED
+    /// Returns true where only a shell could run a command.
+    pub fn is_of_form(&self) -> bool {
+        self.code == UNSUPPORTED_FORMAT
+    }
+
+    /// Returns what is wrong, for people and models.
+    pub fn reason(&self) -> &str {
+        &self.reason
     }
 
     fn of_plan(reason: impl Into<String>) -> Self {
@@ -41,22 +48,31 @@ impl From<Problem> for Outcome {
 
 /// What a model wants to have checked.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan {
-    pub(crate) files: Vec<String>,
-    pub(crate) commands: Vec<String>,
+pub struct Plan {
+    /// Files that must exist.
+    pub files: Vec<String>,
+    /// Commands, in order.
+    pub commands: Vec<String>,
 }
 
 impl Plan {
-    /// Reads a plan: a JSON object, or JSON text of one (design §9 #26).
-    pub(crate) fn read(value: Value, may_be_empty: bool) -> Result<Self, Problem> {
+    /// Reads a plan: a JSON object, or JSON text of one.
+    ///
+    /// # Errors
+    /// The value has another form, has no command where it needs one, or exceeds a bound.
+    pub fn read(value: &Value, may_be_empty: bool) -> Result<Self, Problem> {
+        let parsed;
         let value = match value {
-            Value::String(text) => serde_json_of(&text)?,
+            Value::String(text) => {
+                parsed = serde_json_of(text)?;
+                &parsed
+            }
             value => value,
         };
-        let Value::Object(mut object) = value else {
+        let Value::Object(object) = value else {
             return Err(Problem::of_plan(format!("the verification plan is no JSON object, {FORM}")));
         };
-        let mut texts = |name: &str| match object.remove(name) {
+        let texts = |name: &str| match object.get(name) {
             None | Some(Value::Null) => Ok(Vec::new()),
             Some(value) => texts(value).ok_or_else(|| {
                 Problem::of_plan(format!("`{name}` of the verification plan is no list of texts, {FORM}"))
@@ -81,7 +97,8 @@ impl Plan {
         Ok(plan)
     }
 
-    pub(crate) fn to_json(&self) -> Value {
+    /// Returns the plan as JSON.
+    pub fn to_json(&self) -> Value {
         json!({ "files": self.files, "commands": self.commands })
     }
 }
@@ -91,14 +108,15 @@ fn serde_json_of(text: &str) -> Result<Value, Problem> {
     text.parse::<Value>().map_err(|_| wrong())
 }
 
-fn texts(value: Value) -> Option<Vec<String>> {
-    let Value::Array(entries) = value else { return None };
-    let text = |entry| if let Value::String(text) = entry { Some(text) } else { None };
-    entries.into_iter().map(text).collect()
+fn texts(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|entry| entry.as_str().map(str::to_owned)).collect()
 }
 
-/// A path below the workspace, without `.` parts and double slashes.
-pub(crate) fn relative(path: &str) -> Result<String, &'static str> {
+/// Returns a path below the workspace, without `.` parts and double slashes.
+///
+/// # Errors
+/// The path is empty or absolute, or leaves the workspace.
+pub fn relative(path: &str) -> Result<String, &'static str> {
     let names: Vec<&str> = path.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
     match path {
         _ if path.trim().is_empty() => Err("is empty"),
@@ -110,10 +128,14 @@ pub(crate) fn relative(path: &str) -> Result<String, &'static str> {
 
 /// The prefixes of `verification.allowed_commands`, each as words.
 #[derive(Debug)]
-pub(crate) struct AllowedCommands<'a>(Vec<Vec<&'a str>>);
+pub struct AllowedCommands<'a>(Vec<Vec<&'a str>>);
 
 impl<'a> AllowedCommands<'a> {
-    pub(crate) fn parse(text: &'a str) -> Result<Self, Problem> {
+    /// Reads a list with commas.
+    ///
+    /// # Errors
+    /// The list is empty.
+    pub fn parse(text: &'a str) -> Result<Self, Problem> {
         let prefixes: Vec<Vec<&str>> = text.split(',').map(|prefix| prefix.split_whitespace().collect()).collect();
         let prefixes: Vec<Vec<&str>> = prefixes.into_iter().filter(|prefix| !prefix.is_empty()).collect();
         match prefixes.is_empty() {
@@ -122,12 +144,15 @@ impl<'a> AllowedCommands<'a> {
         }
     }
 
-    /// Checks a command: its form, then its places, then its prefix on whole words. The host decides once more.
-    pub(crate) fn check(&self, line: &str) -> Result<Command, Problem> {
+    /// Splits a command into the words of a direct start: checks its form, then its places, then its prefix on whole words.
+    ///
+    /// # Errors
+    /// Only a shell could run it, it leaves the workspace, or no prefix allows it.
+    pub fn check(&self, line: &str) -> Result<Vec<String>, Problem> {
         let line = line.trim();
-        let words = exec::words(line).map_err(|reason| match reason.strip_prefix(UNSUPPORTED) {
-            Some(_) => Problem::new(UNSUPPORTED, format!("{reason}: {line}")),
-            None => Problem::new(UNSUPPORTED, format!("{UNSUPPORTED}: {reason}: {line}")),
+        let words = words(line).map_err(|reason| match reason.strip_prefix(UNSUPPORTED_FORMAT) {
+            Some(_) => Problem::new(UNSUPPORTED_FORMAT, format!("{reason}: {line}")),
+            None => Problem::new(UNSUPPORTED_FORMAT, format!("{UNSUPPORTED_FORMAT}: {reason}: {line}")),
         })?;
         if let Some(what) = words.iter().find_map(|word| misplaced(word)) {
             let reason = format!("verification command rejected by guardrail: contains {what}: {line}");
@@ -135,7 +160,7 @@ impl<'a> AllowedCommands<'a> {
         }
         let begins = |prefix: &Vec<&str>| words.len() >= prefix.len() && words.iter().zip(prefix).all(|(a, b)| a == b);
         match self.0.iter().any(begins) {
-            true => Ok(Command { line: line.to_owned(), words, source: Source::Plan }),
+            true => Ok(words),
             false => {
                 let reason = format!("verification command not allowed: {line}");
                 Err(Problem::new("verification/not-allowed", reason))
@@ -145,7 +170,7 @@ impl<'a> AllowedCommands<'a> {
 }
 
 /// The code of a command that only a shell could run (seed 4).
-const UNSUPPORTED: &str = Code::UnsupportedFormat.as_str();
+pub const UNSUPPORTED_FORMAT: &str = "verification_command_unsupported_format";
 
 /// Seed 2's early error; the sandbox decides what a command can reach.
 fn misplaced(word: &str) -> Option<&'static str> {
@@ -162,7 +187,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Plan, String> {
-        Plan::read(Value::String(text.to_owned()), false).map_err(|problem| problem.reason)
+        Plan::read(&Value::String(text.to_owned()), false).map_err(|problem| problem.reason)
     }
 
     #[test]
@@ -195,7 +220,7 @@ mod tests {
     #[test]
     fn compares_prefixes_by_words() {
         let allowed = AllowedCommands::parse(" go test , bash scripts/check.sh,test -f").unwrap();
-        let check = |line: &str| allowed.check(line).map(|command| command.words).map_err(|problem| problem.reason);
+        let check = |line: &str| allowed.check(line).map_err(|problem| problem.reason);
         assert_eq!(check(" go test ./internal/x ").unwrap(), ["go", "test", "./internal/x"]);
         assert_eq!(check("'go' \"test\"").unwrap(), ["go", "test"]);
         for line in ["go testing", "go", "gotest", "./go test", "agent/bin/go test", "env go test", "bash -c x"] {
@@ -213,7 +238,7 @@ mod tests {
             "(go test)",
             "go test 'x",
         ] {
-            assert!(check(line).unwrap_err().starts_with(UNSUPPORTED), "{line}");
+            assert!(check(line).unwrap_err().starts_with(UNSUPPORTED_FORMAT), "{line}");
         }
         for (line, what) in [("go test ../x", ".."), ("test -f /etc/passwd", "absolute path"), ("test -f ~/x", "~")] {
             assert!(check(line).unwrap_err().contains(&format!("contains {what}: ")), "{line}");

@@ -1,0 +1,132 @@
+//! Questions for a plan: what the model is asked once more if no verification stage could run what its last answer has (seed 4).
+//!
+//! The engine says how often, and how long an answer may take. The host holds that time and records what came of it. This file knows no
+//! clock: the same answers lead to the same questions.
+
+use crate::planned::{self, Found};
+use glovebox_plugin_sdk::plan::{AllowedCommands, Plan};
+use glovebox_plugin_sdk::{Stage, Value};
+
+/// What the engine says of questions, as JSON.
+const QUESTIONS: &str = "verification-questions";
+/// Characters of what is wrong that the model is told.
+const PROBLEM_CHARS_MAX: usize = 4000;
+
+/// What may be asked.
+pub(crate) struct Questions {
+    /// How often.
+    pub(crate) count_max: u64,
+    /// Seconds for an answer to a question for a plan that is missing.
+    plan_seconds: u64,
+    /// Seconds for an answer to a question for a better plan.
+    reconcile_seconds: u64,
+    /// Whether a plan may have no commands.
+    may_be_empty: bool,
+    /// Prefixes of the allowed commands, with commas.
+    allowed: String,
+}
+
+/// One question.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) text: String,
+    /// How long its answer may take.
+    pub(crate) seconds: u64,
+}
+
+impl Questions {
+    /// Those of a stage; none where the engine allows none.
+    pub(crate) fn of(stage: &Stage) -> Option<Self> {
+        let told: Value = stage.extra(QUESTIONS)?.parse().ok()?;
+        let number = |name: &str| told[name].as_u64().unwrap_or_default();
+        Some(Self {
+            count_max: number("count_max"),
+            plan_seconds: number("plan_seconds"),
+            reconcile_seconds: number("reconcile_seconds"),
+            may_be_empty: told["may_be_empty"].as_bool().unwrap_or_default(),
+            allowed: stage.extra(planned::ALLOWED)?.replace('\n', ","),
+        })
+    }
+
+    /// What to ask about what an answer has; none if a verification stage could run it.
+    pub(crate) fn about(&self, found: &Found) -> Option<Question> {
+        let problems = match found {
+            Found::Nothing => {
+                let text = format!("Your answer has no verification plan. {}", self.form());
+                return Some(Question { text, seconds: self.plan_seconds });
+            }
+            Found::Unreadable(reason) => vec![format!("the verification plan cannot be read: {reason}")],
+            Found::Plan(plan) => self.problems(plan),
+        };
+        if problems.is_empty() {
+            return None;
+        }
+        let shown: String = problems.join("\n- ").chars().take(PROBLEM_CHARS_MAX).collect();
+        let text = format!("Your verification plan cannot be used:\n- {shown}\n\n{}", self.form());
+        Some(Question { text, seconds: self.reconcile_seconds })
+    }
+
+    fn form(&self) -> String {
+        let list: String = self.allowed.split(',').map(|prefix| format!("\n- {prefix}")).collect();
+        format!(
+            "Answer with the whole plan alone, as one JSON object and without calling tools:\n\
+             {{\"verification_plan\": {{\"files\": [\"path/that/must/exist\"], \"commands\": [\"a command\"]}}}}\n\
+             Each command must begin with one of these, and runs without a shell:{list}"
+        )
+    }
+
+    /// Everything that is wrong with a plan.
+    fn problems(&self, plan: &Value) -> Vec<String> {
+        let plan = match Plan::read(plan, self.may_be_empty) {
+            Ok(plan) => plan,
+            Err(problem) => return vec![problem.reason().to_owned()],
+        };
+        match AllowedCommands::parse(&self.allowed) {
+            Ok(allowed) => {
+                let wrong = plan.commands.iter().filter_map(|line| allowed.check(line).err());
+                wrong.map(|problem| problem.reason().to_owned()).collect()
+            }
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_plugin_sdk::json;
+    use glovebox_plugin_sdk::testing::stage;
+
+    fn questions(may_be_empty: bool) -> Questions {
+        let told = json!({ "count_max": 2, "plan_seconds": 7, "reconcile_seconds": 9, "may_be_empty": may_be_empty });
+        let stage = stage("build").extra(QUESTIONS, told.to_string()).extra(planned::ALLOWED, "go test\ntest -f");
+        Questions::of(&stage.build()).unwrap()
+    }
+
+    #[test]
+    fn each_question_names_what_is_wrong_and_has_its_time() {
+        let check = |found: Found, seconds: u64, says: &[&str]| {
+            let asked = questions(false).about(&found).unwrap();
+            assert_eq!(asked.seconds, seconds, "{}", asked.text);
+            for says in says.iter().chain(&["- go test\n- test -f", "without calling tools"]) {
+                assert!(asked.text.contains(says), "{says}: {}", asked.text);
+            }
+        };
+        check(Found::Nothing, 7, &["Your answer has no verification plan."]);
+        check(Found::Unreadable("it ends too early".to_owned()), 9, &["cannot be read: it ends too early"]);
+        check(Found::Plan(json!([])), 9, &["the verification plan is no JSON object"]);
+        check(Found::Plan(json!({ "commands": [] })), 9, &["must contain at least one command"]);
+        let plan = json!({ "commands": ["go test", "go vet", "go test | tee x"] });
+        check(Found::Plan(plan), 9, &["not allowed: go vet\n- ", "unsupported_format: `|` needs a shell"]);
+    }
+
+    #[test]
+    fn a_plan_that_can_run_is_asked_about_no_more() {
+        let about = |may_be_empty, plan| questions(may_be_empty).about(&Found::Plan(plan));
+        assert_eq!(about(false, json!({ "commands": ["go test ./x"] })), None);
+        assert_eq!(about(true, json!({ "commands": [] })), None);
+        let long = about(false, json!({ "commands": ["x".repeat(9000)] })).unwrap();
+        assert!(long.text.len() < PROBLEM_CHARS_MAX + 500, "{}", long.text.len());
+        assert!(Questions::of(&stage("build").build()).is_none());
+    }
+}

@@ -1,0 +1,164 @@
+//! The bounds of a node, the files that they count, and the host's list that they are compared with.
+
+use crate::NAMED_MAX;
+use crate::files::WorkspacePath;
+use crate::pattern::Pattern;
+use glovebox_plugin_sdk::Stage;
+use serde::Deserialize;
+
+/// What the host says was changed.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ChangeList {
+    /// Number of changed files, also of those that are not listed.
+    total: u64,
+    files: Vec<Changed>,
+}
+
+/// One changed file.
+#[derive(Debug, Deserialize)]
+struct Changed {
+    path: String,
+    added: u64,
+    removed: u64,
+    #[serde(default)]
+    binary: bool,
+    uncounted: Option<String>,
+}
+
+/// The bounds of a node.
+pub(crate) struct Limits {
+    files: Option<u64>,
+    lines: Option<u64>,
+    binaries: Option<u64>,
+    /// None for every file.
+    paths: Option<Vec<Place>>,
+    ignore: Vec<Place>,
+}
+
+/// Where files count or do not.
+enum Place {
+    File(String),
+    /// With its final slash.
+    Folder(String),
+    Pattern(Pattern),
+}
+
+/// What counts of a list.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) files: u64,
+    pub(crate) added: u64,
+    pub(crate) removed: u64,
+    pub(crate) binaries: u64,
+}
+
+impl Limits {
+    /// Reads the attributes of a node.
+    pub(crate) fn of(stage: &Stage) -> Result<Self, String> {
+        let written = |name| stage.attribute(name).map(str::trim).filter(|text: &&str| !text.is_empty());
+        let bound = |name| match written(name) {
+            None => Ok(None),
+            Some(text) => text.parse().map(Some).map_err(|_| format!("`{name}` is `{text}`, expected a whole number")),
+        };
+        let (files, lines, binaries) = (bound("max_files")?, bound("max_lines")?, bound("max_binaries")?);
+        if (files, lines, binaries) == (None, None, None) {
+            return Err("no bound, expected `max_files`, `max_lines` or `max_binaries` on the node".to_owned());
+        }
+        let places = |name| {
+            let entries = stage.attribute(name).unwrap_or_default().split(',').map(str::trim);
+            let entries = entries.filter(|entry| !entry.is_empty());
+            entries
+                .map(|entry| Place::parse(entry).map_err(|reason| format!("`{name}` is `{entry}`: {reason}")))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let paths = if stage.attribute("paths").is_some() { Some(places("paths")?) } else { None };
+        if paths.as_ref().is_some_and(Vec::is_empty) {
+            return Err("`paths` counts no file, expected files, folders or patterns".to_owned());
+        }
+        // Lines of a binary file count 0, so a bound of lines alone would not hold what a stage can hide in one.
+        let binaries = binaries.or(lines.map(|_| 0));
+        Ok(Self { files, lines, binaries, paths, ignore: places("ignore")? })
+    }
+
+    /// Compares a list with the bounds.
+    pub(crate) fn check(&self, list: &ChangeList) -> Result<Counted, Vec<String>> {
+        if list.total != list.files.len() as u64 {
+            return Err(vec![format!("{} files changed, over the {} that are listed", list.total, list.files.len())]);
+        }
+        let files: Vec<&Changed> = list.files.iter().filter(|file| self.counts(file)).collect();
+        let mut counted = Counted { files: files.len() as u64, ..Counted::default() };
+        for file in &files {
+            counted.added = counted.added.saturating_add(file.added);
+            counted.removed = counted.removed.saturating_add(file.removed);
+            counted.binaries += u64::from(file.binary);
+        }
+        let Counted { added, removed, .. } = counted;
+        let (lines, exceeds) =
+            (added.saturating_add(removed), |found: u64, most: Option<u64>| most.filter(|most| found > *most));
+        let mut reasons = Vec::new();
+        if let Some(most) = exceeds(counted.files, self.files) {
+            reasons.push(format!("{} files changed, expected at most {most}: {}", counted.files, named(&files)));
+        }
+        if let Some(most) = exceeds(lines, self.lines) {
+            let mut largest = files.clone();
+            largest.sort_by_key(|file| std::cmp::Reverse(file.added.saturating_add(file.removed)));
+            let sum = format!("{lines} lines changed ({added} added, {removed} removed)");
+            reasons.push(format!("{sum}, expected at most {most}: {}", named(&largest)));
+        }
+        if let Some(most) = exceeds(counted.binaries, self.binaries) {
+            let binary: Vec<&Changed> = files.iter().copied().filter(|file| file.binary).collect();
+            let count = counted.binaries;
+            reasons.push(format!("{count} binary files added or changed, expected at most {most}: {}", named(&binary)));
+        }
+        let uncounted =
+            files.iter().filter(|_| self.lines.is_some()).filter_map(|file| Some((file, file.uncounted.as_ref()?)));
+        reasons.extend(
+            uncounted
+                .take(NAMED_MAX)
+                .map(|(file, reason)| format!("the lines of `{}` are not counted: {reason}", file.path)),
+        );
+        if reasons.is_empty() { Ok(counted) } else { Err(reasons) }
+    }
+
+    fn counts(&self, file: &Changed) -> bool {
+        let has = |places: &[Place]| places.iter().any(|place| place.has(file));
+        self.paths.as_deref().is_none_or(has) && !has(&self.ignore)
+    }
+}
+
+impl Place {
+    fn parse(text: &str) -> Result<Self, String> {
+        let path = text.trim_start_matches("./");
+        if path.starts_with('/') || path.split('/').any(|name| name == "..") {
+            return Err("expected a path in the workspace".to_owned());
+        }
+        match path.contains(['*', '?', '[', '{']) {
+            true => Ok(Self::Pattern(Pattern::parse(path)?)),
+            false if path.is_empty() || path.ends_with('/') => Ok(Self::Folder(path.to_owned())),
+            false => Ok(Self::File(path.to_owned())),
+        }
+    }
+
+    fn has(&self, Changed { path, .. }: &Changed) -> bool {
+        match self {
+            Self::File(own) => own == path,
+            Self::Folder(own) => path.starts_with(own.as_str()),
+            Self::Pattern(pattern) => pattern.matches(WorkspacePath(path)),
+        }
+    }
+}
+
+/// The first of some files.
+fn named(files: &[&Changed]) -> String {
+    let one = |file: &&Changed| match file {
+        Changed { path, uncounted: Some(_), .. } => format!("`{path}` (not counted)"),
+        Changed { path, binary: true, .. } => format!("`{path}` (binary)"),
+        Changed { path, added, removed, .. } => format!("`{path}` (+{added} -{removed})"),
+    };
+    let mut all: Vec<String> = files.iter().take(NAMED_MAX).map(one).collect();
+    let more = files.len().saturating_sub(NAMED_MAX);
+    if more > 0 {
+        all.push(format!("and {more} more"));
+    }
+    all.join(", ")
+}

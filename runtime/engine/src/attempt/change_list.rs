@@ -1,0 +1,201 @@
+//! What the stages of a run changed, for a `diff-limits` stage: each path with its kind and its lines, made by the host.
+//!
+//! It reads the changes in the journal, the list of files that the run began with, and blobs; never the workspace, which a stage might
+//! have prepared. It costs what was changed, and each part of it has a bound: what exceeds one is listed as not counted, never left out.
+
+mod lines;
+
+use crate::event::{ChangeOp, Digest, FileChange, NodeId};
+use crate::ports::{BlobStore, PortError};
+use crate::state::Branch;
+use glovebox_pipeline::diff_limits::{FILES_MAX, SINCE_RUN, listed};
+use glovebox_pipeline::ir::Node;
+use glovebox_pipeline::key;
+use glovebox_record::path::ScopePath;
+use glovebox_sandbox::project::Base;
+use lines::{Effort, Lines};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The entry of the stage's input with the list.
+pub(super) const ENTRY: &str = "changes";
+
+/// Longest version of a file whose lines are counted.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Most bytes of all versions that are read.
+const BYTES_MAX: u64 = 512 << 20;
+/// Most comparisons for all files.
+const STEPS_MAX: u64 = 200_000_000;
+
+/// The list, as JSON in the entry [`ENTRY`].
+#[derive(Debug, Default, Serialize)]
+struct ChangeList<'a> {
+    /// Number of changed files, also of those that are not listed.
+    total: u64,
+    files: Vec<Changed<'a>>,
+}
+
+/// One path whose file is not what it was.
+#[derive(Debug, Serialize)]
+struct Changed<'a> {
+    path: &'a str,
+    /// `added`, `removed` or `changed`.
+    kind: &'static str,
+    /// Length of the new version.
+    bytes: u64,
+    added: u64,
+    removed: u64,
+    /// The new version is no text, and neither was the old one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    binary: bool,
+    /// Why its lines are not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uncounted: Option<String>,
+}
+
+/// A file or a link at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version<'a> {
+    File { digest: Digest, bytes: u64, executable: bool },
+    Link(&'a str),
+}
+
+impl<'a> Version<'a> {
+    fn before(base: &'a Base, path: &ScopePath) -> Option<Self> {
+        let file = base.files.get(path.as_str());
+        let file = file.map(|fact| Self::File { digest: fact.digest, bytes: fact.bytes, executable: fact.executable });
+        file.or_else(|| base.symlinks.get(path.as_str()).map(|target| Self::Link(target)))
+    }
+
+    fn after(change: &'a FileChange) -> Option<Self> {
+        match (change.op, change.digest, &change.target) {
+            (ChangeOp::Write, Some(digest), _) => {
+                Some(Self::File { digest, bytes: change.bytes, executable: change.executable })
+            }
+            (ChangeOp::Symlink, _, Some(target)) => Some(Self::Link(target)),
+            _ => None,
+        }
+    }
+
+    fn digest(self) -> Option<Digest> {
+        match self {
+            Self::File { digest, .. } => Some(digest),
+            Self::Link(_) => None,
+        }
+    }
+
+    fn bytes(self) -> u64 {
+        match self {
+            Self::File { bytes, .. } => bytes,
+            Self::Link(target) => target.len() as u64,
+        }
+    }
+}
+
+/// Makes the list for a node. Blocks.
+///
+/// # Errors
+/// When a blob cannot be read.
+pub(super) fn of(
+    node: &Node,
+    branch: &Branch,
+    (base, blobs): (&Base, &impl BlobStore),
+) -> Result<(String, String), PortError> {
+    let since = node.attributes.get(key::SINCE).into_iter().flat_map(listed);
+    let named: BTreeSet<&str> = since.filter(|name| *name != SINCE_RUN).collect();
+    let is_named = |author: &NodeId| named.contains(author.as_str());
+    let mut counter = Counter { blobs, bytes: BYTES_MAX, effort: Effort(STEPS_MAX) };
+    let mut list = ChangeList::default();
+    for (path, change) in last_changes(branch) {
+        let old = match named.is_empty() {
+            true => Version::before(base, path),
+            false => match branch.first_author(path, &is_named) {
+                None => continue,
+                Some(author) => author.before.as_ref().map_or_else(|| Version::before(base, path), Version::after),
+            },
+        };
+        let new = Version::after(change);
+        if old == new {
+            continue;
+        }
+        list.total += 1;
+        if list.total <= FILES_MAX {
+            list.files.push(counter.changed(path, old, new)?);
+        }
+    }
+    let text = serde_json::to_string(&list).map_err(|error| PortError::Unavailable(error.to_string()))?;
+    Ok((ENTRY.to_owned(), text))
+}
+
+/// The last change of every path since the run began.
+fn last_changes(branch: &Branch) -> BTreeMap<&ScopePath, &FileChange> {
+    let mut all = branch.origin.as_ref().map(|origin| last_changes(&origin.branch)).unwrap_or_default();
+    all.extend(branch.changes.iter());
+    all
+}
+
+/// Counts lines within the bounds of a list.
+struct Counter<'a, B> {
+    blobs: &'a B,
+    /// Bytes that may still be read.
+    bytes: u64,
+    effort: Effort,
+}
+
+impl<B: BlobStore> Counter<'_, B> {
+    fn changed<'a>(
+        &mut self,
+        path: &'a ScopePath,
+        old: Option<Version<'_>>,
+        new: Option<Version<'_>>,
+    ) -> Result<Changed<'a>, PortError> {
+        let kind = match (old, new) {
+            (None, _) => "added",
+            (_, None) => "removed",
+            _ => "changed",
+        };
+        let bytes = new.map_or(0, Version::bytes);
+        let mut changed =
+            Changed { path: path.as_str(), kind, bytes, added: 0, removed: 0, binary: false, uncounted: None };
+        // The mode alone was changed.
+        if old.and_then(Version::digest).is_some_and(|digest| new.and_then(Version::digest) == Some(digest)) {
+            return Ok(changed);
+        }
+        let (old, new) = match (self.read(old)?, self.read(new)?) {
+            (Ok(old), Ok(new)) => (old, new),
+            (Err(reason), _) | (_, Err(reason)) => {
+                changed.uncounted = Some(reason);
+                return Ok(changed);
+            }
+        };
+        // Text that becomes binary is still counted as text: a NUL in it hides no line.
+        let of_texts = [&old, &new].into_iter().filter(|bytes| !bytes.is_empty());
+        if of_texts.clone().count() > 0 && of_texts.into_iter().all(|bytes| lines::is_binary(bytes)) {
+            changed.binary = !new.is_empty();
+            return Ok(changed);
+        }
+        match lines::count(&old, &new, &mut self.effort) {
+            Some(Lines { added, removed }) => (changed.added, changed.removed) = (added, removed),
+            None => changed.uncounted = Some("it has over 1,000,000 lines".to_owned()),
+        }
+        Ok(changed)
+    }
+
+    /// The bytes of a version, or why they are not read.
+    fn read<'v>(&mut self, version: Option<Version<'v>>) -> Result<Result<Cow<'v, [u8]>, String>, PortError> {
+        let (digest, bytes) = match version {
+            None => return Ok(Ok(Cow::Borrowed(&[]))),
+            Some(Version::Link(target)) => return Ok(Ok(Cow::Borrowed(target.as_bytes()))),
+            Some(Version::File { digest, bytes, .. }) => (digest, bytes),
+        };
+        if bytes > FILE_BYTES_MAX {
+            return Ok(Err(format!("it has {bytes} bytes, and lines are counted up to {FILE_BYTES_MAX}")));
+        }
+        let Some(left) = self.bytes.checked_sub(bytes) else {
+            return Ok(Err(format!("the changed files have over {BYTES_MAX} bytes")));
+        };
+        self.bytes = left;
+        self.blobs.read_all(&digest, FILE_BYTES_MAX).map(|bytes| Ok(Cow::Owned(bytes)))
+    }
+}

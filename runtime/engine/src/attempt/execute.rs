@@ -1,0 +1,77 @@
+//! Where an attempt is made: in the driver's own task, or on a thread.
+//!
+//! A component that starts no process and asks no provider needs no thread, and a change of threads costs as much as the rest of a short
+//! stage. The driver waits for it anyway: it is on the main branch, where nothing else is under way. The guest gives way at every tick,
+//! so the driver sees signals and deadlines meanwhile. Whatever may block for longer than a file has a thread, and so has every branch.
+
+use super::{AttemptError, Prepared, Workbench, required_tool};
+use crate::driver::Assignment;
+use crate::event::{BranchId, StageFinished};
+use crate::plan::Plan;
+use crate::ports::BlobStore;
+use futures_util::FutureExt;
+use glovebox_host::component::Component;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set when the future of an attempt is dropped.
+#[derive(Default)]
+struct GivenUp(Arc<AtomicBool>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        glovebox_sandbox::jail::cancel(&self.0);
+    }
+}
+
+impl<B: BlobStore + 'static> Workbench<B> {
+    /// Makes one attempt, from its files to the fact that is to be committed: in the task that waits for it, or on a thread of its own.
+    /// What becomes of the fact is the driver's business; an attempt whose future is dropped stores nothing more and leaves its folder
+    /// to [`sweep`].
+    pub async fn execute(self: &Arc<Self>, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
+        let (node, _) = self.bound(&assignment.stage())?;
+        if let Some(held_back) = required_tool::held_back(node, assignment) {
+            return self.signed(held_back);
+        }
+        if can_be_in_turn(&self.plan, assignment) {
+            return self.execute_in_turn(assignment).await;
+        }
+        let given_up = GivenUp::default();
+        let (bench, assignment, is_given_up) = (Arc::clone(self), assignment.clone(), Arc::clone(&given_up.0));
+        let made = tokio::task::spawn_blocking(move || bench.execute_here(&assignment, &is_given_up)).await;
+        made.map_err(|error| AttemptError::Thread(error.to_string()))?
+    }
+
+    fn execute_here(&self, assignment: &Assignment, is_given_up: &AtomicBool) -> Result<StageFinished, AttemptError> {
+        let Prepared { call, sandbox } = self.prepare(assignment)?;
+        let report = self.host.execute_here(self.component(assignment)?, call);
+        if is_given_up.load(Ordering::Relaxed) {
+            return Err(AttemptError::Thread("nobody waits for it any more".to_owned()));
+        }
+        self.finish(assignment, report, sandbox)
+    }
+
+    fn component(&self, assignment: &Assignment) -> Result<&Component, AttemptError> {
+        let (node, binding) = self.bound(&assignment.stage())?;
+        binding.component.loaded().map(Arc::as_ref).ok_or_else(|| AttemptError::unbound(&node.id))
+    }
+
+    /// Makes one attempt in the task that waits for it. A panic is the attempt's, as on a thread.
+    async fn execute_in_turn(&self, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
+        let made = async {
+            let Prepared { call, sandbox } = self.prepare(assignment)?;
+            let report = self.host.execute_in_turn(self.component(assignment)?, call).await;
+            self.finish(assignment, report, sandbox)
+        };
+        let made = AssertUnwindSafe(made).catch_unwind().await;
+        made.unwrap_or_else(|_| Err(AttemptError::Thread("the attempt panicked".to_owned())))
+    }
+}
+
+/// True for an attempt on the main branch that starts no process and asks no provider: while the main branch has a stage, no other has.
+fn can_be_in_turn(plan: &Plan, assignment: &Assignment) -> bool {
+    let stage = assignment.stage();
+    let is_quiet = plan.binding(&stage).is_some_and(|binding| !binding.starts_processes());
+    is_quiet && assignment.attempt.task.branch == BranchId::main() && !plan.models.contains_key(&stage)
+}

@@ -1,0 +1,108 @@
+//! Policy recovery of one attempt: whether a person may decide about its writes outside of the scope, and what is kept for that.
+//!
+//! Only the plan says which paths are proposed, never what the stage wrote or said. If one path is neither proposed nor discardable, nobody
+//! is asked. The bytes are stored before anybody is asked, so no later change of a file counts.
+
+use super::AttemptError;
+use crate::event::{BranchId, ProposedWrite, Recoverable, StageFinished};
+use crate::plan::{NodeRecovery, Plan};
+use crate::ports::PortError;
+use glovebox_pipeline::ir::NodeId;
+use glovebox_record::path::ScopePath;
+use glovebox_record::{Digest, FailureCode, Outcome, Status};
+use glovebox_sandbox::commit;
+use glovebox_sandbox::found::Op;
+use glovebox_sandbox::stage::{Found, WorkspaceView};
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// Most files that a question proposes.
+const PROPOSED_FILES_MAX: usize = 32;
+/// Most bytes of these files together.
+const PROPOSED_BYTES_MAX: u64 = 16 << 20;
+
+/// What of an attempt a person may decide.
+pub(super) struct Recovery {
+    plan: Arc<Plan>,
+    node: NodeId,
+    is_main: bool,
+}
+
+impl Recovery {
+    /// What the plan says of an attempt's stage; none where nobody decides anything.
+    pub(super) fn of(plan: &Arc<Plan>, node: &NodeId, branch: &BranchId) -> Option<Self> {
+        plan.recovery.as_ref().filter(|recovery| recovery.nodes.contains_key(node))?;
+        Some(Self { plan: Arc::clone(plan), node: node.clone(), is_main: *branch == BranchId::main() })
+    }
+
+    /// What a person may decide about these changes, with the bytes that would be committed in `keep`; else why nobody is asked.
+    pub(super) fn judge(
+        &self,
+        found: &[Found],
+        view: &WorkspaceView,
+        keep: &mut dyn FnMut(&mut dyn Read) -> io::Result<Digest>,
+    ) -> Result<Result<Recoverable, String>, AttemptError> {
+        let proposed = match self.proposed(found) {
+            Ok(proposed) => proposed,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let mut writes = Vec::new();
+        for (change, why) in proposed {
+            let stored = commit::store(&[change], view, keep)?;
+            writes.extend(stored.into_iter().map(|change| ProposedWrite { change, why: why.to_owned() }));
+        }
+        let timeout = self.plan.recovery.as_ref().and_then(|recovery| recovery.timeout);
+        let timeout_ms = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        // The outcome is put in with the failure that takes its place.
+        let outcome = Outcome::of(Status::Fail);
+        Ok(Ok(Recoverable { outcome, verifying: false, proposed: writes, signature: None, timeout_ms }))
+    }
+
+    fn proposed(&self, found: &[Found]) -> Result<Vec<(Found, &str)>, String> {
+        if !self.is_main {
+            return Err("a branch of a fork cannot ask".to_owned());
+        }
+        let (mut proposed, mut bytes) = (Vec::new(), 0_u64);
+        let recovery =
+            self.plan.recovery.as_ref().and_then(|recovery| Some((recovery, recovery.nodes.get(&self.node)?)));
+        let (recovery, NodeRecovery { proposals }) = recovery.ok_or("the plan has none")?;
+        for change in found.iter().filter(|change| !change.is_allowed()) {
+            let path = ScopePath::parse(&change.path).map_err(|problem| format!("`{}`: {problem}", change.path))?;
+            if recovery.deny.iter().any(|entry| entry.contains(&path)) {
+                return Err(format!("`{path}` is in `deny`"));
+            }
+            match (proposals.get(&path), change.granted()) {
+                (Some(why), Some(change)) => {
+                    bytes = bytes.saturating_add(if let Op::Write { bytes, .. } = change.op { bytes } else { 0 });
+                    proposed.push((change, why.as_str()));
+                }
+                _ if change.is_only_out_of_scope && recovery.discards(&path) => {}
+                (Some(_), None) => return Err(format!("`{path}` is no plain file that could be committed")),
+                (None, _) => return Err(format!("`{path}` is neither proposed nor discardable")),
+            }
+        }
+        match (proposed.len() > PROPOSED_FILES_MAX, bytes > PROPOSED_BYTES_MAX) {
+            (true, _) => Err(format!("more than {PROPOSED_FILES_MAX} files are proposed")),
+            (_, true) => Err(format!("the proposed files have {bytes} bytes, more than {PROPOSED_BYTES_MAX}")),
+            _ => Ok(proposed),
+        }
+    }
+}
+
+/// Does the same check for what counts if a person allows the writes. A find drops the question.
+pub(super) fn check_own(
+    fact: &mut StageFinished,
+    check: impl FnOnce(&mut StageFinished) -> Result<(), PortError>,
+) -> Result<(), PortError> {
+    let Some(mut recoverable) = fact.recoverable.take() else { return Ok(()) };
+    std::mem::swap(&mut fact.outcome, &mut recoverable.outcome);
+    let proposed = recoverable.proposed.iter().map(|write| write.change.clone()).collect();
+    let changes = std::mem::replace(&mut fact.changes, proposed);
+    check(fact)?;
+    if fact.outcome.failure.as_ref().is_none_or(|failure| failure.code != FailureCode::HOLDOUT_LEAK) {
+        std::mem::swap(&mut fact.outcome, &mut recoverable.outcome);
+        fact.changes = changes;
+        fact.recoverable = Some(recoverable);
+    }
+    Ok(())
+}

@@ -1,0 +1,24 @@
+//! A stage that is held back because the stage that it requires has not passed (seed 2, `requires_tool_success`).
+//!
+//! What counts is the run's own record of that stage: its last outcome in the branch, since the last restart, and the host's receipt of a
+//! command that passed there. Files of the workspace, the context and the words of a stage are not looked at.
+
+use crate::driver::Assignment;
+use crate::event::{StageFinished, Work};
+use crate::state::Branch;
+use glovebox_pipeline::ir::{Node, NodeId};
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
+
+/// The end of an attempt whose work does not begin; none where nothing holds it back.
+pub(super) fn held_back(node: &Node, assignment: &Assignment) -> Option<StageFinished> {
+    let is_work = assignment.attempt.task.work == Work::Handler;
+    let tool = node.required_tool.as_ref().filter(|tool| is_work && !has_passed(&assignment.branch, tool))?;
+    let reason = format!("required tool node not successful: {tool}");
+    let failure = Failure::new(FailureClass::Deterministic, FailureCode::REQUIRED_TOOL, reason);
+    let fact = StageFinished::of(assignment.attempt.clone(), Outcome::failed(failure));
+    Some(StageFinished { handler: node.handler.name().to_owned(), ..fact })
+}
+
+fn has_passed(branch: &Branch, tool: &NodeId) -> bool {
+    branch.status(tool) == Some(Status::Success) && branch.is_proven(tool)
+}

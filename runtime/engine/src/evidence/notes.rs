@@ -1,0 +1,48 @@
+//! What one stage adds to the result of a run: its failure, its changes, what it was refused and what git ignores of it.
+
+use super::{QuarantinedFile, RefusedRequest, RunSummary};
+use crate::event::{FileChange, IgnoredFiles, Quarantined, Refusal};
+use glovebox_record::{Failure, NodeId};
+
+/// Most names of ignored files and folders in a summary.
+const IGNORED_NAMES_MAX: usize = 4;
+
+impl RunSummary {
+    pub(super) fn note_end(
+        &mut self,
+        node: &NodeId,
+        failure: Option<Failure>,
+        quarantined: impl IntoIterator<Item = Quarantined>,
+    ) {
+        let set_aside = |Quarantined { path, reason }| QuarantinedFile { node: node.clone(), path, reason };
+        self.quarantined.extend(quarantined.into_iter().map(set_aside));
+        if let Some(failure) = failure {
+            self.last_failure = Some((node.to_owned(), failure));
+        }
+    }
+
+    pub(super) fn note_changes(&mut self, changes: impl IntoIterator<Item = FileChange>) {
+        self.changed.extend(changes.into_iter().map(|change| (change.path.clone(), change)));
+    }
+
+    pub(super) fn add_ignored(&mut self, more: IgnoredFiles) {
+        let IgnoredFiles { files, bytes, names } = more;
+        let all = self.ignored.get_or_insert_with(|| IgnoredFiles { files: 0, bytes: 0, names: Vec::new() });
+        (all.files, all.bytes) = (all.files.saturating_add(files), all.bytes.saturating_add(bytes));
+        for name in names {
+            if all.names.len() < IGNORED_NAMES_MAX && !all.names.contains(&name) {
+                all.names.push(name);
+            }
+        }
+    }
+
+    pub(super) fn add_refusal(&mut self, node: &NodeId, refusal: Refusal) {
+        let is_same = |known: &&mut RefusedRequest| {
+            known.node == *node && known.refusal.operation == refusal.operation && known.refusal.path == refusal.path
+        };
+        match self.refused.iter_mut().find(is_same) {
+            Some(known) => known.times += 1,
+            None => self.refused.push(RefusedRequest { node: node.clone(), times: 1, refusal }),
+        }
+    }
+}

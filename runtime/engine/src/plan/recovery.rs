@@ -1,0 +1,75 @@
+//! Policy recovery in a plan: which writes outside of a write scope a person may allow, and which may be discarded (seed 4 §7).
+//!
+//! Everything follows from what the author and the operator wrote, before the first stage. Nothing here grants anything.
+
+use crate::config::DiscardPattern;
+use glovebox_pipeline::ir::NodeId;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Entry;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What people may decide in a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlannedRecovery {
+    /// What may be discarded.
+    pub discard: Vec<DiscardPattern>,
+    /// What nobody is asked about.
+    pub deny: Vec<Entry>,
+    /// How long a question waits.
+    pub timeout: Option<Duration>,
+    /// The stages about which a person may be asked.
+    pub nodes: BTreeMap<NodeId, NodeRecovery>,
+}
+
+/// What may be proposed for one stage.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeRecovery {
+    /// The paths, each with the text that proposes it.
+    pub proposals: BTreeMap<ScopePath, String>,
+}
+
+impl NodeRecovery {
+    fn printed(&self) -> BTreeMap<String, String> {
+        self.proposals.iter().map(|(path, why)| (path.to_string(), why.to_owned())).collect()
+    }
+}
+
+impl PlannedRecovery {
+    /// True for a path that may be discarded.
+    pub fn discards(&self, path: &ScopePath) -> bool {
+        self.discard.iter().any(|pattern| pattern.matches(path))
+    }
+}
+
+/// Policy recovery as a plan prints it.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanRecovery {
+    /// `ask`: a person decides.
+    pub mode: &'static str,
+    /// What may be discarded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub discard: Vec<String>,
+    /// What nobody is asked about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+    /// How long a question waits, milliseconds; absent when it has no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The stages about which a person may be asked: the paths that may be proposed, each with what proposes it.
+    pub nodes: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl PlanRecovery {
+    pub(super) fn of(planned: &PlannedRecovery) -> Self {
+        Self {
+            mode: "ask",
+            discard: planned.discard.iter().map(ToString::to_string).collect(),
+            deny: planned.deny.iter().map(ToString::to_string).collect(),
+            timeout_ms: planned.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+            nodes: planned.nodes.iter().map(|(id, node)| (id.to_string(), node.printed())).collect(),
+        }
+    }
+}

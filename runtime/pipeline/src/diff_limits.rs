@@ -1,0 +1,14 @@
+//! What check, host and the attributes of a `diff-limits` stage agree on.
+
+use crate::ir::Attribute;
+
+/// Most changed files that a stage is told of. More of them exceed every bound.
+pub const FILES_MAX: u64 = 20_000;
+
+/// The value of `since` that counts the changes of all stages.
+pub const SINCE_RUN: &str = "run";
+
+/// The entries of a list: separated by commas, without the white space around them.
+pub fn listed(attribute: &Attribute) -> impl Iterator<Item = &str> {
+    attribute.value.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+}

@@ -1,0 +1,96 @@
+//! The rule about `requires_tool_success` and `required_tool_node` (seed 2): both are there, and name a stage whose command can pass.
+//!
+//! A run looks at its own record of that stage, so a name that is wrong would hold the node back for ever.
+
+use super::found::Found;
+use super::{Rule, Subject};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Attribute, Handler, Node, NodeId};
+use crate::key::{self, Key};
+use crate::lower::handler::HandlerKind;
+use crate::nearest::nearest;
+
+/// Findings with a suggestion at most: each costs a walk over all names.
+const SUGGESTIONS_MAX: usize = 20;
+
+pub(super) fn required_tool_node(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let mut found = Found::none();
+    let mut suggestions = SUGGESTIONS_MAX;
+    for node in &subject.pipeline.nodes {
+        if found.is_full() {
+            break;
+        }
+        if let Some(problem) = Required::of(node).and_then(|asks| asks.problem((rule, subject), &mut suggestions)) {
+            found.push(problem.with_node(node.id.as_str()));
+        }
+    }
+    found
+}
+
+/// What a node asks for.
+struct Required<'a> {
+    node: &'a Node,
+    is_required: bool,
+    /// The attribute to show.
+    shown: (Key<'static>, &'a Attribute),
+    named: Option<&'a Attribute>,
+}
+
+impl<'a> Required<'a> {
+    fn of(node: &'a Node) -> Option<Self> {
+        let (asks, named) =
+            (node.attributes.get(key::REQUIRES_TOOL_SUCCESS), node.attributes.get(key::REQUIRED_TOOL_NODE));
+        let is_required = asks.is_some_and(|asks| asks.value.trim() == "true");
+        let named = named.filter(|named| !named.value.trim().is_empty());
+        let shown = match (asks.filter(|_| is_required), named) {
+            (Some(asks), _) => (key::REQUIRES_TOOL_SUCCESS, asks),
+            (None, Some(named)) => (key::REQUIRED_TOOL_NODE, named),
+            (None, None) => return None,
+        };
+        // A value of a defaults block is for the nodes that take it.
+        let is_own = shown.1.key_span.start >= node.span.start;
+        (is_own || works(node)).then_some(Self { node, is_required, shown, named })
+    }
+
+    fn problem(&self, (rule, subject): (&Rule, &Subject<'_>), suggestions: &mut usize) -> Option<Diagnostic> {
+        let (id, (key, attribute)) = (&self.node.id, self.shown);
+        let at_pair = |message: String| rule.found(message, attribute.key_span.to(attribute.span));
+        if !works(self.node) {
+            let handler = self.node.handler.name();
+            let problem =
+                at_pair(format!("`{key}` is set on `{id}`, but a `{handler}` node does no work to hold back"));
+            return Some(problem.with_help("move it to the stage that must not work before the tool has passed"));
+        }
+        let Some(named) = self.named else {
+            return Some(at_pair(format!("`{id}` has `{key}`, but no `required_tool_node`")));
+        };
+        if !self.is_required {
+            return Some(at_pair(format!("`{id}` has `{key}`, but not `requires_tool_success=true`")));
+        }
+        let name = named.value.trim();
+        let Some(tool) = subject.pipeline.node(&NodeId::new(name)) else {
+            let problem = rule.found(format!("`required_tool_node` names `{name}`, which is not declared"), named.span);
+            *suggestions = suggestions.checked_sub(1)?;
+            let meant = nearest(name, subject.pipeline.nodes.iter().map(|node| node.id.as_str()));
+            return Some(match meant {
+                Some(meant) => problem.with_help(format!("did you mean `{meant}`?")),
+                None => problem,
+            });
+        };
+        let wrong = |what: String| Some(rule.found(format!("`required_tool_node` names {what}"), named.span));
+        match is_tool(tool) {
+            _ if tool.id == *id => wrong(format!("`{name}` itself, which never works then")),
+            false => wrong(format!("`{name}`, a `{}` node, whose own command proves nothing", tool.handler.name())),
+            true => None,
+        }
+    }
+}
+
+/// True for a node whose work a component does. A judge at a fan-in chooses among work that is done.
+fn works(node: &Node) -> bool {
+    matches!(node.handler, Handler::Component(_))
+}
+
+fn is_tool(node: &Node) -> bool {
+    matches!(node.handler.kind(), HandlerKind::Tool | HandlerKind::Verify | HandlerKind::Verification)
+}
