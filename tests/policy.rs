@@ -95,6 +95,8 @@ fn what_is_allowed_is_committed_and_stays_granted() {
     let asked = &events(&bench, "question.asked")[0];
     assert_eq!(asked["policy"]["grants"].as_array().unwrap().len(), 2);
     assert!(asked["text"].as_str().unwrap().contains("- coverage/c (1 file)"), "{asked}");
+    let gates = bench.glovebox(&["gates", "r"]);
+    gates.ends(0).says("[discard]    discard\n").says("then the run ends").never_says("no exit follows");
     // An answer that names something else is no answer.
     answer(&bench, "Cargo.lock").ends(2);
     answer(&bench, "a").ends(2);

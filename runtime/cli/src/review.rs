@@ -213,13 +213,19 @@ impl<'a> Reviewer<'a> {
     }
 
     fn choices(&self, asked: &QuestionAsked) -> Vec<ChoiceReview> {
+        let edges = self.pipeline.outgoing(&asked.node).map(|(_, edge)| &edge.to);
+        let node = self.pipeline.node(&asked.node);
+        let jumps = node.into_iter().flat_map(|node| [&node.retry_target, &node.fallback_retry_target]).flatten();
+        let onward: Vec<&NodeId> = edges.chain(jumps).collect();
+        if asked.policy.is_some() {
+            // Its choices name no nodes: each ends the stage, which then goes one of its ways.
+            let of_choice = |choice: &Choice| self.after(Some(choice.key.clone()), onward.iter().copied());
+            return asked.choices.iter().map(of_choice).collect();
+        }
         let of_choice = |choice: &Choice| self.after(Some(choice.key.clone()), [&choice.to]);
         let mut reviews: Vec<ChoiceReview> = asked.choices.iter().map(of_choice).collect();
-        let edges = self.pipeline.outgoing(&asked.node).map(|(_, edge)| &edge.to);
-        let gate = self.pipeline.node(&asked.node);
-        let jumps = gate.into_iter().flat_map(|gate| [&gate.retry_target, &gate.fallback_retry_target]).flatten();
         let is_chosen = |to: &&NodeId| asked.choices.iter().any(|choice| choice.to == **to);
-        let others: Vec<&NodeId> = edges.chain(jumps).filter(|to| !is_chosen(to)).collect();
+        let others: Vec<&NodeId> = onward.into_iter().filter(|to| !is_chosen(to)).collect();
         reviews.extend((!others.is_empty()).then(|| self.after(None, others)));
         reviews
     }
