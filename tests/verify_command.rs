@@ -58,6 +58,21 @@ fn a_command_that_passes_keeps_the_outcome_and_proves_it() {
 }
 
 #[test]
+fn what_passed_before_a_later_agent_changed_files_is_named() {
+    let graph = "build [prompt=b, allowed_write_paths=\"src/\", verify_command=\"grep -c good src/a\"]\n\
+                 polish [prompt=p, allowed_write_paths=\"src/\"]\n\
+                 again [shape=octagon, command=\"true\", allowed_write_paths=\"\"]\n start -> build -> polish -> again -> done";
+    let polish = |path: &str| writes(path, "bad").replace("node.build", "node.polish");
+    let nothing = "[[node.polish]]\ntext = \"OUTCOME: SUCCESS\"\n".to_owned();
+    for (polish, is_outdated) in [(polish("src/a"), true), (nothing, false), (polish("other/a"), false)] {
+        let bench = bench(graph, &(writes("src/a", "good") + &polish));
+        let says = "`polish` changed files after these passed: build. Check them again after it";
+        let ran = run(&bench);
+        assert_eq!(ran.stdout.contains(says), is_outdated, "{polish}: {}", ran.stdout);
+    }
+}
+
+#[test]
 fn a_command_that_fails_overrides_the_agents_word() {
     let graph = "build [prompt=b, allowed_write_paths=\"src/\", verify_command=\"echo three tests fail; exit 3\"]\n start -> build -> done";
     let bench = bench(graph, &writes("src/a", "bad"));

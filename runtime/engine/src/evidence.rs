@@ -181,6 +181,9 @@ pub struct RunSummary {
     /// Branches of forks that changed files.
     #[serde(skip)]
     changed_branches: BTreeSet<BranchId>,
+    /// The last builder that changed files, and the record of it.
+    #[serde(skip)]
+    changed_last: Option<(u64, NodeId)>,
     /// The fan-in that the run stands before.
     #[serde(skip)]
     joined_at: Option<NodeId>,
@@ -440,7 +443,9 @@ impl RunSummary {
         }
         let status = outcome.status.as_str();
         let has_passed = outcome.status.satisfies_gate();
-        let ended = EndedStage { node: &node, branch: branch.as_ref(), handler: &handler, role, has_passed, isolation };
+        let at = self.head.records;
+        let ended =
+            EndedStage { node: &node, branch: branch.as_ref(), handler: &handler, role, has_passed, isolation, at };
         let of_others = self.receipts.len();
         self.receipts.extend(receipts.into_iter().map(|receipt| CommandEvidence::of(ended, receipt)));
         let is_verified = self.receipts[of_others..].iter().any(|evidence| evidence.verified);
@@ -448,6 +453,9 @@ impl RunSummary {
         refusals.into_iter().for_each(|refusal| self.add_refusal(&node, refusal));
         self.changed_branches.extend(branch.iter().filter(|_| !changes.is_empty()).cloned());
         // Those of a branch count when a fan-in takes them.
+        if is_main && role == Role::Builder && !changes.is_empty() {
+            self.changed_last = Some((at, node.clone()));
+        }
         self.note_changes(changes.into_iter().filter(|_| is_main));
         self.visited.push(Visit { node: node.clone(), branch, generation, visit, attempts: ordinal, status });
         ignored.into_iter().for_each(|ignored| self.add_ignored(ignored));
@@ -464,6 +472,10 @@ impl RunSummary {
         let failure = finished.failure.as_ref().filter(|_| !is_known);
         self.note_end(&finished.node, failure.cloned(), finished.quarantined());
         let is_main = finished.branch == BranchId::main();
+        // What was verified in a branch still holds if its changes alone were taken.
+        if is_main && finished.merged.len() > 1 && !finished.changes.is_empty() {
+            self.changed_last = Some((self.head.records, finished.node.clone()));
+        }
         self.note_changes(finished.changes.iter().filter(|_| is_main).cloned());
     }
 }

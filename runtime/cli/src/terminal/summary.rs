@@ -66,6 +66,10 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
         let node = visible::line(open.node.as_str());
         row("help", format!("`{node}` began with what builders' code left in its caches: glovebox explain cache_from"));
     }
+    if let Some((nodes, by)) = summary.outdated().filter(|_| summary.status == RunStatus::Success) {
+        let by = visible::line(by.as_str());
+        row("help", format!("`{by}` changed files after these passed: {}. Check them again after it", listed(&nodes)));
+    }
     if !summary.has_pipeline_command() {
         row("verified", "nothing: no tool or verify stage ran a command".to_owned());
     }

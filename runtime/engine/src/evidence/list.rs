@@ -141,6 +141,7 @@ impl RunSummary {
             role: self.role(finished),
             has_passed: finished.outcome.status.satisfies_gate(),
             isolation: finished.isolation,
+            at: record,
         };
         let command = |receipt: &Receipt| {
             let evidence = CommandEvidence::of(ended, receipt.clone());

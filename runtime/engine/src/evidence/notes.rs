@@ -1,13 +1,24 @@
 //! What one stage adds to the result of a run: its failure, its changes, what it was refused and what git ignores of it.
 
-use super::{QuarantinedFile, RefusedRequest, RunSummary};
+use super::{CommandEvidence, QuarantinedFile, RefusedRequest, RunSummary};
 use crate::event::{FileChange, IgnoredFiles, Quarantined, Refusal};
 use glovebox_record::{Failure, NodeId};
+use std::collections::BTreeSet;
 
 /// Most names of ignored files and folders in a summary.
 const IGNORED_NAMES_MAX: usize = 4;
 
 impl RunSummary {
+    /// The nodes with a command that passed before a builder changed files for the last time, and that builder.
+    pub fn outdated(&self) -> Option<(BTreeSet<NodeId>, &NodeId)> {
+        let (at, by) = self.changed_last.as_ref()?;
+        let is_older =
+            |evidence: &&CommandEvidence| evidence.verified && !evidence.not_taken && evidence.ended_at < *at;
+        let nodes: BTreeSet<NodeId> =
+            self.receipts.iter().filter(is_older).map(|evidence| evidence.node.clone()).collect();
+        Some((nodes, by)).filter(|(nodes, _)| !nodes.is_empty())
+    }
+
     pub(super) fn note_end(
         &mut self,
         node: &NodeId,

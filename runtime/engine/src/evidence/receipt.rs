@@ -29,6 +29,9 @@ pub struct CommandEvidence {
     pub not_taken: bool,
     /// Whether code of a builder could decide the verdict; none when the stage had no hold-outs in reach and its caches were clean.
     pub isolation: Option<Isolation>,
+    /// The record with which its stage ended.
+    #[serde(skip)]
+    pub(super) ended_at: u64,
     /// The receipt.
     #[serde(flatten)]
     pub receipt: Receipt,
@@ -43,6 +46,7 @@ pub(super) struct EndedStage<'a> {
     pub(super) role: Role,
     pub(super) has_passed: bool,
     pub(super) isolation: Option<Isolation>,
+    pub(super) at: u64,
 }
 
 /// What a command proves.
@@ -78,6 +82,7 @@ impl CommandEvidence {
             branch: stage.branch.cloned(),
             not_taken: false,
             isolation: stage.isolation,
+            ended_at: stage.at,
             receipt,
         }
     }
