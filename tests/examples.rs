@@ -104,6 +104,18 @@ fn of_two_ways_the_one_that_passes_its_tests_is_taken() {
 }
 
 #[test]
+fn a_person_decides_about_a_file_outside_of_the_agents_paths() {
+    let bench = Workbench::new();
+    copy_tree(&root().join("examples/asked-first"), &bench.project().join("examples/asked-first"));
+    let mut lines = commands("asked-first").into_iter();
+    let mut next = || bench.line(&lines.next().unwrap());
+    next().ends(10).says("- deps.lock (15 bytes, digest ").says("quarantined  use: deps.lock");
+    next().ends(0).says("policy       use: allow deps.lock").says("verified     publish: ");
+    next().ends(0).says("asks for a change").says("allow: a person decided");
+    assert!(lines.next().is_none());
+}
+
+#[test]
 fn a_claim_counts_only_if_the_test_agrees() {
     let bench = Workbench::new();
     copy_tree(&root().join("examples/checked-claim"), &bench.project().join("examples/checked-claim"));

@@ -1,0 +1,1 @@
+echo "nobody to greet"

@@ -1,0 +1,1 @@
+greet() { printf 'Hello, %s\n' "$1"; }
