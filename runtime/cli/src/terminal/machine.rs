@@ -186,7 +186,7 @@ mod tests {
     fn a_workflow_command_is_one_line_whatever_the_text() {
         assert_eq!(
             github(&[findings()]),
-            "::error file=a b%2Cc.dot,line=2,col=12,title=shape_known::no shape `blob`: 100%25%0A::error::forged\n"
+            "::error file=a b%2Cc.dot,line=2,col=12,title=shape_known::no shape `blob`: 100%25%0A\\x3a:error::forged\n"
         );
     }
 
