@@ -28,7 +28,7 @@ impl Drop for GivenUp {
 impl<B: BlobStore + 'static> Workbench<B> {
     /// Makes one attempt, from its files to the fact that is to be committed: in the task that waits for it, or on a thread of its own.
     /// What becomes of the fact is the driver's business; an attempt whose future is dropped stores nothing more and leaves its folder
-    /// to [`sweep`].
+    /// to [`super::sweep`].
     pub async fn execute(self: &Arc<Self>, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
         let (node, _) = self.bound(&assignment.stage())?;
         if let Some(held_back) = required_tool::held_back(node, assignment) {
