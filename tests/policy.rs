@@ -125,6 +125,13 @@ fn what_is_allowed_is_committed_and_stays_granted() {
     assert_eq!(bench.read("Cargo.lock"), "1\n");
 }
 
+#[test]
+fn what_passed_before_an_allowed_write_is_named() {
+    let bench = bench(&[("first", "echo 1 > src/a"), ("work", "echo 1 > Cargo.lock")]);
+    run(&bench, &[]).ends(PAUSED);
+    answer(&bench, "allow").ends(0).says("`work` changed files after these passed: first. Check them again after it");
+}
+
 /// A stage that is visited twice, and writes the same file each time.
 fn twice() -> Workbench {
     let bench = bench(&[("work", "echo 1 > Cargo.lock")]);

@@ -57,6 +57,9 @@ impl RunSummary {
             visit.status = decided.outcome.status.as_str();
         }
         self.note_end(&task.node, decided.outcome.failure.clone(), []);
+        if task.branch == BranchId::main() && !decided.changes.is_empty() {
+            self.changed_last = Some((self.head.records, task.node.clone()));
+        }
         self.note_changes(decided.changes.iter().filter(|_| task.branch == BranchId::main()).cloned());
         if decided.outcome.status.satisfies_gate() && !decided.verifying {
             self.unverified.push(UnverifiedStage { node: task.node.clone(), handler: decided.handler.clone() });
