@@ -113,7 +113,7 @@ pub struct RunSummary {
     pub failure: Option<Failure>,
     /// The stage with that failure, if a stage had it.
     pub failed_node: Option<NodeId>,
-    /// What is told of the last verification, if it failed and the run has not succeeded (seed 4); absent otherwise.
+    /// Facts about the last verification, if it failed and the run has not succeeded (seed 4); absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_meta: Option<FailureMeta>,
     /// Every finished visit in order.

@@ -4,7 +4,7 @@
 
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, exec, export};
 
-/// How a line begins that nobody wanted to ship.
+/// Debug output begins a line with one of these.
 const MARKS: [&str; 3] = ["DEBUG", "TRACE", "[src/"];
 
 struct Quiet;

@@ -19,7 +19,7 @@ pub struct RecoverySetting {
     pub command_rules: bool,
     /// What may be discarded.
     pub discard: Vec<DiscardPattern>,
-    /// What nobody is asked about, whatever else names it.
+    /// Paths that fail the stage without a question. They win over every proposal.
     pub deny: Vec<Entry>,
     /// How long a question waits; then the stage fails.
     pub timeout: Option<Duration>,

@@ -1,4 +1,4 @@
-//! What is told about a failed verification beside its failure (seed 4's `error_meta`): for people, and never for another stage.
+//! Facts about a failed verification beside its failure (seed 4's `error_meta`): for people, and never for another stage.
 
 use super::{StageFinished, Work};
 use glovebox_pipeline::lower::handler::HandlerKind;
@@ -35,7 +35,7 @@ pub struct FailedCommand {
     pub source: CommandSource,
 }
 
-/// What is told about a failed verification.
+/// Facts about a failed verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureMeta {

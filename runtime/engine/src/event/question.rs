@@ -133,7 +133,7 @@ pub struct QuestionAnswered {
     /// The line of the file of answers; absent for an answer that came in another way, and in journals of before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sheet: Option<SheetLine>,
-    /// True for the answer to a question about disallowed writes, which is no outcome of the node.
+    /// True if the question was about disallowed writes. Such an answer does not end the node as a gate's answer does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub policy: bool,
 }

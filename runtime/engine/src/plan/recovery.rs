@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct PlannedRecovery {
     /// What may be discarded.
     pub discard: Vec<DiscardPattern>,
-    /// What nobody is asked about.
+    /// Paths that fail the stage without a question.
     pub deny: Vec<Entry>,
     /// How long a question waits.
     pub timeout: Option<Duration>,
@@ -52,7 +52,7 @@ pub struct PlanRecovery {
     /// What may be discarded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub discard: Vec<String>,
-    /// What nobody is asked about.
+    /// Paths that fail the stage without a question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
     /// How long a question waits, milliseconds; absent when it has no bound.

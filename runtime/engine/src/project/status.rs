@@ -37,7 +37,7 @@ pub struct StatusFile<'a> {
     pub failure_class: &'static str,
     /// Stable code, such as `limit/memory`; empty unless it failed.
     pub failure_code: &'a str,
-    /// What is told of a failed verification beside its failure (seed 4); absent for anything else.
+    /// Facts about a failed verification beside its failure (seed 4); absent for anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_meta: Option<FailureMeta>,
     /// The node this is about (seed 3, P0).
