@@ -51,8 +51,7 @@ pub fn task_of(event: &Value) -> String {
     format!("{}/{}/{}#{}", event["generation"], text("branch"), text("node"), event["visit"])
 }
 
-/// A run whose journal was cut after `kept` records: nothing but those, blobs, and the workspace it began with. The queue is left as the
-/// end of the run left it, with a row that no record made.
+/// A run whose journal was cut after `kept` records: nothing but those, blobs, and the workspace it began with.
 pub fn copy_prefix(bench: &Workbench, run: &PathBuf, kept: i64) {
     let original = bench.run_folder("r");
     std::fs::create_dir_all(run).unwrap();
@@ -62,5 +61,4 @@ pub fn copy_prefix(bench: &Workbench, run: &PathBuf, kept: i64) {
     source.execute("VACUUM INTO ?1", [run.join("journal.sqlite").to_str().unwrap()]).unwrap();
     let journal = Connection::open(run.join("journal.sqlite")).unwrap();
     journal.execute("DELETE FROM record WHERE seq > ?1", [kept]).unwrap();
-    journal.execute("INSERT INTO queue (task, ready_seq, due_at) VALUES ('0/main/ghost#1', ?1, 0)", [kept]).unwrap();
 }

@@ -13,7 +13,12 @@ pub(crate) struct LeaseTable(HashMap<Delivery, i64>);
 impl LeaseTable {
     /// Hands out the first of the waiting deliveries that is due and not held. Each comes with the moment it is due, milliseconds since
     /// the epoch.
-    pub(crate) fn next(&mut self, waiting: Vec<(Delivery, i64)>, now: Timestamp, lease_ms: u64) -> Next {
+    pub(crate) fn next(
+        &mut self,
+        waiting: impl IntoIterator<Item = (Delivery, i64)>,
+        now: Timestamp,
+        lease_ms: u64,
+    ) -> Next {
         let now = now.as_millisecond();
         let mut earliest = None;
         for (delivery, due_at) in waiting {

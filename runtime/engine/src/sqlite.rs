@@ -1,7 +1,7 @@
 //! The journal and its queue in one SQLite database: the adapter for one machine.
 //!
 //! One writer commits what has queued up meanwhile in one transaction; readers have a connection of their own.
-//! `stage.ready` enters the queue in the very transaction that stores it, so that a fact and its queue entry cannot part.
+//! What is ready follows from the records alone, so that a fact and its place in the queue cannot part.
 //! The hash chain is verified from the first record to the last whenever a journal is opened.
 
 mod connection;
@@ -25,11 +25,12 @@ use crate::blobs::{DirBlobs, Outbox, SmallBlobs};
 use crate::event::{Digest, Event, Record, RunId, Subject, whole_milliseconds};
 use crate::ports::{PortError, RunLog, Stored};
 use cap_std::fs::Dir;
+pub(crate) use connection::Layout;
 use glovebox_record::spend::SpendTotals;
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
-use queue::Leases;
 pub(crate) use queue::Queue;
+use queue::{Leases, SharedQueue};
 pub(crate) use rows::Tip;
 use rusqlite::Connection;
 use std::path::Path;
@@ -47,6 +48,7 @@ pub struct SqliteLog {
     writer: Writer,
     reader: SharedReader,
     outbox: Arc<Outbox>,
+    queue: SharedQueue,
     leases: Leases,
 }
 
@@ -112,9 +114,9 @@ impl SqliteLog {
         self.reading(|reader| rows::page(reader, tip, PAGE_RECORDS))
     }
 
-    /// Makes the queue what the records say. Only before the first append of a process.
-    pub(crate) fn restore_queue(&self, queue: &Queue) -> Result<(), PortError> {
-        self.writer.restore_queue(queue)
+    /// Begins with the queue that the records say, which are not read for it then. Only before the first append of a process.
+    pub(crate) fn begin_queue(&self, queue: Queue) {
+        self.queue.set(queue);
     }
 
     fn start(
@@ -124,13 +126,15 @@ impl SqliteLog {
     ) -> Result<Self, PortError> {
         let reader = Arc::new(Mutex::new(Some(connection::read_only(path)?)));
         let outbox = Arc::new(Outbox::default());
-        let writer = Writer::new(connection, (tip, key), Arc::clone(&outbox));
-        Ok(Self { run, writer, reader, outbox, leases: Leases::default() })
+        let queue = if tip.seq == 0 { SharedQueue::empty() } else { SharedQueue::default() };
+        let layout = Layout::of(&connection).map_err(port_error)?;
+        let writer = Writer::new((connection, layout), (tip, key), (Arc::clone(&outbox), queue.clone()));
+        Ok(Self { run, writer, reader, outbox, queue, leases: Leases::default() })
     }
 
     /// The blobs of this run in its directory: small ones are stored with the appends, and larger ones flushed before them.
     pub fn blobs(&self, run: &Dir) -> Result<DirBlobs, PortError> {
-        let small = SmallBlobs { outbox: Arc::clone(&self.outbox), rows: BlobRows(Arc::clone(&self.reader)) };
+        let small = SmallBlobs { outbox: Arc::clone(&self.outbox), rows: BlobRows::new(Arc::clone(&self.reader)) };
         Ok(DirBlobs::open_in(run)?.with(small))
     }
 
@@ -275,7 +279,7 @@ impl SqliteReader {
     pub fn into_blobs(self, run: &Dir) -> Result<DirBlobs, PortError> {
         let outbox = Arc::new(Outbox::default());
         outbox.close();
-        let rows = BlobRows(Arc::new(Mutex::new(Some(self.connection))));
+        let rows = BlobRows::new(Arc::new(Mutex::new(Some(self.connection))));
         Ok(DirBlobs::open_in(run)?.with(SmallBlobs { outbox, rows }))
     }
 

@@ -13,7 +13,7 @@ mod streams;
 use crate::files::GuestPath;
 use codes::{denied, kind_type};
 use glovebox_record::path::ScopePath;
-use glovebox_sandbox::view::{Denied, DirectoryEntry, FileHandle, Operation, View};
+use glovebox_sandbox::view::{Denied, DirectoryEntry, FileHandle, Identity, Operation, View};
 use std::sync::Arc;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
@@ -47,15 +47,43 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
 
 /// What a descriptor stands for.
 enum Node {
-    Directory(ScopePath),
+    Directory(Folder),
     File(Arc<FileHandle>),
+}
+
+/// A directory: a name, no more.
+struct Folder {
+    path: ScopePath,
+    /// The number of its latest listing in the table, which may be gone.
+    listing: Option<u32>,
+}
+
+impl Folder {
+    fn at(path: ScopePath) -> Self {
+        Self { path, listing: None }
+    }
 }
 
 /// A listing that is being read. Its names are the host's memory, which no bound of the guest's own counts.
 struct Listing {
-    entries: std::vec::IntoIter<DirectoryEntry>,
-    /// Entries it began with: what was read is not given back before it is dropped.
-    length: usize,
+    /// The number of the descriptor that it lists.
+    of: u32,
+    entries: Vec<DirectoryEntry>,
+    /// How many were read. They are not given back before it is dropped.
+    read: usize,
+}
+
+impl Listing {
+    fn next(&mut self) -> Option<&DirectoryEntry> {
+        let entry = self.entries.get(self.read)?;
+        self.read += 1;
+        Some(entry)
+    }
+
+    /// The entry that was read last.
+    fn latest(&self) -> Option<&DirectoryEntry> {
+        self.entries.get(self.read.checked_sub(1)?)
+    }
 }
 
 /// Most entries in all listings of a call at once; a single one may have more.
@@ -75,18 +103,24 @@ impl FilesView<'_> {
     /// Hands out a listing, unless those that were not dropped yet hold too much already.
     fn push_listing(
         &mut self,
-        entries: Vec<DirectoryEntry>,
+        (of, entries): (u32, Vec<DirectoryEntry>),
         listed_max: usize,
     ) -> FsResult<Resource<types::DirectoryEntryStream>> {
         let listings = self.table.iter_mut().filter_map(|entry| entry.downcast_ref::<Listing>());
-        let held: usize = listings.map(|listing| listing.length).sum();
-        let length = entries.len();
-        if held > 0 && held.saturating_add(length) > listed_max {
+        let held: usize = listings.map(|listing| listing.entries.len()).sum();
+        if held > 0 && held.saturating_add(entries.len()) > listed_max {
             return Err(types::ErrorCode::InsufficientMemory.into());
         }
-        let listing = Listing { entries: entries.into_iter(), length };
-        let pushed = self.table.push(listing).map_err(FsError::trap)?;
+        let pushed = self.table.push(Listing { of, entries, read: 0 }).map_err(FsError::trap)?;
         Ok(Resource::new_own(pushed.rep()))
+    }
+
+    /// Which object the entry is that a listing of this descriptor told last, if it has this name and the directory said so. A C
+    /// library asks this of each entry that it reads.
+    fn listed_identity(&self, fd: &Resource<types::Descriptor>, name: &str) -> Option<Identity> {
+        let Ok(Node::Directory(Folder { listing: Some(listing), .. })) = self.node(fd) else { return None };
+        let listing = self.table.get(&Resource::<Listing>::new_borrow(*listing)).ok()?;
+        listing.latest().filter(|entry| listing.of == fd.rep() && entry.name == name)?.identity
     }
 
     fn node(&self, fd: &Resource<types::Descriptor>) -> FsResult<&Node> {
@@ -102,7 +136,7 @@ impl FilesView<'_> {
 
     fn directory(&self, fd: &Resource<types::Descriptor>) -> FsResult<&ScopePath> {
         match self.node(fd)? {
-            Node::Directory(path) => Ok(path),
+            Node::Directory(folder) => Ok(&folder.path),
             Node::File(_) => Err(types::ErrorCode::NotDirectory.into()),
         }
     }
@@ -124,7 +158,7 @@ impl preopens::Host for FilesView<'_> {
         let names = std::iter::once(ROOT).chain(view.names().iter().map(String::as_str));
         let mut directories = Vec::new();
         for name in names {
-            let root = self.table.push(Node::Directory(ScopePath::root()))?;
+            let root = self.table.push(Node::Directory(Folder::at(ScopePath::root())))?;
             directories.push((Resource::new_own(root.rep()), name.to_owned()));
         }
         Ok(directories)
@@ -150,8 +184,8 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
         stream: Resource<types::DirectoryEntryStream>,
     ) -> FsResult<Option<types::DirectoryEntry>> {
         let listing = Resource::<Listing>::new_borrow(stream.rep());
-        let entry = self.table.get_mut(&listing).map_err(FsError::trap)?.entries.next();
-        Ok(entry.map(|entry| types::DirectoryEntry { type_: kind_type(entry.kind), name: entry.name }))
+        let entry = self.table.get_mut(&listing).map_err(FsError::trap)?.next();
+        Ok(entry.map(|entry| types::DirectoryEntry { type_: kind_type(entry.kind), name: entry.name.clone() }))
     }
 
     fn drop(&mut self, stream: Resource<types::DirectoryEntryStream>) -> wasmtime::Result<()> {
@@ -169,7 +203,8 @@ mod tests {
     fn listings_that_are_kept_do_not_fill_the_hosts_memory() {
         let mut table = ResourceTable::new();
         let mut files = FilesView { table: &mut table, view: None };
-        let entries = |count: usize| vec![DirectoryEntry { name: "n".to_owned(), kind: Kind::File, size: 0 }; count];
+        let entry = DirectoryEntry { name: "n".to_owned(), kind: Kind::File, size: 0, identity: None };
+        let entries = |count: usize| (0, vec![entry.clone(); count]);
         let first = files.push_listing(entries(100), 150).ok().unwrap();
         assert!(files.push_listing(entries(51), 150).is_err());
         let second = files.push_listing(entries(50), 150).ok().unwrap();

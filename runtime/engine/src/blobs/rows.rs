@@ -1,16 +1,34 @@
 //! Small blobs as rows: stored in the transaction of the append that comes after them.
 //!
-//! Journals of before there were such rows have no table of them; all their blobs are files.
+//! New rows follow each other, and share pages. Their places by digest would not: each new one would change a page of its own, more of
+//! them the longer the run is. So places are written many at once, and the few rows that have none yet are looked through. Journals of
+//! before have an index of all blobs, or no table of them at all; then all their blobs are files.
 
 use super::{Parcel, corrupt};
 use crate::event::Digest;
 use crate::ports::PortError;
+use crate::sqlite::Layout;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Added to the tables of a journal. In the order of their arrival, new blobs share pages; in the order of their digests each would be
-/// a page of its own, more of them the longer the run is.
-pub(crate) const TABLE: &str = "
+/// Added to the tables of a journal. `blob_placed` has one row, once there are places: the last blob that has one.
+pub(crate) const TABLES: &str = "
+CREATE TABLE blob (
+    id INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL,
+    bytes BLOB NOT NULL
+) STRICT;
+CREATE TABLE blob_place (
+    digest BLOB PRIMARY KEY,
+    id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE blob_placed (
+    id INTEGER PRIMARY KEY
+) STRICT;
+";
+/// What journals of layout 3 have instead.
+pub(crate) const INDEXED_TABLE: &str = "
 CREATE TABLE blob (
     id INTEGER PRIMARY KEY,
     digest BLOB NOT NULL,
@@ -18,47 +36,190 @@ CREATE TABLE blob (
 ) STRICT;
 CREATE UNIQUE INDEX blob_digest ON blob (digest);
 ";
-/// What journals of before have instead. The same statements read and write it.
+/// What the first of them have. The same statements read and write it.
 pub(crate) const OLD_TABLE: &str =
     "CREATE TABLE blob ( digest BLOB PRIMARY KEY, bytes BLOB NOT NULL ) STRICT, WITHOUT ROWID";
+
+/// Rows that get their places at once. The more they are, the more of them share a page that changes.
+const PLACED_AT_ONCE: usize = 2_048;
+/// Most rows without a place. A journal never has so many: one group of appends adds far fewer.
+const UNPLACED_MAX: usize = 64 * PLACED_AT_ONCE;
 
 /// A connection for reading, until its journal is closed.
 pub(crate) type SharedReader = Arc<Mutex<Option<Connection>>>;
 
 /// The small blobs in a journal's database.
-pub(crate) struct BlobRows(pub(crate) SharedReader);
+pub(crate) struct BlobRows {
+    reader: SharedReader,
+    unplaced: Mutex<Unplaced>,
+}
 
 impl BlobRows {
+    pub(crate) fn new(reader: SharedReader) -> Self {
+        Self { reader, unplaced: Mutex::default() }
+    }
+
     /// The bytes under a digest, unverified; none when the database does not have them.
     pub(super) fn read(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, PortError> {
-        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let reader = reader.as_ref().ok_or_else(|| PortError::Unavailable("the journal is closed".into()))?;
-        let read = || -> rusqlite::Result<Option<Arc<[u8]>>> {
-            let sql = "SELECT bytes FROM blob WHERE digest = ?1";
-            let mut statement = match reader.prepare_cached(sql) {
-                Err(_) if !has_table(reader)? => return Ok(None),
-                prepared => prepared?,
-            };
-            let bytes: Option<Vec<u8>> = statement.query_row([digest.as_bytes()], |row| row.get(0)).optional()?;
-            Ok(bytes.map(Into::into))
-        };
-        read().map_err(|error| match error.sqlite_error_code() {
+        self.find(reader, digest).map_err(|error| match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt) => corrupt(digest, &error.to_string()),
             _ => PortError::Unavailable(error.to_string()),
         })
     }
+
+    fn find(&self, reader: &Connection, digest: &Digest) -> rusqlite::Result<Option<Arc<[u8]>>> {
+        if Layout::of(reader)? == Layout::Old {
+            return find_indexed(reader, digest);
+        }
+        // Places and rows of one moment: a row may get its place in between.
+        let snapshot = reader.unchecked_transaction()?;
+        let id = match place(&snapshot, digest)? {
+            Some(id) => Some(id),
+            None => {
+                let mut unplaced = self.unplaced.lock().unwrap_or_else(PoisonError::into_inner);
+                unplaced.follow(&snapshot)?;
+                unplaced.ids.get(digest).copied()
+            }
+        };
+        let Some(id) = id else { return Ok(None) };
+        let mut statement = snapshot.prepare_cached("SELECT bytes FROM blob WHERE id = ?1")?;
+        let bytes: Option<Vec<u8>> = statement.query_row([id], |row| row.get(0)).optional()?;
+        Ok(bytes.map(Into::into))
+    }
 }
 
-/// Stores blobs. One that is there already stays as it is.
-pub(crate) fn store(connection: &Connection, parcel: &Parcel) -> rusqlite::Result<()> {
-    for (digest, bytes) in parcel.blobs() {
-        let mut statement = connection.prepare_cached("INSERT OR IGNORE INTO blob (digest, bytes) VALUES (?1, ?2)")?;
-        statement.execute((digest.as_bytes(), bytes))?;
-    }
-    Ok(())
+fn find_indexed(reader: &Connection, digest: &Digest) -> rusqlite::Result<Option<Arc<[u8]>>> {
+    let mut statement = match reader.prepare_cached("SELECT bytes FROM blob WHERE digest = ?1") {
+        Err(_) if !has_table(reader)? => return Ok(None),
+        prepared => prepared?,
+    };
+    let bytes: Option<Vec<u8>> = statement.query_row([digest.as_bytes()], |row| row.get(0)).optional()?;
+    Ok(bytes.map(Into::into))
 }
 
 fn has_table(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'blob'";
     connection.query_row(sql, [], |row| Ok(row.get::<_, i64>(0)? > 0))
+}
+
+/// Where the row of a blob is, once that is written.
+fn place(connection: &Connection, digest: &Digest) -> rusqlite::Result<Option<i64>> {
+    let mut statement = connection.prepare_cached("SELECT id FROM blob_place WHERE digest = ?1")?;
+    statement.query_row([digest.as_bytes()], |row| row.get(0)).optional()
+}
+
+/// The last row that has a place; 0 before there is one.
+fn last_placed(connection: &Connection) -> rusqlite::Result<i64> {
+    let mut statement = connection.prepare_cached("SELECT max(id) FROM blob_placed")?;
+    Ok(statement.query_row([], |row| row.get::<_, Option<i64>>(0))?.unwrap_or_default())
+}
+
+/// The rows without a place.
+#[derive(Default)]
+struct Unplaced {
+    ids: HashMap<Digest, i64>,
+    /// The last row with a place, when it was asked last.
+    placed: i64,
+    /// The last row that was looked at.
+    seen: i64,
+}
+
+impl Unplaced {
+    /// Takes in what was stored since it was asked last, and lets go of what has a place now.
+    fn follow(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let placed = last_placed(connection)?;
+        if placed != self.placed {
+            self.ids.retain(|_, id| *id > placed);
+            (self.placed, self.seen) = (placed, self.seen.max(placed));
+        }
+        let mut statement = connection.prepare_cached("SELECT id, digest FROM blob WHERE id > ?1 ORDER BY id")?;
+        let mut rows = statement.query([self.seen])?;
+        while let Some(row) = rows.next()? {
+            let id = row.get(0)?;
+            if self.ids.len() == UNPLACED_MAX || id <= self.seen {
+                return Err(damaged("it has too many blobs without a place"));
+            }
+            let digest = <[u8; 32]>::try_from(row.get::<_, Vec<u8>>(1)?);
+            let digest = digest.map_err(|_| damaged("the digest of a blob is not 32 bytes long"))?;
+            self.ids.insert(Digest::from(digest), id);
+            self.seen = id;
+        }
+        Ok(())
+    }
+}
+
+fn damaged(what: &str) -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    rusqlite::Error::SqliteFailure(code, Some(what.to_owned()))
+}
+
+/// What the writer of a journal knows of its blobs.
+pub(crate) struct StoredBlobs {
+    layout: Layout,
+    /// None until the rows were looked at. Nobody else adds any.
+    unplaced: Option<Unplaced>,
+}
+
+impl StoredBlobs {
+    /// Knows nothing yet.
+    pub(crate) fn of(layout: Layout) -> Self {
+        Self { layout, unplaced: None }
+    }
+
+    /// Forgets what was stored in a transaction that may have failed.
+    pub(crate) fn forget(&mut self) {
+        self.unplaced = None;
+    }
+
+    /// Stores blobs in a transaction. One that is there already stays as it is.
+    pub(crate) fn store(&mut self, connection: &Connection, parcel: &Parcel) -> rusqlite::Result<()> {
+        if self.layout == Layout::Old {
+            return store_indexed(connection, parcel);
+        }
+        let unplaced = match &mut self.unplaced {
+            Some(unplaced) => unplaced,
+            None => {
+                let mut unplaced = Unplaced::default();
+                unplaced.follow(connection)?;
+                self.unplaced.insert(unplaced)
+            }
+        };
+        for (digest, bytes) in parcel.blobs() {
+            if unplaced.ids.contains_key(digest) || place(connection, digest)?.is_some() {
+                continue;
+            }
+            let mut statement = connection.prepare_cached("INSERT INTO blob (digest, bytes) VALUES (?1, ?2)")?;
+            let id = statement.insert((digest.as_bytes(), bytes))?;
+            unplaced.ids.insert(*digest, id);
+            unplaced.seen = id;
+        }
+        if unplaced.ids.len() >= PLACED_AT_ONCE { unplaced.write_places(connection) } else { Ok(()) }
+    }
+}
+
+impl Unplaced {
+    fn write_places(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        // In the order of the table, so that each of its pages is changed once.
+        let mut places: Vec<(Digest, i64)> = self.ids.drain().collect();
+        places.sort_unstable();
+        let mut statement =
+            connection.prepare_cached("INSERT OR IGNORE INTO blob_place (digest, id) VALUES (?1, ?2)")?;
+        for (digest, id) in places {
+            statement.execute((digest.as_bytes(), id))?;
+        }
+        self.placed = self.seen;
+        connection.prepare_cached("DELETE FROM blob_placed")?.execute([])?;
+        connection.prepare_cached("INSERT INTO blob_placed (id) VALUES (?1)")?.execute([self.placed])?;
+        Ok(())
+    }
+}
+
+fn store_indexed(connection: &Connection, parcel: &Parcel) -> rusqlite::Result<()> {
+    for (digest, bytes) in parcel.blobs() {
+        let mut statement = connection.prepare_cached("INSERT OR IGNORE INTO blob (digest, bytes) VALUES (?1, ?2)")?;
+        statement.execute((digest.as_bytes(), bytes))?;
+    }
+    Ok(())
 }

@@ -127,7 +127,7 @@ impl Unread {
             page.into_iter().for_each(|record| replay.take(record));
             Ok(())
         })?;
-        self.session(replay.finish()?, &queue)
+        self.session(replay.finish()?, queue)
     }
 
     /// The same with every record, whatever the run did.
@@ -137,7 +137,7 @@ impl Unread {
             records.extend(page);
             Ok(())
         })?;
-        let session = self.session(replay(&records)?, &queue)?;
+        let session = self.session(replay(&records)?, queue)?;
         Ok((session, records))
     }
 
@@ -157,9 +157,9 @@ impl Unread {
         }
     }
 
-    fn session(self, (state, last): (RunState, Outstanding), queue: &Queue) -> Result<Session, RunError> {
+    fn session(self, (state, last): (RunState, Outstanding), queue: Queue) -> Result<Session, RunError> {
         let Self { dir, blobs, journal, worker, owner, .. } = self;
-        journal.restore_queue(queue)?;
+        journal.begin_queue(queue);
         let (open_copies, left_out) = (Vec::new(), Vec::new());
         Ok(Session { dir, journal, blobs, state, open_copies, left_out, worker, last, _owner: owner })
     }

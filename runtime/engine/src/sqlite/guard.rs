@@ -65,8 +65,10 @@ fn made_by(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 
 /// The statements that make a journal, of this layout and the ones before.
 fn known() -> BTreeSet<String> {
-    let tables = [connection::TABLES, signature::TABLE, rows::TABLE, rows::OLD_TABLE, OLD_INDEX];
-    tables.into_iter().flat_map(|text| text.split(';')).map(in_one_line).filter(|text| !text.is_empty()).collect()
+    let now = [connection::TABLES, rows::TABLES];
+    let before = [connection::OLD_TABLES, signature::TABLE, rows::INDEXED_TABLE, rows::OLD_TABLE, OLD_INDEX];
+    let tables = now.into_iter().chain(before);
+    tables.flat_map(|text| text.split(';')).map(in_one_line).filter(|text| !text.is_empty()).collect()
 }
 
 fn in_one_line(text: &str) -> String {

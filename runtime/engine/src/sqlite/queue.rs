@@ -1,17 +1,18 @@
-//! Ready attempts out of the journal's own database.
+//! Ready attempts, as the records say it.
 //!
-//! Leases live in memory: the process that drives a run is the only one that delivers, and when it dies its leases must die
-//! with it. A row leaves the table with the commit of its attempt, in the same transaction. No hash covers the table, so it is compared with
-//! the records whenever a process takes a run over, and they count.
+//! The queue lives in the memory of the process that drives the run, the only one that delivers, and follows each append once that is
+//! durable. So do its leases, which must die with the process. Where nobody has read the records yet, or an append may have failed, the
+//! records are read when the queue is asked.
 
-use super::{SqliteLog, port_error};
-use crate::event::{Event, Record, RunId};
+use super::rows::{self, Tip};
+use super::{PAGE_RECORDS, SqliteLog};
+use crate::event::{Event, Record, RunId, Task};
 use crate::lease::LeaseTable;
 use crate::ports::{ClaimQueue, Delivery, Next, PortError};
 use jiff::Timestamp;
-use rusqlite::{Connection, Params};
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use rusqlite::Connection;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The leases of this process.
 #[derive(Default)]
@@ -26,8 +27,8 @@ impl Leases {
 /// What an event changes in the queue: append is enqueue.
 pub(super) enum QueueChange {
     Nothing,
-    Ready { task: String, due_at: Option<i64> },
-    Done { task: String },
+    Ready { task: Task, due_at: Option<i64> },
+    Done { task: Task },
     Clear,
 }
 
@@ -36,81 +37,112 @@ impl QueueChange {
     pub(super) fn of(event: &Event) -> Self {
         match event {
             Event::StageReady(ready) => {
-                Self::Ready { task: ready.task.to_string(), due_at: ready.due_at.map(Timestamp::as_millisecond) }
+                Self::Ready { task: ready.task.clone(), due_at: ready.due_at.map(Timestamp::as_millisecond) }
             }
-            Event::StageFinished(finished) => Self::Done { task: finished.attempt.task.to_string() },
+            Event::StageFinished(finished) => Self::Done { task: finished.attempt.task.clone() },
             Event::RunFinished(_) => Self::Clear,
             // It begins again at a node: what was ready, or under way in a process that was killed, is not made.
             Event::RunResumed(resumed) if resumed.from.is_some() => Self::Clear,
             _ => Self::Nothing,
         }
     }
-
-    /// Makes the change in the table, for a record with this number and time.
-    pub(super) fn store(&self, connection: &Connection, seq: u64, at: Timestamp) -> Result<(), PortError> {
-        match self {
-            Self::Ready { task, due_at } => insert(connection, (task, (seq, due_at.unwrap_or(at.as_millisecond())))),
-            Self::Done { task } => execute(connection, ("DELETE FROM queue WHERE task = ?1", [task])),
-            Self::Clear => execute(connection, ("DELETE FROM queue", [])),
-            Self::Nothing => Ok(()),
-        }
-    }
 }
 
-/// What records say is ready and not finished: sequence number and due moment of each task.
+/// When a task is due, in milliseconds since 1970, and the number of the record that says so: the order of the queue.
+type Place = (i64, u64);
+
+/// What records say is ready and not finished.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Queue(BTreeMap<String, (u64, i64)>);
+pub(crate) struct Queue {
+    waiting: BTreeMap<Place, Task>,
+    places: HashMap<Task, Place>,
+}
 
 impl Queue {
     /// Takes in a record, in the order of the journal.
     pub(crate) fn apply(&mut self, record: &Record) {
-        match QueueChange::of(&record.event) {
+        self.change(QueueChange::of(&record.event), (record.seq, record.at));
+    }
+
+    /// Makes the change of a record with this number and time.
+    fn change(&mut self, change: QueueChange, (seq, at): (u64, Timestamp)) {
+        match change {
             QueueChange::Ready { task, due_at } => {
-                self.0.insert(task, (record.seq, due_at.unwrap_or(record.at.as_millisecond())));
+                let place = (due_at.unwrap_or(at.as_millisecond()), seq);
+                self.remove(&task);
+                self.waiting.insert(place, task.clone());
+                self.places.insert(task, place);
             }
-            QueueChange::Done { task } => drop(self.0.remove(&task)),
-            QueueChange::Clear => self.0.clear(),
+            QueueChange::Done { task } => self.remove(&task),
+            QueueChange::Clear => *self = Self::default(),
             QueueChange::Nothing => {}
         }
     }
 
-    /// Makes the table anew where it does not say the same as the records: a journal that was cut has rows of records that are gone, and
-    /// lacks those of attempts whose end is gone.
-    pub(super) fn restore(&self, connection: &mut Connection) -> Result<(), PortError> {
-        if *self == Self::stored(connection)? {
-            return Ok(());
+    fn remove(&mut self, task: &Task) {
+        if let Some(place) = self.places.remove(task) {
+            self.waiting.remove(&place);
         }
-        tracing::warn!("the queue was not what the journal's records say; it was made anew");
-        let transaction = connection.transaction().map_err(port_error)?;
-        execute(&transaction, ("DELETE FROM queue", []))?;
-        self.0.iter().try_for_each(|(task, place)| insert(&transaction, (task, *place)))?;
-        transaction.commit().map_err(port_error)
     }
 
-    fn stored(connection: &Connection) -> Result<Self, PortError> {
-        let mut statement = connection.prepare("SELECT task, ready_seq, due_at FROM queue").map_err(port_error)?;
-        let rows = statement.query_map([], |row| {
-            let place = (row.get::<_, i64>(1)?.cast_unsigned(), row.get(2)?);
-            Ok((row.get(0)?, place))
-        });
-        rows.and_then(Iterator::collect).map(Self).map_err(port_error)
+    /// Reads what is ready out of the records.
+    fn read(connection: &Connection) -> Result<Self, PortError> {
+        let (mut queue, mut tip) = (Self::default(), Tip::START);
+        loop {
+            let page = rows::page(connection, &mut tip, PAGE_RECORDS)?;
+            if page.is_empty() {
+                return Ok(queue);
+            }
+            page.iter().for_each(|record| queue.apply(record));
+        }
     }
 }
 
-fn insert(connection: &Connection, (task, (seq, due_at)): (&String, (u64, i64))) -> Result<(), PortError> {
-    let sql = "INSERT OR REPLACE INTO queue (task, ready_seq, due_at) VALUES (?1, ?2, ?3)";
-    execute(connection, (sql, (task, seq.cast_signed(), due_at)))
-}
+/// The queue of a journal; none while the records have to be read for it.
+#[derive(Clone, Default)]
+pub(super) struct SharedQueue(Arc<Mutex<Option<Queue>>>);
 
-fn execute(connection: &Connection, (sql, values): (&'static str, impl Params)) -> Result<(), PortError> {
-    let done = connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
-    done.map(drop).map_err(port_error)
+impl SharedQueue {
+    /// The queue of a journal without records.
+    pub(super) fn empty() -> Self {
+        Self(Arc::new(Mutex::new(Some(Queue::default()))))
+    }
+
+    /// Begins with what the records say.
+    pub(super) fn set(&self, queue: Queue) {
+        *self.lock() = Some(queue);
+    }
+
+    /// Makes the changes of records that are durable now.
+    pub(super) fn follow(&self, changes: Vec<(QueueChange, u64, Timestamp)>) {
+        if let Some(queue) = &mut *self.lock() {
+            changes.into_iter().for_each(|(change, seq, at)| queue.change(change, (seq, at)));
+        }
+    }
+
+    /// Has the records read the next time it is asked.
+    pub(super) fn forget(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Queue>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl ClaimQueue for SqliteLog {
     async fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
         self.require(run)?;
-        Ok(self.leases.lock().next(waiting(self)?, now, lease_ms))
+        // Held while the records are read: what is appended meanwhile follows.
+        let mut queue = self.queue.lock();
+        let queue = match &mut *queue {
+            Some(queue) => queue,
+            unknown => unknown.insert(self.reading(Queue::read)?),
+        };
+        let waiting = queue.waiting.iter().map(|((due_at, ready_seq), task)| {
+            (Delivery { run: run.clone(), task: task.clone(), ready_seq: *ready_seq }, *due_at)
+        });
+        Ok(self.leases.lock().next(waiting, now, lease_ms))
     }
 
     async fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError> {
@@ -126,25 +158,4 @@ impl ClaimQueue for SqliteLog {
         self.leases.lock().end(delivery);
         Ok(())
     }
-}
-
-fn waiting(log: &SqliteLog) -> Result<Vec<(Delivery, i64)>, PortError> {
-    log.reading(|reader| read_waiting(reader, &log.run))
-}
-
-fn read_waiting(reader: &Connection, run: &RunId) -> Result<Vec<(Delivery, i64)>, PortError> {
-    let sql = "SELECT event, ready_seq, due_at FROM queue JOIN record ON seq = ready_seq ORDER BY due_at, ready_seq";
-    let mut statement = reader.prepare_cached(sql).map_err(port_error)?;
-    let rows = statement
-        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?.cast_unsigned(), row.get(2)?)));
-    let mut waiting = Vec::new();
-    for row in rows.map_err(port_error)? {
-        let (event, ready_seq, due_at) = row.map_err(port_error)?;
-        let Ok(Event::StageReady(ready)) = serde_json::from_str(&event) else {
-            let found = "it is no `stage.ready`, but the queue says so".to_owned();
-            return Err(PortError::Corrupt { what: format!("journal record {ready_seq}"), found });
-        };
-        waiting.push((Delivery { run: run.clone(), task: ready.task, ready_seq }, due_at));
-    }
-    Ok(waiting)
 }

@@ -4,6 +4,7 @@
 //! the one of the last record vouches for the whole journal. It stands beside the record, not in it: a journal reads the same for
 //! everybody, and a user without the key sees that it is not theirs. A prefix of a signed journal is signed.
 
+use super::connection::Layout;
 use super::port_error;
 use super::rows::digest;
 use crate::event::Digest;
@@ -14,7 +15,7 @@ use rusqlite::Connection;
 /// Keeps these MACs from standing in for any other.
 const PURPOSE: &str = "glovebox 2026 journal record v1";
 
-/// Absent in journals of before there were signatures.
+/// Where journals of before layout 4 have them; absent in those of before there were signatures.
 pub(super) const TABLE: &str = "
 CREATE TABLE signature (
     seq INTEGER PRIMARY KEY,
@@ -36,11 +37,16 @@ pub enum Provenance {
     },
 }
 
-/// Signs a record that was just stored.
-pub(super) fn sign(connection: &Connection, key: &UserKey, seq: u64, hash: &Digest) -> Result<(), PortError> {
+/// The signature of the record with this hash.
+pub(super) fn of(key: &UserKey, hash: &Digest) -> blake3::Hash {
+    key.mac(PURPOSE, hash.as_bytes())
+}
+
+/// Signs a record that was just stored, where signatures have a table of their own.
+pub(super) fn sign_beside(connection: &Connection, key: &UserKey, seq: u64, hash: &Digest) -> Result<(), PortError> {
     let sql = "INSERT OR REPLACE INTO signature (seq, mac) VALUES (?1, ?2)";
     let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
-    statement.execute((seq.cast_signed(), key.mac(PURPOSE, hash.as_bytes()).as_bytes())).map_err(port_error)?;
+    statement.execute((seq.cast_signed(), of(key, hash).as_bytes())).map_err(port_error)?;
     Ok(())
 }
 
@@ -55,25 +61,12 @@ pub(super) fn require_own(provenance: Provenance, key: Option<&UserKey>) -> Resu
 
 /// Whose journal it is. To be asked after the chain was verified, since only hashes are signed.
 pub(super) fn provenance(connection: &Connection, key: Option<&UserKey>) -> Result<Provenance, PortError> {
-    let tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'signature'";
-    let tables: i64 = connection.query_row(tables, [], |row| row.get(0)).map_err(port_error)?;
-    let signed: Option<i64> = match tables {
-        0 => None,
-        _ => connection.query_row("SELECT max(seq) FROM signature", [], |row| row.get(0)).map_err(port_error)?,
-    };
-    if signed.is_none() {
-        // Counting all would go through every page, and the pages of a damaged database may have no end.
-        let any = connection.query_row("SELECT EXISTS (SELECT 1 FROM record)", [], |row| row.get(0));
-        return Ok(if any.map_err(port_error)? { Provenance::Unsigned } else { Provenance::Own });
-    }
-    let Some(key) = key else { return Ok(Provenance::Foreign { seq: 1 }) };
-    let sql =
-        "SELECT record.seq, record.hash, signature.mac FROM record LEFT JOIN signature USING (seq) ORDER BY record.seq";
-    let mut statement = connection.prepare(sql).map_err(port_error)?;
+    let mut statement = connection.prepare(records_and_macs(connection)?).map_err(port_error)?;
     let mut rows = statement.query([]).map_err(port_error)?;
-    let mut last = 0;
+    let (mut last, mut first_foreign, mut is_any_signed) = (0, None, false);
     while let Some(row) = rows.next().map_err(port_error)? {
         let seq = row.get::<_, i64>(0).map_err(port_error)?.cast_unsigned();
+        // The pages of a damaged database may have no end.
         if seq <= last {
             let found = format!("record {seq} comes after record {last}");
             return Err(PortError::Corrupt { what: "the journal's database".into(), found });
@@ -81,12 +74,36 @@ pub(super) fn provenance(connection: &Connection, key: Option<&UserKey>) -> Resu
         last = seq;
         let hash = digest(&row.get::<_, Vec<u8>>(1).map_err(port_error)?, seq)?;
         let mac: Option<Vec<u8>> = row.get(2).map_err(port_error)?;
+        is_any_signed |= mac.is_some();
         let mac: Option<[u8; 32]> = mac.and_then(|bytes| bytes.try_into().ok());
         // Comparing `blake3::Hash` takes the same time for any two values.
-        let is_own = mac.is_some_and(|mac| blake3::Hash::from_bytes(mac) == key.mac(PURPOSE, hash.as_bytes()));
+        let is_own = key.zip(mac).is_some_and(|(key, mac)| blake3::Hash::from_bytes(mac) == of(key, &hash));
         if !is_own {
-            return Ok(Provenance::Foreign { seq });
+            first_foreign.get_or_insert(seq);
+        }
+        // Without any signature it is nobody's, so it is looked at until there is one.
+        if is_any_signed && first_foreign.is_some() {
+            break;
         }
     }
-    Ok(Provenance::Own)
+    Ok(match first_foreign {
+        None => Provenance::Own,
+        Some(seq) if is_any_signed => Provenance::Foreign { seq },
+        Some(_) => Provenance::Unsigned,
+    })
+}
+
+/// Reads the number, hash and signature of each record, in order.
+fn records_and_macs(connection: &Connection) -> Result<&'static str, PortError> {
+    if Layout::of(connection).map_err(port_error)? == Layout::Current {
+        return Ok("SELECT seq, hash, mac FROM record ORDER BY seq");
+    }
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'signature'";
+    let tables: i64 = connection.query_row(tables, [], |row| row.get(0)).map_err(port_error)?;
+    Ok(match tables {
+        0 => "SELECT seq, hash, NULL FROM record ORDER BY seq",
+        _ => {
+            "SELECT record.seq, record.hash, signature.mac FROM record LEFT JOIN signature USING (seq) ORDER BY record.seq"
+        }
+    })
 }

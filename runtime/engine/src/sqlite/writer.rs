@@ -7,7 +7,8 @@
 
 mod store;
 
-use super::queue::{Queue, QueueChange};
+use super::connection::Layout;
+use super::queue::{QueueChange, SharedQueue};
 use super::rows::Tip;
 use crate::blobs::Outbox;
 use crate::event::{Event, Subject, canonical};
@@ -61,9 +62,13 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins at the journal's end, with the key that records are signed with and the blobs that appends take along.
-    pub(super) fn new(connection: Connection, (tip, key): (Tip, Option<UserKey>), outbox: Arc<Outbox>) -> Self {
-        let store = Store::new(connection, (tip, key), outbox);
+    /// Begins at the journal's end, with the key that records are signed with, the blobs that appends take along, and the queue that follows them.
+    pub(super) fn new(
+        database: (Connection, Layout),
+        (tip, key): (Tip, Option<UserKey>),
+        followers: (Arc<Outbox>, SharedQueue),
+    ) -> Self {
+        let store = Store::new(database, (tip, key), followers);
         Self { waiting: Mutex::default(), store: Mutex::new(Some(store)) }
     }
 
@@ -105,12 +110,6 @@ impl Writer {
         waiting.retain(|request| !request.answer.is_closed());
         let count = waiting.len().min(GROUP_MAX);
         waiting.drain(..count).collect()
-    }
-
-    /// Makes the queue's table what the records say.
-    pub(super) fn restore_queue(&self, queue: &Queue) -> Result<(), PortError> {
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        store.as_mut().ok_or_else(stopped)?.restore_queue(queue)
     }
 
     /// Closes the database. Nothing may be appended afterwards.

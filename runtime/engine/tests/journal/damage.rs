@@ -81,7 +81,7 @@ async fn a_journal_of_another_version_is_refused_with_both_versions() {
     let place = journal(1).await;
     rusqlite::Connection::open(&place.path).unwrap().pragma_update(None, "user_version", 1).unwrap();
     let expected =
-        "the journal has version 1, expected 3; the version of glovebox that began the run can read it".to_owned();
+        "the journal has version 1, expected 4; the version of glovebox that began the run can read it".to_owned();
     assert_eq!(SqliteLog::open(&place.path, RUN.into()).err().map(|error| error.to_string()), Some(expected.clone()));
     assert_eq!(SqliteReader::open(&place.path).err().map(|error| error.to_string()), Some(expected));
 }

@@ -6,6 +6,7 @@ mod blobs;
 mod damage;
 mod disk;
 mod kill;
+mod layouts;
 mod pages;
 
 use glovebox_engine::event::{

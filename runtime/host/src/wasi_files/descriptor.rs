@@ -4,7 +4,7 @@
 
 use super::codes::{denied, identity_hash, new_time, stat};
 use super::streams::{CHUNK_BYTES_MAX, Reader, Target, Writer};
-use super::{FilesView, LISTED_MAX, Node};
+use super::{FilesView, Folder, LISTED_MAX, Node};
 use crate::files::GuestPath;
 use glovebox_record::path::ScopePath;
 use glovebox_sandbox::view::{Create, Denied, Kind, Metadata, OpenOptions, Operation, View};
@@ -77,7 +77,7 @@ impl HostDescriptor for FilesView<'_> {
         let (accessed, modified) = (new_time(accessed)?, new_time(modified)?);
         match self.node(&fd)? {
             Node::File(file) => file.set_times(accessed, modified),
-            Node::Directory(path) => self.view()?.set_times(path, accessed, modified),
+            Node::Directory(folder) => self.view()?.set_times(&folder.path, accessed, modified),
         }
         .map_err(denied)
     }
@@ -97,7 +97,12 @@ impl HostDescriptor for FilesView<'_> {
 
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
         let entries = self.view()?.kinds(self.directory(&fd)?).map_err(denied)?;
-        self.push_listing(entries, LISTED_MAX)
+        let listing = self.push_listing((fd.rep(), entries), LISTED_MAX)?;
+        let node = self.table.get_mut(&Resource::<Node>::new_borrow(fd.rep())).map_err(FsError::trap)?;
+        if let Node::Directory(folder) = node {
+            folder.listing = Some(listing.rep());
+        }
+        Ok(listing)
     }
 
     async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
@@ -183,7 +188,11 @@ impl HostDescriptor for FilesView<'_> {
     }
 
     async fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
-        Ok(identity_hash(self.metadata_at(&fd, flags, GuestPath(&path))?.identity))
+        let identity = match self.listed_identity(&fd, &path) {
+            Some(identity) if !flags.contains(PathFlags::SYMLINK_FOLLOW) => identity,
+            _ => self.metadata_at(&fd, flags, GuestPath(&path))?.identity,
+        };
+        Ok(identity_hash(identity))
     }
 
     fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
@@ -213,7 +222,7 @@ impl FilesView<'_> {
     fn metadata(&self, fd: &Fd) -> FsResult<Metadata> {
         match self.node(fd)? {
             Node::File(file) => file.metadata(),
-            Node::Directory(path) => self.view()?.directory(path),
+            Node::Directory(folder) => self.view()?.directory(&folder.path),
         }
         .map_err(denied)
     }
@@ -259,13 +268,13 @@ fn options(open: OpenFlags, flags: DescriptorFlags) -> FsResult<OpenOptions> {
 fn open_node(view: &Arc<View>, path: ScopePath, options: OpenOptions, only_directory: bool) -> Result<Node, Denied> {
     if only_directory {
         view.directory(&path)?;
-        return if options.write { Err(Denied::IsADirectory) } else { Ok(Node::Directory(path)) };
+        return if options.write { Err(Denied::IsADirectory) } else { Ok(Node::Directory(Folder::at(path))) };
     }
     match view.open_file(&path, options) {
         Ok(file) => Ok(Node::File(Arc::new(file))),
         Err(Denied::IsADirectory) if !options.changes() => {
             view.directory(&path)?;
-            Ok(Node::Directory(path))
+            Ok(Node::Directory(Folder::at(path)))
         }
         Err(denied) => Err(denied),
     }

@@ -27,6 +27,15 @@ pub struct DirectoryEntry {
     pub kind: Kind,
     /// Size in bytes; 0 for anything but a regular file, and where only names were asked for.
     pub size: u64,
+    /// Which object it is, where the directory itself says so.
+    pub identity: Option<Identity>,
+}
+
+/// A directory that is open for reading its entries.
+#[derive(Debug)]
+pub(super) struct OpenDirectory {
+    pub(super) fd: OwnedFd,
+    device: u64,
 }
 
 /// What a listing tells of an entry.
@@ -36,6 +45,13 @@ pub(super) enum Detail {
     Kind,
     /// The size too.
     Size,
+}
+
+impl OpenDirectory {
+    /// Its entries, also `.` and `..`.
+    pub(super) fn entries(&self) -> Result<Dir, Errno> {
+        Dir::read_from(&self.fd)
+    }
 }
 
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
@@ -75,7 +91,7 @@ impl View {
         };
         let opened = self.open_directory(root, Operation::List, path)?;
         let mut listing = Vec::new();
-        for (count, entry) in Dir::read_from(&opened)?.enumerate() {
+        for (count, entry) in opened.entries()?.enumerate() {
             let entry = entry?;
             if count >= LIST_ENTRIES_MAX + 2 {
                 return Err(Denied::TooLarge);
@@ -211,42 +227,46 @@ impl View {
         root: &Root,
         operation: Operation,
         path: &ScopePath,
-    ) -> Result<OwnedFd, Denied> {
+    ) -> Result<OpenDirectory, Denied> {
         let parent = self.parent(root, operation, path)?;
         let fd = root
             .open_name(parent.as_fd(), last_name(path), READ | OFlags::DIRECTORY, Mode::empty())
             .map_err(|errno| self.denied(operation, path, errno))?;
-        if self.hidden.contains(Identity::of(&rustix::fs::fstat(&fd)?)) {
+        let identity = Identity::of(&rustix::fs::fstat(&fd)?);
+        if self.hidden.contains(identity) {
             return Err(self.refuse_hidden_object(operation, path));
         }
-        Ok(fd)
+        Ok(OpenDirectory { fd, device: identity.device })
     }
 
     /// The entry of a listing, if it may show it.
     pub(super) fn entry(
         &self,
-        directory: &OwnedFd,
+        directory: &OpenDirectory,
         (child, name): (&ScopePath, &str),
         (entry, detail): (&DirEntry, Detail),
     ) -> Result<Option<DirectoryEntry>, Denied> {
-        let shown = |kind, size| Some(DirectoryEntry { name: name.to_owned(), kind, size });
+        let shown =
+            |kind, size, identity| Some(DirectoryEntry { name: name.to_owned(), kind, size, identity: Some(identity) });
         // What is hidden is found out by looking: it may have another name here.
         if detail == Detail::Kind && self.hidden.is_empty() && entry.file_type() != FileType::Unknown {
             let kind = Kind::of_type(entry.file_type());
             let access = self.scope.access(child);
             let may_show = access > Access::Traverse || (access == Access::Traverse && kind == Kind::Directory);
-            return Ok(shown(kind, 0).filter(|_| may_show));
+            let identity = Identity { device: directory.device, inode: entry.ino() };
+            return Ok(shown(kind, 0, identity).filter(|_| may_show));
         }
-        Ok(self.shown(directory, child)?.and_then(|Metadata { kind, size, .. }| shown(kind, size)))
+        let found = self.shown(directory, child)?;
+        Ok(found.and_then(|Metadata { kind, size, identity, .. }| shown(kind, size, identity)))
     }
 
     /// Looks at an entry if the listing may show it. Leaving out is not a refusal.
-    pub(super) fn shown(&self, directory: &OwnedFd, child: &ScopePath) -> Result<Option<Metadata>, Denied> {
+    fn shown(&self, directory: &OpenDirectory, child: &ScopePath) -> Result<Option<Metadata>, Denied> {
         let access = self.scope.access(child);
         if access <= Access::Absent {
             return Ok(None);
         }
-        let stat = match rustix::fs::statat(directory, child.name().unwrap_or("."), AtFlags::SYMLINK_NOFOLLOW) {
+        let stat = match rustix::fs::statat(&directory.fd, child.name().unwrap_or("."), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(errno.into()),

@@ -4,7 +4,7 @@
 //! `disk_bytes` and [`COPIED_ENTRIES_MAX`].
 
 use super::denied::Denied;
-use super::directory::{Detail, DirectoryEntry, LIST_ENTRIES_MAX};
+use super::directory::{Detail, DirectoryEntry, LIST_ENTRIES_MAX, OpenDirectory};
 use super::file::FileHandle;
 use super::hidden::is_dot;
 use super::metadata::{Kind, Metadata};
@@ -22,7 +22,7 @@ use glovebox_record::LimitName;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Dir, DirEntry, Mode, OFlags, Stat, Timestamps};
+use rustix::fs::{DirEntry, Mode, OFlags, Stat, Timestamps};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -223,7 +223,7 @@ impl View {
             if let Some((kind, size)) = shown_of(&listed)? {
                 let access = self.scope.access(&child);
                 if access > Access::Absent && (access > Access::Traverse || kind == Kind::Directory) {
-                    listing.push(DirectoryEntry { name: name.to_string(), kind, size });
+                    listing.push(DirectoryEntry { name: name.to_string(), kind, size, identity: None });
                 }
             }
             known.insert(name);
@@ -254,7 +254,7 @@ impl View {
         layered: &Layered,
         operation: Operation,
         path: &ScopePath,
-        visit: &mut dyn FnMut(&OwnedFd, &DirEntry) -> Result<(), Denied>,
+        visit: &mut dyn FnMut(&OpenDirectory, &DirEntry) -> Result<(), Denied>,
     ) -> Result<(), Denied> {
         let (mut count, mut found) = (0, Err(Denied::NotFound));
         for root in layered.lower() {
@@ -266,7 +266,7 @@ impl View {
                 Err(denied) => return Err(denied),
             };
             found = Ok(());
-            for entry in Dir::read_from(&opened)? {
+            for entry in opened.entries()? {
                 let entry = entry?;
                 if is_dot(entry.file_name()) {
                     continue;

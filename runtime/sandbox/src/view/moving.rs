@@ -70,7 +70,7 @@ impl View {
                 if !matches!(layered.layer().seen(&child)?, Seen::Lower) {
                     return Ok(());
                 }
-                if self.copy_entry(layered, opened, &child)? == Kind::Directory {
+                if self.copy_entry(layered, &opened.fd, &child)? == Kind::Directory {
                     pending.push(child);
                 }
                 Ok(())

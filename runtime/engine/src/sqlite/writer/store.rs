@@ -3,16 +3,18 @@
 //! One transaction for a group of batches and the blobs that wait. Where the journal ends, and the last record of each subject that is
 //! under way, are remembered; after any error they are read again, since the memory may be wrong then.
 
-use super::super::queue::{Queue, QueueChange};
+use super::super::connection::Layout;
+use super::super::queue::{QueueChange, SharedQueue};
 use super::super::rows::{self, Tip};
 use super::super::{port_error, signature};
 use super::{Answer, Batch, Entry};
-use crate::blobs::{self, Outbox, Parcel};
+use crate::blobs::rows::StoredBlobs;
+use crate::blobs::{Outbox, Parcel};
 use crate::event::{Digest, Subject, chain};
 use crate::ports::{PortError, Stored};
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
-use rusqlite::Connection;
+use rusqlite::{Connection, Params};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,8 +43,11 @@ impl GroupError {
 /// The database in the hands of its one writer.
 pub(super) struct Store {
     connection: Connection,
+    layout: Layout,
     key: Option<UserKey>,
     outbox: Arc<Outbox>,
+    queue: SharedQueue,
+    blobs: StoredBlobs,
     /// Where the journal ends; none after an error.
     tip: Option<Tip>,
     heads: Heads,
@@ -60,22 +65,26 @@ struct Draft {
     tip: Tip,
     /// Subjects with their new heads; none for a task that has ended.
     heads: Vec<(String, Option<u64>)>,
+    /// What the records change in the queue.
+    queue: Vec<(QueueChange, u64, Timestamp)>,
 }
 
 impl Store {
-    pub(super) fn new(connection: Connection, (tip, key): (Tip, Option<UserKey>), outbox: Arc<Outbox>) -> Self {
+    pub(super) fn new(
+        (connection, layout): (Connection, Layout),
+        (tip, key): (Tip, Option<UserKey>),
+        (outbox, queue): (Arc<Outbox>, SharedQueue),
+    ) -> Self {
         Self {
             connection,
+            layout,
             key,
             outbox,
+            queue,
+            blobs: StoredBlobs::of(layout),
             tip: Some(tip),
             heads: Heads { has_all_branches: tip.seq == 0, ..Heads::default() },
         }
-    }
-
-    /// Makes the queue's table what the records say.
-    pub(super) fn restore_queue(&mut self, queue: &Queue) -> Result<(), PortError> {
-        queue.restore(&mut self.connection)
     }
 
     /// Stores a group and the blobs that wait in one durable transaction.
@@ -86,13 +95,16 @@ impl Store {
             Ok((answers, draft)) => {
                 self.tip = Some(draft.tip);
                 self.heads.take(draft.heads);
+                self.queue.follow(draft.queue);
                 self.outbox.stored(parcel);
                 Ok(answers)
             }
             Err(error) => {
                 (self.tip, self.heads) = (None, Heads::default());
+                self.queue.forget();
+                self.blobs.forget();
                 if !self.connection.is_autocommit() {
-                    let _ = self.execute("ROLLBACK");
+                    let _ = self.execute("ROLLBACK", []);
                 }
                 Err(GroupError::Unknown(error))
             }
@@ -125,35 +137,38 @@ impl Store {
         Ok(())
     }
 
-    fn transact(&self, batches: Vec<Batch>, parcel: &Parcel) -> Result<(Vec<Answer>, Draft), PortError> {
+    fn transact(&mut self, batches: Vec<Batch>, parcel: &Parcel) -> Result<(Vec<Answer>, Draft), PortError> {
         let tip = self.tip.map_or_else(|| rows::tip(&self.connection), Ok)?;
-        self.execute("BEGIN IMMEDIATE")?;
-        let mut draft = Draft { tip, heads: Vec::new() };
+        self.execute("BEGIN IMMEDIATE", [])?;
+        let mut draft = Draft { tip, heads: Vec::new(), queue: Vec::new() };
         let is_alone = batches.len() == 1;
         let mut answers = Vec::with_capacity(batches.len());
         for batch in batches {
-            let (tip, known) = (draft.tip, draft.heads.len());
+            let (tip, known, changes) = (draft.tip, draft.heads.len(), draft.queue.len());
             // Alone, a batch that is refused was refused before anything was written.
             if !is_alone {
-                self.execute("SAVEPOINT batch")?;
+                self.execute("SAVEPOINT batch", [])?;
             }
             let stored = self.store(&mut draft, batch);
             if stored.is_err() {
                 draft.tip = tip;
                 draft.heads.truncate(known);
+                draft.queue.truncate(changes);
             }
             match (is_alone, stored.is_ok()) {
                 (true, _) => {}
-                (false, true) => self.execute("RELEASE batch")?,
-                (false, false) => self.execute("ROLLBACK TO batch").and_then(|()| self.execute("RELEASE batch"))?,
+                (false, true) => self.execute("RELEASE batch", [])?,
+                (false, false) => {
+                    self.execute("ROLLBACK TO batch", []).and_then(|()| self.execute("RELEASE batch", []))?
+                }
             }
             match stored {
                 Err(error) if !matches!(error, PortError::Conflict { .. }) => return Err(error),
                 stored => answers.push(stored),
             }
         }
-        blobs::rows::store(&self.connection, parcel).map_err(port_error)?;
-        self.execute("COMMIT")?;
+        self.blobs.store(&self.connection, parcel).map_err(port_error)?;
+        self.execute("COMMIT", [])?;
         Ok((answers, draft))
     }
 
@@ -167,13 +182,10 @@ impl Store {
         let mut stored = Vec::with_capacity(batch.entries.len());
         for entry in batch.entries {
             let one = self.insert(&draft.tip, batch.at, &entry)?;
-            if let Some(key) = &self.key {
-                signature::sign(&self.connection, key, one.seq, &one.hash)?;
-            }
-            entry.queue.store(&self.connection, one.seq, batch.at)?;
             draft.tip = Tip { seq: one.seq, hash: one.hash };
             let has_ended = matches!(entry.queue, QueueChange::Done { .. });
             draft.heads.push((entry.subject, Some(one.seq).filter(|_| !has_ended)));
+            draft.queue.push((entry.queue, one.seq, batch.at));
             stored.push(one);
         }
         Ok(stored)
@@ -195,16 +207,23 @@ impl Store {
     fn insert(&self, tip: &Tip, at: Timestamp, entry: &Entry) -> Result<Stored, PortError> {
         let seq = tip.seq + 1;
         let hash: Digest = chain(&tip.hash, seq, at, &entry.text);
-        let sql = "INSERT INTO record (seq, at, subject, prev, hash, event) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let mut statement = self.connection.prepare_cached(sql).map_err(port_error)?;
+        let (number, at, subject, event) = (seq.cast_signed(), at.as_millisecond(), &entry.subject, &entry.text);
         let (prev, own) = (tip.hash.as_bytes(), hash.as_bytes());
-        let row = (seq.cast_signed(), at.as_millisecond(), &entry.subject, prev, own, &entry.text);
-        statement.execute(row).map_err(port_error)?;
+        if self.layout == Layout::Current {
+            let sql =
+                "INSERT INTO record (seq, at, subject, prev, hash, event, mac) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            let mac = self.key.as_ref().map(|key| signature::of(key, &hash));
+            self.execute(sql, (number, at, subject, prev, own, event, mac.as_ref().map(blake3::Hash::as_bytes)))?;
+        } else {
+            let sql = "INSERT INTO record (seq, at, subject, prev, hash, event) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            self.execute(sql, (number, at, subject, prev, own, event))?;
+            self.key.iter().try_for_each(|key| signature::sign_beside(&self.connection, key, seq, &hash))?;
+        }
         Ok(Stored { seq, prev: tip.hash, hash })
     }
 
-    fn execute(&self, sql: &str) -> Result<(), PortError> {
-        let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+    fn execute(&self, sql: &str, values: impl Params) -> Result<(), PortError> {
+        let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
         done.map(drop).map_err(port_error)
     }
 }
