@@ -1,7 +1,12 @@
 //! A folder reached by descriptor: opening below it, walking it, emptying it.
 //!
 //! Even with hostile content, nothing here follows a symbolic link or leaves the folder: every name is resolved beneath one open
-//! descriptor, nothing recurses, and no operation blocks on a FIFO. This module does not know scopes.
+//! descriptor, nothing recurses without a bound, and no operation blocks on a FIFO. This module does not know scopes.
+
+mod remove;
+
+pub(crate) use remove::remove;
+pub use remove::remove_all;
 
 use crate::beneath::{How, Walker};
 use glovebox_names::visible;
@@ -264,101 +269,6 @@ pub(crate) struct WalkError {
     pub(crate) source: io::Error,
 }
 
-/// Removes a name and everything below it, at any depth, with three descriptors; a missing name is not an error. Directories
-/// deeper down are first moved up, since neither descriptors nor path lengths suffice for thousands of levels.
-pub(crate) fn remove(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    let mut moved = 0_u64;
-    match unlink(parent, name)? {
-        Gone::Yes => return Ok(()),
-        Gone::Directory => {}
-    }
-    let top = open_directory(parent, name, Owner::Us)?;
-    each_until_empty(&top, &mut |first| {
-        if matches!(unlink(&top, first)?, Gone::Yes) {
-            return Ok(());
-        }
-        let below = open_directory(&top, first, Owner::Us)?;
-        each_until_empty(&below, &mut |inner| {
-            if matches!(unlink(&below, inner)?, Gone::Directory) {
-                // A directory without write permission cannot be moved: its `..` would have to change.
-                if stat_at(&below, inner)?.is_some_and(|stat| stat.st_mode & 0o700 != 0o700) {
-                    make_readable(&below, inner, Mode::RWXU)?;
-                }
-                move_up(&below, inner, &top, &mut moved)?;
-            }
-            Ok(())
-        })?;
-        Ok(rustix::fs::unlinkat(&top, first, AtFlags::REMOVEDIR)?)
-    })?;
-    Ok(rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)?)
-}
-
-/// Lists a directory again and again, handing over every name, until it is empty.
-fn each_until_empty(directory: &OwnedFd, act: &mut dyn FnMut(&OsStr) -> io::Result<()>) -> io::Result<()> {
-    loop {
-        let mut empty = true;
-        for entry in Dir::read_from(directory)? {
-            let entry = entry?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if name != "." && name != ".." {
-                empty = false;
-                act(name)?;
-            }
-        }
-        if empty {
-            return Ok(());
-        }
-    }
-}
-
-enum Gone {
-    Yes,
-    Directory,
-}
-
-fn unlink(directory: &OwnedFd, name: &OsStr) -> io::Result<Gone> {
-    let unlinked = match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
-        Err(Errno::ACCESS) => {
-            // The directory itself lost its write permission.
-            rustix::fs::fchmod(directory, Mode::RWXU)?;
-            rustix::fs::unlinkat(directory, name, AtFlags::empty())
-        }
-        other => other,
-    };
-    match unlinked {
-        Ok(()) | Err(Errno::NOENT) => Ok(Gone::Yes),
-        Err(Errno::ISDIR | Errno::PERM) => Ok(Gone::Directory),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn move_up(from: &OwnedFd, name: &OsStr, to: &OwnedFd, moved: &mut u64) -> io::Result<()> {
-    loop {
-        *moved += 1;
-        let fresh = format!(".removed-{moved}");
-        match rustix::fs::renameat_with(from, name, to, &fresh, rustix::fs::RenameFlags::NOREPLACE) {
-            Err(Errno::EXIST | Errno::NOTEMPTY) => {}
-            other => return Ok(other?),
-        }
-    }
-}
-
-/// Removes a folder and everything below it; a missing one is not an error. Safe for folders that hostile programs wrote.
-///
-/// # Errors
-/// The system's error, for example if a directory belongs to another user.
-pub fn remove_all(path: &Path) -> io::Result<()> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    match Tree::open(parent) {
-        Ok(parent) => remove(&parent.root, name),
-        Err(error) if is_absent(&error) => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
 /// Returns what a folder takes on disk: blocks, links not followed, a file with several names once.
 ///
 /// # Errors
@@ -470,23 +380,6 @@ pub(crate) fn keep_times(file: impl AsFd, stat: &Stat) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
-
-    #[test]
-    fn removing_takes_links_and_not_what_they_point_to() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |path: &str| dir.path().join(path);
-        std::fs::create_dir_all(at("in/a/b/c")).unwrap();
-        std::fs::create_dir(at("out")).unwrap();
-        std::fs::write(at("out/canary"), "alive").unwrap();
-        symlink("../../out", at("in/a/way")).unwrap();
-        symlink("out", at("top")).unwrap();
-        for path in ["in", "top", "missing", "missing/below"] {
-            remove_all(&at(path)).unwrap();
-            assert!(std::fs::symlink_metadata(at(path)).is_err());
-        }
-        assert_eq!(std::fs::read_to_string(at("out/canary")).unwrap(), "alive");
-    }
 
     #[test]
     fn paths_for_people_cannot_drive_a_terminal() {

@@ -7,8 +7,8 @@
 
 use glovebox_record::Limits;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -354,14 +354,24 @@ fn limit(group: &Path, name: &str, value: u64) -> Result<(), String> {
     fs::write(group.join(name), value.to_string()).map_err(|error| format!("`{name}`: {error}"))
 }
 
+/// More than any file that is read here has.
+const FILE_BYTES_MAX: usize = 1024;
+
 fn number(path: &Path) -> u64 {
-    fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    read(path).and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 fn field(path: &Path, name: &str) -> u64 {
-    let text = fs::read_to_string(path).unwrap_or_default();
+    let text = read(path).unwrap_or_default();
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok());
     value.unwrap_or(0)
+}
+
+/// The text of a file of a group, which one call reads.
+fn read(path: &Path) -> Option<String> {
+    let mut bytes = [0; FILE_BYTES_MAX];
+    let length = File::open(path).and_then(|mut file| file.read(&mut bytes)).ok()?;
+    Some(std::str::from_utf8(&bytes[..length]).ok()?.to_owned())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! A file that the stage could have written is never started as a program. This module does not interpret arguments.
 
 use super::ExecPolicy;
+use crate::canonical::canonical;
 use crate::commit::digest_of;
 use crate::exec::{ExecError, Program};
 use glovebox_jail::wire;
@@ -52,7 +53,7 @@ fn on_host(policy: &ExecPolicy, path: &Path) -> PathBuf {
 }
 
 fn digested(program: &Path) -> io::Result<DigestedFile> {
-    let place = std::fs::canonicalize(program)?;
+    let place = canonical(program)?;
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(&place)?;
     let stat = file.metadata()?;

@@ -99,7 +99,7 @@ impl Writable {
             above.map(|folder| folder.components().count()).max()
         };
         let is_held = |path: &Path| deepest(&self.folders, path) > deepest(&self.shown, path);
-        is_held(path) || fs::canonicalize(path).is_ok_and(|real| is_held(&real))
+        is_held(path) || crate::canonical::canonical(path).is_ok_and(|real| is_held(&real))
     }
 }
 
@@ -244,7 +244,7 @@ fn binds(requested: &[Bind], hidden: &[PathBuf], workspace: &Path) -> Result<Vec
         if at == Path::new("/") || at.starts_with("/etc") || is_in_any(&at, &KERNELS) {
             return Err(refused(bind, &"the sandbox has its own files there"));
         }
-        let source = match fs::canonicalize(&bind.source) {
+        let source = match crate::canonical::canonical(&bind.source) {
             Ok(source) => source,
             Err(_) if bind.optional => continue,
             Err(error) => return Err(refused(bind, &error)),

@@ -1,0 +1,164 @@
+//! Removes a folder and everything below it, whatever a hostile program made of it.
+
+use super::{Owner, Tree, is_absent, make_readable, open_directory, stat_at};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Dir, FileType, Mode};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Folders within each other that are emptied in place, each with two descriptors.
+const DEPTH_MAX: u32 = 16;
+
+/// Removes a folder and everything below it; a missing one is not an error. Safe for folders that hostile programs wrote.
+///
+/// # Errors
+/// The system's error, for example if a directory belongs to another user.
+pub fn remove_all(path: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    match Tree::open(parent) {
+        Ok(parent) => remove(&parent.root, name),
+        Err(error) if is_absent(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes a name and everything below it, at any depth; a missing name is not an error. Directories within [`DEPTH_MAX`] others are first
+/// moved up, since neither descriptors nor path lengths suffice for thousands of levels.
+pub(crate) fn remove(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    if unlink(parent, name)? == Gone::Yes {
+        return Ok(());
+    }
+    let top = open_directory(parent, name, Owner::Us)?;
+    Removal { top: &top, moved: 0 }.directory((parent, name), &top, 1)
+}
+
+/// What is removed, and how many directories were moved to its top.
+struct Removal<'t> {
+    top: &'t OwnedFd,
+    moved: u64,
+}
+
+impl Removal<'_> {
+    /// Empties a directory, again while something was moved into it, and removes it.
+    fn directory(&mut self, (parent, name): (&OwnedFd, &OsStr), directory: &OwnedFd, depth: u32) -> io::Result<()> {
+        loop {
+            let mut is_empty = true;
+            for entry in Dir::read_from(directory)? {
+                let entry = entry?;
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                if name != "." && name != ".." {
+                    is_empty = false;
+                    self.entry(directory, (name, entry.file_type()), depth)?;
+                }
+            }
+            match remove_empty(parent, name) {
+                Err(Errno::NOTEMPTY | Errno::EXIST) if !is_empty => {}
+                removed => return Ok(removed?),
+            }
+        }
+    }
+
+    fn entry(&mut self, directory: &OwnedFd, (name, kind): (&OsStr, FileType), depth: u32) -> io::Result<()> {
+        if kind != FileType::Directory && unlink(directory, name)? == Gone::Yes {
+            return Ok(());
+        }
+        if depth < DEPTH_MAX {
+            let below = open_directory(directory, name, Owner::Us)?;
+            return self.directory((directory, name), &below, depth + 1);
+        }
+        // A directory without write permission cannot be moved: its `..` would have to change.
+        if stat_at(directory, name)?.is_some_and(|stat| stat.st_mode & 0o700 != 0o700) {
+            make_readable(directory, name, Mode::RWXU)?;
+        }
+        self.move_up(directory, name)
+    }
+
+    fn move_up(&mut self, from: &OwnedFd, name: &OsStr) -> io::Result<()> {
+        loop {
+            self.moved += 1;
+            let fresh = format!(".removed-{}", self.moved);
+            match rustix::fs::renameat_with(from, name, self.top, &fresh, rustix::fs::RenameFlags::NOREPLACE) {
+                Err(Errno::EXIST | Errno::NOTEMPTY) => {}
+                other => return Ok(other?),
+            }
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Gone {
+    Yes,
+    Directory,
+}
+
+fn unlink(directory: &OwnedFd, name: &OsStr) -> io::Result<Gone> {
+    match unlink_here(directory, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(Gone::Yes),
+        Err(Errno::ISDIR | Errno::PERM) => Ok(Gone::Directory),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn remove_empty(parent: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+    match unlink_here(parent, name, AtFlags::REMOVEDIR) {
+        Err(Errno::NOENT) => Ok(()),
+        removed => removed,
+    }
+}
+
+fn unlink_here(directory: &OwnedFd, name: &OsStr, flags: AtFlags) -> Result<(), Errno> {
+    match rustix::fs::unlinkat(directory, name, flags) {
+        Err(Errno::ACCESS) => {
+            // The directory itself lost its write permission.
+            rustix::fs::fchmod(directory, Mode::RWXU)?;
+            rustix::fs::unlinkat(directory, name, flags)
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn removing_takes_links_and_not_what_they_point_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        std::fs::create_dir_all(at("in/a/b/c")).unwrap();
+        std::fs::create_dir(at("out")).unwrap();
+        std::fs::write(at("out/canary"), "alive").unwrap();
+        symlink("../../out", at("in/a/way")).unwrap();
+        symlink("out", at("top")).unwrap();
+        for path in ["in", "top", "missing", "missing/below"] {
+            remove_all(&at(path)).unwrap();
+            assert!(std::fs::symlink_metadata(at(path)).is_err());
+        }
+        assert_eq!(std::fs::read_to_string(at("out/canary")).unwrap(), "alive");
+    }
+
+    #[test]
+    fn removing_takes_what_is_deep_and_what_nobody_may_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().join("top");
+        let mut deep = top.clone();
+        for level in 0..70 {
+            deep.push(format!("d{level}"));
+            std::fs::create_dir_all(deep.join("empty")).unwrap();
+            std::fs::write(deep.join("file"), "x").unwrap();
+        }
+        // The deepest first, or the way to it is closed.
+        for closed in deep.ancestors().take(70).step_by(3) {
+            std::fs::set_permissions(closed, std::fs::Permissions::from_mode(0o000)).unwrap();
+        }
+        remove_all(&top).unwrap();
+        assert!(std::fs::symlink_metadata(&top).is_err());
+    }
+}
