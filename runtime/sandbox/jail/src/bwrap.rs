@@ -9,7 +9,7 @@
 use crate::entry::enter_cgroups;
 use crate::fault::{At, refused};
 use crate::mounts::{ETC, SYSTEM};
-use crate::raw;
+use crate::raw::{self, Texts};
 use crate::reaper::{self, Reach};
 use crate::stores::Stores;
 use glovebox_jail::control::send_frame;
@@ -84,7 +84,7 @@ pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
     let arguments: Vec<CString> =
         arguments.into_iter().map(CString::new).collect::<Result<_, _>>().at("set up bwrap")?;
     let program = CString::new(PROGRAM).at("set up bwrap")?;
-    Err(raw::execute(&program, &arguments, &[])).at(format!("exec {PROGRAM}"))
+    Err(raw::execute(&program, &Texts::of(&arguments), &Texts::of(&[]))).at(format!("exec {PROGRAM}"))
 }
 
 /// Drops the rights of a set-user-id `bwrap`. Root gains nothing from that bit.

@@ -1,16 +1,17 @@
-//! A fork of the jail's first process that becomes a command. It gives up all rights in a fixed order.
+//! A process of the jail's first one that becomes a command. It gives up all rights in a fixed order.
 //!
 //! Session, stdio and limits come first, because the later steps take away what they need. Seccomp comes last, because it forbids
-//! what the steps before it need. A failure is written to a pipe that a successful `execve` closes.
+//! what the steps before it need. Until it is a program, it has the memory of the first process, which waits and finds a failure there.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
 use crate::landlock::Rules;
 use crate::program::{Image, Start};
+use crate::raw::{self, Texts};
 use crate::seccomp::Filters;
-use crate::{bounds, credentials, raw, selftest};
+use crate::{bounds, credentials, selftest};
 use glovebox_jail::policy::{Confinement, Policy};
-use glovebox_jail::wire::Failure;
+use glovebox_jail::wire::{Failure, Targets};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -36,44 +37,68 @@ pub(crate) fn start(
     folder: OwnedFd,
     stdio: &[OwnedFd; 3],
 ) -> Result<Pid, Failure> {
-    let (result, report) = pipe_with(PipeFlags::CLOEXEC).at("make a pipe")?;
     let parent = getpid();
+    let give_up_rights = || give_up_rights(policy, confinement, &folder, stdio);
+    match &start.image {
+        Image::File(path) => {
+            let (arguments, environment) = (Texts::of(&start.arguments), Texts::of(&start.environment));
+            let mut failure = None;
+            let pid = raw::start(&mut || {
+                if is_alone(parent) {
+                    return FAILED;
+                }
+                let execute = || {
+                    let errno = raw::execute(path, &arguments, &environment);
+                    Err::<(), Errno>(errno).at(format!("exec {}", path.to_string_lossy()))
+                };
+                failure = give_up_rights().and_then(|()| execute()).err();
+                FAILED
+            });
+            let pid = pid.at("start a process")?;
+            failure.map_or(Ok(pid), Err)
+        }
+        Image::SelfTest(targets) => start_self_test(policy, targets, parent, give_up_rights),
+    }
+}
+
+/// Starts the helper's own test, in a copy of this process. As after an exec only three descriptors are left, and a closed pipe shows
+/// that the test runs.
+fn start_self_test(
+    policy: &Policy,
+    targets: &Targets,
+    parent: Pid,
+    give_up_rights: impl FnOnce() -> Result<(), Failure>,
+) -> Result<Pid, Failure> {
+    let (result, report) = pipe_with(PipeFlags::CLOEXEC).at("make a pipe")?;
     let Some(pid) = raw::fork().at("fork")? else {
         drop(result);
-        if set_parent_process_death_signal(Some(Signal::KILL)).is_err() || getppid() != Some(parent) {
-            // The parent ended before the signal was set: no process is left that would end this one.
-            raw::exit_now(127);
+        if is_alone(parent) {
+            raw::exit_now(FAILED);
         }
-        let failure = match give_up_rights(policy, confinement, &folder, stdio) {
-            Ok(()) => become_image(policy, start, report),
-            Err(failure) => StartFailure { failure, report },
-        };
-        failure.send_and_exit()
+        if let Err(failure) = give_up_rights() {
+            // Without a reader the jail is gone, and this process with it.
+            let _ = serde_json::to_vec(&failure).map(|text| File::from(report).write_all(&text));
+            raw::exit_now(FAILED);
+        }
+        let closed = raw::close_rest();
+        std::mem::forget(report);
+        raw::exit_now(if closed.is_ok() && selftest::run(policy, targets) { 0 } else { 1 })
     };
     drop(report);
     let mut failure = Vec::new();
-    File::from(result).read_to_end(&mut failure).at("wait for exec")?;
+    File::from(result).read_to_end(&mut failure).at("wait for the test")?;
     if failure.is_empty() {
-        Ok(pid)
-    } else {
-        Err(serde_json::from_slice(&failure).map_err(std::io::Error::from).at("exec")?)
+        return Ok(pid);
     }
+    Err(serde_json::from_slice(&failure).map_err(std::io::Error::from).at("start the test")?)
 }
 
-/// A failure, and the pipe to the process that forked this one.
-struct StartFailure {
-    failure: Failure,
-    report: OwnedFd,
-}
+/// The exit code of a process that became no program.
+const FAILED: i32 = 127;
 
-impl StartFailure {
-    fn send_and_exit(self) -> ! {
-        if let Ok(text) = serde_json::to_vec(&self.failure) {
-            // Without a reader the jail is gone, and this process with it.
-            let _ = File::from(self.report).write_all(&text);
-        }
-        raw::exit_now(127)
-    }
+/// Has this process die with its parent. True if that has ended already: no process is left that would end this one.
+fn is_alone(parent: Pid) -> bool {
+    set_parent_process_death_signal(Some(Signal::KILL)).is_err() || getppid() != Some(parent)
 }
 
 fn give_up_rights(
@@ -98,21 +123,4 @@ fn give_up_rights(
         rules.enforce()?;
     }
     confinement.filters.enforce()
-}
-
-fn become_image(policy: &Policy, start: &Start, report: OwnedFd) -> StartFailure {
-    match &start.image {
-        Image::SelfTest(targets) => {
-            // As after an exec: only three descriptors are left, and the closed pipe shows the parent that the test runs.
-            let closed = raw::close_rest();
-            std::mem::forget(report);
-            raw::exit_now(if closed.is_ok() && selftest::run(policy, targets) { 0 } else { 1 })
-        }
-        Image::File(path) => {
-            let errno = raw::execute(path, &start.arguments, &start.environment);
-            let step = format!("exec {}", path.to_string_lossy());
-            let failure = Err::<(), Errno>(errno).at(step).err();
-            StartFailure { failure: failure.unwrap_or_else(|| crate::fault::refused("exec", "no answer")), report }
-        }
-    }
 }

@@ -18,6 +18,31 @@ pub(crate) fn fork() -> Result<Option<Pid>, Errno> {
     if pid < 0 { Err(last_error()) } else { Ok(Pid::from_raw(pid)) }
 }
 
+/// The stack of a process that is about to become a program, bytes. It fills a small part of it.
+const START_STACK_BYTES: usize = 256 * 1024;
+
+/// Starts a process that runs `begin` and becomes a program, or ends with the exit code that `begin` returns. It has a stack of its own
+/// and otherwise the memory of this process, which waits meanwhile: no page is copied, and what `begin` writes is there afterwards.
+pub(crate) fn start(begin: &mut dyn FnMut() -> i32) -> Result<Pid, Errno> {
+    extern "C" fn enter(begin: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the pointer is that of `start`, whose process waits until this one has ended or become a program.
+        let begin = unsafe { &mut *begin.cast::<&mut dyn FnMut() -> i32>() };
+        exit_now(begin())
+    }
+    // Words of 16 bytes: the end is where the stack of a function has to begin.
+    let mut stack: Vec<u128> = Vec::with_capacity(START_STACK_BYTES / size_of::<u128>());
+    let mut begin = begin;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: this process has a single thread, which the kernel stops until the new process no longer uses its memory. So nothing is
+    // used by two at once, and the stack and `begin` live long enough. The stack grows down from the end of its memory, which is larger
+    // than what `begin` needs. `enter` does not return and does not unwind: a panic in a function of C's kind ends the process.
+    let pid = unsafe {
+        let top = stack.as_mut_ptr().add(stack.capacity());
+        libc::clone(enter, top.cast(), flags, (&raw mut begin).cast())
+    };
+    checked(pid.into()).and_then(|_| Pid::from_raw(pid).ok_or(Errno::INVAL))
+}
+
 /// Copies this process into fresh namespaces. `None` in the copy, which is the first process of a PID namespace.
 pub(crate) fn fork_into(namespaces: UnshareFlags) -> Result<Option<Pid>, Errno> {
     // `clone3`, because filters refuse namespaces in `clone`. The fields that stay empty are for
@@ -87,16 +112,25 @@ pub(crate) fn set_mount_attributes(mount: impl AsFd, attributes: u64, recursive:
     checked(answer).map(drop)
 }
 
-/// Becomes another program. Returns only an error.
-pub(crate) fn execute(path: &CStr, arguments: &[CString], environment: &[CString]) -> Errno {
-    let (arguments, environment) = (pointers(arguments), pointers(environment));
-    // SAFETY: both arrays end with a null pointer, and they and the strings they point to live over the call.
-    unsafe { libc::execve(path.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
-    last_error()
+/// Texts in the form in which a program gets its arguments and its environment.
+pub(crate) struct Texts<'t> {
+    /// The addresses of texts that live as long as this, and a null pointer.
+    addresses: Vec<*const libc::c_char>,
+    _texts: std::marker::PhantomData<&'t [CString]>,
 }
 
-fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
-    texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+impl<'t> Texts<'t> {
+    pub(crate) fn of(texts: &'t [CString]) -> Self {
+        let addresses = texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
+        Self { addresses, _texts: std::marker::PhantomData }
+    }
+}
+
+/// Becomes another program. Returns only an error.
+pub(crate) fn execute(path: &CStr, arguments: &Texts<'_>, environment: &Texts<'_>) -> Errno {
+    // SAFETY: both arrays end with a null pointer, and they and the strings they point to live over the call.
+    unsafe { libc::execve(path.as_ptr(), arguments.addresses.as_ptr(), environment.addresses.as_ptr()) };
+    last_error()
 }
 
 /// Resets every signal to its default action. The copies of this process, and the programs that they become, expect that.
