@@ -25,7 +25,6 @@ use crate::blobs::{DirBlobs, Outbox, SmallBlobs};
 use crate::event::{Digest, Event, Record, RunId, Subject, whole_milliseconds};
 use crate::ports::{PortError, RunLog, Stored};
 use cap_std::fs::Dir;
-pub(crate) use connection::Layout;
 use glovebox_record::spend::SpendTotals;
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
@@ -127,8 +126,7 @@ impl SqliteLog {
         let reader = Arc::new(Mutex::new(Some(connection::read_only(path)?)));
         let outbox = Arc::new(Outbox::default());
         let queue = if tip.seq == 0 { SharedQueue::empty() } else { SharedQueue::default() };
-        let layout = Layout::of(&connection).map_err(port_error)?;
-        let writer = Writer::new((connection, layout), (tip, key), (Arc::clone(&outbox), queue.clone()));
+        let writer = Writer::new(connection, (tip, key), (Arc::clone(&outbox), queue.clone()))?;
         Ok(Self { run, writer, reader, outbox, queue, leases: Leases::default() })
     }
 

@@ -7,7 +7,6 @@
 use super::{Parcel, corrupt};
 use crate::event::Digest;
 use crate::ports::PortError;
-use crate::sqlite::Layout;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +26,8 @@ CREATE TABLE blob_placed (
     id INTEGER PRIMARY KEY
 ) STRICT;
 ";
+/// The table that journals of before do not have.
+const PLACES: &str = "blob_place";
 /// What journals of layout 3 have instead.
 pub(crate) const INDEXED_TABLE: &str = "
 CREATE TABLE blob (
@@ -70,7 +71,7 @@ impl BlobRows {
     }
 
     fn find(&self, reader: &Connection, digest: &Digest) -> rusqlite::Result<Option<Arc<[u8]>>> {
-        if Layout::of(reader)? == Layout::Old {
+        if !has_table(reader, PLACES)? {
             return find_indexed(reader, digest);
         }
         // Places and rows of one moment: a row may get its place in between.
@@ -92,16 +93,16 @@ impl BlobRows {
 
 fn find_indexed(reader: &Connection, digest: &Digest) -> rusqlite::Result<Option<Arc<[u8]>>> {
     let mut statement = match reader.prepare_cached("SELECT bytes FROM blob WHERE digest = ?1") {
-        Err(_) if !has_table(reader)? => return Ok(None),
+        Err(_) if !has_table(reader, "blob")? => return Ok(None),
         prepared => prepared?,
     };
     let bytes: Option<Vec<u8>> = statement.query_row([digest.as_bytes()], |row| row.get(0)).optional()?;
     Ok(bytes.map(Into::into))
 }
 
-fn has_table(connection: &Connection) -> rusqlite::Result<bool> {
-    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'blob'";
-    connection.query_row(sql, [], |row| Ok(row.get::<_, i64>(0)? > 0))
+fn has_table(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+    connection.prepare_cached(sql)?.query_row([name], |row| Ok(row.get::<_, i64>(0)? > 0))
 }
 
 /// Where the row of a blob is, once that is written.
@@ -157,15 +158,15 @@ fn damaged(what: &str) -> rusqlite::Error {
 
 /// What the writer of a journal knows of its blobs.
 pub(crate) struct StoredBlobs {
-    layout: Layout,
+    has_places: bool,
     /// None until the rows were looked at. Nobody else adds any.
     unplaced: Option<Unplaced>,
 }
 
 impl StoredBlobs {
-    /// Knows nothing yet.
-    pub(crate) fn of(layout: Layout) -> Self {
-        Self { layout, unplaced: None }
+    /// Knows nothing of a database yet but which tables it has.
+    pub(crate) fn of(connection: &Connection) -> rusqlite::Result<Self> {
+        Ok(Self { has_places: has_table(connection, PLACES)?, unplaced: None })
     }
 
     /// Forgets what was stored in a transaction that may have failed.
@@ -175,7 +176,7 @@ impl StoredBlobs {
 
     /// Stores blobs in a transaction. One that is there already stays as it is.
     pub(crate) fn store(&mut self, connection: &Connection, parcel: &Parcel) -> rusqlite::Result<()> {
-        if self.layout == Layout::Old {
+        if !self.has_places {
             return store_indexed(connection, parcel);
         }
         let unplaced = match &mut self.unplaced {

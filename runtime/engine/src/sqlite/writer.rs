@@ -7,7 +7,6 @@
 
 mod store;
 
-use super::connection::Layout;
 use super::queue::{QueueChange, SharedQueue};
 use super::rows::Tip;
 use crate::blobs::Outbox;
@@ -62,14 +61,15 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins at the journal's end, with the key that records are signed with, the blobs that appends take along, and the queue that follows them.
+    /// Begins at the journal's end, with the key that records are signed with, the blobs that appends take along, and the queue that
+    /// follows them.
     pub(super) fn new(
-        database: (Connection, Layout),
-        (tip, key): (Tip, Option<UserKey>),
+        connection: Connection,
+        end: (Tip, Option<UserKey>),
         followers: (Arc<Outbox>, SharedQueue),
-    ) -> Self {
-        let store = Store::new(database, (tip, key), followers);
-        Self { waiting: Mutex::default(), store: Mutex::new(Some(store)) }
+    ) -> Result<Self, PortError> {
+        let store = Store::new(connection, end, followers)?;
+        Ok(Self { waiting: Mutex::default(), store: Mutex::new(Some(store)) })
     }
 
     /// Stores a batch, and returns when it is durable or refused. Blocks for a flush unless another writes.

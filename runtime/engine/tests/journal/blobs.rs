@@ -52,7 +52,8 @@ async fn a_journal_of_before_there_were_rows_is_read_and_continued() {
     append(&log, 0, vec![note("a"), note("b")]).await.unwrap();
     drop(log);
     let connection = Connection::open(&place.path).unwrap();
-    let before = "DROP TABLE blob; CREATE INDEX record_subject ON record (subject, seq); PRAGMA user_version = 2";
+    let before = "DROP TABLE blob; DROP TABLE blob_place; DROP TABLE blob_placed;
+        CREATE INDEX record_subject ON record (subject, seq); PRAGMA user_version = 2";
     connection.execute_batch(before).unwrap();
     drop(connection);
     let digest = DirBlobs::open_in(&folder(&place)).unwrap().put_bytes(b"in a file").unwrap();

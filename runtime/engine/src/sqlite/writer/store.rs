@@ -71,20 +71,20 @@ struct Draft {
 
 impl Store {
     pub(super) fn new(
-        (connection, layout): (Connection, Layout),
+        connection: Connection,
         (tip, key): (Tip, Option<UserKey>),
         (outbox, queue): (Arc<Outbox>, SharedQueue),
-    ) -> Self {
-        Self {
+    ) -> Result<Self, PortError> {
+        Ok(Self {
+            layout: Layout::of(&connection).map_err(port_error)?,
+            blobs: StoredBlobs::of(&connection).map_err(port_error)?,
             connection,
-            layout,
             key,
             outbox,
             queue,
-            blobs: StoredBlobs::of(layout),
             tip: Some(tip),
             heads: Heads { has_all_branches: tip.seq == 0, ..Heads::default() },
-        }
+        })
     }
 
     /// Stores a group and the blobs that wait in one durable transaction.
