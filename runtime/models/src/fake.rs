@@ -7,10 +7,12 @@ mod frames;
 mod listen;
 mod refuse;
 mod script;
+mod whole;
 
 pub use script::{FakeScript, FakeScriptError};
 
 use crate::provider::Family;
+use frames::Said;
 use listen::{Asking, Sending};
 use script::{Cut, Turn};
 use serde_json::{Value, json};
@@ -88,10 +90,16 @@ impl Shared {
             }
             Some(turn) => {
                 std::thread::sleep(Duration::from_millis(turn.delay_ms));
-                if turn.error.is_some() && !turn.in_stream {
+                if turn.error.is_some() && !(turn.in_stream && asking.wants_stream(family)) {
                     return self.refuse(&mut sending, family, turn);
                 }
-                self.stream(&mut sending, family, turn, &asking)
+                let said =
+                    Said::of(turn, (turn.model.as_deref().or(asking.model()).unwrap_or("unknown"), asking.body.len()));
+                if asking.wants_stream(family) {
+                    self.stream(&mut sending, family, turn, &said)
+                } else {
+                    say_whole(&mut sending, turn, &whole::of(family, &said).to_string())
+                }
             }
         }
     }
@@ -118,24 +126,23 @@ impl Shared {
         sending.whole(status, turn.retry_after, &body)
     }
 
-    fn stream(&self, sending: &mut Sending, family: Family, turn: &Turn, asking: &Asking) -> io::Result<()> {
-        let model = turn.model.as_deref().or(asking.model()).unwrap_or("unknown");
-        let mut frames = frames::of(family, turn, (model, asking.body.len()));
-        sending.begin(family)?;
+    fn stream(&self, sending: &mut Sending, family: Family, turn: &Turn, said: &Said<'_>) -> io::Result<()> {
+        let mut frames = frames::of(family, said);
+        sending.begin(if family == Family::Ollama { "application/x-ndjson" } else { "text/event-stream" })?;
         if turn.in_stream {
             frames.truncate(1);
             frames.push(frames::json_event(&refuse::event(family, turn)));
         }
         let last = frames.len().saturating_sub(turn.cut.map_or(0, |_| frames.len().div_ceil(2)));
         for (at, frame) in frames.iter().take(last).enumerate() {
-            sending.piece(family, frame)?;
+            sending.event(family, frame)?;
             if at == 0 && turn.stall {
                 std::thread::sleep(STALL);
             }
             if at == 0 && turn.endless {
-                let more = frames::more_text(family, &"x".repeat(FILL_PIECE), model);
+                let more = frames::more_text(family, &"x".repeat(FILL_PIECE), said.model);
                 loop {
-                    sending.piece(family, &more)?;
+                    sending.event(family, &more)?;
                 }
             }
         }
@@ -146,6 +153,24 @@ impl Shared {
     }
 }
 
+/// Sends an answer that is not streamed, as well or as badly as the turn says.
+fn say_whole(sending: &mut Sending, turn: &Turn, body: &str) -> io::Result<()> {
+    let (first, rest) = body.split_at(body.floor_char_boundary(body.len() / 2));
+    sending.begin("application/json")?;
+    sending.piece(first)?;
+    if turn.stall {
+        std::thread::sleep(STALL);
+    }
+    while turn.endless {
+        sending.piece(&" ".repeat(FILL_PIECE))?;
+    }
+    match turn.cut {
+        Some(Cut::Connection) => sending.break_off(),
+        Some(Cut::Body) => sending.end(),
+        None => sending.piece(rest).and_then(|()| sending.end()),
+    }
+}
+
 /// The wire format that a path belongs to.
 fn family(asking: &Asking) -> Option<Family> {
     let path = asking.path.split('?').next().unwrap_or_default();
@@ -153,6 +178,7 @@ fn family(asking: &Asking) -> Option<Family> {
         ("/responses", Family::Openai),
         ("/messages", Family::Anthropic),
         (":streamGenerateContent", Family::Gemini),
+        (":generateContent", Family::Gemini),
         ("/chat/completions", Family::OpenaiCompatible),
         ("/api/chat", Family::Ollama),
     ];

@@ -8,12 +8,7 @@ use serde_json::{Value, json};
 const PIECE: usize = 4096;
 
 /// Every event of an answer, in order.
-///
-/// Ids of calls contain the length of the request: no two turns of a conversation have the same.
-pub(super) fn of(family: Family, turn: &Turn, (model, asked_bytes): (&str, usize)) -> Vec<String> {
-    let mut text = turn.text.to_owned();
-    text.extend(std::iter::repeat_n('x', turn.fill_bytes));
-    let said = Said { turn, model, asked_bytes, text };
+pub(super) fn of(family: Family, said: &Said<'_>) -> Vec<String> {
     match family {
         Family::Openai => said.openai(),
         Family::Anthropic => said.anthropic(),
@@ -52,11 +47,20 @@ pub(super) fn more_text(family: Family, text: &str, model: &str) -> String {
 }
 
 /// What is said, and by whom.
-struct Said<'a> {
-    turn: &'a Turn,
-    model: &'a str,
+pub(super) struct Said<'a> {
+    pub(super) turn: &'a Turn,
+    pub(super) model: &'a str,
     asked_bytes: usize,
-    text: String,
+    pub(super) text: String,
+}
+
+impl<'a> Said<'a> {
+    /// What a turn says to a request of this length. Ids of calls contain that: no two turns of a conversation have the same.
+    pub(super) fn of(turn: &'a Turn, (model, asked_bytes): (&'a str, usize)) -> Self {
+        let mut text = turn.text.to_owned();
+        text.extend(std::iter::repeat_n('x', turn.fill_bytes));
+        Self { turn, model, asked_bytes, text }
+    }
 }
 
 impl Said<'_> {
@@ -66,27 +70,39 @@ impl Said<'_> {
     }
 
     /// The calls, each with an id.
-    fn calls(&self) -> impl Iterator<Item = (String, &Call)> {
+    pub(super) fn calls(&self) -> impl Iterator<Item = (String, &Call)> {
         self.turn.tool.iter().enumerate().map(|(at, call)| (format!("call_{}_{at}", self.asked_bytes), call))
     }
 
     fn openai(&self) -> Vec<String> {
-        let mut items = Vec::new();
         let mut frames = vec![named(&json!({ "type": "response.created",
             "response": { "id": "resp_1", "model": self.model, "status": "in_progress" } }))];
+        if !self.text.is_empty() {
+            let index = usize::from(self.turn.thinking.is_some());
+            let begun = json!({ "type": "message", "id": "msg_1", "role": "assistant", "content": [] });
+            frames.push(named(&json!({ "type": "response.output_item.added", "output_index": index, "item": begun })));
+            let delta = |text: String| {
+                named(&json!({ "type": "response.output_text.delta", "item_id": "msg_1", "output_index": index,
+                    "content_index": 0, "delta": text }))
+            };
+            frames.extend(self.pieces().into_iter().map(delta));
+        }
+        let response = self.openai_response();
+        let items = response["output"].as_array().into_iter().flatten();
+        let done = |(at, item)| json!({ "type": "response.output_item.done", "output_index": at, "item": item });
+        frames.extend(items.enumerate().map(done).map(|event| named(&event)));
+        let kind = if self.turn.length { "response.incomplete" } else { "response.completed" };
+        frames.push(named(&json!({ "type": kind, "response": response })));
+        frames
+    }
+
+    /// The response as it is when it has ended.
+    pub(super) fn openai_response(&self) -> Value {
+        let mut items = Vec::new();
         if let Some(thought) = &self.turn.thinking {
             items.push(json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": thought }));
         }
         if !self.text.is_empty() {
-            let begun = json!({ "type": "message", "id": "msg_1", "role": "assistant", "content": [] });
-            frames.push(named(
-                &json!({ "type": "response.output_item.added", "output_index": items.len(), "item": begun }),
-            ));
-            let delta = |text: String| {
-                named(&json!({ "type": "response.output_text.delta", "item_id": "msg_1", "output_index": items.len(),
-                    "content_index": 0, "delta": text }))
-            };
-            frames.extend(self.pieces().into_iter().map(delta));
             let content = json!([{ "type": "output_text", "text": self.text, "annotations": [] }]);
             items.push(json!({ "type": "message", "id": "msg_1", "role": "assistant", "content": content }));
         }
@@ -94,27 +110,16 @@ impl Said<'_> {
             json!({ "type": "function_call", "id": format!("fc_{id}"), "status": "completed", "call_id": id,
                 "name": call.name, "arguments": call.written() })
         }));
-        let done = |(at, item)| json!({ "type": "response.output_item.done", "output_index": at, "item": item });
-        frames.extend(items.iter().enumerate().map(done).map(|event| named(&event)));
         let usage = self.turn.usage;
-        let (kind, details) = match self.turn.length {
-            true => ("response.incomplete", json!({ "reason": "max_output_tokens" })),
-            false => ("response.completed", Value::Null),
-        };
-        frames.push(named(&json!({ "type": kind, "response": { "id": "resp_1", "model": self.model,
-            "incomplete_details": details, "output": items, "usage": {
-                "input_tokens": usage.input, "input_tokens_details": { "cached_tokens": usage.cache_read },
-                "output_tokens": usage.output, "output_tokens_details": { "reasoning_tokens": usage.reasoning },
-                "total_tokens": usage.input + usage.output } } })));
-        frames
+        let details = if self.turn.length { json!({ "reason": "max_output_tokens" }) } else { Value::Null };
+        json!({ "id": "resp_1", "model": self.model, "incomplete_details": details, "output": items, "usage": {
+            "input_tokens": usage.input, "input_tokens_details": { "cached_tokens": usage.cache_read },
+            "output_tokens": usage.output, "output_tokens_details": { "reasoning_tokens": usage.reasoning },
+            "total_tokens": usage.input + usage.output } })
     }
 
     fn anthropic(&self) -> Vec<String> {
-        let usage = self.turn.usage;
-        let fresh = usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write);
-        let start = json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message", "role": "assistant",
-            "model": self.model, "content": [], "usage": { "input_tokens": fresh, "output_tokens": 1,
-                "cache_read_input_tokens": usage.cache_read, "cache_creation_input_tokens": usage.cache_write } } });
+        let start = json!({ "type": "message_start", "message": self.anthropic_message() });
         let mut frames = vec![named(&start), named(&json!({ "type": "ping" }))];
         let mut blocks = Vec::new();
         if let Some(thought) = &self.turn.thinking {
@@ -138,37 +143,57 @@ impl Said<'_> {
             frames.extend(deltas.into_iter().map(delta));
             frames.push(named(&json!({ "type": "content_block_stop", "index": index })));
         }
-        let reason = if self.turn.length { "max_tokens" } else { self.word("tool_use", "end_turn") };
-        frames.push(named(&json!({ "type": "message_delta", "delta": { "stop_reason": reason },
-            "usage": { "output_tokens": usage.output } })));
+        frames.push(named(&json!({ "type": "message_delta", "delta": { "stop_reason": self.anthropic_reason() },
+            "usage": { "output_tokens": self.turn.usage.output } })));
         frames.push(named(&json!({ "type": "message_stop" })));
         frames
+    }
+
+    /// The message as it is when it begins.
+    pub(super) fn anthropic_message(&self) -> Value {
+        let usage = self.turn.usage;
+        let fresh = usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write);
+        json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": self.model, "content": [],
+            "usage": { "input_tokens": fresh, "output_tokens": 1, "cache_read_input_tokens": usage.cache_read,
+                "cache_creation_input_tokens": usage.cache_write } })
+    }
+
+    pub(super) fn anthropic_reason(&self) -> &'static str {
+        if self.turn.length { "max_tokens" } else { self.word("tool_use", "end_turn") }
     }
 
     fn gemini(&self) -> Vec<String> {
         let mut parts: Vec<Vec<Value>> = vec![Vec::new()];
         parts.extend(self.pieces().into_iter().map(|text| vec![json!({ "text": text })]));
-        parts.extend(self.calls().enumerate().map(|(at, (_, call))| {
-            let arguments: Value = serde_json::from_str(&call.written()).unwrap_or_default();
-            let mut part = json!({ "functionCall": { "name": call.name, "args": arguments } });
+        parts.extend(self.gemini_calls().map(|part| vec![part]));
+        let chunks = parts.into_iter().map(|parts| self.gemini_chunk(parts)).chain([self.gemini_last()]);
+        chunks.map(|chunk| json_event(&chunk)).collect()
+    }
+
+    fn gemini_chunk(&self, parts: Vec<Value>) -> Value {
+        json!({ "candidates": [{ "content": { "role": "model", "parts": parts }, "index": 0 }],
+            "modelVersion": self.model })
+    }
+
+    pub(super) fn gemini_calls(&self) -> impl Iterator<Item = Value> {
+        self.calls().enumerate().map(|(at, (_, call))| {
+            let mut part = json!({ "functionCall": { "name": call.name, "args": call.arguments() } });
             if let (0, Some(thought)) = (at, &self.turn.thinking) {
                 part["thoughtSignature"] = thought.as_str().into();
             }
-            vec![part]
-        }));
-        let chunk = |parts| {
-            json!({ "candidates": [{ "content": { "role": "model", "parts": parts }, "index": 0 }],
-                "modelVersion": self.model })
-        };
-        let mut chunks: Vec<Value> = parts.into_iter().map(chunk).collect();
+            part
+        })
+    }
+
+    /// The end, without a part.
+    pub(super) fn gemini_last(&self) -> Value {
         let usage = self.turn.usage;
-        let mut last = chunk(Vec::new());
+        let mut last = self.gemini_chunk(Vec::new());
         last["candidates"][0]["finishReason"] = if self.turn.length { "MAX_TOKENS" } else { "STOP" }.into();
         last["usageMetadata"] = json!({ "promptTokenCount": usage.input,
             "candidatesTokenCount": usage.output.saturating_sub(usage.reasoning),
             "thoughtsTokenCount": usage.reasoning, "cachedContentTokenCount": usage.cache_read });
-        chunks.push(last);
-        chunks.iter().map(json_event).collect()
+        last
     }
 
     fn compatible(&self) -> Vec<String> {
@@ -188,14 +213,20 @@ impl Said<'_> {
             let more = json!({ "tool_calls": [{ "index": index, "function": { "arguments": call.written() } }] });
             frames.push(chunk(more, Value::Null));
         }
-        let reason = if self.turn.length { "length" } else { self.word("tool_calls", "stop") };
-        frames.push(chunk(json!({}), reason.into()));
-        let usage = self.turn.usage;
-        frames.push(json_event(&json!({ "model": self.model, "choices": [], "usage": {
-            "prompt_tokens": usage.input, "prompt_tokens_details": { "cached_tokens": usage.cache_read },
-            "completion_tokens": usage.output, "completion_tokens_details": { "reasoning_tokens": usage.reasoning } } })));
+        frames.push(chunk(json!({}), self.compatible_reason().into()));
+        frames.push(json_event(&json!({ "model": self.model, "choices": [], "usage": self.compatible_usage() })));
         frames.push("data: [DONE]".to_owned());
         frames
+    }
+
+    pub(super) fn compatible_reason(&self) -> &'static str {
+        if self.turn.length { "length" } else { self.word("tool_calls", "stop") }
+    }
+
+    pub(super) fn compatible_usage(&self) -> Value {
+        let usage = self.turn.usage;
+        json!({ "prompt_tokens": usage.input, "prompt_tokens_details": { "cached_tokens": usage.cache_read },
+            "completion_tokens": usage.output, "completion_tokens_details": { "reasoning_tokens": usage.reasoning } })
     }
 
     fn ollama(&self) -> Vec<String> {
@@ -206,15 +237,19 @@ impl Said<'_> {
         frames.extend(thoughts.map(|thought| line(json!({ "role": "assistant", "content": "", "thinking": thought }))));
         frames.extend(self.pieces().into_iter().map(say));
         frames.extend(self.turn.tool.iter().map(|call| {
-            let arguments: Value = serde_json::from_str(&call.written()).unwrap_or_default();
-            let calls = json!([{ "function": { "name": call.name, "arguments": arguments } }]);
+            let calls = json!([{ "function": { "name": call.name, "arguments": call.arguments() } }]);
             line(json!({ "role": "assistant", "content": "", "tool_calls": calls }))
         }));
+        frames.push(json_event(&self.ollama_last()));
+        frames
+    }
+
+    /// The end, without a text.
+    pub(super) fn ollama_last(&self) -> Value {
         let usage = self.turn.usage;
         let reason = if self.turn.length { "length" } else { "stop" };
-        frames.push(json_event(&json!({ "model": self.model, "message": { "role": "assistant", "content": "" },
-            "done": true, "done_reason": reason, "prompt_eval_count": usage.input, "eval_count": usage.output })));
-        frames
+        json!({ "model": self.model, "message": { "role": "assistant", "content": "" },
+            "done": true, "done_reason": reason, "prompt_eval_count": usage.input, "eval_count": usage.output })
     }
 
     /// The reason to finish: the first word with calls, the other one without.

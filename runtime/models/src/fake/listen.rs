@@ -54,6 +54,15 @@ impl Asking {
         })
     }
 
+    /// Whether the answer comes in pieces: where the provider does not do so by itself, only if it is asked to.
+    pub(super) fn wants_stream(&self, family: Family) -> bool {
+        match family {
+            Family::Gemini => self.path.contains(":streamGenerateContent"),
+            Family::Ollama => self.json()["stream"] != false,
+            Family::Openai | Family::Anthropic | Family::OpenaiCompatible => self.json()["stream"] == true,
+        }
+    }
+
     /// Its body.
     pub(super) fn json(&self) -> Value {
         parsed(&self.body)
@@ -79,25 +88,29 @@ impl Sending {
         )
     }
 
-    /// Begins a streamed answer.
-    pub(super) fn begin(&mut self, family: Family) -> io::Result<()> {
-        let kind = if family == Family::Ollama { "application/x-ndjson" } else { "text/event-stream" };
+    /// Begins an answer in pieces.
+    pub(super) fn begin(&mut self, kind: &str) -> io::Result<()> {
         write!(
             self.0,
             "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
         )
     }
 
-    /// Sends an event in a chunk of its own.
-    pub(super) fn piece(&mut self, family: Family, frame: &str) -> io::Result<()> {
+    /// Sends an event in a piece of its own.
+    pub(super) fn event(&mut self, family: Family, frame: &str) -> io::Result<()> {
         let frame = match family {
             Family::Ollama => format!("{}\n", frame.strip_prefix("data: ").unwrap_or(frame).trim_end()),
             _ => format!("{}\n\n", frame.trim_end()),
         };
-        write!(self.0, "{:x}\r\n{frame}\r\n", frame.len())
+        self.piece(&frame)
     }
 
-    /// Ends a streamed answer.
+    /// Sends a piece.
+    pub(super) fn piece(&mut self, text: &str) -> io::Result<()> {
+        write!(self.0, "{:x}\r\n{text}\r\n", text.len())
+    }
+
+    /// Ends an answer in pieces.
     pub(super) fn end(&mut self) -> io::Result<()> {
         self.0.write_all(b"0\r\n\r\n")
     }

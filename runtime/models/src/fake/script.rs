@@ -86,6 +86,11 @@ impl Call {
             None => serde_json::to_string(&self.arguments).unwrap_or_default(),
         }
     }
+
+    /// The same as JSON; null where it is none.
+    pub(super) fn arguments(&self) -> Value {
+        serde_json::from_str(&self.written()).unwrap_or_default()
+    }
 }
 
 /// How an answer is cut off.
