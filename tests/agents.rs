@@ -77,6 +77,20 @@ print("OUTCOME: SUCCESS")
 }
 
 #[test]
+fn an_answer_without_a_stream_is_passed_on_and_counted() {
+    let program = r#"
+sys.stdin.read()
+status, answer = ask("whole", stream=False)
+whole = json.loads(answer)
+assert status == 200 and whole["type"] == "message" and whole["content"][0]["text"] == "one", answer
+print("OUTCOME: SUCCESS")
+"#;
+    let bench = bench("", program, &[Turn::text("one").usage(1200, 40)]);
+    bench.run().ends(0).says("$0.0042");
+    assert_eq!(bench.show()["tokens"], json!({ "input": 1200, "output": 40 }));
+}
+
+#[test]
 fn the_gateway_lets_nothing_else_through() {
     let program = r#"
 import socket
