@@ -43,9 +43,9 @@ pub(super) fn check_content(connection: &mut Connection) -> Result<usize, PortEr
         pauses > PAUSES_MAX
     };
     connection.progress_handler(STEPS, Some(is_too_long)).map_err(port_error)?;
-    let found = made_by(connection);
+    let found = connection::check_version(connection).map(|()| made_by(connection));
     connection.progress_handler(0, None::<fn() -> bool>).map_err(port_error)?;
-    let found = found.map_err(|error| match error.sqlite_error_code() {
+    let found = found?.map_err(|error| match error.sqlite_error_code() {
         Some(ErrorCode::OperationInterrupted) => corrupt("it has far more than the tables of a journal".to_owned()),
         _ => port_error(error),
     })?;

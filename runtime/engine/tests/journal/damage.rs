@@ -86,6 +86,16 @@ async fn a_journal_of_another_version_is_refused_with_both_versions() {
     assert_eq!(SqliteReader::open(&place.path).err().map(|error| error.to_string()), Some(expected));
 }
 
+#[tokio::test]
+async fn a_journal_of_a_later_version_is_refused_as_such_and_not_as_damage() {
+    let place = journal(1).await;
+    let later = "CREATE TABLE future (a); PRAGMA user_version = 9";
+    rusqlite::Connection::open(&place.path).unwrap().execute_batch(later).unwrap();
+    let refused = SqliteReader::open(&place.path).err();
+    assert!(matches!(refused, Some(PortError::Version { found: 9, expected: 4 })), "{refused:?}");
+    assert!(matches!(SqliteLog::open(&place.path, RUN.into()), Err(PortError::Version { .. })));
+}
+
 #[test]
 fn looking_never_makes_a_journal() {
     let place = Place::make();
