@@ -197,7 +197,40 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use glovebox_record::Limits;
+    use glovebox_record::scope::Scope;
     use glovebox_sandbox::view::Kind;
+
+    /// A C library asks this of each entry that it reads; a program compares it with that of a file that it has open.
+    #[tokio::test]
+    async fn an_entry_of_a_listing_is_the_object_that_opening_it_finds() {
+        use types::{DescriptorFlags, HostDescriptor, HostDirectoryEntryStream, OpenFlags, PathFlags};
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        let view = View::open(folder.path(), Scope::everything(), Limits::default(), Arc::default()).unwrap();
+        let (mut table, view) = (ResourceTable::new(), Arc::new(view));
+        let mut files = FilesView { table: &mut table, view: Some(&view) };
+        let root = |files: &mut FilesView<'_>| preopens::Host::get_directories(files).unwrap().swap_remove(0).0;
+        let (listed, other) = (root(&mut files), root(&mut files));
+        let again = |fd: &Resource<types::Descriptor>| Resource::new_borrow(fd.rep());
+        let listing = files.read_directory(again(&listed)).await.ok().unwrap();
+        while let Some(entry) = files.read_directory_entry(Resource::new_borrow(listing.rep())).await.ok().unwrap() {
+            assert!(files.listed_identity(&listed, &entry.name).is_some(), "it is not looked at again");
+            assert!(files.listed_identity(&other, &entry.name).is_none(), "another descriptor has no listing");
+            assert!(files.listed_identity(&listed, "c").is_none());
+            let (none, read) = (OpenFlags::empty(), DescriptorFlags::READ);
+            let open = files.open_at(again(&listed), PathFlags::empty(), entry.name.clone(), none, read);
+            let opened = open.await.ok().unwrap();
+            let of_file = files.metadata_hash(again(&opened)).await.ok().unwrap();
+            let of_entry = files.metadata_hash_at(again(&listed), PathFlags::empty(), entry.name).await.ok().unwrap();
+            assert_eq!((of_entry.lower, of_entry.upper), (of_file.lower, of_file.upper));
+        }
+        HostDirectoryEntryStream::drop(&mut files, listing).unwrap();
+        assert!(files.listed_identity(&listed, "b").is_none(), "the listing is gone");
+        assert!(files.metadata_hash_at(again(&listed), PathFlags::empty(), "c".to_owned()).await.is_err());
+    }
 
     #[test]
     fn listings_that_are_kept_do_not_fill_the_hosts_memory() {
