@@ -97,11 +97,13 @@ fn filter() -> BpfProgram {
 
 /// Runs `sh -c true`.
 fn command() -> i32 {
-    if raw::fork().unwrap().is_none() {
-        let arguments = ["sh", "-c", "true"].map(|word| CString::new(word).unwrap());
-        let error = raw::execute(c"/bin/sh", &arguments, &[]);
+    let arguments = ["sh", "-c", "true"].map(|word| CString::new(word).unwrap());
+    let (arguments, environment) = (raw::Texts::of(&arguments), raw::Texts::of(&[]));
+    let mut begin = || {
+        let error = raw::execute(c"/bin/sh", &arguments, &environment);
         eprintln!("sh: {error}");
-        raw::exit_now(127);
-    }
+        127
+    };
+    raw::start(&mut begin).unwrap();
     raw::reap(raw::Wait::Until).unwrap().unwrap().code.unwrap_or(1)
 }
