@@ -161,8 +161,10 @@ fn say_whole(sending: &mut Sending, turn: &Turn, body: &str) -> io::Result<()> {
     if turn.stall {
         std::thread::sleep(STALL);
     }
-    while turn.endless {
-        sending.piece(&" ".repeat(FILL_PIECE))?;
+    if turn.endless {
+        loop {
+            sending.piece(&" ".repeat(FILL_PIECE))?;
+        }
     }
     match turn.cut {
         Some(Cut::Connection) => sending.break_off(),
