@@ -81,8 +81,8 @@ impl Listing {
     }
 
     /// The entry that was read last.
-    fn latest(&self) -> Option<&DirectoryEntry> {
-        self.entries.get(self.read.checked_sub(1)?)
+    fn latest(&mut self) -> Option<&mut DirectoryEntry> {
+        self.entries.get_mut(self.read.checked_sub(1)?)
     }
 }
 
@@ -115,12 +115,13 @@ impl FilesView<'_> {
         Ok(Resource::new_own(pushed.rep()))
     }
 
-    /// Which object the entry is that a listing of this descriptor told last, if it has this name and the directory said so. A C
-    /// library asks this of each entry that it reads.
-    fn listed_identity(&self, fd: &Resource<types::Descriptor>, name: &str) -> Option<Identity> {
+    /// Which object the entry is that a listing of this descriptor told last, if it has this name and the directory said so. Answered
+    /// once: a C library asks this of each entry right after it read it, and later the name may be another object's.
+    fn take_listed_identity(&mut self, fd: &Resource<types::Descriptor>, name: &str) -> Option<Identity> {
         let Ok(Node::Directory(Folder { listing: Some(listing), .. })) = self.node(fd) else { return None };
-        let listing = self.table.get(&Resource::<Listing>::new_borrow(*listing)).ok()?;
-        listing.latest().filter(|entry| listing.of == fd.rep() && entry.name == name)?.identity
+        let listing = Resource::<Listing>::new_borrow(*listing);
+        let listing = self.table.get_mut(&listing).ok().filter(|listing| listing.of == fd.rep())?;
+        listing.latest().filter(|entry| entry.name == name)?.identity.take()
     }
 
     fn node(&self, fd: &Resource<types::Descriptor>) -> FsResult<&Node> {
@@ -217,18 +218,21 @@ mod tests {
         let again = |fd: &Resource<types::Descriptor>| Resource::new_borrow(fd.rep());
         let listing = files.read_directory(again(&listed)).await.ok().unwrap();
         while let Some(entry) = files.read_directory_entry(Resource::new_borrow(listing.rep())).await.ok().unwrap() {
-            assert!(files.listed_identity(&listed, &entry.name).is_some(), "it is not looked at again");
-            assert!(files.listed_identity(&other, &entry.name).is_none(), "another descriptor has no listing");
-            assert!(files.listed_identity(&listed, "c").is_none());
+            assert!(files.take_listed_identity(&other, &entry.name).is_none(), "another descriptor has no listing");
+            assert!(files.take_listed_identity(&listed, "c").is_none());
+            let told = files.take_listed_identity(&listed, &entry.name).expect("it is not looked at again");
+            assert!(files.take_listed_identity(&listed, &entry.name).is_none(), "told once");
             let (none, read) = (OpenFlags::empty(), DescriptorFlags::READ);
             let open = files.open_at(again(&listed), PathFlags::empty(), entry.name.clone(), none, read);
             let opened = open.await.ok().unwrap();
             let of_file = files.metadata_hash(again(&opened)).await.ok().unwrap();
-            let of_entry = files.metadata_hash_at(again(&listed), PathFlags::empty(), entry.name).await.ok().unwrap();
+            let of_entry = codes::identity_hash(told);
             assert_eq!((of_entry.lower, of_entry.upper), (of_file.lower, of_file.upper));
+            let of_entry = files.metadata_hash_at(again(&listed), PathFlags::empty(), entry.name).await.ok().unwrap();
+            assert_eq!((of_entry.lower, of_entry.upper), (of_file.lower, of_file.upper), "it is looked at");
         }
         HostDirectoryEntryStream::drop(&mut files, listing).unwrap();
-        assert!(files.listed_identity(&listed, "b").is_none(), "the listing is gone");
+        assert!(files.take_listed_identity(&listed, "b").is_none(), "the listing is gone");
         assert!(files.metadata_hash_at(again(&listed), PathFlags::empty(), "c".to_owned()).await.is_err());
     }
 

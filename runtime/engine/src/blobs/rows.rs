@@ -92,10 +92,15 @@ impl BlobRows {
 }
 
 fn find_indexed(reader: &Connection, digest: &Digest) -> rusqlite::Result<Option<Arc<[u8]>>> {
-    let mut statement = match reader.prepare_cached("SELECT bytes FROM blob WHERE digest = ?1") {
-        Err(_) if !has_table(reader, "blob")? => return Ok(None),
-        prepared => prepared?,
+    let table = "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'blob'";
+    let table: Option<String> = reader.prepare_cached(table)?.query_row([], |row| row.get(0)).optional()?;
+    let sql = match table {
+        None => return Ok(None),
+        Some(table) if table.contains("WITHOUT ROWID") => "SELECT bytes FROM blob WHERE digest = ?1",
+        // By its index or not at all: who made the file may have left it out, and all rows may have no end.
+        Some(_) => "SELECT bytes FROM blob INDEXED BY blob_digest WHERE digest = ?1",
     };
+    let mut statement = reader.prepare_cached(sql)?;
     let bytes: Option<Vec<u8>> = statement.query_row([digest.as_bytes()], |row| row.get(0)).optional()?;
     Ok(bytes.map(Into::into))
 }
@@ -133,8 +138,9 @@ impl Unplaced {
         let placed = last_placed(connection)?;
         if placed != self.placed {
             self.ids.retain(|_, id| *id > placed);
-            (self.placed, self.seen) = (placed, self.seen.max(placed));
+            self.placed = placed;
         }
+        self.seen = self.seen.max(placed);
         let mut statement = connection.prepare_cached("SELECT id, digest FROM blob WHERE id > ?1 ORDER BY id")?;
         let mut rows = statement.query([self.seen])?;
         while let Some(row) = rows.next()? {
@@ -159,19 +165,18 @@ fn damaged(what: &str) -> rusqlite::Error {
 /// What the writer of a journal knows of its blobs.
 pub(crate) struct StoredBlobs {
     has_places: bool,
-    /// None until the rows were looked at. Nobody else adds any.
-    unplaced: Option<Unplaced>,
+    unplaced: Unplaced,
 }
 
 impl StoredBlobs {
     /// Knows nothing of a database yet but which tables it has.
     pub(crate) fn of(connection: &Connection) -> rusqlite::Result<Self> {
-        Ok(Self { has_places: has_table(connection, PLACES)?, unplaced: None })
+        Ok(Self { has_places: has_table(connection, PLACES)?, unplaced: Unplaced::default() })
     }
 
     /// Forgets what was stored in a transaction that may have failed.
     pub(crate) fn forget(&mut self) {
-        self.unplaced = None;
+        self.unplaced = Unplaced::default();
     }
 
     /// Stores blobs in a transaction. One that is there already stays as it is.
@@ -179,15 +184,14 @@ impl StoredBlobs {
         if !self.has_places {
             return store_indexed(connection, parcel);
         }
-        let unplaced = match &mut self.unplaced {
-            Some(unplaced) => unplaced,
-            None => {
-                let mut unplaced = Unplaced::default();
-                unplaced.follow(connection)?;
-                self.unplaced.insert(unplaced)
-            }
-        };
-        for (digest, bytes) in parcel.blobs() {
+        let mut blobs = parcel.blobs().peekable();
+        if blobs.peek().is_none() {
+            return Ok(());
+        }
+        let unplaced = &mut self.unplaced;
+        // Inside of the transaction, so that nobody adds any after that.
+        unplaced.follow(connection)?;
+        for (digest, bytes) in blobs {
             if unplaced.ids.contains_key(digest) || place(connection, digest)?.is_some() {
                 continue;
             }

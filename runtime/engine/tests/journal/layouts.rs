@@ -94,6 +94,8 @@ async fn a_journal_of_layout_three_is_read_and_continued() {
     assert_eq!((again, count(&old, "blob"), count(&old, "signature")), (digest, 2, 3));
     assert_eq!(read(&old, &after, 5).unwrap(), b"after");
     assert_eq!(records(&signed(&old)).await.len(), 3);
+    Connection::open(&old.path).unwrap().execute("DROP INDEX blob_digest", []).unwrap();
+    assert!(read(&old, &after, 5).is_err(), "no search through all rows");
     Connection::open(&old.path).unwrap().execute("UPDATE signature SET mac = zeroblob(32) WHERE seq = 3", []).unwrap();
     let reader = SqliteReader::open(&old.path).unwrap();
     assert_eq!(reader.provenance(Some(&key())).unwrap(), Provenance::Foreign { seq: 3 });

@@ -188,9 +188,10 @@ impl HostDescriptor for FilesView<'_> {
     }
 
     async fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
-        let identity = match self.listed_identity(&fd, &path) {
-            Some(identity) if !flags.contains(PathFlags::SYMLINK_FOLLOW) => identity,
-            _ => self.metadata_at(&fd, flags, GuestPath(&path))?.identity,
+        let follows = flags.contains(PathFlags::SYMLINK_FOLLOW);
+        let identity = match if follows { None } else { self.take_listed_identity(&fd, &path) } {
+            Some(identity) => identity,
+            None => self.metadata_at(&fd, flags, GuestPath(&path))?.identity,
         };
         Ok(identity_hash(identity))
     }

@@ -34,7 +34,10 @@ pub(crate) fn remove(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     if unlink(parent, name)? == Gone::Yes {
         return Ok(());
     }
-    let top = open_directory(parent, name, Owner::Us)?;
+    let top = match open_directory(parent, name, Owner::Us) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        top => top?,
+    };
     Removal { top: &top, moved: 0 }.directory((parent, name), &top, 1)
 }
 
@@ -68,18 +71,24 @@ impl Removal<'_> {
         if kind != FileType::Directory && unlink(directory, name)? == Gone::Yes {
             return Ok(());
         }
-        if depth < DEPTH_MAX {
-            let below = open_directory(directory, name, Owner::Us)?;
-            return self.directory((directory, name), &below, depth + 1);
+        let removed = if depth < DEPTH_MAX {
+            open_directory(directory, name, Owner::Us)
+                .and_then(|below| self.directory((directory, name), &below, depth + 1))
+        } else {
+            self.move_up(directory, name)
+        };
+        match removed {
+            // Somebody else removed it since it was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
         }
-        // A directory without write permission cannot be moved: its `..` would have to change.
-        if stat_at(directory, name)?.is_some_and(|stat| stat.st_mode & 0o700 != 0o700) {
-            make_readable(directory, name, Mode::RWXU)?;
-        }
-        self.move_up(directory, name)
     }
 
     fn move_up(&mut self, from: &OwnedFd, name: &OsStr) -> io::Result<()> {
+        // A directory without write permission cannot be moved: its `..` would have to change.
+        if stat_at(from, name)?.is_some_and(|stat| stat.st_mode & 0o700 != 0o700) {
+            make_readable(from, name, Mode::RWXU)?;
+        }
         loop {
             self.moved += 1;
             let fresh = format!(".removed-{}", self.moved);

@@ -18,6 +18,9 @@ use rustix::io::Errno;
 /// Most entries a directory may have to be listed, seen or not.
 pub const LIST_ENTRIES_MAX: usize = 50_000;
 
+/// Numbers with which a file system says that it does not tell the number of an entry.
+const UNTOLD: [u64; 2] = [0, 0xffff_ffff];
+
 /// One entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryEntry {
@@ -246,18 +249,19 @@ impl View {
         (child, name): (&ScopePath, &str),
         (entry, detail): (&DirEntry, Detail),
     ) -> Result<Option<DirectoryEntry>, Denied> {
-        let shown =
-            |kind, size, identity| Some(DirectoryEntry { name: name.to_owned(), kind, size, identity: Some(identity) });
+        let shown = |kind, size, identity| Some(DirectoryEntry { name: name.to_owned(), kind, size, identity });
         // What is hidden is found out by looking: it may have another name here.
         if detail == Detail::Kind && self.hidden.is_empty() && entry.file_type() != FileType::Unknown {
             let kind = Kind::of_type(entry.file_type());
             let access = self.scope.access(child);
             let may_show = access > Access::Traverse || (access == Access::Traverse && kind == Kind::Directory);
-            let identity = Identity { device: directory.device, inode: entry.ino() };
+            // A directory may be a place where something is mounted, which has another number.
+            let is_told = kind != Kind::Directory && !UNTOLD.contains(&entry.ino());
+            let identity = is_told.then(|| Identity { device: directory.device, inode: entry.ino() });
             return Ok(shown(kind, 0, identity).filter(|_| may_show));
         }
         let found = self.shown(directory, child)?;
-        Ok(found.and_then(|Metadata { kind, size, identity, .. }| shown(kind, size, identity)))
+        Ok(found.and_then(|Metadata { kind, size, identity, .. }| shown(kind, size, Some(identity))))
     }
 
     /// Looks at an entry if the listing may show it. Leaving out is not a refusal.
