@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const ENTRY_BYTES: u64 = 1024;
 /// Shortest time between two looks; a command that ends earlier is looked at when it has ended.
 pub(super) const LOOK_MIN: Duration = Duration::from_millis(250);
+/// Longest time without a look beside the pause after a walk: a moment of work may not be seen, and others may free space meanwhile.
+const LOOK_MAX: Duration = Duration::from_secs(5);
 /// Between two walks lies this many times what one took.
 const PAUSE_FACTOR: u32 = 20;
 /// At the end of a command a long walk is made when this part of the bound is gone of the free space.
@@ -99,7 +101,7 @@ impl Disk {
                 return watching.report(LimitName::DiskBytes);
             }
             watching.pause((begin.elapsed() * PAUSE_FACTOR).max(LOOK_MIN));
-            watching.await_disk_change(seen);
+            watching.await_disk_change(seen, LOOK_MAX);
         }
     }
 
@@ -227,6 +229,24 @@ mod tests {
         fs::write(dir.path().join("named"), vec![1; 3 << 20]).unwrap();
         assert!(!disk.is_over(Nameless::default()));
         assert!(disk.is_over(Nameless { bytes: 2 << 20, hides: false }));
+    }
+
+    #[test]
+    fn a_change_that_nobody_noticed_is_found_by_the_next_look() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::new(vec![dir.path().to_owned()], 1 << 20, false);
+        let watchdog = Watchdog::new().unwrap();
+        std::thread::scope(|scope| {
+            let watch = scope.spawn(|| disk.watch(&watchdog));
+            std::thread::sleep(LOOK_MIN * 2);
+            fs::write(dir.path().join("late"), vec![1; 2 << 20]).unwrap();
+            let deadline = Instant::now() + LOOK_MAX * 4;
+            while !watch.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(LOOK_MIN);
+            }
+            watchdog.end();
+        });
+        assert_eq!(watchdog.over(), Some(LimitName::DiskBytes));
     }
 
     #[test]

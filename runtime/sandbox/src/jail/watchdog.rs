@@ -121,10 +121,11 @@ impl Watchdog {
         self.progress().disk_changes
     }
 
-    /// Waits until the folders may have changed more often than that, but not beyond the end of the command.
-    pub(super) fn await_disk_change(&self, seen: u64) {
+    /// Waits until the folders may have changed more often than that, but not so long and not beyond the end of the command.
+    pub(super) fn await_disk_change(&self, seen: u64, time: Duration) {
         let progress = self.progress();
-        drop(self.changed.wait_while(progress, |progress| !progress.has_ended && progress.disk_changes == seen));
+        let is_same = |progress: &mut Progress| !progress.has_ended && progress.disk_changes == seen;
+        drop(self.changed.wait_timeout_while(progress, time, is_same));
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
