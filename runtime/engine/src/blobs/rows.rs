@@ -189,7 +189,7 @@ impl StoredBlobs {
             return Ok(());
         }
         let unplaced = &mut self.unplaced;
-        // Inside of the transaction, so that nobody adds any after that.
+        // The transaction has begun, so no other writer can add rows after this look.
         unplaced.follow(connection)?;
         for (digest, bytes) in blobs {
             if unplaced.ids.contains_key(digest) || place(connection, digest)?.is_some() {

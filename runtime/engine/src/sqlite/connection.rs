@@ -129,7 +129,7 @@ fn add_missing(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "user_version", LAYOUT_WITH_MORE_TABLES)
 }
 
-/// Refuses a journal of another version of this program: its tables are none of those that are known here, and no damage.
+/// Refuses a journal that a later version of this program wrote. Its tables are unknown here, but the journal is not damaged.
 pub(super) fn check_version(connection: &Connection) -> Result<(), PortError> {
     let mark = |name| connection.pragma_query_value(None, name, |row| row.get(0)).map_err(port_error);
     match (mark("application_id")?, mark("user_version")?) {

@@ -1,8 +1,8 @@
 //! Ready attempts, as the records say it.
 //!
-//! The queue lives in the memory of the process that drives the run, the only one that delivers, and follows each append once that is
-//! durable. So do its leases, which must die with the process. Where nobody has read the records yet, or an append may have failed, the
-//! records are read when the queue is asked.
+//! The queue lives in the memory of the process that drives the run. Only that process delivers. The queue changes with each append, once
+//! the append is durable. Leases live in memory too, because they must end with the process. If the queue is unknown, the next question
+//! reads the records: after the journal was opened, or after an append that may have failed.
 
 use super::rows::{self, Tip};
 use super::{PAGE_RECORDS, SqliteLog};

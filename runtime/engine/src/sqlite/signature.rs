@@ -81,7 +81,7 @@ pub(super) fn provenance(connection: &Connection, key: Option<&UserKey>) -> Resu
         if !is_own {
             first_foreign.get_or_insert(seq);
         }
-        // Without any signature it is nobody's, so it is looked at until there is one.
+        // A journal without any signature is unsigned, not foreign. So the search goes on until it finds a signature.
         if is_any_signed && first_foreign.is_some() {
             break;
         }

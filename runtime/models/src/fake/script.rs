@@ -87,7 +87,7 @@ impl Call {
         }
     }
 
-    /// The same as JSON; null where it is none.
+    /// The arguments as JSON. Null if they are not valid JSON.
     pub(super) fn arguments(&self) -> Value {
         serde_json::from_str(&self.written()).unwrap_or_default()
     }

@@ -78,7 +78,7 @@ impl Removal<'_> {
             self.move_up(directory, name)
         };
         match removed {
-            // Somebody else removed it since it was listed.
+            // Another process removed it after it was listed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         }
