@@ -5,7 +5,7 @@
 
 use crate::conversation::{ContextUse, Conversation};
 use crate::desk::Desk;
-use crate::documents::{self, Maker};
+use crate::documents::{self, Maker, Sight};
 use crate::ending::{self, Answered, Declaration};
 use crate::planned::{self, Found};
 use crate::prompt;
@@ -50,7 +50,7 @@ impl<'a> Talk<'a> {
         let maker = Maker(property("provider").unwrap_or_default());
         let context = ContextUse::of(property("context-window").and_then(|text| text.parse().ok()));
         let toolbox = Toolbox::of(stage, maker, property("images") != Some("false"));
-        let notes = documents::section(Path::new("."), maker);
+        let notes = documents::section(Path::new("."), Sight::of(stage), maker);
         let system = prompt::system(stage, property("output-schema")) + &notes;
         let bounds = WriteBounds::of_stage(stage.attribute("allowed_write_paths"));
         let desk = Desk::of_stage(toolbox, Subagents::of(bounds, notes, context));

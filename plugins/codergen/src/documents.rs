@@ -3,6 +3,7 @@
 //! They are part of the workspace, which earlier stages may have written. So they come behind the task's rules, marked as the project's
 //! words, and grant nothing. What the stage may not read does not exist for it.
 
+use glovebox_plugin_sdk::Stage;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -33,12 +34,38 @@ impl Maker<'_> {
     }
 }
 
+/// What a stage may see of the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// All of it. A file that is not there can be asked for.
+    Whole,
+    /// A part. What a folder does not list is not asked for: the host would record a refusal.
+    Part,
+}
+
+impl Sight {
+    /// Attributes of a stage that bound what it sees.
+    const BOUNDS: [&str; 3] = ["read_paths", "codex.strict_read_scope", "codex.block_read_paths"];
+
+    pub(crate) fn of(stage: &Stage) -> Self {
+        if Self::BOUNDS.iter().any(|bound| stage.attribute(bound).is_some()) { Self::Part } else { Self::Whole }
+    }
+
+    fn has(self, file: &Path) -> bool {
+        let name = file.file_name();
+        let is_listed =
+            |folder| std::fs::read_dir(folder).ok()?.flatten().find(|entry| Some(&*entry.file_name()) == name);
+        self == Self::Whole || file.parent().and_then(is_listed).is_some()
+    }
+}
+
 /// The documents as a part of the system prompt; nothing where there are none.
-pub(crate) fn section(root: &Path, maker: Maker<'_>) -> String {
+pub(crate) fn section(root: &Path, sight: Sight, maker: Maker<'_>) -> String {
     let mut left = BYTES_MAX;
     let mut text = String::new();
     for name in maker.names() {
-        let Some(found) = read(&root.join(name), left + CHARACTER_BYTES_MAX).filter(|found| !found.trim().is_empty())
+        let Some(found) =
+            read(&root.join(name), sight, left + CHARACTER_BYTES_MAX).filter(|found| !found.trim().is_empty())
         else {
             continue;
         };
@@ -74,10 +101,11 @@ impl fmt::Display for Inert<'_> {
     }
 }
 
-/// The beginning of a file, as far as it is text. What its folder does not list is not asked for: the host would record a refusal.
-fn read(file: &Path, bytes_max: usize) -> Option<String> {
-    let mut listed = std::fs::read_dir(file.parent()?).ok()?.flatten();
-    listed.find(|entry| Some(entry.file_name().as_os_str()) == file.file_name())?;
+/// The beginning of a file, as far as it is text.
+fn read(file: &Path, sight: Sight, bytes_max: usize) -> Option<String> {
+    if !sight.has(file) {
+        return None;
+    }
     let mut bytes = Vec::new();
     File::open(file).ok()?.take(bytes_max as u64).read_to_end(&mut bytes).ok()?;
     match String::from_utf8(bytes) {
@@ -98,7 +126,11 @@ mod tests {
     #[test]
     fn notes_are_marked_and_bounded() {
         let folder = tempfile::tempdir().unwrap();
-        let section = |maker| section(folder.path(), Maker(maker));
+        let section = |maker| {
+            let [whole, part] = [Sight::Whole, Sight::Part].map(|sight| section(folder.path(), sight, Maker(maker)));
+            assert_eq!(whole, part);
+            whole
+        };
         assert_eq!(section("anthropic"), "");
         std::fs::write(folder.path().join("AGENTS.md"), "Use tabs.\n").unwrap();
         std::fs::write(folder.path().join("CLAUDE.md"), "é".repeat(BYTES_MAX)).unwrap();

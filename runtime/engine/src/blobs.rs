@@ -1,8 +1,8 @@
 //! The blobs of a run: small ones in the journal's database, large ones as files in `blobs/`.
 //!
 //! Knows bytes and digests, never what they are for. With a journal, what is put is durable with the next append and not before. Without
-//! one, every blob is a file and durable at once. Bytes are digested again whenever they are opened, so a blob that rotted is an error
-//! and never an input.
+//! one, every blob is a file and durable at once. Bytes from the disk are digested again whenever they are opened, so a blob that rotted
+//! is an error and never an input.
 
 mod files;
 mod outbox;
@@ -139,8 +139,14 @@ impl BlobStore for DirBlobs {
     }
 
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError> {
-        if let Some(bytes) = self.small(digest)? {
-            return verified(digest, bytes);
+        if let Some(SmallBlobs { outbox, rows }) = &self.small {
+            // What is at hand was digested when it was put, and never left this memory.
+            if let Some(bytes) = outbox.get(digest) {
+                return Ok(Box::new(Cursor::new(bytes)));
+            }
+            if let Some(bytes) = rows.read(digest)? {
+                return verified(digest, bytes);
+            }
         }
         let mut file = self.files.open(digest).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => corrupt(digest, "it is missing"),

@@ -16,6 +16,7 @@ use cap_std::fs::{Dir, Metadata, MetadataExt};
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_sandbox::cache;
 use glovebox_sandbox::run::JOURNAL_FILE;
+use rustix::fs::AtFlags;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
@@ -161,7 +162,9 @@ impl DiskGauge {
     }
 
     fn journal(&self) -> io::Result<u64> {
-        let length = |name| if_there(self.run.dir.symlink_metadata(name).map(|found| on_disk(&found)));
+        let stat = |name| rustix::fs::statat(&self.run.dir, name, AtFlags::SYMLINK_NOFOLLOW);
+        let length =
+            |name| if_there(stat(name).map(|found| in_bytes(found.st_blocks.cast_unsigned())).map_err(io::Error::from));
         // A log of its usual length is a bound of its own.
         Ok(length(JOURNAL_FILE)?.saturating_add(length(LOG_FILE)?.saturating_sub(LOG_BYTES)))
     }
@@ -176,7 +179,11 @@ impl DiskGauge {
 }
 
 fn on_disk(found: &Metadata) -> u64 {
-    found.blocks().saturating_mul(BLOCK_BYTES)
+    in_bytes(found.blocks())
+}
+
+fn in_bytes(blocks: u64) -> u64 {
+    blocks.saturating_mul(BLOCK_BYTES)
 }
 
 /// The files directly in a folder but the journal: as many as a run has names for, whatever its length.

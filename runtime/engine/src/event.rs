@@ -35,7 +35,7 @@ pub use glovebox_record::{
 pub use holdouts_sealed::HoldoutsSealed;
 pub use policy::{PolicyAction, PolicyDecided, PolicyQuestion, PolicyReason, ProposedWrite, Recoverable};
 pub use question::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, RunPaused, SheetLine};
-pub use record::{Record, chain, whole_milliseconds};
+pub use record::{EventText, Record, chain, whole_milliseconds};
 pub use route::{GateUnmet, LoopRestarted, RouteCandidate, RouteTaken};
 pub use rule_report::{GraphChange, RuleRecord, RuleReport};
 pub use stage::{

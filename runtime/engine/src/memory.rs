@@ -3,7 +3,7 @@
 //! The second adapter of every port. It keeps the same promises as the one on disk but durability, so that tests of what stands above
 //! the ports need no disk, and so that a promise that only SQLite happens to keep is found.
 
-use crate::event::{Digest, Event, Record, RunId, Subject, canonical, chain, whole_milliseconds};
+use crate::event::{Digest, Event, EventText, Record, RunId, Subject, canonical, chain, whole_milliseconds};
 use crate::lease::LeaseTable;
 use crate::ports::{BlobStore, ClaimQueue, Delivery, Next, PortError, RunLog, Stored};
 use jiff::Timestamp;
@@ -36,10 +36,11 @@ impl MemoryLog {
 }
 
 impl Journal {
-    fn push(&mut self, run: &RunId, at: Timestamp, event: Event, text: &str) -> Stored {
+    fn push(&mut self, run: &RunId, at: Timestamp, event: Event, text: String) -> Stored {
         let prev = self.records.last().map_or(Digest::ZERO, |last| last.hash);
         let seq = self.records.len() as u64 + 1;
-        let hash = chain(&prev, seq, at, text);
+        let hash = chain(&prev, seq, at, &text);
+        let text = EventText::from(text);
         self.heads.insert(event.subject(), seq);
         match &event {
             Event::StageReady(ready) => {
@@ -52,8 +53,8 @@ impl Journal {
             Event::RunResumed(resumed) if resumed.from.is_some() => self.waiting.clear(),
             _ => {}
         }
-        self.records.push(Record { seq, at, prev, hash, event });
-        Stored { seq, prev, hash }
+        self.records.push(Record { seq, at, prev, hash, event, text: text.clone() });
+        Stored { seq, prev, hash, text }
     }
 }
 
@@ -76,7 +77,7 @@ impl RunLog for MemoryLog {
             }
         }
         let at = whole_milliseconds(at);
-        Ok(events.iter().zip(&texts).map(|(event, text)| journal.push(run, at, event.clone(), text)).collect())
+        Ok(events.iter().zip(texts).map(|(event, text)| journal.push(run, at, event.clone(), text)).collect())
     }
 
     async fn read(&self, run: &RunId, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {

@@ -5,7 +5,7 @@
 //! but of two appends that expect the same head only one is stored. Two adapters exist, [`crate::sqlite`] and [`crate::memory`];
 //! `tests/ports` holds both to the same promises.
 
-use crate::event::{Digest, Event, Record, RunId, Subject, Task};
+use crate::event::{Digest, Event, EventText, Record, RunId, Subject, Task};
 use jiff::Timestamp;
 use std::future::Future;
 use std::io::Read;
@@ -58,7 +58,7 @@ pub enum PortError {
 }
 
 /// Where the store put an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     /// Its sequence number.
     pub seq: u64,
@@ -66,12 +66,15 @@ pub struct Stored {
     pub prev: Digest,
     /// Its own hash.
     pub hash: Digest,
+    /// What was stored.
+    pub text: EventText,
 }
 
 impl Stored {
     /// The record of an event that was stored here.
     pub fn record(self, at: Timestamp, event: Event) -> Record {
-        Record { seq: self.seq, at, prev: self.prev, hash: self.hash, event }
+        let Self { seq, prev, hash, text } = self;
+        Record { seq, at, prev, hash, event, text }
     }
 }
 

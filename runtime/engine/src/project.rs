@@ -254,7 +254,7 @@ impl<B: BlobStore> Projector<B> {
         self.waits_since.get_or_insert_with(Instant::now);
         self.state.apply(record);
         self.trace_record(record)?;
-        self.progress.push(record).map_err(|source| json_error(PROGRESS_FILE, source))?;
+        self.progress.push_record(record).map_err(|source| json_error(PROGRESS_FILE, source))?;
         match &record.event {
             Event::RunStarted(started) => self.file("", MANIFEST_FILE, &ManifestFile::of(record, started))?,
             Event::StageFinished(finished) => {

@@ -89,7 +89,7 @@ pub(crate) fn back_to(record: &Record) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Digest, RunResumed, WentBack};
+    use crate::event::{Digest, EventText, RunResumed, WentBack};
     use jiff::Timestamp;
 
     /// Records that go back to these.
@@ -98,7 +98,7 @@ mod tests {
             let back = (*back > 0).then_some(WentBack { visit: 1, generation: 0, seq: *back });
             let event = Event::RunResumed(Box::new(RunResumed { back, ..RunResumed::default() }));
             let hash = Digest::of(&seq.to_le_bytes());
-            Record { seq, at: Timestamp::UNIX_EPOCH, prev: hash, hash, event }
+            Record { seq, at: Timestamp::UNIX_EPOCH, prev: hash, hash, event, text: EventText::default() }
         };
         (1..).zip(backs).map(record).collect()
     }

@@ -5,8 +5,8 @@
 use crate::decide::{decide, finalize_attempt, next_step};
 use crate::driver::replay;
 use crate::event::{
-    Attempt, AttemptId, BranchId, Digest, Event, NodeId, Receipt, Record, RunStarted, SCHEMA_VERSION, StageFinished,
-    StageStarted, Task, Work,
+    Attempt, AttemptId, BranchId, Digest, Event, EventText, NodeId, Receipt, Record, RunStarted, SCHEMA_VERSION,
+    StageFinished, StageStarted, Task, Work,
 };
 use crate::no_change::NoChangeRule;
 use crate::state::{OpenTask, RunState};
@@ -159,7 +159,8 @@ impl<'a> Simulation<'a> {
         events.reverse();
         while let Some(event) = events.pop() {
             let seq = self.state.seq + 1;
-            let record = Record { seq, at: self.at, prev: Digest::ZERO, hash: Digest::ZERO, event };
+            let record =
+                Record { seq, at: self.at, prev: Digest::ZERO, hash: Digest::ZERO, event, text: EventText::default() };
             self.state.apply(&record);
             events.splice(0..0, decide(self.pipeline, &self.state, &record.event));
             self.records.push(record);

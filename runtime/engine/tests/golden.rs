@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
-use glovebox_engine::event::{Digest, Event, Record, SCHEMA_VERSION, canonical, chain};
+use glovebox_engine::event::{Digest, Event, EventText, Record, SCHEMA_VERSION, canonical, chain};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ fn chained(text: &str) -> String {
         let at: Timestamp = serde_json::from_value(line["at"].clone()).unwrap();
         let event: Event = serde_json::from_value(line["event"].clone()).unwrap();
         let hash = chain(&prev, seq, at, &canonical(&event).unwrap());
-        lines += &(canonical(&Record { seq, at, prev, hash, event }).unwrap() + "\n");
+        lines += &(canonical(&Record { seq, at, prev, hash, event, text: EventText::default() }).unwrap() + "\n");
         prev = hash;
     }
     lines

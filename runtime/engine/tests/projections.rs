@@ -4,9 +4,9 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{
-    Artifact, Attempt, BranchId, Captured, Digest, Ending, Event, NodeId, Quarantined, Receipt, Record, RouteCandidate,
-    RouteTaken, RunFinished, RunResumed, RunStarted, StageFinished, StagePassed, StageReady, StageRetrying,
-    StageStarted, Task, Verdict, Work,
+    Artifact, Attempt, BranchId, Captured, Digest, Ending, Event, EventText, NodeId, Quarantined, Receipt, Record,
+    RouteCandidate, RouteTaken, RunFinished, RunResumed, RunStarted, StageFinished, StagePassed, StageReady,
+    StageRetrying, StageStarted, Task, Verdict, Work,
 };
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::project::{Projector, WRITE_EVERY};
@@ -161,7 +161,14 @@ fn at(seq: u64) -> jiff::Timestamp {
 }
 
 fn record(seq: u64, event: Event) -> Record {
-    Record { seq, at: at(seq), prev: Digest::ZERO, hash: Digest::of(&seq.to_le_bytes()), event }
+    Record {
+        seq,
+        at: at(seq),
+        prev: Digest::ZERO,
+        hash: Digest::of(&seq.to_le_bytes()),
+        event,
+        text: EventText::default(),
+    }
 }
 
 fn started(pipeline: &Pipeline) -> RunStarted {

@@ -110,10 +110,9 @@ impl Before<'_> {
 
     /// One line for each of the last stages, in the order of their last visits.
     fn stages(&self, extent: &Extent) -> Vec<String> {
-        let visits: Vec<&NodeId> = self.branch.completed.kept().collect();
         let mut seen = BTreeSet::new();
         let mut lines = Vec::new();
-        for id in visits.into_iter().rev() {
+        for id in self.branch.completed.kept().rev() {
             if lines.len() == extent.stages_max {
                 break;
             }
@@ -184,18 +183,23 @@ struct Text {
 
 impl Text {
     fn line(&mut self, line: &str) {
-        if self.left_out > 0 || self.text.len() + line.len() + 1 > self.bytes_max {
+        self.marked("", line);
+    }
+
+    fn marked(&mut self, mark: &str, line: &str) {
+        if self.left_out > 0 || self.text.len() + mark.len() + line.len() + 1 > self.bytes_max {
             self.left_out += 1;
             return;
         }
-        self.text.push_str(line);
-        self.text.push('\n');
+        for part in [mark, line, "\n"] {
+            self.text.push_str(part);
+        }
     }
 
     fn list(&mut self, title: &str, lines: &[String]) {
         if !lines.is_empty() {
             self.line(&format!("{title}:"));
-            lines.iter().for_each(|line| self.line(&format!("- {line}")));
+            lines.iter().for_each(|line| self.marked("- ", line));
         }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::context::Context;
 use crate::event::moment;
-use crate::event::{BranchId, Digest, NodeId, Record, RunId};
+use crate::event::{BranchId, Digest, EventText, NodeId, Record, RunId};
 use crate::evidence::is_first;
 use crate::ports::Stored;
 use crate::state::{Branch, RunState};
@@ -86,7 +86,7 @@ impl Completed {
     /// The state after a record.
     pub fn after(record: &Record, state: &RunState) -> Self {
         let Record { seq, at, prev, hash, .. } = *record;
-        Self { at, place: Stored { seq, prev, hash }, state: state.clone() }
+        Self { at, place: Stored { seq, prev, hash, text: EventText::default() }, state: state.clone() }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Lines are gathered and written in one piece. While a journal is read back they go into a file beside, which takes the place of
 //! whatever is there at the end: a crash may have left a part of a line.
 
-use crate::event::write_canonical;
+use crate::event::{Record, write_canonical};
 use cap_std::fs::{Dir, OpenOptions};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -29,8 +29,17 @@ impl Lines {
 
     /// Adds a line.
     pub(super) fn push<T: Serialize>(&mut self, line: &T) -> serde_json::Result<()> {
+        self.push_written(|bytes| write_canonical(bytes, line))
+    }
+
+    /// Adds a record as a line.
+    pub(super) fn push_record(&mut self, record: &Record) -> serde_json::Result<()> {
+        self.push_written(|bytes| record.write(bytes))
+    }
+
+    fn push_written(&mut self, write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) -> serde_json::Result<()> {
         self.last = self.gathered.len();
-        if let Err(error) = write_canonical(&mut self.gathered, line) {
+        if let Err(error) = write(&mut self.gathered) {
             self.gathered.truncate(self.last);
             return Err(error);
         }

@@ -219,7 +219,8 @@ fn parse(stored: Stored) -> Result<Record, PortError> {
     if event.subject().to_string() != stored.subject {
         return Err(corrupt(stored.seq, format!("it is filed under `{}`", stored.subject)));
     }
-    Ok(Record { seq: stored.seq, at: stored.at, prev: stored.prev, hash: stored.hash, event })
+    let Stored { seq, at, prev, hash, event: text, .. } = stored;
+    Ok(Record { seq, at, prev, hash, event, text: text.into() })
 }
 
 pub(super) fn digest(bytes: &[u8], seq: u64) -> Result<Digest, PortError> {

@@ -3,22 +3,29 @@
 //! It does not grow with the run. The journal has all of them, and so has `trace.jsonl`.
 
 use crate::event::NodeId;
-use rpds::QueueSync;
+use rpds::VectorSync;
 
 /// Visits that are kept.
 const VISITS_KEPT_MAX: usize = 256;
 
 /// Finished visits in order, failed ones included, exits not (design §9 #29).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Visits {
     total: u64,
-    kept: QueueSync<NodeId>,
-    last: Option<NodeId>,
+    /// The last ones and at most as many before them, so that most are added without moving any.
+    recent: VectorSync<NodeId>,
 }
 
 impl Default for Visits {
     fn default() -> Self {
-        Self { total: 0, kept: QueueSync::new_sync(), last: None }
+        Self { total: 0, recent: VectorSync::new_sync() }
+    }
+}
+
+/// What is kept counts, not how much is there of what was before it.
+impl PartialEq for Visits {
+    fn eq(&self, other: &Self) -> bool {
+        self.total == other.total && self.kept().eq(other.kept())
     }
 }
 
@@ -29,13 +36,13 @@ impl Visits {
     }
 
     /// The last 256, oldest first.
-    pub fn kept(&self) -> impl Iterator<Item = &NodeId> {
-        self.kept.iter()
+    pub fn kept(&self) -> impl DoubleEndedIterator<Item = &NodeId> {
+        self.recent.iter().skip(self.recent.len().saturating_sub(VISITS_KEPT_MAX))
     }
 
     /// The last one.
     pub fn last(&self) -> Option<&NodeId> {
-        self.last.as_ref()
+        self.recent.last()
     }
 
     /// None yet, after so many that are forgotten.
@@ -46,19 +53,18 @@ impl Visits {
     /// Those that are kept of the ones after the first `before`.
     pub(super) fn since(&self, before: u64) -> Vec<&NodeId> {
         let own = usize::try_from(self.total.saturating_sub(before)).unwrap_or(usize::MAX);
-        let known = self.kept.len().saturating_sub(own);
-        self.kept.iter().skip(known).collect()
+        let known = self.recent.len().saturating_sub(own.min(VISITS_KEPT_MAX));
+        self.recent.iter().skip(known).collect()
     }
 
     /// Adds one. Returns how many there were before.
     pub(super) fn add(&mut self, node: &NodeId) -> u64 {
         let before = self.total;
         self.total = self.total.saturating_add(1);
-        self.kept.enqueue_mut(node.clone());
-        if self.kept.len() > VISITS_KEPT_MAX {
-            self.kept.dequeue_mut();
+        if self.recent.len() >= 2 * VISITS_KEPT_MAX {
+            self.recent = self.kept().cloned().collect();
         }
-        self.last = Some(node.clone());
+        self.recent.push_back_mut(node.clone());
         before
     }
 }

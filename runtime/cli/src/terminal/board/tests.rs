@@ -1,7 +1,7 @@
 //! The lines of the live view, as a function of records, time and screen.
 
 use super::*;
-use glovebox_engine::event::{BranchId, Digest, StagePassed};
+use glovebox_engine::event::{BranchId, Digest, EventText, StagePassed};
 use glovebox_pipeline::{Inputs, Source};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn passed(node: &str, visit: u32) -> Record {
     let (branch, node) = (BranchId::main(), NodeId::new(node));
     let event = Event::StagePassed(StagePassed { generation: 0, branch, node, visit, status: Status::Success });
     let at = "2026-03-01T12:00:00Z".parse().unwrap();
-    Record { seq: 1, at, prev: Digest::ZERO, hash: Digest::ZERO, event }
+    Record { seq: 1, at, prev: Digest::ZERO, hash: Digest::ZERO, event, text: EventText::default() }
 }
 
 #[test]

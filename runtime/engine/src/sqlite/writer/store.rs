@@ -181,12 +181,13 @@ impl Store {
         }
         let mut stored = Vec::with_capacity(batch.entries.len());
         for entry in batch.entries {
-            let one = self.insert(&draft.tip, batch.at, &entry)?;
-            draft.tip = Tip { seq: one.seq, hash: one.hash };
+            let prev = draft.tip.hash;
+            let (seq, hash) = self.insert(&draft.tip, batch.at, &entry)?;
+            draft.tip = Tip { seq, hash };
             let has_ended = matches!(entry.queue, QueueChange::Done { .. });
-            draft.heads.push((entry.subject, Some(one.seq).filter(|_| !has_ended)));
-            draft.queue.push((entry.queue, one.seq, batch.at));
-            stored.push(one);
+            draft.heads.push((entry.subject, Some(seq).filter(|_| !has_ended)));
+            draft.queue.push((entry.queue, seq, batch.at));
+            stored.push(Stored { seq, prev, hash, text: entry.text.into() });
         }
         Ok(stored)
     }
@@ -204,7 +205,7 @@ impl Store {
         known.map_or_else(|| rows::head(&self.connection, subject), Ok)
     }
 
-    fn insert(&self, tip: &Tip, at: Timestamp, entry: &Entry) -> Result<Stored, PortError> {
+    fn insert(&self, tip: &Tip, at: Timestamp, entry: &Entry) -> Result<(u64, Digest), PortError> {
         let seq = tip.seq + 1;
         let hash: Digest = chain(&tip.hash, seq, at, &entry.text);
         let (number, at, subject, event) = (seq.cast_signed(), at.as_millisecond(), &entry.subject, &entry.text);
@@ -219,7 +220,7 @@ impl Store {
             self.execute(sql, (number, at, subject, prev, own, event))?;
             self.key.iter().try_for_each(|key| signature::sign_beside(&self.connection, key, seq, &hash))?;
         }
-        Ok(Stored { seq, prev: tip.hash, hash })
+        Ok((seq, hash))
     }
 
     fn execute(&self, sql: &str, values: impl Params) -> Result<(), PortError> {
