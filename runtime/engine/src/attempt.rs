@@ -62,7 +62,7 @@ use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::stage::{ChangeLimits, ChangeRules, Examined, Found, StageError, WorkspaceView};
 use glovebox_sandbox::subject::EndedSubjects;
-use preparing::Announcement;
+pub use preparing::Preparing;
 use recovery::Recovery;
 use sandbox::{AttemptPaths, Sealed};
 use std::borrow::Cow;
@@ -105,6 +105,8 @@ pub struct Workbench<B> {
     pub holdouts: Option<Arc<Holdouts>>,
     /// Where progress goes; lossy.
     pub progress: Sender<Progress>,
+    /// Whose files are being made.
+    pub preparing: Preparing,
 }
 
 /// An attempt that is ready to be called.
@@ -280,8 +282,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
             canceled: Arc::clone(&assignment.stop),
         };
         // A component's layer is there at once.
-        let announced = binding.starts_processes().then(|| sandbox::preparation(&self.sandbox_env, binding, &paths));
-        let _announced = announced.map(|what| Announcement::begin(self.progress.clone(), what));
+        let said = binding.starts_processes().then(|| sandbox::preparation(&self.sandbox_env, binding, &paths));
+        let _underway = said.map(|said| self.preparing.begin(&assignment.attempt.id, said));
         AttemptSandbox::open(&self.sandbox_env, binding, &Arc::new(paths))
     }
 

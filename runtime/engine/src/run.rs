@@ -21,7 +21,7 @@ pub use holdouts::{HOLDOUTS_DIR, HoldoutError, Holdouts, OpenCopy};
 pub use session::{Replan, ResumeTerms, Session, Unread};
 pub use workspace::apply_changes;
 
-use crate::attempt::{AttemptError, SandboxEnv, Targets, Workbench, exchanges, sweep};
+use crate::attempt::{AttemptError, Preparing, SandboxEnv, Targets, Workbench, exchanges, sweep};
 use crate::blobs::DirBlobs;
 use crate::disk::DiskGauge;
 use crate::driver::{Assignment, RunError};
@@ -317,6 +317,7 @@ impl Run {
             targets: Arc::clone(targets),
             holdouts: self.holdouts()?.map(Arc::new),
             progress,
+            preparing: Preparing::default(),
         })
     }
 

@@ -66,6 +66,7 @@ impl Bench {
             ignored: Default::default(),
             holdouts: None,
             progress: tokio::sync::mpsc::channel(8).0,
+            preparing: Default::default(),
         };
         Self { folder, bench: Arc::new(bench) }
     }

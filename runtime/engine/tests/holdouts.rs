@@ -134,6 +134,7 @@ impl Place {
             ignored: Default::default(),
             holdouts,
             progress: tokio::sync::mpsc::channel(8).0,
+            preparing: Default::default(),
         }
     }
 }

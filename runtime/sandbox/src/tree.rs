@@ -129,7 +129,7 @@ pub(crate) fn is_unreachable(error: &io::Error) -> bool {
 }
 
 /// Returns what is at a name, links not followed.
-pub(crate) fn stat_at(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<Stat>> {
+pub(crate) fn stat_at(directory: impl AsFd, name: &OsStr) -> io::Result<Option<Stat>> {
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
@@ -138,7 +138,8 @@ pub(crate) fn stat_at(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<St
 }
 
 /// Opens a regular file by its name; anything else at that name is an error, and nothing blocks.
-pub(crate) fn open_regular(directory: &OwnedFd, name: &OsStr, owner: Owner) -> io::Result<File> {
+pub(crate) fn open_regular(directory: impl AsFd, name: &OsStr, owner: Owner) -> io::Result<File> {
+    let directory = directory.as_fd();
     let open = || rustix::fs::openat(directory, name, OFlags::RDONLY | CAREFUL, Mode::empty());
     let file = match open() {
         Err(Errno::ACCESS) if owner == Owner::Us => {
@@ -154,7 +155,8 @@ pub(crate) fn open_regular(directory: &OwnedFd, name: &OsStr, owner: Owner) -> i
 }
 
 /// Opens a directory by its name; a link is an error. One of ours can be searched and changed afterwards.
-pub(crate) fn open_directory(directory: &OwnedFd, name: &OsStr, owner: Owner) -> io::Result<OwnedFd> {
+pub(crate) fn open_directory(directory: impl AsFd, name: &OsStr, owner: Owner) -> io::Result<OwnedFd> {
+    let directory = directory.as_fd();
     let open = || rustix::fs::openat(directory, name, DIRECTORY | CAREFUL, Mode::empty());
     let opened = match open() {
         Err(Errno::ACCESS) if owner == Owner::Us => {
@@ -173,7 +175,7 @@ pub(crate) fn open_directory(directory: &OwnedFd, name: &OsStr, owner: Owner) ->
 }
 
 /// Adds permissions to an own file or directory; the descriptor in between makes sure that it is not a link's target.
-fn make_readable(directory: &OwnedFd, name: &OsStr, add: Mode) -> io::Result<()> {
+fn make_readable(directory: impl AsFd, name: &OsStr, add: Mode) -> io::Result<()> {
     let held = rustix::fs::openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let stat = rustix::fs::fstat(&held)?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
@@ -188,7 +190,7 @@ pub(crate) struct WalkEntry<'w> {
     /// Path relative to the walked folder.
     pub(crate) path: &'w Path,
     /// The directory it lies in.
-    pub(crate) directory: &'w OwnedFd,
+    pub(crate) directory: BorrowedFd<'w>,
     /// Its name there.
     pub(crate) name: &'w OsStr,
     /// Its status when the walk met it.
@@ -210,7 +212,7 @@ impl WalkEntry<'_> {
 }
 
 /// Returns where a link points.
-pub(crate) fn read_link(directory: &OwnedFd, name: &OsStr) -> io::Result<OsString> {
+pub(crate) fn read_link(directory: impl AsFd, name: &OsStr) -> io::Result<OsString> {
     let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
     Ok(OsStr::from_bytes(target.to_bytes()).to_owned())
 }
@@ -230,15 +232,17 @@ pub(crate) fn walk<E: From<WalkError>>(
             let (parent, name) = tree.parent(&path).map_err(failed)?;
             open_directory(&parent, name, tree.owner).map_err(failed)?
         };
-        for entry in Dir::read_from(&directory).map_err(|error| failed(error.into()))? {
+        let mut directory = Dir::new(directory).map_err(|error| failed(error.into()))?;
+        while let Some(entry) = directory.read() {
             let entry = entry.map_err(|error| failed(error.into()))?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name == "." || name == ".." {
                 continue;
             }
-            let Some(stat) = stat_at(&directory, name).map_err(failed)? else { continue };
+            let directory = directory.fd().map_err(|error| failed(error.into()))?;
+            let Some(stat) = stat_at(directory, name).map_err(failed)? else { continue };
             let path = path.join(name);
-            let entry = WalkEntry { path: &path, directory: &directory, name, stat, depth: depth + 1 };
+            let entry = WalkEntry { path: &path, directory, name, stat, depth: depth + 1 };
             if visit(&entry)? && entry.kind() == FileType::Directory {
                 pending.push((path, depth + 1));
             }

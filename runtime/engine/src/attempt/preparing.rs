@@ -2,34 +2,59 @@
 //!
 //! A hint of progress for people: it is in no record and may be lost.
 
+use crate::event::AttemptId;
 use glovebox_host::call::{LogLine, Progress};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
-use tokio::task::AbortHandle;
 
 /// The longest time without a word.
 const QUIET_MAX: Duration = Duration::from_millis(700);
 
-/// A line for people, unless this is dropped within a moment.
-pub(super) struct Announcement(Option<AbortHandle>);
+/// The attempts whose files are made, and the line for people about each.
+#[derive(Default)]
+pub struct Preparing(Mutex<BTreeMap<AttemptId, &'static str>>);
 
-impl Announcement {
-    /// Begins to wait. Outside of the executor nothing is said.
-    pub(super) fn begin(progress: Sender<Progress>, what: &'static str) -> Self {
-        let waiting = async move {
-            tokio::time::sleep(QUIET_MAX).await;
+/// Files of an attempt are made as long as this lives.
+pub(super) struct Underway<'p>(&'p Preparing, &'p AttemptId);
+
+impl Preparing {
+    pub(super) fn begin<'p>(&'p self, attempt: &'p AttemptId, what: &'static str) -> Underway<'p> {
+        self.lock().insert(attempt.clone(), what);
+        Underway(self, attempt)
+    }
+
+    /// Waits for an attempt that was just begun elsewhere, and says once what it does if its files are still made after a moment. The wait is
+    /// the waiter's own, so that a short stage wakes nobody.
+    pub(super) async fn while_made<T>(
+        &self,
+        attempt: &AttemptId,
+        progress: &Sender<Progress>,
+        made: impl Future<Output = T>,
+    ) -> T {
+        tokio::pin!(made);
+        if let Ok(made) = tokio::time::timeout(QUIET_MAX, &mut made).await {
+            return made;
+        }
+        let what = self.lock().get(attempt).copied();
+        if let Some(what) = what {
             let line = LogLine { level: "info".to_owned(), message: what.to_owned(), fields: Vec::new() };
             // Progress is a hint by contract.
             drop(progress.try_send(Progress::Log(line)));
-        };
-        Self(Handle::try_current().ok().map(|executor| executor.spawn(waiting).abort_handle()))
+        }
+        made.await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<AttemptId, &'static str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Announcement {
+impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        self.0.iter().for_each(AbortHandle::abort);
+        self.0.lock().remove(self.1);
     }
 }
 
@@ -38,13 +63,18 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_long_work_is_announced() {
+    async fn only_files_that_are_made_for_long_are_announced() {
         let (progress, mut told) = tokio::sync::mpsc::channel(4);
-        drop(Announcement::begin(progress.clone(), "short"));
-        let long = Announcement::begin(progress, "long");
-        tokio::time::sleep(QUIET_MAX * 2).await;
-        drop(long);
-        let Some(Progress::Log(line)) = told.recv().await else { panic!("nothing was said") };
-        assert_eq!((line.message.as_str(), told.recv().await), ("long", None));
+        let (preparing, attempt) = (Preparing::default(), AttemptId::from("a"));
+        let long = tokio::time::sleep(QUIET_MAX * 2);
+        let underway = preparing.begin(&attempt, "making");
+        assert_eq!(preparing.while_made(&attempt, &progress, async { 1 }).await, 1);
+        assert!(told.try_recv().is_err(), "the attempt was short");
+        preparing.while_made(&attempt, &progress, long).await;
+        let Ok(Progress::Log(line)) = told.try_recv() else { panic!("nothing was said") };
+        assert_eq!(line.message, "making");
+        drop(underway);
+        preparing.while_made(&attempt, &progress, tokio::time::sleep(QUIET_MAX * 2)).await;
+        assert!(told.try_recv().is_err(), "the files were there, and something else took long");
     }
 }

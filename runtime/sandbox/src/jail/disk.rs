@@ -180,14 +180,14 @@ impl Disk {
 }
 
 fn list(tree: &Tree, path: &Path, walked: &mut Walked, pending: &mut Vec<PathBuf>) -> io::Result<()> {
-    let directory = tree.directory(path)?;
-    for entry in Dir::read_from(&directory)? {
+    let mut directory = Dir::new(tree.directory(path)?)?;
+    while let Some(entry) = directory.read() {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name == "." || name == ".." {
             continue;
         }
-        let Some(stat) = tree::stat_at(&directory, name)? else { continue };
+        let Some(stat) = tree::stat_at(directory.fd()?, name)? else { continue };
         let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
         walked.bytes = walked.bytes.saturating_add((blocks * 512).max(ENTRY_BYTES));
         match FileType::from_raw_mode(stat.st_mode) {

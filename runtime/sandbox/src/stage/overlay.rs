@@ -54,11 +54,11 @@ impl Overlay {
             scope: scope.clone(),
             begun,
         };
-        let source = layered(workspace, at, overrides)?;
+        let source = layered(workspace, at, overrides);
         Ok(Self { at: at.to_owned(), source, upper, device, lower })
     }
 
-    /// Returns what to mount. Layers are absolute and without links.
+    /// Returns what to mount, with paths as they were given: a jail resolves them when it is opened.
     pub fn source(&self) -> Source {
         self.source.clone()
     }
@@ -87,12 +87,12 @@ impl Changed for Overlay {
     }
 }
 
-fn layered(workspace: &Path, at: &Path, overrides: &ViewOverrides) -> Result<Source, StageError> {
+fn layered(workspace: &Path, at: &Path, overrides: &ViewOverrides) -> Source {
     let mask = at.join("mask");
     let above = overrides.layers.iter().map(PathBuf::as_path);
     let below = above.chain([workspace]).chain(overrides.below.as_deref());
-    let lower = [mask.as_path()].into_iter().chain(below).map(resolved).collect::<Result<_, _>>()?;
-    Ok(Source::Overlay { lower, upper: resolved(&at.join("upper"))?, work: resolved(&at.join("work"))? })
+    let lower = [mask.as_path()].into_iter().chain(below).map(Path::to_owned).collect();
+    Source::Overlay { lower, upper: at.join("upper"), work: at.join("work") }
 }
 
 /// Returns a path of the host as a jail needs it: absolute, without links, valid UTF-8.

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 /// Attributes of the kernel that do not affect content.
@@ -62,7 +62,7 @@ impl Search<'_> {
     /// The kernel marks the top in no way that matters.
     fn check_top(&mut self) -> io::Result<()> {
         let top = self.overlay.upper.directory(Path::new(""))?;
-        if mark(&top, OsStr::new("."), FileType::Directory)? != Mark::Plain {
+        if mark(top.as_fd(), OsStr::new("."), FileType::Directory)? != Mark::Plain {
             self.forged.insert(PathBuf::new());
         }
         Ok(())
@@ -137,7 +137,7 @@ fn mark_of(entry: &WalkEntry<'_>) -> io::Result<Mark> {
         // Opened for us first: without read permission no attribute can be read.
         FileType::Directory => {
             let held = tree::open_directory(entry.directory, entry.name, Owner::Us)?;
-            mark(&held, OsStr::new("."), FileType::Directory)
+            mark(held.as_fd(), OsStr::new("."), FileType::Directory)
         }
         FileType::RegularFile => mark(entry.directory, entry.name, FileType::RegularFile),
         _ => Ok(Mark::Plain),
@@ -145,7 +145,7 @@ fn mark_of(entry: &WalkEntry<'_>) -> io::Result<Mark> {
 }
 
 /// Reads the attributes of a name in a directory; does not follow links.
-fn mark(directory: &OwnedFd, name: &OsStr, kind: FileType) -> io::Result<Mark> {
+fn mark(directory: BorrowedFd<'_>, name: &OsStr, kind: FileType) -> io::Result<Mark> {
     let mut mark = Mark::Plain;
     for found in attributes(directory, name)?.iter().filter(|found| found.starts_with(PREFIX)) {
         if kind == FileType::Directory && found == mask::OPAQUE.as_bytes() && is_opaque(&held(directory, name))? {
@@ -158,14 +158,14 @@ fn mark(directory: &OwnedFd, name: &OsStr, kind: FileType) -> io::Result<Mark> {
 }
 
 /// The path of a name in a directory that is held open.
-fn held(directory: &OwnedFd, name: &OsStr) -> OsString {
+fn held(directory: BorrowedFd<'_>, name: &OsStr) -> OsString {
     let mut at = OsString::from(format!("/proc/self/fd/{}/", directory.as_raw_fd()));
     at.push(name);
     at
 }
 
 /// The names of the attributes of a name in a directory; does not follow links.
-fn attributes(directory: &OwnedFd, name: &OsStr) -> io::Result<Vec<Vec<u8>>> {
+fn attributes(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Vec<Vec<u8>>> {
     let at = held(directory, name);
     names(&mut |space| rustix::fs::llistxattr(&at, space))
 }

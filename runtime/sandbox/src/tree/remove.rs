@@ -1,7 +1,7 @@
 //! Removes a folder and everything below it, whatever a hostile program made of it.
 
 use super::{Owner, Tree, is_absent, make_readable, open_directory, stat_at};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Folders within each other that are emptied in place, each with two descriptors.
+/// Folders within each other that are emptied in place, each with a descriptor.
 const DEPTH_MAX: u32 = 16;
 
 /// Removes a folder and everything below it; a missing one is not an error. Safe for folders that hostile programs wrote.
@@ -30,15 +30,19 @@ pub fn remove_all(path: &Path) -> io::Result<()> {
 
 /// Removes a name and everything below it, at any depth; a missing name is not an error. Directories within [`DEPTH_MAX`] others are first
 /// moved up, since neither descriptors nor path lengths suffice for thousands of levels.
-pub(crate) fn remove(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    if unlink(parent, name)? == Gone::Yes {
-        return Ok(());
-    }
+pub(crate) fn remove(parent: impl AsFd, name: &OsStr) -> io::Result<()> {
+    let parent = parent.as_fd();
+    // Most are directories.
     let top = match open_directory(parent, name, Owner::Us) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        top => top?,
+        Err(error) => match unlink(parent, name)? {
+            Gone::Yes => return Ok(()),
+            Gone::Directory => return Err(error),
+        },
+        Ok(top) => top,
     };
-    Removal { top: &top, moved: 0 }.directory((parent, name), &top, 1)
+    let walked = Dir::new(rustix::io::fcntl_dupfd_cloexec(&top, 0)?)?;
+    Removal { top: &top, moved: 0 }.directory((parent, name), walked, 1)
 }
 
 /// What is removed, and how many directories were moved to its top.
@@ -49,31 +53,36 @@ struct Removal<'t> {
 
 impl Removal<'_> {
     /// Empties a directory, again while something was moved into it, and removes it.
-    fn directory(&mut self, (parent, name): (&OwnedFd, &OsStr), directory: &OwnedFd, depth: u32) -> io::Result<()> {
+    fn directory(
+        &mut self,
+        (parent, name): (BorrowedFd<'_>, &OsStr),
+        mut directory: Dir,
+        depth: u32,
+    ) -> io::Result<()> {
         loop {
             let mut is_empty = true;
-            for entry in Dir::read_from(directory)? {
+            while let Some(entry) = directory.read() {
                 let entry = entry?;
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
                 if name != "." && name != ".." {
                     is_empty = false;
-                    self.entry(directory, (name, entry.file_type()), depth)?;
+                    self.entry(directory.fd()?, (name, entry.file_type()), depth)?;
                 }
             }
             match remove_empty(parent, name) {
-                Err(Errno::NOTEMPTY | Errno::EXIST) if !is_empty => {}
+                Err(Errno::NOTEMPTY | Errno::EXIST) if !is_empty => directory.rewind(),
                 removed => return Ok(removed?),
             }
         }
     }
 
-    fn entry(&mut self, directory: &OwnedFd, (name, kind): (&OsStr, FileType), depth: u32) -> io::Result<()> {
+    fn entry(&mut self, directory: BorrowedFd<'_>, (name, kind): (&OsStr, FileType), depth: u32) -> io::Result<()> {
         if kind != FileType::Directory && unlink(directory, name)? == Gone::Yes {
             return Ok(());
         }
         let removed = if depth < DEPTH_MAX {
             open_directory(directory, name, Owner::Us)
-                .and_then(|below| self.directory((directory, name), &below, depth + 1))
+                .and_then(|below| self.directory((directory, name), Dir::new(below)?, depth + 1))
         } else {
             self.move_up(directory, name)
         };
@@ -84,7 +93,7 @@ impl Removal<'_> {
         }
     }
 
-    fn move_up(&mut self, from: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    fn move_up(&mut self, from: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
         // A directory without write permission cannot be moved: its `..` would have to change.
         if stat_at(from, name)?.is_some_and(|stat| stat.st_mode & 0o700 != 0o700) {
             make_readable(from, name, Mode::RWXU)?;
@@ -106,7 +115,7 @@ enum Gone {
     Directory,
 }
 
-fn unlink(directory: &OwnedFd, name: &OsStr) -> io::Result<Gone> {
+fn unlink(directory: impl AsFd, name: &OsStr) -> io::Result<Gone> {
     match unlink_here(directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(Gone::Yes),
         Err(Errno::ISDIR | Errno::PERM) => Ok(Gone::Directory),
@@ -114,14 +123,15 @@ fn unlink(directory: &OwnedFd, name: &OsStr) -> io::Result<Gone> {
     }
 }
 
-fn remove_empty(parent: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+fn remove_empty(parent: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
     match unlink_here(parent, name, AtFlags::REMOVEDIR) {
         Err(Errno::NOENT) => Ok(()),
         removed => removed,
     }
 }
 
-fn unlink_here(directory: &OwnedFd, name: &OsStr, flags: AtFlags) -> Result<(), Errno> {
+fn unlink_here(directory: impl AsFd, name: &OsStr, flags: AtFlags) -> Result<(), Errno> {
+    let directory = directory.as_fd();
     match rustix::fs::unlinkat(directory, name, flags) {
         Err(Errno::ACCESS) => {
             // The directory itself lost its write permission.
