@@ -136,9 +136,9 @@ impl SqliteLog {
         Ok(DirBlobs::open_in(run)?.with(small))
     }
 
-    /// Makes the log's file as long as it gets, so that appends write in place. Only before the first append of a process.
+    /// Makes the log's file long, so that appends write in place: for the first ones at once, for all the others when they come.
     pub fn lengthen(&self, run: &Dir) -> Result<(), PortError> {
-        log_file::lengthen(run).map_err(|error| PortError::Unavailable(error.to_string()))
+        self.writer.lengthen(run)
     }
 
     /// The hash of the last record: two journals with the same one are the same.

@@ -12,6 +12,7 @@ use super::rows::Tip;
 use crate::blobs::Outbox;
 use crate::event::{Event, Subject, canonical};
 use crate::ports::{PortError, Stored};
+use cap_std::fs::Dir;
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -110,6 +111,12 @@ impl Writer {
         waiting.retain(|request| !request.answer.is_closed());
         let count = waiting.len().min(GROUP_MAX);
         waiting.drain(..count).collect()
+    }
+
+    /// Makes the log long enough for the next appends, here and when they come.
+    pub(super) fn lengthen(&self, run: &Dir) -> Result<(), PortError> {
+        let mut store = self.store.lock().map_err(|_| stopped())?;
+        store.as_mut().ok_or_else(stopped)?.lengthen(run)
     }
 
     /// Closes the database. Nothing may be appended afterwards.

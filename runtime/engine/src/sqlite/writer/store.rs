@@ -4,6 +4,7 @@
 //! under way, are remembered; after any error they are read again, since the memory may be wrong then.
 
 use super::super::connection::Layout;
+use super::super::log_file::LogFile;
 use super::super::queue::{QueueChange, SharedQueue};
 use super::super::rows::{self, Tip};
 use super::super::{port_error, signature};
@@ -12,10 +13,12 @@ use crate::blobs::rows::StoredBlobs;
 use crate::blobs::{Outbox, Parcel};
 use crate::event::{Digest, Subject, chain};
 use crate::ports::{PortError, Stored};
+use cap_std::fs::Dir;
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use rusqlite::{Connection, Params};
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +54,8 @@ pub(super) struct Store {
     /// Where the journal ends; none after an error.
     tip: Option<Tip>,
     heads: Heads,
+    /// None where appends may lengthen the log.
+    log: Option<LogFile>,
 }
 
 /// The last record of subjects. One that is not here is read, except that a branch has no record once all branches are known.
@@ -84,11 +89,20 @@ impl Store {
             queue,
             tip: Some(tip),
             heads: Heads { has_all_branches: tip.seq == 0, ..Heads::default() },
+            log: None,
         })
+    }
+
+    /// Makes the log long enough for the next appends, here and when they come.
+    pub(super) fn lengthen(&mut self, run: &Dir) -> Result<(), PortError> {
+        self.log = Some(LogFile::begin(run).map_err(no_log)?);
+        Ok(())
     }
 
     /// Stores a group and the blobs that wait in one durable transaction.
     pub(super) fn commit(&mut self, batches: Vec<Batch>) -> Result<Vec<Answer>, GroupError> {
+        let longer = self.log.as_mut().map_or(Ok(()), LogFile::before_append);
+        longer.map_err(|error| GroupError::Refused(no_log(error)))?;
         let parcel = self.outbox.parcel().map_err(GroupError::Refused)?;
         let committed = self.know_branches(&batches).and_then(|()| self.transact(batches, &parcel));
         match committed {
@@ -227,6 +241,10 @@ impl Store {
         let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
         done.map(drop).map_err(port_error)
     }
+}
+
+fn no_log(error: io::Error) -> PortError {
+    PortError::Unavailable(format!("the journal's log cannot be made longer: {error}"))
 }
 
 impl Heads {
