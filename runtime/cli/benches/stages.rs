@@ -3,12 +3,14 @@
 //! `cargo bench --workspace --bench stages` prints a table; with `-- growth` only the rows of long runs and of wide forks. A stage is the
 //! difference between a long and a short run of the same kind, divided by the number of stages between them: the start is not part of it. Processor time is that of the whole machine, so that
 //! it has the sandboxes too. Each figure stands beside the least that the machine needs for the same promise, measured in the same run:
-//! a flush of 4 KiB for a stage that must be on the disk, a plain spawn for a command. Nothing here passes or fails.
+//! a flush of 4 KiB for a stage that must be on the disk, what a stage leaves behind, a plain spawn for a command. Nothing here passes or fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
 #[path = "stages/cost.rs"]
 mod cost;
+#[path = "stages/left.rs"]
+mod left;
 #[path = "../../../benches/processors.rs"]
 mod processors;
 #[path = "../../../benches/table.rs"]
@@ -29,6 +31,7 @@ const CPU_SAMPLES: u32 = 40;
 /// The most steps of a pipeline here: more than any of them makes.
 const STEPS_MAX: usize = 100_000;
 const SCRIPT: &str = "script.toml";
+const LEFT: &str = "what a stage leaves behind, without Glovebox";
 
 fn main() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,8 +112,15 @@ impl Bench<'_> {
             Floor::Flush => "a flush of 4 KiB in place",
             Floor::Spawn => "a spawn of `sh -c true`",
         };
-        print(&format!("{name}, processor"), median(cpu), median(floor_cpu), of);
-        print(&format!("{name}, time"), median(wall), median(floor_wall), of);
+        let (cpu, wall) = (median(cpu), median(wall));
+        print(&format!("{name}, processor"), cpu, median(floor_cpu), of);
+        print(&format!("{name}, time"), wall, median(floor_wall), of);
+        if let Floor::Flush = floor {
+            let left = (0..ROUNDS).map(|_| left::behind(self.folder, 1_000)).map(|left| (left.cpu, left.wall));
+            let (left_cpu, left_wall): (Vec<_>, Vec<_>) = left.unzip();
+            print(&format!("{name}, processor"), cpu, median(left_cpu), LEFT);
+            print(&format!("{name}, time"), wall, median(left_wall), LEFT);
+        }
         match (self.flushes_of(&short), self.flushes_of(&long)) {
             (Some(short), Some(long)) => {
                 let flushes = long.saturating_sub(short) as f64 / (many - few) as f64;
@@ -125,6 +135,9 @@ impl Bench<'_> {
         let project = self.project("hundred", simulated(100));
         let flushes = || self.flushes(100);
         row("run of 100 simulated stages, process", 7, || self.run(&project).wall, flushes, "100 flushes of 4 KiB");
+        let left = || self.program.run(self.folder, &["version"]).wall + left::behind(self.folder, 100).wall * 100;
+        let of = "`glovebox version`, and what 100 stages leave behind";
+        row("run of 100 simulated stages, process", 7, || self.run(&project).wall, left, of);
     }
 
     /// The same stage in runs of other lengths: everything for each stage must stay the same.
