@@ -130,7 +130,7 @@ fn a_stage_costs_one_flush_and_writes_the_same_in_a_long_run() {
     assert!(handed_over < 3.0, "{handed_over} changes of threads for each stage");
     // The component lists its folder once. Its C library asks for the number of each file, which the listing told.
     let looks = later(&long, &middle, |calls| calls.looks);
-    assert!(looks < 14.0, "{looks} looks at the workspace for each stage");
+    assert!(looks < 8.0, "{looks} looks at the workspace for each stage");
     println!("each stage of a long run: {handed_over} changes of threads, {looks} looks at the workspace");
     let growth = later_written / written;
     assert!((0.8..=1.1).contains(&growth), "{written} bytes for each stage, then {later_written}");

@@ -242,11 +242,13 @@ fn an_agent_gets_the_notes_of_the_project_and_the_patches_its_model_knows() {
 /// What a stage may not read does not exist for it, and looking for notes is no refused request.
 #[test]
 fn notes_outside_of_the_read_scope_stay_there() {
-    let pipeline = STAGE.replace("allowed_write_paths", "read_paths=\"src/\", allowed_write_paths");
-    let bench = Bench::new(&pipeline, "openai", &[Turn::text("OUTCOME: SUCCESS")]);
-    bench.write("AGENTS.md", "Use tabs in this project.\n");
-    bench.run().ends(0).never_says("refused");
-    assert!(!bench.requests()[0].contains("Use tabs"));
+    for bound in ["read_paths=\"src/\"", "codex.strict_read_scope=true", "codex.block_read_paths=\"AGENTS.md\""] {
+        let pipeline = STAGE.replace("allowed_write_paths", &format!("{bound}, allowed_write_paths"));
+        let bench = Bench::new(&pipeline, "openai", &[Turn::text("OUTCOME: SUCCESS")]);
+        bench.write("AGENTS.md", "Use tabs in this project.\n");
+        bench.run().ends(0).never_says("refused");
+        assert!(!bench.requests()[0].contains("Use tabs"), "{bound}");
+    }
 }
 
 /// The same call for ever ends long before the limit on turns. So does a cycle of three.

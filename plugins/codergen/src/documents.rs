@@ -44,11 +44,9 @@ pub(crate) enum Sight {
 }
 
 impl Sight {
-    /// Attributes of a stage that bound what it sees.
-    const BOUNDS: [&str; 3] = ["read_paths", "codex.strict_read_scope", "codex.block_read_paths"];
-
+    /// What the host says.
     pub(crate) fn of(stage: &Stage) -> Self {
-        if Self::BOUNDS.iter().any(|bound| stage.attribute(bound).is_some()) { Self::Part } else { Self::Whole }
+        if stage.extra("reads") == Some("workspace") { Self::Whole } else { Self::Part }
     }
 
     fn has(self, file: &Path) -> bool {

@@ -105,7 +105,7 @@ pub struct Workbench<B> {
     pub holdouts: Option<Arc<Holdouts>>,
     /// Where progress goes; lossy.
     pub progress: Sender<Progress>,
-    /// Whose files are being made.
+    /// The attempts whose files are being made.
     pub preparing: Preparing,
 }
 

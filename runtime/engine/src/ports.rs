@@ -160,7 +160,7 @@ pub trait BlobStore: Send + Sync {
         self.put(&mut bytes)
     }
 
-    /// Opens a blob. Its bytes are digested again first, so what is read is what was stored.
+    /// Opens a blob. Bytes from the disk are digested again first, so what is read is what was stored.
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError>;
 
     /// Reads a whole blob of at most `bytes_max`.

@@ -136,7 +136,7 @@ impl SqliteLog {
         Ok(DirBlobs::open_in(run)?.with(small))
     }
 
-    /// Makes the log's file long, so that appends write in place: for the first ones at once, for all the others when they come.
+    /// Makes the log's file long, so that appends write in place: now for the first ones, later to its full length.
     pub fn lengthen(&self, run: &Dir) -> Result<(), PortError> {
         self.writer.lengthen(run)
     }
@@ -236,7 +236,9 @@ impl SqliteReader {
     pub fn read_verified(&self, key: Option<&UserKey>) -> Result<VerifiedJournal, PortError> {
         self.verified(key, |connection| {
             let mut tip = Tip::START;
-            Ok((rows::page(connection, &mut tip, usize::MAX)?, tip))
+            let mut records = rows::page(connection, &mut tip, usize::MAX)?;
+            records.iter_mut().for_each(|record| record.text.forget());
+            Ok((records, tip))
         })
     }
 

@@ -194,6 +194,11 @@ impl Scope {
         Access::Absent
     }
 
+    /// True if everything may be read but what lies in hidden folders: then no single file is missing for the reader.
+    pub fn shows_all_files(&self) -> bool {
+        self.read.contains(&Entry::whole()) && self.hidden.iter().all(Entry::is_subtree)
+    }
+
     /// True when `path` is at or below a hidden entry.
     pub fn is_hidden(&self, path: &ScopePath) -> bool {
         self.hidden.iter().any(|entry| path.starts_with(&entry.path))
@@ -338,6 +343,14 @@ mod tests {
         check("out/x/y", Access::Write);
         check("out/h", Access::Hidden);
         check("outer", Access::Absent);
+    }
+
+    #[test]
+    fn only_a_whole_scope_without_hidden_files_shows_all_files() {
+        let shows =
+            |read: &[&str], hidden: &[&str]| Scope::new(entries(read), Vec::new(), entries(hidden)).shows_all_files();
+        assert!(shows(&["./"], &[]) && shows(&["src/", "./"], &[".git/", "scenarios/"]));
+        assert!(!shows(&["src/"], &[]) && !shows(&["./"], &["AGENTS.md"]) && !shows(&[], &[]));
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl WorkspaceView {
     /// only read. It must not change until the changes have been found: a file that did is not committed.
     ///
     /// # Errors
-    /// [`StageError::Io`] when `at` exists already, a path is not UTF-8 or the system refuses.
+    /// [`StageError::Io`] when `at` exists already or the system refuses.
     pub fn overlay(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
         Overlay::create(workspace, at, scope, overrides).map(Self::Overlay)
     }
@@ -173,7 +173,7 @@ impl WorkspaceView {
     /// Returns where a jail takes the files from.
     ///
     /// # Errors
-    /// [`StageError::Io`] when a path is not UTF-8.
+    /// [`StageError::Io`] when the path of a copy is not UTF-8.
     pub fn source(&self) -> Result<Source, StageError> {
         match self {
             Self::Copy(copy) => overlay::resolved(copy.root()).map(Source::Directory),

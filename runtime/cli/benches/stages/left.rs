@@ -1,7 +1,7 @@
 //! What a component stage leaves behind, written without anything of Glovebox: its records and blobs in a SQLite database, durable, and its
 //! files.
 //!
-//! No engine that promises the same can be faster: it has to run the stage too. Sizes are those of a stage that asks a simulated model.
+//! It is what this layout costs by itself, before anything runs. Sizes are those of a stage that asks a simulated model.
 
 use super::cost::Cost;
 use rusqlite::{Connection, params};
@@ -27,9 +27,10 @@ const TABLES: &str = "
     CREATE TABLE record (seq INTEGER PRIMARY KEY, at INTEGER, subject TEXT, prev BLOB, hash BLOB, mac BLOB, event TEXT) STRICT;
     CREATE TABLE blob (id INTEGER PRIMARY KEY, digest BLOB, bytes BLOB) STRICT;";
 
-/// Writes what so many stages leave into a new folder. The cost is that of one stage: time, and processor time of this thread.
+/// Writes what so many stages leave into a new folder. The cost is that of one stage: time, and processor time of this thread, without
+/// what the kernel does later to bring files to the disk.
 ///
-/// The folder stays: where files were removed, ext4 without a journal makes the next ones slowly for a while.
+/// The folder stays: where files were removed, ext4 without a journal is slow to make new ones for a while.
 pub(crate) fn behind(folder: &Path, stages: u32) -> Cost {
     let folder = Folder::make(&folder.join("left"));
     let database = folder.database();

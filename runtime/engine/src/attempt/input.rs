@@ -51,6 +51,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
         }
         if binding.model {
             input.extra.extend(self.told(node, binding, assignment));
+            if binding.scope.shows_all_files() {
+                input.extra.push(("reads".to_owned(), "workspace".to_owned()));
+            }
         }
         if node.handler.kind().is_told_changes() {
             input.extra.push(change_list::of(node, &assignment.branch, (&self.base, &*self.blobs))?);

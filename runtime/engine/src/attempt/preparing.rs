@@ -26,8 +26,8 @@ impl Preparing {
         Underway(self, attempt)
     }
 
-    /// Waits for an attempt that was just begun elsewhere, and says once what it does if its files are still made after a moment. The wait is
-    /// the waiter's own, so that a short stage wakes nobody.
+    /// Waits for an attempt that was just begun on a thread. Sends its line if its files are made after [`QUIET_MAX`]; files that begin later are
+    /// not announced. This wait needs no task of its own, so a short stage wakes no other thread.
     pub(super) async fn while_made<T>(
         &self,
         attempt: &AttemptId,

@@ -49,11 +49,16 @@ impl Record {
     }
 }
 
-/// The canonical text of an event, where it is known. It follows from the event, so records with and without it are equal.
+/// The text of an event as it was stored, where it is known. It is not compared.
 #[derive(Clone, Default)]
 pub struct EventText(Option<Arc<str>>);
 
 impl EventText {
+    /// Forgets the text, for records that are kept.
+    pub(crate) fn forget(&mut self) {
+        self.0 = None;
+    }
+
     pub(crate) fn get(&self) -> Option<&str> {
         self.0.as_deref()
     }

@@ -135,6 +135,7 @@ impl Unread {
         let (mut records, mut queue) = (Vec::new(), Queue::default());
         self.pages(&mut queue, |page| {
             records.extend(page);
+            records.iter_mut().for_each(|record: &mut Record| record.text.forget());
             Ok(())
         })?;
         let session = self.session(replay(&records)?, queue)?;

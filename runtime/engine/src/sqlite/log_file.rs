@@ -20,27 +20,28 @@ const FIRST_APPENDS: u32 = 6;
 pub(crate) const LOG_BYTES: u64 = bytes_of(LOG_PAGES + APPEND_PAGES);
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// The log of a journal that is written. Only whoever appends may have it: nothing may be appended while it gets longer.
+/// The log of a journal that is written. The writer holds it: no append may run while it gets longer.
 pub(super) struct LogFile {
     run: Dir,
-    appends_left: u32,
+    /// Up to the first one that the first pages may be too few for.
+    appends: u32,
 }
 
 impl LogFile {
     /// Makes it long enough for the first appends.
     pub(super) fn begin(run: &Dir) -> io::Result<Self> {
         lengthen(run, bytes_of(FIRST_PAGES))?;
-        Ok(Self { run: run.try_clone()?, appends_left: FIRST_APPENDS })
+        Ok(Self { run: run.try_clone()?, appends: 0 })
     }
 
     /// Makes it as long as it gets, if this append is the first that may need that.
     pub(super) fn before_append(&mut self) -> io::Result<()> {
-        match self.appends_left.checked_sub(1) {
-            None => return Ok(()),
-            Some(0) => lengthen(&self.run, LOG_BYTES)?,
-            Some(_) => {}
+        match self.appends {
+            0..FIRST_APPENDS => {}
+            FIRST_APPENDS => lengthen(&self.run, LOG_BYTES)?,
+            _ => return Ok(()),
         }
-        self.appends_left -= 1;
+        self.appends += 1;
         Ok(())
     }
 }

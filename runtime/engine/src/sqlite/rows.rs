@@ -4,7 +4,7 @@
 //! for ever. Any gap, any changed byte is [`PortError::Corrupt`] with the sequence number.
 
 use super::port_error;
-use crate::event::{Digest, Event, Record, Subject, chain};
+use crate::event::{Digest, Event, EventText, Record, Subject, chain};
 use crate::ports::PortError;
 use glovebox_record::Tokens;
 use glovebox_record::spend::{Money, SpendTotals};
@@ -220,7 +220,9 @@ fn parse(stored: Stored) -> Result<Record, PortError> {
         return Err(corrupt(stored.seq, format!("it is filed under `{}`", stored.subject)));
     }
     let Stored { seq, at, prev, hash, event: text, .. } = stored;
-    Ok(Record { seq, at, prev, hash, event, text: text.into() })
+    // A foreign journal may have lines between its tokens.
+    let text = if text.bytes().any(|byte| byte < b' ') { EventText::default() } else { text.into() };
+    Ok(Record { seq, at, prev, hash, event, text })
 }
 
 pub(super) fn digest(bytes: &[u8], seq: u64) -> Result<Digest, PortError> {

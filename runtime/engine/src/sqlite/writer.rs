@@ -113,7 +113,7 @@ impl Writer {
         waiting.drain(..count).collect()
     }
 
-    /// Makes the log long enough for the next appends, here and when they come.
+    /// Makes the log long enough for the next appends, now and before later ones.
     pub(super) fn lengthen(&self, run: &Dir) -> Result<(), PortError> {
         let mut store = self.store.lock().map_err(|_| stopped())?;
         store.as_mut().ok_or_else(stopped)?.lengthen(run)

@@ -22,7 +22,7 @@ impl Default for Visits {
     }
 }
 
-/// What is kept counts, not how much is there of what was before it.
+/// Compares the visits that count as kept. Older ones in `recent` do not matter.
 impl PartialEq for Visits {
     fn eq(&self, other: &Self) -> bool {
         self.total == other.total && self.kept().eq(other.kept())
@@ -78,7 +78,8 @@ mod tests {
         let mut visits = Visits::default();
         for visit in 0..10_000_u64 {
             assert_eq!(visits.add(&NodeId::new(format!("n{}", visit % 7))), visit);
-            assert!(visits.kept().count() <= VISITS_KEPT_MAX);
+            assert!(visits.kept().count() <= VISITS_KEPT_MAX && visits.recent.len() <= 2 * VISITS_KEPT_MAX);
+            assert_eq!(visits.since(visit).len(), 1);
         }
         assert_eq!((visits.total(), visits.kept().count()), (10_000, VISITS_KEPT_MAX));
         assert_eq!(visits.last(), visits.kept().last());

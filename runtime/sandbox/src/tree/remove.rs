@@ -32,14 +32,16 @@ pub fn remove_all(path: &Path) -> io::Result<()> {
 /// moved up, since neither descriptors nor path lengths suffice for thousands of levels.
 pub(crate) fn remove(parent: impl AsFd, name: &OsStr) -> io::Result<()> {
     let parent = parent.as_fd();
-    // Most are directories.
-    let top = match open_directory(parent, name, Owner::Us) {
+    // Opened first: most are directories, and this saves a call.
+    let open = || open_directory(parent, name, Owner::Us);
+    let opened = match open() {
+        Err(error) if error.kind() != io::ErrorKind::NotFound && unlink(parent, name)? == Gone::Directory => open(),
+        Err(_) => return Ok(()),
+        opened => opened,
+    };
+    let top = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => match unlink(parent, name)? {
-            Gone::Yes => return Ok(()),
-            Gone::Directory => return Err(error),
-        },
-        Ok(top) => top,
+        top => top?,
     };
     let walked = Dir::new(rustix::io::fcntl_dupfd_cloexec(&top, 0)?)?;
     Removal { top: &top, moved: 0 }.directory((parent, name), walked, 1)

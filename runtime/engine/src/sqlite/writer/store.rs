@@ -18,7 +18,6 @@ use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use rusqlite::{Connection, Params};
 use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +53,7 @@ pub(super) struct Store {
     /// Where the journal ends; none after an error.
     tip: Option<Tip>,
     heads: Heads,
-    /// None where appends may lengthen the log.
+    /// None: SQLite lengthens the log itself.
     log: Option<LogFile>,
 }
 
@@ -93,16 +92,24 @@ impl Store {
         })
     }
 
-    /// Makes the log long enough for the next appends, here and when they come.
+    /// Makes the log long enough for the next appends, now and before later ones.
     pub(super) fn lengthen(&mut self, run: &Dir) -> Result<(), PortError> {
-        self.log = Some(LogFile::begin(run).map_err(no_log)?);
+        let begun = LogFile::begin(run);
+        self.log = Some(begun.map_err(|error| PortError::Unavailable(format!("the journal's log: {error}")))?);
         Ok(())
+    }
+
+    /// Without room for more zeros the records may still have some.
+    fn keep_log_long(&mut self) {
+        if let Some(Err(error)) = self.log.as_mut().map(LogFile::before_append) {
+            tracing::debug!(%error, "the journal's log does not get longer before it must");
+            self.log = None;
+        }
     }
 
     /// Stores a group and the blobs that wait in one durable transaction.
     pub(super) fn commit(&mut self, batches: Vec<Batch>) -> Result<Vec<Answer>, GroupError> {
-        let longer = self.log.as_mut().map_or(Ok(()), LogFile::before_append);
-        longer.map_err(|error| GroupError::Refused(no_log(error)))?;
+        self.keep_log_long();
         let parcel = self.outbox.parcel().map_err(GroupError::Refused)?;
         let committed = self.know_branches(&batches).and_then(|()| self.transact(batches, &parcel));
         match committed {
@@ -241,10 +248,6 @@ impl Store {
         let done = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
         done.map(drop).map_err(port_error)
     }
-}
-
-fn no_log(error: io::Error) -> PortError {
-    PortError::Unavailable(format!("the journal's log cannot be made longer: {error}"))
 }
 
 impl Heads {
