@@ -1,8 +1,10 @@
 //! Whatever is changed behind the journal's back is found when it is opened, and named by its sequence number.
 
 use super::{Place, RUN, append, note};
+use glovebox_engine::event::{Digest, chain};
 use glovebox_engine::ports::PortError;
 use glovebox_engine::sqlite::{SqliteLog, SqliteReader, VerifiedJournal};
+use jiff::Timestamp;
 use std::path::Path;
 
 async fn journal(records: usize) -> Place {
@@ -101,4 +103,26 @@ fn looking_never_makes_a_journal() {
     let place = Place::make();
     assert!(matches!(SqliteReader::open(&place.path), Err(PortError::Unavailable(_))));
     assert!(!place.path.exists());
+}
+
+/// Whoever makes a journal hashes what he likes. A line of `progress.ndjson` is a record, so no text with lines of its own becomes one.
+#[tokio::test]
+async fn lines_within_an_event_are_not_taken_over() {
+    let texts = |place: &Place| {
+        let records = place.open();
+        async move {
+            super::records(&records).await.into_iter().map(|record| format!("{:?}", record.text)).collect::<Vec<_>>()
+        }
+    };
+    let place = journal(1).await;
+    assert_eq!(texts(&place).await, ["known"]);
+    let connection = rusqlite::Connection::open(&place.path).unwrap();
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
+    let (at, text) = connection.query_row("SELECT at, event FROM record", [], row).unwrap();
+    let at = Timestamp::from_millisecond(at).unwrap();
+    let lines = text.replacen('{', "{\"x\":\n{\"seq\":1}\n,", 1);
+    let hash = chain(&Digest::ZERO, 1, at, &lines);
+    connection.execute("UPDATE record SET event = ?1, hash = ?2", (&lines, hash.as_bytes())).unwrap();
+    drop(connection);
+    assert_eq!(texts(&place).await, ["unknown"]);
 }
