@@ -88,6 +88,25 @@ async fn a_journal_that_is_closed_is_one_file() {
     assert_eq!(log.blobs(&folder(&copy)).unwrap().read_all(&digest, 5).unwrap(), b"hello");
 }
 
+/// Room in the log saves time only: without it the records are stored as well.
+#[tokio::test]
+async fn a_log_that_cannot_be_lengthened_refuses_no_record() {
+    let place = Place::make();
+    let log = place.open();
+    log.lengthen(&folder(&place)).unwrap();
+    let file = place.path.with_file_name("journal.sqlite-wal");
+    let (away, first) = (place.path.with_file_name("away"), std::fs::metadata(&file).unwrap().len());
+    // The database has it open, and nobody else finds it.
+    std::fs::rename(&file, &away).unwrap();
+    for head in 0..9 {
+        append(&log, head, vec![note("a")]).await.unwrap();
+    }
+    std::fs::rename(&away, &file).unwrap();
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), first, "it was not lengthened");
+    drop(log);
+    assert_eq!(records(&place.open()).await.len(), 9);
+}
+
 #[tokio::test]
 async fn a_log_that_was_lengthened_is_written_in_place() {
     let place = Place::make();

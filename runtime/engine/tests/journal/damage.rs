@@ -105,7 +105,7 @@ fn looking_never_makes_a_journal() {
     assert!(!place.path.exists());
 }
 
-/// Whoever makes a journal hashes what he likes. A line of `progress.ndjson` is a record, so no text with lines of its own becomes one.
+/// The author of a journal can hash any text. An event with line breaks must not add lines to `progress.ndjson`.
 #[tokio::test]
 async fn lines_within_an_event_are_not_taken_over() {
     let texts = |place: &Place| {
