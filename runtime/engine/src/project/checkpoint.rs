@@ -5,9 +5,8 @@
 
 use crate::context::Context;
 use crate::event::moment;
-use crate::event::{BranchId, Digest, EventText, NodeId, Record, RunId};
+use crate::event::{BranchId, Digest, NodeId, Record, RunId};
 use crate::evidence::is_first;
-use crate::ports::Stored;
 use crate::state::{Branch, RunState};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -78,30 +77,31 @@ impl BranchCheckpoint {
 /// The run when a node completed. It shares what it can with the run as it goes on.
 pub struct Completed {
     at: Timestamp,
-    place: Stored,
+    seq: u64,
+    hash: Digest,
     state: RunState,
 }
 
 impl Completed {
     /// The state after a record.
     pub fn after(record: &Record, state: &RunState) -> Self {
-        let Record { seq, at, prev, hash, .. } = *record;
-        Self { at, place: Stored { seq, prev, hash, text: EventText::default() }, state: state.clone() }
+        let Record { seq, at, hash, .. } = *record;
+        Self { at, seq, hash, state: state.clone() }
     }
 }
 
 impl CheckpointFile {
     /// Says where the run stood after the record at this place.
     pub fn of(completed: &Completed, logs: &VecDeque<String>) -> Self {
-        let Completed { at, place, state } = completed;
+        let Completed { at, seq, hash, state } = completed;
         let (branch, exit) = (state.main(), state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_ref()));
         let retried = branch.nodes.iter().filter(|(_, history)| history.retries > 0);
         Self {
             schema_version: 2,
             run_id: state.run_id().map(RunId::to_string).unwrap_or_default(),
             timestamp: moment::text(at),
-            journal_seq: place.seq,
-            journal_hash: place.hash,
+            journal_seq: *seq,
+            journal_hash: *hash,
             current_node: exit.or(branch.completed.last()).map(NodeId::to_string).unwrap_or_default(),
             run_generation: state.generation(),
             completed_nodes: branch.completed.kept().cloned().collect(),
