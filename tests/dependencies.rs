@@ -6,6 +6,8 @@ mod workbench;
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 use workbench::{Answer, Workbench};
 
 const NODE: &str = "{ \"dependencies\": { \"a\": \"1\" } }";
@@ -236,5 +238,52 @@ fn the_toolchain_keeps_compiled_modules_out_of_the_project() {
     // A machine without Python says so.
     if answer.code != 3 {
         answer.ends(0).never_says("that git ignores");
+    }
+}
+
+/// Ends a command that takes longer than any of them may.
+fn ends_soon(bench: &Workbench, words: &[&str]) -> Answer {
+    let mut command = bench.command(words);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("{words:?} reads without end");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Answer::from_child(child)
+}
+
+#[test]
+fn devices_pipes_and_links_of_a_project_are_not_read() {
+    type Put = fn(&std::path::Path);
+    let zero: Put = |at| symlink("/dev/zero", at).unwrap();
+    let pipe: Put = |at| rustix::fs::mknodat(rustix::fs::CWD, at, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let linked_pipe: Put = |at| {
+        let pipe = at.with_file_name("the-pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        symlink("the-pipe", at).unwrap();
+    };
+    for file in ["package.json", ".venv/pyvenv.cfg", ".git", ".git/commondir", "node_modules/.modules.yaml"] {
+        for put in [zero, pipe, linked_pipe] {
+            let bench = bench("true", "", false);
+            let at = bench.project().join(file);
+            if file != "package.json" {
+                bench.write("package.json", NODE);
+            }
+            bench.write("pyproject.toml", "");
+            bench.write("node_modules/a/index.js", "a");
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            // Only one of its kind may be where the file is to be.
+            let _ = fs::remove_file(&at);
+            put(&at);
+            for words in [&["check", "pipeline.dot"][..], &["plan", "pipeline.dot"], &["run", "pipeline.dot"]] {
+                ends_soon(&bench, words).ends(0);
+            }
+            ends_soon(&bench, &["init", "--print"]).ends(0);
+        }
     }
 }

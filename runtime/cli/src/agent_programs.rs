@@ -3,14 +3,13 @@
 //! The search starts no program. A version is that of the npm package in which the program lies; a program from elsewhere has none here.
 
 use crate::exit::{Exit, Stop};
-use crate::regular_file;
 use crate::terminal::{self, visible};
 use glovebox_engine::plan::{Plan, PlannedProgram};
 use glovebox_host::agents::programs::{Driven, driven};
 use glovebox_sandbox::jail::ExecPolicy;
+use glovebox_sandbox::regular_file::{self, Links};
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// How far above a program its package may be.
@@ -86,9 +85,7 @@ fn installed(file: &Path, driven: Driven) -> Option<String> {
     }
     let file = std::fs::canonicalize(file).ok()?;
     file.ancestors().skip(1).take(FOLDERS_MAX).find_map(|folder| {
-        let mut text = Vec::new();
-        let opened = regular_file::open(&folder.join("package.json")).ok()?;
-        opened.take(PACKAGE_BYTES_MAX).read_to_end(&mut text).ok()?;
+        let text = regular_file::read(&folder.join("package.json"), Links::Follow, PACKAGE_BYTES_MAX).ok()?;
         let found: Package = serde_json::from_slice(&text).ok()?;
         (found.name == driven.package).then_some(found.version)
     })

@@ -16,6 +16,7 @@ use glovebox_engine::plan::capability::MachineFolder;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::ignored::ProjectFiles;
 use glovebox_sandbox::jail::Bind;
+use glovebox_sandbox::regular_file::{self, Links};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,6 +26,8 @@ use std::path::{Path, PathBuf};
 const FOLDERS_MAX: usize = 2_000;
 /// How deep such a folder may be.
 const DEPTH_MAX: usize = 3;
+/// The longest `package.json` that is read.
+const PACKAGE_BYTES_MAX: u64 = 16 << 20;
 /// Names that are a dependency wherever a project of their kind is, even if git does not ignore them.
 const CERTAIN: [&str; 3] = ["node_modules/", ".venv/", "venv/"];
 /// Folders of tools that make virtual environments. Only these of them are dependencies.
@@ -202,7 +205,7 @@ fn missing(project: &Project, shown: &[Entry], is_set: bool) -> Vec<(String, Str
             found.push((format!("`{name}` is not in this run: `[workspace] dependencies` does not name it"), help));
         }
     };
-    if names_packages(&at("package.json")) {
+    if names_packages(&at("package.json"), &project.workdir) {
         let managers =
             [("pnpm-lock.yaml", "pnpm install"), ("yarn.lock", "yarn install"), ("package-lock.json", "npm ci")];
         let install = managers.iter().find(|(lock, _)| has(lock)).map_or("npm install", |(_, install)| install);
@@ -220,8 +223,8 @@ fn missing(project: &Project, shown: &[Entry], is_set: bool) -> Vec<(String, Str
 }
 
 /// True for a `package.json` that needs packages.
-fn names_packages(file: &Path) -> bool {
-    let text = fs::read_to_string(file).unwrap_or_default();
+fn names_packages(file: &Path, project: &Path) -> bool {
+    let text = regular_file::read_text(file, Links::Within(project), PACKAGE_BYTES_MAX).unwrap_or_default();
     let Ok(parsed) = serde_json::from_str::<serde_json::Value>(&text) else { return false };
     let named =
         ["dependencies", "devDependencies"].map(|name| parsed[name].as_object().is_some_and(|all| !all.is_empty()));

@@ -8,10 +8,11 @@ use crate::exit::{Exit, Stop};
 use crate::models::{self, Configured};
 use crate::project::Project;
 use crate::terminal::{self, visible};
-use crate::{regular_file, shell, user_key};
+use crate::{shell, user_key};
 use glovebox_engine::config::KeySource;
 use glovebox_models::target::Endpoint;
 use glovebox_record::Digest;
+use glovebox_sandbox::regular_file::{self, Links};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder};
 use std::io::{self, Read, Write};
@@ -171,7 +172,7 @@ pub fn ask<'a>(project: &Project, models: impl Iterator<Item = Configured<'a>>) 
 /// Reads a file: a line with its MAC, and the text. Anything else is nothing.
 fn read(file: &Path, mac: impl Fn(&[u8]) -> blake3::Hash) -> Option<KeyUse> {
     let mut text = String::new();
-    regular_file::open(file).ok()?.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
+    regular_file::open(file, Links::Follow).ok()?.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
     let (signed, text) = text.split_once('\n')?;
     // Compared in constant time.
     (blake3::Hash::from_hex(signed).ok()? == mac(text.as_bytes())).then(|| serde_json::from_str(text).ok()).flatten()

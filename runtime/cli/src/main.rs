@@ -3,6 +3,7 @@
 //! The only crate that prints or reads the environment. Commands are one file each; this page is all the dispatch there is.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![expect(unreachable_pub, reason = "a binary exports nothing; `pub` marks what other modules use")]
 
 mod agent_programs;
@@ -33,7 +34,7 @@ mod plan_diff;
 mod prepare;
 mod project;
 mod references;
-mod regular_file;
+mod replaced_file;
 mod replan;
 mod reports;
 mod review;

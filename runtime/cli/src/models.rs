@@ -3,14 +3,15 @@
 //! A key is read here and handed on as a value that shows nothing. A key file that a stage could read is refused.
 
 use crate::exit::{Exit, Stop};
+use crate::key_trust;
 use crate::project::Project;
-use crate::{key_trust, regular_file};
 use glovebox_engine::attempt::{ServerEnv, Targets};
 use glovebox_engine::config::{KeySource, ModelAccess};
 use glovebox_engine::plan::Plan;
 use glovebox_host::tools::Secret;
 use glovebox_models::key::Key;
 use glovebox_models::target::{Authorities, Target};
+use glovebox_sandbox::regular_file::{self, Links};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -126,7 +127,7 @@ fn outside(project: &Project, (name, file): (&str, &Path)) -> Result<PathBuf, St
 /// The beginning of a file, as long as any key and list of certificates is.
 pub fn read(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    regular_file::open(file)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+    regular_file::open(file, Links::Follow)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -3,9 +3,8 @@
 //! It searches the working folder, then the folder of the pipeline. It follows no link and reads at most [`FILES_MAX`] files of
 //! [`BYTES_MAX`] bytes; other files are not checked. A run has sealed copies of its own.
 
-use crate::regular_file;
 use glovebox_pipeline::ir::Pipeline;
-use std::io::Read;
+use glovebox_sandbox::regular_file::{self, Links};
 use std::path::{Path, PathBuf};
 
 /// The most files for one pipeline.
@@ -58,9 +57,7 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
 }
 
 fn script(path: &Path) -> Option<Script> {
-    let mut bytes = Vec::new();
-    regular_file::open(path).ok()?.take(BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8(bytes).ok().filter(|text| text.len() as u64 <= BYTES_MAX)?;
+    let text = regular_file::read_text(path, Links::Follow, BYTES_MAX).ok()?;
     let named = path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
     (named || text.starts_with("#!")).then(|| Script { path: path.display().to_string(), text })
 }

@@ -6,7 +6,6 @@ use crate::changes;
 use crate::children::{self, FaultsOfChildren};
 use crate::exit::{Exit, Stop};
 use crate::references::{self, Referring};
-use crate::regular_file;
 use crate::runs::RunFolder;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, diagnostics};
@@ -21,6 +20,7 @@ use glovebox_pipeline::ir::{Node, Pipeline};
 use glovebox_pipeline::span::Span;
 use glovebox_pipeline::transform::{self, Applied};
 use glovebox_pipeline::{Checked, Inputs, Lowered};
+use glovebox_sandbox::regular_file::{self, Links};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub fn read_text(file: &Path) -> Result<String, Stop> {
     if is_stdin(file) {
         std::io::stdin().lock().take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     } else {
-        let opened = regular_file::open(file).map_err(|error| match regular_file::not_file(&error) {
+        let opened = regular_file::open(file, Links::Follow).map_err(|error| match regular_file::not_file(&error) {
             Some(kind) => not_a_file(file, kind),
             None => failed(error),
         })?;
@@ -77,8 +77,8 @@ fn not_a_file(file: &Path, kind: regular_file::Kind) -> Stop {
 /// chooses the path.
 pub fn read_component(file: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    let opened =
-        regular_file::open(file).and_then(|opened| opened.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes));
+    let opened = regular_file::open(file, Links::Follow)
+        .and_then(|opened| opened.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes));
     opened.map_err(|error| error.to_string())?;
     if bytes.len() as u64 > bytes_max {
         return Err(format!("it has more than {bytes_max} bytes (limit `component_bytes`)"));

@@ -3,10 +3,10 @@
 //! A stopped process keeps its lock for ever, and would go on in the middle of a write when it is continued. So it is ended before the
 //! lock is taken: two processes never drive one run. A process that runs is never ended, however long its stages take.
 
-use crate::regular_file;
 use crate::runs::{self, RunFolder};
 use crate::terminal;
 use glovebox_engine::run::OWNER_FILE;
+use glovebox_sandbox::regular_file::{self, Links};
 use rustix::process::{Flock, FlockType, Pid, Signal, fcntl_getlk, kill_process};
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ impl<'a> Watch<'a> {
 
 /// The process that holds the run's lock, if this one can see it.
 fn driver(run: &RunFolder) -> Option<Pid> {
-    let file = regular_file::open(&run.path.join(OWNER_FILE)).ok()?;
+    let file = regular_file::open(&run.path.join(OWNER_FILE), Links::Within(&run.path)).ok()?;
     // What SQLite locks is behind the first gigabyte.
     let any = Flock { start: 1 << 30, length: 1024, ..Flock::from(FlockType::WriteLock) };
     fcntl_getlk(file, &any).ok()??.pid
@@ -71,7 +71,7 @@ fn driver(run: &RunFolder) -> Option<Pid> {
 
 /// The state of a process is the letter behind its name, which may contain anything.
 fn is_stopped(process: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let stat = regular_file::kernel_text(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'))
 }
 

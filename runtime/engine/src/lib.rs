@@ -8,6 +8,7 @@
 //! [`config`], [`verify`], [`no_change`] and [`lock`] (what the operator says), [`plan`] (what a run stays inside of), [`project`] (its files).
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod attempt;
 pub mod bind;

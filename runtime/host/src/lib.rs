@@ -4,6 +4,7 @@
 //! back a [`call::Report`].
 
 #![deny(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 // What others hand in and get back.
 pub mod call;

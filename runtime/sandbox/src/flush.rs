@@ -2,7 +2,7 @@
 //!
 //! A copy that was just made is in memory alone, and a power cut takes it. Knows files and folders, nothing of what they are for.
 
-use std::fs::File;
+use crate::regular_file;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ pub fn flush_all(folders: &[&Path]) -> io::Result<()> {
     let mut below = Vec::new();
     for folder in folders.iter().filter(|folder| folder.exists()) {
         if !list(folder, &mut below)? {
-            return Ok(rustix::fs::syncfs(File::open(folder)?)?);
+            return Ok(rustix::fs::syncfs(regular_file::open_folder(folder)?)?);
         }
     }
-    below.iter().try_for_each(|path| File::open(path)?.sync_all())
+    below.iter().try_for_each(|path| regular_file::open_unlinked(path)?.sync_all())
 }
 
 /// Lists what is to be flushed below a folder, a folder after what is in it. False when it is too much.

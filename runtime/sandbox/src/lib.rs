@@ -7,8 +7,10 @@
 //! [`found`] lists changes, [`protect`] the protected paths.
 //! [`commit`] stores and applies allowed changes, [`quarantine`] keeps the rest, [`apply`] changes the user's project,
 //! [`restore`] repairs the workspace of a run that is resumed.
-//! [`record_files`] digests the files of a run's record. [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
+//! [`regular_file`] reads what a project or a run folder brings. [`record_files`] digests the files of a run's record. [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
 //! The crate does not know graphs, components or journals.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("this version of glovebox supports Linux only: its sandbox needs openat2, namespaces and Landlock");
@@ -39,6 +41,7 @@ pub mod proxy;
 pub mod quarantine;
 pub mod record_files;
 pub mod refusal;
+pub mod regular_file;
 mod relay;
 pub mod repository;
 pub mod restore;

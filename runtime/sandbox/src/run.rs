@@ -4,8 +4,8 @@
 //! our application id. During a run the id may be only in the database's log, so a journal with our lock or a log beside it counts
 //! too. In doubt, a folder counts as a run: it is not copied, and its path is reported.
 
+use crate::regular_file::{self, Links};
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -27,7 +27,8 @@ pub fn is_run(folder: &Path) -> bool {
         return false;
     }
     let mut head = [0; MARK_AT + MARK.len()];
-    let is_read = File::open(&journal).and_then(|mut file| file.read_exact(&mut head)).is_ok();
+    let is_read =
+        regular_file::open(&journal, Links::Within(folder)).and_then(|mut file| file.read_exact(&mut head)).is_ok();
     let is_marked = is_read && head.starts_with(MAGIC) && head.ends_with(MARK);
     is_marked || BESIDE.iter().any(|name| is_file(&folder.join(name)))
 }
@@ -62,7 +63,7 @@ pub fn check_database(database: &Path) -> io::Result<()> {
 /// # Errors
 /// The system's, also if the file system has no such mark. Nothing but speed depends on it.
 pub fn keep_apart(folder: &Path) -> io::Result<()> {
-    let folder = File::open(folder)?;
+    let folder = regular_file::open_folder(folder)?;
     let flags = ioctl_getflags(&folder)?;
     if flags.contains(IFlags::TOPDIR) { Ok(()) } else { Ok(ioctl_setflags(&folder, flags | IFlags::TOPDIR)?) }
 }
@@ -70,6 +71,7 @@ pub fn keep_apart(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     #[test]
     fn folders_are_kept_apart_where_the_file_system_can() {

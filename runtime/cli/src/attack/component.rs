@@ -14,6 +14,7 @@ use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Attempt, AttemptId, BranchId, Ending, Limits, Task, Work};
 use glovebox_sandbox::layer::Layer;
 use glovebox_sandbox::protect::Protected;
+use glovebox_sandbox::regular_file::{self, Links};
 use glovebox_sandbox::stage::{ChangeLimits, StageError, ViewOverrides, WorkspaceView};
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,6 +35,9 @@ const WRITE: [&str; 3] = ["out/", "src/main.rs", "go.mod"];
 
 /// An absolute path that means the tree.
 const OWN_PATH: &str = "/home/me/proj";
+
+/// The longest of the files that are compared.
+const CONTENT_BYTES_MAX: u64 = 1 << 24;
 
 /// Runs every row in a new folder below `parent`, and removes the folder afterwards.
 pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: Tier) -> Result<Vec<EvaluatedRow>, String> {
@@ -197,7 +201,11 @@ impl AttackedTree {
     fn remember(&self, path: &Path, seen: &mut BTreeMap<String, String>) {
         let Ok(meta) = path.symlink_metadata() else { return };
         let inside = path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned();
-        let content = if meta.is_file() { fs::read(path).unwrap_or_default() } else { Vec::new() };
+        let content = if meta.is_file() {
+            regular_file::read(path, Links::Follow, CONTENT_BYTES_MAX).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
         let times = if meta.is_dir() { (0, 0) } else { (meta.mtime(), meta.mtime_nsec()) };
         let text = String::from_utf8_lossy(&content).into_owned();
         seen.insert(inside, format!("{:o} {} {times:?} {text}", meta.mode(), meta.ino()));

@@ -4,6 +4,7 @@
 //! argument and prints one [`AttackAnswer`]. It chooses no tier, and it reads no configuration and no environment.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![expect(unreachable_pub, reason = "a binary exports nothing; `pub` marks what other modules use")]
 
 #[cfg(target_os = "linux")]

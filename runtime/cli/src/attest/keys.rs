@@ -3,8 +3,8 @@
 //! A private key that others can read is refused, and so is one in the project of the run: a stage of that project could have read it.
 
 use crate::exit::{Exit, Stop};
-use crate::regular_file;
 use crate::terminal::visible;
+use glovebox_sandbox::regular_file::{self, Links};
 use ring::digest::{SHA256, digest};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use rustls_pki_types::pem::PemObject;
@@ -111,7 +111,8 @@ pub fn hex(bytes: &[u8]) -> String {
 
 fn read(file: &Path, half: Half) -> Result<Vec<u8>, Stop> {
     let mut bytes = Vec::new();
-    let read = regular_file::open(file).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+    let read =
+        regular_file::open(file, Links::Follow).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
     match read {
         Ok(_) => Ok(bytes),
         Err(error) => Err(Stop::io(format!("read the key `{}`", shown(file)), &error).with_help(half.how_to_make())),

@@ -8,7 +8,7 @@ use crate::rule_plugins::RuleSets;
 use crate::source::{self, ParsedFile};
 use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine, visible};
-use crate::{children, regular_file, scenarios};
+use crate::{children, replaced_file, scenarios};
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity, fixed};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::lint::{self, Script};
@@ -111,7 +111,7 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
         opened = next;
     }
     if Digest::of(opened.text.as_bytes()) != before {
-        regular_file::replace(file, &opened.text)?;
+        replaced_file::replace(file, &opened.text)?;
         terminal::say(format_args!("fixed: {}\n", visible::line(&file.display().to_string())));
     }
     Ok(opened)

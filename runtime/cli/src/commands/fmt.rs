@@ -4,7 +4,7 @@ use crate::arguments::FmtArguments;
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, counted, visible};
-use crate::{regular_file, source};
+use crate::{replaced_file, source};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::format::format;
@@ -56,7 +56,7 @@ fn one(file: &std::path::Path, is_check: bool) -> Result<bool, Stop> {
             terminal::print(formatted);
             return Ok(false);
         }
-        (false, false) if differs => regular_file::replace(file, &formatted)?,
+        (false, false) if differs => replaced_file::replace(file, &formatted)?,
         (false, false) => {}
     }
     Ok(differs)

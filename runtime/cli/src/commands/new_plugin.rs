@@ -5,7 +5,7 @@
 use crate::arguments::{EmbedArguments, NewPluginArguments, WitArguments};
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::{self, visible};
-use crate::{regular_file, sdk_files, source};
+use crate::{replaced_file, sdk_files, source};
 use glovebox_engine::config::{Config, is_plugin_name};
 use glovebox_host::component::LoadError;
 use std::fs::{self, OpenOptions};
@@ -110,7 +110,7 @@ pub fn embed_manifest(arguments: &EmbedArguments) -> Ended {
         Some(output) => {
             fs::write(output, embedded).map_err(|error| Stop::io(format!("write `{}`", output.display()), &error))?
         }
-        None => regular_file::replace(file, embedded)?,
+        None => replaced_file::replace(file, embedded)?,
     }
     let output = arguments.output.as_ref().unwrap_or(file);
     terminal::print(format_args!("wrote `{}`\n", visible::line(&output.to_string_lossy())));

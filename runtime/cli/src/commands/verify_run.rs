@@ -9,13 +9,14 @@ use crate::attest::keys::PublicKey;
 use crate::attest::statement::{self, PREDICATE_TYPE, RunEvidence, SCHEMA_VERSION, STATEMENT_TYPE};
 use crate::attest::{compare, folder};
 use crate::exit::{Ended, Exit, Stop};
+use crate::journal;
 use crate::runs::{self, RunFolder};
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, counted, paint::Paint, visible};
-use crate::{journal, regular_file};
 use glovebox_record::{ChangeOp, FileChange};
 use glovebox_sandbox::apply::open_before;
 use glovebox_sandbox::record_files;
+use glovebox_sandbox::regular_file::{self, Links};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
@@ -57,7 +58,8 @@ struct Attestation(Value);
 impl Attestation {
     fn read(file: &Path, key: &PublicKey) -> Result<Self, Stop> {
         let mut bytes = Vec::new();
-        let read = regular_file::open(file).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+        let read =
+            regular_file::open(file, Links::Follow).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
         read.map_err(|error| Stop::io(format!("read the attestation `{}`", file.display()), &error))?;
         let broken = |problem: &dyn fmt::Display| {
             let problem = problem.to_string();

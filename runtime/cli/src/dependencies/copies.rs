@@ -2,16 +2,16 @@
 //!
 //! Compares bytes, not names. A length that no hold-out has is compared with nothing, so most files are only listed.
 
-use glovebox_record::Digest;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::holdout::COPY_BYTES_MIN;
-use std::collections::BTreeMap;
+use glovebox_sandbox::regular_file::{self, Links};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
 /// The files of hold-outs by length and content.
 #[derive(Debug, Default)]
-pub(super) struct HoldoutFiles(BTreeMap<u64, BTreeMap<Digest, PathBuf>>);
+pub(super) struct HoldoutFiles(BTreeMap<u64, HashMap<blake3::Hash, PathBuf>>);
 
 impl HoldoutFiles {
     /// Reads the hold-outs of a project.
@@ -19,10 +19,8 @@ impl HoldoutFiles {
         let mut found = Self::default();
         for folder in sealed {
             each_file(&project.join(folder.path().as_str()), &mut |file| {
-                let Ok(bytes) = fs::read(file) else { return true };
-                if bytes.len() as u64 >= COPY_BYTES_MIN {
-                    let known = found.0.entry(bytes.len() as u64).or_default();
-                    known.insert(Digest::of(&bytes), file.to_owned());
+                if let Some((bytes, digest)) = digest(file, project).filter(|(bytes, _)| *bytes >= COPY_BYTES_MIN) {
+                    found.0.entry(bytes).or_default().insert(digest, file.to_owned());
                 }
                 true
             });
@@ -38,12 +36,19 @@ impl HoldoutFiles {
         }
         each_file(folder, &mut |file| {
             let known = fs::symlink_metadata(file).ok().and_then(|found| self.0.get(&found.len()));
-            let holdout = known.and_then(|known| known.get(&Digest::of(&fs::read(file).ok()?)));
+            let holdout = known.and_then(|known| known.get(&digest(file, folder)?.1));
             copy = holdout.map(|holdout| (file.to_owned(), holdout.as_path()));
             copy.is_none()
         });
         copy
     }
+}
+
+/// The length and digest of a file, read in pieces.
+fn digest(file: &Path, folder: &Path) -> Option<(u64, blake3::Hash)> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(regular_file::open(file, Links::Within(folder)).ok()?).ok()?;
+    Some((hasher.count(), hasher.finalize()))
 }
 
 /// Visits every regular file at or below a path until `visit` returns false. Follows no link.

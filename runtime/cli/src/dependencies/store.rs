@@ -3,6 +3,7 @@
 //! A link is only a hint, since a package may have made it: a folder is shown because it is a store by its name or an interpreter by
 //! its content, and because it is not the user's own.
 
+use glovebox_sandbox::regular_file::{self, Links};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 const DEPTH_MAX: usize = 5;
 /// How many entries are looked at for each dependency.
 const ENTRIES_MAX: usize = 50_000;
+/// The longest settings file of an environment that is read. pnpm lists every package in its own.
+const SETTINGS_BYTES_MAX: u64 = 64 << 20;
 /// Names of folders in which package managers keep what they share between projects.
 const STORES: [&str; 8] = ["pnpm", ".pnpm-store", "uv", ".bun", "yarn", ".yarn", "pypoetry", "virtualenvs"];
 /// Folders of the system, which every command sees, and of the kernel and services, which none does.
@@ -25,12 +28,12 @@ pub(super) fn linked(dependency: &Path, project: &Path, targets: &mut BTreeSet<P
             targets.insert(interpreter(&real).or_else(|| store(&real)).unwrap_or(real));
         }
     };
-    for (key, value) in settings(&dependency.join("pyvenv.cfg"), '=') {
+    for (key, value) in settings(dependency, "pyvenv.cfg", '=') {
         if key == "home" {
             add(Path::new(&value));
         }
     }
-    for (key, value) in settings(&dependency.join(".modules.yaml"), ':') {
+    for (key, value) in settings(dependency, ".modules.yaml", ':') {
         if matches!(key.as_str(), "storeDir" | "virtualStoreDir") {
             add(&dependency.join(value));
         }
@@ -49,8 +52,9 @@ pub(super) fn linked(dependency: &Path, project: &Path, targets: &mut BTreeSet<P
 }
 
 /// The lines `key: value` of a settings file, JSON or not, without quotes.
-fn settings(file: &Path, between: char) -> Vec<(String, String)> {
-    let text = fs::read_to_string(file).unwrap_or_default();
+fn settings(dependency: &Path, name: &str, between: char) -> Vec<(String, String)> {
+    let text = regular_file::read_text(&dependency.join(name), Links::Within(dependency), SETTINGS_BYTES_MAX);
+    let text = text.unwrap_or_default();
     let plain = |text: &str| text.trim().trim_end_matches(',').trim_matches(['"', '\'']).to_owned();
     text.lines().filter_map(|line| line.split_once(between)).map(|(key, value)| (plain(key), plain(value))).collect()
 }

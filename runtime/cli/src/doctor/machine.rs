@@ -10,9 +10,9 @@ use crate::terminal::{self, visible};
 use crate::toolchain;
 use glovebox_record::Tier;
 use glovebox_sandbox::jail::ProbeReport;
+use glovebox_sandbox::regular_file;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::fs;
 use std::path::Path;
 
 /// Version of [`MachineReport`].
@@ -208,7 +208,7 @@ impl Property {
 }
 
 fn first_line(file: &Path) -> Option<String> {
-    Some(fs::read_to_string(file).ok()?.lines().next()?.trim().to_owned())
+    Some(regular_file::kernel_text(file).ok()?.lines().next()?.trim().to_owned())
 }
 
 fn user() -> Check {
@@ -253,7 +253,7 @@ fn user_namespaces(tier: Option<Tier>) -> Check {
 }
 
 fn overlay() -> Check {
-    let text = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let text = regular_file::kernel_text("/proc/filesystems").unwrap_or_default();
     match text.lines().any(|line| line.trim_start_matches("nodev").trim() == "overlay") {
         true => Property::Overlay.good("available"),
         false => Property::Overlay

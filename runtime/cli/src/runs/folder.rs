@@ -4,8 +4,8 @@
 //! because this program must not change its mode or what git ignores in it.
 
 use crate::exit::{Exit, Stop};
-use crate::regular_file;
 use crate::terminal::{self, visible};
+use glovebox_sandbox::regular_file::{self, Links};
 use glovebox_sandbox::run;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 
 const PRIVATE: u32 = 0o700;
 const IGNORE_FILE: &str = ".gitignore";
+/// Longer than the one that this program writes, with what a user may add.
+const IGNORE_BYTES_MAX: u64 = 1 << 16;
 /// The folder that this program keeps in a project, which has the runs.
 const OWN_DIR: &str = ".glovebox";
 const IGNORE_OWN: &str = "# Made by glovebox: nothing here belongs into a commit.\n*\n";
@@ -77,7 +79,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
         Err(Errno::INVAL) => fs::rename(from, to)?,
         renamed => renamed?,
     }
-    to.parent().map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
+    to.parent().map_or(Ok(()), |folder| regular_file::flush_folder(folder))
 }
 
 /// Makes the folder of a resumed run private again, and the folder of all runs.
@@ -112,8 +114,7 @@ fn refuse_other(folder: &Path, found: &Metadata, runs_dir: &Path) -> Result<(), 
 
 /// True for a folder that this program made or accepted for runs, so that nothing but runs is in it.
 pub fn is_marked(folder: &Path) -> bool {
-    regular_file::open(&folder.join(IGNORE_FILE))
-        .and_then(io::read_to_string)
+    regular_file::read_text(&folder.join(IGNORE_FILE), Links::Within(folder), IGNORE_BYTES_MAX)
         .is_ok_and(|text| text.lines().next() == IGNORE.lines().next())
 }
 

@@ -5,13 +5,14 @@
 
 use super::{RunFolder, is_live, list, short};
 use crate::exit::Stop;
-use crate::{journal, regular_file, user_key};
+use crate::{journal, user_key};
 use clap::ValueEnum;
 use glovebox_engine::attempt::exchanges::Held;
 use glovebox_engine::event::moment;
 use glovebox_engine::evidence::{RunStatus, RunSummary};
 use glovebox_engine::sqlite::Provenance;
 use glovebox_record::spend::SpendTotals;
+use glovebox_sandbox::regular_file::{self, Links};
 use glovebox_sandbox::run::JOURNAL_FILE;
 use glovebox_sandbox::tree;
 use glovebox_sandbox::user_key::UserKey;
@@ -219,8 +220,7 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
 
 /// Reads the cache: a line with its MAC, and a line of JSON. Anything else is no cache.
 fn read(runs_dir: &Path, key: &UserKey) -> Option<BTreeMap<String, Cached>> {
-    let file = regular_file::open(&runs_dir.join(INDEX_FILE)).ok()?;
-    let text = io::read_to_string(io::Read::take(file, INDEX_BYTES_MAX)).ok()?;
+    let text = regular_file::read_text(&runs_dir.join(INDEX_FILE), Links::Within(runs_dir), INDEX_BYTES_MAX).ok()?;
     let (mac, rows) = text.split_once('\n')?;
     let expected = key.mac(PURPOSE, rows.as_bytes());
     // Compared in constant time.

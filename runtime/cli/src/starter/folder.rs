@@ -1,8 +1,7 @@
 //! A folder of the user's project, read with bounds: regular files up to 1 MiB, and names that can be written into a pipeline.
 
-use crate::regular_file;
+use glovebox_sandbox::regular_file::{self, Links};
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The largest file that is read.
@@ -54,13 +53,11 @@ impl Folder {
         self.path.join(name).symlink_metadata().is_ok()
     }
 
-    /// The text of a regular file; empty if there is none, or if it is too long or not UTF-8.
+    /// The text of a regular file; empty if there is none, or if it is too long, not UTF-8, or a link out of the project.
     pub(super) fn text(&self, name: impl AsRef<Path>) -> String {
-        let mut bytes = Vec::new();
-        let read = regular_file::open(&self.path.join(name))
-            .and_then(|opened| opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
-        let is_whole = read.is_ok() && bytes.len() as u64 <= FILE_BYTES_MAX;
-        is_whole.then(|| String::from_utf8(bytes).ok()).flatten().unwrap_or_default()
+        let depth = Path::new(&self.below).components().count();
+        let root = self.path.ancestors().nth(depth).unwrap_or(&self.path);
+        regular_file::read_text(&self.path.join(name), Links::Within(root), FILE_BYTES_MAX).unwrap_or_default()
     }
 
     /// Its files and folders with plain names, sorted. Leaves out hidden ones, links, and names with other characters.

@@ -5,9 +5,12 @@
 use super::machine::{Machine, Variable, prefix_of};
 use super::{Found, Missing};
 use glovebox_engine::config::Toolchain;
+use glovebox_sandbox::regular_file::{self, Links};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The longest file with pyenv's versions that is read.
+const VERSION_BYTES_MAX: u64 = 1 << 16;
 /// Compiled modules, below the HOME of commands and the path of their source. Those of the interpreter last.
 pub(super) const COMPILED: &str = ".cache/pycache";
 
@@ -58,7 +61,8 @@ fn is_prefix(prefix: &Path) -> bool {
 /// The folder of the interpreter that pyenv's stand-ins in `folder` start: the version of PYENV_VERSION, else the global one.
 fn chosen(machine: &Machine, folder: &Path) -> Option<PathBuf> {
     let root = folder.parent().filter(|root| folder.ends_with("shims") && root.join("versions").is_dir())?;
-    let global = || fs::read_to_string(root.join("version")).unwrap_or_default();
+    let global =
+        || regular_file::read_text(&root.join("version"), Links::Follow, VERSION_BYTES_MAX).unwrap_or_default();
     let names = machine.text(Variable::PyenvVersion).map_or_else(global, str::to_owned);
     let name = names.split([':', '\n']).next().map(str::trim).filter(|name| !name.is_empty() && !name.contains('/'))?;
     Some(root.join("versions").join(name).join("bin")).filter(|bin| name != ".." && bin.join("python3").is_file())

@@ -10,6 +10,7 @@ use glovebox_host::model::Exchanges;
 use glovebox_host::tools::ToolAnswers;
 use glovebox_record::spend::SpendTotals;
 use glovebox_record::{Digest, FailureClass};
+use glovebox_sandbox::regular_file;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -36,7 +37,7 @@ pub(super) fn open_tools(run: &RunDir, attempt: &Attempt) -> io::Result<ToolAnsw
 
 /// What was said so far in an attempt that has no end yet, as lines of a transcript; empty if nothing is known.
 pub fn transcript(run: &Dir, attempt: &Attempt) -> io::Result<String> {
-    let opened = run.open_dir(EXCHANGES_DIR).and_then(|folder| folder.open(file_name(attempt)));
+    let opened = run.open_dir(EXCHANGES_DIR).and_then(|folder| regular_file::open_in(&folder, file_name(attempt)));
     match opened {
         Ok(file) => Exchanges::transcript(file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -59,7 +60,7 @@ pub fn held(run: &Dir) -> io::Result<Held> {
     let mut held = Held::default();
     let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return Ok(held) };
     for name in names(&folder)?.iter().filter(|name| !name.ends_with(TOOLS_SUFFIX)) {
-        let (answers, uncounted) = Exchanges::held(folder.open(name)?)?;
+        let (answers, uncounted) = Exchanges::held(regular_file::open_in(&folder, name)?)?;
         held.answers += answers;
         held.uncounted.add(uncounted);
     }

@@ -7,6 +7,7 @@ use super::unavailable;
 use crate::event::Digest;
 use crate::ports::PortError;
 use cap_std::fs::{Dir, File, OpenOptions};
+use glovebox_sandbox::regular_file;
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,14 +49,14 @@ impl BlobFiles {
         // Held while it is opened: a flush renames it.
         let waiting = self.lock();
         match waiting.iter().find(|one| one.digest == *digest) {
-            Some(one) => self.root.open(&one.name),
+            Some(one) => regular_file::open_in(&self.root, &one.name),
             None => {
                 let name = file_name(digest);
                 // A pipe in a run folder that came with a project would be waited for without end.
                 if !self.root.symlink_metadata(&name)?.is_file() {
                     return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
                 }
-                self.root.open(name)
+                regular_file::open_in(&self.root, name)
             }
         }
     }
@@ -143,7 +144,7 @@ impl BlobFiles {
         // One that was renamed before an error is there under its own name.
         let unnamed = waiting.iter().filter(|one| !self.is_stored(&one.digest, one.bytes)).collect::<Vec<_>>();
         for one in &unnamed {
-            self.root.open(&one.name)?.sync_data()?;
+            regular_file::open_in(&self.root, &one.name)?.sync_data()?;
         }
         let folders: BTreeSet<String> = waiting.iter().map(|one| folder_name(&one.digest)).collect();
         let mut is_new = false;
@@ -175,5 +176,5 @@ pub(super) fn file_name(digest: &Digest) -> String {
 
 /// A rename is durable only when its directory is.
 fn flush(dir: &Dir) -> io::Result<()> {
-    dir.open(".")?.sync_all()
+    regular_file::flush_dir(dir)
 }

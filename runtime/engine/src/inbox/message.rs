@@ -6,6 +6,7 @@ use super::GivenSteering;
 use crate::event::{QuestionId, RunId};
 use cap_std::fs::Dir;
 use glovebox_record::Digest;
+use glovebox_sandbox::regular_file;
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -89,7 +90,7 @@ pub(super) fn open(folder: &Dir, name: &str, (run, key): (&RunId, Option<&UserKe
     if !folder.symlink_metadata(name).ok()?.is_file() {
         return None;
     }
-    let file = folder.open(name).ok()?;
+    let file = regular_file::open_in(folder, name).ok()?;
     let mut content = String::new();
     file.take(MESSAGE_BYTES_MAX).read_to_string(&mut content).ok()?;
     let (found, text) = content.trim_end().split_once('\n')?;

@@ -14,6 +14,7 @@ use crate::run::{HOLDOUTS_DIR, OWNER_FILE, WORKSPACE_DIR};
 use crate::sqlite::LOG_FILE;
 use cap_std::fs::{Dir, MetadataExt, OpenOptions};
 use glovebox_sandbox::cache;
+use glovebox_sandbox::regular_file;
 use glovebox_sandbox::run::JOURNAL_FILE;
 use std::io::{self, Read};
 use std::ops::Deref;
@@ -218,7 +219,7 @@ impl<'a> Folder<'a> {
         if !self.dir.symlink_metadata(name).is_ok_and(|found| found.is_file()) {
             return Ok(false);
         }
-        let mut file = self.dir.open(name)?;
+        let mut file = regular_file::open_in(&self.dir, name)?;
         let (mut wanted, mut found) = (Vec::new(), Vec::new());
         loop {
             wanted.clear();
@@ -237,7 +238,7 @@ impl<'a> Folder<'a> {
     /// The same, durably.
     pub(crate) fn put_durably(&self, name: impl AsRef<Path>, bytes: &mut dyn Read) -> io::Result<()> {
         self.put_beside(name.as_ref(), bytes, true)?;
-        self.dir.open(".")?.sync_all()
+        regular_file::flush_dir(&self.dir)
     }
 
     /// Makes a name of a file that is there already, in place of what has this name.

@@ -3,11 +3,14 @@
 //! Git's own format, versions 2 to 4. Only the user's repository is read, never one that a stage can write. An index that cannot be
 //! understood lists nothing: then a tracked file that git would ignore is treated as ignored.
 
+use crate::regular_file::{self, Links};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The largest index that is read.
 const BYTES_MAX: u64 = 512 << 20;
+/// The longest file with the path of a folder: git refuses a longer one as well.
+const POINTER_BYTES_MAX: u64 = 1 << 20;
 /// Times, numbers and length of an entry.
 const STAT_BYTES: usize = 40;
 /// Lengths of a digest: SHA-1 and SHA-256.
@@ -21,8 +24,8 @@ pub(crate) fn tracked(project: &Path) -> Vec<String> {
     let Some(root) = repository(&whole) else { return Vec::new() };
     let below = whole.strip_prefix(root).unwrap_or(Path::new("")).to_string_lossy().into_owned();
     let index = own_folder(root).map(|folder| folder.join("index"));
-    let bytes = index.filter(|file| fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() <= BYTES_MAX));
-    let Some(bytes) = bytes.and_then(|file| fs::read(file).ok()) else { return Vec::new() };
+    let bytes = index.and_then(|file| regular_file::read(&file, Links::Follow, BYTES_MAX).ok());
+    let Some(bytes) = bytes else { return Vec::new() };
     let listed = DIGEST_BYTES.iter().find_map(|length| Entries::new(&bytes, *length)?.all());
     let inside = |path: String| match below.as_str() {
         "" => Some(path),
@@ -42,17 +45,22 @@ fn own_folder(root: &Path) -> Option<PathBuf> {
     if at.is_dir() {
         return Some(at);
     }
-    let text = fs::read_to_string(&at).ok()?;
+    let text = pointer(&at, root)?;
     Some(root.join(text.strip_prefix("gitdir:")?.trim()))
 }
 
 /// The folder that all working trees of the repository share.
 pub(super) fn shared_folder(root: &Path) -> Option<PathBuf> {
     let own = own_folder(root)?;
-    match fs::read_to_string(own.join("commondir")) {
-        Ok(text) => Some(own.join(text.trim())),
-        Err(_) => Some(own),
+    match pointer(&own.join("commondir"), &own) {
+        Some(text) => Some(own.join(text.trim())),
+        None => Some(own),
     }
+}
+
+/// The text of a file that names another folder of git. A repository that git made has no link at its place.
+fn pointer(file: &Path, folder: &Path) -> Option<String> {
+    regular_file::read_text(file, Links::Within(folder), POINTER_BYTES_MAX).ok()
 }
 
 /// Reads the entries of an index.

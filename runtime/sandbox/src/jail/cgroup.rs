@@ -5,6 +5,7 @@
 //! Out of memory must not kill the whole group: the jail's first process must survive to prove that nothing is left. The host
 //! sees the event and kills the command.
 
+use crate::regular_file;
 use glovebox_record::Limits;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::{self, File};
@@ -86,7 +87,7 @@ impl Cgroup {
 
     /// Looks for a place where this program may make groups, and makes one.
     fn find(limits: &Limits) -> Result<Self, String> {
-        let groups = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+        let groups = regular_file::kernel_text("/proc/self/cgroup").map_err(|error| error.to_string())?;
         let mounts = mounts().map_err(|error| error.to_string())?;
         let own = Own { groups: &groups, mounts };
         let second = make_second(&own, limits);
@@ -143,7 +144,7 @@ impl Cgroup {
     }
 
     fn members(&self) -> Vec<Pid> {
-        let text = fs::read_to_string(self.memory.join("cgroup.procs")).unwrap_or_default();
+        let text = regular_file::kernel_text(self.memory.join("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect()
     }
 
@@ -225,7 +226,7 @@ fn make_second(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
     let within = folder.ancestors().take(ANCESTORS_MAX).take_while(|ancestor| ancestor.starts_with(&mounted));
     let mut refused = "no ancestor hands memory and pids to its children".to_owned();
     for parent in within {
-        let handed = fs::read_to_string(parent.join("cgroup.subtree_control")).unwrap_or_default();
+        let handed = regular_file::kernel_text(parent.join("cgroup.subtree_control")).unwrap_or_default();
         if !["memory", "pids"].iter().all(|name| handed.split_whitespace().any(|found| found == *name)) {
             continue;
         }
@@ -322,7 +323,7 @@ fn mounts() -> io::Result<&'static str> {
     if let Some(mounts) = MOUNTS.get() {
         return Ok(mounts);
     }
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let mounts = regular_file::kernel_text("/proc/self/mountinfo")?;
     Ok(MOUNTS.get_or_init(|| mounts))
 }
 
@@ -368,6 +369,7 @@ fn field(path: &Path, name: &str) -> u64 {
 }
 
 /// The text of a file of a group, which one call reads.
+#[expect(clippy::disallowed_methods, reason = "a file of the kernel, of which a page is read")]
 fn read(path: &Path) -> Option<String> {
     let mut bytes = [0; FILE_BYTES_MAX];
     let length = File::open(path).and_then(|mut file| file.read(&mut bytes)).ok()?;

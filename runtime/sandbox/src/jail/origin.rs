@@ -1,8 +1,8 @@
 //! Where the first process of a jail comes from: a helper of its own, or a fork of a template. It decides what is cleaned up.
 
 use super::control::wait_readable;
+use crate::regular_file;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Child;
@@ -45,7 +45,7 @@ impl Origin {
 
 /// Returns the number of the process behind a pidfd, as this program sees it; none when it has ended.
 pub(super) fn pid_of(pidfd: &OwnedFd) -> Option<i32> {
-    let shown = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    let shown = regular_file::kernel_text(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
     let number = shown.lines().find_map(|line| line.strip_prefix("Pid:"))?;
     number.trim().parse().ok().filter(|process| *process > 0)
 }

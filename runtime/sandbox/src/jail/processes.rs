@@ -9,6 +9,7 @@ mod held;
 
 use super::origin::{self, Origin};
 use super::stores::Stores;
+use crate::regular_file;
 use glovebox_jail::process::{self, ProcessStat};
 pub(super) use held::Held;
 use held::HeldFiles;
@@ -154,7 +155,7 @@ fn children(parent: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let mut found = Vec::new();
     for thread in threads.flatten() {
-        match fs::read_to_string(thread.path().join("children")) {
+        match regular_file::kernel_text(thread.path().join("children")) {
             Ok(listed) => found.extend(listed.split_ascii_whitespace().filter_map(|id| id.parse::<i32>().ok())),
             // The thread has ended, or there are no such lists.
             Err(_) if thread.path().exists() => {
@@ -169,7 +170,7 @@ fn children(parent: i32) -> Vec<i32> {
 
 /// Returns the shared memory of the whole machine in bytes: segments, files in memory, shared pages without a file.
 fn shared_of_machine() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let text = regular_file::kernel_text("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Shmem:"));
     line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0).saturating_mul(1024)
 }

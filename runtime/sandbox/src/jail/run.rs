@@ -18,9 +18,9 @@ use crate::exec::{Command, ExecError, Exit, Program, io_error, not_begun, workin
 use glovebox_jail::wire::{self, Ended, Failure, Reply, Request};
 use glovebox_names::visible;
 use glovebox_record::{CommandEnding, LimitName};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -167,7 +167,8 @@ fn pipes(jail: &Jail, streams: Streams) -> Result<([OwnedFd; 3], Pipes), ExecErr
     let pair = || pipe_with(PipeFlags::CLOEXEC).map_err(failed);
     let (stdin, input, forward) = match streams {
         Streams::Empty => {
-            (OwnedFd::from(File::open("/dev/null").map_err(io_error("open the command's input"))?), None, None)
+            let nothing = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+            (nothing.map_err(|error| io_error("open the command's input")(error.into()))?, None, None)
         }
         Streams::Bytes(bytes) => {
             let (theirs, ours) = pair()?;

@@ -196,6 +196,7 @@ impl Content {
     }
 
     /// Opens it for reading from the beginning, apart from all that use it.
+    #[expect(clippy::disallowed_methods, reason = "opens a file again that this module made")]
     pub(crate) fn reader(&self) -> io::Result<File> {
         let held = self.held();
         match &held.fd {
@@ -236,6 +237,7 @@ impl Content {
     }
 
     /// Copies what it holds to another file, with its times.
+    #[expect(clippy::disallowed_methods, reason = "opens a file again that this module made")]
     fn copy_to(&self, held: &Held, to: &OwnedFd) -> Result<(), Errno> {
         let fd = held.fd.as_ref().ok_or(Errno::BADF)?;
         let stat = rustix::fs::fstat(fd)?;

@@ -1,9 +1,10 @@
 //! The folder at [`glovebox_jail::subject::FOLDER`] in a verifier's jail: the command `subject` and its socket.
 
 use crate::jail::program_bytes;
+use crate::regular_file;
 use glovebox_jail::subject::{PROGRAM, SOCKET};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -19,7 +20,7 @@ pub(super) fn make(at: &Path) -> io::Result<OwnedFd> {
     program.write_all(program_bytes())?;
     drop(program);
     // An address has room for 107 bytes, which a run's folder may exceed; through its descriptor every folder is near.
-    let folder = File::open(at)?;
+    let folder = regular_file::open_folder(at)?;
     let near = PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd()));
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     bind(&socket, &SocketAddrUnix::new(near)?)?;

@@ -5,6 +5,7 @@
 
 use super::super::binary;
 use super::{ProbeReport, evaluate, witness};
+use crate::regular_file;
 use glovebox_record::Tier;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,7 @@ struct Machine {
 
 impl Machine {
     fn this() -> io::Result<Self> {
-        let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
+        let read = |path: &str| regular_file::kernel_text(path).map(|text| text.trim().to_owned());
         Ok(Self {
             boot: read("/proc/sys/kernel/random/boot_id")?,
             helper: binary::digest(),

@@ -4,8 +4,8 @@
 
 use super::super::bwrap::BWRAP;
 use super::ProbeFailure;
+use crate::regular_file;
 use glovebox_record::Tier;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The setting with which AppArmor takes all rights in a new user namespace.
@@ -52,7 +52,8 @@ impl Machine {
 
     fn namespaces(&self, failure: &ProbeFailure) -> Vec<String> {
         let mut lines = Vec::new();
-        let setting = |name: &str| fs::read_to_string(self.path(Path::new("/proc/sys")).join(name.replace('.', "/")));
+        let setting =
+            |name: &str| regular_file::kernel_text(self.path(Path::new("/proc/sys")).join(name.replace('.', "/")));
         let is_set = |name: &str, value: &str| setting(name).is_ok_and(|found| found.trim() == value);
         if is_set("kernel.unprivileged_userns_clone", "0") {
             lines.push("sudo sysctl -w kernel.unprivileged_userns_clone=1".to_owned());
@@ -86,7 +87,7 @@ impl Machine {
     }
 
     fn landlock(&self) -> Option<String> {
-        let active = fs::read_to_string(self.path(Path::new("/sys/kernel/security/lsm"))).ok()?;
+        let active = regular_file::kernel_text(self.path(Path::new("/sys/kernel/security/lsm"))).ok()?;
         let active = active.trim();
         if active.is_empty() || active.split(',').any(|name| name == "landlock") {
             return None;
@@ -96,7 +97,7 @@ impl Machine {
 
     fn container(&self) -> Option<String> {
         let marked = ["/.dockerenv", "/run/.containerenv"].iter().any(|path| self.has(Path::new(path)));
-        let status = fs::read_to_string(self.path(Path::new("/proc/self/status"))).unwrap_or_default();
+        let status = regular_file::kernel_text(self.path(Path::new("/proc/self/status"))).unwrap_or_default();
         let filtered = status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]));
         (marked || filtered).then(|| {
             "start the container with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined`"
@@ -116,6 +117,7 @@ impl ProbeFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::io;
     use tempfile::TempDir;
 

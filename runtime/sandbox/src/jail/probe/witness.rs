@@ -2,6 +2,7 @@
 //!
 //! A program's own report proves little. The result counts only if nothing arrived at these witnesses.
 
+use crate::regular_file::{self, Links};
 use glovebox_jail::wire::Targets;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fs;
@@ -10,6 +11,9 @@ use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
+
+/// Longer than a secret is.
+const SECRET_BYTES_MAX: u64 = 1 << 12;
 
 /// How often a port free for both protocols is looked for.
 const PORT_TRIES: u32 = 16;
@@ -59,7 +63,7 @@ impl Witness {
     /// Checks the witnesses. The error names the leak.
     pub(super) fn check(&self) -> Result<(), String> {
         let failed = |what: &str| Err(format!("the host's witnesses found a leak: {what}"));
-        if fs::read_to_string(&self.secret).ok().as_ref() != Some(&self.content) {
+        if regular_file::read_text(&self.secret, Links::Follow, SECRET_BYTES_MAX).ok().as_ref() != Some(&self.content) {
             return failed("the program changed a file outside the sandbox");
         }
         if fs::read_dir(&self.outside).is_ok_and(|mut entries| entries.next().is_some()) {

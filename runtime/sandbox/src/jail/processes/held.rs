@@ -3,6 +3,7 @@
 //! Each file counts once, even if several processes hold it. Files in memory count as memory, all others as disk. Only root of the
 //! host can read the size of a mapping without a descriptor. Descriptors in transit in a socket can be detected but not measured.
 
+use crate::regular_file;
 use glovebox_jail::process::ProcessStat;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstatfs, open, openat, statat};
 use std::collections::{HashMap, HashSet};
@@ -123,7 +124,7 @@ impl HeldFiles {
 
     /// Notes what is mapped and has no name.
     fn mappings(&mut self, process: &ProcessFolder) -> Option<()> {
-        let maps = fs::read(process.0.join("maps")).ok()?;
+        let maps = regular_file::kernel_bytes(process.0.join("maps")).ok()?;
         for line in String::from_utf8_lossy(&maps).lines().filter(|line| line.ends_with(DELETED)) {
             let Some(mapping) = Mapping::parse(line) else { continue };
             if mapping.name.starts_with(LISTED) || self.held.devices.contains(&mapping.file.0) {
@@ -160,7 +161,8 @@ impl HeldFiles {
 impl Held {
     /// Memory of a process that is not in what is counted already: its share of what it has in memory.
     pub(super) fn own_bytes(&self, process: &ProcessStat) -> u64 {
-        let smaps = ProcessFolder::of(process).and_then(|folder| fs::read(folder.0.join("smaps")).ok());
+        let smaps =
+            ProcessFolder::of(process).and_then(|folder| regular_file::kernel_bytes(folder.0.join("smaps")).ok());
         smaps.map_or(process.resident_bytes, |text| self.own_bytes_of(&String::from_utf8_lossy(&text)))
     }
 
@@ -278,7 +280,7 @@ impl Descriptor<'_> {
     }
 
     fn info(&self) -> String {
-        fs::read_to_string(self.process.0.join("fdinfo").join(self.number)).unwrap_or_default()
+        regular_file::kernel_text(self.process.0.join("fdinfo").join(self.number)).unwrap_or_default()
     }
 
     /// Returns the number of the file's kind of file system.

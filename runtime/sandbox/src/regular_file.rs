@@ -1,0 +1,270 @@
+//! The one way to read files that a project, a run folder or a home folder brings: regular files only, of a bounded size.
+//!
+//! A project may put a pipe, a device or a link to one at any path that the host reads. `clippy.toml` forbids the functions of `std`
+//! that would wait for it, or read it without end.
+
+use cap_std::fs::{Dir, OpenOptionsExt as _};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::fmt;
+use std::fs::{self, File, FileType, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Where the links in a path may lead.
+#[derive(Debug, Clone, Copy)]
+pub enum Links<'f> {
+    /// Anywhere: the user named the path, or the file is one of the user's own.
+    Follow,
+    /// To a file in this folder: a project or a run folder brings the path.
+    Within(&'f Path),
+}
+
+/// Opens a file for reading. Does not wait for a pipe and does not use a device, because a project may choose the path. Checks the
+/// opened file itself, not the path.
+///
+/// # Errors
+/// [`NotFile`] for another kind of file, [`LeadsOut`] for a link that may not be followed, or the system's error.
+pub fn open(file: &Path, links: Links<'_>) -> io::Result<File> {
+    let opened = OpenOptions::new().read(true).custom_flags(flags()).open(file).map_err(socket)?;
+    let kind = opened.metadata()?.file_type();
+    if !kind.is_file() {
+        return Err(NotFile(Kind::of(kind)).into());
+    }
+    if let Links::Within(folder) = links {
+        // The kernel's name of what was opened: a link that is changed meanwhile changes nothing.
+        let real = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))?;
+        if !real.starts_with(fs::canonicalize(folder)?) {
+            return Err(LeadsOut(folder.to_owned()).into());
+        }
+    }
+    Ok(opened)
+}
+
+/// Opens a file below a directory for reading. Links lead nowhere else.
+///
+/// # Errors
+/// [`NotFile`] for another kind of file, or the system's error.
+pub fn open_in(dir: &Dir, file: impl AsRef<Path>) -> io::Result<cap_std::fs::File> {
+    let mut options = cap_std::fs::OpenOptions::new();
+    let opened = dir.open_with(file, options.read(true).custom_flags(flags())).map_err(socket)?;
+    match opened.metadata()?.is_file() {
+        true => Ok(opened),
+        false => Err(NotFile(Kind::of(opened.try_clone()?.into_std().metadata()?.file_type())).into()),
+    }
+}
+
+/// Reads a whole file.
+///
+/// # Errors
+/// Those of [`open`], and [`TooLong`].
+pub fn read(file: &Path, links: Links<'_>, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let opened = open(file, links)?;
+    let mut bytes = Vec::new();
+    opened.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max { Err(TooLong(bytes_max).into()) } else { Ok(bytes) }
+}
+
+/// Reads a whole text file.
+///
+/// # Errors
+/// Those of [`read`], and [`io::ErrorKind::InvalidData`] for a file that is not UTF-8.
+pub fn read_text(file: &Path, links: Links<'_>, bytes_max: u64) -> io::Result<String> {
+    let bytes = read(file, links, bytes_max)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+/// Reads a text that the kernel makes, in `/proc` or `/sys`. No project can put one there.
+///
+/// # Errors
+/// The system's error.
+#[expect(clippy::disallowed_methods, reason = "the kernel's files are short, and have no length to check")]
+pub fn kernel_text(file: impl AsRef<Path>) -> io::Result<String> {
+    fs::read_to_string(file)
+}
+
+/// Reads what the kernel makes, in `/proc` or `/sys`, and what need not be text.
+///
+/// # Errors
+/// The system's error.
+#[expect(clippy::disallowed_methods, reason = "the kernel's files are short, and have no length to check")]
+pub fn kernel_bytes(file: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    fs::read(file)
+}
+
+/// Flushes a folder: the names in it are durable.
+///
+/// # Errors
+/// The system's error.
+pub fn flush_folder(folder: &Path) -> io::Result<()> {
+    open_folder(folder)?.sync_all()
+}
+
+/// The same, for a folder that is open.
+///
+/// # Errors
+/// The system's error.
+#[expect(clippy::disallowed_methods, reason = "the folder itself: nothing is waited for or read")]
+pub fn flush_dir(dir: &Dir) -> io::Result<()> {
+    dir.open(".")?.sync_all()
+}
+
+/// Opens a file or a folder that was just listed, to flush it. A link in its place is `ELOOP`.
+pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
+    let flags = flags() | OFlags::NOFOLLOW.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// Opens a folder, to flush or to mark it.
+pub(crate) fn open_folder(folder: &Path) -> io::Result<File> {
+    let flags = (OFlags::DIRECTORY | OFlags::NOCTTY).bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(folder)
+}
+
+fn flags() -> i32 {
+    (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed()
+}
+
+/// A socket cannot even be opened.
+fn socket(error: io::Error) -> io::Error {
+    let is_socket = error.raw_os_error() == Some(Errno::NXIO.raw_os_error());
+    if is_socket { NotFile(Kind::Socket).into() } else { error }
+}
+
+/// Something else is at the path of a file.
+#[derive(Debug, thiserror::Error)]
+#[error("expected a file, found {0}")]
+pub struct NotFile(pub Kind);
+
+/// A link leads out of the folder that may be read.
+#[derive(Debug, thiserror::Error)]
+#[error("a link leads out of `{}`", .0.display())]
+pub struct LeadsOut(PathBuf);
+
+/// A file is longer than what is read of its kind, in bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("it has more than {0} bytes")]
+pub struct TooLong(u64);
+
+/// What is at a path instead of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A folder.
+    Folder,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A device, or something unknown.
+    Device,
+}
+
+impl Kind {
+    fn of(found: FileType) -> Self {
+        match found {
+            found if found.is_dir() => Self::Folder,
+            found if found.is_fifo() => Self::Pipe,
+            found if found.is_socket() => Self::Socket,
+            _ => Self::Device,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Folder => "a folder",
+            Self::Pipe => "a pipe",
+            Self::Socket => "a socket",
+            Self::Device => "a device",
+        })
+    }
+}
+
+impl From<NotFile> for io::Error {
+    fn from(found: NotFile) -> Self {
+        io::Error::new(io::ErrorKind::InvalidInput, found)
+    }
+}
+
+impl From<LeadsOut> for io::Error {
+    fn from(found: LeadsOut) -> Self {
+        io::Error::new(io::ErrorKind::InvalidInput, found)
+    }
+}
+
+impl From<TooLong> for io::Error {
+    fn from(found: TooLong) -> Self {
+        io::Error::new(io::ErrorKind::FileTooLarge, found)
+    }
+}
+
+/// What is at the path instead of a file, if that is the reason of the error.
+pub fn not_file(error: &io::Error) -> Option<Kind> {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<NotFile>()).map(|found| found.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cap_std::ambient_authority;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn pipes_devices_sockets_and_folders_are_named_and_never_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        symlink("/dev/zero", at("zero")).unwrap();
+        symlink("pipe", at("linked")).unwrap();
+        let _listener = UnixListener::bind(at("socket")).unwrap();
+        let dir = Dir::open_ambient_dir(place.path(), ambient_authority()).unwrap();
+        for (name, kind) in [
+            ("pipe", Kind::Pipe),
+            ("zero", Kind::Device),
+            ("linked", Kind::Pipe),
+            ("socket", Kind::Socket),
+            (".", Kind::Folder),
+        ] {
+            for links in [Links::Follow, Links::Within(place.path())] {
+                let error = read(&at(name), links, 10).unwrap_err();
+                assert_eq!(not_file(&error), Some(kind), "{name}: {error}");
+            }
+            let error = open_in(&dir, name).unwrap_err();
+            assert!(name == "zero" || not_file(&error) == Some(kind), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_as_far_as_its_reader_allows() {
+        let place = tempfile::tempdir().unwrap();
+        let (project, at) = (place.path().join("project"), |name: &str| place.path().join(name));
+        fs::create_dir_all(project.join("below")).unwrap();
+        fs::write(at("secret"), "x").unwrap();
+        fs::write(project.join("below/own"), "y").unwrap();
+        symlink("below/own", project.join("inside")).unwrap();
+        symlink("../secret", project.join("outside")).unwrap();
+        symlink("..", project.join("above")).unwrap();
+        let text = |name: &str, links| read_text(&project.join(name), links, 10).map_err(|error| error.to_string());
+        for name in ["inside", "above/project/below/own"] {
+            assert_eq!(text(name, Links::Within(&project)).unwrap(), "y");
+        }
+        for name in ["outside", "above/secret"] {
+            let error = text(name, Links::Within(&project)).unwrap_err();
+            assert!(error.starts_with("a link leads out of"), "{name}: {error}");
+            assert_eq!(text(name, Links::Follow).unwrap(), "x");
+        }
+    }
+
+    #[test]
+    fn a_long_file_is_refused_and_not_cut() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("a");
+        fs::write(&file, "12345").unwrap();
+        assert_eq!(read_text(&file, Links::Follow, 5).unwrap(), "12345");
+        assert_eq!(read(&file, Links::Follow, 4).unwrap_err().to_string(), "it has more than 4 bytes");
+    }
+}
