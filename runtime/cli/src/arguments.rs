@@ -15,20 +15,22 @@ mod plugin;
 mod reading;
 mod reports;
 mod spend;
+mod trust;
 
 pub use control::*;
 pub use deferred::Deferred;
 pub use fork::ForkArguments;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
-pub use machine::{DoctorArguments, VersionArguments};
-pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestArguments, ModelsTrustArguments};
+pub use machine::{CompileArguments, DoctorArguments, VersionArguments};
+pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestArguments};
 pub use parallel::ParallelArguments;
 pub use people::{AnswerArguments, GatesArguments, PeopleArguments};
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
 pub use reading::*;
 pub use reports::*;
 pub use spend::SpendArguments;
+pub use trust::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};
 
 use crate::branch::BranchName;
 use crate::runs::RunSelector;
@@ -138,6 +140,12 @@ pub enum Command {
         #[command(subcommand)]
         command: ModelsCommand,
     },
+    /// Confirm what of yours a project may let leave, such as a key to another host; list it, take it back
+    Trust {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: TrustCommand,
+    },
     /// Answer model calls from a file, in the wire format of each provider, for tests
     FakeLlm(Deferred<FakeArguments>),
     /// Show and verify the hold-outs of a run
@@ -159,13 +167,6 @@ pub enum Command {
     /// Compile a component for another process of glovebox
     #[command(hide = true)]
     CompileComponent(Deferred<CompileArguments>),
-}
-
-/// `glovebox compile-component`, which the host of a run starts.
-#[derive(Debug, Args)]
-pub struct CompileArguments {
-    /// Limits and identity of the request
-    pub bounds: String,
 }
 
 /// `glovebox init`.

@@ -24,7 +24,6 @@ mod doctor;
 mod drive;
 mod exit;
 mod journal;
-mod key_trust;
 mod models;
 mod overlay;
 mod patch;
@@ -51,6 +50,7 @@ mod starter;
 mod takeover;
 mod terminal;
 mod toolchain;
+mod trust;
 mod user_key;
 mod verify_settings;
 mod widening;
@@ -150,7 +150,7 @@ fn dispatch(command: Command) -> Ended {
         }
         Command::Models { command: ModelsCommand::Ls(arguments) } => commands::models::ls(&arguments),
         Command::Models { command: ModelsCommand::Test(arguments) } => commands::models::test(&arguments),
-        Command::Models { command: ModelsCommand::Trust(arguments) } => commands::models_trust::trust(&arguments),
+        Command::Trust { command } => commands::trust::trust(&command),
         Command::FakeLlm(Deferred(arguments)) => commands::fake_llm::fake_llm(&arguments),
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),
         Command::Holdout { command: HoldoutCommand::Verify(arguments) } => commands::holdout::verify(&arguments),

@@ -3,8 +3,8 @@
 //! A key is read here and handed on as a value that shows nothing. A key file that a stage could read is refused.
 
 use crate::exit::{Exit, Stop};
-use crate::key_trust;
 use crate::project::Project;
+use crate::trust;
 use glovebox_engine::attempt::{ServerEnv, Targets};
 use glovebox_engine::config::{KeySource, ModelAccess};
 use glovebox_engine::plan::Plan;
@@ -23,20 +23,20 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// A model that can be asked, with its name in glovebox.toml.
 pub type Configured<'a> = (&'a str, &'a ModelAccess);
 
-/// The targets of every model that a node of the plan asks, or why one cannot be asked. With `asks`, a person at the terminal is asked
-/// whether a host may have a key.
-pub fn targets(project: &Project, plan: &Plan, asks: bool) -> Result<Targets, Stop> {
-    if asks {
-        key_trust::ask(project, plan.asked_models().into_iter().map(|(name, model)| (name, &model.access)))?;
-    }
+/// The targets of every model that a node of the plan asks, or why one cannot be asked. What leaves with them was confirmed with the plan.
+pub fn targets(project: &Project, plan: &Plan) -> Result<Targets, Stop> {
     let asked = plan.asked_models().into_iter();
     let ready = asked.map(|(name, model)| Ok((name.to_owned(), Arc::new(target(project, (name, &model.access))?))));
     Ok(Arc::new(ready.collect::<Result<_, Stop>>()?))
 }
 
-/// The target of a model under this name, or why it cannot be asked.
-pub fn target(project: &Project, (name, access): Configured<'_>) -> Result<Target, Stop> {
-    key_trust::require(project, (name, access))?;
+/// The target of a model that is asked alone, or why it cannot be asked.
+pub fn target_alone(project: &Project, model: Configured<'_>) -> Result<Target, Stop> {
+    trust::require_model(project, model)?;
+    target(project, model)
+}
+
+fn target(project: &Project, (name, access): Configured<'_>) -> Result<Target, Stop> {
     let key = key(project, (name, access))?;
     let authorities = access.ca_file.as_ref().map(|file| authorities(project, (name, Path::new(file)))).transpose()?;
     let target = Target {

@@ -10,7 +10,7 @@ use crate::project::{Project, cache_dir};
 use crate::source::{self, CheckedPipeline};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, compiling, visible};
-use crate::{agent_programs, capability, compiler, models, toolchain, user_key};
+use crate::{agent_programs, capability, compiler, models, toolchain, trust, user_key};
 use glovebox_engine::attempt::{SandboxEnv, ServerEnv, Targets};
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
 use glovebox_engine::components::{Catalog, PluginFile};
@@ -19,10 +19,10 @@ use glovebox_engine::run::{Executor, Worker};
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
-use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_record::Tier;
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::SpendBounds;
-use glovebox_record::{Network, Tier};
 use glovebox_sandbox::holdout;
 use glovebox_sandbox::jail::{Bind, ProbeReport};
 use glovebox_sandbox::protect::Protected;
@@ -109,11 +109,12 @@ pub fn bind_plan(
             let mut sandbox_env = sandbox_env(&plan, project, &found, dependencies.stores)?;
             let sandbox = plan.sandbox.record(found.landlock_abi);
             let runs = matches!(purpose, Purpose::Run | Purpose::RunUnconfined);
+            let mut targets = Targets::default();
             if runs {
                 agent_programs::require(&plan, &sandbox_env.policy)?;
-            }
-            let targets = if runs { models::targets(project, &plan, asks)? } else { Targets::default() };
-            if runs {
+                // Before any key or variable is read, and any host is looked up.
+                trust::require(project, &plan, &source.file, asks)?;
+                targets = models::targets(project, &plan)?;
                 sandbox_env.server_env = models::server_env(&plan)?;
             }
             let worker = Worker { sandbox, ..worker() };
@@ -200,23 +201,23 @@ pub fn warn_of_dependencies(plan: &Plan, project: &Project) {
     }
 }
 
-/// Warns of commands without a sandbox, and of commands with access to the whole network.
+/// Warns of processes without a sandbox, and of commands, agent programs and tool servers with access to the whole network.
 pub fn warn_of_open_access(executor: &Executor) {
-    let with_commands = || executor.plan.bindings.iter().filter(|(_, binding)| binding.runs_commands());
-    let named = |nodes: Vec<&NodeId>| nodes.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
-    if executor.plan.sandbox.is_unconfined() {
-        let nodes = named(with_commands().map(|(id, _)| id).collect());
+    let plan = &executor.plan;
+    if plan.sandbox.is_unconfined() {
+        let started = plan.bindings.iter().filter(|(_, binding)| binding.starts_processes());
+        let nodes: Vec<String> = started.map(|(id, _)| format!("`{id}`")).collect();
         terminal::say(format_args!(
-            "warning: --dangerously-no-sandbox: commands of {nodes} can read, change and send everything that you can\n"
+            "warning: --dangerously-no-sandbox: commands of {} can read, change and send everything that you can\n",
+            nodes.join(", ")
         ));
         return;
     }
-    let open = with_commands().filter(|(_, binding)| binding.command_access.network == Network::Full);
-    let open: Vec<&NodeId> = open.map(|(id, _)| id).collect();
+    let open = plan.with_full_network();
     if !open.is_empty() {
-        let nodes = named(open);
         terminal::say(format_args!(
-            "warning: network `full`: commands of {nodes} can reach every host that this machine can reach, and its own services\n"
+            "warning: network `full`: {} can reach every host that this machine can reach, and its own services\n",
+            open.join(", ")
         ));
     }
 }

@@ -15,9 +15,9 @@ use crate::commands::holdout::{Status, Verified};
 use crate::commands::logs::OutputLine;
 use crate::commands::ls::RunList;
 use crate::commands::models::{ModelsFile, ModelsTestFile};
-use crate::commands::models_trust::TrustFile;
 use crate::commands::steer::SteerFile;
 use crate::commands::transcript::TurnLine;
+use crate::commands::trust::TrustFile;
 use crate::commands::version::Version;
 use crate::runs::removed::Removed;
 use glovebox_engine::event::{Digest, Record};
@@ -92,13 +92,13 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("ls", written::<RunList>()),
         ("logs", written::<OutputLine<'_>>()),
         ("models", written::<ModelsFile>()),
-        ("models-trust", written::<TrustFile>()),
         ("models-test", written::<ModelsTestFile>()),
         ("plugin-inspect", written::<Inspected>()),
         ("plugin-lock", written::<Vec<LockedPlugin>>()),
         ("removed", written::<Removed>()),
         ("show-node", written::<Vec<Record>>()),
         ("statement", written::<Statement<'_>>()),
+        ("trust", written::<TrustFile>()),
         ("steer", written::<SteerFile<'_>>()),
         ("transcript", written::<TurnLine<'_>>()),
         ("version", written::<Version>()),

@@ -39,7 +39,7 @@ pub use glovebox_jail::wire::SelfTestCheck;
 pub use probe::{Missing, ProbeReport, probe, probe_tier};
 pub use reaper::wait_for_cleanup;
 pub use receipt::CommandLine;
-pub use setting::{HOME_INSIDE, JailChannels, JailSetting};
+pub use setting::{HOME_INSIDE, JailChannels, JailSetting, is_system};
 pub use streamed::OnBytes;
 
 use crate::exec::{Command, ExecError, Exit};

@@ -33,3 +33,10 @@ fn tier(text: &str) -> Result<Tier, String> {
     let found = Tier::parse(text).filter(|tier| Tier::CONFINING.contains(tier));
     found.ok_or_else(|| "expected `full`, `bwrap` or `landlock`".to_owned())
 }
+
+/// `glovebox compile-component`, which the host of a run starts.
+#[derive(Debug, Args)]
+pub struct CompileArguments {
+    /// Limits and identity of the request
+    pub bounds: String,
+}

@@ -11,8 +11,6 @@ pub enum ModelsCommand {
     Ls(ModelsListArguments),
     /// Ask each model a short question
     Test(ModelsTestArguments),
-    /// Let a host have a key, for this project; without a name, list what you have confirmed
-    Trust(ModelsTrustArguments),
 }
 
 /// `glovebox models ls`.
@@ -36,22 +34,6 @@ pub struct ModelsTestArguments {
     pub workdir: PathBuf,
     /// Print one JSON document
     #[arg(long)]
-    pub json: bool,
-}
-
-/// `glovebox models trust`.
-#[derive(Debug, Args)]
-pub struct ModelsTrustArguments {
-    /// A name under `[models]`
-    pub name: Option<String>,
-    /// Take it back
-    #[arg(long, requires = "name")]
-    pub remove: bool,
-    /// The project folder
-    #[arg(long, value_name = "D", default_value = ".")]
-    pub workdir: PathBuf,
-    /// Print one JSON document
-    #[arg(long, conflicts_with = "name")]
     pub json: bool,
 }
 

@@ -154,7 +154,7 @@ fn listed(project: &Project, (name, access): (&str, &ModelAccess)) -> ListedMode
         model: access.model.to_string(),
         endpoint: access.endpoint.to_string(),
         key,
-        problem: models::target(project, (name, access)).err().map(|stop| stop.message),
+        problem: models::target_alone(project, (name, access)).err().map(|stop| stop.message),
         is_default: access.is_default,
         price: project.config.models.get(name).and_then(|entry| entry.price),
     }
@@ -172,7 +172,7 @@ fn tested(project: &Project, (name, access): (&str, &ModelAccess)) -> TestedMode
         message: None,
         help: None,
     };
-    let target = match models::target(project, (name, access)) {
+    let target = match models::target_alone(project, (name, access)) {
         Ok(target) => target,
         Err(stop) => {
             let kind = glovebox_models::error::ErrorKind::Configuration;

@@ -6,17 +6,20 @@ use crate::plan_diff::{self, Other};
 use crate::prepare::{self, Purpose, Request, SharedHost};
 use crate::terminal::paint::Paint;
 use crate::terminal::{self, pager, visible};
-use crate::{pipeline_file, rule_plugins, source, widening};
+use crate::trust::Wanted;
+use crate::{pipeline_file, rule_plugins, source, trust, widening};
 use glovebox_engine::event::RuleRecord;
 use glovebox_engine::plan::compare::{PlanDiff, additions, compare};
 use glovebox_engine::plan::deny::{Denied, Deny, denied};
 use glovebox_engine::plan::{
-    CapabilityLists, Confinement, HoldoutPlan, Plan, PlanChild, PlanComponent, PlanFile, PlanFork, PlanNode,
-    PlanRecovery, PlanSupervision, SandboxPlan,
+    CapabilityLists, Confinement, HoldoutPlan, Plan, PlanChild, PlanComponent, PlanEgress, PlanFile, PlanFork,
+    PlanModel, PlanNode, PlanRecovery, PlanSupervision, SandboxPlan,
 };
 use glovebox_engine::rules::{Extent, Wider};
 use glovebox_host::grants::FileTier;
+use glovebox_models::target::Endpoint;
 use glovebox_pipeline::lower::handler::Role;
+use glovebox_record::Network;
 use glovebox_record::spend::SpendBounds;
 use std::collections::BTreeSet;
 
@@ -39,6 +42,7 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     file.wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     file.spend_max = bound.plan.spend_max(arguments.execution.spend.into());
+    file.egress = trust::of_plan(&project, &bound.plan).iter().map(Wanted::to_plan).collect::<Result<_, _>>()?;
     evaluate(&mut file, &bound.plan, &plan_diff::extent(&bound, &source, arguments), other, &rules);
     if arguments.json {
         terminal::print_json(&file)?;
@@ -135,7 +139,7 @@ fn render(file: &PlanFile<'_>) -> String {
         ", {}, sandbox {}, network {}\n",
         if file.could.model { format!("model {}", visible::line(file.model)) } else { "no model".to_owned() },
         visible::line(file.sandbox_tier),
-        file.sandbox.network
+        network(file)
     ));
     for unlocked in &file.unlocked {
         text.push_str(&format!("not locked: {}; `glovebox run` refuses it\n", visible::line(unlocked.reason)));
@@ -147,6 +151,12 @@ fn render(file: &PlanFile<'_>) -> String {
     }
     for server in &file.tool_servers {
         text.push_str(&format!("  server   {}\n", visible::line(&server.to_string())));
+    }
+    for pair in &file.egress {
+        let PlanEgress { source, sink, named_in, reached_by, confirmed } = pair;
+        let word = if *confirmed { "confirmed" } else { "not confirmed" };
+        let line = format!("`{source}` to {sink} ({named_in}; {reached_by}): {word}");
+        text.push_str(&format!("  leaves   {}\n", visible::line(&line)));
     }
     text.push_str(&format!("  spend    {}\n", spend_of_all(file)));
     if let Some(verify) = &file.verify {
@@ -170,6 +180,21 @@ fn render(file: &PlanFile<'_>) -> String {
     }
     file.holdouts.iter().for_each(|holdouts| text.push_str(&render_holdouts(holdouts)));
     text
+}
+
+/// What leaves this machine: hosts of models, networks of tool servers, and what the operator allows commands.
+fn network(file: &PlanFile<'_>) -> String {
+    let endpoint = |model: &PlanModel<'_>| model.endpoint.parse::<Endpoint>().ok();
+    let foreign = file.models.iter().filter_map(endpoint).filter(|endpoint| !endpoint.is_local());
+    let hosts: BTreeSet<String> = foreign.map(|endpoint| endpoint.host).collect();
+    let models =
+        (!hosts.is_empty()).then(|| format!("{} for models", hosts.into_iter().collect::<Vec<_>>().join(", ")));
+    let reaching = file.tool_servers.iter().filter(|server| server.network != Network::None.to_string());
+    let servers = reaching.map(|server| format!("{} for tool server {}", server.network, server.name));
+    let parts: Vec<String> = models.into_iter().chain(servers).collect();
+    let commands = file.sandbox.network.to_string();
+    let text = if parts.is_empty() { commands } else { format!("{}, {commands} for commands", parts.join(", ")) };
+    visible::line(&text).into_owned()
 }
 
 /// What people may decide about writes outside of a write scope.

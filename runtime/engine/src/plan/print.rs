@@ -6,6 +6,7 @@ use super::capability::{Capability, MachineFolder};
 use super::capability_set::{CapabilitySet, EachBinding};
 use super::compare::PlanDiff;
 use super::deny::Denied;
+use super::egress::PlanEgress;
 use super::fork::PlanFork;
 use super::models::{PlanAsks, PlanModel};
 use super::origin::Grant;
@@ -72,6 +73,7 @@ impl Plan {
             rules: self.rule_report.rules.clone(),
             transformed: self.rule_report.transformed.as_ref().map(|text| Digest::of(text.as_bytes())),
             unlocked: self.unlocked.iter().map(PlanUnlocked::of).collect(),
+            egress: Vec::new(),
             against: None,
             denied: None,
         }
@@ -188,6 +190,9 @@ pub struct PlanFile<'a> {
     /// Plugins that are not in `glovebox.lock` as they are, so that `glovebox run` refuses them; absent when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unlocked: Vec<PlanUnlocked<'a>>,
+    /// What of the user could leave, and where to; absent when there is nothing to confirm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub egress: Vec<PlanEgress>,
     /// What is different from another plan; absent without `--against`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<PlanDiff>,

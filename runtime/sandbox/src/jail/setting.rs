@@ -229,6 +229,11 @@ fn offered(channels: &JailChannels) -> Result<Vec<Bind>, JailError> {
     Ok(vec![Bind::read_only(utf8(canonical(folder)?)?, subject::FOLDER.into())])
 }
 
+/// True for a path in the folders of the system, which every command can read.
+pub fn is_system(path: &Path) -> bool {
+    is_in_any(path, &SYSTEMS)
+}
+
 fn is_in_any(path: &Path, folders: &[&str]) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
 }

@@ -1,0 +1,130 @@
+//! `glovebox trust`: confirms what of the user's may leave, takes that back, and lists it.
+
+use crate::arguments::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};
+use crate::exit::{Ended, Exit, Stop};
+use crate::prepare::{self, Request, SharedHost};
+use crate::project::{self, Project};
+use crate::terminal::{self, visible};
+use crate::trust::{self, Transfer, Wanted};
+use crate::{pipeline_file, rule_plugins, source};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What `trust ls --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "trust.json")]
+pub struct TrustFile {
+    /// Version of this document.
+    schema_version: u32,
+    /// What this user has confirmed, of all projects.
+    trusted: Vec<Trusted>,
+}
+
+/// Something of the user's and a place that may get it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Trusted {
+    /// What `trust rm` takes back.
+    id: String,
+    /// The folder of glovebox.toml.
+    project: String,
+    /// What may leave: `env NAME`, `file PATH` or `folder PATH`.
+    source: String,
+    /// Where it may go: scheme, host and port of a model's endpoint, `proxy HOST` or `network full`.
+    sink: String,
+    /// Digest of the certificates that are trusted beside the bundled ones; null without any.
+    authorities: Option<String>,
+}
+
+/// Does what the command says.
+pub fn trust(command: &TrustCommand) -> Ended {
+    match command {
+        TrustCommand::Ls(arguments) => list(arguments),
+        TrustCommand::Give(arguments) => give(arguments),
+        TrustCommand::Rm(arguments) => remove(arguments),
+    }
+}
+
+fn list(arguments: &TrustListArguments) -> Ended {
+    let all = trust::all()?;
+    if arguments.json {
+        let trusted = all.into_iter().map(|it| Trusted {
+            id: it.id(),
+            project: it.project,
+            source: it.source,
+            sink: it.sink,
+            authorities: it.authorities.map(|digest| digest.to_string()),
+        });
+        terminal::print_json(&TrustFile { schema_version: 1, trusted: trusted.collect() })?;
+        return Ok(Exit::Ok);
+    }
+    if all.is_empty() {
+        terminal::say("you have confirmed nothing: keys go to their own providers and to this machine alone\n");
+    }
+    for found in &all {
+        terminal::print(format_args!("{} {}: {}\n", found.id(), visible::line(&found.project), found.words()));
+    }
+    Ok(Exit::Ok)
+}
+
+fn give(arguments: &TrustGiveArguments) -> Ended {
+    let wanted = match &arguments.model {
+        Some(name) => of_model(&project::read_project(&arguments.project.workdir, None)?, name)?,
+        None => of_pipeline(arguments)?,
+    };
+    if wanted.is_empty() {
+        terminal::print("nothing to confirm: nothing of yours leaves, but usual keys to their own providers\n");
+    }
+    for wanted in &wanted {
+        wanted.transfer.trust()?;
+        terminal::print(format_args!(
+            "confirmed for {}: {}\n",
+            visible::line(&wanted.transfer.project),
+            wanted.words()
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+fn of_pipeline(arguments: &TrustGiveArguments) -> Result<Vec<Wanted>, Stop> {
+    let (host, workdir) = (&SharedHost::default(), &arguments.project.workdir);
+    let inputs = source::inputs(&arguments.project.inputs);
+    let file = pipeline_file::choose(arguments.file.as_deref(), workdir)?;
+    let (source, project) = rule_plugins::read_pipeline(host, &file, &inputs, workdir)?;
+    let sealed = prepare::holdouts(&source, &project)?;
+    let bound = prepare::bind_plan(host, &source, &project, Request::to_show(sealed))?;
+    Ok(trust::of_plan(&project, &bound.plan))
+}
+
+fn of_model(project: &Project, name: &str) -> Result<Vec<Wanted>, Stop> {
+    let access = project.config.models.get(name).and_then(|entry| entry.access.as_ref()).ok_or_else(|| {
+        let message = format!("`[models]` in glovebox.toml has no model `{name}` with a `provider`");
+        Stop::new(Exit::Usage, message).with_help("list them: `glovebox models ls`")
+    })?;
+    Ok(trust::of_model(project, (name, access)).into_iter().collect())
+}
+
+fn remove(arguments: &TrustRemoveArguments) -> Ended {
+    let all = trust::all()?;
+    let found: Vec<&Transfer> = if arguments.ids.is_empty() {
+        let project = project::read_project(&arguments.workdir, None)?;
+        all.iter().filter(|known| known.is_of(&project)).collect()
+    } else {
+        arguments.ids.iter().map(|id| by_id(&all, id)).collect::<Result<_, _>>()?
+    };
+    if found.is_empty() {
+        terminal::say("you have confirmed nothing for this project\n");
+    }
+    for transfer in found {
+        transfer.forget()?;
+        let project = visible::line(&transfer.project);
+        terminal::print(format_args!("no longer confirmed for {project}: {}\n", transfer.words()));
+    }
+    Ok(Exit::Ok)
+}
+
+fn by_id<'a>(all: &'a [Transfer], id: &str) -> Result<&'a Transfer, Stop> {
+    all.iter().find(|known| known.id() == id).ok_or_else(|| {
+        Stop::new(Exit::Usage, format!("nothing that you have confirmed has the id `{id}`"))
+            .with_help("list all with their ids: `glovebox trust ls`")
+    })
+}

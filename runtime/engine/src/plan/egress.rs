@@ -1,0 +1,207 @@
+//! What of the user could leave through a run of a plan: each source outside of the project, with each place that gets it.
+//!
+//! Configuration and pipeline come with a project, and a stranger may have written both. A stage hands on what it reads, through the
+//! workspace and through answers of models. So every source that any process has meets every place that any process or model reaches.
+//! A key is read by no process and meets only the host of its own model. Whether the user has confirmed a pair is not known here.
+
+use super::Plan;
+use super::capability::MachineFolder;
+use crate::config::{KeySource, ModelAccess};
+use glovebox_models::target::Endpoint;
+use glovebox_record::Network;
+use glovebox_record::network::HostRule;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Something of the user's that lies outside of the project.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EgressSource {
+    /// A variable of the user's environment.
+    Variable(String),
+    /// The file of a model's key, as glovebox.toml names it.
+    KeyFile(String),
+    /// A folder of the machine that commands, agent programs or tool servers read. Folders that Glovebox itself found, of toolchains and
+    /// of stores, are none.
+    Folder(MachineFolder),
+}
+
+/// A place that is not the user's own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EgressSink {
+    /// The host of a model: scheme, host and port; and the file of the certificates that are trusted there beside the bundled ones.
+    Model(String, Option<String>),
+    /// An endpoint on this machine, where a process with the network `full` could listen in its place.
+    OpenLoopback(String),
+    /// A host that a proxy lets processes reach.
+    Proxy(HostRule),
+    /// Whatever this machine reaches.
+    FullNetwork,
+}
+
+/// A source and a place that gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Egress {
+    /// What leaves.
+    pub source: EgressSource,
+    /// Where it goes.
+    pub sink: EgressSink,
+    /// Where the source is named, such as `[mcp.t] env`.
+    pub named_in: String,
+    /// Who reaches the sink, such as `model m`.
+    pub reached_by: String,
+}
+
+/// A pair of a source and a place that gets it, as a plan prints it.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanEgress {
+    /// `env NAME`, `file PATH` or `folder PATH`.
+    pub source: String,
+    /// Scheme, host and port of a model's endpoint, `proxy HOST` or `network full`.
+    pub sink: String,
+    /// Where the source is named.
+    pub named_in: String,
+    /// Who reaches the sink.
+    pub reached_by: String,
+    /// Whether the user has confirmed it for this project.
+    pub confirmed: bool,
+}
+
+/// Sources or sinks, each with the first that names or reaches it.
+type Reasons<T> = BTreeMap<T, String>;
+
+impl Plan {
+    /// Every pair of something of the user's and a place that could get it. A provider's own host with its usual key is no such place:
+    /// what it gets stays in the user's own account.
+    pub fn egress(&self) -> Vec<Egress> {
+        let sinks = self.egress_sinks();
+        let has_full = sinks.contains_key(&EgressSink::FullNetwork);
+        let mut found: BTreeMap<(EgressSource, EgressSink), (String, String)> = BTreeMap::new();
+        for (source, named_in) in self.read_sources() {
+            for (sink, reached_by) in &sinks {
+                found.insert((source.clone(), sink.clone()), (named_in.clone(), reached_by.clone()));
+            }
+        }
+        for (name, model) in self.asked_models() {
+            let Some(pair) = Egress::of_key((name, &model.access), has_full) else { continue };
+            found.entry((pair.source, pair.sink)).or_insert((pair.named_in, pair.reached_by));
+        }
+        let pairs = found.into_iter();
+        pairs.map(|((source, sink), (named_in, reached_by))| Egress { source, sink, named_in, reached_by }).collect()
+    }
+
+    /// Who has the network `full`, such as ``commands of node `b` `` or ``tool server `t` ``.
+    pub fn with_full_network(&self) -> Vec<String> {
+        let full = self.networks().into_iter().filter(|(network, _)| **network == Network::Full);
+        full.map(|(_, by)| by).collect()
+    }
+
+    /// The network of each node with commands, and of each tool server.
+    fn networks(&self) -> Vec<(&Network, String)> {
+        let with_commands = self.bindings.iter().filter(|(_, binding)| binding.runs_commands());
+        let of_nodes = with_commands.map(|(id, binding)| {
+            let what = binding.program.as_ref().map_or_else(|| "commands".to_owned(), |own| own.program.to_string());
+            (&binding.command_access.network, format!("{what} of `{id}`"))
+        });
+        let of_servers = self.servers().into_iter();
+        of_nodes.chain(of_servers.map(|(name, entry)| (&entry.network, format!("tool server `{name}`")))).collect()
+    }
+
+    fn egress_sinks(&self) -> Reasons<EgressSink> {
+        let mut found = Reasons::new();
+        for (network, by) in self.networks() {
+            let sinks = match network {
+                Network::None => Vec::new(),
+                Network::Proxy(hosts) => hosts.iter().cloned().map(EgressSink::Proxy).collect(),
+                Network::Full => vec![EgressSink::FullNetwork],
+            };
+            for sink in sinks {
+                found.entry(sink).or_insert_with(|| by.clone());
+            }
+        }
+        for (name, model) in self.asked_models() {
+            if let Some(sink) = foreign(&model.access) {
+                found.entry(sink).or_insert_with(|| format!("model `{name}`"));
+            }
+        }
+        found
+    }
+
+    /// What processes have of the user's, keys of models not among it.
+    fn read_sources(&self) -> Reasons<EgressSource> {
+        let mut found = Reasons::new();
+        let mut add = |source, named_in: &dyn fmt::Display| {
+            found.entry(source).or_insert_with(|| named_in.to_string());
+        };
+        let folder = |path: &String| EgressSource::Folder(MachineFolder(path.to_owned()));
+        if self.bindings.values().any(|binding| binding.starts_processes()) {
+            self.sandbox.setting.read.iter().for_each(|path| add(folder(path), &"[sandbox] read"));
+            self.exec.path.iter().for_each(|path| add(folder(path), &"[exec] path"));
+        }
+        // Without a model that is asked, no agent program is started.
+        let live = self.bindings.iter().filter(|(node, _)| self.models.contains_key(*node));
+        for program in live.filter_map(|(_, binding)| binding.program.as_ref()) {
+            let named_in = format!("[agents.{}] read", program.program);
+            program.folders.iter().for_each(|path| add(folder(&path.0), &named_in));
+        }
+        for (name, entry) in self.servers() {
+            let named_in = format!("[mcp.{name}] env");
+            entry.env.values().for_each(|variable| add(EgressSource::Variable(variable.to_owned()), &named_in));
+        }
+        found
+    }
+}
+
+impl Egress {
+    /// Where the key of a model goes, unless that is its provider or this machine. With `has_full`, a process beside it has the network
+    /// `full`: then this machine is a place like others.
+    pub fn of_key((name, access): (&str, &ModelAccess), has_full: bool) -> Option<Self> {
+        let source = match &access.key {
+            KeySource::None => return None,
+            KeySource::Variable(variable) => EgressSource::Variable(variable.to_owned()),
+            KeySource::File(file) => EgressSource::KeyFile(file.to_owned()),
+        };
+        let sink = match access.endpoint.is_local() {
+            false => foreign(access)?,
+            true if has_full => EgressSink::OpenLoopback(access.endpoint.origin()),
+            true => return None,
+        };
+        Some(Self { source, sink, named_in: format!("[models.{name}]"), reached_by: format!("model `{name}`") })
+    }
+}
+
+/// The host of a model, if what it gets leaves the user's own sphere: not this machine, and not the provider with its usual key and the
+/// bundled certificates.
+fn foreign(access: &ModelAccess) -> Option<EgressSink> {
+    let family = access.family;
+    let usual: Option<Endpoint> = family.endpoint().and_then(|text| text.parse().ok());
+    let is_own_host = usual.is_some_and(|usual| usual.origin() == access.endpoint.origin());
+    let has_usual_key = match &access.key {
+        KeySource::Variable(name) => family.key_variable() == Some(name),
+        KeySource::None | KeySource::File(_) => false,
+    };
+    let is_own = is_own_host && has_usual_key && access.ca_file.is_none();
+    let is_foreign = !access.endpoint.is_local() && !is_own;
+    is_foreign.then(|| EgressSink::Model(access.endpoint.origin(), access.ca_file.clone()))
+}
+
+impl fmt::Display for EgressSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => write!(f, "env {name}"),
+            Self::KeyFile(file) => write!(f, "file {file}"),
+            Self::Folder(folder) => write!(f, "folder {}", folder.0),
+        }
+    }
+}
+
+impl fmt::Display for EgressSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Model(origin, _) | Self::OpenLoopback(origin) => f.write_str(origin),
+            Self::Proxy(host) => write!(f, "proxy {host}"),
+            Self::FullNetwork => f.write_str("network full"),
+        }
+    }
+}
