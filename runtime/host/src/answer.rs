@@ -12,6 +12,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, LimitName, Outcome, Status};
 use glovebox_sandbox::refusal::escaped;
 use glovebox_sandbox::view::View;
+use glovebox_schema::document;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -212,7 +213,7 @@ fn context_of(entries: Vec<types::Entry>) -> Result<BTreeMap<String, Value>, Str
     let mut updates = BTreeMap::new();
     for types::Entry { key, value } in entries {
         Name::ContextKey(&key).check()?;
-        let value = serde_json::from_str(&value)
+        let value = document::read(value.as_bytes())
             .map_err(|problem| format!("the value of context key `{key}` is not JSON: {problem}"))?;
         let levels = levels(&value);
         if levels > VALUE_LEVELS_MAX {

@@ -14,7 +14,7 @@ use crate::model::{Crossed, Model, Question as Told};
 use glovebox_models::ask::estimated_tokens;
 use glovebox_models::chat::Usage;
 use glovebox_models::error::{ErrorKind, ModelError};
-use glovebox_models::gateway::{self, Incoming, Passed, Question, Unread, Wanted};
+use glovebox_models::gateway::{self, InFlight, Incoming, Passed, Question, Unread, Wanted};
 use glovebox_models::patience::Patience;
 use glovebox_models::target::Target;
 use glovebox_record::spend::Spend;
@@ -51,6 +51,8 @@ struct Shared {
     progress: Sender<Progress>,
     refusals: Arc<RefusalLog>,
     conversation: Mutex<Conversation>,
+    /// What the bodies of all connections may hold together.
+    in_flight: InFlight,
 }
 
 impl Gateway {
@@ -70,6 +72,7 @@ impl Gateway {
             progress: attempt.progress.clone(),
             refusals: Arc::clone(&attempt.refusals),
             conversation: Mutex::default(),
+            in_flight: InFlight::default(),
         });
         let serving = Arc::clone(&shared);
         let port = Port::open(jail, PORT, move |connection| serving.serve(connection))?;
@@ -89,7 +92,7 @@ impl Gateway {
 
     /// Ends every connection and gives the conversation back.
     pub(crate) fn close(mut self, attempt: &mut Attempt) {
-        self.shared.closing.store(true, Ordering::Relaxed);
+        self.shared.end();
         if let Some(port) = self.port.take() {
             port.close();
         }
@@ -99,7 +102,7 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        self.shared.closing.store(true, Ordering::Relaxed);
+        self.shared.end();
     }
 }
 
@@ -108,13 +111,22 @@ impl Shared {
         self.conversation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Ends what waits: the program has ended.
+    fn end(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+        self.in_flight.close();
+    }
+
     /// Serves one request.
     fn serve(&self, mut connection: Connection<'_>) {
-        let incoming = match Incoming::read(&mut connection) {
-            Ok(incoming) => incoming,
+        let (incoming, mut room) = match Incoming::read(&mut connection, &self.in_flight) {
+            Ok(read) => read,
             Err(Unread::Gone(_)) => return,
             Err(Unread::Malformed(why)) => {
                 return self.refuse(Sending::new(connection, false), ModelError::new(ErrorKind::InvalidRequest, why));
+            }
+            Err(Unread::Busy(why)) => {
+                return self.refuse(Sending::new(connection, false), ModelError::new(ErrorKind::RateLimit, why));
             }
         };
         if !incoming.has_credential(&self.secret) && incoming.method != "POST" {
@@ -125,7 +137,10 @@ impl Shared {
             let why = "the request does not have the token of this stage";
             return self.refuse(Sending::new(connection, false), ModelError::new(ErrorKind::Authentication, why));
         }
-        match gateway::check(&self.target, &incoming) {
+        let checked = gateway::check(&self.target, &incoming, &mut room);
+        // The answer may take minutes: what was read and is no longer needed must not stay for that time.
+        drop(incoming);
+        match checked {
             Ok(Wanted::Models) => Sending::new(connection, false).json(200, &gateway::models(&self.target)),
             Ok(Wanted::Answer(question)) => self.answer(&question, connection),
             Err(error) => self.refuse(Sending::new(connection, false), error),

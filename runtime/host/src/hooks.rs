@@ -15,6 +15,7 @@ use glovebox_record::hook::{HookInput, HookResult};
 use glovebox_record::{CommandEnding, Hook, HookKind, LimitName, Receipt, Refusal, RunId};
 use glovebox_sandbox::exec::{Captured, Command, ExecError, Exit, Program};
 use glovebox_sandbox::refusal::escaped;
+use glovebox_schema::document;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -225,7 +226,7 @@ impl About {
             attempt_id: &self.attempt.id,
             call: &call.id,
             tool: &call.name,
-            arguments: serde_json::from_str(&call.arguments).unwrap_or_else(|_| text()),
+            arguments: document::read(call.arguments.as_bytes()).unwrap_or_else(|_| text()),
             result,
         };
         serde_json::to_vec(&input).map_err(Error::new)

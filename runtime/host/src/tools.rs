@@ -21,6 +21,7 @@ use crate::stop::Stop;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, LimitName, Refusal, ToolCall};
 use glovebox_sandbox::lazy_jail::LazyJail;
+use glovebox_schema::document;
 use kept::Answer;
 use message::{Said, Tool};
 use serde_json::Value;
@@ -164,7 +165,7 @@ impl Host for Attempt {
             Err(error) => return Ok(Err(error)),
         };
         self.start_server(place.server)?;
-        let read = serde_json::from_str(&arguments).ok().filter(Value::is_object);
+        let read = document::read(arguments.as_bytes()).ok().filter(Value::is_object);
         let Some(read) = read else { return Ok(Err(error(Code::Invalid, "the arguments are not a JSON object"))) };
         if self.finds_holdout(Side::ToolCall, &[&arguments], Some(&read)) {
             return Ok(Err(error(Code::NotGranted, Side::ToolCall.leak_reason())));

@@ -132,7 +132,7 @@ fn send(
 /// Reads why the provider refuses.
 pub(crate) fn refused(target: &Target, reply: &mut Reply<'_>, received: &mut Vec<u8>) -> ModelError {
     *received = reply.body.read_cut(REFUSAL_BYTES_MAX);
-    let said = serde_json::from_slice(received);
+    let said = glovebox_schema::document::read(received);
     let said = said.unwrap_or_else(|_| Value::String(String::from_utf8_lossy(received).into_owned()));
     Refused { status: Some(reply.status), retry_after: reply.retry_after, said }.to_error(target)
 }

@@ -1,15 +1,18 @@
 //! The border of a program that asks its model itself: what it may ask, and how that reaches the provider.
 //!
-//! [`Incoming`] is a request as the program sent it. [`check`] lets through what the program's model may be asked and nothing else, and
+//! [`Incoming`] is a request as the program sent it, [`InFlight`] what all requests hold of memory together. [`check`] lets through what the program's model may be asked and nothing else, and
 //! [`pass`] sends it on with the key and reads the answer to its end before the program gets a byte of it.
 //! This module knows neither the program's credential nor its budget: the caller checks both.
 
 mod fields;
+mod in_flight;
 mod incoming;
+mod items;
 mod pass;
 mod refusal;
 mod whole;
 
+pub use in_flight::{BODIES_BYTES_MAX, InFlight, Room};
 pub use incoming::{Incoming, Unread};
 pub use pass::{Passed, pass};
 pub use refusal::refusal;
@@ -19,10 +22,39 @@ use crate::error::{ErrorKind, ModelError};
 use crate::provider::{Family, Header};
 use crate::target::Target;
 use glovebox_record::session::Message;
+use glovebox_schema::document::{self, DocumentError};
 use serde_json::{Value, json};
 
 /// Most bytes of a name of an API feature that is passed on.
 const FEATURES_BYTES_MAX: usize = 4 << 10;
+/// Features of Anthropic's API that are passed on, by how their names begin. What they allow in a body is checked there. Every other one
+/// is left out of the request, so that the provider's usual behavior holds.
+const FEATURES: &[&str] = &[
+    "adaptive-thinking-",
+    "advanced-tool-use-",
+    "claude-code-",
+    "computer-use-",
+    "context-management-",
+    "effort-",
+    "extended-cache-ttl-",
+    "fine-grained-tool-streaming-",
+    "interleaved-thinking-",
+    "mid-conversation-system-",
+    "model-context-window-exceeded-",
+    "oauth-",
+    "output-128k-",
+    "prompt-caching-",
+    "redact-thinking-",
+    "structured-outputs-",
+    "task-budgets-",
+    "thinking-token-count-",
+    "token-counting-",
+    "token-efficient-tools-",
+    "tool-examples-",
+    "tool-search-tool-",
+];
+/// Features with another price than the one that is reserved.
+const COSTLY_FEATURES: &[&str] = &["context-1m", "fast-mode"];
 
 /// What a program wants of its gateway.
 #[derive(Debug)]
@@ -105,12 +137,12 @@ fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     }
 }
 
-/// Decides whether a request may be passed on. Denied: another path, another model, tools that run at the provider, files and addresses
+/// Decides whether a request may be passed on. Denied: another path, another model, more values than a request may have, tools that run at the provider, files and addresses
 /// that the provider would fetch, conversations that it has stored, and every field that is not known to be harmless.
 ///
 /// # Errors
 /// [`ErrorKind::PinViolation`] for another model, [`ErrorKind::NotGranted`] for everything else that is denied.
-pub fn check(target: &Target, incoming: &Incoming) -> Result<Wanted, ModelError> {
+pub fn check(target: &Target, incoming: &Incoming, room: &mut Room<'_>) -> Result<Wanted, ModelError> {
     let path = unversioned(&incoming.path);
     if incoming.method == "GET" && path == "/models" {
         return Ok(Wanted::Models);
@@ -119,13 +151,13 @@ pub fn check(target: &Target, incoming: &Incoming) -> Result<Wanted, ModelError>
         Family::Openai => ("/responses".to_owned(), None),
         Family::Anthropic => ("/messages".to_owned(), None),
         Family::OpenaiCompatible => ("/chat/completions".to_owned(), None),
-        Family::Gemini => return gemini(target, incoming, path),
+        Family::Gemini => return gemini((target, room), incoming, path),
         Family::Ollama => return Err(denied(format_args!("programs cannot ask models of `{}`", target.family))),
     };
     if incoming.method != "POST" || path != own {
         return Err(denied(format_args!("`{} {}`, expected `POST {own}`", incoming.method, incoming.path)));
     }
-    let mut json = object(incoming)?;
+    let mut json = object(incoming, room)?;
     pinned(target, json["model"].as_str())?;
     let is_streamed = is_streamed.unwrap_or(json["stream"] == true);
     let output_tokens_max = fields::check(target, &mut json)?;
@@ -136,7 +168,7 @@ pub fn check(target: &Target, incoming: &Incoming) -> Result<Wanted, ModelError>
 }
 
 /// Gemini has the model and the kind of answer in the path.
-fn gemini(target: &Target, incoming: &Incoming, path: &str) -> Result<Wanted, ModelError> {
+fn gemini((target, room): (&Target, &mut Room<'_>), incoming: &Incoming, path: &str) -> Result<Wanted, ModelError> {
     let call = path.strip_prefix("/models/").and_then(|rest| rest.rsplit_once(':'));
     let (model, is_streamed) = match (incoming.method.as_str(), call) {
         ("POST", Some((model, "streamGenerateContent"))) => (model, true),
@@ -144,7 +176,7 @@ fn gemini(target: &Target, incoming: &Incoming, path: &str) -> Result<Wanted, Mo
         _ => return Err(denied(format_args!("`{} {}`, expected `:generateContent`", incoming.method, incoming.path))),
     };
     pinned(target, Some(model))?;
-    let mut json = object(incoming)?;
+    let mut json = object(incoming, room)?;
     let output_tokens_max = fields::check(target, &mut json)?;
     let (call, query) = if is_streamed { ("streamGenerateContent", "?alt=sse") } else { ("generateContent", "") };
     let path = format!("/models/{}:{call}{query}", target.model);
@@ -167,10 +199,17 @@ fn unversioned(path: &str) -> &str {
     ["/v1beta", "/v1alpha", "/v1"].iter().find_map(|version| path.strip_prefix(version)).unwrap_or(path)
 }
 
-fn object(incoming: &Incoming) -> Result<Value, ModelError> {
-    let json: Option<Value> = serde_json::from_slice(&incoming.body).ok();
-    json.filter(Value::is_object)
-        .ok_or_else(|| ModelError::new(ErrorKind::InvalidRequest, "the body of the request is not a JSON object"))
+fn object(incoming: &Incoming, room: &mut Room<'_>) -> Result<Value, ModelError> {
+    let not_json = "the body of the request is not a JSON object";
+    match document::read_within(&incoming.body, &mut || room.take_portion()) {
+        Ok(json) if json.is_object() => Ok(json),
+        Ok(_) | Err(DocumentError::NotJson(_)) => Err(ModelError::new(ErrorKind::InvalidRequest, not_json)),
+        Err(error @ DocumentError::TooManyValues) => {
+            Err(ModelError::new(ErrorKind::InvalidRequest, format_args!("the body of the request: {error}")))
+        }
+        // Room that other requests hold is free once they are answered: the program's client asks again.
+        Err(error @ DocumentError::NoRoom) => Err(ModelError::new(ErrorKind::RateLimit, error)),
+    }
 }
 
 fn pinned(target: &Target, asked: Option<&str>) -> Result<(), ModelError> {
@@ -185,7 +224,7 @@ fn pinned(target: &Target, asked: Option<&str>) -> Result<(), ModelError> {
     }
 }
 
-/// Names of API features that a program asks for. What they would allow is checked in the body.
+/// Names of API features that a program asks for and may have.
 fn features(family: Family, incoming: &Incoming) -> Result<Vec<Header>, ModelError> {
     if family != Family::Anthropic || incoming.features.is_empty() {
         return Ok(Vec::new());
@@ -195,7 +234,14 @@ fn features(family: Family, incoming: &Incoming) -> Result<Vec<Header>, ModelErr
     if value.len() > FEATURES_BYTES_MAX || !value.bytes().all(is_plain) {
         return Err(denied(format_args!("a header `anthropic-beta` that is no list of names")));
     }
-    Ok(vec![Header { name: "anthropic-beta", value }])
+    let names = || value.split(',').map(str::trim);
+    if let Some(name) = names().find(|name| COSTLY_FEATURES.iter().any(|start| name.starts_with(start))) {
+        return Err(denied(format_args!("the feature `{}`, which has another price", fields::shortened(name))));
+    }
+    let known = names().filter(|name| FEATURES.iter().any(|start| name.starts_with(start)));
+    let value = known.collect::<Vec<_>>().join(",");
+    let header = (!value.is_empty()).then_some(Header { name: "anthropic-beta", value });
+    Ok(header.into_iter().collect())
 }
 
 fn denied(what: std::fmt::Arguments<'_>) -> ModelError {

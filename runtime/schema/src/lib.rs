@@ -1,12 +1,14 @@
 //! JSON Schemas for the answers of models and for files: read once, then every value is checked against them.
 //!
 //! [`Schema::parse`] accepts only keywords that [`Schema::check`] enforces, and names any other: a rule that nobody enforces is none.
+//! [`document`] reads JSON that somebody else wrote, with a bound on its values.
 //! [`form`] says what a provider can be told of a schema, and [`example`] makes a value that matches. Pure; the crate knows no model and
 //! no pipeline, so that the check of a file and the check of an answer are the same.
 
 #![forbid(unsafe_code)]
 
 mod check;
+pub mod document;
 pub mod example;
 pub mod form;
 mod keyword;

@@ -11,6 +11,7 @@ mod opencode;
 
 use glovebox_models::provider::Family;
 use glovebox_record::program::{AgentProgram, ProgramOptions};
+use glovebox_schema::document;
 use serde_json::Value;
 use std::io::{self, Write};
 use std::path::Path;
@@ -196,7 +197,7 @@ impl Reading {
         if self.program == AgentProgram::Exec {
             return self.plain(line);
         }
-        let Ok(event) = serde_json::from_slice::<Value>(line) else {
+        let Ok(event) = document::read(line) else {
             self.unknown += u64::from(!line.is_empty());
             return None;
         };

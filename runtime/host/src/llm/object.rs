@@ -10,7 +10,7 @@ use crate::model::Model;
 use glovebox_models::chat::{Answer, Finish};
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
-use glovebox_schema::Schema;
+use glovebox_schema::{Schema, document};
 use serde_json::Value;
 
 /// Answers in a row that do not match, after which the stage fails.
@@ -80,7 +80,7 @@ fn read(schema: &Schema, text: &str, bytes_max: u64) -> Result<Value, String> {
     }
     let block = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let text = block.and_then(|block| block.split_once('\n')).map_or(text, |(_, inner)| inner);
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("the answer is not JSON alone: {error}"))?;
+    let value = document::read(text.as_bytes()).map_err(|error| format!("the answer is not JSON alone: {error}"))?;
     if answer::levels(&value) > LEVELS_MAX {
         return Err(format!("the answer has more than {LEVELS_MAX} levels"));
     }

@@ -3,6 +3,7 @@
 //! Pure. Every text of a server is bounded here before it goes anywhere, and one that does not fit the protocol is an error of the server.
 
 use glovebox_names::visible;
+use glovebox_schema::document;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -61,7 +62,7 @@ pub(crate) enum Line {
 
 /// Reads a line that came while the request `id` was open.
 pub(crate) fn read(line: &[u8], id: u64) -> Result<Line, String> {
-    let mut message: Value = serde_json::from_slice(line)
+    let mut message = document::read(line)
         .map_err(|_| "it wrote something on its standard output that is not a message".to_owned())?;
     if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err("it wrote a message that is not JSON-RPC 2.0".to_owned());

@@ -3,7 +3,7 @@
 //! A list of what is allowed, not of what is forbidden: a provider's next feature may fetch addresses, run tools or turn to another
 //! model. A tool that the program itself runs is its own matter, in its own sandbox.
 
-use super::denied;
+use super::{denied, items};
 use crate::error::ModelError;
 use crate::provider::Family;
 use crate::target::Target;
@@ -113,8 +113,11 @@ const OPENAI_TOOLS: &[&str] = &["apply_patch", "custom", "function", "local_shel
 const ANTHROPIC_TOOLS: &[&str] = &["bash_", "computer_", "custom", "memory_", "text_editor_"];
 /// Fields with an address or the id of a stored file, which the provider would fetch.
 const FETCHED: &[&str] = &["fileUri", "file_id", "file_uri", "file_url", "image_url", "uri", "url"];
-/// Prices of a call that are not the usual one.
-const COSTLY: &[&str] = &["fast", "priority", "scale"];
+/// Service tiers at the usual price or below it.
+const TIERS: &[&str] = &["auto", "default", "flex", "on_demand", "standard", "standard_only"];
+/// Where a request has what its conversation says.
+const SAID: &[&str] =
+    &["input", "instructions", "messages", "system", "contents", "systemInstruction", "system_instruction"];
 
 /// Checks the fields of a request, bounds its answer, and returns the bound in tokens.
 ///
@@ -129,18 +132,25 @@ pub(super) fn check(target: &Target, json: &mut Value) -> Result<u64, ModelError
     };
     let Some(fields) = json.as_object_mut() else { return Err(denied(format_args!("a request that is no object"))) };
     if let Some(name) = fields.keys().find(|name| !allowed.contains(&name.as_str())) {
-        let shown: String = name.chars().take(80).collect();
-        return Err(denied(format_args!("the field `{shown}`")));
+        return Err(denied(format_args!("the field `{}`", shortened(name))));
     }
+    expected_types(fields)?;
     fields.get("tools").map_or(Ok(()), |tools| tools_of(target.family, tools))?;
     if target.family == Family::Openai {
+        fields.get("input").map_or(Ok(()), items::input)?;
         fields.get("input").map_or(Ok(()), tools_within)?;
     }
-    for name in ["input", "instructions", "messages", "system", "contents", "systemInstruction", "system_instruction"] {
-        fields.get(name).map_or(Ok(()), fetches_nothing)?;
+    fields.get("tool_choice").map_or(Ok(()), |choice| items::choice(target.family, choice))?;
+    for name in ["toolConfig", "tool_config"] {
+        fields.get(name).map_or(Ok(()), gemini_choice)?;
     }
-    if let Some(tier) = fields.get("service_tier").and_then(Value::as_str).filter(|tier| COSTLY.contains(tier)) {
-        return Err(denied(format_args!("`service_tier` `{tier}`")));
+    for name in SAID {
+        fields.get(*name).map_or(Ok(()), fetches_nothing)?;
+    }
+    if let Some(tier) = fields.get("service_tier").filter(|tier| !tier.is_null()) {
+        let is_usual = tier.as_str().is_some_and(|name| TIERS.contains(&name));
+        let shown = shortened(tier.as_str().unwrap_or("of another type"));
+        is_usual.then_some(()).ok_or_else(|| denied(format_args!("`service_tier` `{shown}`")))?;
     }
     if fields.get("n").is_some_and(|count| *count != 1) {
         return Err(denied(format_args!("a request for more than one answer")));
@@ -149,6 +159,39 @@ pub(super) fn check(target: &Target, json: &mut Value) -> Result<u64, ModelError
         fields.insert("store".to_owned(), Value::Bool(false));
     }
     bound(target, fields)
+}
+
+/// What a check reads must be of the type that it reads: a provider may understand another one.
+fn expected_types(fields: &Map<String, Value>) -> Result<(), ModelError> {
+    for (name, value) in fields {
+        let fits = match name.as_str() {
+            "stream" | "store" => value.is_boolean() || value.is_null(),
+            "messages" | "contents" => value.is_array(),
+            "instructions" => value.is_string() || value.is_null(),
+            "system" => value.is_string() || value.is_array() || value.is_null(),
+            "generationConfig" => value.is_object(),
+            "max_tokens" | "max_output_tokens" | "max_completion_tokens" => value.is_u64() || value.is_null(),
+            _ => true,
+        };
+        if !fits {
+            return Err(denied(format_args!("`{name}` of another type than the format has")));
+        }
+    }
+    Ok(())
+}
+
+/// Gemini may be told which functions to call, and nothing about tools of its own.
+fn gemini_choice(config: &Value) -> Result<(), ModelError> {
+    let is_known = |name: &String| matches!(name.as_str(), "functionCallingConfig" | "function_calling_config");
+    match config.as_object() {
+        Some(fields) if fields.keys().all(is_known) => Ok(()),
+        _ => Err(denied(format_args!("a tool choice of something else than functions"))),
+    }
+}
+
+/// A text of a program in a message, cut.
+pub(super) fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
 }
 
 fn tools_of(family: Family, tools: &Value) -> Result<(), ModelError> {
@@ -174,12 +217,16 @@ fn tools_within(value: &Value) -> Result<(), ModelError> {
 
 fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
     if family == Family::Gemini {
-        let other = tool.as_object().and_then(|tool| {
-            tool.keys().find(|name| !matches!(name.as_str(), "functionDeclarations" | "function_declarations"))
-        });
-        return other.map_or(Ok(()), |name| Err(at_provider(name)));
+        let Some(tool) = tool.as_object() else { return Err(denied(format_args!("a tool that is no object"))) };
+        let is_other = |name: &&String| !matches!(name.as_str(), "functionDeclarations" | "function_declarations");
+        return tool.keys().find(is_other).map_or(Ok(()), |name| Err(at_provider(name)));
     }
-    let kind = tool["type"].as_str().unwrap_or("custom");
+    let kind = match tool.get("type") {
+        Some(Value::String(kind)) => kind,
+        // Only Anthropic's format has tools without a type: those of the program.
+        None | Some(Value::Null) if tool.is_object() && family == Family::Anthropic => "custom",
+        _ => return Err(denied(format_args!("a tool whose `type` is no text"))),
+    };
     let is_own = match family {
         Family::Anthropic => ANTHROPIC_TOOLS.iter().any(|start| kind.starts_with(start)),
         _ => OPENAI_TOOLS.contains(&kind) || says_own(kind, tool),
@@ -191,17 +238,21 @@ fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
 }
 
 /// Whether a tool of OpenAI that runs here or there says that it runs here.
-fn says_own(kind: &str, tool: &Value) -> bool {
+pub(super) fn says_own(kind: &str, tool: &Value) -> bool {
     match kind {
-        "shell" => tool["environment"]["type"] == "local",
+        "shell" => {
+            // What else an environment has, files or skills, would come from the provider.
+            let environment = tool["environment"].as_object();
+            environment
+                .is_some_and(|fields| fields.len() == 1 && fields.get("type").is_some_and(|kind| kind == "local"))
+        }
         "tool_search" => tool["execution"] == "client",
         _ => false,
     }
 }
 
 fn at_provider(tool: &str) -> ModelError {
-    let shown: String = tool.chars().take(80).collect();
-    denied(format_args!("the tool `{shown}`, which runs at the provider"))
+    denied(format_args!("the tool `{}`, which runs at the provider", shortened(tool)))
 }
 
 /// Refuses what the provider would fetch. The arguments of a tool's call and its result are not fetched.
@@ -209,15 +260,32 @@ fn fetches_nothing(value: &Value) -> Result<(), ModelError> {
     match value {
         Value::Array(items) => items.iter().try_for_each(fetches_nothing),
         Value::Object(fields) => {
-            let is_call = fields.get("type").is_some_and(|kind| *kind == "tool_use");
-            if fields.get("type").is_some_and(|kind| *kind == "item_reference") {
+            let kind = match fields.get("type") {
+                None => "",
+                Some(Value::String(kind)) => kind,
+                Some(_) => return Err(denied(format_args!("a part of the conversation whose `type` is no text"))),
+            };
+            if kind == "item_reference" {
                 return Err(denied(format_args!("a reference to what the provider has stored")));
             }
             for (name, inner) in fields {
-                if FETCHED.contains(&name.as_str()) && inner.as_str().is_some_and(|text| !text.starts_with("data:")) {
+                let is_safe = match inner {
+                    Value::Null => true,
+                    Value::String(text) => text.starts_with("data:"),
+                    // Chat completions have the address of an image in an object.
+                    Value::Object(_) => name == "image_url",
+                    _ => false,
+                };
+                if FETCHED.contains(&name.as_str()) && !is_safe {
                     return Err(denied(format_args!("`{name}`, which the provider would fetch")));
                 }
-                let is_of_tool = matches!(name.as_str(), "args" | "response") || (is_call && name == "input");
+                // Tools are checked as tools; their schemas may name a property as they like.
+                let is_of_tool = match name.as_str() {
+                    "args" | "response" | "tools" => true,
+                    "input" => kind == "tool_use",
+                    "arguments" => kind == "tool_search_call",
+                    _ => false,
+                };
                 if !is_of_tool {
                     fetches_nothing(inner)?;
                 }

@@ -1,6 +1,8 @@
 //! A request as a program sent it: HTTP/1.1, one on a connection, everything bounded.
 
+use super::in_flight::{InFlight, Room};
 use std::io::{self, Read, Write};
+use std::time::{Duration, Instant};
 
 /// Longest head, bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -8,6 +10,8 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 128;
 /// Longest body, bytes: a conversation with pictures.
 const BODY_BYTES_MAX: usize = 32 << 20;
+/// Longest time for a whole body: it holds room that other requests wait for.
+const BODY_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,6 +39,9 @@ pub enum Unread {
     /// It is no request that this gateway understands.
     #[error("{0}")]
     Malformed(&'static str),
+    /// The bodies of other requests leave no room for this one, or it took too long to arrive. It may be sent again.
+    #[error("{0}")]
+    Busy(&'static str),
 }
 
 /// What the head says about the body.
@@ -51,11 +58,11 @@ struct Head {
 }
 
 impl Incoming {
-    /// Reads one request.
+    /// Reads one request. Its body waits for room among those of other requests, and holds it until the room is dropped.
     ///
     /// # Errors
     /// [`Unread`]; nothing may be read from the connection afterwards.
-    pub fn read(connection: &mut (impl Read + Write)) -> Result<Self, Unread> {
+    pub fn read<'a>(connection: &mut (impl Read + Write), in_flight: &'a InFlight) -> Result<(Self, Room<'a>), Unread> {
         let mut bytes = Vec::new();
         let Head { mut incoming, length, expects_continue } = loop {
             if let Some((end, head)) = parse(&bytes)? {
@@ -67,20 +74,25 @@ impl Incoming {
             }
             more(connection, &mut bytes)?;
         };
+        // A body in chunks does not say how long it gets. Room for the longest is reserved at once: to wait for more of it with some in
+        // hand would let two bodies wait for each other.
+        let most = if let Length::Bytes(length) = length { length } else { BODY_BYTES_MAX };
+        let mut room = in_flight.reserve(most).ok_or(Unread::Busy("too many long requests at the same time"))?;
         if expects_continue {
             connection.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
         }
+        let mut timed = Timed { connection, until: Instant::now() + BODY_TIME_MAX };
         incoming.body = match length {
             Length::Bytes(length) => {
-                while bytes.len() < length {
-                    more(connection, &mut bytes)?;
-                }
-                bytes.truncate(length);
-                bytes
+                let mut body = bytes;
+                body.truncate(length);
+                read_to(&mut timed, &mut body, length)?;
+                body
             }
-            Length::Chunked => chunks(connection, bytes)?,
+            Length::Chunked => chunks(&mut timed, bytes)?,
         };
-        Ok(incoming)
+        room.shrink_to(incoming.body.len());
+        Ok((incoming, room))
     }
 
     /// True if it has this credential, compared in a time that does not depend on where they differ.
@@ -102,6 +114,35 @@ fn more(connection: &mut impl Read, bytes: &mut Vec<u8>) -> Result<(), Unread> {
             Ok(())
         }
     }
+}
+
+/// A connection whose body must be there in time.
+struct Timed<'c, C> {
+    connection: &'c mut C,
+    until: Instant,
+}
+
+impl<C: Read> Timed<'_, C> {
+    fn more(&mut self, bytes: &mut Vec<u8>) -> Result<(), Unread> {
+        if Instant::now() >= self.until {
+            return Err(Unread::Busy("the body of the request took too long"));
+        }
+        more(self.connection, bytes)
+    }
+}
+
+/// Reads until there are so many bytes, and nothing beyond what the client has sent by then.
+fn read_to(timed: &mut Timed<'_, impl Read>, bytes: &mut Vec<u8>, length: usize) -> Result<(), Unread> {
+    // Grows with what arrives, but never beyond the length: doubling would take up to twice of what was reserved.
+    while bytes.len() < length {
+        let before = bytes.len();
+        if bytes.capacity() < length {
+            bytes.reserve_exact(before.max(HEAD_BYTES_MAX).min(length - before));
+        }
+        timed.more(bytes)?;
+        bytes.truncate(length);
+    }
+    Ok(())
 }
 
 /// The head and its length; none if there is more of it to come.
@@ -166,7 +207,7 @@ fn bounded(length: &str) -> Result<usize, Unread> {
 const TOO_LONG: Unread = Unread::Malformed("the body of the request is longer than 32 MiB");
 
 /// A body in chunks, of which some bytes are there already.
-fn chunks(connection: &mut impl Read, mut bytes: Vec<u8>) -> Result<Vec<u8>, Unread> {
+fn chunks(timed: &mut Timed<'_, impl Read>, mut bytes: Vec<u8>) -> Result<Vec<u8>, Unread> {
     let malformed = Unread::Malformed("the chunks of the request are malformed");
     let mut body = Vec::new();
     loop {
@@ -177,7 +218,7 @@ fn chunks(connection: &mut impl Read, mut bytes: Vec<u8>) -> Result<Vec<u8>, Unr
             if bytes.len() > HEAD_BYTES_MAX {
                 return Err(malformed);
             }
-            more(connection, &mut bytes)?;
+            timed.more(&mut bytes)?;
         };
         let digits = std::str::from_utf8(&bytes[..end]).unwrap_or_default();
         let digits = digits.split(';').next().unwrap_or_default().trim();
@@ -188,12 +229,20 @@ fn chunks(connection: &mut impl Read, mut bytes: Vec<u8>) -> Result<Vec<u8>, Unr
         if size == 0 {
             return Ok(body);
         }
-        let begin = end + 2;
-        while bytes.len() < begin + size + 2 {
-            more(connection, &mut bytes)?;
+        bytes.drain(..end + 2);
+        let mut missing = size;
+        while missing > 0 {
+            if bytes.is_empty() {
+                timed.more(&mut bytes)?;
+            }
+            let piece = bytes.len().min(missing);
+            body.extend(bytes.drain(..piece));
+            missing -= piece;
         }
-        body.extend_from_slice(&bytes[begin..begin + size]);
-        bytes.drain(..begin + size + 2);
+        while bytes.len() < 2 {
+            timed.more(&mut bytes)?;
+        }
+        bytes.drain(..2);
     }
 }
 
@@ -223,7 +272,8 @@ mod tests {
     }
 
     fn read(text: &str) -> Result<Incoming, Unread> {
-        Incoming::read(&mut Pieces(Cursor::new(text.as_bytes().to_vec()), Vec::new()))
+        let mut connection = Pieces(Cursor::new(text.as_bytes().to_vec()), Vec::new());
+        Incoming::read(&mut connection, &InFlight::default()).map(|(incoming, _)| incoming)
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::http::{Post, Reply};
 use crate::patience::Patience;
 use crate::provider::Draft;
 use crate::target::Target;
-use serde_json::Value;
+use glovebox_schema::document;
 use std::time::Duration;
 
 /// Most bytes of an answer.
@@ -51,8 +51,9 @@ pub fn pass(
             return receiving.read(&mut reply.body, (&mut exchange.received, ANSWER_BYTES_MAX), &mut on_bytes);
         }
         read_whole(target, &mut reply, &mut exchange.received)?;
-        let json = serde_json::from_slice(&exchange.received);
-        let json: Value = json.map_err(|_| ModelError::new(ErrorKind::Stream, "the answer is not JSON"))?;
+        let json = document::read(&exchange.received);
+        let json =
+            json.map_err(|error| ModelError::new(ErrorKind::Stream, format_args!("the answer is not read: {error}")))?;
         receiving.read_events(whole::events(target.family, json))
     });
     let answered = answered.and_then(|answer| target.check_answered(answer.model.as_ref()).map(|()| answer));

@@ -3,6 +3,11 @@
 use super::*;
 use crate::target::{CONTEXT_TOKENS, TIMEOUT};
 
+fn check(target: &Target, incoming: &Incoming) -> Result<Wanted, ModelError> {
+    let pools = InFlight::default();
+    super::check(target, incoming, &mut pools.reserve(incoming.body.len()).unwrap())
+}
+
 fn target(family: Family) -> Target {
     Target {
         family,
@@ -162,6 +167,130 @@ fn tools_in_the_conversation_are_checked() {
     assert!(asked(F::Anthropic, json!({ "messages": [{ "role": "assistant", "content": [call] }] })).is_ok());
 }
 
+/// What a program of the Responses format sends, and what would stand for something that the provider keeps or runs.
+#[test]
+fn items_of_a_conversation_come_from_a_list() {
+    let with = |item: Value| json!({ "input": [{ "role": "user", "content": "x" }, item] });
+    for usual in [
+        json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "x" }] }),
+        json!({ "type": "message", "id": "msg_1", "role": "assistant", "content": [{ "type": "output_text", "text": "x" }] }),
+        json!({ "role": "developer", "content": [{ "type": "input_text", "text": "x" }] }),
+        json!({ "type": "reasoning", "summary": [], "content": null, "encrypted_content": "gAAA" }),
+        json!({ "type": "function_call", "name": "f", "arguments": "{\"url\":\"http://x\"}", "call_id": "c" }),
+        json!({ "type": "function_call_output", "call_id": "c", "output": "x" }),
+        json!({ "type": "function_call_output", "call_id": "c", "output": [{ "type": "input_image", "image_url": "data:image/png;base64,AA" }] }),
+        json!({ "type": "local_shell_call", "call_id": "c", "status": "completed", "action": { "type": "exec", "command": ["ls"] } }),
+        json!({ "type": "custom_tool_call", "call_id": "c", "name": "apply_patch", "input": "*** Begin Patch" }),
+        json!({ "type": "custom_tool_call_output", "call_id": "c", "output": "x" }),
+        json!({ "type": "tool_search_call", "call_id": "c", "execution": "client", "arguments": { "url": "x", "type": ["a"] } }),
+        json!({ "type": "additional_tools", "role": "developer", "tools": [{ "type": "function", "name": "f",
+            "parameters": { "type": "object", "properties": { "url": { "type": ["string", "null"] } } } }] }),
+    ] {
+        assert!(asked(Family::Openai, with(usual.clone())).is_ok(), "{usual}");
+    }
+    for (item, expected) in [
+        (json!({ "id": "msg_68" }), "stored"),
+        (json!({ "id": "msg_68", "role": "user" }), "stored"),
+        (json!({ "type": null, "id": "msg_68" }), "`type` is no text"),
+        (json!({ "type": ["item_reference"], "id": "msg_68" }), "`type` is no text"),
+        (json!({ "type": "message", "id": "msg_68" }), "stored"),
+        (json!({ "type": "message", "id": "msg_68", "content": null }), "stored"),
+        (json!({ "type": "reasoning", "id": "rs_1" }), "stored"),
+        (json!("msg_68"), "no object"),
+        (json!({ "type": "compaction", "encrypted_content": "x" }), "`compaction`"),
+        (
+            json!({ "type": "mcp_approval_response", "approval_request_id": "a", "approve": true }),
+            "`mcp_approval_response`",
+        ),
+        (json!({ "type": "code_interpreter_call", "container_id": "c", "code": "1" }), "`code_interpreter_call`"),
+        (json!({ "type": "image_generation_call", "id": "ig_1" }), "`image_generation_call`"),
+        (
+            json!({ "type": "shell_call", "action": {}, "environment": { "type": "container_reference", "container_id": "c" } }),
+            "`environment`",
+        ),
+        (
+            json!({ "type": "message", "role": "user", "content": [{ "type": "input_file", "file_id": ["f"] }] }),
+            "`file_id`",
+        ),
+        (
+            json!({ "type": "message", "role": "user", "content": [{ "type": "input_image", "image_url": ["http://x"] }] }),
+            "`image_url`",
+        ),
+        (
+            json!({ "type": "message", "role": "user", "content": [{ "type": ["input_text"], "text": "x" }] }),
+            "`type` is no text",
+        ),
+    ] {
+        refused(Family::Openai, with(item), expected);
+    }
+    refused(Family::Openai, json!({ "input": { "id": "msg_68" } }), "neither text nor a list");
+    refused(Family::Openai, json!({ "input": null }), "neither text nor a list");
+}
+
+#[test]
+fn the_choice_of_a_tool_names_one_of_the_program() {
+    use Family as F;
+    for (family, choice) in [
+        (F::Openai, json!("auto")),
+        (F::Openai, json!({ "type": "function", "name": "f" })),
+        (F::Openai, json!({ "type": "allowed_tools", "mode": "auto", "tools": [{ "type": "function", "name": "f" }] })),
+        (F::Anthropic, json!({ "type": "tool", "name": "f" })),
+        (F::OpenaiCompatible, json!({ "type": "function", "function": { "name": "f" } })),
+        (F::OpenaiCompatible, Value::Null),
+    ] {
+        assert!(asked(family, json!({ "tool_choice": choice.clone() })).is_ok(), "{family} {choice}");
+    }
+    for choice in [
+        json!("web_search"),
+        json!(["auto"]),
+        json!({ "name": "f" }),
+        json!({ "type": "web_search_preview" }),
+        json!({ "type": "mcp", "server_label": "s" }),
+        json!({ "type": "allowed_tools", "tools": [{ "type": "mcp", "server_label": "s" }] }),
+        json!({ "type": "allowed_tools", "tools": "mcp" }),
+        json!({ "type": "allowed_tools", "allowed_tools": { "tools": [{ "type": "mcp" }] } }),
+    ] {
+        for family in [F::Openai, F::Anthropic, F::OpenaiCompatible] {
+            refused(family, json!({ "tool_choice": choice.clone() }), "tool choice");
+        }
+    }
+    assert!(asked(F::Gemini, json!({ "toolConfig": { "functionCallingConfig": { "mode": "AUTO" } } })).is_ok());
+    refused(F::Gemini, json!({ "toolConfig": { "retrievalConfig": {} } }), "tool choice");
+}
+
+#[test]
+fn what_is_checked_has_the_type_that_the_check_reads() {
+    use Family as F;
+    for tier in [json!(["priority"]), json!({ "a": 1 }), json!("fast"), json!("scale"), json!("another"), json!(1)] {
+        refused(F::Openai, json!({ "service_tier": tier }), "`service_tier`");
+    }
+    assert!(asked(F::Openai, json!({ "service_tier": null })).is_ok());
+    assert!(asked(F::Anthropic, json!({ "service_tier": "standard_only" })).is_ok());
+    for kind in [json!(["web_search_20250305"]), json!(1), json!({})] {
+        for family in [F::Openai, F::Anthropic, F::OpenaiCompatible] {
+            refused(family, json!({ "tools": [{ "type": kind.clone(), "name": "f" }] }), "`type` is no text");
+        }
+    }
+    refused(F::Openai, json!({ "tools": [{ "name": "f" }] }), "`type` is no text");
+    refused(F::Gemini, json!({ "tools": ["googleSearch"] }), "no object");
+    for more in [json!({ "file_ids": ["f"] }), json!({ "skills": [{ "id": "s" }] })] {
+        let mut shell = json!({ "type": "shell", "environment": more });
+        shell["environment"]["type"] = "local".into();
+        refused(F::Openai, json!({ "tools": [shell] }), "runs at the provider");
+    }
+    for (family, field) in [
+        (F::Openai, json!({ "stream": "true" })),
+        (F::Openai, json!({ "instructions": ["x"] })),
+        (F::Anthropic, json!({ "messages": {} })),
+        (F::Anthropic, json!({ "system": { "a": 1 } })),
+        (F::Anthropic, json!({ "max_tokens": "900" })),
+        (F::OpenaiCompatible, json!({ "max_completion_tokens": [900] })),
+        (F::Gemini, json!({ "generationConfig": [] })),
+    ] {
+        refused(family, field, "another type");
+    }
+}
+
 #[test]
 fn an_address_that_the_provider_would_fetch_is_refused() {
     let image =
@@ -196,7 +325,16 @@ fn features_are_passed_on_only_as_names() {
         let incoming = Incoming { features: vec![features.into()], ..post("/v1/messages", &body) };
         check(&target(Family::Anthropic), &incoming)
     };
-    assert!(with("interleaved-thinking-2025-05-14, x").is_ok());
+    let passed = |features: &str| match with(features).unwrap() {
+        Wanted::Answer(question) => question.headers.into_iter().map(|header| header.value).collect::<Vec<_>>(),
+        Wanted::Models => panic!("a list of models"),
+    };
+    let usual = "claude-code-20250219,interleaved-thinking-2025-05-14, mcp-client-2025-04-04 ,x";
+    assert_eq!(passed(usual), ["claude-code-20250219,interleaved-thinking-2025-05-14"]);
+    assert_eq!(passed("files-api-2025-04-14"), Vec::<String>::new());
+    for costly in ["context-1m-2025-08-07", "claude-code-20250219, context-1m-2026-01-01", "fast-mode-2026-02-01"] {
+        assert!(with(costly).unwrap_err().message.contains("another price"), "{costly}");
+    }
     assert!(with("a\u{7f}b").is_err() && with(&"a".repeat(5000)).is_err());
 }
 

@@ -3,6 +3,7 @@
 use super::Framing;
 use super::draft::too_large;
 use crate::error::{ErrorKind, ModelError};
+use glovebox_schema::document;
 use serde_json::Value;
 
 /// Longest event, bytes: some providers end with one that has the whole answer again.
@@ -77,7 +78,7 @@ fn event(data: &[u8]) -> Result<Option<Event>, ModelError> {
     match data.trim_ascii() {
         b"" => Ok(None),
         b"[DONE]" => Ok(Some(Event::Done)),
-        data => match serde_json::from_slice(data) {
+        data => match document::read(data) {
             Ok(value) => Ok(Some(Event::Data(value))),
             Err(error) => Err(ModelError::new(ErrorKind::Stream, format_args!("an event is not JSON: {error}"))),
         },

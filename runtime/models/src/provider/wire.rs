@@ -3,6 +3,7 @@
 use super::Family;
 use crate::chat::{FieldName, Request, TEXT, TOOL_CALL, Tool};
 use glovebox_record::session::{Message, MessagePart};
+use glovebox_schema::document;
 use serde_json::{Map, Value, json};
 
 /// What a schema is called where it needs a name.
@@ -46,14 +47,14 @@ pub(super) fn text(message: &Message) -> String {
 
 /// The schema of a tool's parameters; an object without properties if it is no JSON object.
 pub(super) fn schema(tool: &Tool) -> Value {
-    let schema = serde_json::from_str(&tool.parameters).ok().filter(Value::is_object);
+    let schema = document::read(tool.parameters.as_bytes()).ok().filter(Value::is_object);
     schema.unwrap_or_else(|| json!({"type": "object", "properties": {}}))
 }
 
 /// The arguments of a call as an object. What a model wrote may be no JSON; the providers take objects only.
 pub(super) fn arguments(call: &MessagePart) -> Value {
-    let found: Option<Map<String, Value>> = serde_json::from_str(&call.text).ok();
-    Value::Object(found.unwrap_or_default())
+    let found = document::read(call.text.as_bytes()).ok().filter(Value::is_object);
+    found.unwrap_or_else(|| Value::Object(Map::new()))
 }
 
 /// The tool that a result is of: its call has the name.
@@ -70,7 +71,7 @@ pub(super) fn opaque(part: &MessagePart, family: Family) -> Option<Value> {
     if part.kind != family.opaque_kind() {
         return None;
     }
-    serde_json::from_str(&part.text).ok()
+    document::read(part.text.as_bytes()).ok()
 }
 
 /// An object of these fields of `value`; none unless its `type` is one of `types`.

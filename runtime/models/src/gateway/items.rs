@@ -1,0 +1,106 @@
+//! What a conversation in the Responses format may have as items, and which tool a request may ask the model to use.
+//!
+//! Lists of what is allowed. An item without a type is a message; one that is only an id would stand for something that the provider has
+//! stored. Items of hosted tools have no place in a conversation that may use none.
+
+use super::denied;
+use super::fields::{says_own, shortened};
+use crate::error::ModelError;
+use crate::provider::Family;
+use serde_json::Value;
+
+/// Items that a program writes, or that it got in an answer and sends back.
+const ITEMS: &[&str] = &[
+    "additional_tools",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "function_call",
+    "function_call_output",
+    "local_shell_call",
+    "local_shell_call_output",
+    "message",
+    "reasoning",
+    "shell_call",
+    "shell_call_output",
+    "tool_search_call",
+    "tool_search_output",
+];
+/// Fields without which an item is only a name for something stored.
+const SUBSTANCE: &[&str] =
+    &["action", "arguments", "content", "encrypted_content", "input", "operation", "output", "summary", "tools"];
+/// Words that a tool's choice may be.
+const CHOICES: &[&str] = &["any", "auto", "none", "required"];
+/// Tools that a choice may name: what they are is checked where they are listed.
+const CHOSEN: &[&str] =
+    &["any", "apply_patch", "auto", "custom", "function", "local_shell", "none", "shell", "tool", "tool_search"];
+
+/// Checks `input`.
+pub(super) fn input(input: &Value) -> Result<(), ModelError> {
+    match input {
+        Value::String(_) => Ok(()),
+        Value::Array(items) => items.iter().try_for_each(item),
+        _ => Err(denied(format_args!("an `input` that is neither text nor a list"))),
+    }
+}
+
+fn item(item: &Value) -> Result<(), ModelError> {
+    let Some(fields) = item.as_object() else {
+        return Err(denied(format_args!("an item of `input` that is no object")));
+    };
+    let kind = match fields.get("type") {
+        None if fields.get("role").is_some_and(Value::is_string) && fields.contains_key("content") => "message",
+        None => {
+            return Err(denied(format_args!("an item without a type: a reference to what the provider has stored")));
+        }
+        Some(Value::String(kind)) => kind,
+        Some(_) => return Err(denied(format_args!("an item of `input` whose `type` is no text"))),
+    };
+    if kind == "item_reference" {
+        return Err(denied(format_args!("a reference to what the provider has stored")));
+    }
+    if !ITEMS.contains(&kind) {
+        return Err(denied(format_args!("an item `{}` of `input`", shortened(kind))));
+    }
+    if fields.contains_key("container_id") {
+        return Err(denied(format_args!("`container_id`, which runs at the provider")));
+    }
+    if !SUBSTANCE.iter().any(|name| fields.get(*name).is_some_and(|value| !value.is_null())) {
+        return Err(denied(format_args!(
+            "an item `{kind}` with nothing in it: a reference to what the provider has stored"
+        )));
+    }
+    if let Some(environment) = fields.get("environment").filter(|value| !value.is_null()) {
+        return if says_own("shell", item) {
+            Ok(())
+        } else {
+            Err(denied(format_args!("`environment` {}", short(environment))))
+        };
+    }
+    Ok(())
+}
+
+/// Checks `tool_choice`.
+pub(super) fn choice(family: Family, choice: &Value) -> Result<(), ModelError> {
+    let Value::Object(fields) = choice else {
+        let is_word = choice.as_str().is_some_and(|word| CHOICES.contains(&word));
+        return if is_word || choice.is_null() { Ok(()) } else { Err(unknown(choice)) };
+    };
+    let kind = fields.get("type").and_then(Value::as_str).ok_or_else(|| unknown(choice))?;
+    if kind == "allowed_tools" && family != Family::Anthropic {
+        // The Responses format has the list here, chat completions one level below.
+        let list = fields.get("allowed_tools").unwrap_or(choice).get("tools").and_then(Value::as_array);
+        let is_known = |tool: &Value| tool["type"].as_str().is_some_and(|kind| CHOSEN.contains(&kind));
+        return list.filter(|tools| tools.iter().all(is_known)).map(drop).ok_or_else(|| unknown(choice));
+    }
+    if CHOSEN.contains(&kind) { Ok(()) } else { Err(unknown(choice)) }
+}
+
+fn unknown(choice: &Value) -> ModelError {
+    denied(format_args!("the tool choice {}", short(choice)))
+}
+
+fn short(value: &Value) -> String {
+    format!("`{}`", shortened(&value.to_string()))
+}
