@@ -3,12 +3,13 @@
 //! The environment of a command is made here from nothing but PATH, HOME and what the toolchain needs, so that no test depends
 //! on who runs it. The component cache is shared by all suites of one build, since compiling a component takes a second.
 
-#![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
+#![allow(dead_code, unreachable_pub, unused_imports, reason = "each suite includes this file and uses its part of it")]
 
 pub mod journal;
+mod not_run;
 
+pub use not_run::not_run;
 use serde_json::Value;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -33,15 +34,6 @@ pub struct Answer {
     pub stdout: String,
     pub stderr: String,
     said: String,
-}
-
-/// Says that a test could not run here, and why: `cargo xtask test` counts these lines and lists them in its summary. Written past the
-/// capture of the test harness, so that it is in the log of a test that passes.
-pub fn not_run(what: &str, why: &str) {
-    let first: String =
-        why.lines().next().unwrap_or_default().chars().filter(|one| !one.is_control()).take(200).collect();
-    let line = format!("\nnot run: {what}: {first}\n");
-    std::io::stdout().write_all(line.as_bytes()).unwrap();
 }
 
 /// True if a program is on the search path.

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Where the sources of recent compilers and a C library for `wasm32-wasip2` are published.
-const SUITES: &str = "trixie-backports bookworm-backports";
+pub(crate) const BACKPORTS: &str = "trixie-backports bookworm-backports";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// A private view of the mirror.
 pub(crate) struct Mirror {
     folder: PathBuf,
+    suites: String,
 }
 
 impl Mirror {
@@ -23,7 +24,7 @@ impl Mirror {
     ///
     /// # Errors
     /// This is no Debian machine, no mirror is set up, or it cannot be reached.
-    pub(crate) fn open(folder: &Path) -> Step<Self> {
+    pub(crate) fn open(folder: &Path, suites: &str) -> Step<Self> {
         let uri = mirror_uri()?;
         for part in [
             "etc/sources.list.d",
@@ -34,11 +35,11 @@ impl Mirror {
         ] {
             at(folder, fs::create_dir_all(folder.join(part)))?;
         }
-        let sources = format!("Types: deb\nURIs: {uri}\nSuites: {SUITES}\nComponents: main\nSigned-By: {KEYRING}\n");
+        let sources = format!("Types: deb\nURIs: {uri}\nSuites: {suites}\nComponents: main\nSigned-By: {KEYRING}\n");
         write(&folder.join("etc/sources.list.d/mirror.sources"), &sources)?;
         write(&folder.join("status"), "")?;
         write(&folder.join("apt.conf"), &configuration(folder))?;
-        let mirror = Self { folder: folder.to_owned() };
+        let mirror = Self { folder: folder.to_owned(), suites: suites.to_owned() };
         demand(mirror.apt("apt-get").args(["-qq", "update"]))?;
         Ok(mirror)
     }
@@ -51,7 +52,7 @@ impl Mirror {
         let listed = capture(self.apt("apt-cache").args(["madison", package]))?;
         let version = versions(&listed)
             .find(|version| wanted(version))
-            .ok_or_else(|| format!("no fitting version of the Debian package {package} in {SUITES}"))?;
+            .ok_or_else(|| format!("no fitting version of the Debian package {package} in {}", self.suites))?;
         let downloads = folder.join("deb");
         at(&downloads, fs::create_dir_all(&downloads))?;
         demand(self.apt("apt-get").args(["-qq", "download", &format!("{package}={version}")]).current_dir(&downloads))?;

@@ -3,7 +3,7 @@
 //! A step that could not run counts as failed; nothing is skipped because something is missing. Only a test whose own tool (a language of
 //! `tests/projects`, `strace`) is not on this machine is not run, which the summary lists.
 
-use crate::{Step, attacks, components, numbers, process, pytest, repository, wasm_std::Rung};
+use crate::{Step, attacks, bubblewrap, components, numbers, process, pytest, repository, wasm_std::Rung};
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
@@ -79,8 +79,12 @@ fn run_tests(arguments: &[String]) -> Step<Tally> {
     components::build(Rung::from_environment()?, &components::EXAMPLES)?;
     pytest::prepare()?;
     let mut command = cargo();
-    command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments).stdout(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", process::shown(&command)))?;
+    command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments);
+    let mut command = bubblewrap::beside(command);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot start {}: {error}", process::shown(&command)))?;
     let mut tally = Tally::default();
     let mut not_run = Vec::new();
     if let Some(printed) = child.stdout.take() {

@@ -6,6 +6,7 @@
 
 mod agents;
 mod attacks;
+mod bubblewrap;
 mod components;
 mod debian;
 mod demo;
@@ -31,7 +32,8 @@ usage: cargo xtask COMMAND
   pytest        make pytest in target/pytest, for the test of examples/scenarios-pytest
   agents        install the agent programs of docs/agents.md and drive each against a fake provider
   demo          build everything and run examples/quickstart
-  test [ARG…]   build components and pytest, then run all tests; ARGs go to `cargo test`
+  test [ARG…]   build components and pytest, then run all tests, with bubblewrap from the Debian mirror where
+                the machine has none; ARGs go to `cargo test`
   numbers [FOLDER]
                 count bare-string parameters, clones and long functions, with their places in FOLDER; fails over the bounds
   ci            test, then format, lints, docs, dependency policy and the std built from source

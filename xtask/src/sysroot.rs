@@ -59,7 +59,7 @@ impl Wanted {
         if let (Some(source), Some(libc)) = (&self.source, &self.libc) {
             return Ok((source.clone(), libc.clone()));
         }
-        let mirror = debian::Mirror::open(&work.join("apt"))?;
+        let mirror = debian::Mirror::open(&work.join("apt"), debian::BACKPORTS)?;
         let source = match self.source {
             Some(source) => source,
             None => debian_source(&mirror, work)?,

@@ -1,6 +1,6 @@
 //! The attacks of host programs against jails of this crate, tier by tier. The rows are those of `glovebox doctor --attack`.
 //!
-//! A tier that this machine does not have is skipped; another test demands that it has one. `BATTERY_ROWS` names rows to run alone.
+//! A tier that this machine does not have prints `not run:`; another test demands that it has one. `BATTERY_ROWS` names rows to run alone.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 #![cfg(target_os = "linux")]
@@ -8,6 +8,10 @@
 #[path = "../../cli/src/attack/jailed.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod jailed;
+
+#[path = "../../../tests/workbench/not_run.rs"]
+#[allow(unreachable_pub, reason = "each suite includes this file")]
+mod not_run;
 
 use glovebox_hostile::battery;
 use glovebox_hostile::evaluate::{EvaluatedRow, Verdict};
@@ -18,6 +22,7 @@ use glovebox_hostile::{observe, rows};
 use glovebox_record::Tier;
 use glovebox_sandbox::jail::{probe, probe_tier};
 use jailed::JailConfinement;
+use not_run::not_run;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -38,11 +43,16 @@ fn hostile() -> Vec<u8> {
 }
 
 fn is_here(tier: Tier) -> bool {
-    if tier == Tier::Bwrap {
-        // Beside a better one it is there only where the program is.
-        return probe_tier(tier).is_ok();
+    // Beside a better one, `bwrap` is there only where the program is.
+    let missing = match tier {
+        Tier::Bwrap => probe_tier(tier).err().map(|error| error.reason),
+        _ if probe(None).tier.is_some_and(|best| best >= tier) => None,
+        _ => Some("this machine has a lower tier".to_owned()),
+    };
+    if let Some(reason) = &missing {
+        not_run(&format!("attacks in tier {tier}"), reason);
     }
-    probe(None).tier.is_some_and(|best| best >= tier)
+    missing.is_none()
 }
 
 /// One battery at a time: some rows are evaluated by the machine's free space, which another battery uses and gives back.

@@ -1,9 +1,13 @@
 //! Another `bwrap` than the system's, put over it in a mount namespace of the test's own: one that is set-user-id, one that fails.
 //!
-//! Only root can make either. Where the test is not root, or the tier is not there, nothing is tried.
+//! Only root can make either. Where the test is not root, or the tier is not there, it prints `not run:`.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 #![cfg(target_os = "linux")]
+
+#[path = "../../../tests/workbench/not_run.rs"]
+#[allow(unreachable_pub, reason = "each suite includes this file")]
+mod not_run;
 
 use glovebox_record::Tier;
 use glovebox_sandbox::jail::probe_tier;
@@ -21,7 +25,13 @@ const SETUID: u32 = 0o4000;
 const MOUNT: &str = r#"mount --make-rprivate / && mount --bind "$1" /usr/bin/bwrap && shift && exec "$@""#;
 
 fn can_try() -> bool {
-    rustix::process::geteuid().is_root() && probe_tier(Tier::Bwrap).is_ok()
+    let is_root = rustix::process::geteuid().is_root();
+    let missing =
+        if is_root { probe_tier(Tier::Bwrap).err().map(|error| error.reason) } else { Some("not root".into()) };
+    if let Some(reason) = &missing {
+        not_run::not_run("another bwrap over the system's", reason);
+    }
+    missing.is_none()
 }
 
 /// Runs the test of this name as an ordinary user who finds this program as `bwrap`, and demands that it passes.

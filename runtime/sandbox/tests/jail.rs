@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+#[path = "../../../tests/workbench/not_run.rs"]
+#[allow(unreachable_pub, reason = "each suite includes this file")]
+mod not_run;
+
 #[path = "jail/cached.rs"]
 mod cached;
 #[path = "jail/commands.rs"]

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+#[path = "../../../tests/workbench/not_run.rs"]
+#[allow(unreachable_pub, reason = "each suite includes this file")]
+mod not_run;
+
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Limits, Network, Tier};
@@ -25,8 +29,11 @@ struct Bench {
 }
 
 fn tiers() -> Vec<Tier> {
-    let bwrap = probe_tier(Tier::Bwrap).is_ok().then_some(Tier::Bwrap);
-    [Tier::Full].into_iter().chain(bwrap).collect()
+    let bwrap = probe_tier(Tier::Bwrap);
+    if let Err(error) = &bwrap {
+        not_run::not_run("subjects in tier bwrap", &error.reason);
+    }
+    [Tier::Full].into_iter().chain(bwrap.ok().map(|()| Tier::Bwrap)).collect()
 }
 
 fn setting(root: &Path, tier: Tier) -> JailSetting {

@@ -16,8 +16,15 @@ use std::time::Duration;
 /// it is installed.
 pub(crate) fn tiers() -> Vec<Tier> {
     static BWRAP: OnceLock<bool> = OnceLock::new();
+    let is_here = || match probe_tier(Tier::Bwrap) {
+        Ok(()) => true,
+        Err(error) => {
+            crate::not_run::not_run("guarantees of jails in tier bwrap", &error.reason);
+            false
+        }
+    };
     let mut tiers = vec![Tier::Full, Tier::Landlock, Tier::Unconfined];
-    if *BWRAP.get_or_init(|| probe_tier(Tier::Bwrap).is_ok()) {
+    if *BWRAP.get_or_init(is_here) {
         tiers.push(Tier::Bwrap);
     }
     tiers

@@ -1,0 +1,78 @@
+//! `/usr/bin/bwrap` for the tests of tier `bwrap`, on a machine that does not have it.
+//!
+//! The sandbox takes the distribution's program at that path and no other. So the package is unpacked below `target/`, and what needs it
+//! runs in a mount namespace of its own with that folder over `/usr/bin`. The machine's own packages and files stay as they are.
+
+use crate::process::at;
+use crate::{Step, debian, repository};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PROGRAM: &str = "/usr/bin/bwrap";
+/// Lays the folder of the package over the system's, and becomes the rest.
+const MOUNT: &str = r#"mount -t overlay overlay -o "ro,lowerdir=$1:/usr/bin" /usr/bin && shift && exec "$@""#;
+
+/// The command, so that it finds [`PROGRAM`]; unchanged where the system has it. Without it the command runs all the same, and each test
+/// of the tier says that it was not run.
+pub(crate) fn beside(command: Command) -> Command {
+    if Path::new(PROGRAM).exists() {
+        return command;
+    }
+    match unpacked().and_then(|folder| tried(&folder).map(|()| folder)) {
+        Ok(folder) => behind(&folder, &command),
+        Err(reason) => {
+            eprintln!("no `{PROGRAM}`: {reason}\nhelp: install bubblewrap (Debian: `apt install bubblewrap`)");
+            command
+        }
+    }
+}
+
+/// The folder with the program, unpacked once.
+fn unpacked() -> Step<PathBuf> {
+    let folder = repository().join("target/bubblewrap");
+    let programs = folder.join("usr/bin");
+    if !programs.join("bwrap").exists() {
+        let mirror = debian::Mirror::open(&folder.join("apt"), &release()?)?;
+        mirror.unpack("bubblewrap", &folder, |_| true)?;
+    }
+    Ok(programs)
+}
+
+/// The name of this machine's release, whose libraries the program fits.
+fn release() -> Step<String> {
+    let file = Path::new("/etc/os-release");
+    let text = at(file, fs::read_to_string(file))?;
+    let name = text.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    name.map(|name| name.trim_matches('"').to_owned()).ok_or_else(|| "this is no Debian machine".to_owned())
+}
+
+/// Whether a mount namespace of this kind can be made, and the program starts in it.
+fn tried(folder: &Path) -> Step<()> {
+    let own = Path::new("/proc/self");
+    if at(own, fs::metadata(own))?.uid() != 0 {
+        return Err("only root can put it over the system's".to_owned());
+    }
+    let mut version = Command::new(PROGRAM);
+    version.arg("--version");
+    let ended = behind(folder, &version).output().map_err(|error| format!("cannot start unshare: {error}"))?;
+    if ended.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&ended.stderr).trim().to_owned()) }
+}
+
+/// The command in a mount namespace with the folder over the system's.
+fn behind(folder: &Path, command: &Command) -> Command {
+    let mut outer = Command::new("unshare");
+    outer.args(["--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh"]).arg(folder);
+    outer.arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        outer.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    outer
+}
