@@ -79,7 +79,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
         Err(Errno::INVAL) => fs::rename(from, to)?,
         renamed => renamed?,
     }
-    to.parent().map_or(Ok(()), |folder| regular_file::flush_folder(folder))
+    to.parent().map_or(Ok(()), regular_file::flush_folder)
 }
 
 /// Makes the folder of a resumed run private again, and the folder of all runs.
