@@ -38,7 +38,7 @@ pub struct Transfer {
     pub sink: String,
     /// The certificates that are trusted at the host beside the bundled ones.
     pub authorities: Option<Digest>,
-    /// What no two folders have in common, whatever characters are in their names.
+    /// Identifies the folder, also where its name is not UTF-8.
     folder: Digest,
 }
 
@@ -57,7 +57,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// A pair as this machine has it: with real paths. None where the source is in the project, or is the system's.
-    fn of(project: &Project, pair: Egress) -> Option<Self> {
+    fn from_egress(project: &Project, pair: Egress) -> Option<Self> {
         let source = match &pair.source {
             EgressSource::Variable(_) => pair.source.to_string(),
             EgressSource::KeyFile(file) => format!("file {}", shown(&real(models::place(project, Path::new(file))))),
@@ -70,7 +70,7 @@ impl Wanted {
             }
         };
         let (authorities, note) = match &pair.sink {
-            // A file that cannot be read is an error later, and confirmed as none by nobody.
+            // An unreadable file counts as empty here. Loading the certificates fails later and names the file.
             EgressSink::Model(_, Some(file)) => {
                 (Some(Digest::of(&models::read(&models::place(project, Path::new(file))).unwrap_or_default())), "")
             }
@@ -118,7 +118,7 @@ impl Transfer {
     /// Keeps that this user has confirmed it.
     pub fn trust(&self) -> Result<(), Stop> {
         let Some((state, key)) = user_key::folder().zip(user_key::to_sign()?) else {
-            return Err(Stop::new(Exit::Policy, "there is no folder to keep it in, and no key to sign it with")
+            return Err(Stop::new(Exit::Policy, "cannot keep the confirmation: Glovebox has no state folder")
                 .with_help("set GLOVEBOX_STATE_DIR to a folder of your own"));
         };
         let text = terminal::json(self)?;
@@ -170,14 +170,14 @@ impl Transfer {
     }
 }
 
-/// Everything that a run of the plan would need the user's word for, confirmed or not.
+/// Every transfer that a run of the plan needs, confirmed or not.
 pub fn of_plan(project: &Project, plan: &Plan) -> Vec<Wanted> {
-    plan.egress().into_iter().filter_map(|pair| Wanted::of(project, pair)).collect()
+    plan.egress().into_iter().filter_map(|pair| Wanted::from_egress(project, pair)).collect()
 }
 
 /// The same of a model that is asked alone.
 pub fn of_model(project: &Project, model: Configured<'_>) -> Option<Wanted> {
-    Egress::of_key(model, false).and_then(|pair| Wanted::of(project, pair))
+    Egress::for_key(model, false).and_then(|pair| Wanted::from_egress(project, pair))
 }
 
 /// Everything that this user has confirmed, for all projects.

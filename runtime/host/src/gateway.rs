@@ -138,7 +138,7 @@ impl Shared {
             return self.refuse(Sending::new(connection, false), ModelError::new(ErrorKind::Authentication, why));
         }
         let checked = gateway::check(&self.target, &incoming, &mut room);
-        // The answer may take minutes: what was read and is no longer needed must not stay for that time.
+        // The answer may take minutes. Free the request's memory first.
         drop(incoming);
         match checked {
             Ok(Wanted::Models) => Sending::new(connection, false).json(200, &gateway::models(&self.target)),

@@ -53,7 +53,8 @@ impl Folder {
         self.path.join(name).symlink_metadata().is_ok()
     }
 
-    /// The text of a regular file; empty if there is none, or if it is too long, not UTF-8, or a link out of the project.
+    /// Reads a regular file as text. Returns an empty text for a file that is missing, too long, not UTF-8, or a link out of the
+    /// project.
     pub(super) fn text(&self, name: impl AsRef<Path>) -> String {
         let depth = Path::new(&self.below).components().count();
         let root = self.path.ancestors().nth(depth).unwrap_or(&self.path);

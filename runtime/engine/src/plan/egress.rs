@@ -22,8 +22,8 @@ pub enum EgressSource {
     Variable(String),
     /// The file of a model's key, as glovebox.toml names it.
     KeyFile(String),
-    /// A folder of the machine that commands, agent programs or tool servers read. Folders that Glovebox itself found, of toolchains and
-    /// of stores, are none.
+    /// A folder of the machine that commands, agent programs or tool servers read. Excludes the folders of
+    /// toolchains and stores that Glovebox itself found.
     Folder(MachineFolder),
 }
 
@@ -72,8 +72,8 @@ pub struct PlanEgress {
 type Reasons<T> = BTreeMap<T, String>;
 
 impl Plan {
-    /// Every pair of something of the user's and a place that could get it. A provider's own host with its usual key is no such place:
-    /// what it gets stays in the user's own account.
+    /// Every pair of something of the user's and a place that could get it. Excludes a provider's own host
+    /// with its usual key: what is sent there stays in the user's own account.
     pub fn egress(&self) -> Vec<Egress> {
         let sinks = self.egress_sinks();
         let has_full = sinks.contains_key(&EgressSink::FullNetwork);
@@ -84,7 +84,7 @@ impl Plan {
             }
         }
         for (name, model) in self.asked_models() {
-            let Some(pair) = Egress::of_key((name, &model.access), has_full) else { continue };
+            let Some(pair) = Egress::for_key((name, &model.access), has_full) else { continue };
             found.entry((pair.source, pair.sink)).or_insert((pair.named_in, pair.reached_by));
         }
         let pairs = found.into_iter();
@@ -156,7 +156,7 @@ impl Plan {
 impl Egress {
     /// Where the key of a model goes, unless that is its provider or this machine. With `has_full`, a process beside it has the network
     /// `full`: then this machine is a place like others.
-    pub fn of_key((name, access): (&str, &ModelAccess), has_full: bool) -> Option<Self> {
+    pub fn for_key((name, access): (&str, &ModelAccess), has_full: bool) -> Option<Self> {
         let source = match &access.key {
             KeySource::None => return None,
             KeySource::Variable(variable) => EgressSource::Variable(variable.to_owned()),
