@@ -85,15 +85,28 @@ fn a_virtual_environment_is_active() {
 fn a_shared_store_of_packages_comes_along_and_nothing_of_the_user() {
     let bench = bench("sh check.sh", "", false);
     let outside = bench.outside().canonicalize().unwrap();
-    for (file, text) in [("pnpm/store/v10/b/index.js", "b"), ("keys/id", "SECRET"), ("uv/archive-v0/x/m.py", "m")] {
+    for (file, text) in [
+        ("pnpm/store/v10/b/index.js", "b"),
+        ("keys/id", "SECRET"),
+        ("uv/archive-v0/x/m.py", "m"),
+        ("uv/credentials", "SECRET"),
+        ("work/uv/proj/.env", "SECRET"),
+    ] {
         fs::create_dir_all(outside.join(file).parent().unwrap()).unwrap();
         fs::write(outside.join(file), text).unwrap();
     }
+    let glovebox = |words: &[&str]| {
+        let mut command = bench.command(words);
+        command.env("PNPM_HOME", outside.join("pnpm")).env("XDG_DATA_HOME", &outside);
+        Answer::of(&mut command)
+    };
     bench.write("package.json", NODE);
     bench.write("pyproject.toml", "");
     bench.write(".venv/pyvenv.cfg", "home = /nowhere\n");
     link(&bench, &outside.join("pnpm/store/v10/b"), "node_modules/b");
     link(&bench, &outside.join("keys"), "node_modules/keys");
+    link(&bench, &outside.join("uv/credentials"), "node_modules/x/credentials");
+    link(&bench, &outside.join("work/uv/proj"), "node_modules/x/proj");
     link(&bench, &outside, "node_modules/all");
     link(&bench, "/etc".as_ref(), "node_modules/etc");
     link(&bench, "/".as_ref(), "node_modules/root");
@@ -105,25 +118,32 @@ fn a_shared_store_of_packages_comes_along_and_nothing_of_the_user() {
         "check.sh",
         &format!(
             "set -e\ntest \"$(cat node_modules/b/index.js)\" = b\ntest \"$(cat .venv/m.py)\" = m\n\
-             for f in node_modules/keys/id node_modules/all/keys/id node_modules/etc/shadow {} ; do\n\
+             for f in node_modules/keys/id node_modules/all/keys/id node_modules/x/credentials node_modules/x/proj/.env \
+             node_modules/etc/shadow {} ; do\n\
              if cat $f 2>/dev/null; then echo leaked $f; exit 1; fi\ndone\n\
              if echo evil > node_modules/b/index.js; then exit 1; fi\n",
             keys.display()
         ),
     );
     let store = outside.join("pnpm/store").display().to_string();
-    bench.glovebox(&["plan"]).ends(0).says(&format!("read-only for commands: {store}, "));
-    let plan = bench.glovebox(&["plan", "--json"]).ends(0).json();
+    glovebox(&["plan"]).ends(0).says(&format!("read-only for commands: {store}, "));
+    let plan = glovebox(&["plan", "--json"]).ends(0).json();
     assert_eq!(plan["dependency_stores"][0], store.as_str());
     for denied in [&store, &format!("{store}/v10/"), &outside.display().to_string()] {
-        bench.glovebox(&["plan", "--deny", &format!("read={denied}")]).ends(6).says(&store);
+        glovebox(&["plan", "--deny", &format!("read={denied}")]).ends(6).says(&store);
     }
-    bench.glovebox(&["plan", "--deny", &format!("read={}", outside.join("keys").display())]).ends(0);
-    run(&bench).ends(0).never_says("SECRET");
+    glovebox(&["plan", "--deny", &format!("read={}", outside.join("keys").display())]).ends(0);
+    let link_to = format!("`node_modules/x/credentials` to `{}`", outside.join("uv/credentials").display());
+    for words in [&["plan", "pipeline.dot"] as &[_], &["run", "pipeline.dot", "--run-id", "r"]] {
+        let told = glovebox(words);
+        told.ends(0).never_says("SECRET").says("warning: links of dependencies lead to nothing in this run: ");
+        told.says("help: only stores of package managers and interpreters are shown");
+        told.says(&link_to).never_says("more\n");
+    }
     // Another link is another plan.
-    link(&bench, &outside.join("yarn/v6/c"), "node_modules/c");
-    fs::create_dir_all(outside.join("yarn/v6/c")).unwrap();
-    let other = bench.glovebox(&["plan", "--json"]).ends(0).json();
+    link(&bench, &outside.join("yarn/global/c"), "node_modules/c");
+    fs::create_dir_all(outside.join("yarn/global/c")).unwrap();
+    let other = glovebox(&["plan", "--json"]).ends(0).json();
     assert_eq!(other["dependency_stores"].as_array().unwrap().len(), 3);
     assert_eq!(fs::read_to_string(outside.join("pnpm/store/v10/b/index.js")).unwrap(), "b");
 }

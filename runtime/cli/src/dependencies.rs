@@ -18,9 +18,10 @@ use glovebox_sandbox::ignored::ProjectFiles;
 use glovebox_sandbox::jail::Bind;
 use glovebox_sandbox::regular_file::{self, Links};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use store::Places;
 
 /// How many folders below the project are looked into for projects of their own.
 const FOLDERS_MAX: usize = 2_000;
@@ -28,6 +29,8 @@ const FOLDERS_MAX: usize = 2_000;
 const DEPTH_MAX: usize = 3;
 /// The longest `package.json` that is read.
 const PACKAGE_BYTES_MAX: u64 = 16 << 20;
+/// How many links that lead nowhere are named.
+const LINKS_TOLD_MAX: usize = 6;
 /// Names that are a dependency wherever a project of their kind is, even if git does not ignore them.
 const CERTAIN: [&str; 3] = ["node_modules/", ".venv/", "venv/"];
 /// Folders of tools that make virtual environments. Only these of them are dependencies.
@@ -92,7 +95,9 @@ pub fn find(project: &Project, sealed: &[Entry]) -> Dependencies {
     found.folders.sort();
     found.folders.dedup();
     drop_copies(project, sealed, &mut found);
-    found.stores = stores(project, &found.folders);
+    let (stores, hidden) = stores(project, &found.folders);
+    found.stores = stores;
+    found.warnings.extend(hidden);
     found.warnings.extend(missing(project, &found.folders, setting.dependencies.is_some()));
     found
 }
@@ -165,24 +170,45 @@ fn folders_in(at: &Path) -> impl Iterator<Item = PathBuf> {
     plain.map(|entry| entry.path())
 }
 
-/// The folders of the machine that the dependencies link to, if they may be shown.
-fn stores(project: &Project, folders: &[Entry]) -> Vec<Bind> {
-    let home = std::env::var_os("HOME").map(PathBuf::from).map(|home| home.canonicalize().unwrap_or(home));
-    let private = [user_key::folder(), cache_dir()].into_iter().flatten();
-    let never: Vec<PathBuf> =
-        private.chain([project.workdir.clone()]).map(|at| at.canonicalize().unwrap_or(at)).collect();
-    let mut targets = BTreeSet::new();
+/// The folders of the machine that the dependencies link to, if they may be shown. Links to anything else are told.
+fn stores(project: &Project, folders: &[Entry]) -> (Vec<Bind>, Option<(String, String)>) {
+    let mut targets = BTreeMap::new();
     for folder in folders {
         store::linked(&project.workdir.join(folder.path().as_str()), &project.workdir, &mut targets);
     }
-    let may_show = |target: &PathBuf| store::may_be_shown(target, home.as_deref(), &never);
-    let shown: Vec<PathBuf> = targets.into_iter().filter(may_show).collect();
+    if targets.is_empty() {
+        return (Vec::new(), None);
+    }
+    let private = [user_key::folder(), cache_dir(), Some(project.workdir.clone())].into_iter().flatten();
+    let places = Places::new(|name| std::env::var_os(name).map(PathBuf::from), private);
+    let (mut shown, mut hidden) = (BTreeSet::new(), Vec::new());
+    for (target, link) in targets {
+        match places.shown(&target) {
+            Some(folder) => _ = shown.insert(folder),
+            None if store::is_seen_anyway(&target) => {}
+            None => hidden.push((link, target)),
+        }
+    }
     let is_outer = |at: &&PathBuf| !shown.iter().any(|other| *at != other && at.starts_with(other));
-    shown
-        .iter()
-        .filter(is_outer)
-        .map(|at| Bind { optional: true, ..Bind::read_only(at.to_owned(), at.to_owned()) })
-        .collect()
+    let binds = shown.iter().filter(is_outer);
+    let binds = binds.map(|at| Bind { optional: true, ..Bind::read_only(at.to_owned(), at.to_owned()) }).collect();
+    (binds, hidden_links(&project.workdir, &hidden))
+}
+
+/// The warning of links that lead nowhere for commands.
+fn hidden_links(project: &Path, hidden: &[(PathBuf, PathBuf)]) -> Option<(String, String)> {
+    let told = |(link, target): &(PathBuf, PathBuf)| {
+        format!("`{}` to `{}`", link.strip_prefix(project).unwrap_or(link).display(), target.display())
+    };
+    let named: Vec<String> = hidden.iter().take(LINKS_TOLD_MAX).map(told).collect();
+    let more = match hidden.len().saturating_sub(LINKS_TOLD_MAX) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let problem = format!("links of dependencies lead to nothing in this run: {}{more}", named.join(", "));
+    let help = "only stores of package managers and interpreters are shown; if commands need such a folder, name it with \
+                `read = [\"/path\"]` under `[sandbox]` in glovebox.toml";
+    (!named.is_empty()).then(|| (problem, help.to_owned()))
 }
 
 /// What the project names and nobody installed, each with the command that installs it.

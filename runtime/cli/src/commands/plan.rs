@@ -47,6 +47,7 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     if arguments.json {
         terminal::print_json(&file)?;
     } else {
+        prepare::warn_of_dependencies(&bound.plan, &project);
         let compared = file.against.as_ref().map(plan_diff::render).unwrap_or_default();
         let text = render(&file)
             + &unanswered(&bound.plan)

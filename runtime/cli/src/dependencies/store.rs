@@ -1,11 +1,12 @@
 //! What dependencies link to outside of the project: the interpreter of a virtual environment, and stores of package managers.
 //!
-//! A link is only a hint, since a package may have made it: a folder is shown because it is a store by its name or an interpreter by
-//! its content, and because it is not the user's own.
+//! A link is only a hint, since a package may have made it. A folder is shown because a package manager keeps packages at this very
+//! place, or because its content is an interpreter, and because no repository is around it.
 
 use glovebox_sandbox::regular_file::{self, Links};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How deep links are looked for: `.venv/lib/python3.12/site-packages/package`.
@@ -14,28 +15,160 @@ const DEPTH_MAX: usize = 5;
 const ENTRIES_MAX: usize = 50_000;
 /// The longest settings file of an environment that is read. pnpm lists every package in its own.
 const SETTINGS_BYTES_MAX: u64 = 64 << 20;
-/// Names of folders in which package managers keep what they share between projects.
-const STORES: [&str; 8] = ["pnpm", ".pnpm-store", "uv", ".bun", "yarn", ".yarn", "pypoetry", "virtualenvs"];
 /// Folders of the system, which every command sees, and of the kernel and services, which none does.
-const NEVER: [&str; 12] =
+const SYSTEM: [&str; 12] =
     ["/proc", "/sys", "/dev", "/run", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+/// Of these, the folders that are the same for commands. A link to them leads where it says.
+const SEEN: [&str; 8] = ["/dev/null", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+/// Folders for programs that no package of the system brought.
+const MACHINE: [&str; 3] = ["/", "/opt", "/var/cache"];
+/// The store that pnpm makes at the root of a file system which is not that of the home folder.
+const STORE_OF_DISK: &str = ".pnpm-store";
+/// Managers of interpreters that are repositories themselves, and where in them the interpreters are.
+const IN_REPOSITORIES: [(&str, &str); 3] = [(".pyenv", "versions"), ("pyenv", "versions"), (".asdf", "installs")];
 
-/// Adds the real folders outside of the project to which a dependency links: prefixes of interpreters, stores, or else the target itself.
-pub(super) fn linked(dependency: &Path, project: &Path, targets: &mut BTreeSet<PathBuf>) {
-    let mut add = |target: &Path| {
+/// Where a package manager has its folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In `$XDG_DATA_HOME`, or in a folder of the machine.
+    Data,
+    /// In `$XDG_CACHE_HOME`, or in a folder of the machine.
+    Cache,
+    /// In the home folder itself.
+    Home,
+    /// Where this variable of the user's environment says.
+    Variable(&'static str),
+}
+
+/// The folders in which package managers keep what they share between projects: the place, the manager's folder there, and which
+/// folders of it are stores, `*` for each folder in it. Beside these they keep credentials and settings.
+#[rustfmt::skip]
+const STORES: [(Place, &str, &[&str]); 19] = [
+    (Place::Data, "pnpm", &["store", "global"]),
+    (Place::Home, STORE_OF_DISK, &[""]),
+    (Place::Variable("PNPM_HOME"), "", &["store", "global"]),
+    (Place::Data, "uv", &["python", "tools", "cache", "archive-v0"]),
+    (Place::Cache, "uv", &["cache", "archive-v0", "builds-v0", "environments-v2"]),
+    (Place::Variable("UV_CACHE_DIR"), "", &["archive-v0", "builds-v0", "environments-v2"]),
+    (Place::Variable("UV_PYTHON_INSTALL_DIR"), "", &[""]),
+    (Place::Variable("UV_TOOL_DIR"), "", &[""]),
+    (Place::Home, ".bun", &["install/cache", "install/global"]),
+    (Place::Variable("BUN_INSTALL"), "", &["install/cache", "install/global"]),
+    (Place::Cache, "yarn", &["v6"]),
+    (Place::Data, "yarn", &["global", "berry/cache", "berry/store", "berry/index"]),
+    (Place::Home, ".yarn", &["berry/cache", "berry/store", "berry/index"]),
+    (Place::Variable("YARN_GLOBAL_FOLDER"), "", &["cache", "store", "index"]),
+    (Place::Cache, "pypoetry", &["virtualenvs/*", "artifacts"]),
+    (Place::Variable("POETRY_CACHE_DIR"), "", &["virtualenvs/*", "artifacts"]),
+    (Place::Data, "virtualenvs", &["*"]),
+    (Place::Home, ".virtualenvs", &["*"]),
+    (Place::Variable("WORKON_HOME"), "", &["*"]),
+];
+
+/// A folder with packages that projects share.
+#[derive(Debug)]
+struct Store {
+    folder: PathBuf,
+    /// Whether each folder in it is an environment of another project: then only the one that is linked to is shown.
+    is_of_environments: bool,
+}
+
+/// What of the machine may be shown, by the user's environment.
+#[derive(Debug)]
+pub(super) struct Places {
+    home: Option<PathBuf>,
+    stores: Vec<Store>,
+    /// Folders of the user, which a folder that is shown may not contain.
+    user: Vec<PathBuf>,
+    /// Folders of which no part is shown either: keys, settings, and what this program keeps for the user.
+    private: Vec<PathBuf>,
+}
+
+impl Places {
+    /// Reads the places from the environment. A relative path in it is no place.
+    pub(super) fn new(variable: impl Fn(&str) -> Option<PathBuf>, private: impl IntoIterator<Item = PathBuf>) -> Self {
+        let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+        let named = |name: &str| variable(name).filter(|path| path.is_absolute()).map(real);
+        let home = named("HOME");
+        let in_home = |below: &str| home.as_ref().map(|home| home.join(below));
+        let data = named("XDG_DATA_HOME").or_else(|| in_home(".local/share"));
+        let cache = named("XDG_CACHE_HOME").or_else(|| in_home(".cache"));
+        let roots = |place: Place| -> Vec<PathBuf> {
+            let machine = MACHINE.iter().map(PathBuf::from);
+            match place {
+                Place::Data => machine.chain(data.clone()).collect(),
+                Place::Cache => machine.chain(cache.clone()).collect(),
+                Place::Home => home.iter().cloned().collect(),
+                Place::Variable(name) => named(name).into_iter().collect(),
+            }
+        };
+        let mut stores = Vec::new();
+        for (place, manager, below) in STORES {
+            for (root, below) in roots(place).iter().flat_map(|root| below.iter().map(move |below| (root, below))) {
+                let parent = below.strip_suffix('*');
+                let folder = root.join(manager).join(parent.unwrap_or(below));
+                let folder = folder.canonicalize().ok().filter(|folder| folder.is_dir());
+                stores.extend(folder.map(|folder| Store { folder, is_of_environments: parent.is_some() }));
+            }
+        }
+        let keys = [".ssh", ".gnupg", ".aws", ".config", ".docker", ".kube"];
+        let private = keys.iter().filter_map(|name| in_home(name)).chain(private).map(real).collect();
+        let user = [home.clone(), data.map(real), cache.map(real)].into_iter().flatten().collect();
+        Self { home, stores, user, private }
+    }
+
+    /// The folder that is shown because of a link to `target`: a store or the prefix of an interpreter, not the user's own, nor the
+    /// system's.
+    pub(super) fn shown(&self, target: &Path) -> Option<PathBuf> {
+        let folder = self.store(target).or_else(|| interpreter(target))?;
+        let holds_user = self.user.iter().any(|other| other.starts_with(&folder));
+        let is_private = self.private.iter().any(|other| folder.starts_with(other) || other.starts_with(&folder));
+        let is_system = SYSTEM.iter().any(|system| folder.starts_with(system)) || folder.parent().is_none();
+        let is_kept_out = holds_user || is_private || is_system || self.is_in_repository(target);
+        (!is_kept_out).then_some(folder)
+    }
+
+    fn store(&self, target: &Path) -> Option<PathBuf> {
+        let around = self.stores.iter().filter(|store| target.starts_with(&store.folder));
+        let known = around.filter_map(|store| {
+            if !store.is_of_environments {
+                return Some(store.folder.clone());
+            }
+            let name = target.strip_prefix(&store.folder).ok()?.components().next()?;
+            let environment = store.folder.join(name);
+            environment.join("pyvenv.cfg").is_file().then_some(environment)
+        });
+        known.min_by_key(|folder| folder.components().count()).or_else(|| store_of_disk(target))
+    }
+
+    /// True below a folder with a repository of its own. A home folder that is one holds stores all the same.
+    fn is_in_repository(&self, target: &Path) -> bool {
+        let is_repository = |folder: &&Path| fs::symlink_metadata(folder.join(".git")).is_ok();
+        let holds_interpreters = |folder: &Path| {
+            let name = folder.file_name().unwrap_or_default();
+            IN_REPOSITORIES.iter().any(|(manager, below)| name == *manager && target.starts_with(folder.join(below)))
+        };
+        let around = target.ancestors().filter(|folder| self.home.as_deref() != Some(*folder));
+        around.filter(is_repository).any(|folder| !holds_interpreters(folder))
+    }
+}
+
+/// Where the links of a dependency lead outside of the project: the real target of each, with the first link to it.
+pub(super) fn linked(dependency: &Path, project: &Path, targets: &mut BTreeMap<PathBuf, PathBuf>) {
+    let mut add = |link: PathBuf, target: &Path| {
         let Ok(real) = target.canonicalize() else { return };
         if !real.starts_with(project) {
-            targets.insert(interpreter(&real).or_else(|| store(&real)).unwrap_or(real));
+            targets.entry(real).or_insert(link);
         }
     };
     for (key, value) in settings(dependency, "pyvenv.cfg", '=') {
         if key == "home" {
-            add(Path::new(&value));
+            add(dependency.join("pyvenv.cfg"), Path::new(&value));
         }
     }
     for (key, value) in settings(dependency, ".modules.yaml", ':') {
         if matches!(key.as_str(), "storeDir" | "virtualStoreDir") {
-            add(&dependency.join(value));
+            add(dependency.join(".modules.yaml"), &dependency.join(value));
         }
     }
     let (mut pending, mut left) = (vec![(dependency.to_owned(), 0)], ENTRIES_MAX);
@@ -43,12 +176,17 @@ pub(super) fn linked(dependency: &Path, project: &Path, targets: &mut BTreeSet<P
         for entry in fs::read_dir(&at).into_iter().flatten().flatten().take(left) {
             left = left.saturating_sub(1);
             match entry.file_type() {
-                Ok(kind) if kind.is_symlink() => add(&entry.path()),
+                Ok(kind) if kind.is_symlink() => add(entry.path(), &entry.path()),
                 Ok(kind) if kind.is_dir() && depth < DEPTH_MAX => pending.push((entry.path(), depth + 1)),
                 _ => {}
             }
         }
     }
+}
+
+/// True for what commands see at the same path without any store.
+pub(super) fn is_seen_anyway(target: &Path) -> bool {
+    SEEN.iter().any(|folder| target.starts_with(folder))
 }
 
 /// The lines `key: value` of a settings file, JSON or not, without quotes.
@@ -73,29 +211,11 @@ fn is_interpreter(prefix: &Path) -> bool {
     prefix.join("bin").is_dir() && versions.any(|entry| entry.path().join("os.py").is_file())
 }
 
-/// The store in which a path lies: one folder below the name of its package manager.
-fn store(target: &Path) -> Option<PathBuf> {
-    let mut at = PathBuf::new();
-    let mut parts = target.components();
-    while let Some(part) = parts.next() {
-        at.push(part);
-        if STORES.iter().any(|name| part.as_os_str() == *name) {
-            at.extend(parts.next());
-            return Some(at);
-        }
-    }
-    None
-}
-
-/// True for a folder that commands may read: a store or an interpreter, not the user's own, nor the system's.
-pub(super) fn may_be_shown(target: &Path, home: Option<&Path>, never: &[PathBuf]) -> bool {
-    let is_known = is_interpreter(target) || store(target).is_some();
-    let holds = |other: &Path| other.starts_with(target) || target.starts_with(other);
-    let is_of_user = home.is_some_and(|home| home.starts_with(target));
-    let is_hidden_of_user = home.and_then(|home| target.strip_prefix(home).ok()).is_some_and(|below| {
-        let first = below.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
-        first.is_some_and(|first| [".ssh", ".gnupg", ".aws", ".config", ".docker", ".kube"].contains(&first.as_str()))
-    });
-    let is_system = NEVER.iter().any(|folder| target.starts_with(folder)) || target.parent().is_none();
-    is_known && !is_of_user && !is_hidden_of_user && !is_system && !never.iter().any(|other| holds(other))
+/// The store at the root of a file system in which a path lies.
+fn store_of_disk(target: &Path) -> Option<PathBuf> {
+    let folder = target.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == STORE_OF_DISK))?;
+    let root = folder.parent()?;
+    let device = |path: &Path| Some(fs::metadata(path).ok()?.dev());
+    let is_root = root.parent().is_none_or(|above| device(above) != device(root));
+    is_root.then(|| folder.to_owned())
 }

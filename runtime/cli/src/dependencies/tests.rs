@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
-use super::store::{linked, may_be_shown};
 use super::*;
 use std::os::unix::fs::symlink;
 
@@ -28,6 +27,13 @@ fn kinds_name_their_folders_at_every_depth() {
     assert!(!found.iter().any(|folder| folder.starts_with("node_modules/a")), "{found:?}");
 }
 
+/// What a home folder shows for a link to each of these paths of it.
+fn shown(home: &Path, private: &[PathBuf], links: &[&str]) -> Vec<Option<PathBuf>> {
+    let variable = |name: &str| (name == "HOME").then(|| home.to_owned());
+    let places = Places::new(variable, private.iter().cloned());
+    links.iter().map(|link| places.shown(&home.join(link).canonicalize().unwrap())).collect()
+}
+
 #[test]
 fn links_bring_stores_and_interpreters_and_never_the_users_own() {
     let dir = tempfile::tempdir().unwrap();
@@ -41,7 +47,7 @@ fn links_bring_stores_and_interpreters_and_never_the_users_own() {
             ".cache/uv/archive-v0/x/a.py",
             ".ssh/id",
             "notes/secret",
-            "pnpm/store/v/i",
+            ".local/share/pnpm/store/v/i",
         ],
     );
     let venv = root.join("project/.venv");
@@ -54,25 +60,84 @@ fn links_bring_stores_and_interpreters_and_never_the_users_own() {
         ("lib/python3.12/site-packages/key", ".ssh/id"),
         ("lib/python3.12/site-packages/notes", "notes"),
         ("lib/python3.12/site-packages/home", ""),
-        ("lib/python3.12/site-packages/store", "pnpm/store/v"),
+        ("lib/python3.12/site-packages/store", ".local/share/pnpm/store/v"),
     ] {
         symlink(home.join(to), venv.join(link)).unwrap();
     }
-    let mut targets = BTreeSet::new();
-    linked(&venv, &root.join("project"), &mut targets);
-    let shown = |never: &[PathBuf]| -> Vec<PathBuf> {
-        targets.iter().filter(|target| may_be_shown(target, Some(&home), never)).cloned().collect()
-    };
-    assert_eq!(shown(&[]), [home.join(".cache/uv/archive-v0"), home.join("pnpm/store"), home.join("py")]);
-    assert_eq!(shown(&[home.join("pnpm/store/key")]), [home.join(".cache/uv/archive-v0"), home.join("py")]);
+    let mut targets = BTreeMap::new();
+    store::linked(&venv, &root.join("project"), &mut targets);
+    let found: Vec<&str> = targets.keys().map(|target| target.strip_prefix(&home).unwrap().to_str().unwrap()).collect();
+    let store = home.join(".local/share/pnpm/store");
+    let expected = [
+        ("", None),
+        (".cache/uv/archive-v0/x/a.py", Some(home.join(".cache/uv/archive-v0"))),
+        (".local/share/pnpm/store/v", Some(store.clone())),
+        (".ssh/id", None),
+        ("notes", None),
+        ("py/bin", Some(home.join("py"))),
+        ("py/bin/python3", Some(home.join("py"))),
+    ];
+    assert_eq!(found, expected.each_ref().map(|(target, _)| *target));
+    assert_eq!(shown(&home, &[], &found), expected.map(|(_, folder)| folder));
+    assert_eq!(shown(&home, &[store.join("v/i")], &[".local/share/pnpm/store/v"]), [None]);
 }
 
 #[test]
-fn an_interpreter_in_the_system_or_the_home_itself_is_not_shown() {
-    assert!(!may_be_shown(Path::new("/usr"), None, &[]));
+fn what_lies_beside_stores_and_in_other_checkouts_is_not_shown() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().canonicalize().unwrap();
-    make(&home, &["bin/python3", "lib/python3.12/os.py"]);
-    assert!(may_be_shown(&home, None, &[]) && !may_be_shown(&home, Some(&home), &[]));
-    assert!(!may_be_shown(&home, Some(&home.join("user")), &[]));
+    let hidden = [
+        ".local/share/uv/credentials",
+        ".cache/uv/simple-v15/index",
+        ".local/share/pnpm/rc",
+        "work/uv/cache/proj/.env",
+        "work/yarn/v6/.env",
+        ".yarn/switch/x",
+        ".local/share/virtualenvs/none/x",
+        "project/env/bin/python3",
+        "work/.pnpm-store/v3/x",
+    ];
+    let visible = [
+        (".local/share/uv/python/cpython/x", ".local/share/uv/python"),
+        (".local/share/virtualenvs/a/x", ".local/share/virtualenvs/a"),
+        (".pyenv/versions/3/bin/python3", ".pyenv/versions/3"),
+        (".bun/install/cache/x", ".bun/install/cache"),
+    ];
+    make(&home, &hidden);
+    make(&home, &visible.map(|(link, _)| link));
+    let others = [
+        "project/env/lib/python3.12/os.py",
+        ".pyenv/versions/3/lib/python3/os.py",
+        ".local/share/virtualenvs/a/pyvenv.cfg",
+    ];
+    make(&home, &others);
+    make(&home, &["project/.git/HEAD", ".pyenv/.git/HEAD", ".git/HEAD"]);
+    assert_eq!(shown(&home, &[], &hidden), hidden.map(|_| None));
+    let folders = visible.map(|(_, folder)| Some(home.join(folder)));
+    assert_eq!(shown(&home, &[], &visible.map(|(link, _)| link)), folders);
+    // The environment names other places.
+    let variable = |name: &str| match name {
+        "UV_CACHE_DIR" => Some(home.join(".cache/uv")),
+        "XDG_DATA_HOME" => Some(home.join("work")),
+        "PNPM_HOME" => Some(PathBuf::from("relative")),
+        _ => None,
+    };
+    let places = Places::new(variable, []);
+    assert_eq!(places.shown(&home.join("work/uv/cache/proj")), None, "{places:?}");
+    fs::remove_dir_all(home.join(".git")).unwrap();
+    assert_eq!(places.shown(&home.join("work/uv/cache/proj")), Some(home.join("work/uv/cache")));
+    make(&home, &["work/uv/cache/proj/.git"]);
+    assert_eq!(places.shown(&home.join("work/uv/cache/proj")), None);
+}
+
+#[test]
+fn an_interpreter_in_the_system_or_around_the_users_folders_is_not_shown() {
+    let none = Places::new(|_| None, []);
+    assert_eq!(none.shown(Path::new("/usr")), None);
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().canonicalize().unwrap();
+    make(&home, &["bin/python3", "lib/python3.12/os.py", ".local/bin/python3", ".local/lib/python3.12/os.py"]);
+    assert_eq!(none.shown(&home), Some(home.clone()));
+    assert_eq!(shown(&home, &[], &["", "bin/python3", ".local/bin/python3"]), [None, None, None]);
+    assert_eq!(shown(&home.join(".local"), &[], &["../bin/python3"]), [None]);
 }
