@@ -284,3 +284,20 @@ fn the_number_of_files_that_git_ignores_is_limited() {
         bench.glovebox(&["show", "r", "make"]).ends(0).says("ignored_entries");
     }
 }
+
+#[test]
+fn a_file_with_rules_is_neither_waited_for_nor_read_without_end() {
+    for place in [".gitignore", "src/deep/.gitignore"] {
+        let bench = bench(&[("check", &tool("test -d src", ""))], false);
+        bench.write("src/deep/x", "");
+        let file = bench.project().join(place);
+        let _ = std::fs::remove_file(&file);
+        let made = std::process::Command::new("mkfifo").arg(&file).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        run(&bench).ends(0);
+        std::fs::remove_file(&file).unwrap();
+        bench.write(place, &"many/*.rules\n".repeat(20_001));
+        let long = bench.glovebox(&["run", "pipeline.dot", "--run-id", "long"]);
+        long.says("the rules of what git ignores have more than 20000 lines or 256 KiB").says(place).ends(2);
+    }
+}

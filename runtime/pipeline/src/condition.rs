@@ -15,6 +15,9 @@ use crate::span::{Places, Span};
 use glovebox_record::{FailureClass, Status};
 use std::fmt;
 
+/// The most comparisons in one condition.
+const CLAUSES_MAX: usize = 256;
+
 /// A conjunction of clauses; all must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
@@ -136,6 +139,9 @@ impl Condition {
         let mut reader = Reader { text, at: 0, places };
         let mut clauses = vec![reader.clause()?];
         while reader.conjunction()? {
+            if clauses.len() == CLAUSES_MAX {
+                return Err(reader.too_many_clauses());
+            }
             clauses.push(reader.clause()?);
         }
         Ok(Condition { text: text.into(), clauses })
@@ -393,6 +399,11 @@ impl<'a> Reader<'a> {
             return Err(self.no_or(1));
         }
         Err(self.no_conjunction())
+    }
+
+    fn too_many_clauses(&self) -> Diagnostic {
+        let message = format!("the condition has more than {CLAUSES_MAX} comparisons");
+        self.error(message, self.at - 2..self.at).with_help("compare with one value that an earlier stage computed")
     }
 
     fn no_conjunction(&self) -> Diagnostic {

@@ -6,25 +6,22 @@
 
 mod index;
 mod left_out;
+mod reading;
 mod store;
 
-use crate::tree::Tree;
 use glovebox_record::path::ScopePath;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(crate) use index::tracked;
 pub use left_out::LeftOut;
 pub(crate) use left_out::LeftOutChange;
+pub(crate) use reading::Reading;
+pub use reading::RulesTooLong;
 pub use store::Store;
-
-/// The largest file with rules that is read.
-const FILE_BYTES_MAX: u64 = 1 << 20;
-const FILE_NAME: &str = ".gitignore";
 
 /// The rules of one file, as they were.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,17 +52,11 @@ impl IgnoreRules {
 
     /// Reads the rules of a project: its `.gitignore` files in these folders and, within a repository, those above it and
     /// `info/exclude`. Links are not followed. A file that cannot be read, or is not UTF-8, has no rules.
-    pub(crate) fn read<'a>(project: &Path, folders: impl Iterator<Item = &'a str>) -> Self {
-        let mut files = outer(project);
-        if let Ok(tree) = Tree::open(project) {
-            let inside = std::iter::once("").chain(folders);
-            files.extend(inside.filter_map(|folder| {
-                let text = text(&tree, &Path::new(folder).join(FILE_NAME))?;
-                Some(RuleFile { above: String::new(), folder: folder.to_owned(), text })
-            }));
-        }
-        files.retain(|file| file.text.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#')));
-        Self { files, kept: BTreeSet::new() }
+    ///
+    /// # Errors
+    /// [`RulesTooLong`] when all files together have more rules than are read.
+    pub(crate) fn read<'a>(project: &Path, folders: impl Iterator<Item = &'a str>) -> Result<Self, RulesTooLong> {
+        Ok(Self { files: reading::files(project, folders)?, kept: BTreeSet::new() })
     }
 
     /// Takes files out of what is ignored: those that the run began with.
@@ -77,32 +68,6 @@ impl IgnoreRules {
     }
 }
 
-/// The rules above the project: those of its repository.
-fn outer(project: &Path) -> Vec<RuleFile> {
-    let whole = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
-    let Some(root) = index::repository(&whole) else { return Vec::new() };
-    let above = |folder: &Path| whole.strip_prefix(folder).ok().and_then(Path::to_str).map(str::to_owned);
-    let exclude = index::shared_folder(root).map(|folder| folder.join("info/exclude"));
-    let mut found: Vec<RuleFile> = Vec::new();
-    let mut add = |folder: &Path, file: PathBuf| {
-        let name = file.file_name().map(PathBuf::from).unwrap_or_default();
-        let tree = file.parent().and_then(|folder| Tree::open(folder).ok());
-        let text = tree.and_then(|tree| text(&tree, &name));
-        let rules = text.zip(above(folder)).map(|(text, above)| RuleFile { above, folder: String::new(), text });
-        found.extend(rules);
-    };
-    exclude.into_iter().for_each(|file| add(root, file));
-    let between: Vec<&Path> = whole.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();
-    between.into_iter().rev().for_each(|folder| add(folder, folder.join(FILE_NAME)));
-    found
-}
-
-fn text(tree: &Tree, file: &Path) -> Option<String> {
-    let mut text = String::new();
-    let read = tree.file(file).ok()?.take(FILE_BYTES_MAX).read_to_string(&mut text);
-    read.ok().map(|_| text)
-}
-
 /// What git knows of a project's files: which it tracks, and which it ignores.
 #[derive(Debug)]
 pub struct ProjectFiles {
@@ -111,9 +76,10 @@ pub struct ProjectFiles {
 }
 
 impl ProjectFiles {
-    /// Reads the index and the rules that apply to folders of the project's own folder; rules of folders below are not read.
+    /// Reads the index and the rules that apply to folders of the project's own folder; rules of folders below are not read. Rules that
+    /// are too long ignore nothing here: a copy of such a project fails.
     pub fn of(project: &Path) -> Self {
-        let rules = IgnoreRules::read(project, std::iter::empty());
+        let rules = IgnoreRules::read(project, std::iter::empty()).unwrap_or_default();
         Self { tracked: tracked(project).into_iter().collect(), ignored: Ignored::of(&rules) }
     }
 
@@ -138,6 +104,17 @@ pub(crate) enum Kind {
     Directory,
 }
 
+fn prepared(file: RuleFile) -> Option<(RuleFile, Gitignore)> {
+    let mut builder = GitignoreBuilder::new("");
+    for line in file.text.lines() {
+        if let Err(error) = builder.add_line(None, line) {
+            tracing::debug!(%error, "a line of a .gitignore is not understood");
+        }
+    }
+    let rules = builder.build().ok()?;
+    Some((file, rules))
+}
+
 /// The rules, ready to be asked.
 #[derive(Debug, Default)]
 pub struct Ignored {
@@ -148,16 +125,7 @@ pub struct Ignored {
 impl Ignored {
     /// Prepares rules. A line that git would not understand is left out.
     pub fn of(rules: &IgnoreRules) -> Self {
-        let prepared = rules.files.iter().filter_map(|file| {
-            let mut builder = GitignoreBuilder::new("");
-            for line in file.text.lines() {
-                if let Err(error) = builder.add_line(None, line) {
-                    tracing::debug!(%error, "a line of a .gitignore is not understood");
-                }
-            }
-            Some((file.clone(), builder.build().ok()?))
-        });
-        Self { files: prepared.collect(), kept: rules.kept.clone() }
+        Self { files: rules.files.iter().cloned().filter_map(prepared).collect(), kept: rules.kept.clone() }
     }
 
     /// True when nothing is ignored.

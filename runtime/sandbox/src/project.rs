@@ -4,8 +4,9 @@
 //! Links are never followed. The user's tree is only read. Invariant: [`Base`] lists exactly the files of the copy.
 
 mod copiers;
+mod listing;
 
-use crate::ignored::{self, IgnoreRules, Ignored};
+use crate::ignored::{self, IgnoreRules, Ignored, RulesTooLong};
 use crate::link;
 use crate::run;
 use crate::tree::{self, Tree, WalkEntry, WalkError};
@@ -14,14 +15,14 @@ use glovebox_names::visible::is_deceptive;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, EntryProblem};
 use glovebox_record::{ChangeOp, Digest, FileChange};
-use ignore::{DirEntry, WalkBuilder};
+use ignore::DirEntry;
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Names that are never copied, wherever they stand.
 const NEVER: [&str; 2] = [".git", ".glovebox"];
@@ -162,6 +163,9 @@ pub enum ProjectError {
     /// An entry of `workspace.include` names a run, or what is in one.
     #[error("`workspace.include` names `{0}`, which is in a run's folder: runs contain hold-outs and are never copied")]
     IncludeRun(String),
+    /// The rules of what git ignores are too long.
+    #[error(transparent)]
+    Rules(#[from] RulesTooLong),
     /// The operating system refused.
     #[error("could not copy `{path}`: {source}")]
     Io {
@@ -212,40 +216,6 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
     Ok(base)
 }
 
-/// Lists what git would not ignore. Settings outside the project count only within its own repository, so that the same
-/// project gives the same copy everywhere. Folders that hold a run are not entered and are added to `runs`.
-fn listing(from: &Path, own: &Path, runs: &Arc<Mutex<Vec<PathBuf>>>) -> ignore::Walk {
-    let has_git = |folder: &Path| folder.join(".git").exists();
-    let whole = std::fs::canonicalize(from).unwrap_or_else(|_| from.to_owned());
-    let in_repository = !has_git(&whole) && whole.ancestors().skip(1).any(has_git);
-    let (own, root, runs) = (own.to_owned(), from.to_owned(), Arc::clone(runs));
-    WalkBuilder::new(from)
-        .hidden(false)
-        .ignore(false)
-        .parents(in_repository)
-        .git_global(false)
-        .git_exclude(true)
-        .git_ignore(true)
-        .require_git(false)
-        .follow_links(false)
-        .sort_by_file_name(Ord::cmp)
-        .filter_entry(move |entry| {
-            let never = entry.depth() > 0 && NEVER.iter().any(|name| entry.file_name() == *name);
-            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            if !never && entry.depth() > 0 && is_folder && run::is_run(entry.path()) {
-                let inside = entry.path().strip_prefix(&root).unwrap_or(entry.path()).to_owned();
-                runs.lock().unwrap_or_else(PoisonError::into_inner).push(inside);
-                return false;
-            }
-            if never {
-                return false;
-            }
-            let may_be_own = is_folder && entry.depth() > 0 && entry.file_name() == own.file_name().unwrap_or_default();
-            !(may_be_own && std::fs::canonicalize(entry.path()).is_ok_and(|path| path == own))
-        })
-        .build()
-}
-
 struct Copying<'c, 'e> {
     source: &'c Tree,
     target: &'c Tree,
@@ -269,13 +239,13 @@ struct Place {
 
 impl Copying<'_, '_> {
     fn all(&mut self) -> Result<(), ProjectError> {
-        let runs = Arc::default();
-        for entry in listing(self.from, self.own, &runs) {
+        let listed = listing::of(self.from, self.own)?;
+        for entry in listed.walk {
             let entry = entry.map_err(|error| ProjectError::io(self.from, io::Error::other(error)))?;
             self.copy_listed(&entry)?;
         }
-        for run in runs.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            self.skip_run(run);
+        for run in listed.noted.end()? {
+            self.skip_run(&run);
         }
         for entry in &self.include.entries {
             self.copy_included(entry)?;
@@ -319,7 +289,7 @@ impl Copying<'_, '_> {
 
     /// Reads what git ignores, and copies what it ignores and tracks all the same.
     fn read_rules(&mut self) -> Result<(), ProjectError> {
-        let mut rules = IgnoreRules::read(self.from, self.base.directories.iter().map(String::as_str));
+        let mut rules = IgnoreRules::read(self.from, self.base.directories.iter().map(String::as_str))?;
         let ignored = Ignored::of(&rules);
         for file in ignored::tracked(self.from) {
             let is_ignored =

@@ -8,30 +8,35 @@ use serde_json::{Map, Value, json};
 const LEVELS_MAX: u32 = 32;
 /// Longest list or text of an example.
 const LENGTH_MAX: u64 = 1000;
+/// Most values in an example; a schema that demands more has none.
+const VALUES_MAX: u32 = 10_000;
 
 impl Schema {
     /// The smallest value of this kind that is easily found; none if it does not match.
     pub fn example(&self) -> Option<Value> {
-        let example = self.made(&self.root, LEVELS_MAX)?;
+        let mut values_left = VALUES_MAX;
+        let example = self.made(&self.root, LEVELS_MAX, &mut values_left)?;
         self.check(&example).is_empty().then_some(example)
     }
 
-    fn made(&self, schema: &Value, levels: u32) -> Option<Value> {
+    fn made(&self, schema: &Value, levels: u32, values_left: &mut u32) -> Option<Value> {
         let levels = levels.checked_sub(1)?;
+        *values_left = values_left.checked_sub(1)?;
         if let Some(found) = schema["$ref"].as_str().and_then(|reference| self.definition(reference)) {
-            return self.made(found, levels);
+            return self.made(found, levels, values_left);
         }
         if let Some(only) = schema.get("const").or_else(|| schema["enum"].get(0)) {
             return Some(only.to_owned());
         }
         if let Some(choices) = schema["anyOf"].as_array().filter(|_| schema.get("type").is_none()) {
-            return choices.iter().find_map(|choice| self.made(choice, levels));
+            return choices.iter().find_map(|choice| self.made(choice, levels, values_left));
         }
         let count = |keyword: &str| schema[keyword].as_u64().unwrap_or_default().min(LENGTH_MAX);
         match schema.get("type").and_then(|types| types_of(types).next()).unwrap_or("null") {
-            "object" => self.object(schema, levels),
+            "object" => self.object(schema, levels, values_left),
             "array" => {
-                let item = || schema.get("items").map_or(Some(Value::Null), |items| self.made(items, levels));
+                let items = schema.get("items").unwrap_or(&Value::Null);
+                let mut item = || self.made(items, levels, values_left);
                 (0..count("minItems")).map(|_| item()).collect::<Option<Vec<Value>>>().map(Value::from)
             }
             "string" => Some("simulated".chars().cycle().take(text_length(schema)).collect::<String>().into()),
@@ -41,11 +46,11 @@ impl Schema {
         }
     }
 
-    fn object(&self, schema: &Value, levels: u32) -> Option<Value> {
+    fn object(&self, schema: &Value, levels: u32, values_left: &mut u32) -> Option<Value> {
         let mut object = Map::new();
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             let value = match schema["properties"].get(name) {
-                Some(of_name) => self.made(of_name, levels)?,
+                Some(of_name) => self.made(of_name, levels, values_left)?,
                 None => Value::Null,
             };
             object.insert(name.to_owned(), value);
@@ -94,5 +99,26 @@ mod tests {
         let never =
             json!({"type": "object", "required": ["v"], "properties": {"v": {"type": "string", "minLength": 5000}}});
         assert_eq!(Schema::parse(&never.to_string()).unwrap().example(), None);
+    }
+
+    #[test]
+    fn a_short_schema_of_a_long_value_has_no_example() {
+        let lists = |levels: usize| {
+            let innermost = json!({"type": "null"});
+            let nested =
+                (0..levels).fold(innermost, |items, _| json!({"type": "array", "minItems": 90, "items": items}));
+            let of = json!({"type": "object", "required": ["a"], "properties": {"a": nested}});
+            Schema::parse(&of.to_string()).unwrap().example()
+        };
+        assert!(lists(2).is_some());
+        assert_eq!(lists(3), None);
+        let doubled = (0..19).fold(json!({"d0": {"type": "null"}}), |mut defs, level| {
+            let below = json!({"$ref": format!("#/$defs/d{level}")});
+            let two = json!({"type": "object", "required": ["a", "b"], "properties": {"a": below, "b": below}});
+            defs[format!("d{}", level + 1)] = two;
+            defs
+        });
+        let of = json!({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#/$defs/d19"}}, "$defs": doubled});
+        assert_eq!(Schema::parse(&of.to_string()).unwrap().example(), None);
     }
 }

@@ -130,3 +130,11 @@ fn words_that_are_nearly_right_are_questioned() {
     assert_snapshot!(warn("contxt.a=success"), @"condition_key «contxt.a=success» `contxt.a` reads a context key, not a built-in key");
     assert_eq!(warn("deploy_env=prod"), "");
 }
+
+#[test]
+fn a_condition_has_a_bounded_number_of_comparisons() {
+    let of = |count: usize| vec!["outcome=success"; count].join(" && ");
+    check(&of(256), true);
+    let fault = Condition::parse(&of(257), &Places::opaque(Span::default())).unwrap_err();
+    assert!(fault.message.contains("more than 256 comparisons"), "{fault:?}");
+}

@@ -4,6 +4,7 @@
 
 use super::*;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 fn git(at: &Path, arguments: &[&str]) -> String {
@@ -42,7 +43,7 @@ fn project() -> (tempfile::TempDir, PathBuf) {
 #[test]
 fn git_and_the_rules_agree() {
     let (_dir, app) = project();
-    let rules = IgnoreRules::read(&app, ["src", "web"].into_iter());
+    let rules = IgnoreRules::read(&app, ["src", "web"].into_iter()).unwrap();
     let ignored = Ignored::of(&rules);
     for (path, expected) in [
         ("target/", Some("target")),
@@ -71,7 +72,7 @@ fn git_and_the_rules_agree() {
 #[test]
 fn what_the_run_began_with_is_not_ignored() {
     let (_dir, app) = project();
-    let mut rules = IgnoreRules::read(&app, std::iter::empty());
+    let mut rules = IgnoreRules::read(&app, std::iter::empty()).unwrap();
     rules.keep(["target/tracked", "src/main.rs"].into_iter());
     let again: IgnoreRules = serde_json::from_str(&serde_json::to_string(&rules).unwrap()).unwrap();
     let ignored = Ignored::of(&again);
@@ -92,4 +93,21 @@ fn every_version_of_the_index_is_read() {
     }
     fs::write(app.parent().unwrap().join(".git/index"), b"DIRC\0\0\0\x02\xff\xff\xff\xffgarbage").unwrap();
     assert!(tracked(&app).is_empty());
+}
+
+#[test]
+fn rules_are_read_up_to_a_bound_of_all_files_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let read = || IgnoreRules::read(dir.path(), ["a", "b"].into_iter()).map(|rules| Ignored::of(&rules));
+    write(dir.path(), "a/.gitignore", &"x\n".repeat(12_000));
+    write(dir.path(), "b/.gitignore", &"# remark\n\nx\n".repeat(8_000));
+    assert_eq!(ask(&read().unwrap(), "b/x").unwrap(), "b/x");
+    write(dir.path(), ".gitignore", "one more\n");
+    assert!(read().unwrap_err().to_string().contains("at `b/.gitignore`"));
+    write(dir.path(), "b/.gitignore", &"y".repeat(200 << 10));
+    assert!(read().is_ok());
+    write(dir.path(), "a/.gitignore", &"y".repeat(100 << 10));
+    assert!(read().unwrap_err().to_string().contains("256 KiB"));
+    write(dir.path(), "a/.gitignore", &"#".repeat((1 << 20) + 1));
+    assert!(read().unwrap_err().to_string().contains("at `a/.gitignore`"));
 }

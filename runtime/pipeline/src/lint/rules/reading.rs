@@ -217,7 +217,7 @@ digraph ship {
         help: "compare with `=` or `!=`, and join comparisons with `&&`",
         why: "A condition is a list of text comparisons that are joined by `&&` (Attractor spec §10.2). It has no `==`, `||` or \
               `<`. If Glovebox accepted `outcome==success`, it would compare with the text `=success`. That never holds, and the \
-              run would take another edge without a warning.",
+              run would take another edge without a warning. A condition has at most 256 comparisons.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
   start; exit

@@ -1,0 +1,139 @@
+//! Reading the files with rules, of which a project may bring any number.
+
+use super::{Ignored, Kind, RuleFile, index, prepared};
+use crate::tree::Tree;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+const FILE_NAME: &str = ".gitignore";
+/// The largest file with rules, remarks included.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// The most bytes of rules in all files of a project together, without remarks: prepared rules take some thousand times as much.
+const RULE_BYTES_MAX: usize = 256 << 10;
+/// The most rules in all files of a project together.
+const RULES_MAX: usize = 20_000;
+
+/// The rules of what git ignores are longer than what is read.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the rules of what git ignores have more than {RULES_MAX} lines or {} KiB, at `{file}`: shorten the files, or run in a folder \
+     without them",
+    RULE_BYTES_MAX >> 10
+)]
+pub struct RulesTooLong {
+    file: String,
+}
+
+/// How many more rules are read.
+struct Left {
+    bytes: usize,
+    rules: usize,
+}
+
+impl Left {
+    const ALL: Self = Self { bytes: RULE_BYTES_MAX, rules: RULES_MAX };
+
+    /// Reads a file with rules; none if there is none, or if it has no rule.
+    fn read(&mut self, tree: &Tree, file: &Path) -> Result<Option<String>, RulesTooLong> {
+        let too_long = || RulesTooLong { file: crate::tree::shown(file) };
+        let Ok(opened) = tree.file(file) else { return Ok(None) };
+        let mut bytes = Vec::new();
+        if opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).is_err() {
+            return Ok(None);
+        }
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(too_long());
+        }
+        let Ok(text) = String::from_utf8(bytes) else { return Ok(None) };
+        let rules = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+        let (mut count, mut length) = (0, 0);
+        rules.for_each(|rule| (count, length) = (count + 1, length + rule.len()));
+        self.rules = self.rules.checked_sub(count).ok_or_else(too_long)?;
+        self.bytes = self.bytes.checked_sub(length).ok_or_else(too_long)?;
+        Ok((count > 0).then_some(text))
+    }
+
+    /// Reads the rules of one folder of the project.
+    fn of_folder(&mut self, tree: &Tree, folder: &Path) -> Result<Option<RuleFile>, RulesTooLong> {
+        let text = self.read(tree, &folder.join(FILE_NAME))?;
+        Ok(text.map(|text| RuleFile { above: String::new(), folder: folder.to_string_lossy().into_owned(), text }))
+    }
+
+    /// Reads the rules above the project: those of its repository.
+    fn outer(&mut self, project: &Path) -> Result<Vec<RuleFile>, RulesTooLong> {
+        let whole = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
+        let Some(root) = index::repository(&whole) else { return Ok(Vec::new()) };
+        let above = |folder: &Path| whole.strip_prefix(folder).ok().and_then(Path::to_str).map(str::to_owned);
+        let exclude = index::shared_folder(root).map(|folder| (root, folder.join("info/exclude")));
+        let between: Vec<&Path> = whole.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();
+        let between = between.into_iter().rev().map(|folder| (folder, folder.join(FILE_NAME)));
+        let mut found = Vec::new();
+        for (folder, file) in exclude.into_iter().chain(between) {
+            let name = file.file_name().map(PathBuf::from).unwrap_or_default();
+            let Some(tree) = file.parent().and_then(|folder| Tree::open(folder).ok()) else { continue };
+            let text = self.read(&tree, &name)?;
+            let rules = text.zip(above(folder)).map(|(text, above)| RuleFile { above, folder: String::new(), text });
+            found.extend(rules);
+        }
+        Ok(found)
+    }
+}
+
+/// Reads the rules above a project and those of these folders of it, weakest first.
+pub(super) fn files<'a>(project: &Path, folders: impl Iterator<Item = &'a str>) -> Result<Vec<RuleFile>, RulesTooLong> {
+    let mut left = Left::ALL;
+    let mut files = left.outer(project)?;
+    if let Ok(tree) = Tree::open(project) {
+        for folder in std::iter::once("").chain(folders) {
+            files.extend(left.of_folder(&tree, Path::new(folder))?);
+        }
+    }
+    Ok(files)
+}
+
+/// The rules that apply while the folders of a project are listed, each folder after the one that it is in.
+pub(crate) struct Reading {
+    tree: Option<Tree>,
+    left: Left,
+    ignored: Ignored,
+    /// How many files with rules are above the project.
+    outer: usize,
+}
+
+impl Reading {
+    /// Reads the rules above a project, and those of its own folder.
+    ///
+    /// # Errors
+    /// [`RulesTooLong`].
+    pub(crate) fn of(project: &Path) -> Result<Self, RulesTooLong> {
+        let mut left = Left::ALL;
+        let files: Vec<_> = left.outer(project)?.into_iter().filter_map(prepared).collect();
+        let outer = files.len();
+        let ignored = Ignored { files, ..Ignored::default() };
+        let mut reading = Self { tree: Tree::open(project).ok(), left, ignored, outer };
+        reading.enter(Path::new(""))?;
+        Ok(reading)
+    }
+
+    /// Adds the rules of a folder of the project.
+    ///
+    /// # Errors
+    /// [`RulesTooLong`].
+    pub(crate) fn enter(&mut self, folder: &Path) -> Result<(), RulesTooLong> {
+        let Some(tree) = &self.tree else { return Ok(()) };
+        let file = self.left.of_folder(tree, folder)?;
+        self.ignored.files.extend(file.and_then(prepared));
+        Ok(())
+    }
+
+    /// True for a path that git ignores, of which it does not ignore the folder. Drops the rules of folders in which it is not: a list
+    /// comes back to none of them.
+    pub(crate) fn ignores(&mut self, path: &Path, kind: Kind) -> bool {
+        let files = &mut self.ignored.files;
+        let applies = |file: &RuleFile| path.starts_with(&file.folder);
+        while files.len() > self.outer && files.last().is_some_and(|(file, _)| !applies(file)) {
+            files.pop();
+        }
+        self.ignored.is_ignored(&path.to_string_lossy(), kind)
+    }
+}
