@@ -199,6 +199,27 @@ fn children_of_children_run_inside_them_and_a_file_that_leads_back_is_refused() 
 }
 
 #[test]
+fn files_that_multiply_their_children_are_refused_before_they_fill_the_memory() {
+    const FILES: usize = 15;
+    let bench = Workbench::new();
+    for number in 0..FILES {
+        let child = format!("type=subpipeline, \"stack.child_dotfile\"=\"{}.dot\"", number + 1);
+        let nodes: String = (0..20).map(|at| format!("n{at} [{child}]\n")).collect();
+        let edges: String = (0..20).map(|at| format!("start -> n{at} -> done\n")).collect();
+        bench.write(&format!("{number}.dot"), &graph("goal=x", &(nodes + &edges)));
+    }
+    bench.write(
+        &format!("{FILES}.dot"),
+        &graph("goal=x", &format!("{}start -> leaf -> done", tool("leaf", "true", ""))),
+    );
+    let refused = "with its child pipelines it has more than 10000 stages";
+    bench.glovebox(&["check", "0.dot"]).ends(3).says(refused);
+    bench.glovebox(&["plan", "0.dot"]).ends(3).says("the child pipeline `1.dot` cannot run");
+    // What fits is checked whole.
+    bench.glovebox(&["check", &format!("{}.dot", FILES - 2)]).ends(0).never_says(refused);
+}
+
+#[test]
 fn what_a_child_may_not_ask_for_is_refused_before_the_first_stage() {
     let of_child = [
         (", allowed_write_paths=\"src/\"", "", "", "may write `out/`, and `build`, which runs it, may not"),

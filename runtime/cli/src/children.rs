@@ -16,9 +16,13 @@ use glovebox_pipeline::transform::Applied;
 use glovebox_pipeline::{Checked, Inputs, validate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The most files on one path, without the first.
 const DEPTH_MAX: usize = 16;
+
+/// The most stages of all files below one that `check` looks at, each file with the stages of its own children.
+const STAGES_CHECKED_MAX: usize = 100_000;
 
 /// Checks the children of a file, their children, and so on, each with the rules of its own project and without the inputs of the
 /// first file. Adds a finding to `parent` for a child that cannot be read.
@@ -27,7 +31,7 @@ pub fn check(file: &Path, parent: &mut Findings, wanted: &References, rule_sets:
         return Vec::new();
     }
     let path: Vec<PathBuf> = std::fs::canonicalize(file).into_iter().collect();
-    Walk { visited: path.iter().cloned().collect(), path, rule_sets }.below(file, parent, wanted)
+    Walk { visited: path.iter().cloned().collect(), path, rule_sets, stages: 0 }.below(file, parent, wanted)
 }
 
 /// A checked file.
@@ -45,7 +49,7 @@ pub struct CheckedFile {
 /// Checks one file by the project's own rules and the built-in ones, and for what a run would refuse.
 pub fn check_file(mut opened: ParsedFile, rule_sets: &mut RuleSets) -> CheckedFile {
     let children = children_of(&opened.draft.pipeline);
-    let is_whole = opened.put_children_in(FaultsOfChildren::AreToldThere);
+    let is_whole = opened.put_children_in(&mut rule_sets.children);
     let ParsedFile { file, text, draft, mut wanted, .. } = opened;
     let linted = rule_sets.lint(draft, &file);
     let Checked { pipeline, mut diagnostics, is_cut } = linted.checked;
@@ -82,6 +86,8 @@ struct Walk<'a> {
     /// Every file that was read.
     visited: BTreeSet<PathBuf>,
     rule_sets: &'a mut RuleSets,
+    /// The stages of the files so far.
+    stages: usize,
 }
 
 impl Walk<'_> {
@@ -93,7 +99,8 @@ impl Walk<'_> {
                 Ok(Some((target, source))) => {
                     let child = file.with_file_name("").join(&named_child.path);
                     let opened = ParsedFile::of(&child, source, &Inputs::default());
-                    let CheckedFile { mut findings, wanted, .. } = check_file(opened, self.rule_sets);
+                    let CheckedFile { mut findings, wanted, pipeline, .. } = check_file(opened, self.rule_sets);
+                    self.stages += pipeline.map_or(0, |pipeline| pipeline.nodes.len());
                     self.path.push(target);
                     let below = self.below(&child, &mut findings, &wanted);
                     self.path.pop();
@@ -121,24 +128,50 @@ impl Walk<'_> {
         if self.visited.contains(&target) {
             return Ok(None);
         }
+        if self.stages > STAGES_CHECKED_MAX {
+            return Err(Box::new(child.is_beyond(STAGES_CHECKED_MAX)));
+        }
         let source = folder.read(Path::new(&child.path), sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
         self.visited.insert(target.clone());
         Ok(Some((target, source)))
     }
 }
 
-/// Puts the stages of a file's children into its pipeline, and those of their children before.
-///
-/// # Errors
-/// What is wrong with them, at the nodes that run them.
-pub fn splice(
-    file: &Path,
-    pipeline: &Pipeline,
-    wanted: &References,
+/// The child pipelines of one command, each put together once.
+pub struct Children {
     faults: FaultsOfChildren,
-) -> Result<Applied, Vec<Diagnostic>> {
-    let path: Vec<PathBuf> = std::fs::canonicalize(file).into_iter().collect();
-    Splice { path, faults }.children(file, pipeline, wanted)
+    known: BTreeMap<PathBuf, Known>,
+}
+
+/// A child, with the stages of its own children.
+#[derive(Clone)]
+struct Known {
+    /// The checked pipeline, or the first of its errors if that is told.
+    pipeline: Result<Arc<Pipeline>, Option<Diagnostic>>,
+    /// How many files are below it on the longest path.
+    files_below: usize,
+}
+
+impl Children {
+    /// Starts without any.
+    pub fn new(faults: FaultsOfChildren) -> Self {
+        Self { faults, known: BTreeMap::new() }
+    }
+
+    /// Puts the stages of a file's children into its pipeline, and those of their children before.
+    ///
+    /// # Errors
+    /// What is wrong with them, at the nodes that run them.
+    pub fn splice(
+        &mut self,
+        file: &Path,
+        pipeline: &Pipeline,
+        wanted: &References,
+    ) -> Result<Applied, Vec<Diagnostic>> {
+        let path: Vec<PathBuf> = std::fs::canonicalize(file).into_iter().collect();
+        let mut splice = Splice { path, children: self, is_too_deep: false };
+        splice.children(file, pipeline, wanted).map(|(applied, _)| applied)
+    }
 }
 
 /// Where the errors that a child's file has of its own are reported.
@@ -159,19 +192,29 @@ impl FaultsOfChildren {
     }
 }
 
-struct Splice {
+struct Splice<'a> {
     /// The files from the first to the current one.
     path: Vec<PathBuf>,
-    faults: FaultsOfChildren,
+    children: &'a mut Children,
+    /// Whether something failed because the path to it was too long: from another file the path may be shorter.
+    is_too_deep: bool,
 }
 
-impl Splice {
-    fn children(&mut self, file: &Path, pipeline: &Pipeline, wanted: &References) -> Result<Applied, Vec<Diagnostic>> {
-        let mut children = BTreeMap::new();
+impl Splice<'_> {
+    /// The pipeline with its children, and how many files are below it on the longest path.
+    fn children(
+        &mut self,
+        file: &Path,
+        pipeline: &Pipeline,
+        wanted: &References,
+    ) -> Result<(Applied, usize), Vec<Diagnostic>> {
+        let (mut children, mut files_below) = (BTreeMap::new(), 0);
         for node in pipeline.nodes.iter().filter(|node| node.wants_child()) {
-            children.insert(node.id.clone(), self.child(file, (pipeline, node), wanted)?);
+            let (child, below) = self.child(file, (pipeline, node), wanted)?;
+            files_below = files_below.max(below + 1);
+            children.insert(node.id.clone(), child);
         }
-        child::splice(pipeline, &children)
+        Ok((child::splice(pipeline, &children)?, files_below))
     }
 
     /// The checked pipeline of a node's child, with its own children.
@@ -180,7 +223,7 @@ impl Splice {
         file: &Path,
         (pipeline, node): (&Pipeline, &Node),
         wanted: &References,
-    ) -> Result<Pipeline, Vec<Diagnostic>> {
+    ) -> Result<(Arc<Pipeline>, usize), Vec<Diagnostic>> {
         let Some(named) = child_of(pipeline, node) else { return Err(vec![child::names_none(node)]) };
         let unreadable = |reason: String| vec![named.unreadable(reason)];
         let folder = Folder::of(file).map_err(unreadable)?;
@@ -188,24 +231,47 @@ impl Splice {
         if self.path.contains(&target) {
             return Err(vec![named.leads_back()]);
         }
-        if self.path.len() > DEPTH_MAX {
+        let known = self.children.known.get(&target).cloned();
+        if self.path.len() + known.as_ref().map_or(0, |known| known.files_below) > DEPTH_MAX {
+            self.is_too_deep = true;
             return Err(vec![named.is_too_deep(DEPTH_MAX)]);
         }
+        // Read all the same: whether this file may name it is asked for each.
         let source = folder.read(Path::new(&named.path), &wanted.sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
-        let place = file.with_file_name("").join(&named.path);
-        let ParsedFile { draft, wanted, .. } = ParsedFile::of(&place, source, &Inputs::default());
-        let is_parent = draft.pipeline.nodes.iter().any(Node::wants_child);
-        let draft = match is_parent && !draft.has_errors() {
-            true => {
-                self.path.push(target);
-                let spliced = self.children(&place, &draft.pipeline, &wanted);
-                self.path.pop();
-                spliced.map_err(|faults| self.faults.of(&named, faults.first()))?.lowered
-            }
-            false => draft,
+        let Known { pipeline, files_below } = match known {
+            Some(known) => known,
+            None => self.put_together(&file.with_file_name("").join(&named.path), source, target),
         };
-        let Checked { pipeline, diagnostics, .. } = validate(draft);
-        pipeline.ok_or_else(|| self.faults.of(&named, diagnostics.iter().find(|found| found.is_error())))
+        let told = |first: Option<Diagnostic>| self.children.faults.of(&named, first.as_ref());
+        pipeline.map(|pipeline| (pipeline, files_below)).map_err(told)
+    }
+
+    fn put_together(&mut self, file: &Path, source: String, target: PathBuf) -> Known {
+        let was_too_deep = std::mem::take(&mut self.is_too_deep);
+        let ParsedFile { draft, wanted, .. } = ParsedFile::of(file, source, &Inputs::default());
+        let is_parent = draft.pipeline.nodes.iter().any(Node::wants_child);
+        let spliced = match is_parent && !draft.has_errors() {
+            true => {
+                self.path.push(target.clone());
+                let spliced = self.children(file, &draft.pipeline, &wanted);
+                self.path.pop();
+                spliced.map(|(applied, files_below)| (applied.lowered, files_below))
+            }
+            false => Ok((draft, 0)),
+        };
+        let first = |faults: &[Diagnostic]| faults.iter().find(|found| found.is_error()).cloned();
+        let known = match spliced {
+            Ok((draft, files_below)) => {
+                let Checked { pipeline, diagnostics, .. } = validate(draft);
+                Known { pipeline: pipeline.map(Arc::new).ok_or_else(|| first(&diagnostics)), files_below }
+            }
+            Err(faults) => Known { pipeline: Err(first(&faults)), files_below: 0 },
+        };
+        if !self.is_too_deep {
+            self.children.known.insert(target, known.clone());
+        }
+        self.is_too_deep |= was_too_deep;
+        known
     }
 }
 

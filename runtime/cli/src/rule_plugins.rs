@@ -5,7 +5,7 @@
 
 use crate::arguments::CheckFor;
 use crate::binding_check;
-use crate::children::FaultsOfChildren;
+use crate::children::{Children, FaultsOfChildren};
 use crate::exit::{Exit, Stop};
 use crate::prepare::{SharedHost, plugin_files};
 use crate::project::{self, Project};
@@ -27,6 +27,8 @@ use std::rc::Rc;
 
 /// The rule sets of the projects so far, by the folder of the configuration, each loaded once. None for a rule set that may not run.
 pub struct RuleSets {
+    /// The child pipelines so far.
+    pub children: Children,
     purpose: CheckFor,
     host: SharedHost,
     rule_sets: BTreeMap<PathBuf, Option<RuleSet>>,
@@ -46,6 +48,7 @@ impl RuleSets {
     /// Starts without any rule set.
     pub fn new(purpose: CheckFor) -> Self {
         Self {
+            children: Children::new(FaultsOfChildren::AreToldThere),
             purpose,
             host: SharedHost::default(),
             rule_sets: BTreeMap::new(),
@@ -136,7 +139,7 @@ pub fn read_pipeline(
         opened.finish(lint_builtin)?;
         return Err(Stop::silent(Exit::Invalid));
     }
-    opened.put_children_in(FaultsOfChildren::AreToldHere);
+    opened.put_children_in(&mut Children::new(FaultsOfChildren::AreToldHere));
     if opened.draft.has_errors() {
         opened.finish(lint_builtin)?;
         return Err(Stop::silent(Exit::Invalid));

@@ -3,7 +3,7 @@
 //! The pipeline crate makes the findings, the terminal module renders them.
 
 use crate::changes;
-use crate::children::{self, FaultsOfChildren};
+use crate::children::{self, Children};
 use crate::exit::{Exit, Stop};
 use crate::references::{self, Referring};
 use crate::runs::RunFolder;
@@ -135,14 +135,14 @@ impl ParsedFile {
 
     /// Puts the stages of its child pipelines into the draft. What is wrong with them is added to its findings. False if a child is
     /// missing then.
-    pub fn put_children_in(&mut self, faults: FaultsOfChildren) -> bool {
+    pub fn put_children_in(&mut self, children: &mut Children) -> bool {
         if !self.draft.pipeline.nodes.iter().any(Node::wants_child) {
             return true;
         }
         if self.draft.has_errors() {
             return false;
         }
-        match children::splice(&self.file, &self.draft.pipeline, &self.wanted, faults) {
+        match children.splice(&self.file, &self.draft.pipeline, &self.wanted) {
             Ok(Applied { text, mut lowered }) => {
                 lowered.diagnostics.splice(0..0, std::mem::take(&mut self.draft.diagnostics));
                 (self.draft, self.with_children) = (lowered, Some(text));

@@ -14,6 +14,7 @@ use crate::lower::handler::HandlerKind;
 use crate::transform::{self, Applied, SettledGraph};
 use part::Part;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Most stages of a pipeline with its children.
@@ -68,7 +69,7 @@ impl Node {
 ///
 /// # Errors
 /// What a child asks for that cannot hold for a part of a pipeline, at the node that runs it.
-pub fn splice(parent: &Pipeline, children: &BTreeMap<NodeId, Pipeline>) -> Result<Applied, Vec<Diagnostic>> {
+pub fn splice(parent: &Pipeline, children: &BTreeMap<NodeId, Arc<Pipeline>>) -> Result<Applied, Vec<Diagnostic>> {
     let mut graph = SettledGraph::of(parent);
     let mut faults = Vec::new();
     // The places of new stages in the user's file.
