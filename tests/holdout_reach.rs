@@ -44,7 +44,7 @@ fn unit_tests_beside_a_judge_tell_their_whole_failure() {
     let test = "tool_command=\"sh tests/unit\", allowed_write_paths=\"\"";
     let judge = format!("command=\"sh {SCENARIO}\", allowed_write_paths=\"\"");
     let bench = bench(test, &judge);
-    bench.glovebox(&["check", "pipeline.dot"]).never_says("holdouts_blind_loop");
+    bench.glovebox(&["check", "pipeline.dot"]).never_says("in reach");
     let plan = bench.glovebox(&["plan", "pipeline.dot", "--script", "../script.toml"]);
     plan.ends(0).says("judge reads scripts/scenarios/ (`command` of the node); builders learn only its verdict");
     plan.never_says("test reads");
@@ -98,20 +98,28 @@ fn a_stage_that_does_not_name_hold_outs_finds_none_wherever_it_looks() {
 }
 
 #[test]
-fn without_a_name_every_verifier_has_them_and_check_says_whom_that_blinds() {
+fn without_a_name_no_verifier_has_them_and_builders_get_whole_failures() {
     let bench = bench(
-        "tool_command=\"cat scri*/scen*/answer; sh tests/unit\", allowed_write_paths=\"\"",
-        "command=\"cat */scenarios/answer >/dev/null\", allowed_write_paths=\"\"",
+        "tool_command=\"cat scripts/scen*/answer; sh tests/unit\", allowed_write_paths=\"\"",
+        "command=\"cat */scenarios/answer >/dev/null; true\", allowed_write_paths=\"\"",
     );
-    bench.glovebox(&["check", "pipeline.dot"]).ends(0).says(
-        "builders learn only the verdict of `test` and `judge`: no stage names the hold-outs in `scripts/scenarios/`",
-    );
-    run(&bench).ends(0);
-    let told = prompts(&bench);
-    assert!(
-        told.contains("output withheld, because that stage can read hold-outs") && !told.contains("case 1 ok"),
-        "{told}"
-    );
+    let plan = bench.glovebox(&["plan", "pipeline.dot", "--script", "../script.toml"]);
+    plan.ends(0).says("test reads scripts/scenarios/ (`tool_command` of the node)").never_says("judge reads");
+    let open = bench_without_names();
+    open.glovebox(&["check", "pipeline.dot"])
+        .ends(0)
+        .says("no stage has the hold-outs in `scripts/scenarios/` in reach");
+    run(&open).ends(0);
+    let told = prompts(&open);
+    assert!(told.contains("case 1 ok") && !told.contains("output withheld") && !told.contains("wicker"), "{told}");
+}
+
+/// The same loop, whose stages look for hold-outs and name none.
+fn bench_without_names() -> Workbench {
+    bench(
+        "tool_command=\"cat */scenarios/answer; sh tests/unit\", allowed_write_paths=\"\"",
+        "command=\"cat */scenarios/answer >/dev/null; true\", allowed_write_paths=\"\"",
+    )
 }
 
 #[test]
@@ -119,4 +127,7 @@ fn a_stage_that_lists_missing_hold_outs_is_refused() {
     let bench = bench("tool_command=\"true\", holdouts=\"scripts/scenarios/\"", "command=\"true\"");
     std::fs::remove_dir_all(bench.project().join("scripts/scenarios")).unwrap();
     run(&bench).ends(3).says("`holdouts` of node `test` lists `scripts/scenarios/`, which the project does not have");
+    let text = bench.read("pipeline.dot").replace("holdouts=\"scripts/scenarios/\"", "holdouts=true");
+    bench.write("pipeline.dot", &text);
+    run(&bench).ends(3).says("`holdouts` of node `test` asks for hold-outs, which the project does not have");
 }

@@ -61,6 +61,8 @@ fn project_code_beside_hold_outs_is_found_in_the_folder_and_in_its_scripts() {
     let bench = Workbench::with_pipeline(&judge(""));
     bench.glovebox(&["check", "pipeline.dot"]).ends(0).never_says("subject_not_isolated").says("write_scope_missing");
     bench.write("scripts/scenarios/check.sh", "test \"$(sh src/prog.sh)\" = x\nsubject sh src/prog.sh\n");
+    bench.glovebox(&["check", "pipeline.dot"]).ends(0).says("write_scope_missing").says("holdouts_unread");
+    bench.write("pipeline.dot", &judge("holdouts=true"));
     let found = bench.glovebox(&["check", "pipeline.dot", "--strict"]);
     found.ends(3).never_says("write_scope_missing");
     found.says("`judge` runs `make` beside the hold-outs").says("command=\"subject make -s judge\"");

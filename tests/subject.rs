@@ -90,7 +90,7 @@ fn what_a_program_writes_in_the_verifiers_scope_reaches_no_builder() {
     let leak = "cp scripts/scenarios/check.sh Cargo.lock; echo weakened > tests";
     for scope in ["allowed_write_paths=\"Cargo.lock,tests\", ", ""] {
         let bench = bench(&format!("{scope}{OPEN}"), "sh src/prog.sh", leak);
-        run(&bench).says("scratch: the stage had hold-outs in reach");
+        run(&bench).says("the stage had hold-outs in reach, so builders do not see what it writes");
         let workspace = bench.run_folder("r").join("workspace");
         assert!(!workspace.join("Cargo.lock").exists() && !workspace.join("tests").exists());
     }

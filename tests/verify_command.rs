@@ -259,7 +259,7 @@ fn verified_by(guest: &str, graph: &str, role: &str) -> Workbench {
 
 const BY_PLUGIN: &str =
     "build [prompt=b, allowed_write_paths=\"\", verify_plugin=\"acme.check\"]\n start -> build -> done";
-const GATE: &str = "build [prompt=b, allowed_write_paths=\"\", verify_plugin=\"acme.check\", goal_gate=true, gate_requires=receipt]\n \
+const GATE: &str = "build [prompt=b, allowed_write_paths=\"\", verify_plugin=\"acme.check\", holdouts=true, goal_gate=true, gate_requires=receipt]\n \
                     start -> build -> done";
 
 #[test]

@@ -18,6 +18,7 @@ mod hooks;
 mod input;
 mod kept;
 mod leak_check;
+mod misses;
 mod model;
 mod preamble;
 mod preparing;
@@ -302,6 +303,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         report: Report,
     ) -> Result<(StageFinished, Vec<Stated>), AttemptError> {
         let failed_command = failed_command::of(node, &report);
+        let misses_holdouts = misses::holdouts(&self.plan, node, &report);
         let artifacts = report.artifacts.into_iter().map(|artifact| {
             let (digest, bytes) = self.store(&artifact.data)?;
             Ok(Artifact { name: artifact.name, media_type: artifact.media_type, digest, bytes })
@@ -331,6 +333,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             model: self.asked_model(&node.id, report.answered_by),
             duration_ms: report.duration_ms,
             failed_command,
+            misses_holdouts,
             ..StageFinished::of(assignment.attempt.clone(), report.outcome)
         };
         Ok((fact, report.claims))

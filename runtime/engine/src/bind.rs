@@ -225,7 +225,7 @@ impl<'a> Binder<'a> {
             lock,
             host,
             script: options.script.as_deref(),
-            holdouts: Holdouts { reach, sealed: &options.sealed },
+            holdouts: Holdouts { reach, sealed: &options.sealed, verify: config.verify.as_deref() },
             plan_only: options.plan_only,
             loaded: BTreeMap::new(),
             unlocked: Vec::new(),

@@ -136,6 +136,10 @@ pub struct RunSummary {
     /// What stages wrote at paths that git ignores; absent when that is nothing. A file counts for each stage that wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored: Option<IgnoredFiles>,
+    /// Verifying stages whose last attempt failed without the hold-outs of the run, which `holdouts=true` would give them; absent when
+    /// there are none.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub misses_holdouts: BTreeSet<NodeId>,
     /// From the first record to the last, milliseconds.
     pub duration_ms: u64,
     /// When the first record was appended.
@@ -410,6 +414,10 @@ impl RunSummary {
         }
         let role = self.role(&stage);
         self.beside_holdouts.note(&stage);
+        match stage.misses_holdouts {
+            true => _ = self.misses_holdouts.insert(stage.attempt.task.node.clone()),
+            false => _ = self.misses_holdouts.remove(&stage.attempt.task.node),
+        }
         self.tokens.add(stage.tokens);
         self.is_estimated |= stage.is_estimated;
         self.cost = Money(self.cost.0.saturating_add(stage.cost.0));

@@ -9,6 +9,12 @@ use std::collections::BTreeSet;
 const OUTSIDE: &str = "not in the write scope; ";
 /// Beginning of reasons that need no remedy: what is written there is dropped.
 const SCRATCH: &str = "scratch: ";
+/// Beginning of the reason for a granted write that was dropped.
+const DROPPED: &str = "dropped: ";
+
+/// What to do about dropped writes.
+const KEEP_DROPPED: &str = "to keep them, `scenario_writes=\"commit\"`; to write none, `allowed_write_paths=\"\"`; if the stage runs no \
+                            hold-outs, `holdouts=false`";
 
 /// Files with the same reason in the same folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +40,7 @@ impl<'a> Folded<'a> {
         }
         for one in &mut folded {
             one.files = one.paths.len();
-            if one.files > 1 && !one.is_scratch() {
+            if one.files > 1 && !one.is_scratch() && !one.is_dropped() {
                 one.at = folder(&one.paths);
             }
         }
@@ -51,14 +57,22 @@ impl<'a> Folded<'a> {
         self.reason.starts_with(SCRATCH)
     }
 
+    /// True for files that a grant covers and that are dropped all the same: each is named.
+    pub fn is_dropped(&self) -> bool {
+        self.reason.starts_with(DROPPED)
+    }
+
     /// Why, without a remedy for a single file.
     pub fn why(&self) -> &'a str {
         if self.is_outside() && self.files > 1 { OUTSIDE.trim_end_matches("; ") } else { self.reason }
     }
 
-    /// What to do about several files in a folder; a single file's reason says it itself.
+    /// What to do about files that were dropped, and about several files in a folder; a single file's reason says it itself.
     pub fn help(&self) -> Option<String> {
         let at = &self.at;
+        if self.is_dropped() {
+            return Some(KEEP_DROPPED.to_owned());
+        }
         (self.is_outside() && self.files > 1).then(|| {
             format!(
                 "to drop what is built there, add `scratch = [\"{at}\"]` under `[sandbox]` in glovebox.toml; to keep it, \
@@ -72,7 +86,7 @@ impl<'a> Folded<'a> {
     }
 
     fn takes(&self, path: &str, reason: &str) -> bool {
-        if self.is_scratch() {
+        if self.is_scratch() || self.is_dropped() {
             return self.reason == reason;
         }
         let is_alike = self.reason == reason || self.is_outside() && reason.starts_with(OUTSIDE);
@@ -117,6 +131,7 @@ mod tests {
             [format!("1 a/.git/x {PROTECTED}"), format!("1 a/x {grant}")]
         );
         assert_eq!(shown(&[("a/x", "scratch: s"), ("b/y", "scratch: s")]), ["2 a/x scratch: s"]);
+        assert_eq!(shown(&[("a/x", "dropped: d"), ("b/y", "dropped: d")]), ["2 a/x dropped: d"]);
     }
 
     #[test]
@@ -125,6 +140,7 @@ mod tests {
         let help = |files: &[(&'static str, &'static str)]| Folded::of(files.iter().copied())[0].help();
         assert!(help(&[("target/a", grant), ("target/b", grant)]).unwrap().contains("scratch = [\"target/\"]"));
         assert_eq!(help(&[("target/a", grant)]), None);
+        assert!(help(&[("a", "dropped: d")]).unwrap().contains("scenario_writes=\"commit\""));
         assert_eq!(help(&[(".git/a", PROTECTED), (".git/b", PROTECTED)]), None);
     }
 }

@@ -49,11 +49,43 @@ pub enum Copies {
 /// The values of `scenario_copies`.
 pub const COPIES: &[(&str, Copies)] = &[("refuse", Copies::Refuse), ("allow", Copies::Allow)];
 
+/// What the attribute `holdouts` names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Named {
+    /// `true`: every hold-out folder.
+    All,
+    /// These folders; `false` and an empty value name none.
+    Folders(Vec<Entry>),
+}
+
+impl Named {
+    /// True if it names no folder.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::Folders(folders) if folders.is_empty())
+    }
+
+    /// True if it names this folder.
+    pub fn covers(&self, folder: &Entry) -> bool {
+        match self {
+            Self::All => true,
+            Self::Folders(folders) => covers(folders, folder),
+        }
+    }
+
+    /// The folders that it lists; none for all.
+    pub fn listed(&self) -> &[Entry] {
+        match self {
+            Self::All => &[],
+            Self::Folders(folders) => folders,
+        }
+    }
+}
+
 /// The settings of a node for hold-outs. The default hides them from builders.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct NodeHoldouts {
-    /// `holdouts`: the folders that a verifier runs; none if the file does not say, empty for no folder.
-    pub named: Option<Vec<Entry>>,
+    /// `holdouts`: what a verifier runs; none if the file does not say.
+    pub named: Option<Named>,
     /// `codex.allow_read_scenarios`: a builder may read them (seed 2).
     pub allow_read: bool,
     /// `codex.block_read_paths`: what the node does not see, instead of the hold-outs (seed 2). None means the hold-outs.
@@ -103,7 +135,7 @@ impl Pipeline {
     /// True if a run has hold-outs: the file or one of its commands names a folder, or the caller found one. Linear in the file.
     pub fn has_scenarios(&self) -> bool {
         let folders = self.scenario_folders();
-        let named = |node: &Node| node.holdouts.named.as_ref().is_some_and(|named| !named.is_empty());
+        let named = |node: &Node| node.holdouts.named.as_ref().is_some_and(|named| !named.is_none());
         let names = |node: &Node| named(node) || runs_scenarios(node, &folders);
         self.scenarios_found || self.scenarios.is_some() || self.stages().any(names)
     }

@@ -1,44 +1,41 @@
 //! Which hold-out folders a verifier has in reach, and what decides it. `check` and the binder share this one decision.
 //!
-//! A verifier names hold-outs by its attribute `holdouts`, by a path in its command, or by `read_paths`. If no verifier of the pipeline
-//! names any, each has all in reach (seed 2). The text of a command is only searched for paths: a script that runs hold-outs without
-//! naming them needs the attribute. A wrong guess never shows a hold-out to a builder.
+//! Hold-outs exist only for a verifier that names them: by its attribute `holdouts`, by a path in its command or in the commands that a
+//! plan may contain, by its contract, or by `read_paths`. The text of a command is only searched for paths: a script that runs hold-outs
+//! without naming them needs the attribute. A wrong guess never shows a hold-out to a builder.
 
 use crate::fixability::workdir;
-use crate::holdout_roles::{covers, is_verifier};
-use crate::ir::{Node, Pipeline};
+use crate::holdout_roles::covers;
+use crate::ir::{Node, NodeId, Pipeline};
 use crate::key::{self, Key};
 use crate::lower::handler::HandlerKind;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
+use std::fmt;
 
 /// What gives a verifier a hold-out folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Naming<'a> {
-    /// The attribute `holdouts` lists it.
+    /// The attribute `holdouts` names it.
     Attribute,
     /// A path in the value of this attribute lies in the folder or over it.
     Command(Key<'a>),
+    /// A path in a command of the verify contract lies in the folder or over it.
+    Contract,
     /// `read_paths` lists it, or a path in it.
     ReadPaths,
-    /// No verifier of the pipeline names a hold-out.
-    ByDefault,
 }
 
 /// Decides what the verifiers of one pipeline have in reach.
 #[derive(Debug, Clone)]
 pub struct HoldoutReach {
     folders: Vec<Entry>,
-    is_named: bool,
 }
 
 impl HoldoutReach {
-    /// Reads the commands of a pipeline. Linear in the file.
+    /// The reach of the verifiers of a pipeline.
     pub fn of(pipeline: &Pipeline) -> Self {
-        let folders = pipeline.scenario_entries();
-        let names = |node: &Node| folders.iter().any(|folder| given(node, folder).is_some());
-        let is_named = pipeline.stages().filter(|node| is_verifier(node)).any(names);
-        Self { folders, is_named }
+        Self { folders: pipeline.scenario_entries() }
     }
 
     /// The pipeline's hold-out folders.
@@ -46,27 +43,16 @@ impl HoldoutReach {
         &self.folders
     }
 
-    /// What gives a verifier this folder; none if the folder does not exist for it.
-    pub fn naming<'a>(&self, node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
-        // What only reads files runs no scenarios, so it must name what it reads.
-        let runs = !node.handler.kind().only_reads();
-        let by_default = || (runs && !self.is_named && may_see(node, folder)).then_some(Naming::ByDefault);
-        match node.holdouts.named {
-            Some(_) => given(node, folder),
-            None => given(node, folder).or_else(by_default),
-        }
-    }
-
-    /// True if a verifier has any of the folders in reach.
+    /// True if a verifier has any of the folders in reach by what the node itself says.
     pub fn reaches(&self, node: &Node) -> bool {
-        self.folders.iter().any(|folder| self.naming(node, folder).is_some())
+        self.folders.iter().any(|folder| naming(node, folder).is_some())
     }
 }
 
-/// What the node itself says.
-fn given<'a>(node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
+/// What gives a verifier this folder by what the node itself says; none if the folder does not exist for it.
+pub fn naming<'a>(node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
     if let Some(named) = &node.holdouts.named {
-        return (covers(named, folder) && !is_blocked(node, folder)).then_some(Naming::Attribute);
+        return (named.covers(folder) && !is_blocked(node, folder)).then_some(Naming::Attribute);
     }
     if !may_see(node, folder) {
         return None;
@@ -74,6 +60,55 @@ fn given<'a>(node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
     let command = command_naming(node, folder).or_else(|| schema_naming(node, folder)).map(Naming::Command);
     let inside = |entry: &Entry| entry.path().starts_with(folder.path());
     command.or_else(|| node.read_paths.iter().flatten().any(inside).then_some(Naming::ReadPaths))
+}
+
+/// What gives a verification stage this folder by the commands of its contract.
+pub fn contract_naming<'a>(
+    node: &Node,
+    folder: &Entry,
+    mut lines: impl Iterator<Item = &'a str>,
+) -> Option<Naming<'static>> {
+    let may_name = may_have_contract(node) && may_see(node, folder);
+    (may_name && lines.any(|line| names(line, base(node), folder.path()))).then_some(Naming::Contract)
+}
+
+/// True for a stage whose contract, which this crate does not know, may name hold-outs.
+pub fn may_have_contract(node: &Node) -> bool {
+    is_verification(node) && node.holdouts.named.is_none()
+}
+
+/// What becomes of the files that a stage with a hold-out folder in reach writes.
+pub fn writes_dropped(id: &NodeId, folder: &Entry, naming: Naming<'_>, written: &[Entry]) -> String {
+    format!(
+        "what `{id}` writes in {} is dropped, because {naming} gives it the hold-outs in `{folder}`",
+        listed(written)
+    )
+}
+
+/// Paths for a message.
+pub(crate) fn listed(paths: &[Entry]) -> String {
+    paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Naming<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Attribute => f.write_str("`holdouts`"),
+            Self::Command(key) => write!(f, "`{key}`"),
+            Self::Contract => f.write_str("its verify contract"),
+            Self::ReadPaths => f.write_str("`read_paths`"),
+        }
+    }
+}
+
+fn is_verification(node: &Node) -> bool {
+    node.handler.kind() == HandlerKind::Verification
+}
+
+/// The folder in which the commands of a verifier start.
+fn base(node: &Node) -> &str {
+    let own = node.attributes.get(key::VERIFICATION_WORKDIR).filter(|_| is_verification(node));
+    own.map_or_else(|| workdir(node), |attribute| attribute.value.trim())
 }
 
 /// The attribute of a `json-schema` stage with a schema in the folder.
@@ -86,9 +121,10 @@ fn schema_naming<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
 
 /// The first attribute of a verifier with a path in the folder or over it.
 pub fn command_naming<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
-    let read = |key: &Key<'_>| key.is_command_input() || *key == key::ALLOWED_COMMANDS;
+    let list = node.handler.kind().allow_list();
+    let read = |key: &Key<'_>| key.is_command_input() || *key == list;
     let mut attributes = node.attributes.iter().filter(|(key, _)| read(key));
-    attributes.find(|(_, attribute)| names(&attribute.value, workdir(node), folder.path())).map(|(key, _)| key)
+    attributes.find(|(_, attribute)| names(&attribute.value, base(node), folder.path())).map(|(key, _)| key)
 }
 
 /// True unless the node's read scope or `codex.block_read_paths` leaves the folder out.

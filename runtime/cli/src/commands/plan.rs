@@ -228,7 +228,12 @@ fn render_holdouts(holdouts: &HoldoutPlan) -> String {
     };
     let mut text = format!("hold-outs {}\n", list(&holdouts.folders));
     if holdouts.readers.is_empty() {
-        text.push_str(&format!("  {:<8} no stage\n", "readers"));
+        let how = "no stage names them: by a path in its command, its plan's allow-list, its contract or `read_paths`, or by \
+                   `holdouts=true`";
+        text.push_str(&format!("  {:<8} {how}\n", "readers"));
+    }
+    if !holdouts.readers.is_empty() {
+        text.push_str(&format!("  {:<8} for every other stage they do not exist\n", "absent"));
     }
     for reader in &holdouts.readers {
         let (node, folders, from) = (visible::line(&reader.node), list(&reader.folders), visible::line(&reader.from));

@@ -220,6 +220,9 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
         let (class, code) = (failure.class.as_str(), failure.code.as_str());
         rows.row("because", format_args!("{class} ({code}): {}", failure.reason));
     }
+    if stage.misses_holdouts {
+        rows.row("help", format_args!("the stage {}", lines::MISSES_HOLDOUTS));
+    }
     if stage.no_change {
         rows.row("changed", terminal::NO_CHANGE);
     }

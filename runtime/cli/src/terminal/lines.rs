@@ -28,6 +28,9 @@ const LOG_FIELDS_SHOWN_MAX: usize = 4;
 
 /// The most refusals of one attempt that get a line each; `glovebox show` prints all of them.
 pub const REFUSALS_SHOWN_MAX: usize = 10;
+/// What a stage that failed without hold-outs may need.
+pub const MISSES_HOLDOUTS: &str =
+    "has no hold-outs, because it names none. If a script that it starts runs them, add `holdouts=true` to it";
 /// The most quarantined paths that are shown for one stage.
 pub const QUARANTINED_SHOWN_MAX: usize = 20;
 
@@ -279,6 +282,12 @@ pub fn set_aside<'f>(files: &Folded<'f>) -> (String, Cow<'f, str>) {
     let at = visible::line(&files.at);
     let which = match files.files {
         0 | 1 => at.into_owned(),
+        count if files.is_dropped() => {
+            let named: Vec<_> = files.paths().take(QUARANTINED_SHOWN_MAX).map(visible::line).collect();
+            let more = count - named.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("{}{more}", named.join(", "))
+        }
         count if files.is_scratch() => format!("{at} and {} more", count - 1),
         count => format!("{count} files in {at}"),
     };

@@ -58,6 +58,10 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     if let Some(remedy) = remedy::of(summary) {
         row("help", remedy);
     }
+    for node in &summary.misses_holdouts {
+        let node = visible::line(node.as_str());
+        row("help", format!("`{node}` {}", lines::MISSES_HOLDOUTS));
+    }
     receipts(summary, named).into_iter().for_each(|(title, body)| row(title, body));
     if let Some(open) = summary.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedNotIsolated) {
         row("help", beside_holdouts(summary, &open.node));

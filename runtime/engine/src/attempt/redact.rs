@@ -21,10 +21,14 @@ const WITHHELD: &str = "output withheld, because that stage can read hold-outs";
 
 /// The public hints among what a stage printed, as its sealed files have them and in their order.
 pub(super) fn hints(report: &Report, canary: &Canary) -> Vec<String> {
-    let artifacts = report.artifacts.iter().filter(|kept| PRINTED.iter().any(|end| kept.name.ends_with(end)));
-    let printed = artifacts.map(|kept| &kept.data).chain([&report.stdout, &report.stderr]);
-    let texts: Vec<_> = printed.map(|data| String::from_utf8_lossy(data)).collect();
+    let texts: Vec<_> = printed(report).map(|data| String::from_utf8_lossy(data)).collect();
     canary.hints(texts.iter().map(AsRef::as_ref))
+}
+
+/// What a stage and its commands printed.
+pub(super) fn printed(report: &Report) -> impl Iterator<Item = &[u8]> {
+    let artifacts = report.artifacts.iter().filter(|kept| PRINTED.iter().any(|end| kept.name.ends_with(end)));
+    artifacts.map(|kept| &*kept.data).chain([&*report.stdout, &*report.stderr])
 }
 
 /// Removes everything from a fact that the program under test could have chosen, except verdict and hints.

@@ -29,6 +29,9 @@ const NAMED_MAX: usize = 100;
 const CAPS: Caps = Caps { files_max: 100, bytes_max: 16 << 20 };
 /// Why a stage's own writes are set aside.
 const BESIDE_HOLDOUTS: &str = "scratch: the stage had hold-outs in reach, so builders do not see what it writes";
+/// Why those in a write scope that the node names are.
+const DROPPED_BESIDE_HOLDOUTS: &str =
+    "dropped: the stage had hold-outs in reach, so builders do not see what it writes";
 /// Why what it writes outside its scope is a violation. No grant is proposed: nothing of it would be committed.
 const OUTSIDE_BESIDE_HOLDOUTS: &str = "not in the write scope of a stage with hold-outs in reach";
 /// Why those of a program under test are.
@@ -163,6 +166,9 @@ impl Keeps {
                 // A wider scope would not commit it either.
                 (true, Self::Nothing { is_scope_named: true }) => {
                     change.verdict = Verdict::Disallowed(OUTSIDE_BESIDE_HOLDOUTS.to_owned());
+                }
+                (false, Self::Nothing { is_scope_named: true }) => {
+                    change.verdict = Verdict::Disallowed(DROPPED_BESIDE_HOLDOUTS.to_owned());
                 }
                 (_, Self::Nothing { .. }) => change.verdict = Verdict::Disallowed(BESIDE_HOLDOUTS.to_owned()),
             }

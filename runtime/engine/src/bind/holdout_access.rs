@@ -7,7 +7,7 @@ use super::effective::{Effective, GrantInputs};
 use crate::plan::capability::Region;
 use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::holdout_roles::{Feedback, covers};
+use glovebox_pipeline::holdout_roles::{Feedback, Named, covers};
 use glovebox_pipeline::key::{self, Key};
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_pipeline::reach::Naming;
@@ -30,7 +30,9 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     };
     // What a verifier blocks itself is listed once.
     let is_listed = |folder: &&Entry| !is_builder && blocked.as_ref().is_some_and(|blocked| covers(blocked, folder));
-    let by_default = inputs.scenarios().iter().filter(is_hidden).filter(|folder| !is_listed(folder));
+    let scenarios = inputs.scenarios();
+    let sealed = inputs.holdouts.sealed.iter().filter(|folder| !scenarios.contains(folder));
+    let by_default = scenarios.iter().chain(sealed).filter(is_hidden).filter(|folder| !is_listed(folder));
     effective.scope.hidden.extend(by_default.chain(blocked.iter().flatten()).cloned());
     refuse_missing(inputs, effective);
     let open: Vec<&Entry> =
@@ -56,20 +58,23 @@ fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> Giver {
             Giver::Attribute("codex.allow_read_scenarios".into())
         }
         (Role::Builder, _) => Giver::NotBlocked("codex.block_read_paths"),
-        (Role::Verifier, Some(Naming::Attribute)) => Giver::Attribute("holdouts".into()),
+        (Role::Verifier, Some(Naming::Contract)) => Giver::Contract,
         (Role::Verifier, Some(Naming::Command(key))) => Giver::Attribute(key.to_string().into()),
         (Role::Verifier, Some(Naming::ReadPaths)) => Giver::Attribute("read_paths".into()),
-        (Role::Verifier, _) => Giver::Verifier(inputs.source.name.to_owned()),
+        (Role::Verifier, _) => Giver::Attribute("holdouts".into()),
     }
 }
 
 /// A stage that names hold-outs of a run without them would pass or fail for nothing, or with what another stage wrote there.
 fn refuse_missing(inputs: GrantInputs<'_>, effective: &mut Effective) {
-    let named = inputs.request.holdouts.named.iter().flatten();
+    let named = inputs.request.holdouts.named.as_ref();
     let sealed = || inputs.holdouts.sealed.iter();
     let is_sealed = |entry: &Entry| sealed().any(|folder| folder.path().starts_with(entry.path()));
     let holds = |path: ScopePath| sealed().any(|folder| path.starts_with(folder.path()));
-    if let Some(missing) = named.into_iter().find(|entry| !is_sealed(entry)) {
+    if named == Some(&Named::All) && inputs.holdouts.sealed.is_empty() {
+        refuse(inputs, key::HOLDOUTS, format_args!("asks for hold-outs"), effective);
+    }
+    if let Some(missing) = named.into_iter().flat_map(Named::listed).find(|entry| !is_sealed(entry)) {
         refuse(inputs, key::HOLDOUTS, format_args!("lists `{missing}`"), effective);
     }
     if let Some(schema) = inputs.request.sealed_schema.filter(|path| !ScopePath::parse(path).is_ok_and(holds)) {

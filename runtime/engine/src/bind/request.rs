@@ -4,13 +4,13 @@
 //! is sound because it decides by the request alone. Of the node itself it has only a [`Place`].
 
 use super::role::HandlerSource;
-use crate::verify;
+use crate::verify::{self, Verify};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::NodeHoldouts;
-use glovebox_pipeline::ir::{AgentBackend, Confinement, Node, Subject, ToolHooks, ToolServers};
+use glovebox_pipeline::ir::{AgentBackend, Confinement, Node, NodeId, Subject, ToolHooks, ToolServers};
 use glovebox_pipeline::key::{self, Key};
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
-use glovebox_pipeline::reach::{HoldoutReach, Naming};
+use glovebox_pipeline::reach::{self, HoldoutReach, Naming};
 use glovebox_pipeline::span::Span;
 use glovebox_record::LimitSettings;
 use glovebox_record::scope::Entry;
@@ -63,6 +63,18 @@ pub struct Holdouts<'a> {
     pub reach: &'a HoldoutReach,
     /// The folders that are sealed in this run.
     pub sealed: &'a [Entry],
+    /// What verification stages run beside a plan.
+    pub verify: Option<&'a Verify>,
+}
+
+impl<'a> Holdouts<'a> {
+    /// What gives a verifier a folder: the node itself, or the contract of a verification stage.
+    fn naming(self, node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
+        reach::naming(node, folder).or_else(|| {
+            let commands = self.verify?.commands(verify::Role::of(node));
+            reach::contract_naming(node, folder, commands.into_iter().map(|command| command.line.as_str()))
+        })
+    }
 }
 
 impl<'a> Request<'a> {
@@ -90,7 +102,7 @@ impl<'a> Request<'a> {
             timeout: node.timeout,
             max_turns: node.max_turns,
             limits: &node.limits,
-            namings: folders.map(|folder| (folder, holdouts.reach.naming(node, folder))).collect(),
+            namings: folders.map(|folder| (folder, holdouts.naming(node, folder))).collect(),
         }
     }
 
@@ -108,6 +120,11 @@ impl<'a> Place<'a> {
     /// The place of a node.
     pub fn of(node: &'a Node) -> Self {
         Self(node)
+    }
+
+    /// The node's id.
+    pub fn id(self) -> &'a NodeId {
+        &self.0.id
     }
 
     /// The span of its first mention.

@@ -10,6 +10,7 @@ use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::key;
 use glovebox_pipeline::lower::handler::Role;
+use glovebox_pipeline::reach::{Naming, writes_dropped};
 use glovebox_record::scope::Entry;
 
 /// Decides it for a verifying stage that has hold-outs in reach or names the program under test. Must be called after scope, commands
@@ -38,7 +39,22 @@ pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
     if reaches && writes == Writes::Commit {
         effective.record_origin(Capability::CommitBesideHoldouts, Origin::attribute("scenario_writes=\"commit\""));
     }
+    if reaches && writes == Writes::Scratch {
+        dropped_by_contract(inputs, effective);
+    }
     effective.separation = Some(Separation { command, port: request.subject.port, is_isolated, writes });
+}
+
+/// Warns of the writes of a stage whose contract gives it hold-outs. The lint knows all other stages.
+fn dropped_by_contract(inputs: GrantInputs<'_>, effective: &mut Effective) {
+    let written = inputs.request.write_paths.filter(|paths| !paths.is_empty());
+    let is_by_contract = |folder: &&Entry| inputs.request.naming(folder) == Some(Naming::Contract);
+    let folder = inputs.holdouts.sealed.iter().find(is_by_contract);
+    let Some((written, folder)) = written.zip(folder) else { return };
+    let place = inputs.place;
+    let message = writes_dropped(place.id(), folder, Naming::Contract, written);
+    let warning = Diagnostic::warning("holdout_writes_dropped", message, place.span_of(key::ALLOWED_WRITE_PATHS));
+    effective.diagnostics.push(place.named_in(warning));
 }
 
 /// Warns of a `cache_from` without effect: a cache of builders is kept between visits.

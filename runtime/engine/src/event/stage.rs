@@ -113,6 +113,9 @@ pub struct StageFinished {
     /// stage's caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
+    /// True for a verifying stage that failed without the run's hold-outs, none of which it names, if it may have looked for them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub misses_holdouts: bool,
     /// The stage's standard output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<Captured>,
@@ -206,6 +209,7 @@ impl StageFinished {
             artifacts: Vec::new(),
             stored_values: BTreeSet::new(),
             isolation: None,
+            misses_holdouts: false,
             stdout: None,
             stderr: None,
             session: None,

@@ -24,8 +24,8 @@ pub enum Giver {
         /// Line of the table in `glovebox.toml`.
         line: usize,
     },
-    /// A component that is bound as a verifier.
-    Verifier(String),
+    /// The verify contract of a verification stage.
+    Contract,
     /// A field of a table of `glovebox.toml`.
     Config(&'static str, &'static str),
     /// A table below `[mcp]` of `glovebox.toml`.
@@ -172,7 +172,7 @@ impl fmt::Display for Giver {
             Giver::Plugin { handler, field, line } => {
                 write!(f, "wants of `{handler}` and `grants.{field}` of {CONFIG_FILE_NAME}:{line}")
             }
-            Giver::Verifier(handler) => write!(f, "`{handler}` is bound as a verifier"),
+            Giver::Contract => f.write_str("its verify contract"),
             Giver::Config(table, field) => write!(f, "`{field}` under `[{table}]` of {CONFIG_FILE_NAME}"),
             Giver::ConfigTable(table) => write!(f, "`[{table}]` of {CONFIG_FILE_NAME}"),
             Giver::Server(name) => write!(f, "`[mcp.{name}]` of {CONFIG_FILE_NAME}"),

@@ -171,7 +171,7 @@ const GENERAL: &[Known] = &[
         N,
         Paths,
         "by the command",
-        "hold-out folders that a tool or verify stage runs; an empty value hides all of them",
+        "hold-out folders that a verifying stage runs: `true` for all, `false` or an empty value for none",
         Glovebox,
     ),
     known(key::SHAPE, N, Shape, "`box`", "decides the handler, unless `type` is set", SPEC),

@@ -76,8 +76,8 @@ pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> F
 }
 
 /// True for a stage with output that shows hold-outs to later stages.
-fn shows_holdouts(node: &Node) -> bool {
-    let has_them = is_verifier(node);
+fn shows_holdouts(subject: &Subject<'_>, node: &Node) -> bool {
+    let has_them = is_verifier(node) && subject.reach.reaches(node);
     let reads_them = is_builder(node) && node.holdouts.allow_read;
     reads_them || (has_them && node.holdouts.feedback == Feedback::Full)
 }
@@ -85,7 +85,7 @@ fn shows_holdouts(node: &Node) -> bool {
 /// Reports each such stage once, with the nearest builder after it.
 pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) -> Found {
     let nodes = &subject.pipeline.nodes;
-    if !nodes.iter().any(shows_holdouts) {
+    if !nodes.iter().any(|node| shows_holdouts(subject, node)) {
         return Found::none();
     }
     let nearest = nearest_builders(subject);
@@ -107,7 +107,7 @@ pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) 
                 .with_node(node.id.as_str()),
         )
     };
-    nodes.iter().enumerate().filter(|(_, node)| shows_holdouts(node)).filter_map(found).collect()
+    nodes.iter().enumerate().filter(|(_, node)| shows_holdouts(subject, node)).filter_map(found).collect()
 }
 
 /// For each node, the first builder on a path from it, the node itself included.

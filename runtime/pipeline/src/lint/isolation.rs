@@ -14,7 +14,7 @@ use crate::hash::HashSet;
 use crate::holdout_roles::{covers, is_verifier};
 use crate::ir::{Attribute, Node, Pipeline};
 use crate::key::{self, Key};
-use crate::reach::HoldoutReach;
+use crate::reach::{HoldoutReach, may_have_contract};
 use crate::source::Source;
 use crate::span::Span;
 use glovebox_record::scope::Entry;
@@ -37,7 +37,7 @@ pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut reported = HashSet::default();
     let misplaced = |node: &'_ Node| {
         let is_verifier = node.stages().any(is_verifier);
-        let reaches = node.stages().any(|stage| may_have(subject, stage));
+        let reaches = node.stages().any(|stage| may_have(subject, stage) || may_have_contract(stage));
         let keys = [
             (key::VERIFY_SUBJECT, is_verifier),
             (key::VERIFY_SUBJECT_PORT, is_verifier),

@@ -3,10 +3,9 @@
 use super::reader::Findings;
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
-use crate::holdout_roles::{COPIES, Copies, FEEDBACKS, Feedback, NodeHoldouts, WRITES};
-use crate::ir::{Handler, Subject, Text};
+use crate::holdout_roles::{COPIES, Copies, FEEDBACKS, Feedback, Named, NodeHoldouts, WRITES};
+use crate::ir::{Subject, Text};
 use crate::key;
-use crate::lower::handler::HandlerKind;
 use glovebox_record::scope::Entry;
 
 /// The folders of `scenarios`; none if the attribute is absent. An empty list is an error, because it would expose the default
@@ -32,20 +31,23 @@ pub(super) fn copies(graph: &Attributes, findings: &mut Findings<'_>) -> Copies 
     findings.choice(graph, key::SCENARIO_COPIES, COPIES).unwrap_or_default()
 }
 
-/// The settings of a node. A builder chooses the commands of a verification stage, so that one has hold-outs in reach only by its own
-/// `holdouts`.
-pub(super) fn node(
-    (handler, from): (&Handler, &Attributes),
-    inherited: Feedback,
-    findings: &mut Findings<'_>,
-) -> NodeHoldouts {
-    let unnamed = || (handler.kind() == HandlerKind::Verification).then(Vec::new);
+/// The settings of a node.
+pub(super) fn node(from: &Attributes, inherited: Feedback, findings: &mut Findings<'_>) -> NodeHoldouts {
     NodeHoldouts {
-        named: findings.paths(from, key::HOLDOUTS).or_else(unnamed),
+        named: named(from, findings),
         allow_read: findings.boolean(from, key::CODEX_ALLOW_READ_SCENARIOS),
         block_read: findings.paths(from, key::CODEX_BLOCK_READ_PATHS),
         feedback: findings.choice(from, key::SCENARIO_FEEDBACK, FEEDBACKS).unwrap_or(inherited),
         writes: findings.choice(from, key::SCENARIO_WRITES, WRITES).unwrap_or_default(),
+    }
+}
+
+/// What `holdouts` names: `true`, `false`, or a list of folders.
+fn named(from: &Attributes, findings: &mut Findings<'_>) -> Option<Named> {
+    match from.get(key::HOLDOUTS)?.value.trim() {
+        "true" => Some(Named::All),
+        "false" => Some(Named::Folders(Vec::new())),
+        _ => findings.paths(from, key::HOLDOUTS).map(Named::Folders),
     }
 }
 

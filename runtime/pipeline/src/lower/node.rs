@@ -108,7 +108,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         read_paths: findings.scope(from, key::READ_PATHS),
         confinement: confine::lower(from, findings),
         allowed_commands: findings.commands(from, handler.kind().allow_list()),
-        holdouts: holdout_attributes::node((&handler, from), scope.feedback, findings),
+        holdouts: holdout_attributes::node(from, scope.feedback, findings),
         subject: holdout_attributes::subject(from, findings),
         tool_hooks: tool_hooks(&handler, from, scope.graph),
         backend: backend::lower(&handler, from, findings),

@@ -57,12 +57,13 @@ fn a_node_says_its_ways_out_and_inherits_the_feedback() {
 fn a_verifier_names_its_program_under_test_and_what_becomes_of_its_files() {
     let of = |tool: &str| node(&accept(&file("", "", tool)), "t").clone();
     assert_eq!((of("").subject, of("").holdouts.writes), (Subject::default(), Writes::Scratch));
-    let whole = of("verify_subject=\"python3 -m app\", verify_subject_port=8080, scenario_writes=commit");
+    let whole =
+        of("verify_subject=\"python3 -m app\", verify_subject_port=8080, scenario_writes=commit, holdouts=true");
     let subject = Subject { command: Some("python3 -m app".into()), port: Some(8080) };
     assert_eq!((whole.subject, whole.holdouts.writes), (subject, Writes::Commit));
     assert_eq!(of("verify_subject=\" \"").subject, Subject::default());
     let check = |tool: &str| errors(&file("", "", tool));
-    assert_snapshot!(check("verify_subject=s, verify_subject_port=0, scenario_writes=keep"), @"
+    assert_snapshot!(check("verify_subject=s, verify_subject_port=0, scenario_writes=keep, holdouts=true"), @"
     attribute_value «0» `verify_subject_port` expects a whole number, 1 to 65535, found `0`
     attribute_value «keep» `scenario_writes` expects one of `scratch`, `commit`, found `keep`
     ");
@@ -98,7 +99,8 @@ fn a_verifier_beside_hold_outs_needs_no_write_scope() {
         let checked = check(Source::new(&source), &Inputs { scenarios_found, ..Inputs::default() });
         checked.diagnostics.iter().any(|found| found.rule == "write_scope_missing")
     };
-    assert!(missing("", "", false) && !missing("", "", true) && !missing("scenarios=\"checks/\"", "", false));
+    assert!(missing("", "", false) && missing("", "", true) && missing("scenarios=\"checks/\"", "", false));
+    assert!(!missing("", "holdouts=true", true) && missing("", "holdouts=false", true));
     assert!(!missing("", "tool_command=\"sh scripts/scenarios/a.sh\"", false), "a command names them");
     assert!(missing("", "codex.block_read_paths=\"scripts/\"", true), "it has none in reach");
     assert!(missing("", "type=codergen, prompt=p", true), "a builder");
@@ -111,23 +113,25 @@ fn named(test: &str, judge: &str) -> String {
          start -> b -> t -> j; t -> b [condition=\"outcome=fail\"]; j -> exit"
     ));
     let checked = check(Source::new(&source), &Inputs { scenarios_found: true, ..Inputs::default() });
-    let rules = ["holdout_folder", "holdouts_blind_loop", "holdouts_unread", "verifier_attribute"];
+    let rules = ["holdout_folder", "holdout_writes_dropped", "holdouts_unread", "verifier_attribute"];
     let found = checked.diagnostics.iter().filter(|found| rules.contains(&found.rule.as_ref()));
     found.map(|found| format!("{} {}: {}\n", found.severity.as_str(), found.rule, found.message)).collect()
 }
 
 #[test]
-fn a_loop_that_hold_outs_blind_is_named_once() {
-    let (test, judge) = ("tool_command=\"pytest tests/\"", "command=\"make judge\"");
-    assert_snapshot!(named(test, judge), @"warning holdouts_blind_loop: builders learn only the verdict of `t`: no stage names the hold-outs in `scripts/scenarios/`");
-    for said in
-        ["holdouts=\"scripts/scenarios/\"", "read_paths=\"scripts/scenarios/\"", "env_DIR=\"scripts/scenarios\""]
-    {
-        assert_eq!(named(test, &format!("{judge}, {said}")), "", "{said}");
+fn a_write_scope_beside_hold_outs_is_named_with_what_gives_them() {
+    let test = "tool_command=\"pytest tests/\", allowed_write_paths=\"src/\"";
+    let judge = "allowed_write_paths=\"out/,log\"";
+    let check = |said: &str| named(test, &format!("{judge}, {said}"));
+    assert_snapshot!(check("command=\"sh scripts/scenarios/all.sh\""), @"warning holdout_writes_dropped: what `j` writes in `out/`, `log` is dropped, because `command` gives it the hold-outs in `scripts/scenarios/`");
+    assert_snapshot!(check("command=make, holdouts=true"), @"warning holdout_writes_dropped: what `j` writes in `out/`, `log` is dropped, because `holdouts` gives it the hold-outs in `scripts/scenarios/`");
+    assert_snapshot!(check("command=make, read_paths=\"scripts/scenarios/\""), @"warning holdout_writes_dropped: what `j` writes in `out/`, `log` is dropped, because `read_paths` gives it the hold-outs in `scripts/scenarios/`");
+    for said in ["scenario_writes=commit", "allowed_write_paths=\"\"", "holdouts=false"] {
+        let judge = format!("command=\"sh scripts/scenarios/all.sh\", {judge}, {said}");
+        assert!(!named(test, &judge).contains("holdout_writes_dropped"), "{said}");
     }
-    assert_eq!(named(&format!("{test}, holdouts=\"\""), judge), "", "the judge is in no loop");
-    assert_eq!(named(&format!("{test}, scenario_feedback=full"), judge), "", "nothing is withheld");
-    assert_eq!(named(test, "command=\"sh scripts/scenarios/all.sh\""), "");
+    let plan = "type=verification, verification.allowed_commands=\"sh scripts/scenarios/all.sh,test -f\"";
+    assert_snapshot!(named(test, &format!("shape=parallelogram, {plan}, {judge}")), @"warning holdout_writes_dropped: what `j` writes in `out/`, `log` is dropped, because `verification.allowed_commands` gives it the hold-outs in `scripts/scenarios/`");
 }
 
 #[test]
@@ -138,10 +142,15 @@ fn what_a_stage_names_must_be_there_for_it() {
     assert_snapshot!(check("holdouts=\"scripts/scenarios/a/\"", judge), @"error holdout_folder: `holdouts` of `t` lists `scripts/scenarios/a/`, but the hold-outs are in `scripts/scenarios/`");
     assert_eq!(check("holdouts=\"scripts/\"", judge), "", "a folder over them");
     assert_snapshot!(check("label=t", &format!("{judge}, read_paths=\"src/\"")), @"
-    warning holdouts_blind_loop: builders learn only the verdict of `t`: no stage names the hold-outs in `scripts/scenarios/`
     warning holdouts_unread: `command` of `j` names the hold-outs in `scripts/scenarios/`, but its read scope hides them
     ");
     assert_snapshot!(check("holdouts=\"\"", "command=make, holdouts=\"\""), @"warning holdouts_unread: no stage has the hold-outs in `scripts/scenarios/` in reach");
+    assert_snapshot!(check("label=t", "command=make"), @"warning holdouts_unread: no stage has the hold-outs in `scripts/scenarios/` in reach");
+    for said in ["holdouts=true", "read_paths=\"scripts/scenarios/\"", "env_DIR=\"scripts/scenarios\""] {
+        assert_eq!(check("label=t", &format!("command=make, {said}")), "", "{said}");
+    }
+    let plan = "type=verification, verification.allowed_commands=\"test -f\"";
+    assert_eq!(check("label=t", plan), "", "its contract may name them");
     let builder = with("b [prompt=\"p\", holdouts=\"scripts/scenarios/\"] start -> b -> exit");
     assert_snapshot!(errors(&builder), @r#"verifier_attribute «holdouts="scripts/scenarios/"» `holdouts` is set on `b`, which is not a verifying stage"#);
 }
@@ -166,12 +175,12 @@ fn every_way_out_is_said_once() {
     scenario_opt_out «true» `b` may read the hold-outs that test it
     ");
     assert_eq!(opted(&file("", "", "scenario_writes=scratch")), "");
-    assert_snapshot!(opted(&file("", "codex.allow_read_scenarios=true, scenario_writes=commit", "scenario_writes=commit")), @"
+    assert_snapshot!(opted(&file("", "codex.allow_read_scenarios=true, scenario_writes=commit", "scenario_writes=commit, holdouts=true")), @"
     scenario_opt_out «true» `b` may read the hold-outs that test it
     scenario_opt_out «commit» `b` commits what it writes with hold-outs in reach
     scenario_opt_out «commit» `t` commits what it writes with hold-outs in reach
     ");
-    assert_snapshot!(opted(&file("scenarios=\"a,b\"", "codex.block_read_paths=\"a/\"", "scenario_feedback=full")), @r#"
+    assert_snapshot!(opted(&file("scenarios=\"a,b\"", "codex.block_read_paths=\"a/\"", "scenario_feedback=full, holdouts=true")), @r#"
     scenario_opt_out «"a/"» `b` may read the hold-outs in `b/`: its `codex.block_read_paths` does not contain them
     scenario_opt_out «full» builders get all output of `t`
     "#);
@@ -190,10 +199,11 @@ fn a_prompt_of_a_builder_names_no_hold_outs() {
     assert_snapshot!(prompted("", "never read scripts/scenarios/!", "type=\"acme.code\""), @r#"prompt_mentions_scenarios «"never read scripts/scenarios/!"» the prompt of `n` mentions the hold-outs in `scripts/scenarios`"#);
 }
 
-/// The findings of a rule about a tool stage with this command and these attributes, beside hold-outs.
+/// The findings of a rule about a tool stage with this command and these attributes, beside hold-outs that it may see.
 fn beside(rule: &str, command: &str, attributes: &str) -> String {
     let command = command.replace('"', "\\\"");
-    let source = with(&format!("t [shape=parallelogram, tool_command=\"{command}\", {attributes}] start -> t -> exit"));
+    let tool = format!("shape=parallelogram, tool_command=\"{command}\", env_DIR=\"scripts/scenarios\"");
+    let source = with(&format!("t [{tool}, {attributes}] start -> t -> exit"));
     let checked = check(Source::new(&source), &Inputs { scenarios_found: true, ..Inputs::default() });
     let found = checked.diagnostics.iter().filter(|found| found.rule == rule);
     found.map(|found| format!("{} | {}", found.message, found.help.as_deref().unwrap_or_default())).collect()

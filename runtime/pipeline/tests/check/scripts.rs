@@ -90,13 +90,17 @@ fn stages_that_run_scenarios_name_no_model() {
 #[test]
 fn what_shows_holdouts_leads_to_no_builder() {
     let feeds = |body: &str| {
-        rule("scenario_reader_feeds_builder", &with(&format!("b [prompt=b] t [type=tool, tool_command=t] {body}")))
+        rule(
+            "scenario_reader_feeds_builder",
+            &with(&format!("b [prompt=b] t [type=tool, tool_command=t, holdouts=true] {body}")),
+        )
     };
     assert_snapshot!(feeds("t [scenario_feedback=full] start -> b -> t t -> b [condition=\"outcome=fail\"] t -> exit"), @"scenario_reader_feeds_builder «full» all output of `t` about the hold-outs reaches the builder `b`");
     assert_snapshot!(feeds("graph [scenario_feedback=full] start -> t -> b -> exit"), @"scenario_reader_feeds_builder «t» all output of `t` about the hold-outs reaches the builder `b`");
     assert_snapshot!(feeds("r [prompt=r, codex.allow_read_scenarios=true] start -> t -> r -> b -> exit"), @"scenario_reader_feeds_builder «true» `r` may read the hold-outs and leads to the builder `b`");
     assert_eq!(feeds("t [scenario_feedback=full] start -> b -> t -> exit"), "", "no builder follows");
     assert_eq!(feeds("start -> t -> b -> exit"), "", "a summary");
+    assert_eq!(feeds("t [scenario_feedback=full, holdouts=false] start -> t -> b -> exit"), "", "it has none");
 }
 
 #[test]
@@ -112,7 +116,7 @@ fn a_script_that_runs_the_project_beside_hold_outs_is_found() {
     ");
     assert_eq!(check(JUDGE, path, LOOP), "", "its commands see no file of the project");
     assert_eq!(check(OPEN, path, "subject sh src/prog.sh\nsh scripts/scenarios/b.sh\n"), "");
-    let other = "u [type=verify, command=\"sh lib.sh\"] u -> exit start -> u";
+    let other = "u [type=verify, command=\"sh lib.sh\", holdouts=true] u -> exit start -> u";
     assert_eq!(check(&format!("{JUDGE} {other}"), path, LOOP), "", "the stage that names it sees hold-outs alone");
     assert_snapshot!(check(&format!("{JUDGE} {other}"), "scripts/scenarios/lib.sh", "make\n"), @"subject_not_isolated «make» this script of `u` runs `make` beside the hold-outs: it can read them and forge the verdict");
     let python = "run([\"python3\", \"app.py\"])\nrun([\"subject\", \"python3\", \"app.py\"])\nrun([sys.executable, \"-m\", \"app\"])\n";
@@ -124,7 +128,7 @@ fn a_script_that_runs_the_project_beside_hold_outs_is_found() {
 
 #[test]
 fn the_help_for_a_script_is_its_line_with_subject() {
-    let pipeline = accept(&with("t [type=tool, tool_command=x] start -> t -> exit"));
+    let pipeline = accept(&with("t [type=tool, tool_command=x, holdouts=true] start -> t -> exit"));
     let help = |path: &str, text: &str| {
         let found = scripts(&pipeline, &[Script { path, text }]);
         found[0].diagnostic.help.clone().unwrap()

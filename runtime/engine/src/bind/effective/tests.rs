@@ -63,7 +63,7 @@ fn of(node: &Node, handler: &str, inspection: &Inspection, plugin: Option<&Plugi
 /// The same within these limits of the operator.
 fn within(limits: &LimitSettings, node: &Node, source: HandlerSource<'_>, inspection: &Inspection) -> Effective {
     let reach = reach();
-    let holdouts = Holdouts { reach: &reach, sealed: &[] };
+    let holdouts = Holdouts { reach: &reach, sealed: &[], verify: None };
     effective(GrantInputs {
         agents: &BTreeMap::new(),
         servers: &BTreeMap::new(),
@@ -162,7 +162,7 @@ fn first_party_defaults() {
     );
     assert_eq!((found.tier, found.model), (FileTier::None, false));
     assert_eq!((texts(&found.scope.read), texts(&found.scope.write)), (owned(&["./"]), owned(&["target/"])));
-    assert_eq!(texts(&found.scope.hidden), owned(&[".git/", ".glovebox/"]), "a verifier sees the hold-outs");
+    assert_eq!(texts(&found.scope.hidden), owned(&[".git/", ".glovebox/", "scripts/scenarios/"]), "it names none");
 }
 
 #[test]

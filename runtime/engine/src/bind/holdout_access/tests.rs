@@ -31,7 +31,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let handler = node.handler.name();
     let source = HandlerSource { name: handler, plugin: config.plugins.get(handler) };
     let reach = HoldoutReach::of(&pipeline);
-    let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] } };
+    let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] }, verify: None };
     effective(GrantInputs {
         agents: &BTreeMap::new(),
         servers: &BTreeMap::new(),
@@ -51,7 +51,7 @@ const TOOL: &str = "shape=parallelogram, tool_command=x";
 const PLUGIN: &str = "type=\"acme.x\"";
 
 #[test]
-fn builders_have_none_in_reach_and_verifiers_all() {
+fn builders_have_none_in_reach_and_verifiers_what_they_name() {
     let check = |attributes: &str, access: HoldoutAccess, hidden: &[&str], told: &[&str]| {
         let found = of(attributes, true);
         assert!(!found.diagnostics.iter().any(|found| found.is_error()), "{attributes}: {:?}", found.diagnostics);
@@ -71,13 +71,23 @@ fn builders_have_none_in_reach_and_verifiers_all() {
         assert_eq!(unsealed.holdouts, Absent, "{attributes}: nothing is sealed");
         let is_refused = unsealed.diagnostics.iter().any(|found| found.is_error());
         let lists = attributes.contains("holdouts=") && !attributes.contains("holdouts=\"\"");
+        let lists = lists && !attributes.contains("holdouts=false");
         assert_eq!(is_refused, lists, "{attributes}: what a stage lists must be there");
     };
     let all = ["hold-outs a/", "hold-outs b/c/"];
     check("prompt=p", Absent, &["a/", "b/c/"], &[]);
     check(PLUGIN, Absent, &["a/", "b/c/"], &[]);
-    check(TOOL, ReadOnly, &[], &all);
-    check("shape=octagon, command=x", ReadOnly, &[], &all);
+    check(TOOL, Absent, &["a/", "b/c/"], &[]);
+    check("shape=octagon, command=x", Absent, &["a/", "b/c/"], &[]);
+    check(&format!("{TOOL}, holdouts=true"), ReadOnly, &[], &all);
+    check("shape=octagon, command=x, holdouts=true", ReadOnly, &[], &all);
+    check(&format!("{TOOL}, holdouts=false"), Absent, &["a/", "b/c/"], &[]);
+    check("shape=parallelogram, tool_command=\"ls a\", holdouts=false", Absent, &["a/", "b/c/"], &[]);
+    let plan = "type=verification, verification.allowed_commands=";
+    check(&format!("{plan}\"sh a/x.sh,go test\""), ReadOnly, &["b/c/"], &["hold-outs a/"]);
+    check(&format!("{plan}\"sh c/x.sh\", verification.workdir=b"), ReadOnly, &["a/"], &["hold-outs b/c/"]);
+    check(&format!("{plan}\"go test\""), Absent, &["a/", "b/c/"], &[]);
+    check(&format!("{plan}\"sh a/x.sh\", holdouts=false"), Absent, &["a/", "b/c/"], &[]);
     check("prompt=p, codex.allow_read_scenarios=true", ReadOnly, &[], &all);
     check("prompt=p, codex.allow_read_scenarios=false", Absent, &["a/", "b/c/"], &[]);
     check("prompt=p, codex.block_read_paths=\"b/,docs\"", ReadOnly, &["b/", "docs"], &["hold-outs a/"]);
@@ -92,7 +102,7 @@ fn builders_have_none_in_reach_and_verifiers_all() {
     check("shape=parallelogram, tool_command=\"ls a\", read_paths=\"src/\"", Absent, &["a/", "b/c/"], &[]);
     check(&format!("{TOOL}, read_paths=\"src/\", holdouts=\"a/\""), ReadOnly, &["b/c/"], &["hold-outs a/"]);
     check(&format!("{TOOL}, holdouts=\"a/\", codex.block_read_paths=\"a/\""), Absent, &["b/c/", "a/"], &[]);
-    let full = of(&format!("{TOOL}, scenario_feedback=full"), true);
+    let full = of(&format!("{TOOL}, holdouts=true, scenario_feedback=full"), true);
     assert!(full.grants.iter().any(|grant| grant.capability == Capability::TellHoldouts));
 }
 

@@ -39,7 +39,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let scenarios = [Entry::parse("a/").expect("entry")];
     let source = HandlerSource { name: node.handler.name(), plugin: None };
     let reach = HoldoutReach::of(&pipeline);
-    let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] } };
+    let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] }, verify: None };
     effective(GrantInputs {
         agents: &BTreeMap::new(),
         servers: &BTreeMap::new(),
@@ -68,11 +68,12 @@ fn a_stage_beside_hold_outs_writes_nothing_unless_it_says_so() {
         );
     };
     check("label=l", false, &["./"], None);
-    check("label=l", true, &[], Some(Writes::Scratch));
-    check("allowed_write_paths=\"out/\"", true, &["out/"], Some(Writes::Scratch));
-    check("allowed_write_paths=\"out/\", scenario_writes=commit", true, &["out/"], Some(Writes::Commit));
+    check("allowed_write_paths=\"out/\"", true, &["out/"], None);
+    check("holdouts=true", true, &[], Some(Writes::Scratch));
+    check("holdouts=true, allowed_write_paths=\"out/\"", true, &["out/"], Some(Writes::Scratch));
+    check("holdouts=true, allowed_write_paths=\"out/\", scenario_writes=commit", true, &["out/"], Some(Writes::Commit));
     check("verify_subject=\"sh x\"", false, &["./"], Some(Writes::Commit));
-    check("codex.block_read_paths=\"a/\"", true, &["./"], None);
+    check("holdouts=true, codex.block_read_paths=\"a/\"", true, &["./"], None);
     assert_eq!(of("prompt=p, codex.allow_read_scenarios=true", true).separation, None, "a builder judges nothing");
 }
 
@@ -82,7 +83,7 @@ fn only_a_stage_that_sees_no_file_of_the_project_is_isolated() {
         let separation = of(&format!("{TOOL}, {attributes}"), true).separation;
         assert_eq!(separation.map(|separation| separation.is_isolated), Some(expected), "{attributes}");
     };
-    check("label=l", false);
+    check("holdouts=true", false);
     check("read_paths=\"a/\"", true);
     check("read_paths=\"a/sub/\"", true);
     check("read_paths=\"a/,src/\"", false);
@@ -93,8 +94,12 @@ fn only_a_stage_that_sees_no_file_of_the_project_is_isolated() {
 
 #[test]
 fn the_program_under_test_and_its_port_are_the_nodes() {
-    let separation =
-        of(&format!("{TOOL}, verify_subject=\"sh x\", verify_subject_port=8080, cache=\"c/\", cache_from=base"), true);
+    let separation = of(
+        &format!(
+            "{TOOL}, verify_subject=\"sh x\", verify_subject_port=8080, cache=\"c/\", cache_from=base, holdouts=true"
+        ),
+        true,
+    );
     let expected =
         Separation { command: Some("sh x".to_owned()), port: Some(8080), is_isolated: false, writes: Writes::Scratch };
     assert!(separation.command_access.cache_from_base);

@@ -188,7 +188,7 @@ pub(super) const RULES: &[Rule] = &[
         severity: Error,
         check: Some(holdout_naming::holdout_folder),
         summary: "`holdouts` must list hold-out folders",
-        help: "list whole folders of the graph's `scenarios`, or leave the value empty",
+        help: "list whole folders of the graph's `scenarios`, or write `true` for all of them and `false` for none",
         why: "`holdouts` says which hold-outs a stage runs. A folder that is not one is in the workspace, where every stage sees \
               it. A part of a folder cannot be given: a stage has a hold-out folder in reach as a whole or not at all.",
         bad: r#"digraph ship {
@@ -203,38 +203,25 @@ pub(super) const RULES: &[Rule] = &[
 }"#,
     },
     Rule {
-        id: "holdouts_blind_loop",
+        id: "holdout_writes_dropped",
         severity: Warning,
-        check: Some(holdout_naming::holdouts_blind_loop),
-        summary: "a loop should say which stage runs the hold-outs",
-        help: "add `holdouts=\"scripts/scenarios/\"` to the stage that runs them: then only its output is withheld",
-        why: "If no stage names the hold-outs, every `tool` and `verify` stage has them in reach, because any of them may run \
-              them. Builders then learn only the verdict of each, also of unit tests, and cannot see what to fix. A stage names \
-              hold-outs by a path in its command, by `read_paths` or by `holdouts`. If one stage does, they do not exist for the \
-              others, and builders get the full failure of those.",
+        check: Some(holdout_naming::holdout_writes_dropped),
+        summary: "a stage with hold-outs in reach should not write files",
+        help: "keep its files with `scenario_writes=\"commit\"`, or let it write none with `allowed_write_paths=\"\"`; if it \
+               runs no hold-outs, hide them with `holdouts=false`",
+        why: "A stage has hold-outs in reach if its command, the commands that its plan may contain, its verify contract, \
+              `read_paths` or `holdouts` names them. What it writes could tell them to builders, so nothing of it is kept, \
+              also not in the paths that `allowed_write_paths` lists. The summary of the run names each file. With \
+              `scenario_writes=\"commit\"` the files are kept, whatever they contain.",
         bad: r#"digraph ship {
-  graph [scenarios="scripts/scenarios/", max_steps=20]
-  build [prompt="Build it", allowed_write_paths="src/"]
-  test  [shape=parallelogram, tool_command="unit-tests --all", allowed_write_paths=""]
-  judge [shape=octagon, command="judge --all", allowed_write_paths=""]
+  judge [shape=octagon, command="sh scripts/scenarios/all.sh > report.txt", allowed_write_paths="report.txt"]
   start; exit
-  start -> build -> test
-  test -> judge  [condition="outcome=success"]
-  test -> build  [condition="outcome=fail"]
-  judge -> exit  [condition="outcome=success"]
-  judge -> build [condition="outcome=fail"]
+  start -> judge -> exit
 }"#,
         good: r#"digraph ship {
-  graph [scenarios="scripts/scenarios/", max_steps=20]
-  build [prompt="Build it", allowed_write_paths="src/"]
-  test  [shape=parallelogram, tool_command="unit-tests --all", allowed_write_paths=""]
-  judge [shape=octagon, command="judge --all", holdouts="scripts/scenarios/", allowed_write_paths=""]
+  judge [shape=octagon, command="sh scripts/scenarios/all.sh", allowed_write_paths=""]
   start; exit
-  start -> build -> test
-  test -> judge  [condition="outcome=success"]
-  test -> build  [condition="outcome=fail"]
-  judge -> exit  [condition="outcome=success"]
-  judge -> build [condition="outcome=fail"]
+  start -> judge -> exit
 }"#,
     },
     Rule {
@@ -242,9 +229,11 @@ pub(super) const RULES: &[Rule] = &[
         severity: Warning,
         check: Some(holdout_naming::holdouts_unread),
         summary: "a stage should see the hold-outs that its command names",
-        help: "add the folder to `read_paths`, or add `holdouts` with the folder to the stage",
+        help: "add `holdouts=true` to the stage that runs them, or the folder to its `read_paths`",
         why: "`read_paths` limits what a stage sees, hold-outs included. A command that names a hold-out which the stage cannot \
-              see finds no such file. If no stage of a pipeline has the hold-outs in reach, nothing is tested with them.",
+              see finds no such file. Hold-outs exist only for a stage that names them. A stage that runs them through a script \
+              of the project, such as `make verify`, needs `holdouts=true`. If no stage of a pipeline has the hold-outs in \
+              reach, nothing is tested with them.",
         bad: r#"digraph ship {
   judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="src/", allowed_write_paths=""]
   start; exit
