@@ -197,7 +197,22 @@ const ENGINE_MODULES: [(&str, &[&str]); 18] = [
     ("sqlite", &["blobs", "event", "lease", "ports"]),
     ("inbox", &["event", "ports", "simulation", "state"]),
     ("rewind", &["event"]),
-    ("driver", &["context", "decide", "disk", "event", "inbox", "no_change", "ports", "rewind", "signals", "state"]),
+    (
+        "driver",
+        &[
+            "context",
+            "decide",
+            "disk",
+            "event",
+            "inbox",
+            "merge_check",
+            "no_change",
+            "ports",
+            "rewind",
+            "signals",
+            "state",
+        ],
+    ),
 ];
 
 #[test]

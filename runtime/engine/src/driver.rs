@@ -25,6 +25,7 @@ use crate::event::{
     BranchId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, Subject, Verdict,
 };
 use crate::inbox::Inbox;
+use crate::merge_check::MergeCheck;
 use crate::no_change::NoChangeRule;
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use crate::state::{OpenTask, RunState};
@@ -113,6 +114,8 @@ pub struct Driver<'a, J, S> {
     pub no_change: Option<&'a NoChangeRule>,
     /// What the run keeps on disk; none where that has no bound.
     pub disk: Option<&'a DiskGauge>,
+    /// What fan-ins merge is judged by it; none where nothing is merged.
+    pub merge_check: Option<MergeCheck<'a>>,
     /// Most attempts under way at once, of all branches together.
     pub parallel_max: usize,
     /// What reaches the run from outside; empty unless somebody can reach it.

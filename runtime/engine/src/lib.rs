@@ -5,7 +5,8 @@
 //! [`signals`] (the adapters for one machine), [`memory`] (the adapters for tests), [`context`] and [`state`] (the fold), [`decide`] (what follows),
 //! [`driver`] (the loop), [`inbox`] (what reaches it from outside), [`run`] (a run's directory), [`evidence`] (what a run came to),
 //! [`why`] (how it came to that),
-//! [`config`], [`verify`], [`no_change`] and [`lock`] (what the operator says), [`plan`] (what a run stays inside of), [`project`] (its files).
+//! [`config`], [`verify`], [`no_change`] and [`lock`] (what the operator says), [`plan`] (what a run stays inside of), [`project`] (its files),
+//! [`merge_check`] (what branches may be together).
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -26,6 +27,7 @@ pub mod inbox;
 mod lease;
 pub mod lock;
 pub mod memory;
+pub mod merge_check;
 pub mod no_change;
 pub mod plan;
 pub mod ports;

@@ -1,10 +1,11 @@
-//! What names and texts of strangers may do to those who read them: two tables that every other crate shares.
+//! What names and texts of strangers may do to those who read them: tables that every other crate shares.
 //!
 //! [`visible`] says which characters could deceive a reader or drive a terminal, and shows them; [`protected`] says which files make
-//! programs run by being there. Both are pure: no file, no terminal and no grant is known here. The crate depends on nothing, so
+//! programs run by being there, [`repository`] which names together do. All are pure: no file, no terminal and no grant is known here. The crate depends on nothing, so
 //! that the pipeline, the sandbox and the command line can have the same answer.
 
 #![forbid(unsafe_code)]
 
 pub mod protected;
+pub mod repository;
 pub mod visible;

@@ -11,7 +11,8 @@ use super::visible::is_deceptive;
 #[rustfmt::skip]
 const NAMES: &[(&str, &[&str])] = &[
     ("the repository", &[
-        ".git", ".hg", ".svn", ".jj", "git~1", ".bzr", ".sl", ".hgrc",
+        ".git", ".hg", ".svn", ".jj", "git~1", ".bzr", ".sl", ".hgrc", "_svn", "_darcs", ".pijul", "_mtn", "_fossil_", ".fslckout",
+        ".fos", ".fossil-settings", "{arch}", ".bk",
     ]),
     ("it can name programs that git runs", &[
         ".gitattributes", ".gitmodules", ".gitconfig",
@@ -72,6 +73,8 @@ const NAMES: &[(&str, &[&str])] = &[
 
 /// A folder and a name directly in it, protected wherever the pair stands, with everything below.
 const PAIRS: &[(&str, &str, &str)] = &[
+    ("cvs", "root", "the repository"),
+    ("bitkeeper", "triggers", "the repository"),
     (".github", "workflows", "a CI workflow"),
     (".github", "actions", "a CI workflow"),
     (".gitea", "workflows", "a CI workflow"),
@@ -128,7 +131,7 @@ pub fn segments(path: &str) -> Vec<String> {
 
 /// Folds a name as the most forgiving file systems do: no case, no characters that are not seen, no dots or spaces at the end, no
 /// stream suffix.
-fn fold(name: &str) -> String {
+pub fn fold(name: &str) -> String {
     let kept = name.chars().filter(|character| !is_deceptive(*character));
     let folded: String = kept.flat_map(char::to_lowercase).map(|c| if c == 'ſ' { 's' } else { c }).collect();
     let plain = folded.split(':').next().unwrap_or_default();

@@ -7,12 +7,13 @@ use crate::commit::{Applying, CommitError, Obstacle, digest_of, fold};
 use crate::link;
 use crate::project::{Base, FileFact};
 use crate::protect::Protected;
+use crate::repository_shape::{self, RepositoryFault, Step};
 use crate::tree::{self, Tree};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, Digest, FileChange};
 use rustix::fs::{FileType, Stat};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -121,7 +122,12 @@ impl State {
 ///
 /// # Errors
 /// [`CommitError`] when the user's tree cannot be read; an obstacle is not an error but a conflict.
-pub fn plan(base: &Base, changes: &[FileChange], user_tree: &Path) -> Result<ApplyPlan, CommitError> {
+pub fn plan<R: io::Read>(
+    base: &Base,
+    changes: &[FileChange],
+    user_tree: &Path,
+    open_blob: &dyn Fn(&Digest) -> io::Result<R>,
+) -> Result<ApplyPlan, CommitError> {
     let tree = Tree::open(user_tree).map_err(|source| CommitError::io(user_tree, source))?;
     let folded = fold(changes);
     let planned: BTreeMap<&str, ChangeOp> = folded.iter().map(|change| (change.path.as_str(), change.op)).collect();
@@ -129,22 +135,51 @@ pub fn plan(base: &Base, changes: &[FileChange], user_tree: &Path) -> Result<App
     let mut plan = ApplyPlan::default();
     for (change, step) in folded.into_iter().zip(steps) {
         match step {
-            Ok(Step::Nothing) => {}
-            Ok(Step::Do) if change.op.removes() => plan.deletes.push(change),
-            Ok(Step::Do) => plan.writes.push(change),
+            Ok(Todo::Nothing) => {}
+            Ok(Todo::Do) if change.op.removes() => plan.deletes.push(change),
+            Ok(Todo::Do) => plan.writes.push(change),
             Err(reason) => plan.conflicts.push(Conflict { path: change.path.to_string(), reason }),
         }
     }
+    let made = repositories(&plan, &tree, open_blob).map_err(|source| CommitError::io(user_tree, source))?;
+    plan.conflicts.extend(made);
     Ok(plan)
 }
 
-enum Step {
+/// The folders that the plan would make repositories, or change where they name programs.
+fn repositories<R: io::Read>(
+    plan: &ApplyPlan,
+    tree: &Tree,
+    open_blob: &dyn Fn(&Digest) -> io::Result<R>,
+) -> io::Result<Vec<Conflict>> {
+    let open = |digest: &Digest| open_blob(digest).map(Some);
+    let planned = || plan.deletes.iter().chain(&plan.writes);
+    let steps: Vec<Step<'_>> = planned().map(|change| Step::recorded(change, &open)).collect();
+    Ok(conflicts(&repository_shape::faults(tree, &steps)?, planned()))
+}
+
+/// One conflict for each telling name of a repository that changes touch.
+pub fn conflicts<'a>(
+    faults: &[RepositoryFault],
+    changes: impl Iterator<Item = &'a FileChange> + Clone,
+) -> Vec<Conflict> {
+    let of_fault = |fault: &RepositoryFault| {
+        let brought = changes.clone().filter(|change| !change.op.removes());
+        let paths: BTreeSet<String> =
+            brought.filter_map(|change| Some(fault.touched(change.path.as_str())?.to_owned())).collect();
+        let reason = fault.reason();
+        paths.into_iter().map(move |path| Conflict { path, reason: reason.clone() })
+    };
+    faults.iter().flat_map(of_fault).collect()
+}
+
+enum Todo {
     Nothing,
     Do,
 }
 
 /// Plans a change of the user's project, or returns why it conflicts.
-fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&str, ChangeOp>) -> Result<Step, String> {
+fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&str, ChangeOp>) -> Result<Todo, String> {
     if let Some(reason) = fault(change) {
         return Err(reason);
     }
@@ -152,7 +187,7 @@ fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&st
     let (before, after) = (State::in_base(base, change.path.as_str()), State::after(change));
     let now = State::in_tree(tree, path).map_err(|error| format!("failed to compare it: {error}"))?;
     if now == after || before == after {
-        return Ok(Step::Nothing);
+        return Ok(Todo::Nothing);
     }
     if now != before {
         return Err(difference(&before, &now).to_owned());
@@ -170,7 +205,7 @@ fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&st
             return Err(format!("`{}` is no longer a directory", tree::shown(above)));
         }
     }
-    Ok(Step::Do)
+    Ok(Todo::Do)
 }
 
 fn difference(before: &State, now: &State) -> &'static str {
@@ -216,7 +251,7 @@ pub fn perform<R: io::Read>(
     open_blob: &dyn Fn(&Digest) -> io::Result<R>,
 ) -> Result<(), ApplyError> {
     let changes: Vec<FileChange> = plan.deletes.iter().chain(&plan.writes).cloned().collect();
-    let again = self::plan(base, &changes, user_tree)?;
+    let again = self::plan(base, &changes, user_tree, open_blob)?;
     if let Some(conflicts) = [&plan.conflicts, &again.conflicts].into_iter().find(|conflicts| !conflicts.is_empty()) {
         return Err(ApplyError::Conflicts(conflicts.clone()));
     }
@@ -240,6 +275,23 @@ pub fn differences(base: &Base, changes: &[FileChange]) -> Vec<Difference> {
         .collect();
     listed.sort_by(|a, b| a.path.cmp(&b.path));
     listed
+}
+
+/// True if a folder has what a change leaves at its path. No link is followed, also not one above the path.
+///
+/// # Errors
+/// The system's error; [`io::ErrorKind::NotFound`] where the change leaves something and nothing is there.
+pub fn is_as_left(folder: &Path, change: &FileChange) -> io::Result<bool> {
+    let (tree, path) = (Tree::open(folder)?, Path::new(change.path.as_str()));
+    let stat = tree.stat_below_folders(path)?;
+    match stat {
+        None if change.op.removes() => return Ok(true),
+        None => return Err(io::ErrorKind::NotFound.into()),
+        // A file of another length is not read: it may be as long as the disk.
+        Some(stat) if change.op == ChangeOp::Write && tree::length(&stat) != change.bytes => return Ok(false),
+        Some(_) => {}
+    }
+    Ok(State::in_tree(&tree, path)? == State::after(change))
 }
 
 /// Opens a file of the user's tree for `diff`, following no link.

@@ -113,6 +113,12 @@ impl Found {
         self.verdict == Verdict::Allowed
     }
 
+    /// Refuses it for good: no wider write scope would help.
+    pub(crate) fn refuse(&mut self, reason: String) {
+        self.verdict = Verdict::Disallowed(reason);
+        self.is_only_out_of_scope = false;
+    }
+
     /// True for a regular file without the right to be executed that a wider write scope alone would commit.
     pub fn is_grantable(&self) -> bool {
         self.is_only_out_of_scope && matches!(self.op, Op::Write { executable: false, .. })

@@ -4,7 +4,7 @@
 //! leaves it, [`layer`] takes the changes of a component. [`refusal`] records what was denied and which grant would allow it.
 //! [`project`] is the run's own copy, [`branch`] that of a branch, [`stage`] the files of one stage. [`exec`] describes a command and [`jail`] runs it, [`lazy_jail`]
 //! opens it when a stage first needs it, [`port`] answers its programs, [`private_home`] is theirs, [`server`] speaks with a program in one.
-//! [`found`] lists changes, [`protect`] the protected paths.
+//! [`found`] lists changes, [`protect`] the protected paths, [`repository_shape`] the folders that git would take for repositories.
 //! [`commit`] stores and applies allowed changes, [`quarantine`] keeps the rest, [`apply`] changes the user's project,
 //! [`restore`] repairs the workspace of a run that is resumed.
 //! [`regular_file`] reads what a project or a run folder brings. [`record_files`] digests the files of a run's record. [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
@@ -44,6 +44,7 @@ pub mod refusal;
 pub mod regular_file;
 mod relay;
 pub mod repository;
+pub mod repository_shape;
 pub mod restore;
 pub mod run;
 pub mod server;

@@ -26,6 +26,7 @@ pub(crate) use upper::remove_overlay_attributes;
 use crate::ignored::{Ignored, LeftOut};
 use crate::layer::Layer;
 use crate::protect::Protected;
+use crate::repository_shape;
 use crate::tree::{self, Tree, WalkError};
 use glovebox_jail::policy::Source;
 use glovebox_record::path::ScopePath;
@@ -207,7 +208,7 @@ impl WorkspaceView {
     }
 
     /// Finds what the stage changed, by path, each with its verdict: deceiving names, protected paths, scratch (left out
-    /// silently), the scope, concurrent changes. Call it when no program of the stage is alive.
+    /// silently), the scope, concurrent changes, folders that would be repositories. Call it when no program of the stage is alive.
     ///
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
@@ -221,11 +222,13 @@ impl WorkspaceView {
     /// # Errors
     /// As [`WorkspaceView::changes`].
     pub fn examine(&self, rules: ChangeRules<'_>) -> Result<Examined, StageError> {
-        match self {
-            Self::Copy(copy) => copied::changes(copy, rules),
-            Self::Overlay(overlay) => upper::changes(overlay, rules),
-            Self::Layer(layer) => layered::changes(layer, rules),
-        }
+        let (mut examined, workspace) = match self {
+            Self::Copy(copy) => (copied::changes(copy, rules)?, &copy.workspace),
+            Self::Overlay(overlay) => (upper::changes(overlay, rules)?, &overlay.lower.workspace),
+            Self::Layer(layer) => (layered::changes(layer, rules)?, &layer.lower.workspace),
+        };
+        repository_shape::refuse(&mut examined.found, workspace, self)?;
+        Ok(examined)
     }
 
     /// The folder in which the stage's changes lie; a layer is laid out for it.

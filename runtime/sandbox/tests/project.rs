@@ -56,7 +56,7 @@ impl Bench {
     }
 
     fn apply(&self, base: &Base, changes: &[FileChange]) -> Result<(), ApplyError> {
-        let plan = apply::plan(base, changes, &self.user()).unwrap();
+        let plan = apply::plan(base, changes, &self.user(), &|digest| self.blob(digest)).unwrap();
         apply::perform(&plan, base, &self.user(), &|digest| self.blob(digest))
     }
 }
@@ -254,11 +254,11 @@ fn one_conflict_and_nothing_is_written() {
             change("b", ChangeOp::Delete),
             made.write("n/new", "n"),
         ];
-        let ready = apply::plan(&base, &changes, &made.user()).unwrap();
+        let ready = apply::plan(&base, &changes, &made.user(), &|digest| made.blob(digest)).unwrap();
         assert_eq!(ready.conflicts, []);
         disturb(&made);
         let before = snapshot(&made.user());
-        let plan = apply::plan(&base, &changes, &made.user()).unwrap();
+        let plan = apply::plan(&base, &changes, &made.user(), &|digest| made.blob(digest)).unwrap();
         let paths: Vec<&str> = plan.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
         assert_eq!(paths, expected, "{:?}", plan.conflicts);
         // Neither the plan that knows of it nor the one from before is performed.

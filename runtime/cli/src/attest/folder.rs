@@ -5,10 +5,13 @@ use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
 use crate::terminal::visible;
 use glovebox_engine::run::{HOLDOUTS_DIR, WORKSPACE_DIR};
-use glovebox_record::Digest;
+use glovebox_record::{Digest, FileChange};
 use glovebox_sandbox::holdout::Seal;
+use glovebox_sandbox::repository_shape::{self, Step};
 use glovebox_sandbox::restore;
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 /// What is not as it was attested.
 pub fn differs(message: impl fmt::Display) -> Stop {
@@ -29,8 +32,21 @@ pub fn workspace(run: &RunFolder, evidence: &RunEvidence) -> Result<&'static str
     let differing = restore::differing(&place, &changes.base, changes.changes.iter());
     let differing = differing.map_err(|error| differs(format!("read the workspace of run `{}`: {error}", run.id)))?;
     match differing.first() {
-        None => Ok("every file is as the journal says"),
+        None => no_repository(&place, &changes.changes).map(|()| "every file is as the journal says"),
         Some(path) => Err(differs(format!("`{path}` in the workspace of run `{}` is not as the journal says", run.id))),
+    }
+}
+
+/// Requires that the changes make no folder a repository, together with what else lies there.
+pub fn no_repository(folder: &Path, changed: &[FileChange]) -> Result<(), Stop> {
+    let unread = |_: &Digest| Ok(None::<io::Empty>);
+    let steps: Vec<Step<'_>> = changed.iter().map(|change| Step::recorded(change, &unread)).collect();
+    let faults = repository_shape::faults_in_result(folder, &steps);
+    let faults =
+        faults.map_err(|error| Stop::io(format!("look for repositories in `{}`", folder.display()), &error))?;
+    match faults.first() {
+        None => Ok(()),
+        Some(fault) => Err(differs(format!("in `{}`: {}", folder.display(), fault.what()))),
     }
 }
 

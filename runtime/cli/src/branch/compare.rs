@@ -12,24 +12,23 @@ use glovebox_sandbox::commit::fold;
 use glovebox_sandbox::project::Base;
 use std::collections::{BTreeMap, BTreeSet};
 
-const SUBMODULE: &str = "160000";
+pub const SUBMODULE: &str = "160000";
 
 /// The files of a commit: mode and object by path.
-type Files = BTreeMap<String, (String, String)>;
+pub type Files = BTreeMap<String, (String, String)>;
 
 /// The paths that are not in the commit as they were in the base, and those that may never be brought.
 pub fn with_commit(
     git: &Git<'_>,
-    (commit, prefix): (&str, &str),
+    (files, prefix): (&Files, &str),
     base: &Base,
     changes: &[FileChange],
 ) -> Result<Vec<Conflict>, Stop> {
-    let files = files(&git.run(&["ls-tree", "-r", "-z", "--full-tree", commit], b"")?);
     let folded = fold(changes);
     let touched: BTreeSet<String> = folded.iter().map(|change| format!("{prefix}{}", change.path)).collect();
     let mut conflicts = Vec::new();
     for change in &folded {
-        let reason = match apply::fault(change).or_else(|| in_the_way(&files, &touched, prefix, change)) {
+        let reason = match apply::fault(change).or_else(|| in_the_way(files, &touched, prefix, change)) {
             Some(reason) => Some(reason),
             None => differs(git, files.get(&format!("{prefix}{}", change.path)), base, &change.path)?,
         };
@@ -38,14 +37,16 @@ pub fn with_commit(
     Ok(conflicts)
 }
 
-fn files(listed: &[u8]) -> Files {
+/// The files of a commit.
+pub fn files(git: &Git<'_>, commit: &str) -> Result<Files, Stop> {
+    let listed = git.run(&["ls-tree", "-r", "-z", "--full-tree", commit], b"")?;
     let entries = listed.split(|byte| *byte == 0).filter_map(|entry| std::str::from_utf8(entry).ok()?.split_once('\t'));
     let entries = entries.filter_map(|(facts, path)| {
         let mut facts = facts.split(' ');
         let (mode, object) = (facts.next()?, facts.nth(1)?);
         Some((path.to_owned(), (mode.to_owned(), object.to_owned())))
     });
-    entries.collect()
+    Ok(entries.collect())
 }
 
 /// A file above the path, or files below it, that the run did not touch: git would drop them without a word.

@@ -5,6 +5,7 @@
 
 mod compare;
 mod git;
+mod shape;
 
 use crate::changes::Changes;
 use crate::exit::{Exit, Stop};
@@ -89,14 +90,16 @@ pub fn make(source: &Source<'_>, project: &Path, name: &BranchName) -> Result<Br
     let head = head(&git, project)?;
     let reference = new_reference(&git, name)?;
     let prefix = line(&git.run(&["rev-parse", "--show-prefix"], b"")?);
-    let conflicts = compare::with_commit(&git, (&head, &prefix), &source.changes.base, source.selected)?;
+    let files = compare::files(&git, &head)?;
+    let selected: BTreeSet<&ScopePath> = source.selected.iter().map(|change| &change.path).collect();
+    let mut conflicts = compare::with_commit(&git, (&files, &prefix), &source.changes.base, source.selected)?;
+    conflicts.extend(shape::conflicts(&git, (&files, &prefix), source, &selected)?);
     if !conflicts.is_empty() {
         return Err(BranchError::Conflicts(conflicts));
     }
     git.run(&["read-tree", &head], b"")?;
     let (mut parent, nothing) = (head.clone(), "0".repeat(head.len()));
     let mut tree = line(&git.run(&["rev-parse", &format!("{head}^{{tree}}")], b"")?);
-    let selected: BTreeSet<&ScopePath> = source.selected.iter().map(|change| &change.path).collect();
     let mut commits = Vec::new();
     for (at, stage) in &source.changes.stages {
         let files = stage.changes.iter().filter(|change| selected.contains(&change.path));

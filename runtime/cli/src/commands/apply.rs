@@ -56,7 +56,8 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
     if let Some(name) = &arguments.branch {
         return make_branch(arguments, (&run, &changes, &selected), project, name);
     }
-    let plan = apply::plan(&changes.base, &selected, project).map_err(|error| failed(&error))?;
+    let plan = apply::plan(&changes.base, &selected, project, &|digest| changes.open(digest))
+        .map_err(|error| failed(&error))?;
     if !plan.conflicts.is_empty() {
         return Err(refuse(&plan.conflicts, project));
     }

@@ -6,7 +6,7 @@
 use crate::arguments::VerifyRunArguments;
 use crate::attest::envelope::{Envelope, FILE_BYTES_MAX};
 use crate::attest::keys::PublicKey;
-use crate::attest::statement::{self, PREDICATE_TYPE, RunEvidence, SCHEMA_VERSION, STATEMENT_TYPE};
+use crate::attest::statement::{PREDICATE_TYPE, RunEvidence, SCHEMA_VERSION, STATEMENT_TYPE};
 use crate::attest::{compare, folder};
 use crate::exit::{Ended, Exit, Stop};
 use crate::journal;
@@ -14,19 +14,14 @@ use crate::runs::{self, RunFolder};
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, counted, paint::Paint, visible};
 use glovebox_record::{ChangeOp, FileChange};
-use glovebox_sandbox::apply::open_before;
+use glovebox_sandbox::apply::is_as_left;
 use glovebox_sandbox::record_files;
 use glovebox_sandbox::regular_file::{self, Links};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
-use std::fs;
-use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::PermissionsExt;
+use std::io::Read;
 use std::path::Path;
-
-/// The permission that a change keeps of a file.
-const OWNER_EXECUTES: u32 = 0o100;
 
 /// How much longer than the attested record one may be that is read. What differs in it is then named.
 const MORE_BYTES_MAX: u64 = 64 << 20;
@@ -113,43 +108,15 @@ impl Attestation {
             if change.op == ChangeOp::Rmdir {
                 continue;
             }
-            let is_as_left = is_as_left(folder, change);
-            match is_as_left.map_err(|error| differs(&format_args!("cannot be read: {error}")))? {
+            match is_as_left(folder, change).map_err(|error| differs(&format_args!("cannot be read: {error}")))? {
                 true => {}
                 false if change.op.removes() => return Err(differs(&"is there; the run removed it")),
                 false => return Err(differs(&"is not as the run left it")),
             }
         }
+        folder::no_repository(folder, &changed)?;
         Ok(format!("{}, as the run left them", counted(changed.len(), "path")))
     }
-}
-
-/// True if a folder has what a change leaves at its path.
-fn is_as_left(folder: &Path, change: &FileChange) -> io::Result<bool> {
-    let place = folder.join(change.path.as_str());
-    let found = match fs::symlink_metadata(&place) {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => None,
-        found => Some(found?),
-    };
-    Ok(match (change.op, found) {
-        (op, None) if op.removes() => true,
-        (_, None) => return Err(ErrorKind::NotFound.into()),
-        (op, Some(_)) if op.removes() => false,
-        (ChangeOp::Mkdir, Some(found)) => found.is_dir(),
-        (ChangeOp::Symlink, Some(found)) => {
-            let target = found.is_symlink().then(|| fs::read_link(&place)).transpose()?;
-            target.as_deref() == change.target.as_deref().map(Path::new)
-        }
-        (_, Some(found)) => {
-            // A file of another length is not read: it may be as long as the disk.
-            if !found.is_file() || found.len() != change.bytes {
-                return Ok(false);
-            }
-            let is_executable = found.permissions().mode() & OWNER_EXECUTES != 0;
-            let (digest, _) = open_before(folder, change.path.as_str()).and_then(statement::digests)?;
-            is_executable == change.executable && Some(digest) == change.digest
-        }
-    })
 }
 
 fn text(value: &Value) -> &str {

@@ -8,6 +8,7 @@ use super::claim::NextClaim;
 use super::{CHUNK, Driver, RunError};
 use crate::decide::{decide, fork_step, next_step};
 use crate::event::{Event, Record, Subject, whole_milliseconds};
+use crate::merge_check::MergeCheck;
 use crate::ports::{PortError, RunLog};
 use crate::state::RunState;
 use glovebox_pipeline::ir::Pipeline;
@@ -52,8 +53,8 @@ impl<J: RunLog, S> Driver<'_, J, S> {
                 return Ok(Committed { records, is_stored: false });
             };
             let at = whole_milliseconds(Timestamp::now());
-            let folded = fold_and_decide(self.pipeline, self.state.clone(), (at, because), events);
-            let Decided { state: mut decided, mut events, outstanding } = folded;
+            let folded = fold_and_decide((self.pipeline, self.merge_check), self.state.clone(), (at, because), events);
+            let Decided { state: mut decided, mut events, outstanding } = folded?;
             // Nothing follows from a claim.
             if let Some(claimed) = claim.and_then(|claim| claim.event(&decided, at, &events)) {
                 decided.fold(at, &claimed);
@@ -165,11 +166,11 @@ struct Decided {
 /// Folds events and what follows from them: first what follows on a branch from its own events, then what follows from where all
 /// branches stand.
 fn fold_and_decide(
-    pipeline: &Pipeline,
+    (pipeline, check): (&Pipeline, Option<MergeCheck<'_>>),
     mut state: RunState,
     (at, because): (Timestamp, Vec<Event>),
     mut events: Vec<Event>,
-) -> Decided {
+) -> Result<Decided, RunError> {
     let (mut folded, mut because, mut outstanding) = (0, because.into_iter(), Vec::new());
     loop {
         while let Some(event) = events.get(folded) {
@@ -177,7 +178,7 @@ fn fold_and_decide(
             folded += 1;
             // A branch that was moved since, by its fork, does not go on from where it was.
             outstanding.retain(|one: &Event| one.branch() != event.branch());
-            let follow = decide(pipeline, &state, event);
+            let follow = follow((pipeline, check), &state, event)?;
             // Only the last event can wait: it is also the one that a resume finds.
             if events.len() >= EVENTS_MAX && folded == events.len() && !follow.is_empty() {
                 outstanding.extend(because.by_ref().chain(events.last().cloned()));
@@ -186,16 +187,31 @@ fn fold_and_decide(
             }
         }
         if let Some(cause) = because.next() {
-            events.extend(decide(pipeline, &state, &cause));
+            events.extend(follow((pipeline, check), &state, &cause)?);
             continue;
         }
         // Other branches begin, whatever one of them waits for.
         let step = if outstanding.is_empty() { next_step(pipeline, &state) } else { fork_step(pipeline, &state) };
         match step {
             Some(event) => events.push(event),
-            None => return Decided { state, events, outstanding },
+            None => return Ok(Decided { state, events, outstanding }),
         }
     }
+}
+
+/// What follows from an event; of merged branches only what may be together.
+fn follow(
+    (pipeline, check): (&Pipeline, Option<MergeCheck<'_>>),
+    state: &RunState,
+    cause: &Event,
+) -> Result<Vec<Event>, RunError> {
+    let mut events = decide(pipeline, state, cause);
+    for event in &mut events {
+        if let (Event::FanInFinished(finished), Some(check)) = (event, check) {
+            check.settle(state, finished).map_err(RunError::Workspace)?;
+        }
+    }
+    Ok(events)
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ fn driver<'a>(
         grace: GRACE,
         no_change: None,
         disk: None,
+        merge_check: None,
         parallel_max: 4,
         inbox: Inbox::default(),
         state,

@@ -96,8 +96,12 @@ impl Session {
         };
         flush(vec![dir.workspace(), dir.path.join(HOLDOUTS_DIR)]).await?;
         let run = started.run_id.clone();
-        let mut driver =
-            driver((run, RunState::default(), Outstanding::default()), &plan.pipeline, (&journal, &()), &worker);
+        let mut driver = driver(
+            (run, RunState::default(), Outstanding::default()),
+            &plan.pipeline,
+            (&journal, &blobs, &()),
+            &worker,
+        );
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
         let (state, last) = (driver.state, driver.outstanding);
         let (dir, left_out) = (Arc::new(dir), base.skipped);

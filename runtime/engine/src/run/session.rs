@@ -17,6 +17,7 @@ use crate::event::{
     Verdict, WentBack,
 };
 use crate::inbox::{Inbox, forget_requests};
+use crate::merge_check::MergeCheck;
 use crate::no_change::NoChangeRule;
 use crate::plan::compare::{Addition, Change, additions};
 use crate::plan::{Plan, PlanCapabilities, RunBounds};
@@ -207,7 +208,7 @@ impl Session {
         let resumed = RunResumed { repaired, caches_removed, ..resumed };
         let last = std::mem::take(&mut self.last);
         let begun = self.begun();
-        let mut driver = driver(begun, pipeline, (&self.journal, &()), &self.worker);
+        let mut driver = driver(begun, pipeline, (&self.journal, &self.blobs, &()), &self.worker);
         let resumed = driver.resume(last, resumed).await;
         (self.state, self.last) = (driver.state, driver.outstanding);
         let records = resumed?;
@@ -232,7 +233,7 @@ impl Session {
         let (workspace, changes) = (self.dir.workspace(), &self.state.main().changes);
         keep_replaced(&workspace, &self.blobs, changes.values())?;
         let begun = self.begun();
-        let mut driver = driver(begun, pipeline, (&self.journal, &()), &self.worker);
+        let mut driver = driver(begun, pipeline, (&self.journal, &self.blobs, &()), &self.worker);
         let ended = driver.cancel_idle(canceled).await;
         (self.state, self.last) = (driver.state, driver.outstanding);
         let records = ended?;
@@ -294,7 +295,7 @@ impl Session {
         }
         let events = filled.into_iter().map(|filled| Event::CacheFilled(Box::new(filled))).collect();
         let begun = self.begun();
-        let mut driver = driver(begun, pipeline, (&self.journal, &()), &self.worker);
+        let mut driver = driver(begun, pipeline, (&self.journal, &self.blobs, &()), &self.worker);
         let noted = driver.note(events).await;
         (self.state, self.last) = (driver.state, driver.outstanding);
         noted
@@ -317,7 +318,7 @@ impl Session {
     {
         let (dir, workspace, blobs) = (Arc::clone(&self.dir), self.dir.workspace(), Arc::clone(&self.blobs));
         let begun = self.begun();
-        let mut driver = driver(begun, pipeline, (&self.journal, signals), &self.worker);
+        let mut driver = driver(begun, pipeline, (&self.journal, &self.blobs, signals), &self.worker);
         driver.inbox = inbox;
         driver.no_change = no_change;
         driver.disk = disk;
@@ -362,7 +363,7 @@ impl Session {
 pub(super) fn driver<'a, J: RunLog, S>(
     (run, state, outstanding): (RunId, RunState, Outstanding),
     pipeline: &'a Pipeline,
-    (journal, signals): (&'a J, &'a S),
+    (journal, blobs, signals): (&'a J, &'a DirBlobs, &'a S),
     worker: &Worker,
 ) -> Driver<'a, J, S> {
     let worker = worker.name.clone();
@@ -375,6 +376,7 @@ pub(super) fn driver<'a, J: RunLog, S>(
         grace: GRACE,
         no_change: None,
         disk: None,
+        merge_check: Some(MergeCheck(blobs)),
         parallel_max: 1,
         inbox: Inbox::default(),
         state,

@@ -66,6 +66,7 @@ fn driver<'a, L>(pipeline: &'a Pipeline, log: &'a L, signals: &'a LocalSignals) 
         grace: GRACE,
         no_change: None,
         disk: None,
+        merge_check: None,
         parallel_max: 4,
         inbox: Inbox::default(),
         state,

@@ -10,6 +10,7 @@ mod left;
 mod names;
 mod network;
 mod processes;
+mod repositories;
 mod resources;
 mod runs;
 mod shell;
@@ -20,11 +21,12 @@ use crate::row::Row;
 
 /// Every row.
 pub fn all() -> Vec<Row> {
-    let tables: [&[Row]; 12] = [
+    let tables: [&[Row]; 13] = [
         files::ROWS,
         runs::ROWS,
         workspace::ROWS,
         names::ROWS,
+        repositories::ROWS,
         shell::ROWS,
         processes::ROWS,
         kernel::ROWS,

@@ -1,0 +1,89 @@
+//! Whether a commit would have a folder that git takes for a repository by what lies in it.
+//!
+//! Judged is each state that gets a commit, together with what HEAD has beside it.
+
+use super::Source;
+use super::compare::{Files, SUBMODULE};
+use super::git::Git;
+use crate::exit::{Exit, Stop};
+use glovebox_record::path::ScopePath;
+use glovebox_record::{Digest, FileChange};
+use glovebox_sandbox::apply::{self, Conflict};
+use glovebox_sandbox::commit::fold;
+use glovebox_sandbox::repository_shape::{self, Entry, Folders, Step, beginning};
+use std::collections::BTreeSet;
+use std::io;
+
+const LINK: &str = "120000";
+/// The largest `HEAD` that is read; a larger one counts as one that names a branch.
+const HEAD_BYTES_MAX: u64 = 4096;
+
+/// The telling names of repositories that the first bad commit would touch.
+pub fn conflicts(
+    git: &Git<'_>,
+    (files, prefix): (&Files, &str),
+    source: &Source<'_>,
+    selected: &BTreeSet<&ScopePath>,
+) -> Result<Vec<Conflict>, Stop> {
+    let open = |digest: &Digest| source.changes.open(digest).map(Some);
+    if !source.selected.iter().any(|change| Step::recorded(change, &open).may_touch_repository()) {
+        return Ok(Vec::new());
+    }
+    let before = InHead { git, files, prefix };
+    let mut made: Vec<FileChange> = Vec::new();
+    for (_, stage) in &source.changes.stages {
+        made.extend(stage.changes.iter().filter(|change| selected.contains(&change.path)).cloned());
+        let state = fold(&made);
+        let steps: Vec<Step<'_>> = state.iter().map(|change| Step::recorded(change, &open)).collect();
+        let faults = repository_shape::faults(&before, &steps)
+            .map_err(|error| Stop::new(Exit::Usage, format!("look for repositories in HEAD: {error}")))?;
+        if !faults.is_empty() {
+            return Ok(apply::conflicts(&faults, state.iter()));
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The project's folder as HEAD has it.
+struct InHead<'h> {
+    git: &'h Git<'h>,
+    files: &'h Files,
+    prefix: &'h str,
+}
+
+impl InHead<'_> {
+    fn whole(&self, path: &str) -> String {
+        format!("{}{path}", self.prefix)
+    }
+}
+
+impl Folders for InHead<'_> {
+    fn entries(&self, folder: &str) -> io::Result<Vec<(String, Entry)>> {
+        let folder = if folder.is_empty() { self.prefix.to_owned() } else { format!("{}/", self.whole(folder)) };
+        let mut entries: Vec<(String, Entry)> = Vec::new();
+        let below = self.files.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
+        for (path, (mode, _)) in below {
+            let rest = &path[folder.len()..];
+            let (name, entry) = match rest.split_once('/') {
+                Some((name, _)) => (name, Entry::Folder),
+                None if mode == SUBMODULE => (rest, Entry::Folder),
+                None if mode == LINK => (rest, Entry::Other),
+                None => (rest, Entry::File),
+            };
+            if entries.last().is_none_or(|(known, _)| known != name) {
+                entries.push((name.to_owned(), entry));
+            }
+        }
+        Ok(entries)
+    }
+
+    fn beginning(&self, file: &str) -> io::Result<Option<Vec<u8>>> {
+        let Some((_, object)) = self.files.get(&self.whole(file)) else { return Ok(None) };
+        let run = |words: &[&str]| self.git.run(words, b"").map_err(|stop| io::Error::other(stop.message));
+        let bytes = super::git::line(&run(&["cat-file", "-s", object])?).parse();
+        match bytes.is_ok_and(|bytes: u64| bytes <= HEAD_BYTES_MAX) {
+            true => beginning(&*run(&["cat-file", "blob", object])?).map(Some),
+            false => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What a fan-in merges of several branches, held to the rule for each stage: the result has no folder that git would take for a repository.
+//!
+//! Each branch was judged by itself, with what it began with. Together they may be more. It looks at the list of copied files, the changes
+//! of the branch that forked and the bytes in the blob store, so the same journal gives the same answer.
+
+use crate::blobs::DirBlobs;
+use crate::event::{FanInFinished, signature};
+use crate::ports::BlobStore;
+use crate::state::{Branch, RunState};
+use glovebox_record::{Digest, Failure, FailureClass, FileChange, Status};
+use glovebox_sandbox::apply::open_before;
+use glovebox_sandbox::project::Base;
+use glovebox_sandbox::repository_shape::{self, Entry, Folders, RepositoryFault, Step};
+use std::error::Error;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The largest `HEAD` that is read; a larger one counts as one that names a branch.
+const HEAD_BYTES_MAX: u64 = 4096;
+
+/// The largest list of copied files.
+const BASE_BYTES_MAX: u64 = 1 << 30;
+
+/// Why branches could not be judged.
+pub(crate) type MergeFault = Box<dyn Error + Send + Sync>;
+
+/// Judges what fan-ins merge, with the bytes of a run's changes.
+#[derive(Clone, Copy)]
+pub struct MergeCheck<'b>(pub &'b DirBlobs);
+
+impl MergeCheck<'_> {
+    /// Makes a fan-in fail whose branches would bring a repository together, and takes nothing of it over.
+    pub(crate) fn settle(self, state: &RunState, finished: &mut FanInFinished) -> Result<(), MergeFault> {
+        match finished.merged.len() {
+            0 | 1 => Ok(()),
+            _ => {
+                let faults = faults(self.0, state, finished)?;
+                refuse(&faults, finished);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn refuse(faults: &[RepositoryFault], finished: &mut FanInFinished) {
+    let Some(first) = faults.first() else { return };
+    let touched = |change: &FileChange| faults.iter().any(|fault| fault.touched(change.path.as_str()).is_some());
+    finished.changes.retain(|change| change.op.removes() || !touched(change));
+    let reason = format!("the branches together are refused: {}", first.reason());
+    let failure = Failure::new(FailureClass::Deterministic, "fan_in/repository", reason);
+    finished.signature = signature::of_failure(&failure);
+    finished.failure = Some(failure);
+    (finished.status, finished.verifying) = (Status::Fail, false);
+}
+
+fn faults(blobs: &DirBlobs, state: &RunState, finished: &FanInFinished) -> Result<Vec<RepositoryFault>, MergeFault> {
+    let open = |digest: &Digest| blobs.open(digest).map(Some).map_err(io::Error::other);
+    let steps: Vec<Step<'_>> = finished.changes.iter().map(|change| Step::recorded(change, &open)).collect();
+    if !steps.iter().any(Step::may_touch_repository) {
+        return Ok(Vec::new());
+    }
+    let Some(started) = &state.run else { return Ok(Vec::new()) };
+    let base = serde_json::from_slice(&blobs.read_all(&started.base_digest, BASE_BYTES_MAX)?)?;
+    let base = with_changes(base, state.branch(&finished.branch));
+    let before = Before { base, blobs, project: Path::new(&started.source_dir) };
+    Ok(repository_shape::faults(&before, &steps)?)
+}
+
+/// The files with all that a branch and those above it changed.
+fn with_changes(base: Base, branch: &Branch) -> Base {
+    let base = match &branch.origin {
+        Some(origin) => with_changes(base, &origin.branch),
+        None => base,
+    };
+    base.after(branch.changes.values())
+}
+
+/// The files of the branch that forked.
+struct Before<'b> {
+    base: Base,
+    blobs: &'b DirBlobs,
+    project: &'b Path,
+}
+
+impl Folders for Before<'_> {
+    fn entries(&self, folder: &str) -> io::Result<Vec<(String, Entry)>> {
+        self.base.entries(folder)
+    }
+
+    /// What stages made is in the blob store, the rest in the project, if it is still this one.
+    fn beginning(&self, file: &str) -> io::Result<Option<Vec<u8>>> {
+        let Some(fact) = self.base.files.get(file).filter(|fact| fact.bytes <= HEAD_BYTES_MAX) else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        let read = match self.blobs.open_unverified(&fact.digest) {
+            Ok(blob) => blob.take(HEAD_BYTES_MAX).read_to_end(&mut bytes),
+            Err(_) => {
+                open_before(self.project, file).and_then(|file| file.take(HEAD_BYTES_MAX).read_to_end(&mut bytes))
+            }
+        };
+        Ok(read.ok().filter(|_| Digest::of(&bytes) == fact.digest).map(|_| bytes))
+    }
+}

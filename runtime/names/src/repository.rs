@@ -1,0 +1,121 @@
+//! Folders that git takes for a repository by what lies in them, whatever they are called.
+//!
+//! Git runs commands that a repository's `config` and `hooks` name, and looks for a repository in each folder above the current one. So the
+//! names count in every folder. They are compared as those of [`crate::protected`]. This module sees one folder's names; it knows no files.
+
+use crate::protected::fold;
+
+/// What a name is in the folder of a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Names the current branch or commit.
+    Head,
+    /// The objects.
+    Objects,
+    /// The branches.
+    Refs,
+    /// Names the folder that has the objects and the branches.
+    CommonDir,
+    /// Settings, with programs to run.
+    Config,
+    /// Something else in which git finds programs to run, or more repositories. It makes no folder a repository.
+    Inner,
+}
+
+impl Part {
+    /// Returns what a name is in the folder of a repository; none for most names.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match fold(name).as_str() {
+            "head" => Self::Head,
+            "objects" => Self::Objects,
+            "refs" => Self::Refs,
+            "commondir" => Self::CommonDir,
+            "config" => Self::Config,
+            "config.worktree" | "hooks" | "info" | "modules" | "worktrees" => Self::Inner,
+            _ => return None,
+        })
+    }
+
+    /// True where a change can make git run another program, in a folder that is a repository already.
+    pub fn names_programs(self) -> bool {
+        !matches!(self, Self::Objects | Self::Refs)
+    }
+}
+
+/// What is at a part's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A folder.
+    Folder,
+    /// A file or a link that names a branch or a commit, or may do so.
+    Reference,
+    /// Any other file or link.
+    Other,
+}
+
+/// Returns the names that make a folder a repository, for people; none if it is no repository.
+pub fn shape(parts: &[(Part, Kind)]) -> Option<&'static str> {
+    let has = |part: Part| parts.iter().any(|(found, _)| *found == part);
+    let has_file = |part: Part| parts.iter().any(|(found, kind)| *found == part && *kind != Kind::Folder);
+    let has_reference = parts.contains(&(Part::Head, Kind::Reference));
+    if has_file(Part::Head) && has(Part::Objects) && has(Part::Refs) {
+        Some("`HEAD` beside `objects` and `refs`")
+    } else if has_file(Part::Head) && has_file(Part::CommonDir) {
+        Some("`HEAD` beside `commondir`")
+    } else if has_reference && has_file(Part::Config) {
+        Some("a `HEAD` that names a branch or a commit, beside `config`")
+    } else {
+        None
+    }
+}
+
+/// True for the content of a `HEAD` that names a branch or a commit. The first 64 bytes are enough.
+pub fn names_reference(content: &[u8]) -> bool {
+    const NAME_DIGITS: usize = 40;
+    let is_name = content.get(..NAME_DIGITS).is_some_and(|name| name.iter().all(u8::is_ascii_hexdigit));
+    is_name || content.starts_with(b"ref:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape_of(entries: &[(&str, Kind)]) -> bool {
+        let parts: Vec<_> =
+            entries.iter().filter_map(|(name, kind)| Part::named(name).map(|part| (part, *kind))).collect();
+        shape(&parts).is_some()
+    }
+
+    #[test]
+    fn what_git_takes_for_a_repository_is_found_in_every_spelling() {
+        use Kind::{Folder, Other, Reference};
+        let repositories: &[&[(&str, Kind)]] = &[
+            &[("HEAD", Reference), ("objects", Folder), ("refs", Folder)],
+            &[("HEAD", Other), ("objects", Other), ("refs", Other)],
+            &[("head", Reference), ("OBJECTS.", Folder), ("Re\u{200c}fs", Folder)],
+            &[("HEAD", Other), ("commondir", Other)],
+            &[("HEAD ", Reference), ("config::$DATA", Other)],
+        ];
+        repositories.iter().for_each(|entries| assert!(shape_of(entries), "{entries:?}"));
+        let others: &[&[(&str, Kind)]] = &[
+            &[("objects", Folder), ("refs", Folder), ("config", Other)],
+            &[("HEAD", Folder), ("objects", Folder), ("refs", Folder)],
+            &[("HEAD", Other), ("config", Other)],
+            &[("HEAD", Reference), ("config", Folder)],
+            &[("HEAD", Reference), ("objects", Folder), ("hooks", Folder)],
+            &[("HEAD.md", Reference), ("objects", Folder), ("refs", Folder)],
+        ];
+        others.iter().for_each(|entries| assert!(!shape_of(entries), "{entries:?}"));
+    }
+
+    #[test]
+    fn a_head_names_a_branch_or_a_commit() {
+        let digits = [b'a'; 40];
+        [b"ref: refs/heads/m".as_slice(), b"ref:\trefs/x", &digits]
+            .iter()
+            .for_each(|text| assert!(names_reference(text)));
+        [b"".as_slice(), b" ref: x", &digits[1..], b"# Heading"]
+            .iter()
+            .for_each(|text| assert!(!names_reference(text)));
+    }
+}

@@ -1,0 +1,337 @@
+//! Changes that would make a folder a repository by what lies in it, or would change what such a repository runs.
+//!
+//! What counts is the merged result: what is there, and the changes. So it does not matter which stage, branch or person brought which
+//! half. Only folders in which a change touches a telling name are read, and those above them. A repository that was there before the
+//! changes stays usable: its objects and branches may change, but nothing in it that names programs.
+
+use crate::found::{Found, Op};
+use crate::project::Base;
+use crate::stage::{Changed, StageError};
+use crate::tree::{self, Tree};
+use glovebox_names::protected::fold;
+use glovebox_names::repository::{Kind, Part, names_reference, shape};
+use glovebox_record::{ChangeOp, Digest, FileChange};
+use rustix::fs::FileType;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// How much of a `HEAD` is looked at.
+const HEAD_BYTES: u64 = 64;
+
+/// What is at a name of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// A folder.
+    Folder,
+    /// A regular file.
+    File,
+    /// A link, or anything else.
+    Other,
+}
+
+/// Folders as they are before the changes. Paths are relative; the empty one is the top.
+pub trait Folders {
+    /// Lists what is in a folder; nothing where no folder is.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn entries(&self, folder: &str) -> io::Result<Vec<(String, Entry)>>;
+
+    /// Returns the beginning of a regular file; none if it is not known.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn beginning(&self, file: &str) -> io::Result<Option<Vec<u8>>>;
+}
+
+impl Folders for Tree {
+    fn entries(&self, folder: &str) -> io::Result<Vec<(String, Entry)>> {
+        let directory = match self.directory(Path::new(folder)) {
+            Err(error) if tree::is_unreachable(&error) => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut entries = Vec::new();
+        for name in tree::names(&directory)? {
+            let (Some(text), Some(stat)) = (name.to_str(), tree::stat_at(&directory, &name)?) else { continue };
+            let entry = match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => Entry::Folder,
+                FileType::RegularFile => Entry::File,
+                _ => Entry::Other,
+            };
+            entries.push((text.to_owned(), entry));
+        }
+        Ok(entries)
+    }
+
+    fn beginning(&self, file: &str) -> io::Result<Option<Vec<u8>>> {
+        beginning(self.file(Path::new(file))?).map(Some)
+    }
+}
+
+impl Folders for Base {
+    fn entries(&self, folder: &str) -> io::Result<Vec<(String, Entry)>> {
+        let files = self.files.keys().map(|path| (path, Entry::File));
+        let others = self.symlinks.keys().map(|path| (path, Entry::Other));
+        let folders = self.directories.iter().map(|path| (path, Entry::Folder));
+        let all = files.chain(others).chain(folders);
+        let named = all.filter_map(|(path, entry)| {
+            let (above, name) = split(path);
+            (above == folder).then(|| (name.to_owned(), entry))
+        });
+        Ok(named.collect())
+    }
+
+    fn beginning(&self, _: &str) -> io::Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+}
+
+/// Reads as much of a file as shows whether it names a branch or a commit.
+///
+/// # Errors
+/// The system's error.
+pub fn beginning(file: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(HEAD_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// One change, as far as repositories go.
+pub struct Step<'s> {
+    path: &'s str,
+    /// What it leaves at the path; none where it removes what was there.
+    leaves: Option<Entry>,
+    open: Box<dyn Fn() -> io::Result<Option<Vec<u8>>> + 's>,
+}
+
+impl<'s> Step<'s> {
+    /// A change whose bytes `open_blob` opens; where it opens none, a `HEAD` counts as one that names a branch.
+    pub fn recorded<R: Read>(change: &'s FileChange, open_blob: &'s dyn Fn(&Digest) -> io::Result<Option<R>>) -> Self {
+        let leaves = match change.op {
+            ChangeOp::Write => Some(Entry::File),
+            ChangeOp::Symlink => Some(Entry::Other),
+            ChangeOp::Mkdir => Some(Entry::Folder),
+            ChangeOp::Delete | ChangeOp::Rmdir => None,
+        };
+        let open = move || change.digest.as_ref().map_or(Ok(None), open_blob)?.map(beginning).transpose();
+        Self { path: change.path.as_str(), leaves, open: Box::new(open) }
+    }
+
+    fn found(change: &'s Found, view: &'s dyn Changed) -> Self {
+        let leaves = match &change.op {
+            Op::Write { .. } => Some(Entry::File),
+            Op::MakeDir => Some(Entry::Folder),
+            Op::Link { .. } | Op::Special { .. } => Some(Entry::Other),
+            Op::Delete | Op::RemoveDir => None,
+        };
+        Self { path: &change.path, leaves, open: Box::new(move || beginning(view.open(change)?).map(Some)) }
+    }
+
+    /// True for a change that could be one half of a repository, or lies in one where it names programs.
+    pub fn may_touch_repository(&self) -> bool {
+        self.leaves.is_some() && self.parts().next().is_some()
+    }
+
+    /// Each telling name on the path: its folder, and whether the path ends there.
+    fn parts(&self) -> impl Iterator<Item = (&'s str, Part, bool)> {
+        let path = self.path;
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        ends.filter_map(move |end| {
+            let (folder, name) = split(&path[..end]);
+            Some((folder, Part::named(name)?, end == path.len()))
+        })
+    }
+}
+
+/// Why some changes are refused: they touch a folder that is a repository, or would be one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepositoryFault {
+    /// The folder, as it is compared.
+    folder: Vec<String>,
+    shown: String,
+    names: &'static str,
+    was_there: bool,
+}
+
+impl RepositoryFault {
+    /// Returns the path of the telling name that a change touches there; none where the change has nothing to do with it.
+    pub fn touched<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        let mut parts = ends.filter(|end| {
+            let (folder, name) = split(&path[..*end]);
+            let counts = |part: Part| match self.was_there {
+                true => part.names_programs(),
+                false => part != Part::Inner,
+            };
+            Part::named(name).is_some_and(counts) && folded(folder) == self.folder
+        });
+        parts.next().map(|end| &path[..end])
+    }
+
+    /// Returns what is wrong with the folder, for people.
+    pub fn what(&self) -> String {
+        let folder = if self.shown.is_empty() { "the top folder".to_owned() } else { format!("`{}`", self.shown) };
+        let has = if self.was_there { "has" } else { "would have" };
+        format!(
+            "{folder} {has} the shape of a git repository ({}), and git runs programs that its files name",
+            self.names
+        )
+    }
+
+    /// Returns what is wrong and what to do, for people.
+    pub fn reason(&self) -> String {
+        let remedy = match self.was_there {
+            true => "change `HEAD`, settings and hooks of a repository yourself",
+            false => "write these files under other names, or pack the folder in an archive",
+        };
+        format!("{}; {remedy}", self.what())
+    }
+}
+
+/// Judges changes to what is there before them.
+///
+/// # Errors
+/// The system's error.
+pub fn faults(before: &dyn Folders, steps: &[Step<'_>]) -> io::Result<Vec<RepositoryFault>> {
+    let mut known = Known { before, listed: HashMap::new() };
+    let gone: HashSet<&str> = steps.iter().filter(|step| step.leaves.is_none()).map(|step| step.path).collect();
+    let mut faults = Vec::new();
+    for (folder, touched) in by_folder(steps, |_, _| true) {
+        let there = known.parts(&folder)?;
+        let was: Vec<(Part, Kind)> = there.iter().map(|(_, part, kind)| (*part, *kind)).collect();
+        let fault = |names, was_there| {
+            let shown = touched.first().map_or("", |(shown, ..)| *shown).to_owned();
+            RepositoryFault { folder: folder.clone(), shown, names, was_there }
+        };
+        if let Some(names) = shape(&was) {
+            faults.extend(touched.iter().any(|(_, part, ..)| part.names_programs()).then(|| fault(names, true)));
+            continue;
+        }
+        let stays = there.iter().filter(|(path, _, kind)| *kind == Kind::Folder || !gone.contains(path.as_str()));
+        let mut parts: Vec<(Part, Kind)> = stays.map(|(_, part, kind)| (*part, *kind)).collect();
+        for (_, part, step, is_whole) in &touched {
+            parts.push((*part, kind_after(step, *part, *is_whole)?));
+        }
+        faults.extend(shape(&parts).map(|names| fault(names, false)));
+    }
+    Ok(faults)
+}
+
+/// Judges a folder that has the changes already: no repository in it has a telling name from them.
+///
+/// # Errors
+/// The system's error.
+pub fn faults_in_result(folder: &Path, steps: &[Step<'_>]) -> io::Result<Vec<RepositoryFault>> {
+    let result = Tree::open(folder)?;
+    let mut known = Known { before: &result, listed: HashMap::new() };
+    let mut faults = Vec::new();
+    for (folder, touched) in by_folder(steps, |part, is_whole| is_whole || part.names_programs()) {
+        let parts: Vec<(Part, Kind)> = known.parts(&folder)?.iter().map(|(_, part, kind)| (*part, *kind)).collect();
+        let shown = touched.first().map_or("", |(shown, ..)| *shown).to_owned();
+        faults.extend(shape(&parts).map(|names| RepositoryFault { folder, shown, names, was_there: true }));
+    }
+    Ok(faults)
+}
+
+/// A folder as the change spells it, the telling name in it, the change, and whether its path ends there.
+type Touched<'s> = (&'s str, Part, &'s Step<'s>, bool);
+
+/// The telling names that changes leave, by folder as folders are compared.
+fn by_folder<'s>(
+    steps: &'s [Step<'s>],
+    counts: impl Fn(Part, bool) -> bool,
+) -> BTreeMap<Vec<String>, Vec<Touched<'s>>> {
+    let mut folders: BTreeMap<Vec<String>, Vec<Touched<'s>>> = BTreeMap::new();
+    for step in steps.iter().filter(|step| step.leaves.is_some()) {
+        for (folder, part, is_whole) in step.parts().filter(|(_, part, is_whole)| counts(*part, *is_whole)) {
+            folders.entry(folded(folder)).or_default().push((folder, part, step, is_whole));
+        }
+    }
+    folders
+}
+
+fn kind_after(step: &Step<'_>, part: Part, is_whole: bool) -> io::Result<Kind> {
+    let leaves = if is_whole { step.leaves } else { Some(Entry::Folder) };
+    kind(part, leaves.unwrap_or(Entry::Other), &*step.open)
+}
+
+/// What a name is as a part. A link counts as one that names a branch: git reads where it points.
+fn kind(part: Part, entry: Entry, open: &dyn Fn() -> io::Result<Option<Vec<u8>>>) -> io::Result<Kind> {
+    Ok(match (entry, part) {
+        (Entry::Folder, _) => Kind::Folder,
+        (Entry::Other, Part::Head) => Kind::Reference,
+        (Entry::File, Part::Head) if open()?.is_none_or(|bytes| names_reference(&bytes)) => Kind::Reference,
+        _ => Kind::Other,
+    })
+}
+
+/// What is there before the changes, each folder listed once.
+struct Known<'f> {
+    before: &'f dyn Folders,
+    listed: HashMap<String, Vec<(String, Entry)>>,
+}
+
+impl Known<'_> {
+    fn entries(&mut self, folder: &str) -> io::Result<&[(String, Entry)]> {
+        if !self.listed.contains_key(folder) {
+            self.listed.insert(folder.to_owned(), self.before.entries(folder)?);
+        }
+        Ok(self.listed.get(folder).map_or(&[], Vec::as_slice))
+    }
+
+    /// The telling names in a folder, whatever the spelling of the folder: some file systems make one folder of all.
+    fn parts(&mut self, folder: &[String]) -> io::Result<Vec<(String, Part, Kind)>> {
+        let mut spellings = vec![String::new()];
+        for name in folder {
+            let mut below = Vec::new();
+            for above in &spellings {
+                let folders = self.entries(above)?.iter().filter(|(_, entry)| *entry == Entry::Folder);
+                below.extend(folders.filter(|(found, _)| fold(found) == *name).map(|(found, _)| join(above, found)));
+            }
+            spellings = below;
+        }
+        let before = self.before;
+        let mut parts = Vec::new();
+        for spelling in &spellings {
+            for (name, entry) in self.entries(spelling)? {
+                let Some(part) = Part::named(name) else { continue };
+                let path = join(spelling, name);
+                let kind = kind(part, *entry, &|| before.beginning(&path))?;
+                parts.push((path, part, kind));
+            }
+        }
+        Ok(parts)
+    }
+}
+
+/// Refuses what a stage changed of repositories: what the write scope allows, and what a person could allow.
+pub(crate) fn refuse(found: &mut [Found], workspace: &Tree, view: &dyn Changed) -> Result<(), StageError> {
+    let counts = |change: &&Found| change.is_allowed() || change.is_only_out_of_scope;
+    let steps: Vec<Step<'_>> = found.iter().filter(counts).map(|change| Step::found(change, view)).collect();
+    let faults = faults(workspace, &steps).map_err(|source| StageError::io(Path::new(""), source))?;
+    drop(steps);
+    for fault in &faults {
+        found.iter_mut().filter(|change| counts(&&**change)).for_each(|change| {
+            if !change.op.removes() && fault.touched(&change.path).is_some() {
+                change.refuse(fault.reason());
+            }
+        });
+    }
+    Ok(())
+}
+
+fn folded(folder: &str) -> Vec<String> {
+    folder.split('/').filter(|name| !name.is_empty()).map(fold).collect()
+}
+
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+#[cfg(test)]
+mod tests;
