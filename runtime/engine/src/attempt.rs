@@ -203,6 +203,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let (node, binding) = self.bound(&assignment.stage())?;
         let mut finished = self.record(assignment, node, report)?;
         finished.0.isolation = subject::isolation(binding, &self.sandbox_env);
+        finished.0.sees = subject::sees(binding);
         let Some(sandbox) = sandbox else {
             claims::check((&self.run.dir, &self.workspace(assignment)?), &mut finished.0, &finished.1);
             return Ok(finished.0);

@@ -13,6 +13,7 @@ mod policy;
 mod readers;
 mod receipt;
 mod rows;
+mod startup;
 mod verdict;
 
 pub use beside::BesideHoldouts;
@@ -22,9 +23,11 @@ pub use policy::{GrantedFile, PolicyDecision};
 pub use receipt::{CommandEvidence, Proof};
 pub(crate) use rows::is_first;
 pub use rows::{QuarantinedFile, RefusedRequest, UnverifiedStage, Visit};
+pub use startup::StartupFile;
 pub use verdict::{ExitShape, JournalHead, NodeTraffic, VerdictFile};
 
 use receipt::EndedStage;
+use startup::StartupFiles;
 
 use crate::event::{
     Attempt, BranchId, Event, FailureMeta, FanInFinished, FileChange, ForkedFrom, IgnoredFiles, QuestionAnswered,
@@ -164,6 +167,9 @@ pub struct RunSummary {
     /// Files that stages wrote and that stages with hold-outs could run code of.
     #[serde(skip)]
     pub beside_holdouts: BesideHoldouts,
+    /// Files of stages that programs load by themselves.
+    #[serde(skip)]
+    startup: StartupFiles,
     /// Where the journal ends.
     #[serde(skip)]
     pub head: JournalHead,
@@ -414,10 +420,7 @@ impl RunSummary {
         }
         let role = self.role(&stage);
         self.beside_holdouts.note(&stage);
-        match stage.misses_holdouts {
-            true => _ = self.misses_holdouts.insert(stage.attempt.task.node.clone()),
-            false => _ = self.misses_holdouts.remove(&stage.attempt.task.node),
-        }
+        self.note_misses(&stage);
         self.tokens.add(stage.tokens);
         self.is_estimated |= stage.is_estimated;
         self.cost = Money(self.cost.0.saturating_add(stage.cost.0));
@@ -425,6 +428,7 @@ impl RunSummary {
             self.traffic.entry(stage.attempt.task.node.clone()).or_default().add(traffic);
         }
         let is_final = stage.is_final();
+        let startup = self.startup.of_stage(&stage, role);
         let StageFinished { attempt, handler, outcome, isolation, receipts, refusals, quarantined, .. } = stage;
         let (changes, ignored) = (stage.changes, stage.ignored);
         let Attempt { task: Task { generation, branch, node, visit, work }, mut ordinal, .. } = attempt;
@@ -455,7 +459,8 @@ impl RunSummary {
         let ended =
             EndedStage { node: &node, branch: branch.as_ref(), handler: &handler, role, has_passed, isolation, at };
         let of_others = self.receipts.len();
-        self.receipts.extend(receipts.into_iter().map(|receipt| CommandEvidence::of(ended, receipt)));
+        let commands = receipts.into_iter().zip(startup);
+        self.receipts.extend(commands.map(|(receipt, files)| CommandEvidence::of(ended, receipt, files)));
         let is_verified = self.receipts[of_others..].iter().any(|evidence| evidence.verified);
         self.note_end(&node, outcome.failure, quarantined);
         refusals.into_iter().for_each(|refusal| self.add_refusal(&node, refusal));
@@ -474,6 +479,7 @@ impl RunSummary {
 
     fn merge(&mut self, finished: &FanInFinished) {
         self.take(finished);
+        self.startup.merge(finished);
         // The failure of a branch stays that of the stage that had it.
         let is_known =
             self.last_failure.as_ref().is_some_and(|(_, failure)| Some(failure) == finished.failure.as_ref());

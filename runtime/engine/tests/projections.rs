@@ -82,6 +82,7 @@ impl Run {
             stored_values: Default::default(),
             artifacts: Vec::new(),
             isolation: None,
+            sees: None,
             misses_holdouts: false,
             stdout: None,
             stderr: None,

@@ -132,7 +132,8 @@ fn render(commands: &[Shown], unverified: &[Claim], head: JournalHead) -> String
     rows.line("evidence");
     let proving = |proofs: &[Proof]| commands.iter().filter(|shown| proofs.contains(&shown.command.proof)).count();
     let (all, open) = (counted(commands.len(), "receipt"), counted(unverified.len(), "unverified stage"));
-    let qualified = match proving(&[Proof::VerifiedNotIsolated, Proof::VerifiedWithCaches]) {
+    let reserved = [Proof::VerifiedNotIsolated, Proof::VerifiedWithStartupFiles, Proof::VerifiedWithCaches];
+    let qualified = match proving(&reserved) {
         0 => String::new(),
         count => format!(", {count} with a reservation"),
     };

@@ -105,6 +105,7 @@ impl Paint {
             | "ran"
             | "network"
             | "verified (subject not isolated)"
+            | "verified (with start-up files of builders)"
             | "verified (with caches of builders' code)" => Colour::Yellow,
             "help" | "next" => Colour::Cyan,
             _ => Colour::Bold,

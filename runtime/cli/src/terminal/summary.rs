@@ -16,7 +16,7 @@ use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_record::spend::{Money, SpendTotals};
 use glovebox_record::{Hook, HookKind, Tokens};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most stages in the row of unverified stages.
 const UNVERIFIED_SHOWN_MAX: usize = 10;
@@ -66,6 +66,7 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     if let Some(open) = summary.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedNotIsolated) {
         row("help", beside_holdouts(summary, &open.node));
     }
+    startup_files(summary).into_iter().for_each(|body| row("help", body));
     if let Some(open) = summary.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedWithCaches) {
         let node = visible::line(open.node.as_str());
         row("help", format!("`{node}` began with what builders' code left in its caches: glovebox explain cache_from"));
@@ -133,6 +134,28 @@ fn beside_holdouts(summary: &RunSummary, node: &NodeId) -> String {
     lines.extend((more > 0).then(|| format!("and {more} more such files")));
     lines.insert(0, seen);
     lines.join("\n")
+}
+
+/// Which files of other stages the commands of each verifier loaded by themselves.
+fn startup_files(summary: &RunSummary) -> Vec<String> {
+    let shown = |text: &str| visible::line(text).into_owned();
+    let mut nodes: BTreeMap<&NodeId, BTreeSet<String>> = BTreeMap::new();
+    let open = summary.receipts.iter().filter(|evidence| evidence.proof() == Proof::VerifiedWithStartupFiles);
+    for evidence in open {
+        let node = shown(evidence.node.as_str());
+        nodes.entry(&evidence.node).or_default().extend(evidence.startup.iter().map(|file| {
+            let (path, by, reader) = (shown(file.path.as_str()), shown(file.by.as_str()), file.reader);
+            format!("`{path}` was written by `{by}`, and {reader} loads it in `{node}` without being asked")
+        }));
+    }
+    let of_node = |files: BTreeSet<String>| {
+        let more = files.len().saturating_sub(CONFIGURATION_SHOWN_MAX);
+        let mut lines: Vec<String> = files.into_iter().take(CONFIGURATION_SHOWN_MAX).collect();
+        lines.extend((more > 0).then(|| format!("and {more} more such files")));
+        lines.push("such a file can make a failing check pass: look at it, or hide it with `read_paths`".to_owned());
+        lines.join("\n")
+    };
+    nodes.into_values().map(of_node).collect()
 }
 
 /// A row for each command, but only the first few programs under test of one stage.
@@ -219,6 +242,7 @@ pub fn title(proof: Proof) -> &'static str {
         Proof::Hook => "hook",
         Proof::Verified => "verified",
         Proof::VerifiedNotIsolated => "verified (subject not isolated)",
+        Proof::VerifiedWithStartupFiles => "verified (with start-up files of builders)",
         Proof::VerifiedWithCaches => "verified (with caches of builders' code)",
         Proof::NotVerified => "not verified",
         Proof::NotTaken => "not taken",

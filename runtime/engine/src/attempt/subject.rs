@@ -186,6 +186,14 @@ pub(super) fn isolation(binding: &Binding, env: &SandboxEnv) -> Option<Isolation
     reaches.then_some(if is_isolated { Isolation::Isolated } else { Isolation::NotIsolated })
 }
 
+/// What a verifier's own commands see of the workspace; none if that is all of it, and for another stage.
+pub(super) fn sees(binding: &Binding) -> Option<Vec<String>> {
+    let (scope, access) = (&binding.scope, &binding.command_access);
+    let shown = || scope.read.iter().chain(&scope.write).chain(&access.scratch).chain(&access.cache);
+    let is_narrow = !binding.is_builder() && binding.runs_commands() && !shown().any(|entry| entry.path().is_root());
+    is_narrow.then(|| shown().map(ToString::to_string).collect())
+}
+
 /// Receipts of the programs under test, behind those of the stage's own commands.
 pub(super) fn receipts(calls: Vec<Call>, fact: &mut StageFinished) {
     for call in calls {

@@ -113,6 +113,9 @@ pub struct StageFinished {
     /// stage's caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
+    /// What the commands of a verifying stage could see of the workspace; absent if that is all of it, and for another stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sees: Option<Vec<String>>,
     /// True for a verifying stage that failed without the run's hold-outs, none of which it names, if it may have looked for them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub misses_holdouts: bool,
@@ -209,6 +212,7 @@ impl StageFinished {
             artifacts: Vec::new(),
             stored_values: BTreeSet::new(),
             isolation: None,
+            sees: None,
             misses_holdouts: false,
             stdout: None,
             stderr: None,

@@ -2,7 +2,8 @@
 //!
 //! An isolated verdict has none. The summary names them: nothing stops an in-process test runner from reading them.
 
-use super::readers::reader;
+use super::readers;
+use super::startup::any_reader;
 use crate::event::{ChangeOp, Isolation, StageFinished};
 use glovebox_record::NodeId;
 use glovebox_record::path::ScopePath;
@@ -39,4 +40,9 @@ impl BesideHoldouts {
             }
         }
     }
+}
+
+/// Who takes code or settings from a file, if somebody does.
+fn reader(path: &ScopePath) -> Option<&'static str> {
+    readers::reader(path).or_else(|| any_reader(path))
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl RunSummary {
     pub(super) fn begin_branch(&mut self, started: &BranchStarted) {
+        self.startup.fork(&started.parent, &started.branch);
         self.forked.entry(started.parent.clone()).or_default().insert(started.branch.clone());
     }
 

@@ -3,7 +3,7 @@
 //! A fold of the journal beside the summary, which keeps the last attempts only. The tree that a command began with is not recorded: it
 //! follows from the list of files that the run began with and the changes of its branch since.
 
-use super::{CommandEvidence, EndedStage, JournalHead, Proof, RunSummary, UnverifiedStage, is_first};
+use super::{CommandEvidence, EndedStage, JournalHead, Proof, RunSummary, StartupFile, UnverifiedStage, is_first};
 use crate::event::{Attempt, BranchId, Digest, Event, Receipt, StageFinished};
 use crate::ports::PortError;
 use crate::reading;
@@ -143,12 +143,13 @@ impl RunSummary {
             isolation: finished.isolation,
             at: record,
         };
-        let command = |receipt: &Receipt| {
-            let evidence = CommandEvidence::of(ended, receipt.clone());
+        let startup = self.startup.of_commands(finished, ended.role);
+        let command = |(receipt, files): (&Receipt, Vec<StartupFile>)| {
+            let evidence = CommandEvidence::of(ended, receipt.clone(), files);
             let (proof, layers) = (evidence.proof(), receipt.tier.layers());
             Command { record, attempt: finished.attempt.clone(), proof, is_left, tree, layers, evidence }
         };
-        finished.receipts.iter().map(command).collect()
+        finished.receipts.iter().zip(startup).map(command).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What one stage adds to the result of a run: its failure, its changes, what it was refused and what git ignores of it.
 
 use super::{CommandEvidence, QuarantinedFile, RefusedRequest, RunSummary};
-use crate::event::{FileChange, IgnoredFiles, Quarantined, Refusal};
+use crate::event::{FileChange, IgnoredFiles, Quarantined, Refusal, StageFinished};
 use glovebox_record::{Failure, NodeId};
 use std::collections::BTreeSet;
 
@@ -29,6 +29,14 @@ impl RunSummary {
         self.quarantined.extend(quarantined.into_iter().map(set_aside));
         if let Some(failure) = failure {
             self.last_failure = Some((node.to_owned(), failure));
+        }
+    }
+
+    pub(super) fn note_misses(&mut self, stage: &StageFinished) {
+        let node = &stage.attempt.task.node;
+        match stage.misses_holdouts {
+            true => _ = self.misses_holdouts.insert(node.clone()),
+            false => _ = self.misses_holdouts.remove(node),
         }
     }
 

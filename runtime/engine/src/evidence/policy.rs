@@ -56,6 +56,7 @@ impl RunSummary {
         for visit in visits.filter(|one| one.node == task.node && is_here(one.generation, one.visit)).take(1) {
             visit.status = decided.outcome.status.as_str();
         }
+        self.startup.note(&task.branch, &(task.node.clone(), task.work), &decided.changes);
         self.note_end(&task.node, decided.outcome.failure.clone(), []);
         if task.branch == BranchId::main() && !decided.changes.is_empty() {
             self.changed_last = Some((self.head.records, task.node.clone()));

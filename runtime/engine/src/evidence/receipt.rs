@@ -3,6 +3,7 @@
 //! The host makes a receipt. What it proves depends on who chose the command, how the command and its stage ended, and whether the
 //! program under test was separated from the hold-outs.
 
+use super::StartupFile;
 use crate::event::{Isolation, Receipt};
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::{BranchId, NodeId};
@@ -29,6 +30,9 @@ pub struct CommandEvidence {
     pub not_taken: bool,
     /// Whether code of a builder could decide the verdict; none when the stage had no hold-outs in reach and its caches were clean.
     pub isolation: Option<Isolation>,
+    /// Files of other stages that the command loaded by itself, at most 20; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub startup: Vec<StartupFile>,
     /// The record with which its stage ended.
     #[serde(skip)]
     pub(super) ended_at: u64,
@@ -63,6 +67,8 @@ pub enum Proof {
     VerifiedNotIsolated,
     /// The command of a verifier passed, and began with caches that code of a builder could have changed in a stage before.
     VerifiedWithCaches,
+    /// The command of a verifier passed, and its programs load files by themselves that stages of the run wrote.
+    VerifiedWithStartupFiles,
     /// The command of a verifier did not pass.
     NotVerified,
     /// The command of a verifier ran in a branch whose changes were not taken.
@@ -72,7 +78,7 @@ pub enum Proof {
 }
 
 impl CommandEvidence {
-    pub(super) fn of(stage: EndedStage<'_>, receipt: Receipt) -> Self {
+    pub(super) fn of(stage: EndedStage<'_>, receipt: Receipt, startup: Vec<StartupFile>) -> Self {
         let is_of_verifier = stage.role == Role::Verifier && receipt.hook.is_none();
         Self {
             node: stage.node.clone(),
@@ -82,6 +88,7 @@ impl CommandEvidence {
             branch: stage.branch.cloned(),
             not_taken: false,
             isolation: stage.isolation,
+            startup,
             ended_at: stage.at,
             receipt,
         }
@@ -94,6 +101,7 @@ impl CommandEvidence {
             _ if self.receipt.hook.is_some() => Proof::Hook,
             (_, true) if self.not_taken => Proof::NotTaken,
             (true, _) if self.isolation == Some(Isolation::NotIsolated) => Proof::VerifiedNotIsolated,
+            (true, _) if !self.startup.is_empty() => Proof::VerifiedWithStartupFiles,
             (true, _) if self.isolation == Some(Isolation::BuildersCaches) => Proof::VerifiedWithCaches,
             (true, _) => Proof::Verified,
             (false, true) => Proof::NotVerified,

@@ -50,6 +50,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         stored_values: Default::default(),
         artifacts: Vec::new(),
         isolation: None,
+        sees: None,
         misses_holdouts: false,
         stdout: None,
         stderr: None,

@@ -1,0 +1,247 @@
+//! Which programs a command starts, as far as its text says it, and where its variables make them look.
+//!
+//! Not a shell: quotes and substitutions are read as words too, so a program is rather found than missed. What a script, a task runner or
+//! an unknown program starts is not known, so it may be any.
+
+use std::collections::BTreeSet;
+
+/// What a command loads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Loaded {
+    readers: BTreeSet<&'static str>,
+    /// True if it starts a program whose own programs are not known.
+    pub(super) is_any: bool,
+    /// Folders in which Python looks for modules, beside the usual ones; in lower case, as all paths here.
+    pub(super) folders: Vec<String>,
+    /// Folders in which the command's programs are looked for.
+    pub(super) path: Vec<String>,
+    /// Folders that the command calls home.
+    pub(super) homes: Vec<String>,
+    /// Files that variables name.
+    pub(super) files: Vec<String>,
+}
+
+/// A program by its name without a version, who of the table it is, and whether it starts programs that its command does not name.
+#[rustfmt::skip]
+const PROGRAMS: &[(&[&str], &[&str], bool)] = &[
+    (&["python", "pypy", "ipython", "mypy", "ruff", "flake8", "black", "pylint", "pyright", "unittest"], &["Python"], false),
+    (&["pytest", "py.test", "coverage"], &["Python", "pytest"], false),
+    (&["tox", "nox", "hatch", "poetry", "pdm", "pipenv", "uv", "rye", "pre-commit", "pip"], &["Python", "pytest"], true),
+    (&["node", "nodejs", "tsx", "ts-node", "tsc", "eslint", "deno"], &["Node"], false),
+    (&["jest", "vitest", "mocha", "ava", "tap", "c8", "nyc", "playwright", "karma"], &["Node", "Node's test runners"], false),
+    (&["npm", "npx", "yarn", "pnpm", "pnpx", "bun", "bunx", "corepack"], &["Node", "Node's test runners"], true),
+    (&["go", "gofmt", "gotestsum", "staticcheck", "golangci-lint"], &["Go"], false),
+    (&["cargo", "rustc", "cargo-nextest", "clippy-driver", "rustup"], &["Cargo"], false),
+    (&["java", "javac", "mvn", "mvnw", "sbt", "ant", "kotlinc", "scala"], &["Java"], false),
+    (&["gradle", "gradlew"], &["Java", "Gradle"], false),
+    (&["make", "gmake", "nmake"], &["make"], true),
+    (&["just"], &["just"], true),
+    (&["ruby", "rspec", "bundle", "irb", "rake", "minitest"], &["Ruby"], false),
+    (&["php", "phpunit", "composer", "pest"], &["PHP"], false),
+    (&["perl", "prove"], &["Perl"], false),
+    (&["rscript", "r"], &["R"], false),
+    (&["dotnet", "msbuild", "nuget"], &[".NET"], false),
+    (&["direnv", "mise", "asdf"], &["direnv and mise"], true),
+];
+
+/// Programs that load nothing of the workspace by themselves.
+#[rustfmt::skip]
+const PLAIN: &[&str] = &[
+    "!", ".", "[", "[[", "awk", "basename", "bash", "break", "case", "cat", "cd", "chmod", "cmp", "command", "continue", "cp", "cut", "dash",
+    "date", "diff", "dirname", "do", "done", "echo", "egrep", "elif", "else", "env", "esac", "eval", "exec", "exit", "export", "expr",
+    "false", "fgrep", "fi", "find", "for", "function", "git", "grep", "gzip", "head", "if", "in", "jq", "kill", "ksh", "local", "ls",
+    "mkdir", "mktemp", "mv", "nice", "nohup", "printf", "pwd", "read", "return", "rm", "rmdir", "sed", "seq", "set", "sh", "shift",
+    "sleep", "sort", "source", "stat", "tail", "tar", "tee", "test", "then", "time", "timeout", "touch", "tr", "trap", "true", "uname", "uniq",
+    "unset", "until", "unzip", "wait", "wc", "which", "while", "xargs", "zsh", "{", "}",
+];
+/// Programs whose next word is a program, or a script of the shell.
+const BEFORE_A_PROGRAM: &[&str] = &[
+    "!", "command", "do", "elif", "else", "env", "eval", "exec", "if", "nice", "nohup", "then", "time", "timeout",
+    "until", "while", "xargs", "{",
+];
+const SHELLS: &[&str] = &["bash", "dash", "ksh", "sh", "zsh", "source", "."];
+/// Variables with the name of a file that a program loads at its start, alone or within options.
+const OF_FILES: &[&str] = &[
+    "_JAVA_OPTIONS",
+    "BASH_ENV",
+    "CLASSPATH",
+    "ENV",
+    "GRADLE_OPTS",
+    "JAVA_OPTS",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LD_AUDIT",
+    "LD_PRELOAD",
+    "MAKEFILES",
+    "MAKEFLAGS",
+    "MAVEN_OPTS",
+    "NODE_OPTIONS",
+    "NPM_CONFIG_USERCONFIG",
+    "PERL5OPT",
+    "PYTEST_ADDOPTS",
+    "PYTHONSTARTUP",
+    "RUBYOPT",
+    "RUSTC",
+    "RUSTC_WRAPPER",
+    "RUSTFLAGS",
+    "GOFLAGS",
+    "GOWORK",
+    "SBT_OPTS",
+];
+/// Variables with folders of modules.
+const OF_MODULES: &[&str] = &["NODE_PATH", "PERL5LIB", "PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE", "RUBYLIB"];
+const OF_HOMES: &[&str] = &["HOME", "XDG_CONFIG_HOME", "ZDOTDIR"];
+
+impl Loaded {
+    /// Reads a command that starts in this folder of the workspace.
+    pub(super) fn of(argv: &[String], cwd: &str) -> Self {
+        let mut loaded = Self { folders: vec![plain(cwd)], ..Self::default() };
+        let is_shell = |word: &String| SHELLS.contains(&name(word));
+        // The one script of `sh -c` is read; else the words are the command.
+        let script = argv.first().filter(|word| is_shell(word)).and_then(|_| {
+            let flag = argv.iter().position(|word| word.starts_with('-') && word.contains('c'))?;
+            argv.get(flag + 1)
+        });
+        match script {
+            Some(text) => loaded.read(text),
+            None => loaded.read(&argv.join(" ")),
+        }
+        loaded
+    }
+
+    /// True if it starts one of a reader's programs.
+    pub(super) fn has(&self, reader: &str) -> bool {
+        self.readers.contains(reader)
+    }
+
+    fn read(&mut self, text: &str) {
+        let is_separator = |c: char| matches!(c, ';' | '&' | '|' | '(' | ')' | '\n' | '`');
+        text.split(is_separator).for_each(|command| self.command(command));
+    }
+
+    /// One command: its variables, and its programs wherever they stand.
+    fn command(&mut self, mut text: &str) {
+        let (mut is_first, mut before) = (true, "");
+        while let Some((word, rest)) = next_word(text) {
+            text = rest;
+            if let Some((variable, value)) = word.split_once('=').filter(|(name, _)| is_variable(name)) {
+                self.variable(variable, value.trim_matches(['"', '\'']));
+                continue;
+            }
+            let program = name(word);
+            let known = known(program);
+            if let Some((readers, starts_others)) = known {
+                self.readers.extend(readers);
+                self.is_any |= starts_others;
+            }
+            let passes_on = word.starts_with('-') || word.parse::<f64>().is_ok();
+            // A script for a shell, `./x`, and a program that nobody knows.
+            let is_unknown = known.is_none() && (word.contains('/') || !PLAIN.contains(&program));
+            self.is_any |= is_first && !passes_on && is_unknown;
+            if before == "cd" {
+                self.folders.push(plain(word));
+            }
+            if let Some((folder, _)) = word.rsplit_once('/').filter(|_| word.ends_with(".py")) {
+                self.folders.push(plain(folder));
+            }
+            is_first &= passes_on || BEFORE_A_PROGRAM.contains(&program) || SHELLS.contains(&program);
+            before = word;
+        }
+    }
+
+    fn variable(&mut self, variable: &str, value: &str) {
+        let folders = || value.split(':').filter(|folder| !folder.is_empty() && *folder != "$PATH").map(plain);
+        if variable == "PATH" {
+            self.path.extend(folders());
+        } else if OF_MODULES.contains(&variable) {
+            self.folders.extend(folders());
+        } else if OF_HOMES.contains(&variable) {
+            self.homes.push(plain(value));
+        } else if OF_FILES.contains(&variable) {
+            // `-javaagent:x.jar`, `--require=./x.js`
+            let parts = value.split(|c: char| c.is_whitespace() || matches!(c, '=' | ':' | '@' | ','));
+            self.files.extend(parts.map(plain).filter(|file| !file.is_empty()));
+        }
+    }
+}
+
+/// The first word of a command, and what follows it. The quoted value of a variable is part of its word; other quotes part words.
+fn next_word(text: &str) -> Option<(&str, &str)> {
+    let is_gap = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '\'' | '[' | ']' | ',');
+    let text = text.trim_start_matches(is_gap);
+    let end = text.find(is_gap).unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    let quote = rest.chars().next().filter(|mark| matches!(mark, '"' | '\''));
+    let quoted = quote.filter(|_| word.strip_suffix('=').is_some_and(is_variable));
+    let closed = quoted.and_then(|mark| rest[1..].find(mark)).map(|at| end + at + 2);
+    (!word.is_empty()).then(|| text.split_at(closed.unwrap_or(end)))
+}
+
+/// True for the name of a variable.
+fn is_variable(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// The program's name in a word that may be a path.
+fn name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// Who of the table a program is; `python3.12` is `python`.
+fn known(program: &str) -> Option<(&'static [&'static str], bool)> {
+    let lower = program.to_ascii_lowercase();
+    let bare = lower.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let row = PROGRAMS.iter().find(|(names, ..)| names.contains(&&*lower) || names.contains(&bare))?;
+    Some((row.1, row.2))
+}
+
+/// A path of the workspace in lower case: without `./`, `$PWD` and a final `/`. The workspace itself is empty.
+fn plain(path: &str) -> String {
+    let lower = path.to_lowercase();
+    let inside = ["$pwd", "${pwd}"].into_iter().find_map(|pwd| lower.strip_prefix(pwd)).unwrap_or(&lower);
+    inside.split('/').filter(|name| !matches!(*name, "" | ".")).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Loaded {
+        Loaded::of(&["sh".to_owned(), "-c".to_owned(), text.to_owned()], "")
+    }
+
+    #[test]
+    fn programs_are_found_wherever_a_shell_would_start_them() {
+        for (text, readers, is_any) in [
+            ("cargo test -q", &["Cargo"][..], false),
+            ("timeout 30 .venv/bin/python3.12 -m pytest", &["Python", "pytest"], false),
+            ("x=$(node a.js); test \"$x\" = 1", &["Node"], false),
+            ("A=1 env B=2 go test ./...", &["Go"], false),
+            ("test -f a && ! grep -q b c | wc -l", &[], false),
+            ("sh tests/check.sh", &[], true),
+            ("bash -e ./run", &[], true),
+            ("bin/check all", &[], true),
+            ("judge --all", &[], true),
+            ("make test", &["make"], true),
+            ("if cargo build; then target/debug/x; fi", &["Cargo"], true),
+        ] {
+            let loaded = of(text);
+            assert_eq!(
+                (loaded.readers.iter().copied().collect::<Vec<_>>(), loaded.is_any),
+                (readers.to_vec(), is_any),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn folders_and_files_of_variables_are_paths_of_the_workspace() {
+        assert_eq!(
+            of("NODE_OPTIONS=\"--no-warnings --require=./x.js\" node --test a.js").files,
+            ["--no-warnings", "--require", "x.js"]
+        );
+        let loaded = of("PYTHONPATH=./A:b/ PATH=$PWD/t:$PATH BASH_ENV=./e.sh python3 tools/x.py");
+        assert_eq!(loaded.folders, ["", "a", "b", "tools"]);
+        assert_eq!((&*loaded.path, &*loaded.files), (&["t".to_owned()][..], &["e.sh".to_owned()][..]));
+    }
+}

@@ -1,0 +1,220 @@
+//! The places from which interpreters, test runners and builds load code or settings by themselves: one table, for every verdict.
+//!
+//! A file stands in it if nobody has to name it, and if it can change how a check ends. Manifests, such as `package.json` and
+//! `Cargo.toml`, are ordinary work and not in it. Names are compared without case. No table is complete: it only informs.
+
+use super::programs::Loaded;
+use glovebox_record::path::ScopePath;
+
+/// Where a file must lie.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// A file of this name, in any folder.
+    Name(&'static str),
+    /// A file whose name begins so.
+    Beginning(&'static str),
+    /// A file whose name ends so.
+    Ending(&'static str),
+    /// A file with this end of its path.
+    Path(&'static str),
+    /// Any file below a folder of this name, in any folder.
+    Folder(&'static str),
+    /// Any file below a folder whose name ends so.
+    FolderEnding(&'static str),
+}
+
+use Place::{Beginning, Ending, Folder, FolderEnding, Name, Path};
+
+/// What loads files from some places.
+struct Row {
+    /// Who loads them, for people; [`Loaded::has`] knows the programs.
+    reader: &'static str,
+    /// True if the command must name the program: such a file is ordinary where another program checks the work.
+    is_named: bool,
+    places: &'static [Place],
+}
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    Row { reader: "Python", is_named: false, places: &[
+        Name("sitecustomize.py"), Name("usercustomize.py"), Folder("sitecustomize"), Folder("usercustomize"), Ending(".pth"),
+        Ending(".egg-link"), FolderEnding(".dist-info"), FolderEnding(".egg-info"), FolderEnding(".egg"), Ending(".pyc"),
+        Ending(".pyd"), Ending(".so"), Name("pyvenv.cfg"), Folder("site-packages"),
+    ] },
+    Row { reader: "pytest", is_named: true, places: &[
+        Name("conftest.py"), Name("pytest.ini"), Name(".pytest.ini"), Name("pytest.toml"), Name(".pytest.toml"), Name("tox.ini"),
+    ] },
+    Row { reader: "Node", is_named: false, places: &[
+        Folder("node_modules"), Name(".npmrc"), Name(".yarnrc"), Name(".yarnrc.yml"), Name(".pnp.cjs"), Name(".pnp.js"),
+        Name(".pnp.loader.mjs"), Name("bunfig.toml"), Folder(".yarn"),
+    ] },
+    Row { reader: "Node's test runners", is_named: true, places: &[
+        Beginning("jest.config."), Beginning("vitest.config."), Beginning("vite.config."), Beginning("babel.config."),
+        Beginning(".babelrc"), Beginning(".mocharc"), Beginning("playwright.config."), Beginning("ava.config."), Name(".taprc"),
+        Name(".swcrc"), Folder("__mocks__"),
+    ] },
+    Row { reader: "Go", is_named: false, places: &[Name("go.work"), Path("vendor/modules.txt")] },
+    Row { reader: "Cargo", is_named: false, places: &[
+        Path(".cargo/config"), Path(".cargo/config.toml"), Name("rust-toolchain"), Name("rust-toolchain.toml"),
+        Path(".config/nextest.toml"),
+    ] },
+    Row { reader: "Cargo", is_named: true, places: &[Name("build.rs")] },
+    Row { reader: "Java", is_named: false, places: &[
+        Folder(".mvn"), Path("meta-inf/services"), Name("junit-platform.properties"), Name("gradle.properties"),
+        Name("init.gradle"), Name("init.gradle.kts"), Ending(".init.gradle"), Ending(".init.gradle.kts"), Folder("init.d"),
+        Folder("buildsrc"), Name(".jvmopts"), Name(".sbtopts"), Folder("gradle/wrapper"), Folder("meta-inf/services"),
+    ] },
+    Row { reader: "Gradle", is_named: true, places: &[
+        Name("build.gradle"), Name("build.gradle.kts"), Name("settings.gradle"), Name("settings.gradle.kts"),
+    ] },
+    Row { reader: "make", is_named: true, places: &[Name("makefile"), Name("gnumakefile"), Ending(".mk")] },
+    Row { reader: "just", is_named: true, places: &[Name("justfile"), Name(".justfile")] },
+    Row { reader: "Ruby", is_named: false, places: &[Name(".rspec"), Path(".bundle/config")] },
+    Row { reader: "Ruby", is_named: true, places: &[Name("rakefile")] },
+    Row { reader: "PHP", is_named: false, places: &[Name(".user.ini"), Name("php.ini")] },
+    Row { reader: "PHP", is_named: true, places: &[Name("phpunit.xml"), Name("phpunit.xml.dist")] },
+    Row { reader: "Perl", is_named: false, places: &[Name(".proverc"), Name("sitecustomize.pl")] },
+    Row { reader: "R", is_named: false, places: &[Name(".rprofile"), Name(".renviron")] },
+    Row { reader: ".NET", is_named: false, places: &[
+        Name("directory.build.props"), Name("directory.build.targets"), Name("directory.build.rsp"), Name("nuget.config"),
+        Ending(".runsettings"),
+    ] },
+    Row { reader: "direnv and mise", is_named: false, places: &[Name(".envrc"), Name("mise.toml"), Name(".tool-versions")] },
+];
+
+/// Names of files that a shell loads from its home folder.
+const OF_HOME: &[&str] = &[
+    ".bash_login",
+    ".bash_profile",
+    ".bashrc",
+    ".kshrc",
+    ".mkshrc",
+    ".profile",
+    ".zlogin",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+];
+
+impl Place {
+    /// True for this path in lower case.
+    fn has(self, path: &str) -> bool {
+        let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+        match self {
+            Name(known) => name == known,
+            Beginning(known) => name.starts_with(known),
+            Ending(known) => name.ends_with(known),
+            Path(known) => path.strip_suffix(known).is_some_and(|above| above.is_empty() || above.ends_with('/')),
+            Folder(known) => format!("/{folders}/").contains(&format!("/{known}/")),
+            FolderEnding(known) => {
+                folders.split('/').any(|folder| folder.len() > known.len() && folder.ends_with(known))
+            }
+        }
+    }
+}
+
+/// Who loads a file by itself, whatever a command is.
+pub(in crate::evidence) fn any_reader(path: &ScopePath) -> Option<&'static str> {
+    let lower = path.as_str().to_lowercase();
+    let by_name = ROWS.iter().find(|row| row.places.iter().any(|place| place.has(&lower))).map(|row| row.reader);
+    by_name.or_else(|| module(&lower).filter(|(folder, _)| SEARCHED.contains(folder)).map(|_| "Python"))
+}
+
+/// Who loads a file, if one of the programs that a command starts does.
+pub(super) fn reader(path: &ScopePath, loaded: &Loaded) -> Option<&'static str> {
+    let lower = path.as_str().to_lowercase();
+    let is_loaded = |row: &&Row| loaded.has(row.reader) || (!row.is_named && loaded.is_any);
+    let rows = ROWS.iter().filter(is_loaded);
+    let by_name = rows.into_iter().find(|row| row.places.iter().any(|place| place.has(&lower))).map(|row| row.reader);
+    by_name.or_else(|| shadows(&lower, loaded).then_some("Python")).or_else(|| by_variable(&lower, loaded))
+}
+
+/// The module that a file of Python is, with the folder that must be in the search path for it.
+fn module(path: &str) -> Option<(&str, &str)> {
+    let file = path.strip_suffix(".py")?;
+    let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
+    if name != "__init__" {
+        return super::modules::is_of_library(name).then_some((folder, name));
+    }
+    let (above, package) = folder.rsplit_once('/').unwrap_or(("", folder));
+    super::modules::is_of_library(package).then_some((above, package))
+}
+
+/// Folders that tools of Python put into the search path, beside the one in which a command starts.
+const SEARCHED: &[&str] = &["", "src", "lib", "python", "test", "tests"];
+
+/// True for a module that stands in for one of the library.
+fn shadows(path: &str, loaded: &Loaded) -> bool {
+    if !(loaded.has("Python") || loaded.is_any) {
+        return false;
+    }
+    module(path).is_some_and(|(folder, _)| {
+        SEARCHED.contains(&folder) || loaded.folders.iter().any(|searched| searched == folder)
+    })
+}
+
+/// Who loads a file because a variable of the command says so.
+fn by_variable(path: &str, loaded: &Loaded) -> Option<&'static str> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    if loaded.files.iter().any(|file| file == path) {
+        return Some("a variable of the command");
+    }
+    if loaded.homes.iter().any(|home| home == folder) && OF_HOME.contains(&name) {
+        return Some("a shell");
+    }
+    loaded.path.iter().any(|searched| searched == folder).then_some("the search path of the command")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(command: &str, path: &str) -> Option<&'static str> {
+        reader(&ScopePath::parse(path).unwrap(), &Loaded::of(&[command.to_owned()], ""))
+    }
+
+    #[test]
+    fn each_language_loads_its_own_files() {
+        for (command, path, expected) in [
+            (".venv/bin/python -m pytest -q", "src/sitecustomize.py", Some("Python")),
+            (".venv/bin/python -m pytest -q", "src/x-1.dist-info/entry_points.txt", Some("Python")),
+            ("python3.12 -m unittest", "lib/x.egg-info/entry_points.txt", Some("Python")),
+            ("pytest", "tests/ConfTest.py", Some("pytest")),
+            ("python3 -m unittest", "conftest.py", None),
+            ("python3 -m unittest", "json.py", Some("Python")),
+            ("python3 -m unittest", "src/unittest/__init__.py", Some("Python")),
+            ("python3 -m unittest", "src/app/json.py", None),
+            ("PYTHONPATH=app python3 -m unittest", "app/json.py", Some("Python")),
+            ("cd app && python3 -m unittest", "app/random.py", Some("Python")),
+            ("pytest", "src/app/__init__.py", None),
+            ("node --test", "node_modules/.bin/x", Some("Node")),
+            ("npx jest", "jest.config.js", Some("Node's test runners")),
+            ("cargo test", "node_modules/x/index.js", None),
+            ("go test ./...", "go.work", Some("Go")),
+            ("go test ./...", "go.mod", None),
+            ("cargo test", "build.rs", Some("Cargo")),
+            ("cargo test", "crates/a/.cargo/config.toml", Some("Cargo")),
+            ("cargo test", "sitecustomize.py", None),
+            ("mvn test", ".mvn/jvm.config", Some("Java")),
+            ("./gradlew test", "src/test/resources/META-INF/services/x.Y", Some("Java")),
+            ("make test", "GNUmakefile", Some("make")),
+            ("make test", "sitecustomize.py", Some("Python")),
+            ("BASH_ENV=env.sh sh -c true", "env.sh", Some("a variable of the command")),
+            ("HOME=$PWD bash -lc true", ".profile", Some("a shell")),
+            ("PATH=tools:$PATH check", "tools/check", Some("the search path of the command")),
+            ("sh tests/check.sh", "x.pth", Some("Python")),
+            ("sh tests/check.sh", "conftest.py", None),
+            ("test -f a && grep -q b c", "x.pth", None),
+            ("pytest", "src/main.py", None),
+        ] {
+            assert_eq!(found(command, path), expected, "{command}: {path}");
+        }
+    }
+
+    #[test]
+    fn what_no_command_loads_has_no_reader() {
+        let kept = |path: &str| any_reader(&ScopePath::parse(path).unwrap()).is_some();
+        assert!(kept("a/x.pth") && kept("logging.py") && kept("a/node_modules/b/c.js"));
+        assert!(!kept("src/main.rs") && !kept("README.md") && !kept("app/views.py") && !kept("app/json.py"));
+    }
+}
