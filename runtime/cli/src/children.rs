@@ -129,7 +129,7 @@ impl Walk<'_> {
             return Ok(None);
         }
         if self.stages > STAGES_CHECKED_MAX {
-            return Err(Box::new(child.is_beyond(STAGES_CHECKED_MAX)));
+            return Err(Box::new(child.too_many_stages(STAGES_CHECKED_MAX)));
         }
         let source = folder.read(Path::new(&child.path), sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
         self.visited.insert(target.clone());

@@ -478,8 +478,8 @@ impl RunSummary {
     }
 
     fn merge(&mut self, finished: &FanInFinished) {
-        self.take(finished);
         self.startup.merge(finished);
+        self.take(finished);
         // The failure of a branch stays that of the stage that had it.
         let is_known =
             self.last_failure.as_ref().is_some_and(|(_, failure)| Some(failure) == finished.failure.as_ref());

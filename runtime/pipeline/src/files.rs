@@ -58,7 +58,7 @@ impl Child {
     }
 
     /// Reports a child pipeline that is not looked at, after this many stages.
-    pub fn is_beyond(&self, stages_max: usize) -> Diagnostic {
+    pub fn too_many_stages(&self, stages_max: usize) -> Diagnostic {
         let message =
             format!("the child pipeline `{}` is not checked: the files before it have {stages_max} stages", self.path);
         Diagnostic::error("child_pipeline", message, self.span).with_help("check its file by itself")

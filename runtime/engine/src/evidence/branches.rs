@@ -47,6 +47,7 @@ impl RunSummary {
     /// What merged branches ran is of the branch that forked from here on. Rows of an earlier visit of the same nodes go.
     fn settle(&mut self, parent: &BranchId, (merged, has_changes): (&[BranchId], bool)) {
         let children = self.forked.remove(parent).unwrap_or_default();
+        self.startup.end(&children);
         let merged: BTreeSet<&BranchId> = merged.iter().collect();
         let changed = &self.changed_branches;
         let is_here = |branch: &BranchId| merged.contains(branch) || !has_changes && !changed.contains(branch);

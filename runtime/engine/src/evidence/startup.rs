@@ -17,7 +17,8 @@ use glovebox_record::scope::Entry;
 use programs::Loaded;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Files of the evidence of one command.
 const FILES_MAX: usize = 20;
@@ -34,11 +35,14 @@ pub struct StartupFile {
     pub reader: &'static str,
 }
 
+/// Who wrote a file: a node, or what verifies it.
+type Author = (NodeId, Work);
+
 /// Files that stages wrote. Any of them may be loaded: a variable of a command can name it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StartupFiles {
-    /// Who wrote each of them last, by branch: a node, or what verifies it.
-    written: BTreeMap<BranchId, BTreeMap<ScopePath, (NodeId, Work)>>,
+    /// Who wrote each of them last, by branch.
+    written: BTreeMap<BranchId, Arc<BTreeMap<ScopePath, Author>>>,
 }
 
 impl StartupFiles {
@@ -68,9 +72,9 @@ impl StartupFiles {
         };
         let loaded = Loaded::of(&receipt.argv, &receipt.cwd);
         let sees = |path: &ScopePath| stage.sees.as_ref().is_none_or(|seen| seen.iter().any(|one| is_in(path, one)));
-        let is_own = |(by, work): &(NodeId, Work)| (by, work) == (&task.node, &task.work);
+        let is_own = |(by, work): &Author| (by, work) == (&task.node, &task.work);
         let others = written.iter().filter(|(path, by)| !is_own(by) && sees(path));
-        let file = |(path, (by, _)): (&ScopePath, &(NodeId, Work))| {
+        let file = |(path, (by, _)): (&ScopePath, &Author)| {
             Some(StartupFile { path: path.clone(), by: by.clone(), reader: table::reader(path, &loaded)? })
         };
         others.filter_map(file).take(FILES_MAX).collect()
@@ -80,17 +84,18 @@ impl StartupFiles {
     pub(super) fn note<'a>(
         &mut self,
         branch: &BranchId,
-        by: &(NodeId, Work),
+        by: &Author,
         changes: impl IntoIterator<Item = &'a FileChange>,
     ) {
         for change in changes {
             match change.op {
                 ChangeOp::Write | ChangeOp::Symlink => {
                     let written = self.written.entry(branch.clone()).or_default();
-                    written.insert(change.path.clone(), by.clone());
+                    Arc::make_mut(written).insert(change.path.clone(), by.clone());
                 }
                 ChangeOp::Delete | ChangeOp::Mkdir | ChangeOp::Rmdir => {
-                    _ = self.written.get_mut(branch).and_then(|written| written.remove(&change.path))
+                    let written = self.written.get_mut(branch).filter(|written| written.contains_key(&change.path));
+                    written.map(|written| Arc::make_mut(written).remove(&change.path));
                 }
             }
         }
@@ -99,8 +104,13 @@ impl StartupFiles {
     /// A branch begins with what its parent has.
     pub(super) fn fork(&mut self, parent: &BranchId, branch: &BranchId) {
         if let Some(written) = self.written.get(parent) {
-            self.written.insert(branch.clone(), written.clone());
+            self.written.insert(branch.clone(), Arc::clone(written));
         }
+    }
+
+    /// Branches have ended, and their changes were taken or not.
+    pub(super) fn end(&mut self, branches: &BTreeSet<BranchId>) {
+        self.written.retain(|branch, _| !branches.contains(branch));
     }
 
     /// A fan-in takes changes of branches; each keeps its author.

@@ -105,7 +105,10 @@ impl Place {
             Beginning(known) => name.starts_with(known),
             Ending(known) => name.ends_with(known),
             Path(known) => path.strip_suffix(known).is_some_and(|above| above.is_empty() || above.ends_with('/')),
-            Folder(known) => format!("/{folders}/").contains(&format!("/{known}/")),
+            Folder(known) => folders.match_indices(known).any(|(at, _)| {
+                let (before, after) = (&folders[..at], &folders[at + known.len()..]);
+                (before.is_empty() || before.ends_with('/')) && (after.is_empty() || after.starts_with('/'))
+            }),
             FolderEnding(known) => {
                 folders.split('/').any(|folder| folder.len() > known.len() && folder.ends_with(known))
             }
@@ -190,6 +193,9 @@ mod tests {
             ("node --test", "node_modules/.bin/x", Some("Node")),
             ("npx jest", "jest.config.js", Some("Node's test runners")),
             ("cargo test", "node_modules/x/index.js", None),
+            ("node --test", "a/node_modules/x/index.js", Some("Node")),
+            ("node --test", "my_node_modules/x.js", None),
+            ("node --test", "src/node_modules.js", None),
             ("go test ./...", "go.work", Some("Go")),
             ("go test ./...", "go.mod", None),
             ("cargo test", "build.rs", Some("Cargo")),
