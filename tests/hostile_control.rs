@@ -306,3 +306,60 @@ fn what_a_person_or_a_stage_says_to_an_agent_is_no_verdict() {
     assert_eq!(bench.run_json("final.json")["status"], "fail");
     bench.glovebox(&["verify", "r"]).ends(0);
 }
+
+#[test]
+fn a_fork_from_behind_a_hostile_stage_has_no_more_than_the_run_had() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start; done [shape=Msquare]\n\
+         evil [shape=parallelogram, tool_command=\"bash evil.sh\", allowed_write_paths=\"out/\"]\n\
+         look [shape=parallelogram, tool_command=\"sh look.sh\", allowed_write_paths=\"out/\"]\n\
+         judge [shape=octagon, command=\"sh scripts/scenarios/a.sh\"]\n\
+         start -> evil; evil -> look; evil -> look [condition=\"outcome=fail\"]; look -> judge; look -> judge [condition=\"outcome=fail\"]\n\
+         judge -> done [condition=\"outcome=success\"] }\n",
+    );
+    let secret = bench.outside().join("secret");
+    std::fs::write(&secret, "a secret of the machine\n").unwrap();
+    bench.write("scripts/scenarios/a.sh", "# forty-two apples\ntest -e out/look\n");
+    bench.write("out/keep", "");
+    let links = format!(
+        "ln -s {} out/secret; ln -s {} out/up; ln -s / out/root; ln -s ../.glovebox/runs out/runs; ln -s ../scripts/scenarios out/cases\n\
+         mkdir -p .git/hooks .github/workflows; echo evil > .git/hooks/pre-commit; echo evil > .github/workflows/x.yml; echo evil > glovebox.toml\n\
+         cp scripts/scenarios/a.sh out/case; true\n",
+        secret.display(),
+        bench.outside().display()
+    );
+    bench.write("evil.sh", &links);
+    bench.write(
+        "look.sh",
+        "cat out/secret out/up/secret out/root/etc/hostname out/runs/r/manifest.json scripts/scenarios/a.sh; echo l > out/look; echo l > src/look\n",
+    );
+    let before = bench.snapshot();
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "x", "-q"]);
+    let quarantined = |run: &str| bench.glovebox(&["show", run, "--json"]).json()["quarantined"].clone();
+    assert!(quarantined("x").to_string().contains("pre-commit"), "{}", quarantined("x"));
+    // What the project grants since then is not what the fork begins with.
+    bench.write(
+        "pipeline.dot",
+        &bench.read("pipeline.dot").replace("allowed_write_paths=\"out/\"", "allowed_write_paths=\"./\""),
+    );
+    for node in ["look", "judge"] {
+        let forked = bench.glovebox(&["fork", "x", node, "--run-id", node, "-q"]);
+        let workspace = bench.run_folder(node).join("workspace");
+        for gone in ["scripts/scenarios", ".git", ".github", "glovebox.toml", "src", "out/case"] {
+            assert!(workspace.join(gone).symlink_metadata().is_err(), "{node}: {gone}");
+        }
+        let kept = bench.run_folder("x").join("workspace/out");
+        for entry in std::fs::read_dir(workspace.join("out")).unwrap().map(Result::unwrap) {
+            assert!(kept.join(entry.file_name()).symlink_metadata().is_ok(), "{node}: {:?} is new", entry.file_name());
+        }
+        let printed = bench.run_text(node, "look/tool.stdout.txt") + &bench.run_text(node, "progress.ndjson");
+        assert!(!printed.contains("a secret of the machine") && !printed.contains("forty-two"), "{node}: {printed}");
+        bench.glovebox(&["holdout", "verify", node]).ends(0);
+        forked.never_says("forty-two").never_says("a secret of the machine");
+    }
+    bench.write(
+        "pipeline.dot",
+        &bench.read("pipeline.dot").replace("allowed_write_paths=\"./\"", "allowed_write_paths=\"out/\""),
+    );
+    assert_eq!(bench.snapshot(), before, "the project is as it was");
+}
