@@ -73,6 +73,8 @@ fn the_next_command_names_the_stage_whose_output_says_why() {
     let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
     answer.ends(1).says("because      fix: ").says("next         glovebox show latest test, then");
     bench.glovebox(&["show", "r", "test"]).ends(0).says("| wrong");
+    answer.never_says("begins again");
+    bench.glovebox(&["resume", "r"]).ends(1).says("resumed from fix");
 }
 
 #[test]
@@ -268,4 +270,107 @@ fn checks_of_an_earlier_generation_prove_nothing() {
     let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--script", "script.toml"]);
     answer.ends(0).never_says("\nverified     t:");
     assert_eq!(bench.run_text("r", "workspace/src"), "bad");
+}
+
+/// A stage that passes once its flag is up; whatever it does, it changes nothing.
+fn flagged(name: &str) -> String {
+    format!(" {name} [shape=parallelogram, tool_command=\"test -e $FLAG.{name}\", allowed_write_paths=\"\"]\n")
+}
+
+fn raise(bench: &Workbench, name: &str) {
+    std::fs::write(bench.outside().join(format!("flags/up.{name}")), "up").unwrap();
+}
+
+/// Stages with flags, and one that reports that they failed and fails; `edges` connect them.
+fn reported(stages: &[&str], edges: &str) -> Workbench {
+    let bench = flaky();
+    let stages: String = stages.iter().map(|name| flagged(name)).collect();
+    bench.write(
+        "pipeline.dot",
+        &format!(
+            "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]\n{stages}
+             abort [shape=parallelogram, tool_command=\"echo the build is broken; exit 1\", allowed_write_paths=\"\"]
+             {edges} abort -> done }}"
+        ),
+    );
+    bench
+}
+
+#[test]
+fn a_resume_begins_again_at_the_stage_that_failed_and_not_at_the_one_that_reported_it() {
+    let bench = reported(
+        &["fix"],
+        "start -> fix; fix -> done [condition=\"outcome=success\"]; fix -> abort [condition=\"outcome=fail\"];",
+    );
+    let ended = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
+    ended.ends(1).says("because      abort: ");
+    ended.says("next         glovebox show latest fix, then glovebox resume r (begins again at fix) or run again");
+    let shown = bench.glovebox(&["show", "r", "--json"]).json();
+    assert_eq!((&shown["failed_node"], &shown["resumes_at"]), (&"abort".into(), &"fix".into()));
+    bench.glovebox(&["resume", "r"]).ends(1).says("resumed from fix").says("begins again at fix");
+    raise(&bench, "fix");
+    bench.glovebox(&["resume", "r"]).ends(0);
+    assert_eq!(
+        visits(&bench, "r"),
+        named(&[("fix", 1), ("abort", 1), ("fix", 2), ("abort", 2), ("fix", 3)]),
+        "the reporter did not run again"
+    );
+    assert_eq!(bench.glovebox(&["show", "r", "--json"]).json()["resumes_at"], Value::Null);
+}
+
+#[test]
+fn a_resume_goes_back_over_all_that_only_passed_a_failure_on() {
+    let bench = reported(
+        &["first", "fix"],
+        "say [shape=parallelogram, tool_command=\"echo it failed\", allowed_write_paths=\"\"]
+         which [shape=diamond]
+         start -> first -> fix; fix -> done [condition=\"outcome=success\"]; fix -> which [condition=\"outcome=fail\"]
+         which -> say [condition=\"outcome=fail\"]; which -> done; say -> abort;",
+    );
+    raise(&bench, "first");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("(begins again at fix)");
+    raise(&bench, "fix");
+    bench.glovebox(&["resume", "r"]).ends(0);
+    let again = visits(&bench, "r").into_iter().filter(|(_, visit)| *visit == 2).collect::<Vec<_>>();
+    assert_eq!(again, named(&[("fix", 2)]), "nothing else ran twice");
+}
+
+#[test]
+fn a_failure_that_a_later_stage_mended_is_none_to_go_back_to() {
+    let bench = reported(
+        &["test", "deploy"],
+        "mend [shape=parallelogram, tool_command=\"echo mended > out/mended\", allowed_write_paths=\"out/\"]
+         start -> test; test -> deploy [condition=\"outcome=success\"]; test -> mend [condition=\"outcome=fail\"]
+         mend -> deploy -> done; mend -> abort [condition=\"outcome=fail\"];",
+    );
+    let ended = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
+    ended.ends(1).says("because      deploy: ").never_says("begins again");
+    raise(&bench, "deploy");
+    bench.glovebox(&["resume", "r"]).ends(0);
+    assert_eq!(visits(&bench, "r"), named(&[("test", 1), ("mend", 1), ("deploy", 1), ("deploy", 2)]));
+}
+
+#[test]
+fn a_stage_without_visits_left_is_none_to_go_back_to() {
+    let edges = "start -> test; test -> done [condition=\"outcome=success\"]; test -> fix [condition=\"outcome=fail\"]
+         fix -> done [condition=\"outcome=success\"]; fix -> abort [condition=\"outcome=fail\"];";
+    let bench = reported(&["test", "fix"], edges);
+    let limited = bench.read("pipeline.dot").replace("$FLAG.test\"", "$FLAG.test\", max_visits=1");
+    bench.write("pipeline.dot", &limited);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("(begins again at fix)");
+    raise(&bench, "fix");
+    bench.glovebox(&["resume", "r"]).ends(0);
+    assert_eq!(visits(&bench, "r"), named(&[("test", 1), ("fix", 1), ("abort", 1), ("fix", 2)]));
+}
+
+#[test]
+fn a_resume_that_was_told_where_to_begin_is_no_reason_to_stay_there() {
+    let bench = reported(
+        &["fix"],
+        "start -> fix; fix -> done [condition=\"outcome=success\"]; fix -> abort [condition=\"outcome=fail\"];",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1);
+    bench.glovebox(&["resume", "r", "--from", "abort"]).ends(1).says("resumed from abort");
+    raise(&bench, "fix");
+    bench.glovebox(&["resume", "r"]).ends(0).says("resumed from fix");
 }

@@ -29,6 +29,7 @@ use crate::event::{
     StagePassed, StageReady, StageRetrying, Task, Verdict, Work,
 };
 use crate::state::{Branch, RunState, is_of_budget};
+use glovebox_pipeline::fixability::leads_to;
 use glovebox_pipeline::ir::{GateRequires, Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::outcome::Answer;
 use glovebox_pipeline::route::{self, Candidate, FailureTarget};
@@ -450,13 +451,20 @@ fn canceled(by: &str) -> Event {
     failed(Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, format!("canceled by {by}")))
 }
 
+/// The stage that a resume of a run that ended so begins again at; none if it continues where it stopped.
+pub fn resumes_at<'a>(pipeline: &Pipeline, state: &'a RunState, ended: &RunFinished) -> Option<&'a NodeId> {
+    let has_visits_left = |node: &Node| node.visits_max.is_none_or(|most| state.main().visits_counted(&node.id) < most);
+    let mends = |next: &NodeId, failed: &NodeId| leads_to(pipeline, next, failed);
+    state.resumes_at(ended, |id| pipeline.node(id).is_some_and(has_visits_left), mends)
+}
+
 /// The end of a run that succeeded at an exit.
 fn succeeded(exit: &Node) -> Event {
     let exit_node = Some(exit.id.clone());
-    Event::RunFinished(RunFinished { status: Verdict::Success, exit_node, failure: None })
+    Event::RunFinished(RunFinished { status: Verdict::Success, exit_node, failure: None, resumes_at: None })
 }
 
 /// The end of a run that failed.
 pub(crate) fn failed(failure: Failure) -> Event {
-    Event::RunFinished(RunFinished { status: Verdict::Fail, exit_node: None, failure: Some(failure) })
+    Event::RunFinished(RunFinished { status: Verdict::Fail, exit_node: None, failure: Some(failure), resumes_at: None })
 }

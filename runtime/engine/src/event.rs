@@ -490,4 +490,7 @@ pub struct RunFinished {
     /// Why, after a failure: the stage's reason unchanged (seed 3, failure causality).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// The stage that a resume begins again at; absent where it continues, and in journals of before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumes_at: Option<NodeId>,
 }

@@ -116,6 +116,10 @@ pub struct RunSummary {
     pub failure: Option<Failure>,
     /// The stage with that failure, if a stage had it.
     pub failed_node: Option<NodeId>,
+    /// The stage that a resume begins again at: the first of those whose failures led to the end. Absent where a resume continues, and if the
+    /// run has not failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumes_at: Option<NodeId>,
     /// Facts about the last verification, if it failed and the run has not succeeded (seed 4); absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_meta: Option<FailureMeta>,
@@ -374,7 +378,7 @@ impl RunSummary {
         }
         self.canceled_by = None;
         self.failure = None;
-        self.failed_node = None;
+        (self.failed_node, self.resumes_at) = (None, None);
         self.status = RunStatus::Unfinished;
         self.exit = ExitClass::default();
         self.finished_at = None;
@@ -395,6 +399,7 @@ impl RunSummary {
         self.status = run.status.into();
         self.exit = ExitClass::of(run, self.canceled_by);
         self.failure.clone_from(&run.failure);
+        self.resumes_at.clone_from(&run.resumes_at);
         self.error_meta = self.error_meta.take().filter(|_| run.failure.is_some());
         let last = self.last_failure.as_ref().filter(|(_, failure)| Some(failure) == run.failure.as_ref());
         self.failed_node = last.map(|(node, _)| node.clone());

@@ -7,8 +7,10 @@ mod authors;
 mod branch;
 mod conversations;
 mod effort;
+mod failure_chain;
 mod fork;
 mod generation;
+mod history;
 mod judged;
 mod policy;
 mod question;
@@ -20,10 +22,12 @@ mod visits;
 
 pub use authors::Author;
 pub(crate) use branch::is_output;
-pub use branch::{Branch, NodeHistory, OpenTask, Position};
+pub use branch::{Branch, OpenTask, Position};
 pub use conversations::{CONVERSATION_FILE, Conversations, LastConversation};
 pub use effort::{Efforts, NodeEffort};
+pub use failure_chain::FailureChain;
 pub use fork::{EndedBranch, Fork, Origin};
+pub use history::NodeHistory;
 pub use judged::{FailedStage, Unverified};
 pub use question::{OpenQuestion, Wait};
 pub use spending::Spending;
@@ -224,19 +228,6 @@ impl RunState {
     pub fn can_be_resumed(&self) -> bool {
         let failed = || self.verdict.as_ref().is_some_and(|ended| ended.status == Verdict::Fail);
         !self.is_over() || failed() && self.canceled.is_none()
-    }
-
-    /// The node that a resume begins again at: the stage whose failure ended the run, the gate that was unmet, or the node that no edge
-    /// led away from. None for a run that continues where it stopped, that succeeded, or that was canceled for good.
-    pub fn node_to_repeat(&self) -> Option<&NodeId> {
-        let failure = self.verdict.as_ref()?.failure.as_ref()?;
-        let main = self.main();
-        let is_of_stage = main.last_failure.as_ref() == Some(failure);
-        let continues = self.stopped.is_some() && !(is_of_stage && failure.class == FailureClass::Budget);
-        if continues || self.canceled.is_some() {
-            return None;
-        }
-        main.last_failed.as_ref().map(|failed| &failed.node).or(main.node.as_ref())
     }
 
     fn branch_mut(&mut self, id: &BranchId) -> &mut Branch {

@@ -148,7 +148,12 @@ impl Run {
             claimed("test", 1),
             Event::StageFinished(Box::new(test)),
             route("test", "done", 2, "outcome=success"),
-            Event::RunFinished(RunFinished { status: Verdict::Success, exit_node: Some("done".into()), failure: None }),
+            Event::RunFinished(RunFinished {
+                status: Verdict::Success,
+                exit_node: Some("done".into()),
+                failure: None,
+                resumes_at: None,
+            }),
         ];
         events.into_iter().zip(1..).map(|(event, seq)| record(seq, event)).collect()
     }

@@ -343,8 +343,11 @@ pub fn change_line(change: &FileChange) -> String {
     }
 }
 
-/// The stage whose output says why a run failed: the failed one, or the one whose failed command it was to repair.
+/// The stage whose output says why a run failed: the first whose failure led to the end, or the one whose failed command it was to repair.
 fn with_output(summary: &RunSummary) -> Option<&NodeId> {
+    if let Some(first) = summary.resumes_at.as_ref().filter(|first| summary.failed_node.as_ref() != Some(first)) {
+        return Some(first);
+    }
     let failed = summary.failed_node.as_ref()?;
     if summary.receipts.iter().any(|evidence| evidence.node == *failed) {
         return Some(failed);
@@ -353,10 +356,17 @@ fn with_output(summary: &RunSummary) -> Option<&NodeId> {
     Some(unrepaired.map_or(failed, |evidence| &evidence.node))
 }
 
+/// Where a resume begins again, if not at the stage that ended the run.
+fn begins_at(summary: &RunSummary) -> String {
+    let first = summary.resumes_at.as_ref().filter(|first| summary.failed_node.as_ref() != Some(first));
+    first.map(|first| format!(" (begins again at {})", visible::line(first.as_str()))).unwrap_or_default()
+}
+
 fn what_next(summary: &RunSummary, named: &Named) -> String {
     let next = &named.short;
     let node = with_output(summary).map(|node| format!(" {}", visible::line(node.as_str()))).unwrap_or_default();
     let exact = &named.exact;
+    let at = begins_at(summary);
     match (summary.status, summary.changed.is_empty()) {
         (RunStatus::Success, false) => format!("glovebox diff {next}, then glovebox apply {next}"),
         (RunStatus::Success, true) => format!("glovebox show {next}"),
@@ -378,10 +388,12 @@ fn what_next(summary: &RunSummary, named: &Named) -> String {
             (Resumption::NeedsTime, _) => format!("glovebox resume {exact} --max-wall-time T, with a longer T"),
             (Resumption::Shows, _) => format!("glovebox show {next}{node}, then run again"),
             (Resumption::Repeats, true) => {
-                format!("glovebox show {next}{node}, then glovebox resume {exact} or run again")
+                format!("glovebox show {next}{node}, then glovebox resume {exact}{at} or run again")
             }
             (Resumption::Repeats, false) => {
-                format!("glovebox show {next}{node}, glovebox diff {next}, then glovebox resume {exact} or run again")
+                format!(
+                    "glovebox show {next}{node}, glovebox diff {next}, then glovebox resume {exact}{at} or run again"
+                )
             }
         },
     }

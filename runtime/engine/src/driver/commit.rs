@@ -6,7 +6,7 @@
 
 use super::claim::NextClaim;
 use super::{CHUNK, Driver, RunError};
-use crate::decide::{decide, fork_step, next_step};
+use crate::decide::{decide, fork_step, next_step, resumes_at};
 use crate::event::{Event, Record, Subject, whole_milliseconds};
 use crate::merge_check::MergeCheck;
 use crate::ports::{PortError, RunLog};
@@ -173,7 +173,10 @@ fn fold_and_decide(
 ) -> Result<Decided, RunError> {
     let (mut folded, mut because, mut outstanding) = (0, because.into_iter(), Vec::new());
     loop {
-        while let Some(event) = events.get(folded) {
+        while let Some(event) = events.get_mut(folded) {
+            if let Event::RunFinished(ended) = event {
+                ended.resumes_at = resumes_at(pipeline, &state, ended).cloned();
+            }
             state.fold(at, event);
             folded += 1;
             // A branch that was moved since, by its fork, does not go on from where it was.

@@ -153,10 +153,10 @@ mod tests {
             (FailureClass::Canceled, "run/canceled", Some(CanceledBy::Termination), ExitClass::Terminated),
         ] {
             let failure = Failure::new(class, code, "signal TERM: budget GoalGateUnsatisfied");
-            let run = RunFinished { status: Verdict::Fail, failure: Some(failure), exit_node: None };
+            let run = RunFinished { status: Verdict::Fail, failure: Some(failure), exit_node: None, resumes_at: None };
             assert_eq!(ExitClass::of(&run, by), exit, "{code}");
         }
-        let run = RunFinished { status: Verdict::Fail, failure: None, exit_node: None };
+        let run = RunFinished { status: Verdict::Fail, failure: None, exit_node: None, resumes_at: None };
         assert_eq!(ExitClass::of(&run, None), ExitClass::RunFailed);
     }
 

@@ -9,7 +9,7 @@ use super::restore::{remove_caches, restore};
 use super::workspace::keep_replaced;
 use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, Worker, apply_changes};
 use crate::blobs::DirBlobs;
-use crate::decide::limit_reached;
+use crate::decide::{limit_reached, resumes_at};
 use crate::disk::DiskGauge;
 use crate::driver::{Assignment, Driver, GRACE, Outstanding, Replay, RunError, replay};
 use crate::event::{
@@ -193,7 +193,7 @@ impl Session {
         if let Some(verdict) = self.state.verdict.as_ref().filter(|_| !self.state.can_be_resumed()) {
             return Err(RunError::Ended { run_id: self.run_id(), verdict: verdict.status });
         }
-        let resumed = self.resumed(terms)?;
+        let resumed = self.resumed(pipeline, terms)?;
         if let Some(failure) = limit_reached(&self.state, &resumed) {
             return Err(RunError::LimitReached(failure));
         }
@@ -242,7 +242,7 @@ impl Session {
     }
 
     /// The record of a resume under these terms; what it names is durable.
-    fn resumed(&self, terms: ResumeTerms<'_>) -> Result<RunResumed, RunError> {
+    fn resumed(&self, pipeline: &Pipeline, terms: ResumeTerms<'_>) -> Result<RunResumed, RunError> {
         let ResumeTerms { from, back, steps_max, wall_max, spend_max, script, replan, asks_again: _ } = terms;
         let replanned = replan.map(|replan| {
             let json = serde_json::to_vec(&replan.capabilities).map_err(|error| RunError::Project(Box::new(error)))?;
@@ -269,10 +269,12 @@ impl Session {
             }
             None => (from, None),
         };
+        let ended = self.state.verdict.as_deref();
+        let failed = ended.and_then(|ended| resumes_at(pipeline, &self.state, ended)).cloned();
         Ok(RunResumed {
             worker: self.worker.name.clone(),
             sandbox: self.worker.sandbox.clone(),
-            from: from.or_else(|| self.state.node_to_repeat().cloned()).or(fork_node),
+            from: from.or(failed).or(fork_node),
             back,
             context,
             steps_max,

@@ -5,15 +5,14 @@
 
 use super::Conversations;
 use super::authors::Authors;
+use super::failure_chain::FailureChain;
 use super::fork::{Fork, Origin};
 use super::judged::{FailedStage, Unverified};
 use super::question::Wait;
 use super::spending::is_bound_of_run;
-use super::{VerifyFailures, Visits};
+use super::{NodeHistory, Visits};
 use crate::context::{Context, ContextKey};
-use crate::event::{
-    Attempt, AttemptId, Digest, Event, FileChange, NodeId, StageFinished, StagePassed, StageReady, Task, Work,
-};
+use crate::event::{Attempt, AttemptId, Event, FileChange, NodeId, StageFinished, StagePassed, StageReady, Task, Work};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, Outcome, Status};
 use jiff::Timestamp;
@@ -24,8 +23,6 @@ use std::sync::Arc;
 
 /// Names of artifacts that hold what a stage printed end like this.
 const OUTPUT_ENDINGS: [&str; 4] = [".stdout.txt", ".stderr.txt", ".output", ".verify_output"];
-/// Different failures of a node that are counted. Further ones count as new each time: other bounds end such a loop.
-const SIGNATURES_MAX: usize = 256;
 
 /// The key with the class of the failure that led here.
 const FAILURE_CLASS: &str = "failure_class";
@@ -73,51 +70,6 @@ pub enum Position {
     Waiting(Wait),
 }
 
-/// What came of a node so far.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct NodeHistory {
-    /// Its last outcome, without its context updates.
-    pub outcome: Option<Arc<Outcome>>,
-    /// Visits in a row up to the last one that ended with the same failure; 0 after another outcome.
-    pub alike: u32,
-    /// Its last visit ended with `skipped`, which is no outcome.
-    pub skipped: bool,
-    /// A verifier's command passed in its last visit, as a receipt says.
-    pub proven: bool,
-    /// Visits begun: the number of the last one.
-    pub visits: u32,
-    /// Visits that count for `max_visits`: not those that a resume went back before, or that a bound of the run ended.
-    pub counted: u32,
-    /// Retries since it last succeeded (`node_retries` of a checkpoint).
-    pub retries: u32,
-    /// Finished attempts of all generations.
-    pub attempts: u32,
-    /// Attempts of its last visit that were repeated because they changed nothing.
-    pub unchanged: u32,
-    /// Model turns of these attempts: where a script goes on.
-    pub turns: u64,
-    /// Visits that ended with the same failure as the last one, which is counted too, by signature; 0 without a lasting failure. Neither a
-    /// success nor another failure between them resets the count.
-    pub same: u32,
-    /// How its verification has failed since it last passed; none where nothing bounds that.
-    pub verify_failures: Option<Arc<VerifyFailures>>,
-    /// Visits by the signature of their failure.
-    pub(super) signatures: RedBlackTreeMapSync<Digest, u32>,
-    /// Its last visit among all finished ones, while its last outcome is a failure.
-    pub(super) failing_at: Option<u64>,
-}
-
-impl NodeHistory {
-    pub(super) fn count_signature(&mut self, signature: Option<Digest>) {
-        let known = signature.and_then(|signature| self.signatures.get(&signature)).copied().unwrap_or(0);
-        self.same = if signature.is_some() { known.saturating_add(1) } else { 0 };
-        let has_room = known > 0 || self.signatures.size() < SIGNATURES_MAX;
-        if let Some(signature) = signature.filter(|_| has_room) {
-            self.signatures.insert_mut(signature, self.same);
-        }
-    }
-}
-
 /// One branch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Branch {
@@ -149,6 +101,8 @@ pub struct Branch {
     pub last_failure: Option<Failure>,
     /// The stage that has this failure. The next stage may have to fix it.
     pub last_failed: Option<Arc<FailedStage>>,
+    /// The stages whose failures led here, one after another.
+    pub failure_chain: FailureChain,
     /// The attempt whose disallowed writes wait for a decision.
     pub held: Option<Arc<StageFinished>>,
     /// What its open verification is about, or the last one that led to a repetition.
@@ -178,6 +132,7 @@ impl Default for Branch {
             conversations: Conversations::default(),
             last_failure: None,
             last_failed: None,
+            failure_chain: FailureChain::default(),
             held: None,
             unverified: None,
             origin: None,
@@ -299,6 +254,7 @@ impl Branch {
     pub(super) fn begin_again(&mut self, from: &NodeId) {
         self.end(None);
         self.forget_verify_failures();
+        self.failure_chain.begin_again(from);
         (self.unverified, self.held) = (None, None);
         self.joined = self.joined.take().filter(|fork| fork.join == *from);
     }
@@ -388,6 +344,7 @@ impl Branch {
         // A stage that was skipped says nothing: the failure before it stays, and so does the stage it is of.
         if finished.retrying || finished.outcome.status != Status::Skipped {
             self.last_failed = self.last_failure.as_ref().map(|_| Arc::new(FailedStage::of(finished)));
+            self.note_attempt_in_chain(finished);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::event::{
     BranchEnd, BranchFinished, BranchId, ChildObserved, FanInFinished, FileChange, ForkChild, ForkJoined, ForkStarted,
     NodeId, SupervisionEnd,
 };
-use crate::state::FailedStage;
+use crate::state::{FailedStage, FailureChain};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Outcome, Status};
 use jiff::Timestamp;
@@ -229,6 +229,7 @@ impl Branch {
         self.context = Context::default();
         context.into_iter().for_each(|(key, value)| self.context.set(key, value));
         (self.last_failure, self.last_failed) = (None, None);
+        self.failure_chain = FailureChain::default();
         self.failing = RedBlackTreeMapSync::new_sync();
         let visits = self.nodes.iter().map(|(node, history)| (node.clone(), history.of_next_generation_with_visits()));
         self.nodes = visits.collect();
@@ -374,5 +375,6 @@ impl Branch {
 
     fn note_failed(&mut self, node: &NodeId) {
         self.last_failed = self.last_failure.as_ref().map(|_| Arc::new(FailedStage::silent(node)));
+        self.note_end_in_chain(node, false);
     }
 }

@@ -3,8 +3,7 @@
 //! A generation begins with the files as they are, with the context of a new run, and with no visit, outcome or conversation. What
 //! counts over all of them: failures that are the same, so that a loop over restarts ends too, and how far a script or a simulation is.
 
-use super::branch::{Branch, NodeHistory};
-use super::{RunState, Visits};
+use super::{Branch, NodeHistory, RunState, Visits};
 use crate::context::Context;
 use crate::event::{BranchId, LoopRestarted, RunStarted};
 use serde_json::Value;

@@ -85,6 +85,7 @@ impl Branch {
             let reason = format!("goal gate `{}` {found}", unmet.gate);
             Failure::new(FailureClass::Deterministic, "gate/unmet", reason)
         }));
+        self.failure_chain.note_unmet_gate(&unmet.gate);
         if self.last_failed.as_ref().is_none_or(|failed| failed.node != unmet.gate) {
             self.last_failed = Some(Arc::new(FailedStage::silent(&unmet.gate)));
         }

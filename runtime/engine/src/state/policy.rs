@@ -48,6 +48,7 @@ impl Branch {
             let of = |held: &Arc<_>| FailedStage { notes: decided.outcome.notes.clone(), ..FailedStage::of(held) };
             let failed = || held.as_ref().map_or_else(|| FailedStage::silent(node), of);
             self.last_failed = self.last_failure.as_ref().map(|_| Arc::new(failed()));
+            self.note_end_in_chain(node, false);
         }
     }
 }

@@ -71,5 +71,6 @@ impl Branch {
         self.record_outcome(&answered.node, &outcome);
         self.complete(&answered.node);
         self.last_failed = self.last_failure.as_ref().map(|_| Arc::new(FailedStage::silent(&answered.node)));
+        self.note_end_in_chain(&answered.node, true);
     }
 }

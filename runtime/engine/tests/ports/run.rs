@@ -48,7 +48,7 @@ pub(crate) fn finished(task: &Task) -> Event {
 
 /// The end of the run.
 pub(crate) fn ended() -> Event {
-    Event::RunFinished(RunFinished { status: Verdict::Success, exit_node: None, failure: None })
+    Event::RunFinished(RunFinished { status: Verdict::Success, exit_node: None, failure: None, resumes_at: None })
 }
 
 async fn succeed(assignment: Assignment) -> Result<StageFinished, Fault> {
