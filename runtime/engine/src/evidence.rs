@@ -31,8 +31,7 @@ use startup::StartupFiles;
 
 use crate::event::{
     Attempt, BranchId, Event, FailureMeta, FanInFinished, FileChange, ForkedFrom, IgnoredFiles, QuestionAnswered,
-    QuestionAsked, Record, Replanned, RunFinished, RunPaused, RunResumed, RunStarted, StageFinished, Task, Verdict,
-    Work,
+    QuestionAsked, Record, Replanned, RunFinished, RunResumed, RunStarted, StageFinished, Task, Verdict, Work,
 };
 use crate::ports::PortError;
 use crate::reading;
@@ -382,13 +381,6 @@ impl RunSummary {
         self.status = RunStatus::Unfinished;
         self.exit = ExitClass::default();
         self.finished_at = None;
-    }
-
-    fn pause(&mut self, paused: &RunPaused) {
-        (self.status, self.exit) = (RunStatus::Paused, ExitClass::Paused);
-        if let Some(held) = &paused.held {
-            (self.failed_node, self.failure) = (Some(held.node.clone()), Some(held.failure.clone()));
-        }
     }
 
     fn finish(&mut self, run: &RunFinished) {

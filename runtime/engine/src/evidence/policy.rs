@@ -36,6 +36,13 @@ pub struct GrantedFile {
 }
 
 impl RunSummary {
+    pub(super) fn pause(&mut self, paused: &crate::event::RunPaused) {
+        (self.status, self.exit) = (super::RunStatus::Paused, super::ExitClass::Paused);
+        if let Some(held) = &paused.held {
+            (self.failed_node, self.failure) = (Some(held.node.clone()), Some(held.failure.clone()));
+        }
+    }
+
     /// The visit ends with what was decided, and what was allowed is set aside no more.
     pub(super) fn decide(&mut self, decided: &PolicyDecided) {
         let task = &decided.attempt.task;
