@@ -330,6 +330,18 @@ fn unsafe_code_lives_in_the_sandbox_only_and_says_why() {
 }
 
 #[test]
+fn files_of_strangers_are_read_up_to_a_bound() {
+    let roots = files("rs").into_iter().filter(|file| file.starts_with("runtime/"));
+    let roots = roots.filter(|file| ["/src/lib.rs", "/src/main.rs"].iter().any(|root| file.ends_with(root)));
+    // A program that attacks reads what it likes.
+    let roots: Vec<String> = roots.filter(|file| !file.contains("/hostile/") && !file.contains("/attack/")).collect();
+    assert!(roots.len() > 10, "{roots:?}");
+    let lint = "deny(clippy::disallowed_methods)";
+    let without = roots.into_iter().filter(|file| !fs::read_to_string(root().join(file)).unwrap().contains(lint));
+    none(&without.map(|file| format!("{file}: it may read files without a bound: add `{lint}`")).collect::<Vec<_>>());
+}
+
+#[test]
 fn every_file_says_what_it_is_and_fits() {
     let mut findings = Vec::new();
     for source in sources() {

@@ -44,5 +44,5 @@ fn rules(stage: &Stage) -> String {
     let paths = stage.attribute("allowed_write_paths").filter(|text| !text.trim().is_empty());
     let paths = paths
         .map(|paths| format!("You may write only here: {paths}. Other changes are set aside and fail the stage.\n"));
-    format!("{}{ENDING}", paths.unwrap_or_default())
+    format!("{}{}\n{ENDING}", paths.unwrap_or_default(), prompt::GIT)
 }

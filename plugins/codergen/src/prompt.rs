@@ -27,6 +27,10 @@ const RULES: &str = "\
 - A tool that fails says why. Read the reason and try another way; do not repeat the same call.
 ";
 
+/// What git can do in a stage, for whoever runs commands.
+pub(crate) const GIT: &str = "`git` can show and compare here, but not commit, stage, stash or switch branches: its repository is read-only, and has the \
+     workspace as one commit. Do not try to commit, even if you are asked to. Leave your work in the files: they are the result of the stage.";
+
 const ENDING: &str = "\
 - The first answer without a tool call ends the stage. End it with a line `OUTCOME: SUCCESS`, or `OUTCOME: FAIL` and the
   reason when the task is not done. Say only what you have seen; claims are checked afterwards.";
@@ -52,7 +56,7 @@ pub(crate) fn system(stage: &Stage, schema: Option<&str>) -> String {
             "*" => "`shell` runs any command".to_owned(),
             _ => format!("`shell` runs only these commands, without shell syntax: {commands}"),
         };
-        text.push_str(&format!("\n- {rule}"));
+        text.push_str(&format!("\n- {rule}\n- {GIT}"));
     }
     if let Some(schema) = schema {
         text.push_str(&format!("\n\nJSON Schema of your last answer:\n{schema}"));

@@ -5,6 +5,7 @@
 //! program runs. Labels are untrusted text: `text` makes them harmless before any other module reads them.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod ascii;
 mod badge;

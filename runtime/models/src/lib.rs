@@ -8,6 +8,7 @@
 //! handed to it as values.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod ask;
 pub mod chat;

@@ -5,6 +5,7 @@
 //! that the pipeline, the sandbox and the command line can have the same answer.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod protected;
 pub mod repository;

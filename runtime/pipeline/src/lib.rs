@@ -5,6 +5,7 @@
 //! [`outcome`], [`condition`], [`diff_limits`], [`stylesheet`], [`holdout_roles`], [`reach`], [`fixability`], [`transform`], [`lint`], [`session`], [`route`], [`graph`].
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod ahead;
 pub mod attributes;

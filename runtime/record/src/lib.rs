@@ -23,6 +23,7 @@
 //! - [`tier`]: how far commands are confined;
 //! - [`tool_call`]: what tool servers were asked.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod change;
 pub mod digest;

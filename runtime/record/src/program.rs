@@ -24,6 +24,11 @@ pub enum AgentProgram {
 #[error("expected `codex`, `claude`, `gemini`, `opencode` or `exec`")]
 pub struct UnknownProgram;
 
+/// Where a project keeps settings of agent programs: permissions, hooks, servers, endpoints, and helpers that bring such. What a project
+/// tells every reader, as in `AGENTS.md`, is not one.
+pub const PROJECT_SETTINGS: [&str; 8] =
+    [".claude/", ".mcp.json", ".claude.json", ".codex/", ".gemini/", ".opencode/", "opencode.json", "opencode.jsonc"];
+
 impl AgentProgram {
     /// Every program.
     pub const ALL: [Self; 5] = [Self::Codex, Self::Claude, Self::Gemini, Self::OpenCode, Self::Exec];

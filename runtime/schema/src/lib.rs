@@ -6,6 +6,7 @@
 //! no pipeline, so that the check of a file and the check of an answer are the same.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod check;
 pub mod document;

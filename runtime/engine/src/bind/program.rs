@@ -9,7 +9,9 @@ use crate::plan::{Capability, Giver, Origin, PlannedProgram};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::key::{self, Key};
 use glovebox_record::Network;
-use glovebox_record::program::ProgramOptions;
+use glovebox_record::path::ScopePath;
+use glovebox_record::program::{PROJECT_SETTINGS, ProgramOptions};
+use glovebox_record::scope::Entry;
 
 /// Works out a node's agent program.
 pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
@@ -27,6 +29,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
         effective.record_origin(Capability::ReadMachine(folder.clone()), origin);
     }
     effective.program = Some(program);
+    hide_settings(effective);
     if !inputs.request.commands.is_empty() {
         let message = format!("`allowed_commands` of node `{}` would not bind its agent program", inputs.place);
         refuse(
@@ -46,6 +49,16 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
         let help = "name the hosts it needs: `network=\"proxy:registry.npmjs.org\"`; its model is reached without";
         refuse(inputs, effective, (key::NETWORK, message), help);
     }
+}
+
+/// Hides what a project sets for agent programs, in the folder in which the program starts and in those above: the node says what it may.
+fn hide_settings(effective: &mut Effective) {
+    let start = effective.command_access.workdir.clone();
+    let folders = std::iter::successors(Some(start), ScopePath::parent);
+    let settings = folders.flat_map(|folder| {
+        PROJECT_SETTINGS.map(|name| if folder.is_root() { name.to_owned() } else { format!("{folder}/{name}") })
+    });
+    effective.scope.hidden.extend(settings.filter_map(|text| Entry::parse(&text).ok()));
 }
 
 fn refuse(inputs: GrantInputs<'_>, effective: &mut Effective, (key, message): (Key<'_>, String), help: &'static str) {

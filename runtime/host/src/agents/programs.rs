@@ -184,12 +184,20 @@ pub struct Reading {
     problem: Option<String>,
     /// Lines that could not be read.
     unknown: u64,
+    /// Calls of tools that did something, or that failed by themselves.
+    calls_made: u64,
+    /// Why a call was refused, by the program or its own sandbox.
+    blocked: Option<String>,
 }
+
+/// Words in the answer to a call that a program, its settings or its own sandbox refused.
+const BLOCKED: [&str; 7] =
+    ["sandbox", "permission", "not enabled", "denied by", "blocked by", "hook", "requires approval"];
 
 impl Reading {
     /// Nothing was printed yet.
     pub fn of(program: AgentProgram) -> Self {
-        Self { program, said: String::new(), problem: None, unknown: 0 }
+        Self { program, said: String::new(), problem: None, unknown: 0, calls_made: 0, blocked: None }
     }
 
     /// Reads a line of its standard output.
@@ -208,6 +216,16 @@ impl Reading {
             AgentProgram::OpenCode => opencode::read(self, &event),
             AgentProgram::Exec => None,
         }
+    }
+
+    /// Why its calls were refused, if every one was: then it did nothing, whatever it says.
+    pub fn blocked(&self) -> Option<&str> {
+        self.blocked.as_deref().filter(|_| self.calls_made == 0)
+    }
+
+    /// Its last words.
+    pub fn said(&self) -> &str {
+        &self.said
     }
 
     /// Its last words, and why it failed by its own account.
@@ -244,6 +262,17 @@ impl Reading {
             self.said.push_str(text);
         }
         Some(Step::Text(text.to_owned()))
+    }
+
+    /// A call of a tool was answered.
+    fn answered(&mut self, has_failed: bool, answer: &Value) {
+        let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
+        let lower = text.to_ascii_lowercase();
+        if has_failed && BLOCKED.iter().any(|word| lower.contains(word)) {
+            self.blocked.get_or_insert_with(|| text.chars().take(1_000).collect());
+        } else {
+            self.calls_made += 1;
+        }
     }
 
     fn fails(&mut self, reason: &Value) {

@@ -9,6 +9,7 @@ use crate::call::{Artifact, LogLine, Progress};
 use crate::gateway::Gateway;
 use crate::stop::Stop;
 use glovebox_record::path::ScopePath;
+use glovebox_record::program::AgentProgram;
 use glovebox_record::{CommandEnding, Failure, FailureClass, LimitName};
 use glovebox_sandbox::exec::{Command, ExecError, Exit, Program};
 use glovebox_sandbox::jail::{CommandLine, Jail};
@@ -28,6 +29,8 @@ const STEPS_MAX: usize = 256;
 const LOOK: Duration = Duration::from_millis(50);
 /// Longest text of one event.
 const TEXT_BYTES_MAX: usize = 64 << 10;
+/// The exit code of git for what it cannot do.
+const GIT_FAILED: i32 = 128;
 
 /// A program of this attempt.
 pub struct Session {
@@ -232,19 +235,9 @@ impl Attempt {
             (_, Some(over), _) => return Err(Error::new(Stop::Limit(over))),
             _ => {}
         }
-        let lines_unknown = reading.unknown();
-        let (said, problem) = reading.end();
-        self.conversation.keep_program(&prompt, &said);
-        if (how, code) == (CommandEnding::Exited, Some(0)) && problem.is_none() {
-            let data = json!({ "receipt": id, "lines_unknown": lines_unknown });
-            let text = cut(said);
-            return Ok(Event { kind: "done".to_owned(), text, data: Some(data.to_string()), failure: None });
-        }
-        let how = code.map_or_else(|| how.to_string(), |code| format!("exit code {code}"));
-        let tail = problem.unwrap_or_else(|| error.tail());
-        let tail = if tail.is_empty() { output.tail() } else { tail };
-        let reason = format!("{title} exec failed: {how}: {}", cut(tail));
-        Ok(failure(failed(FailureClass::Deterministic, "agent/failed", reason)))
+        self.conversation.keep_program(&prompt, reading.said());
+        let tails = [&error, &output].map(Lines::tail);
+        Ok(answer(&title, (how, code, &id), reading, tails))
     }
 
     fn keep_output(&mut self, name: &str, bytes: &[u8]) {
@@ -287,6 +280,43 @@ fn event(step: Step) -> Option<Event> {
         Step::ToolCall { name, detail } => (detail, Some(json!({ "tool": name }).to_string())),
     };
     Some(Event { kind: "step".to_owned(), text: cut(text), data, failure: None }).filter(|event| !event.text.is_empty())
+}
+
+/// What a program's end means for the stage.
+fn answer(
+    title: &str,
+    (how, code, receipt): (CommandEnding, Option<i32>, &str),
+    reading: Reading,
+    tails: [String; 2],
+) -> Event {
+    let [error, output] = tails;
+    let lines_unknown = reading.unknown();
+    let blocked = reading.blocked().map(str::to_owned);
+    let (mut said, problem) = reading.end();
+    let has_succeeded = (how, code) == (CommandEnding::Exited, Some(0)) && problem.is_none();
+    if let Some(why) = blocked.filter(|_| has_succeeded) {
+        let reason = format!("{title} could run none of its tools: {}", cut(why));
+        return failure(failed(FailureClass::Contract, "agent/blocked", reason));
+    }
+    let only_git_failed = code == Some(GIT_FAILED) && problem.is_none() && is_refused_commit(&error);
+    if only_git_failed {
+        said.push_str("\nIts last command was refused by git, whose repository is read-only here; its changes stay.\n");
+    }
+    if has_succeeded || only_git_failed {
+        let data = json!({ "receipt": receipt, "lines_unknown": lines_unknown });
+        return Event { kind: "done".to_owned(), text: cut(said), data: Some(data.to_string()), failure: None };
+    }
+    let how = code.map_or_else(|| how.to_string(), |code| format!("exit code {code}"));
+    let tail = problem.unwrap_or(error);
+    let tail = if tail.is_empty() { output } else { tail };
+    let title = if title == AgentProgram::Exec.as_str() { "agent program".to_owned() } else { format!("{title} exec") };
+    failure(failed(FailureClass::Deterministic, "agent/failed", format!("{title} failed: {how}: {}", cut(tail))))
+}
+
+/// True if the last word of a program is that git could not write its repository, which no stage can.
+fn is_refused_commit(tail: &str) -> bool {
+    let last = tail.lines().last().unwrap_or_default();
+    last.starts_with("fatal: ") && last.contains("/.git/") && last.ends_with("Read-only file system")
 }
 
 fn failure(failure: Failure) -> Event {

@@ -79,6 +79,7 @@ pub(crate) fn limit_shared(proc: impl AsFd, bounds: &Bounds) {
     set(&proc, Path::new("sys/kernel/shmmax"), bounds.command_memory_bytes);
 }
 
+#[expect(clippy::disallowed_methods, reason = "the kernel's own file")]
 fn read(proc: impl AsFd, path: &Path) -> Option<String> {
     let file = openat(proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     std::io::read_to_string(std::fs::File::from(file)).ok()

@@ -76,6 +76,7 @@ pub(crate) fn demand_none() -> Result<(), Failure> {
 }
 
 /// Whether this process is in a user namespace that maps one identity only.
+#[expect(clippy::disallowed_methods, reason = "the kernel's own file")]
 pub(crate) fn is_mapped() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_ascii_whitespace().nth(2) == Some("1")

@@ -5,6 +5,7 @@
 //! policy.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 #[cfg(target_os = "linux")]
 pub mod control;

@@ -5,6 +5,7 @@
 //! failure; the helper never leaves one out. Under the name `subject` it is another program, `client`: the command with which a
 //! verifier starts the program under test.
 #![deny(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 #[cfg(target_os = "linux")]
 mod bounds;

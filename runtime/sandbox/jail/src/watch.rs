@@ -31,6 +31,7 @@ pub(crate) fn descendants() -> Vec<ProcessStat> {
 }
 
 /// The direct children that the kernel can list.
+#[expect(clippy::disallowed_methods, reason = "the kernel's own file")]
 pub(crate) fn children() -> impl Iterator<Item = ProcessStat> {
     let listed = own_id().and_then(|own| fs::read_to_string(format!("/proc/self/task/{own}/children")).ok());
     let ids: Vec<i32> = listed.iter().flat_map(|ids| ids.split_whitespace()).flat_map(str::parse).collect();

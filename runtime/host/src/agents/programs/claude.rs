@@ -63,7 +63,13 @@ pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<Step> {
             }
             None
         }
-        "system" | "user" | "stream_event" | "rate_limit_event" => None,
+        "user" => {
+            let parts = event["message"]["content"].as_array()?;
+            let results = parts.iter().filter(|part| part["type"] == "tool_result");
+            results.for_each(|result| reading.answered(result["is_error"] == true, &result["content"]));
+            None
+        }
+        "system" | "stream_event" | "rate_limit_event" => None,
         _ => {
             reading.unknown += 1;
             None

@@ -35,7 +35,15 @@ pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<Step> {
     match (event["type"].as_str().unwrap_or_default(), item["type"].as_str().unwrap_or_default()) {
         ("item.completed", "agent_message") => reading.says(&item["text"]),
         ("item.started", "command_execution") => call(&"command".into(), &item["command"]),
-        ("item.completed", "file_change") => call(&"file_change".into(), &item["changes"]),
+        ("item.completed", "command_execution" | "mcp_tool_call") => {
+            let has_failed = item["status"] == "failed" || item["status"] == "declined";
+            reading.answered(has_failed, &item["aggregated_output"]);
+            None
+        }
+        ("item.completed", "file_change") => {
+            reading.answered(item["status"] == "failed", &item["changes"]);
+            call(&"file_change".into(), &item["changes"])
+        }
         ("item.started", "mcp_tool_call") => call(&item["tool"], &item["arguments"]),
         ("turn.failed", _) => {
             reading.fails(&event["error"]["message"]);

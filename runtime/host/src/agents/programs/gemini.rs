@@ -28,6 +28,11 @@ pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<Step> {
             reading.said.clear();
             call(&event["tool_name"], &event["parameters"])
         }
+        ("tool_result", _) => {
+            let answer = if event["error"].is_null() { &event["output"] } else { &event["error"] };
+            reading.answered(event["status"] == "error", answer);
+            None
+        }
         ("result", _) if event["status"] != "success" => {
             reading.fails(if event["error"]["message"].is_string() {
                 &event["error"]["message"]
@@ -36,7 +41,7 @@ pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<Step> {
             });
             None
         }
-        ("init" | "message" | "tool_result" | "result" | "error", _) => None,
+        ("init" | "message" | "result" | "error", _) => None,
         _ => {
             reading.unknown += 1;
             None

@@ -39,7 +39,13 @@ pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<Step> {
     let part = &event["part"];
     match event["type"].as_str().unwrap_or_default() {
         "text" => reading.says(&part["text"]),
-        "tool_use" | "tool" => call(&part["tool"], &part["state"]["input"]),
+        "tool_use" | "tool" => {
+            let state = &part["state"];
+            if matches!(state["status"].as_str(), Some("completed" | "error")) {
+                reading.answered(state["status"] == "error", &state["error"]);
+            }
+            call(&part["tool"], &state["input"])
+        }
         "error" => {
             let error = &event["error"];
             let message = &error["data"]["message"];

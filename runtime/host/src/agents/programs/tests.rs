@@ -167,3 +167,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn refused_calls_count_only_if_no_other_was_made() {
+    let blocked = |program: AgentProgram, lines: &[&str]| {
+        let mut reading = Reading::of(program);
+        lines.iter().for_each(|line| drop(reading.read_line(line.as_bytes())));
+        reading.blocked().map(str::to_owned)
+    };
+    let refused = [
+        (
+            AgentProgram::Claude,
+            r#"{"type":"user","message":{"content":[{"type":"tool_result","is_error":true,"content":"no SANDBOX here"}]}}"#,
+        ),
+        (
+            AgentProgram::Codex,
+            r#"{"type":"item.completed","item":{"type":"command_execution","status":"declined","aggregated_output":"no SANDBOX here"}}"#,
+        ),
+        (AgentProgram::Gemini, r#"{"type":"tool_result","status":"error","error":"no SANDBOX here"}"#),
+        (
+            AgentProgram::OpenCode,
+            r#"{"type":"tool_use","part":{"tool":"bash","state":{"status":"error","error":"no SANDBOX here"}}}"#,
+        ),
+    ];
+    for (program, line) in refused {
+        assert_eq!(blocked(program, &[line]).as_deref(), Some("no SANDBOX here"), "{program}");
+        let failed = line.replace("SANDBOX", "such file");
+        assert_eq!(blocked(program, &[&failed]), None, "a command that failed was run");
+        assert_eq!(blocked(program, &[line, &failed]), None, "{program}");
+    }
+    assert_eq!(blocked(AgentProgram::Claude, &[]), None);
+}

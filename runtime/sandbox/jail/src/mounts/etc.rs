@@ -90,6 +90,7 @@ fn copy_or_bind(root: &Root, path: &Path) -> Result<(), Failure> {
 
 /// Makes the same link. Its target is in view or does not exist. The resolver's file is often a link into `/run`, so its content is
 /// copied.
+#[expect(clippy::disallowed_methods, reason = "a file of the system, which no project brings")]
 fn link(root: &Root, path: &Path) -> Result<(), Failure> {
     if path.ends_with("resolv.conf") {
         return match std::fs::read(path) {
