@@ -132,7 +132,11 @@ fn modes_and_variables_decide_what_is_added() {
     );
     let off = "[verify.planner]\nmode = \"off\"\n[verify.worker]\nmode = \"off\"\n";
     check(off, &[], Err("verification plan missing in context key: verification.plan"));
-    check("[verify.worker]\nmode = \"llm\"\n", &[], Err("verification plan missing in context key"));
+    let asks = "[verify.planner]\nmode = \"llm\"\n[verify.worker]\nmode = \"llm\"\n";
+    check(asks, &[], Err("verification plan missing in context key"));
+    for planner in ["contract", "hybrid"] {
+        check(&format!("[verify.planner]\nmode = \"{planner}\"\n[verify.worker]\nmode = \"llm\"\n"), &[], Ok(all));
+    }
     check(
         "[verify]\n",
         &[("WORKER_AUTO_VERIFY_MODE", "all")],
@@ -158,6 +162,44 @@ fn modes_and_variables_decide_what_is_added() {
     check("[verify.worker]\nmodes = \"x\"\n", &[], Err("unknown field `verify.worker.modes`"));
 }
 
+/// The mode of the planner says whether an agent is asked for a plan. A plan that it makes unasked runs all the same.
+#[test]
+fn an_explicit_plan_runs_in_every_mode() {
+    for planner in ["off", "fallback", "contract", "llm", "hybrid"] {
+        for worker in ["off", "fallback", "contract", "llm", "hybrid"] {
+            let config = format!("[verify.planner]\nmode = \"{planner}\"\n[verify.worker]\nmode = \"{worker}\"\n");
+            let bench = project("src/a", "\"verification.allowed_commands\"=\"sh tests/check.sh\"", &config);
+            let plan = "```json\n{\"verification_plan\": {\"commands\": [\"sh tests/check.sh mine\"]}}\n```";
+            script(&bench, &[("src/a", "x")], plan);
+            run(&bench).ends(0);
+            let is_asked = bench.run_text("r", "build/prompt.md").contains("Verification plan command allowlist");
+            assert_eq!(is_asked, ["llm", "hybrid"].contains(&planner), "{planner} {worker}");
+            let adds_contract = ["contract", "hybrid"].contains(&worker);
+            let added: &[&str] = if adds_contract { &["test -f README", "sh tests/check.sh sources"] } else { &[] };
+            assert_eq!(ran(&bench), [&["sh tests/check.sh mine"], added].concat(), "{planner} {worker}");
+        }
+    }
+}
+
+/// A shortened list is `partial_success`. Where no edge is for it, `check` warns, and the failure says what was dropped.
+#[test]
+fn a_shortened_list_needs_a_route() {
+    let bench =
+        project("src/a", "\"verification.allowed_commands\"=\"test -f\"", "[verify.worker]\nplan_parse_retries = 0\n");
+    let text = bench.read("pipeline.dot");
+    bench.glovebox(&["check", "pipeline.dot"]).ends(0).never_says("verification_partial_route");
+    bench.write("pipeline.dot", &text.replace("outcome!=fail", "outcome=success"));
+    bench.glovebox(&["check", "pipeline.dot"]).ends(0).says("verification_partial_route");
+    let plan = "```json\n{\"verification_plan\": {\"commands\": [\"test -f README | cat\", \"test -f README\"]}}\n```";
+    script(&bench, &[("src/a", "x")], plan);
+    run(&bench)
+        .ends(1)
+        .says("no route from node check for outcome partial_success")
+        .says("not verified, dropped: test -f README | cat (verification_command_unsupported_format)");
+    bench.write("glovebox.toml", "");
+    bench.glovebox(&["check", "pipeline.dot"]).never_says("verification_partial_route");
+}
+
 #[test]
 fn a_contract_that_needs_a_shell_is_refused_before_the_first_stage() {
     let bench = project("src/a", NO_PLAN, "[verify]\n");
@@ -166,27 +208,141 @@ fn a_contract_that_needs_a_shell_is_refused_before_the_first_stage() {
     bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("`commands[0]`");
 }
 
-/// An agent that removes the target it would fail gets no clean pass, and no gate that asks for a receipt.
+/// An agent that removes what its check needs has not passed it: neither a command of its own plan nor one of the contract is dropped.
 #[test]
-fn a_removed_target_is_no_pass() {
-    if !is_on_this_machine("make") {
-        return not_run("a_removed_target_is_no_pass", "make");
+fn what_the_run_removed_is_a_failure() {
+    let check = |program: &str, command: &str, (file, before, after): (&str, &str, &str), removed: &str| {
+        if !is_on_this_machine(program) {
+            return not_run("what_the_run_removed_is_a_failure", program);
+        }
+        for is_planned in [true, false] {
+            let attributes = if is_planned {
+                format!("\"verification.allowed_commands\"=\"{program}\"")
+            } else {
+                NO_PLAN.to_owned()
+            };
+            let bench = project("src/a", &attributes, "[verify]\n");
+            bench.write(file, before);
+            let text = bench.read("pipeline.dot").replace("Makefile,", "Makefile,GNUmakefile,package.json,");
+            bench.write("pipeline.dot", &text);
+            let commands = if is_planned { json!(["test -f README"]) } else { json!([command]) };
+            bench.write(".opentiger/verify.contract.json", &json!({ "commands": commands }).to_string());
+            let plan = format!("```json\n{{\"verification_plan\": {{\"commands\": [\"{command}\"]}}}}\n```");
+            let file = if file == "Makefile" && !is_planned { "GNUmakefile" } else { file };
+            script(&bench, &[(file, after)], if is_planned { &plan } else { "Done." });
+            let says = format!("verification command failed: {command} (exit={removed}");
+            run(&bench).ends(1).says(&says).never_says("dropped");
+            let results = bench.run_json("r", "check/verification.results.json");
+            assert_eq!(results["error_meta"]["failureCode"], "verification_command_failed", "{results:#}");
+            assert!(results["adjustments"].is_null() && results["dropped_checks"].is_null(), "{results:#}");
+        }
+    };
+    let script = r#"{"name":"x","scripts":{"check":"exit 1"}}"#;
+    check("make", "make lint", ("Makefile", "lint:\n\tfalse\n", "all:"), "2); the run removed the make target `lint`");
+    let removed = "1); the run removed the script `check` of package.json";
+    check("npm", "npm run check", ("package.json", script, r#"{"name":"x","scripts":{}}"#), removed);
+}
+
+/// A command that the project never had is dropped, and what stands in for it proves nothing. The operator asked for it, so the run does not
+/// succeed without it, and every report says so.
+#[test]
+fn a_dropped_check_of_the_operator_is_no_success() {
+    if !is_on_this_machine("make") || !is_on_this_machine("node") {
+        return not_run("a_dropped_check_of_the_operator_is_no_success", "make and node");
     }
-    let attributes = "\"verification.allowed_commands\"=\"make\", goal_gate=true, gate_requires=\"receipt\"";
-    let bench = project("Makefile", attributes, "[verify]\n");
-    bench.write("Makefile", "lint:\n\tfalse\n");
-    let plan = "```json\n{\"verification_plan\": {\"commands\": [\"make lint\"]}}\n```";
-    script(&bench, &[("Makefile", "all:")], plan);
-    run(&bench).ends(4).says("not verified, dropped: make lint (verification_command_missing_make_target)");
-    let results = bench.run_json("r", "check/verification.results.json");
-    let expected = json!([{
-        "reason": "verification_command_missing_make_target",
-        "recoveryRule": "drop_failed_command",
-        "previousCommands": ["make lint", "test -f README"],
-        "nextCommands": ["test -f README"],
-    }]);
-    assert_eq!(results["adjustments"], expected, "{results:#}");
+    let bench = project("src/a", NO_PLAN, "[verify]\n");
+    bench.write("package.json", r#"{"name":"x","scripts":{"test":"node --test"}}"#);
+    bench.write("test/a.test.js", "require('node:test')('a', () => {});\n");
+    bench.write(".opentiger/verify.contract.json", r#"{"commands": ["make lint"]}"#);
+    run(&bench)
+        .ends(4)
+        .says("`check` dropped checks of the verify contract: `make lint`")
+        .says("dropped      check: make lint (the verify contract asks for it)")
+        .says("(stood in for a dropped command)")
+        .never_says("verified     check");
     assert_eq!(bench.run_json("r", "check/status.json")["outcome"], "partial_success");
+    assert_eq!(bench.run_json("r", "check/verification.results.json")["dropped_checks"], json!(["make lint"]));
+    bench.glovebox(&["show", "r"]).ends(0).says("dropped      check: make lint");
+    let verdict = bench.glovebox(&["show", "r", "--json"]).ends(0).json();
+    assert_eq!(verdict["dropped_checks"], json!([{ "node": "check", "commands": ["make lint"] }]));
+    assert_eq!(verdict["exit"], json!({ "code": 4, "name": "unverified" }));
+    assert_eq!(verdict["failed_node"], "check");
+    let evidence = bench.glovebox(&["evidence", "r", "--json"]).ends(0).json();
+    let stand_in = evidence["commands"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&stand_in["proof"], &stand_in["evidence"]["no_proof"]),
+        (&json!("not_verified"), &json!("stand_in")),
+        "{stand_in:#}"
+    );
+    bench.glovebox(&["show", "r", "--junit", "../r.xml", "--sarif", "../r.sarif"]).ends(0);
+    let outside = |name: &str| std::fs::read_to_string(bench.outside().join(name)).unwrap();
+    let xml = outside("r.xml");
+    assert!(xml.contains("<skipped message=\"passed in part: not verified: make lint\"/>"), "{xml}");
+    assert!(xml.contains("exit 4 (unverified)"), "{xml}");
+    assert!(outside("r.sarif").contains("passed in part: not verified: make lint"));
+    bench.glovebox(&["why", "r"]).ends(0).says("`check` dropped checks of the verify contract: `make lint`");
+}
+
+/// The reproduction of a builder that makes a contract's only check disappear while `node --test`, which has no test, would stand in.
+#[test]
+fn a_removed_check_is_not_replaced_by_one_that_tests_nothing() {
+    if !is_on_this_machine("npm") {
+        return not_run("a_removed_check_is_not_replaced_by_one_that_tests_nothing", "npm");
+    }
+    for attributes in [NO_PLAN.to_owned(), format!("{NO_PLAN}, goal_gate=true")] {
+        let bench = project("src/a", &attributes, "[verify]\n");
+        let text = bench.read("pipeline.dot").replace("Makefile,", "package.json,");
+        bench.write("pipeline.dot", &text.replace(" [condition=\"outcome!=fail\"]", ""));
+        bench.write("package.json", r#"{"name":"x","scripts":{"check":"exit 1"}}"#);
+        bench.write(".opentiger/verify.contract.json", r#"{"commands": ["npm run check"]}"#);
+        script(&bench, &[("package.json", r#"{"name":"x","scripts":{}}"#)], "Done.");
+        run(&bench).never_says("verified     check");
+        assert_eq!(bench.run_json("r", "check/status.json")["outcome"], "fail");
+        let results = bench.run_json("r", "check/verification.results.json");
+        assert_eq!(results["commands"].as_array().unwrap().len(), 1, "nothing stood in: {results:#}");
+        assert_ne!(bench.glovebox(&["show", "r", "--json"]).json()["exit"]["code"], 0);
+    }
+}
+
+/// A test command that ran no test proves nothing, in each kind of stage that runs one.
+#[test]
+fn a_test_command_without_a_test_is_not_verified() {
+    if !is_on_this_machine("node") {
+        return not_run("a_test_command_without_a_test_is_not_verified", "node");
+    }
+    let check = |stage: &str, test: Option<&str>| {
+        let bench = Workbench::with_pipeline(&format!(
+            "digraph g {{\n  start [shape=Mdiamond]; exit [shape=Msquare]\n  {stage}\n  start -> check -> exit\n}}\n"
+        ));
+        bench.write("README", "read me\n");
+        if let Some(test) = test {
+            bench.write("test/a.test.js", test);
+        }
+        (bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]), bench)
+    };
+    let stages = [
+        "check [shape=octagon, command=\"node --test\"]",
+        "check [shape=parallelogram, tool_command=\"node --test\", allowed_write_paths=\"\"]",
+        "check [prompt=\"x\", allowed_write_paths=\"\", verify_command=\"node --test\"]",
+    ];
+    for stage in stages {
+        let (answer, bench) = check(stage, None);
+        answer.ends(0).says("not verified").says("exit 0 (ran no test)").never_says("verified     check");
+        bench.glovebox(&["show", "r", "--junit", "../r.xml"]).ends(0);
+        let xml = std::fs::read_to_string(bench.outside().join("r.xml")).unwrap();
+        let is_simulated = stage.contains("prompt");
+        assert!(is_simulated || xml.contains("not verified: its command ran no test"), "{xml}");
+        let verdict = bench.glovebox(&["show", "r", "--json"]).ends(0).json();
+        let command = &verdict["receipts"][0];
+        assert_eq!((&command["verified"], &command["no_proof"]), (&json!(false), &json!("no_tests")), "{command:#}");
+        let gate = stage.replace("check [", "check [goal_gate=true, gate_requires=\"receipt\", ");
+        check(&gate, None).0.ends(4).says("without a receipt");
+        let test = "require('node:test')('a', () => {});\n";
+        check(&gate, Some(test)).0.ends(0).says("verified     check");
+        // What a program prints makes no failure a success.
+        let lies = "console.log('# tests 3\\n# pass 3'); require('node:test')('a', () => { throw new Error('x'); });\n";
+        check(stage, Some(lies)).0.ends(1);
+    }
 }
 
 #[test]
@@ -213,7 +369,7 @@ fn a_plan_cannot_push_a_command_of_the_contract_out_unseen() {
     assert_eq!(bench.run_json("r", "check/verification.results.json")["left_out"], json!(["sh tests/check.sh bad"]));
     bench.glovebox(&["show", "r", "--junit", "../r.xml"]).ends(0);
     let xml = std::fs::read_to_string(bench.outside().join("r.xml")).unwrap();
-    assert!(xml.contains("<skipped message=\"passed in part: commands were left out\"/>"), "{xml}");
+    assert!(xml.contains("<skipped message=\"passed in part: not verified: sh tests/check.sh bad\"/>"), "{xml}");
 }
 
 /// The failure of a test in a workspace is none of a script that the root does not have.

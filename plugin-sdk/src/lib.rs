@@ -56,6 +56,8 @@ pub mod plan;
 pub mod rules;
 #[cfg(feature = "stage")]
 mod stage;
+#[cfg(feature = "stage")]
+pub mod test_files;
 #[cfg(all(feature = "stage", not(target_family = "wasm")))]
 pub mod testing;
 #[cfg(feature = "stage")]

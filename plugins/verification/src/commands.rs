@@ -31,12 +31,21 @@ pub(crate) struct Command {
     /// As it starts; empty where only a shell could run it.
     pub(crate) words: Vec<String>,
     pub(crate) source: Source,
+    /// Whether the operator's contract asks for it, whoever else does.
+    pub(crate) is_operators: bool,
+    /// Whether it stands in for commands that were dropped.
+    pub(crate) stands_in: bool,
 }
 
 impl Command {
+    /// A command of the plan; without words if only a shell could run it.
+    pub(crate) fn planned(line: &str, words: Vec<String>) -> Self {
+        Self { line: line.trim().to_owned(), words, source: Source::Plan, is_operators: false, stands_in: false }
+    }
+
     /// A command of the operator, whose form the host has checked.
     fn added(line: &str, source: Source) -> Self {
-        Self { line: line.to_owned(), words: exec::words(line).unwrap_or_default(), source }
+        Self { source, ..Self::planned(line, exec::words(line).unwrap_or_default()) }
     }
 
     /// Why it cannot start at all.
@@ -50,6 +59,8 @@ impl Command {
 pub(crate) struct Commands {
     pub(crate) list: Vec<Command>,
     pub(crate) left_out: Vec<String>,
+    /// Those of the contract for which there is no room because the plan has commands.
+    pub(crate) crowded_out: Vec<String>,
 }
 
 impl Commands {
@@ -67,7 +78,8 @@ impl Commands {
             let reason = format!("verification command not allowed for the role {DOCS_ROLE}: {}", other.line);
             return Err(Problem::new("verification/role", reason));
         }
-        let mut commands = Self { list: planned, left_out: Vec::new() };
+        let has_plan = !planned.is_empty();
+        let mut commands = Self { list: planned, ..Self::default() };
         let Some(settings) = settings else { return Ok(commands) };
         let allows = |line: &&String| !is_docs_only || is_of_docs(&exec::words(line).unwrap_or_default());
         if commands.list.is_empty() || settings.augment_nonempty {
@@ -77,6 +89,15 @@ impl Commands {
         // What one phase has no room for, the other one may have.
         let lines = commands.lines();
         commands.left_out.retain(|line| !lines.contains(line));
+        let asked: Vec<_> = settings.contract().map(|line| exec::words(line).unwrap_or_default()).collect();
+        for command in &mut commands.list {
+            command.is_operators = asked.contains(&command.words);
+        }
+        if has_plan && !commands.left_out.is_empty() {
+            let alone = Self::complete(Vec::new(), Some(settings), role).map(|alone| alone.lines()).unwrap_or_default();
+            let is_asked = |line: &&String| alone.contains(line) && settings.contract().any(|asked| asked == *line);
+            commands.crowded_out = commands.left_out.iter().filter(is_asked).cloned().collect();
+        }
         match commands.list.is_empty() {
             true => Err(Problem::new(
                 "verification/no-commands",
@@ -115,7 +136,8 @@ impl Commands {
     /// Adds what may stand in for commands that were all dropped. False where there is nothing.
     pub(crate) fn fall_back(&mut self, settings: &Settings, tried: &[String]) -> bool {
         let untried = settings.worker.fallback.iter().filter(|line| !tried.contains(line));
-        let untried: Vec<Command> = untried.map(|line| Command::added(line, Source::Worker)).collect();
+        let stand_in = |line: &String| Command { stands_in: true, ..Command::added(line, Source::Worker) };
+        let untried: Vec<Command> = untried.map(stand_in).collect();
         self.list.extend(untried.into_iter().take(settings.worker.commands_max));
         !self.list.is_empty()
     }

@@ -3,7 +3,7 @@
 //! A cause that would drop a command needs the project's files and the exit code to say so. What a command prints is the word of the code
 //! under test, and never enough.
 
-use crate::project::{Project, Script, Target};
+use crate::project::{Lack, Project, Script, Target};
 use glovebox_plugin_sdk::plan::UNSUPPORTED_FORMAT;
 
 /// The cause of a failure.
@@ -48,20 +48,67 @@ pub(crate) struct Ended<'a> {
     pub(crate) code: i32,
     pub(crate) stdout: &'a str,
     pub(crate) stderr: &'a str,
+    /// Whether the operator's contract asks for it.
+    pub(crate) is_operators: bool,
 }
 
-/// The cause of a failure, in a project as it was before the first command.
-pub(crate) fn cause(ended: &Ended<'_>, project: &Project) -> Code {
-    if script_of(ended).is_some_and(|script| project.lacks_script(script)) {
-        return Code::MissingScript;
+/// The cause of a failure, and what the run removed if that is the cause.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    pub(crate) code: Code,
+    pub(crate) removed: Option<String>,
+}
+
+impl Cause {
+    fn of(lack: Lack, code: Code, what: impl Into<String>) -> Option<Self> {
+        match lack {
+            Lack::None => None,
+            Lack::Removed => Some(Self { code: Code::Failed, removed: Some(what.into()) }),
+            Lack::Always => Some(Self { code, removed: None }),
+        }
     }
-    if target_of(ended).is_some_and(|target| project.lacks_target(target)) {
-        return Code::MissingMakeTarget;
-    }
-    if found_no_tests(ended) && project.lacks_tests() {
-        return Code::NoTestFiles;
-    }
-    Code::Failed
+}
+
+/// The cause of a failure, in a project as it was before the first command. What the run removed leaves the failure what it is.
+pub(crate) fn cause(ended: &Ended<'_>, project: &Project) -> Cause {
+    let script = || {
+        let Script(name) = script_of(ended)?;
+        let lack = project.script(Script(name), ended.is_operators);
+        Cause::of(lack, Code::MissingScript, format!("the script `{name}` of package.json"))
+    };
+    let target = || {
+        let Target(name) = target_of(ended)?;
+        Cause::of(project.target(Target(name)), Code::MissingMakeTarget, format!("the make target `{name}`"))
+    };
+    let tests = || {
+        let lack = if found_no_tests(ended) { project.tests() } else { Lack::None };
+        Cause::of(lack, Code::NoTestFiles, "all test files")
+    };
+    script().or_else(target).or_else(tests).unwrap_or(Cause { code: Code::Failed, removed: None })
+}
+
+/// Why a command that ended with 0 has done nothing: its script or all its tests are not there any more, or never were.
+pub(crate) fn vacuous(ended: &Ended<'_>, ran_no_test: bool, project: &Project) -> Option<Cause> {
+    let script = || {
+        let Script(name) = if_present(ended.words)?;
+        let lack = project.script(Script(name), ended.is_operators);
+        Cause::of(lack, Code::MissingScript, format!("the script `{name}` of package.json"))
+    };
+    let is_removed = ran_no_test && project.tests() == Lack::Removed;
+    script().or_else(|| is_removed.then(|| Cause { code: Code::Failed, removed: Some("all test files".to_owned()) }))
+}
+
+/// The script of `npm run lint --if-present`, which ends with 0 without it.
+fn if_present(words: &[String]) -> Option<Script<'_>> {
+    let words: Vec<&str> = words.iter().map(String::as_str).take_while(|word| *word != "--").collect();
+    let [program, rest @ ..] = words.as_slice() else { return None };
+    let (options, names): (Vec<&str>, Vec<&str>) = rest.iter().partition(|word| word.starts_with('-'));
+    let script = match names.as_slice() {
+        ["run" | "run-script", script] => script,
+        ["test" | "t"] => "test",
+        _ => return None,
+    };
+    (matches!(*program, "npm" | "pnpm") && options == ["--if-present"]).then_some(Script(script))
 }
 
 /// What npm does without a script of the name.
@@ -128,7 +175,7 @@ mod tests {
     fn finds_scripts() {
         let check = |line: &str, stderr: &str, expected: Option<&str>| {
             let (words, stdout) = (words(line), "");
-            let ended = Ended { words: &words, code: 1, stdout, stderr };
+            let ended = Ended { words: &words, code: 1, stdout, stderr, is_operators: false };
             assert_eq!(script_of(&ended), expected.map(Script), "{line}");
         };
         check("npm run lint", "", Some("lint"));
@@ -147,7 +194,7 @@ mod tests {
     fn finds_targets() {
         let check = |line: &str, expected: Option<&str>| {
             let (words, stderr) = (words(line), "make: *** No rule to make target 'lint'.  Stop.");
-            let ended = Ended { words: &words, code: 2, stdout: "", stderr };
+            let ended = Ended { words: &words, code: 2, stdout: "", stderr, is_operators: false };
             assert_eq!(target_of(&ended), expected.map(Target), "{line}");
         };
         check("make lint", Some("lint"));
@@ -161,9 +208,10 @@ mod tests {
     fn the_word_of_the_program_is_not_enough() {
         let ended_in = |project: &Project, line: &str, code: i32, text: &str| {
             let words = words(line);
-            cause(&Ended { words: &words, code, stdout: text, stderr: text }, project)
+            cause(&Ended { words: &words, code, stdout: text, stderr: text, is_operators: true }, project).code
         };
-        let project = |has_tests| Project::of_texts([r#"{"scripts":{"test":"x"}}"#, "lint:\n"], has_tests);
+        let files = [r#"{"scripts":{"test":"x"}}"#, "lint:\n"];
+        let project = |has_tests| Project::of_texts(files, files, [has_tests, has_tests]);
         let (without, with) = (project(false), project(true));
         let ended = |line: &str, code: i32, text: &str| ended_in(&without, line, code, text);
         assert_eq!(ended("npm test", 1, "npm error Missing script: \"test\""), Code::Failed);
@@ -177,5 +225,43 @@ mod tests {
         assert_eq!(ended("npx vitest", 1, "No test files found, exiting with code 1"), Code::NoTestFiles);
         assert_eq!(ended_in(&with, "python -m pytest", 5, ""), Code::Failed);
         assert_eq!(ended_in(&with, "npx vitest", 1, "No test files found, exiting with code 1"), Code::Failed);
+    }
+
+    /// A stage that removes what a command needs would choose what it is verified with.
+    #[test]
+    fn what_the_run_removed_stays_a_failure() {
+        let files = [r#"{"scripts":{"lint":"x"}}"#, "lint:\n"];
+        let project = Project::of_texts(["{}", "all:\n"], files, [false, true]);
+        let check = |line: &str, code: i32, text: &str, removed: &str| {
+            let words = words(line);
+            let ended = Ended { words: &words, code, stdout: "", stderr: text, is_operators: false };
+            let expected = Cause { code: Code::Failed, removed: Some(removed.to_owned()) };
+            assert_eq!(cause(&ended, &project), expected, "{line}");
+        };
+        check("npm run lint", 1, "", "the script `lint` of package.json");
+        check("make lint", 2, "make: *** No rule to make target 'lint'.  Stop.", "the make target `lint`");
+        check("python -m pytest", 5, "", "all test files");
+    }
+
+    #[test]
+    fn a_command_that_did_nothing_has_not_passed() {
+        let files = [r#"{"scripts":{"lint":"x"}}"#, ""];
+        let removed = Project::of_texts(["{}", ""], files, [false, true]);
+        let same = Project::of_texts(files, files, [true, true]);
+        let check = |line: &str, ran_no_test: bool, expected: Option<Code>| {
+            let words = words(line);
+            let ended = Ended { words: &words, code: 0, stdout: "", stderr: "", is_operators: true };
+            assert_eq!(vacuous(&ended, ran_no_test, &removed).map(|cause| cause.code), expected, "{line}");
+        };
+        check("npm run lint --if-present", false, Some(Code::Failed));
+        check("pnpm run --if-present docs", false, Some(Code::MissingScript));
+        check("npm test --if-present", false, Some(Code::MissingScript));
+        check("node --test", true, Some(Code::Failed));
+        for line in ["node --test", "npm run lint", "npm run lint --if-present -w api", "npm test -- --if-present"] {
+            check(line, false, None);
+        }
+        let words = words("npm run lint --if-present");
+        let ended = Ended { words: &words, code: 0, stdout: "", stderr: "", is_operators: true };
+        assert_eq!(vacuous(&ended, true, &same), None);
     }
 }

@@ -13,7 +13,7 @@ mod report;
 mod run;
 mod settings;
 
-use commands::{Command, Commands, Source};
+use commands::{Command, Commands};
 use glovebox_plugin_sdk::plan::{self, AllowedCommands, Plan, Problem};
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export, files};
 use report::{Report, keep};
@@ -64,19 +64,15 @@ fn verify(stage: &Stage) -> Result<Outcome, Problem> {
     let folder = written("verification.workdir").map(workdir).transpose()?;
     let adjusts = settings.as_ref().is_some_and(|settings| settings.recovers_explicit);
     let planned = |line: &String| match allowed.as_ref().map(|allowed| allowed.check(line)) {
-        Some(Err(problem)) if problem.is_of_form() && adjusts => Ok(shapeless(line)),
-        Some(checked) => checked.map(|words| Command { line: line.trim().to_owned(), words, source: Source::Plan }),
-        None => Ok(shapeless(line)),
+        // It cannot start; the list is adjusted without it.
+        Some(Err(problem)) if problem.is_of_form() && adjusts => Ok(Command::planned(line, Vec::new())),
+        Some(checked) => checked.map(|words| Command::planned(line, words)),
+        None => Ok(Command::planned(line, Vec::new())),
     };
     let planned = plan.commands.iter().map(planned).collect::<Result<Vec<_>, _>>()?;
     let commands = Commands::complete(planned, settings.as_ref(), written("verification.role"))?;
-    let report = Report::of(plan.files, commands.left_out.clone());
+    let report = Report::of(plan.files, &commands);
     run::run(commands, report, Bounds { stage, folder: folder.as_deref(), settings: settings.as_ref() })
-}
-
-/// A command of the plan that cannot start; the list is adjusted without it.
-fn shapeless(line: &str) -> Command {
-    Command { line: line.trim().to_owned(), words: Vec::new(), source: Source::Plan }
 }
 
 fn required(file: &str) -> Result<(), Problem> {

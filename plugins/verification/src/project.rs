@@ -1,28 +1,48 @@
-//! What the project had before the first command ran: scripts, make targets, test files. Only what is certainly not there drops a command.
+//! What the project had before the first command ran, and when the run began: scripts, make targets, test files. Only what was certainly
+//! never there drops a command: a stage of the run may have removed it.
 //!
 //! A command runs the code under test, which may change all of it. So nothing is read after that. What cannot be read or decided counts
 //! as being there.
 
+use crate::settings::{Base, BaseFile};
+use glovebox_plugin_sdk::test_files::{is_searched, is_test_file};
 use glovebox_plugin_sdk::{Value, files};
 
 /// Bytes of a `package.json` or a makefile that are read.
 const FILE_BYTES_MAX: usize = 1 << 20;
 /// Files and folders in which test files are looked for; in a larger project there are some.
 const ENTRIES_MAX: usize = 5_000;
+/// The file with the scripts of a package.
+const PACKAGE: &str = "package.json";
 /// The makefiles that make looks for, in its order.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
-/// What a file or a folder of tests has in its name.
-const TESTS: [&str; 4] = ["test", "tests", "spec", "specs"];
-/// Files in which test runners look for tests.
-const CODE: [&str; 9] = ["cjs", "cts", "js", "jsx", "mjs", "mts", "py", "ts", "tsx"];
 
 /// A project, as far as a failure may be its list's own.
 #[derive(Debug)]
 pub(crate) struct Project {
-    package: Option<Value>,
-    /// An error where it cannot be read.
-    makefile: Result<Option<Makefile>, ()>,
+    /// As it is.
+    now: Files,
+    /// As it was when the run began.
+    base: Files,
+    /// Whether commands start in the root of the workspace.
+    is_root: bool,
+}
+
+/// What a project has at one moment.
+#[derive(Debug)]
+struct Files {
+    package: Found<Value>,
+    makefile: Found<Makefile>,
     has_tests: bool,
+}
+
+/// A file that was looked for.
+#[derive(Debug)]
+enum Found<T> {
+    Absent,
+    /// What it says is not known.
+    Unreadable,
+    Read(T),
 }
 
 /// The text of the makefile in the folder where commands start.
@@ -37,49 +57,113 @@ pub(crate) struct Script<'a>(pub(crate) &'a str);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target<'a>(pub(crate) &'a str);
 
-/// The name of a file or a folder.
-#[derive(Debug, Clone, Copy)]
-struct Name<'a>(&'a str);
+/// Whether a project has what a command needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// It has it, or that is not known.
+    None,
+    /// It has it no more: the run removed it.
+    Removed,
+    /// It never had it.
+    Always,
+}
 
 impl Project {
-    /// Looks at the folder in which the commands start.
-    pub(crate) fn of(folder: Option<&str>) -> Self {
-        let place = |name: &str| folder.map_or_else(|| name.to_owned(), |folder| format!("{folder}/{name}"));
-        let package = files::read_text(place("package.json"), FILE_BYTES_MAX).ok();
-        let makefile = MAKEFILES.iter().map(|name| match files::read_text(place(name), FILE_BYTES_MAX) {
-            Ok(text) => Ok(Some(Makefile(text))),
-            Err(error) if error.code == "not-found" => Ok(None),
-            Err(_) => Err(()),
-        });
-        Self {
-            package: package.and_then(|text| text.parse().ok()),
-            makefile: makefile.into_iter().find(|found| !matches!(found, Ok(None))).unwrap_or(Ok(None)),
-            has_tests: has_tests(folder),
-        }
+    /// Looks at the folder in which the commands start. A file that the base does not tell of is what it was.
+    pub(crate) fn of(folder: Option<&str>, base: Option<&Base>) -> Self {
+        let now = |name: &str| {
+            let path = folder.map_or_else(|| name.to_owned(), |folder| format!("{folder}/{name}"));
+            match files::read_text(path, FILE_BYTES_MAX) {
+                Ok(text) => Found::Read(text),
+                Err(error) if error.code == "not-found" => Found::Absent,
+                Err(_) => Found::Unreadable,
+            }
+        };
+        let before = |name: &str| match base.and_then(|base| base.files.get(name)) {
+            None => now(name),
+            Some(BaseFile::Absent) => Found::Absent,
+            Some(BaseFile::Unreadable) => Found::Unreadable,
+            Some(BaseFile::Text(text)) => Found::Read(text.clone()),
+        };
+        let has_tests = has_tests(folder.unwrap_or_default());
+        let had_tests = base.map_or(has_tests, |base| base.has_tests);
+        let is_root = folder.is_none_or(str::is_empty);
+        Self { now: Files::read(now, has_tests), base: Files::read(before, had_tests), is_root }
     }
 
-    /// A project whose `package.json` and makefile are these texts.
+    /// A project whose `package.json` and makefile are these texts, and were the others when the run began.
     #[cfg(test)]
-    pub(crate) fn of_texts([package, makefile]: [&str; 2], has_tests: bool) -> Self {
-        Self { package: package.parse().ok(), makefile: Ok(Some(Makefile(makefile.to_owned()))), has_tests }
+    pub(crate) fn of_texts(now: [&str; 2], base: [&str; 2], [has_tests, had_tests]: [bool; 2]) -> Self {
+        let read = |[package, makefile]: [&str; 2], has_tests| {
+            let text = |name: &str| Found::Read(if name == PACKAGE { package } else { makefile }.to_owned());
+            Files::read(text, has_tests)
+        };
+        Self { now: read(now, has_tests), base: read(base, had_tests), is_root: true }
     }
 
-    /// True if `package.json` can be read and its `scripts` do not have this name.
-    pub(crate) fn lacks_script(&self, script: Script<'_>) -> bool {
-        self.package.as_ref().is_some_and(|package| package["scripts"].get(script.0).is_none())
+    /// Whether `scripts` of `package.json` lacks a name. A command of the operator needs a `package.json` that never had it: without one,
+    /// what the run wrote would decide.
+    pub(crate) fn script(&self, script: Script<'_>, is_operators: bool) -> Lack {
+        let before = match &self.base.package {
+            Found::Absent => !is_operators && self.is_root,
+            package => package.lacks_script(script),
+        };
+        Lack::of(self.now.package.lacks_script(script), before)
     }
 
-    /// True if no rule of the makefile can make this target. Without a makefile there is none.
-    pub(crate) fn lacks_target(&self, target: Target<'_>) -> bool {
-        match &self.makefile {
-            Ok(makefile) => makefile.as_ref().is_none_or(|makefile| !target.is_in(makefile)),
-            Err(()) => false,
+    /// Whether no rule of the makefile can make a target. Without a makefile there is none.
+    pub(crate) fn target(&self, target: Target<'_>) -> Lack {
+        Lack::of(self.now.makefile.lacks_target(target), self.base.makefile.lacks_target(target))
+    }
+
+    /// Whether no file has the name of a test.
+    pub(crate) fn tests(&self) -> Lack {
+        Lack::of(!self.now.has_tests, !self.base.has_tests)
+    }
+}
+
+impl Lack {
+    fn of(now: bool, before: bool) -> Self {
+        match (now, before) {
+            (false, _) => Self::None,
+            (true, false) => Self::Removed,
+            (true, true) => Self::Always,
         }
     }
+}
 
-    /// True if no file has the name of a test.
-    pub(crate) fn lacks_tests(&self) -> bool {
-        !self.has_tests
+impl Files {
+    fn read(read: impl Fn(&str) -> Found<String>, has_tests: bool) -> Self {
+        let package = match read(PACKAGE) {
+            Found::Read(text) => text.parse().map_or(Found::Unreadable, Found::Read),
+            Found::Unreadable => Found::Unreadable,
+            Found::Absent => Found::Absent,
+        };
+        let mut makefiles = MAKEFILES.iter().map(|name| match read(name) {
+            Found::Read(text) => Found::Read(Makefile(text)),
+            Found::Unreadable => Found::Unreadable,
+            Found::Absent => Found::Absent,
+        });
+        let makefile = makefiles.find(|found| !matches!(found, Found::Absent)).unwrap_or(Found::Absent);
+        Self { package, makefile, has_tests }
+    }
+}
+
+impl Found<Value> {
+    /// True if it can be read and its `scripts` do not have this name.
+    fn lacks_script(&self, Script(name): Script<'_>) -> bool {
+        matches!(self, Self::Read(package) if package["scripts"].get(name).is_none())
+    }
+}
+
+impl Found<Makefile> {
+    /// True if no rule can make this target.
+    fn lacks_target(&self, target: Target<'_>) -> bool {
+        match self {
+            Self::Absent => true,
+            Self::Unreadable => false,
+            Self::Read(makefile) => !target.is_in(makefile),
+        }
     }
 }
 
@@ -98,53 +182,45 @@ impl Target<'_> {
 }
 
 /// True if a folder has a file with the name of a test, or more files than are looked at.
-fn has_tests(root: Option<&str>) -> bool {
-    let (mut folders, mut seen) = (vec![(root.unwrap_or_default().to_owned(), false)], 0);
-    while let Some((folder, is_of_tests)) = folders.pop() {
-        let Ok(nodes) = files::list(&folder) else { return true };
+fn has_tests(root: &str) -> bool {
+    let (mut folders, mut seen) = (vec![String::new()], 0);
+    while let Some(folder) = folders.pop() {
+        let place = [root, &folder].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+        let Ok(nodes) = files::list(&place) else { return true };
         seen += nodes.len();
         if seen > ENTRIES_MAX {
             return true;
         }
-        for node in nodes.iter().filter(|node| !node.name.starts_with('.') && node.name != "node_modules") {
-            let is_test = is_of_tests || Name(&node.name).is_of_tests();
-            if node.kind == "directory" {
-                let path = if folder.is_empty() { node.name.clone() } else { format!("{folder}/{}", node.name) };
-                folders.push((path, is_test));
-            } else if is_test && node.name.rsplit('.').next().is_some_and(|end| CODE.contains(&end)) {
-                return true;
+        for node in nodes.iter().filter(|node| is_searched(&node.name)) {
+            let path = if folder.is_empty() { node.name.clone() } else { format!("{folder}/{}", node.name) };
+            match node.kind.as_str() {
+                "directory" => folders.push(path),
+                _ if is_test_file(&path) => return true,
+                _ => {}
             }
         }
     }
     false
 }
 
-impl Name<'_> {
-    /// True for `test_a.py`, `a.spec.ts`, `__tests__`.
-    fn is_of_tests(self) -> bool {
-        self.0.split(|character: char| !character.is_alphanumeric()).any(|part| TESTS.contains(&part))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn project(package: Option<&'static str>, makefile: Result<Option<Makefile>, ()>) -> Project {
-        Project { package: package.and_then(|text| text.parse().ok()), makefile, has_tests: true }
-    }
-
     #[test]
     fn knows_scripts_that_are_not_there() {
-        let lacks = |text| project(Some(text), Ok(None)).lacks_script(Script("lint"));
+        let lacks = |text: &str| {
+            let files = Files::read(|_| Found::Read(text.to_owned()), true);
+            files.package.lacks_script(Script("lint"))
+        };
         assert!(lacks(r#"{"scripts":{"test":"a"}}"#) && lacks("{}"));
         assert!(!lacks(r#"{"scripts":{"lint":"a"}}"#) && !lacks("") && !lacks("{"));
-        assert!(!project(None, Ok(None)).lacks_script(Script("lint")));
+        assert!(!Found::<Value>::Absent.lacks_script(Script("lint")));
     }
 
     #[test]
     fn knows_targets_that_nothing_makes() {
-        let lacks = |text: &str| project(None, Ok(Some(Makefile(text.to_owned())))).lacks_target(Target("lint"));
+        let lacks = |text: &str| Found::Read(Makefile(text.to_owned())).lacks_target(Target("lint"));
         assert!(lacks("all:\n\tlint\n") && lacks("") && lacks("A := $(B:x=y)\n# lint:\n"));
         for text in ["build lint: x\n", "build \\\n  lint \\\n  x:\n", "li%:\n", "$(NAMES): x\n", "include a.mk\n"] {
             assert!(!lacks(text), "{text}");
@@ -152,17 +228,41 @@ mod tests {
         for text in ["-include a.mk\n", ".DEFAULT:\n\ttrue\n", "$(foreach a,b,$(eval $(a):))\n"] {
             assert!(!lacks(text), "{text}");
         }
-        assert!(project(None, Ok(None)).lacks_target(Target("lint")));
-        assert!(!project(None, Err(())).lacks_target(Target("lint")));
+        assert!(Found::Absent.lacks_target(Target("lint")));
+        assert!(!Found::<Makefile>::Unreadable.lacks_target(Target("lint")));
     }
 
     #[test]
-    fn knows_names_of_tests() {
-        for name in ["test_a.py", "a_test.py", "a.spec.ts", "__tests__", "tests"] {
-            assert!(Name(name).is_of_tests(), "{name}");
-        }
-        for name in ["contest.py", "latest.js", "testing", "a.py"] {
-            assert!(!Name(name).is_of_tests(), "{name}");
+    fn what_the_run_removed_is_not_missing() {
+        let script =
+            |now: &str, base: &str| Project::of_texts([now, ""], [base, ""], [true, true]).script(Script("lint"), true);
+        let (with, without) = (r#"{"scripts":{"lint":"a"}}"#, "{}");
+        assert_eq!(script(without, with), Lack::Removed);
+        assert_eq!(script(without, without), Lack::Always);
+        assert_eq!(script(with, without), Lack::None);
+        assert_eq!(script(without, "{"), Lack::Removed, "what cannot be read counts as being there");
+        let target =
+            |now: &str, base: &str| Project::of_texts(["", now], ["", base], [true, true]).target(Target("lint"));
+        assert_eq!(target("all:\n", "lint:\n"), Lack::Removed);
+        assert_eq!(target("all:\n", "all: x\n"), Lack::Always);
+        assert_eq!(target("all:\n", "include a.mk\n"), Lack::Removed);
+        let tests = |has| Project::of_texts(["", ""], ["", ""], has).tests();
+        assert_eq!(tests([false, true]), Lack::Removed);
+        assert_eq!(tests([false, false]), Lack::Always);
+        assert_eq!(tests([true, false]), Lack::None);
+    }
+
+    /// A `package.json` that the run made decides over no command of the operator, and in a folder over none at all: npm looks above it.
+    #[test]
+    fn a_new_file_drops_no_command_of_the_operator() {
+        let lack = |is_root, is_operators| {
+            let now = Files::read(|_| Found::Read("{}".to_owned()), true);
+            let base = Files::read(|_| Found::Absent, true);
+            Project { now, base, is_root }.script(Script("lint"), is_operators)
+        };
+        assert_eq!(lack(true, false), Lack::Always);
+        for (is_root, is_operators) in [(true, true), (false, true), (false, false)] {
+            assert_eq!(lack(is_root, is_operators), Lack::Removed);
         }
     }
 }

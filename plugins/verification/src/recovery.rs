@@ -96,15 +96,10 @@ fn is_cleanup(words: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::Source;
     use glovebox_plugin_sdk::exec;
 
     fn list(lines: &[&str]) -> Vec<Command> {
-        let command = |line: &&str| Command {
-            line: (*line).to_owned(),
-            words: exec::words(line).unwrap_or_default(),
-            source: Source::Plan,
-        };
+        let command = |line: &&str| Command::planned(line, exec::words(line).unwrap_or_default());
         lines.iter().map(command).collect()
     }
 

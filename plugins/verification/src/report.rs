@@ -1,6 +1,6 @@
 //! What a stage keeps of its commands: `verification.results.json`, and the output for the next stage.
 
-use crate::commands::Command;
+use crate::commands::{Command, Commands};
 use crate::failure::Code;
 use crate::recovery::Adjustment;
 use glovebox_plugin_sdk::exec::Exit;
@@ -21,13 +21,16 @@ pub(crate) struct Report {
     adjustments: Vec<Value>,
     /// Commands that a bound left out.
     left_out: Vec<String>,
+    /// Commands of the operator's contract that were not verified: dropped, or without room because of the plan.
+    dropped_checks: Vec<String>,
     /// The failure that stands (seed 4's `error_meta`).
     error_meta: Option<Value>,
 }
 
 impl Report {
-    pub(crate) fn of(checked_files: Vec<String>, left_out: Vec<String>) -> Self {
-        Self { checked_files, left_out, ..Self::default() }
+    pub(crate) fn of(checked_files: Vec<String>, commands: &Commands) -> Self {
+        let (left_out, dropped_checks) = (commands.left_out.clone(), commands.crowded_out.clone());
+        Self { checked_files, left_out, dropped_checks, ..Self::default() }
     }
 
     pub(crate) fn ran(&mut self, command: &Command, exit: &Exit) {
@@ -38,6 +41,13 @@ impl Report {
             "stdout": end_of(&stdout, OUTPUT_BYTES_MAX),
             "stderr": end_of(&stderr, OUTPUT_BYTES_MAX),
         }));
+    }
+
+    /// A command was dropped.
+    pub(crate) fn dropped(&mut self, command: &Command) {
+        if command.is_operators {
+            self.dropped_checks.push(command.line.clone());
+        }
     }
 
     pub(crate) fn adjusted(&mut self, adjustment: &Adjustment) {
@@ -54,6 +64,11 @@ impl Report {
         }));
     }
 
+    /// The list passed without the command that failed.
+    pub(crate) fn forget_failure(&mut self) {
+        self.error_meta = None;
+    }
+
     pub(crate) fn keep(self) {
         let mut results = json!({ "checked_files": self.checked_files, "commands": self.commands });
         if !self.adjustments.is_empty() {
@@ -61,6 +76,9 @@ impl Report {
         }
         if !self.left_out.is_empty() {
             results["left_out"] = json!(self.left_out);
+        }
+        if !self.dropped_checks.is_empty() {
+            results["dropped_checks"] = json!(self.dropped_checks);
         }
         if let Some(error_meta) = self.error_meta {
             results["error_meta"] = error_meta;

@@ -1,7 +1,7 @@
 //! Runs the commands in order. A failure that is the list's own adjusts the list, as often as the operator allows (seed 4).
 
 use crate::commands::{Command, Commands, Source};
-use crate::failure::{Code, Ended, cause};
+use crate::failure::{Cause, Code, Ended, cause, vacuous};
 use crate::project::Project;
 use crate::recovery::{self, Adjustment};
 use crate::report::{Report, end_of, keep_output};
@@ -41,6 +41,8 @@ struct Running<'a> {
     report: Report,
     /// Receipts of the commands that passed.
     passed: Vec<String>,
+    /// Commands that passed and of which the test runner says that it ran no test.
+    without_tests: Vec<String>,
     /// Commands that were dropped, each with the cause.
     dropped: Vec<(String, Code)>,
     /// Commands of the list at any time.
@@ -52,11 +54,28 @@ struct Running<'a> {
 pub(crate) fn run(commands: Commands, report: Report, bounds: Bounds<'_>) -> Result<Outcome, Problem> {
     let adjustments_left = bounds.settings.map_or(0, |settings| settings.recovery_attempts);
     let tried = commands.lines();
-    let (project, passed, dropped) = (Project::of(bounds.folder), Vec::new(), Vec::new());
-    let mut running = Running { bounds, project, commands, report, passed, dropped, tried, adjustments_left };
+    let place = bounds.folder.map(str::to_owned).or_else(|| working_dir(bounds.stage));
+    let project = Project::of(place.as_deref(), bounds.settings.map(|settings| &settings.base));
+    let mut running = Running {
+        bounds,
+        project,
+        commands,
+        report,
+        passed: Vec::new(),
+        without_tests: Vec::new(),
+        dropped: Vec::new(),
+        tried,
+        adjustments_left,
+    };
     let ended = running.run_all();
     running.report.keep();
     ended
+}
+
+/// Where commands start without a `verification.workdir`.
+fn working_dir(stage: &Stage) -> Option<String> {
+    let written = stage.attribute("working_dir")?;
+    Some(written.split('/').filter(|name| !matches!(*name, "" | ".")).collect::<Vec<_>>().join("/"))
 }
 
 impl Running<'_> {
@@ -80,7 +99,11 @@ impl Running<'_> {
             let has_more =
                 is_empty && self.bounds.settings.is_some_and(|settings| self.commands.fall_back(settings, &self.tried));
             if !has_more {
-                return Ok(self.outcome());
+                let outcome = self.outcome();
+                if outcome.failure().is_none() {
+                    self.report.forget_failure();
+                }
+                return Ok(outcome);
             }
             self.tried.extend(self.commands.lines());
             next = 0;
@@ -99,6 +122,9 @@ impl Running<'_> {
         let left_out = self.commands.left_out.join(", ");
         if !left_out.is_empty() {
             notes += &format!("; not verified, left out by `max_commands`: {left_out}");
+        }
+        if !self.without_tests.is_empty() {
+            notes += &format!("; ran no test: {}", self.without_tests.join(", "));
         }
         let outcome = match (self.passed.is_empty(), self.dropped.first()) {
             (true, Some((_, code))) => {
@@ -122,6 +148,7 @@ impl Running<'_> {
         }
         let described = exec::argv(&command.words).set_up_by(stage);
         let described = described.map_err(|reason| Problem::new("verification/timeout-syntax", reason))?;
+        let described = if command.stands_in { described.stand_in() } else { described };
         let exit = match folder {
             Some(folder) => described.cwd(folder).run(),
             None => described.run(),
@@ -131,16 +158,30 @@ impl Running<'_> {
             Err(error) => return Ok(Step::Ended(Outcome::from(error))),
         };
         self.report.ran(command, &exit);
-        if exit.passed() {
+        let [stdout, stderr] = [&exit.stdout, &exit.stderr].map(|stream| stream.text());
+        let number = exit.code.filter(|_| exit.how == "exited");
+        let ended = number.map(|code| Ended {
+            words: &command.words,
+            code,
+            stdout: &stdout,
+            stderr: &stderr,
+            is_operators: command.is_operators,
+        });
+        let adjusts = self.bounds.settings.is_some();
+        let cause = match ended.filter(|_| adjusts || !exit.passed()) {
+            Some(ended) if exit.passed() => vacuous(&ended, exit.ran_no_test(), &self.project),
+            Some(ended) => Some(cause(&ended, &self.project)),
+            None => None,
+        };
+        if exit.passed() && cause.is_none() {
+            self.without_tests.extend(exit.ran_no_test().then(|| command.line.clone()));
             return Ok(Step::Passed(exit.receipt));
         }
         keep_output(stage, &exit);
-        let [stdout, stderr] = [&exit.stdout, &exit.stderr].map(|stream| stream.text());
-        let (code, outcome) = match (exit.how.as_str(), exit.code) {
-            ("exited", Some(number)) => {
-                let ended = Ended { words: &command.words, code: number, stdout: &stdout, stderr: &stderr };
-                let code = cause(&ended, &self.project);
-                let reason = format!("verification command failed: {} (exit={number})", command.line);
+        let (code, outcome) = match (cause, number) {
+            (Some(Cause { code, removed }), Some(number)) => {
+                let removed = removed.map(|what| format!("; the run removed {what}")).unwrap_or_default();
+                let reason = format!("verification command failed: {} (exit={number}){removed}", command.line);
                 (Some(code), Outcome::fail(code.as_str(), reason))
             }
             _ => (None, ended_otherwise(&command.line, &exit)),
@@ -172,6 +213,7 @@ impl Running<'_> {
         self.report.adjusted(&adjustment);
         let Adjustment { rule, next, .. } = adjustment;
         let from = if rule == recovery::DROP {
+            self.report.dropped(command);
             self.dropped.push((command.line.clone(), code));
             failed
         } else {

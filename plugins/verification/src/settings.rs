@@ -1,6 +1,7 @@
 //! What the operator's `[verify]` says for this stage. The host made it before the first stage ran; no stage can change it.
 
 use glovebox_plugin_sdk::{Stage, Value};
+use std::collections::BTreeMap;
 
 /// The commands of one phase.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,25 @@ pub(crate) struct Settings {
     pub(crate) recovery_attempts: u64,
     /// Whether a command of the plan may be dropped.
     pub(crate) recovers_explicit: bool,
+    /// The project when the run began.
+    pub(crate) base: Base,
+}
+
+/// Files of the project when the run began, in the folder where commands start.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Base {
+    /// By name, those that the run has changed since.
+    pub(crate) files: BTreeMap<String, BaseFile>,
+    /// Whether some file had the name of a test.
+    pub(crate) has_tests: bool,
+}
+
+/// What a file was.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum BaseFile {
+    Absent,
+    Unreadable,
+    Text(String),
 }
 
 impl Settings {
@@ -45,8 +65,28 @@ impl Settings {
             skips_invalid: flag("skips_invalid"),
             recovery_attempts: told["recovery_attempts"].as_u64().unwrap_or_default(),
             recovers_explicit: flag("recovers_explicit"),
+            base: base(&told["base"]),
         })
     }
+
+    /// Commands of the contract, for this role and this change.
+    pub(crate) fn contract(&self) -> impl Iterator<Item = &String> {
+        self.planner.contract.iter().chain(&self.worker.contract)
+    }
+}
+
+/// What is not understood counts as being there.
+fn base(told: &Value) -> Base {
+    let files = told["files"].as_object().into_iter().flatten();
+    let files = files.map(|(name, file)| {
+        let file = match (file.as_str(), file["text"].as_str()) {
+            (_, Some(text)) => BaseFile::Text(text.to_owned()),
+            (Some("absent"), _) => BaseFile::Absent,
+            _ => BaseFile::Unreadable,
+        };
+        (name.clone(), file)
+    });
+    Base { files: files.collect(), has_tests: told["has_tests"].as_bool().unwrap_or(true) }
 }
 
 fn phase(told: &Value) -> Phase {

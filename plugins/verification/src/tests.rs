@@ -14,6 +14,7 @@ fn with_settings(worker: &[&str], change: impl FnOnce(&mut Value)) -> StageBuild
         "skips_invalid": true,
         "recovery_attempts": 5,
         "recovers_explicit": true,
+        "base": { "files": {}, "has_tests": false },
     });
     change(&mut told);
     stage("check").extra("verify", told.to_string())
@@ -90,6 +91,64 @@ fn falls_back_when_every_command_was_dropped() {
     let outcome = host.execute::<Verification>(plan(settings, &["npm test"]));
     assert_eq!(outcome.status(), Status::PartialSuccess, "{outcome:?}");
     assert_eq!(host.commands(), ["npm test", "cargo test"]);
+}
+
+#[test]
+fn what_the_run_removed_is_not_dropped() {
+    let check = |base: Value, expected: &str, ran: &[&str]| {
+        let host = Host::new();
+        host.write("package.json", "{}");
+        host.answer_command("npm run lint", Ok(exited(1, "npm error Missing script")));
+        host.answer_command("cargo test", Ok(exited(0, "")));
+        let settings = with_settings(&["npm run lint"], |told| {
+            told["base"]["files"] = base;
+            told["worker"]["fallback"] = json!(["cargo test"]);
+        });
+        let outcome = host.execute::<Verification>(settings);
+        assert_eq!(reason(&outcome).1, expected);
+        assert_eq!(host.commands(), ran);
+        results(&host)
+    };
+    let removed =
+        "verification command failed: npm run lint (exit=1); the run removed the script `lint` of package.json";
+    let had = json!({ "package.json": { "text": r#"{"scripts":{"lint":"x"}}"# } });
+    for base in [had, json!({ "package.json": "absent" }), json!({ "package.json": "unreadable" })] {
+        assert_eq!(check(base, removed, &["npm run lint"])["dropped_checks"], Value::Null);
+    }
+    // It never had it: what stands in is no success either, and the operator's command is named.
+    let kept = check(json!({ "package.json": { "text": "{}" } }), "", &["npm run lint", "cargo test"]);
+    assert_eq!(kept["dropped_checks"], json!(["npm run lint"]));
+    assert_eq!(kept["error_meta"], Value::Null, "the failure does not stand");
+}
+
+#[test]
+fn a_command_of_the_plan_alone_is_no_check_of_the_operator() {
+    let host = Host::new();
+    host.write("package.json", "{}");
+    host.answer_command("npm run lint", Ok(exited(1, "")));
+    host.answer_command("cargo test", Ok(exited(0, "")));
+    let outcome = host.execute::<Verification>(plan(with_settings(&["cargo test"], |_| {}), &["npm run lint"]));
+    assert_eq!(outcome.status(), Status::PartialSuccess, "{outcome:?}");
+    assert_eq!(results(&host)["dropped_checks"], Value::Null);
+}
+
+#[test]
+fn a_plan_that_takes_the_room_of_a_check_drops_it() {
+    let dropped = |commands: &[&str]| {
+        let host = Host::new();
+        for command in ["test -f a", "cargo a", "cargo b"] {
+            host.answer_command(command, Ok(exited(0, "")));
+        }
+        let settings = with_settings(&["cargo a", "cargo b"], |told| {
+            told["worker"]["commands_max"] = json!(1);
+            told["planner"] = json!({ "contract": ["cargo a", "cargo b"], "fallback": [], "commands_max": 1 });
+        });
+        let outcome = host.execute::<Verification>(plan(settings, commands));
+        assert!(outcome.failure().is_none(), "{outcome:?}");
+        results(&host)["dropped_checks"].clone()
+    };
+    assert_eq!(dropped(&["test -f a"]), json!(["cargo b"]));
+    assert_eq!(dropped(&[]), Value::Null);
 }
 
 #[test]

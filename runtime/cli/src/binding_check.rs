@@ -9,8 +9,9 @@ use crate::scenarios;
 use glovebox_engine::bind;
 use glovebox_engine::components::PluginProblem;
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::ir::{Handler, Node, Pipeline};
+use glovebox_pipeline::ir::{Handler, Node, Pipeline, Status};
 use glovebox_pipeline::key;
+use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_record::scope::Entry;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,9 @@ pub fn refusals(
     let errors = bind::check(pipeline, &prepare::catalog(project), operator, host, sealed);
     found.extend(errors.diagnostics);
     found.extend(errors.plugins.iter().map(|problem| plugin_refused(pipeline, problem)));
+    if project.config.verify.is_some() {
+        found.extend(without_partial_route(pipeline));
+    }
     Ok(found)
 }
 
@@ -50,6 +54,22 @@ fn sealed(file: &Path, pipeline: &Pipeline) -> (Vec<Entry>, Vec<Diagnostic>) {
             .with_help("name folders of the project: `graph [scenarios=\"scripts/scenarios/\"]`")
     };
     (sealed, missing.iter().map(found).collect())
+}
+
+/// With `[verify]` a list of commands may be shortened, and then a verification stage ends with `partial_success`.
+fn without_partial_route(pipeline: &Pipeline) -> Vec<Diagnostic> {
+    let is_meant = |node: &&Node| node.handler.kind() == HandlerKind::Verification;
+    let is_lost = |node: &&Node| !pipeline.may_route(&node.id, Status::PartialSuccess);
+    let warning = |node: &Node| {
+        let message = format!(
+            "with `[verify]`, `{}` may end with `partial_success`, for which none of its edges holds: the run would fail",
+            node.id
+        );
+        Diagnostic::warning("verification_partial_route", message, node.span)
+            .with_help("add an edge with `condition=\"outcome=partial_success\"`, or write `outcome!=fail`")
+            .with_node(node.id.as_str())
+    };
+    pipeline.nodes.iter().filter(is_meant).filter(is_lost).map(warning).collect()
 }
 
 /// A problem of a plugin, at the first node that uses it.

@@ -11,12 +11,12 @@ use crate::arguments::ReportArguments;
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs::RunFolder;
 use crate::source::CheckedPipeline;
-use crate::terminal::counted;
+use crate::terminal::{counted, visible};
 use crate::{journal, source, terminal};
 use glovebox_engine::event::{Attempt, BranchId, Event, StageFinished, Task, Work};
 use glovebox_engine::evidence::{CommandEvidence, Proof, RunSummary};
 use glovebox_engine::rewind;
-use glovebox_record::{AttemptId, Failure, NodeId, Status};
+use glovebox_record::{AttemptId, Failure, NoProof, NodeId, Status};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -41,6 +41,8 @@ struct StageReport {
     /// False if its own verifier says that not all of it passed. What verifies a node's work says nothing of that work's parts.
     is_whole: bool,
     failure: Option<Failure>,
+    /// Checks of the operator that it dropped.
+    dropped_checks: Vec<String>,
     /// Its attempts: they name its receipts also when a fork has ended.
     attempts: Vec<AttemptId>,
     /// Time of all its attempts, milliseconds.
@@ -132,10 +134,14 @@ impl Report {
             Status::Skipped => Standing::Skipped,
             status if !status.satisfies_gate() => Standing::Failed,
             _ if self.summary.simulated.contains(&stage.node) => Standing::Simulated,
+            _ if !stage.dropped_checks.is_empty() => Standing::Dropped,
             _ if !stage.is_whole && count(|command| command.is_of_verifier) > 0 => Standing::Partial(open),
             _ if count(|command| command.verified) > 0 => Standing::Verified,
             _ if count(|command| command.not_taken) > 0 => Standing::NotTaken,
-            _ => Standing::OwnWord,
+            _ => self
+                .commands(stage)
+                .find_map(|command| command.receipt.no_proof)
+                .map_or(Standing::OwnWord, Standing::Unproven),
         }
     }
 }
@@ -147,23 +153,31 @@ enum Standing {
     Skipped,
     /// No model was asked.
     Simulated,
+    /// It passed without checks of the operator.
+    Dropped,
     /// It passed although so many of its commands did not, or some were left out.
     Partial(usize),
     /// A command of a verifier says that it passed.
     Verified,
     /// It judged files of a branch that were not taken.
     NotTaken,
+    /// A command of it passed, but proves nothing.
+    Unproven(NoProof),
     /// Nothing but its own word says that it passed.
     OwnWord,
 }
 
 impl Standing {
     /// Why it counts neither as passed nor as failed, if it does not.
-    fn reservation(self) -> Option<String> {
+    fn reservation(self, stage: &StageReport) -> Option<String> {
         Some(match self {
             Self::Failed | Self::Verified => return None,
             Self::Skipped => "it was skipped".to_owned(),
             Self::Simulated => "simulated: no model was asked".to_owned(),
+            Self::Dropped => {
+                format!("passed in part: not verified: {}", visible::line(&stage.dropped_checks.join(", ")))
+            }
+            Self::Unproven(why) => format!("not verified: its command {why}"),
             Self::Partial(0) => "passed in part: commands were left out".to_owned(),
             Self::Partial(open) => format!("passed in part: {} did not pass", counted(open, "command")),
             Self::NotTaken => "not taken: it judged files of a branch that were not taken".to_owned(),
@@ -190,6 +204,7 @@ fn note(stages: &mut Vec<StageReport>, finished: &StageFinished) {
         status: outcome.status,
         is_whole: *work != Work::Handler || outcome.status != Status::PartialSuccess,
         failure: outcome.failure.clone(),
+        dropped_checks: finished.dropped_checks.clone(),
         attempts,
         duration_ms: duration_ms.saturating_add(earlier),
     });

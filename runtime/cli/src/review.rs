@@ -6,6 +6,7 @@ use crate::changes::{AskedAbout, Changes};
 use crate::exit::{Exit, Stop};
 use crate::patch::{self, Counts, Delta, Mode};
 use crate::runs::RunFolder;
+use crate::terminal::summary;
 use crate::{journal, replan, shell, source};
 use glovebox_engine::driver::replay;
 use glovebox_engine::event::{BranchId, Event, NodeId, QuestionAsked, QuestionId, Record, RunStarted};
@@ -204,7 +205,7 @@ impl<'a> Reviewer<'a> {
                 is_before_changes: ended(node) < last_change,
                 command: shell::line(&receipt.argv),
                 code: receipt.code,
-                end: receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}")),
+                end: summary::ending(receipt),
                 duration_ms: receipt.duration_ms,
                 tier: receipt.tier.to_string(),
             }

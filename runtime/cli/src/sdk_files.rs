@@ -37,7 +37,7 @@ pub const WIT: [SdkFile; 11] = files!(
 pub const WORLDS: SdkFile = ("wit/worlds.wit", include_str!("../../../wit/worlds.wit"));
 
 /// The SDK without its manifest.
-pub const SDK: [SdkFile; 18] = files!(
+pub const SDK: [SdkFile; 19] = files!(
     "plugin-sdk/",
     "sdk/",
     [
@@ -54,6 +54,7 @@ pub const SDK: [SdkFile; 18] = files!(
         "src/plan.rs",
         "src/rules.rs",
         "src/stage.rs",
+        "src/test_files.rs",
         "src/testing.rs",
         "src/testing/imports.rs",
         "src/testing/stage_builder.rs",

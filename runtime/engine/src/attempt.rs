@@ -94,7 +94,7 @@ pub struct Workbench<B> {
     pub sandbox_env: SandboxEnv,
     /// What no stage may change, whatever its scope says.
     pub protected: Protected,
-    /// The files that the run began with; empty where no stage is told what was changed.
+    /// The files that the run began with; empty where no stage is told of them.
     pub base: Arc<Base>,
     /// What git ignored in the project when the run began.
     pub ignored: Arc<Ignored>,
@@ -305,6 +305,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     ) -> Result<(StageFinished, Vec<Stated>), AttemptError> {
         let failed_command = failed_command::of(node, &report);
         let misses_holdouts = misses::holdouts(&self.plan, node, &report);
+        let dropped_checks = failed_command::dropped_checks(node, &report);
         let artifacts = report.artifacts.into_iter().map(|artifact| {
             let (digest, bytes) = self.store(&artifact.data)?;
             Ok(Artifact { name: artifact.name, media_type: artifact.media_type, digest, bytes })
@@ -335,6 +336,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             duration_ms: report.duration_ms,
             failed_command,
             misses_holdouts,
+            dropped_checks,
             ..StageFinished::of(assignment.attempt.clone(), report.outcome)
         };
         Ok((fact, report.claims))

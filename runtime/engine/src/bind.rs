@@ -102,7 +102,8 @@ pub fn bind(
     let held_back: Vec<Entry> = reach.folders().iter().chain(&options.sealed).cloned().collect();
     let recovery = recovery::plan(&pipeline, &bindings, config, &held_back);
     let unconfigured = unconfigured_model(&options);
-    let is_verification = |node: &Node| node.verification.is_some() || node.handler.kind() == HandlerKind::Verification;
+    let is_verification =
+        |node: &Node| node.verification.is_some() || node.handler.kind().role() == Some(Role::Verifier);
     let verify = config.verify.clone().filter(|_| pipeline.nodes.iter().any(is_verification));
     let no_change = no_change::rule(config, &pipeline, &bindings);
     Ok(Plan {

@@ -222,10 +222,11 @@ impl BranchDecision<'_> {
     /// At an exit: every goal gate must be satisfied, one that was never visited is not (spec §3.4, design §9 #11).
     fn check_goal_gates(&self, exit: &Node) -> Vec<Event> {
         let Some(gate) = self.unmet_gate(exit) else {
-            if exit.verification.is_some() {
-                return self.verify(&self.next_task(&exit.id));
-            }
-            return vec![succeeded(exit)];
+            return match self.without_checks() {
+                Some(stage) => vec![self.gate_unmet(exit, stage, None)],
+                None if exit.verification.is_some() => self.verify(&self.next_task(&exit.id)),
+                None => vec![succeeded(exit)],
+            };
         };
         if let Some(failure) = self.steps_exceeded() {
             return vec![failed(failure)];
@@ -239,6 +240,15 @@ impl BranchDecision<'_> {
         let is_met = |node: &Node| self.satisfies_gate(&node.id) && !self.lacks_receipt(node);
         let unmet = |node: &&Node| node.goal_gate && node.child_of == exit.child_of && !is_met(node);
         self.pipeline.nodes.iter().find(unmet)
+    }
+
+    /// The first stage whose last visit dropped checks of the operator: the run proves less than its operator asks for.
+    fn without_checks(&self) -> Option<&Node> {
+        self.pipeline.nodes.iter().find(|node| !self.dropped_checks(&node.id).is_empty())
+    }
+
+    fn dropped_checks(&self, node: &NodeId) -> &[String] {
+        self.branch.nodes.get(node).map(|history| &*history.dropped).unwrap_or_default()
     }
 
     fn satisfies_gate(&self, gate: &NodeId) -> bool {
@@ -258,12 +268,18 @@ impl BranchDecision<'_> {
             gate: gate.id.clone(),
             status: self.branch.status(&gate.id),
             lacks_receipt: self.satisfies_gate(&gate.id) && self.lacks_receipt(gate),
+            dropped_checks: self.dropped_checks(&gate.id).to_vec(),
             target: target.cloned(),
         })
     }
 
     fn redirect_to_gate_target(&self, unmet: &GateUnmet) -> Vec<Event> {
         let Some(target) = &unmet.target else {
+            if !unmet.dropped_checks.is_empty() {
+                let dropped = unmet.dropped_checks.join("`, `");
+                let reason = format!("`{}` dropped checks of the verify contract: `{dropped}`", unmet.gate);
+                return self.fail(Failure::new(FailureClass::Deterministic, FailureCode::CHECK_DROPPED, reason));
+            }
             let found = match unmet.status {
                 Some(status) if unmet.lacks_receipt => {
                     format!("ended with `{}` but without a receipt (`gate_requires=receipt`)", status.as_str())
@@ -337,6 +353,9 @@ impl BranchDecision<'_> {
                 return self.fail(cause_of(node, outcome));
             }
             let reason = format!("no route from node {node} for outcome {}", outcome.status.as_str());
+            // What was left undone is the reason for this outcome.
+            let is_told = outcome.status == Status::PartialSuccess && !outcome.notes.is_empty();
+            let reason = if is_told { format!("{reason}: {}", outcome.notes) } else { reason };
             return self.fail(Failure::new(FailureClass::Deterministic, "route/none", reason));
         };
         let choice = Choice { how: selection.how.as_str(), edge: Some(index.0), candidates: selection.candidates };

@@ -22,7 +22,7 @@ pub use list::{Claim, Command, Evidence};
 pub use policy::{GrantedFile, PolicyDecision};
 pub use receipt::{CommandEvidence, Proof};
 pub(crate) use rows::is_first;
-pub use rows::{QuarantinedFile, RefusedRequest, UnverifiedStage, Visit};
+pub use rows::{DroppedChecks, QuarantinedFile, RefusedRequest, UnverifiedStage, Visit};
 pub use startup::StartupFile;
 pub use verdict::{ExitShape, JournalHead, NodeTraffic, VerdictFile};
 
@@ -128,6 +128,10 @@ pub struct RunSummary {
     pub receipts: Vec<CommandEvidence>,
     /// Stages whose last visit passed on their own word, with their handlers.
     pub unverified: Vec<UnverifiedStage>,
+    /// Checks of the operator's contract that a stage dropped in its last visit: the run does not succeed without them. Absent when there
+    /// are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dropped_checks: Vec<DroppedChecks>,
     /// What was refused, by node; each once.
     pub refused: Vec<RefusedRequest>,
     /// What is changed at the end, one entry per path.
@@ -338,16 +342,6 @@ impl RunSummary {
         matches!(self.canceled_by, Some(CanceledBy::Interrupt | CanceledBy::Termination))
     }
 
-    /// True when a verifier ran a command.
-    pub fn has_pipeline_command(&self) -> bool {
-        self.receipts.iter().any(|command| command.is_of_verifier)
-    }
-
-    /// True when the commands could reach every host.
-    pub fn has_full_network(&self) -> bool {
-        self.network == Some(Network::Full)
-    }
-
     fn start(&mut self, run: &RunStarted) {
         self.run_id = run.run_id.to_string();
         self.forked_from.clone_from(&run.forked_from);
@@ -394,7 +388,9 @@ impl RunSummary {
         self.resumes_at.clone_from(&run.resumes_at);
         self.error_meta = self.error_meta.take().filter(|_| run.failure.is_some());
         let last = self.last_failure.as_ref().filter(|(_, failure)| Some(failure) == run.failure.as_ref());
-        self.failed_node = last.map(|(node, _)| node.clone());
+        let is_dropped = run.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::CHECK_DROPPED);
+        let dropped = self.dropped_checks.first().filter(|_| is_dropped).map(|dropped| dropped.node.clone());
+        self.failed_node = last.map(|(node, _)| node.clone()).or(dropped);
     }
 
     /// A gate that was answered is a finished visit.

@@ -38,6 +38,7 @@ use cap_std::fs::Dir;
 use glovebox_host::call::Progress;
 use glovebox_host::host::Host;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_record::NodeId;
 use glovebox_sandbox::ignored::Ignored;
 use glovebox_sandbox::project::Skipped;
@@ -302,7 +303,9 @@ impl Run {
         let Executor { plan, host, sandbox_env, protected, targets, .. } = &self.executor;
         let base = restore::base(&self.session.blobs, &self.session.state)?;
         let ignored = Arc::new(Ignored::of(&base.ignored));
-        let is_told_changes = plan.pipeline.nodes.iter().any(|node| node.handler.kind().is_told_changes());
+        let is_verification = |kind: HandlerKind| kind == HandlerKind::Verification && plan.verify.is_some();
+        let mut kinds = plan.pipeline.nodes.iter().map(|node| node.handler.kind());
+        let is_told_base = kinds.any(|kind| kind.is_told_changes() || is_verification(kind));
         Ok(Workbench {
             plan: Arc::clone(plan),
             host: Arc::clone(host),
@@ -312,7 +315,7 @@ impl Run {
             protected: protected.clone(),
             // What git ignored when the run began: the workspace's own rules may be a stage's.
             ignored,
-            base: if is_told_changes { Arc::new(base) } else { Arc::default() },
+            base: if is_told_base { Arc::new(base) } else { Arc::default() },
             budget: Arc::new(self.budget()),
             targets: Arc::clone(targets),
             holdouts: self.holdouts()?.map(Arc::new),

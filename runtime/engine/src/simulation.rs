@@ -95,6 +95,7 @@ pub(crate) fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
         stderr_bytes: 0,
         degradations: Vec::new(),
         over: None,
+        no_proof: None,
     }
 }
 

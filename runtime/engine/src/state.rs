@@ -246,11 +246,16 @@ impl RunState {
     fn note_proof(&mut self, finished: &StageFinished) {
         let is_verifier = self.run.as_ref().is_some_and(|run| run.role(&finished.handler) == Role::Verifier);
         let (status, work) = (finished.outcome.status, finished.attempt.task.work);
-        let is_whole = work != Work::Handler || status != Status::PartialSuccess;
+        let is_partial = status == Status::PartialSuccess || !finished.dropped_checks.is_empty();
+        let is_whole = work != Work::Handler || !is_partial;
         let is_proven = status.satisfies_gate() && is_whole && finished.has_passing_receipt();
         if is_verifier && is_proven && finished.is_final() {
             let task = &finished.attempt.task;
             self.branch_mut(&task.branch).update(&task.node, |history| history.proven = true);
+        }
+        if !finished.dropped_checks.is_empty() && finished.is_final() {
+            let (task, dropped) = (&finished.attempt.task, finished.dropped_checks.as_slice());
+            self.branch_mut(&task.branch).update(&task.node, |history| history.dropped = dropped.into());
         }
     }
 

@@ -4,10 +4,12 @@
 //! verified with. Two phases add commands. The planner completes the plan of a stage, and what it adds counts as planned. The worker adds
 //! commands by what changed, and what it adds is automatic. Nothing here opens a file.
 
+mod base;
 mod contract;
 mod direct;
 pub mod settings;
 
+pub use base::{BaseFile, ToldBase};
 pub use contract::{CONTRACT_BYTES_MAX, Contract, ContractProblem};
 pub use direct::DirectCommand;
 
@@ -197,8 +199,8 @@ impl Verify {
         all.filter(|command| known.insert(&command.words)).collect()
     }
 
-    /// What the stage is told, by its role and the paths that changed.
-    pub fn told(&self, role: Option<Role<'_>>, changed: &BTreeSet<&str>) -> Told<'_> {
+    /// What the stage is told, by its role, the paths that changed and the files of before.
+    pub fn told(&self, role: Option<Role<'_>>, (changed, base): (&BTreeSet<&str>, ToldBase)) -> Told<'_> {
         Told {
             needs_plan: self.needs_plan(),
             planner: self.told_phase(&self.planner, (role, changed)),
@@ -207,12 +209,14 @@ impl Verify {
             skips_invalid: self.skips_invalid,
             recovery_attempts: self.recovery_attempts,
             recovers_explicit: self.recovers_explicit,
+            base,
         }
     }
 
-    /// A planner that asks no model, and a worker that has other commands, can do without a plan.
+    /// A stage can do without a plan if a phase adds commands.
     fn needs_plan(&self) -> bool {
-        self.worker.mode == Mode::Llm || (self.worker.mode == Mode::Off && self.planner.mode == Mode::Off)
+        let adds = |mode: Mode| mode.reads_contract() || mode.falls_back();
+        !adds(self.planner.mode) && !adds(self.worker.mode)
     }
 
     /// What an agent is told of questions for its plan; none where it is asked none. Where both phases ask a model, the lower of their times
@@ -285,6 +289,8 @@ pub struct Told<'a> {
     pub recovery_attempts: u32,
     /// Whether a command of the plan may be dropped.
     pub recovers_explicit: bool,
+    /// The project when the run began.
+    pub base: ToldBase,
 }
 
 /// The commands of one phase.

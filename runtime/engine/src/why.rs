@@ -73,7 +73,7 @@ pub enum What {
     Attempt(AttemptWhy),
     /// The engine passed it by itself.
     Passed(PassedWhy),
-    /// It is an exit, and a goal gate was not met.
+    /// It is an exit, and a goal gate was not met or a check of the operator was dropped.
     GateUnmet(GateWhy),
     /// It was left.
     Route(RouteWhy),
@@ -132,11 +132,14 @@ pub struct PassedWhy {
 /// A goal gate that was not met at an exit.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct GateWhy {
-    /// The gate: the first in the order of the file.
+    /// The gate, or the stage that dropped checks: the first in the order of the file.
     pub gate: NodeId,
     /// Its last status; absent if it was never visited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'static str>,
+    /// Checks of the operator that it dropped; absent for a goal gate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dropped_checks: Vec<String>,
     /// Where the run went instead; absent if no target is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<NodeId>,
@@ -367,8 +370,8 @@ impl Fold<'_> {
     }
 
     fn gate(&mut self, record: &Record, unmet: &GateUnmet) {
-        let GateUnmet { gate, status, target, .. } = unmet.clone();
-        let what = What::GateUnmet(GateWhy { gate, status: status.map(Status::as_str), target });
+        let GateUnmet { gate, status, target, dropped_checks, .. } = unmet.clone();
+        let what = What::GateUnmet(GateWhy { gate, status: status.map(Status::as_str), dropped_checks, target });
         self.step(record, (&unmet.branch, &unmet.exit_node), what);
         self.left.remove(&unmet.branch);
     }

@@ -161,6 +161,7 @@ fn receipt(id: &str, code: i32) -> Receipt {
         subject: false,
         hook: None,
         over: None,
+        no_proof: None,
         how: CommandEnding::Exited,
         code: Some(code),
         duration_ms: 1,

@@ -96,6 +96,7 @@ impl Run {
             duration_ms: 5,
             signature: None,
             failed_command: None,
+            dropped_checks: Vec::new(),
         }
     }
 

@@ -3,12 +3,14 @@
 //! Two separate grants: shell text must be exactly what the pipeline's author wrote. An argv must begin with a granted prefix of
 //! whole words and have no shell operators (design §9 #17). Every executed command leaves a receipt, which this file makes.
 
+mod no_tests;
+
 use crate::attempt::Attempt;
 use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
 use crate::call::{CommandGrant, Progress};
 use crate::stop::Stop;
 use glovebox_record::path::ScopePath;
-use glovebox_record::{CommandEnding, LimitName, Receipt, Refusal};
+use glovebox_record::{CommandEnding, LimitName, NoProof, Receipt, Refusal};
 use glovebox_sandbox::exec::{self as sandbox, ExecError, Program};
 use glovebox_sandbox::jail::Jail;
 use glovebox_sandbox::lazy_jail::LazyJail;
@@ -20,6 +22,8 @@ use wasmtime::Result;
 
 /// Most bytes of one command's words and environment: every receipt keeps them.
 const WORDS_BYTES_MAX: usize = 64 << 10;
+/// What host and guest call the reason for which a command that passed proves nothing.
+const NO_PROOF: &str = "no-proof";
 
 impl Host for Attempt {
     fn run(&mut self, command: Command) -> Result<Result<Exit, Error>> {
@@ -83,7 +87,10 @@ impl Attempt {
         shorten(&mut exit.stdout, self.limits.command_output_bytes);
         shorten(&mut exit.stderr, self.limits.command_output_bytes);
         let id = format!("{}/{}", self.attempt_id, self.receipts.len() + 1);
-        let receipt = line.receipt(id, &exit, jail.status());
+        let mut receipt = line.receipt(id, &exit, jail.status());
+        if receipt.passed() {
+            receipt.no_proof = no_proof(&command.extra, (&asked.program, &exit));
+        }
         self.meter.of_commands.add(&exit, receipt.duration_ms);
         self.report(Progress::CommandEnded(shown, receipt.how, receipt.code, receipt.duration_ms));
         let (answer, stop) = (answered(exit, &receipt), self.ends_call(&receipt, time));
@@ -176,6 +183,13 @@ pub(crate) fn shorten(stream: &mut sandbox::Captured, bytes_max: u64) {
     stream.truncated = true;
 }
 
+/// Why a command that passed proves nothing, if it does not. What a guest says of its command can only take the proof away.
+fn no_proof(extra: &[(String, String)], (program, exit): (&Program, &sandbox::Exit)) -> Option<NoProof> {
+    let is_stand_in = extra.iter().any(|(key, value)| key == NO_PROOF && value == NoProof::StandIn.as_str());
+    let ran_no_test = || no_tests::ran_no_test(program, exit);
+    is_stand_in.then_some(NoProof::StandIn).or_else(|| ran_no_test().then_some(NoProof::NoTests))
+}
+
 fn answered(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
     let captured = |stream: sandbox::Captured| Captured {
         head: stream.head,
@@ -192,7 +206,13 @@ fn answered(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
         // What it changed is first known when the stage's copy is walked after its end.
         changed: Vec::new(),
         receipt: receipt.id.clone(),
-        extra: vec![("tier".to_owned(), receipt.tier.to_string())],
+        extra: [
+            ("tier", Some(receipt.tier.to_string())),
+            (NO_PROOF, receipt.no_proof.map(|why| why.as_str().to_owned())),
+        ]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect(),
     }
 }
 

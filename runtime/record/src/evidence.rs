@@ -112,6 +112,35 @@ impl fmt::Display for CommandEnding {
     }
 }
 
+/// Why a command that passed proves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NoProof {
+    /// It runs tests, and its own report says that no test ran.
+    NoTests,
+    /// It stood in for a command that was dropped.
+    StandIn,
+}
+
+impl NoProof {
+    /// The word used in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoTests => "no_tests",
+            Self::StandIn => "stand_in",
+        }
+    }
+}
+
+impl fmt::Display for NoProof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoTests => "ran no test",
+            Self::StandIn => "stood in for a dropped command",
+        })
+    }
+}
+
 /// Host-made evidence of a command (design §1, promise 3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
@@ -141,6 +170,9 @@ pub struct Receipt {
     /// The limit it passed, when it was ended for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<LimitName>,
+    /// Why it proves nothing although it passed; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_proof: Option<NoProof>,
     /// How it ended.
     pub how: CommandEnding,
     /// Exit code when it exited.
@@ -162,6 +194,11 @@ impl Receipt {
     /// True when the command ended by itself with code 0.
     pub fn passed(&self) -> bool {
         self.how == CommandEnding::Exited && self.code == Some(0)
+    }
+
+    /// True when the command passed and that says something.
+    pub fn proves(&self) -> bool {
+        self.passed() && self.no_proof.is_none()
     }
 }
 

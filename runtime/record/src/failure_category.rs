@@ -156,10 +156,11 @@ pub const VOCABULARY: [ClassifiedFailure; 17] = [
 ];
 
 /// Glovebox's own codes, the first that fits. One that ends with `*` stands for all that begin so.
-const OWN: [(&str, ClassifiedFailure); 33] = [
+const OWN: [(&str, ClassifiedFailure); 34] = [
     ("host/required_tool_node", TEST),
     ("verify/exit-code", TEST),
     ("verify/signal", TEST),
+    ("verify/no-tests", TEST),
     ("verify/timeout", FLAKY),
     ("verification/plan-missing", MODEL),
     ("verification/plan-invalid", MODEL),

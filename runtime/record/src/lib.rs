@@ -49,7 +49,7 @@ pub mod verify_limits;
 
 pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, DigestedFile, NotADigest};
-pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Tokens, Traffic};
+pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, NoProof, Receipt, Refusal, Tokens, Traffic};
 pub use failure_category::{ClassifiedFailure, FailureCategory, FailureSource};
 pub use hook::{Hook, HookKind};
 pub use identity::{Attempt, AttemptId, BranchId, MessageId, NodeId, QuestionId, RunId, Subject, Task, Work};

@@ -141,6 +141,10 @@ codes! {
     SCOPE_WRITE = "scope/write";
     /// An exit was reached while a goal gate was unmet (spec §3.4).
     GATE_UNSATISFIED = "GoalGateUnsatisfied";
+    /// A test command with hold-outs in reach ran no test.
+    NO_TESTS = "verify/no-tests";
+    /// An exit was reached, and a stage had dropped checks of the operator (seed 4).
+    CHECK_DROPPED = "verification/dropped-check";
     /// A stage failed too often in the same way.
     FAILURE_CYCLE = "loop/signature_limit";
     /// The run used up its disk space.

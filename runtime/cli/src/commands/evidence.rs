@@ -147,7 +147,7 @@ fn command(rows: &mut Rows, Shown { command, stdout, stderr }: &Shown) {
     let again = terminal::of_generation(task.generation);
     let left = if command.is_left { terminal::LEFT } else { "" };
     rows.line(format_args!("{} visit {}{again}{left}", visible::line(task.node.as_str()), task.visit));
-    let how = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
+    let how = summary::ending(receipt);
     let (title, time) = (summary::title(command.proof), duration(receipt.duration_ms));
     rows.block(title, format_args!("{} {how} in {time}", shell::line(&receipt.argv)));
     let weaker = receipt.degradations.iter().map(|weaker| format!(", {}", visible::line(weaker)));

@@ -62,6 +62,11 @@ const BINDING: &[(&str, &str)] = &[
         "Error: a plugin of the node may not run: it is missing, not locked, or differs from glovebox.lock. \
          Build it, review it with `glovebox plugin inspect`, and lock it with `glovebox plugin lock`.",
     ),
+    (
+        "verification_partial_route",
+        "Warning: with `[verify]` a verification stage may drop or leave out commands, and then ends with `partial_success`. \
+         If none of its edges holds for that, the run fails. Add an edge for it, or write `outcome!=fail`.",
+    ),
     ("path_invalid", "Error: a path in the scope of the node is invalid. Use relative paths without `..`."),
     (
         "limit_unknown",

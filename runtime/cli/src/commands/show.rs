@@ -234,7 +234,7 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
     stage.session.iter().for_each(|session| context(rows, session));
     stored_values(rows, stage);
     for receipt in &stage.receipts {
-        let end = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
+        let end = summary::ending(receipt);
         let (command, time) = (shell::line(&receipt.argv), duration(receipt.duration_ms));
         let title = match receipt.hook {
             Some(_) => "hook",

@@ -80,6 +80,8 @@ fn evidence(report: &Report, stage: &StageReport) -> String {
         Standing::Simulated => "simulated".to_owned(),
         Standing::NotTaken => "not taken".to_owned(),
         Standing::OwnWord => "its own word".to_owned(),
+        Standing::Unproven(why) => format!("not verified, {why}"),
+        Standing::Dropped => format!("not verified, dropped: {}", text(&stage.dropped_checks.join(", "))),
         Standing::Verified => proved.unwrap_or_default(),
         Standing::Partial(open) => {
             let proved = proved.map(|proved| proved + "; ").unwrap_or_default();

@@ -6,7 +6,7 @@
 use super::{Report, StageReport, Standing};
 use crate::exit::{Exit, Stop};
 use crate::shell;
-use crate::terminal::summary::title;
+use crate::terminal::summary::{ending, title};
 use crate::terminal::{duration, visible};
 use glovebox_engine::evidence::ExitClass;
 use glovebox_pipeline::source::Source;
@@ -31,7 +31,7 @@ pub(super) fn render(report: &Report) -> Result<String, Stop> {
 
 fn case(report: &Report, stage: &StageReport) -> TestCase {
     let standing = report.standing(stage);
-    let mut status = match standing.reservation() {
+    let mut status = match standing.reservation(stage) {
         Some(reason) => skipped(&reason),
         None if standing == Standing::Failed => failed(&stage.reason()),
         None => TestCaseStatus::success(),
@@ -45,7 +45,7 @@ fn case(report: &Report, stage: &StageReport) -> TestCase {
         .commands(stage)
         .map(|command| {
             let (proof, receipt) = (title(command.proof()), &command.receipt);
-            let how = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
+            let how = ending(receipt);
             let (time, tier) = (duration(receipt.duration_ms), receipt.tier);
             format!("{proof}: {} {how} in {time} ({tier})", visible::line(&shell::line(&receipt.argv)))
         })

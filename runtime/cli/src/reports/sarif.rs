@@ -51,7 +51,8 @@ pub(super) fn render(report: &Report) -> Result<String, Stop> {
     }
     for stage in &report.stages {
         let standing = report.standing(stage);
-        if let (Standing::Partial(_), Some(reason)) = (standing, standing.reservation()) {
+        let is_partial = matches!(standing, Standing::Partial(_) | Standing::Dropped);
+        if let (true, Some(reason)) = (is_partial, standing.reservation(stage)) {
             found.push(at(report, (5, &stage.node), format!("`{}` {reason}", stage.name())));
         }
     }

@@ -129,6 +129,10 @@ fn words(event: &Event) -> Vec<String> {
         Event::LoopRestarted(restarted) => one(restarted_line(restarted)),
         Event::GateUnmet(gate) => {
             let status = gate.status.map_or("none, never visited", |status| status.as_str());
+            if !gate.dropped_checks.is_empty() {
+                let dropped = visible::line(&gate.dropped_checks.join(", ")).into_owned();
+                return one(format!("checks dropped, seen at {}: {dropped}", visible::line(gate.exit_node.as_str())));
+            }
             one(format!("goal gate unmet at {}: last status {status}", visible::line(gate.exit_node.as_str())))
         }
         Event::ForkStarted(fork) => one(forked_line(fork)),

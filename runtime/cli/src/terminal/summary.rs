@@ -9,13 +9,13 @@ use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::attempt::exchanges::Held;
 use glovebox_engine::event::{ChangeOp, FileChange};
 use glovebox_engine::evidence::{
-    CommandEvidence, PolicyDecision, Proof, Resumption, RunStatus, RunSummary, UnverifiedStage,
+    CommandEvidence, DroppedChecks, PolicyDecision, Proof, Resumption, RunStatus, RunSummary, UnverifiedStage,
 };
 use glovebox_engine::folded::Folded;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_record::spend::{Money, SpendTotals};
-use glovebox_record::{Hook, HookKind, Tokens};
+use glovebox_record::{Hook, HookKind, Receipt, Tokens};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most stages in the row of unverified stages.
@@ -75,6 +75,7 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
         let by = visible::line(by.as_str());
         row("help", format!("`{by}` changed files after these passed: {}. Check them again after it", listed(&nodes)));
     }
+    dropped(summary).into_iter().for_each(|body| row("dropped", body));
     if !summary.has_pipeline_command() {
         row("verified", "nothing: no tool or verify stage ran a command".to_owned());
     }
@@ -106,6 +107,16 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     summary.ignored.iter().for_each(|files| row("ignored", lines::ignored(files)));
     row("next", what_next(summary, named));
     rows.finish()
+}
+
+/// A row for each stage that dropped checks of the operator.
+fn dropped(summary: &RunSummary) -> Vec<String> {
+    let line = |dropped: &DroppedChecks| {
+        let commands: Vec<_> = dropped.commands.iter().map(|line| visible::line(line)).collect();
+        let node = visible::line(dropped.node.as_str());
+        format!("{node}: {} (the verify contract asks for it)", commands.join(", "))
+    };
+    summary.dropped_checks.iter().map(line).collect()
 }
 
 /// What a person decided about writes outside of a stage's scope.
@@ -319,9 +330,15 @@ fn headline(summary: &RunSummary, paint: Paint) -> String {
     format!("{id} of {name}: {status}{exit}, {visits} in {}", duration(summary.duration_ms))
 }
 
+/// How a command ended, and why that proves nothing if it does not.
+pub fn ending(receipt: &Receipt) -> String {
+    let end = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
+    receipt.no_proof.map(|why| format!("{end} ({why})")).unwrap_or(end)
+}
+
 fn receipt(evidence: &CommandEvidence) -> String {
     let receipt = &evidence.receipt;
-    let end = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
+    let end = ending(receipt);
     let command = visible::summary(&shell::line(&receipt.argv), COMMAND_CHARACTERS_MAX);
     format!(
         "{}: {command} {end} in {} ({})",

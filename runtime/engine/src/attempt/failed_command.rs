@@ -1,6 +1,7 @@
-//! The command that made a verification fail, for people.
+//! The command that made a verification fail, for people, and the operator's commands that a verification dropped.
 //!
-//! The host's receipt says which one. A stage that runs a plan says whose command it was, and which one could not even start.
+//! The host's receipt says which one failed. A stage that runs a plan says whose command it was, which one could not even start, and which
+//! ones it dropped.
 
 use crate::event::{CommandSource, FailedCommand};
 use glovebox_host::call::Report;
@@ -13,6 +14,8 @@ use serde::Deserialize;
 const RESULTS_FILE: &str = "verification.results.json";
 /// Bytes of it that are read.
 const RESULTS_BYTES_MAX: usize = 16 << 20;
+/// Dropped commands that are kept: a contract's lists are shorter.
+const DROPPED_MAX: usize = 1000;
 /// Bytes of a command that are kept.
 const LINE_BYTES_MAX: usize = 4096;
 
@@ -20,6 +23,8 @@ const LINE_BYTES_MAX: usize = 4096;
 #[derive(Deserialize)]
 struct Results {
     error_meta: Option<Said>,
+    #[serde(default)]
+    dropped_checks: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -33,7 +38,7 @@ struct Said {
 pub(super) fn of(node: &Node, report: &Report) -> Option<FailedCommand> {
     report.outcome.failure.as_ref()?;
     let is_plan = node.handler.kind() == HandlerKind::Verification;
-    if is_plan && let Some(said) = said(report) {
+    if is_plan && let Some(said) = results(report).and_then(|results| results.error_meta) {
         return Some(FailedCommand { line: cut(said.failed_command), source: said.failed_command_source });
     }
     let is_own = |receipt: &&Receipt| !receipt.passed() && receipt.hook.is_none() && !receipt.subject;
@@ -41,10 +46,16 @@ pub(super) fn of(node: &Node, report: &Report) -> Option<FailedCommand> {
     Some(FailedCommand { line: cut(line(&receipt.argv)), source: CommandSource::Explicit })
 }
 
-fn said(report: &Report) -> Option<Said> {
+/// The commands of the operator's contract that a verification stage dropped.
+pub(super) fn dropped_checks(node: &Node, report: &Report) -> Vec<String> {
+    let is_plan = node.handler.kind() == HandlerKind::Verification;
+    let said = results(report).filter(|_| is_plan).map(|results| results.dropped_checks);
+    said.unwrap_or_default().into_iter().take(DROPPED_MAX).map(cut).collect()
+}
+
+fn results(report: &Report) -> Option<Results> {
     let file = report.artifacts.iter().rev().find(|kept| kept.name == RESULTS_FILE)?;
-    let results: Results = serde_json::from_slice(file.data.get(..file.data.len().min(RESULTS_BYTES_MAX))?).ok()?;
-    results.error_meta
+    serde_json::from_slice(file.data.get(..file.data.len().min(RESULTS_BYTES_MAX))?).ok()
 }
 
 /// A command as its author wrote it.

@@ -8,12 +8,13 @@ use crate::driver::Assignment;
 use crate::plan::{Binding, Plan};
 use crate::ports::BlobStore;
 use crate::state::Branch;
-use crate::verify::Role;
+use crate::verify::{Role, ToldBase};
 use glovebox_host::input::{OutgoingEdge, StageInput};
 use glovebox_host::model::Model;
 use glovebox_pipeline::ir::{Node, Pipeline};
 use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_pipeline::planning::Planning;
+use glovebox_record::Digest;
 
 /// Context keys of the engine that no stage gets, in either spelling.
 const INTERNAL: [&str; 2] = ["internal.", "context.internal."];
@@ -58,8 +59,19 @@ impl<B: BlobStore + 'static> Workbench<B> {
         if node.handler.kind().is_told_changes() {
             input.extra.push(change_list::of(node, &assignment.branch, (&self.base, &*self.blobs))?);
         }
+        input.extra.extend(self.checks(node, &assignment.branch));
         self.whole_values(&mut input, binding, &assignment.branch.context)?;
         Ok(input)
+    }
+
+    /// What a verification stage may run beside its plan, by what its branch has changed since the run began.
+    fn checks(&self, node: &Node, branch: &Branch) -> Option<(String, String)> {
+        let verify = self.plan.verify.as_ref().filter(|_| node.handler.kind() == HandlerKind::Verification)?;
+        let changed = branch.changed_paths();
+        let read = |digest: &Digest, bytes_max| self.blobs.read_all(digest, bytes_max).ok();
+        let base = ToldBase::of(node, &changed, (&self.base, read));
+        let told = verify.told(Role::of(node), (&changed, base));
+        Some(("verify".to_owned(), serde_json::to_string(&told).ok()?))
     }
 }
 
@@ -85,14 +97,16 @@ fn stage_input(plan: &Plan, node: &Node, assignment: &Assignment) -> StageInput 
         context: context.map(|(key, value)| (key.clone(), value.clone())).collect(),
         outgoing: outgoing.collect(),
         last_failure: branch.last_failure.clone(),
-        extra: planning(plan, node).into_iter().chain(checks(plan, node, branch)).collect(),
+        extra: planning(plan, node),
     }
 }
 
-/// What an agent is told whose plan a verification stage will run, one entry on each line.
+/// What an agent is told whose plan a verification stage will run, one entry on each line. The planner's mode decides whether it is asked for
+/// a plan. One that it makes unasked runs all the same.
 fn planning(plan: &Plan, node: &Node) -> Vec<(String, String)> {
     let asks = plan.verify.as_ref().is_none_or(|verify| verify.planner.mode.asks_model());
-    let Some(Planning { allowed, keys }) = plan.pipeline.planning(node).filter(|_| asks) else { return Vec::new() };
+    let Some(Planning { mut allowed, keys }) = plan.pipeline.planning(node) else { return Vec::new() };
+    allowed.retain(|_| asks);
     let questions = plan.verify.as_ref().filter(|_| !allowed.is_empty()).and_then(|verify| verify.questions());
     let questions = questions.and_then(|questions| serde_json::to_string(&questions).ok());
     // An empty list: no plan may have commands, so no agent is asked for one.
@@ -100,13 +114,6 @@ fn planning(plan: &Plan, node: &Node) -> Vec<(String, String)> {
     let told = told.filter(|(_, entries)| !entries.is_empty());
     let told = told.map(|(name, entries)| (name.to_owned(), entries.join("\n")));
     told.chain(questions.map(|told| ("verification-questions".to_owned(), told))).collect()
-}
-
-/// What a verification stage may run beside its plan, by what its branch has changed since the run began.
-fn checks(plan: &Plan, node: &Node, branch: &Branch) -> Option<(String, String)> {
-    let verify = plan.verify.as_ref().filter(|_| node.handler.kind() == HandlerKind::Verification)?;
-    let told = verify.told(Role::of(node), &branch.changed_paths());
-    Some(("verify".to_owned(), serde_json::to_string(&told).ok()?))
 }
 
 /// The goal of the pipeline whose file has the node.

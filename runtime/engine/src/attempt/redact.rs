@@ -35,7 +35,11 @@ pub(super) fn printed(report: &Report) -> impl Iterator<Item = &[u8]> {
 pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[String]) {
     // Its own outcome beside a failure would tell everything.
     fact.recoverable = None;
-    let outcome = std::mem::replace(&mut fact.outcome, Outcome::of(Status::Fail));
+    let mut outcome = std::mem::replace(&mut fact.outcome, Outcome::of(Status::Fail));
+    if outcome.status.satisfies_gate() && fact.proves_nothing() {
+        // A third way to end, beside pass and fail, would tell more than the verdict.
+        outcome = Outcome::failed(Failure::new(FailureClass::Deterministic, FailureCode::NO_TESTS, ""));
+    }
     let is_pass = matches!(outcome.status, Status::Success | Status::PartialSuccess);
     let way = if is_pass { choices::way(pipeline, &fact.attempt.task.node, &outcome) } else { choices::Way::default() };
     fact.outcome = Outcome {

@@ -15,10 +15,13 @@ pub(super) fn settle(node: &Node, branch: &Branch, finished: &mut StageFinished)
     finished.at_exit = node.handler == Handler::Exit;
     // A verifier plugin may look at files alone, and then it has only its word: see `gate_requires`.
     let is_command = node.verification.as_ref().is_none_or(|stage| stage.handler.kind() == HandlerKind::Verify);
-    // Only a receipt confirms that there was nothing to do.
+    // Only a receipt that proves something confirms that there was nothing to do.
     finished.no_change = branch.unverified.as_ref().is_some_and(|unverified| unverified.no_change);
-    let needs_receipt = is_command || finished.no_change;
-    let is_pass = finished.outcome.status == Status::Success && (!needs_receipt || finished.has_passing_receipt());
+    let is_confirmed = match finished.no_change {
+        true => finished.has_passing_receipt(),
+        false => !is_command || finished.has_passed_command(),
+    };
+    let is_pass = finished.outcome.status == Status::Success && is_confirmed;
     let own = std::mem::replace(&mut finished.outcome, Outcome::of(Status::Success));
     finished.outcome = match (is_pass, verified(node, branch)) {
         (true, verified) if finished.no_change => no_op(verified),

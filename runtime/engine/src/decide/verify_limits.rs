@@ -74,7 +74,7 @@ fn retry_of(state: &RunState) -> Option<VerifyLimits> {
 
 /// Why the work is not repeated within the visit after this attempt of a verification, which is not folded in yet.
 pub(super) fn not_repeated(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> Option<Failure> {
-    let retry = retry_of(state).filter(|_| finished.is_verification())?;
+    let retry = retry_of(state).filter(|_| finished.is_bounded_by_category())?;
     let task = &finished.attempt.task;
     let before = state.branch(&task.branch).nodes.get(&task.node).and_then(|history| history.verify_failures.as_ref());
     let failures = VerifyFailures::after(before, Timestamp::UNIX_EPOCH, finished)?;
@@ -86,7 +86,7 @@ pub(super) fn not_repeated(pipeline: &Pipeline, state: &RunState, finished: &Sta
 /// Least delay before the work is repeated after this attempt, which is folded in.
 pub(super) fn cooldown_ms(state: &RunState, finished: &StageFinished) -> u64 {
     let task = &finished.attempt.task;
-    let waits = |failures: &VerifyFailures| finished.is_verification() && failures.last.category.waits();
+    let waits = |failures: &VerifyFailures| finished.is_bounded_by_category() && failures.last.category.waits();
     let history = state.branch(&task.branch).nodes.get(&task.node);
     let is_cooled = history.and_then(|history| history.verify_failures.as_deref()).is_some_and(waits);
     let cooldown = retry_of(state).filter(|_| is_cooled).map_or(0, |retry| retry.cooldown_seconds);

@@ -1,7 +1,7 @@
 //! Facts about a failed verification beside its failure (seed 4's `error_meta`): for people, and never for another stage.
 
 use super::{StageFinished, Work};
-use glovebox_pipeline::lower::handler::HandlerKind;
+use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_record::{ClassifiedFailure, FailureCategory, FailureSource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,11 @@ impl FailureMeta {
 }
 
 impl StageFinished {
+    /// True for everything that verifies: repetitions after its failures are bounded by their category.
+    pub fn is_bounded_by_category(&self) -> bool {
+        self.is_verification() || HandlerKind::of(&self.handler).role() == Some(Role::Verifier)
+    }
+
     /// True for the verification of a node's work, and for a stage that runs a plan of checks.
     pub fn is_verification(&self) -> bool {
         self.attempt.task.work == Work::Verify || HandlerKind::of(&self.handler) == HandlerKind::Verification

@@ -43,7 +43,7 @@ pub struct RouteCandidate {
     pub reason: String,
 }
 
-/// An exit was reached while a goal gate was unmet.
+/// An exit was reached while a goal gate was unmet, or a check of the operator was dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GateUnmet {
     /// Counts loop restarts; 0 before the first.
@@ -52,7 +52,7 @@ pub struct GateUnmet {
     pub branch: BranchId,
     /// The exit that was reached.
     pub exit_node: NodeId,
-    /// The gate: the first in file order.
+    /// The gate, or the stage that dropped checks: the first in file order.
     pub gate: NodeId,
     /// Its last status; none when it was never visited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,6 +60,9 @@ pub struct GateUnmet {
     /// True when it succeeded without the receipt that its `gate_requires` asks for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_receipt: bool,
+    /// The operator's checks that it dropped; absent for a goal gate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped_checks: Vec<String>,
     /// Where the run goes instead; none when no level names a target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<NodeId>,

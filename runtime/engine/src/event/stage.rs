@@ -155,12 +155,30 @@ pub struct StageFinished {
     /// The command that made a verification fail; absent for any other stage, and where only the verdict counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_command: Option<FailedCommand>,
+    /// Commands of the operator's contract that a verification did not run to an end that counts; absent when there are none. A run does not
+    /// succeed without them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped_checks: Vec<String>,
 }
 
 impl StageFinished {
-    /// True when a command of the stage's own ended with code 0, as the host saw it.
+    /// True when a command of the stage's own ended with code 0 and proves something, as the host saw it.
     pub fn has_passing_receipt(&self) -> bool {
-        self.receipts.iter().any(|receipt| receipt.passed() && receipt.hook.is_none() && !receipt.subject)
+        self.own_receipts().any(Receipt::proves)
+    }
+
+    /// True when commands of the stage's own ended with code 0, and none of them proves anything.
+    pub fn proves_nothing(&self) -> bool {
+        self.has_passed_command() && !self.has_passing_receipt()
+    }
+
+    /// True when a command of the stage's own ended with code 0, whether that proves something or not.
+    pub fn has_passed_command(&self) -> bool {
+        self.own_receipts().any(Receipt::passed)
+    }
+
+    fn own_receipts(&self) -> impl Iterator<Item = &Receipt> {
+        self.receipts.iter().filter(|receipt| receipt.hook.is_none() && !receipt.subject)
     }
 
     /// Does something with the stage's own outcome in the place of the failure for its disallowed writes, if a person may decide about them.
@@ -226,6 +244,7 @@ impl StageFinished {
             duration_ms: 0,
             signature: None,
             failed_command: None,
+            dropped_checks: Vec::new(),
         }
     }
 }

@@ -34,6 +34,7 @@ impl RunSummary {
     pub(super) fn forget_branches(&mut self, from: &NodeId) {
         if self.joined_at.as_ref() != Some(from) {
             self.receipts.retain(|evidence| evidence.branch.is_none());
+            self.dropped_checks.retain(|dropped| dropped.branch.is_none());
             self.forked.clear();
             self.changed_branches.clear();
         }
@@ -42,6 +43,7 @@ impl RunSummary {
     /// A restart begins with a fresh history: what was checked before it says nothing about the files of the new generation.
     pub(super) fn forget_proofs(&mut self) {
         self.receipts.clear();
+        self.dropped_checks.clear();
     }
 
     /// What merged branches ran is of the branch that forked from here on. Rows of an earlier visit of the same nodes go.
@@ -65,6 +67,11 @@ impl RunSummary {
                 None => true,
             }
         });
+        self.dropped_checks
+            .retain(|dropped| !is_of_fork(&dropped.branch) || dropped.branch.as_ref().is_some_and(is_here));
+        for dropped in self.dropped_checks.iter_mut().filter(|dropped| is_of_fork(&dropped.branch)) {
+            dropped.branch = parent.cloned();
+        }
         for evidence in self.receipts.iter_mut().filter(|evidence| is_of_fork(&evidence.branch)) {
             let is_taken = evidence.branch.as_ref().is_some_and(is_here);
             evidence.branch = parent.cloned();

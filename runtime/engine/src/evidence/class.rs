@@ -14,7 +14,7 @@ pub enum ExitClass {
     Ok,
     /// The pipeline ended `fail`.
     RunFailed,
-    /// An exit was reached, but a goal gate is not satisfied.
+    /// An exit was reached, but a goal gate is not satisfied, or a check of the operator was dropped.
     Unverified,
     /// A limit was reached: steps, turns, wall time, memory, output.
     Budget,
@@ -80,7 +80,11 @@ impl ExitClass {
             FailureClass::Contract => ExitClass::Plugin,
             FailureClass::Internal if failure.code.family() == FailureFamily::Trap => ExitClass::Plugin,
             FailureClass::Internal => ExitClass::Internal,
-            FailureClass::Deterministic if failure.code == FailureCode::GATE_UNSATISFIED => ExitClass::Unverified,
+            FailureClass::Deterministic
+                if [FailureCode::GATE_UNSATISFIED, FailureCode::CHECK_DROPPED].contains(&failure.code) =>
+            {
+                ExitClass::Unverified
+            }
             FailureClass::Deterministic => ExitClass::RunFailed,
         }
     }
@@ -140,6 +144,7 @@ mod tests {
         for (class, code, by, exit) in [
             (FailureClass::Deterministic, "tool/exit-code", None, ExitClass::RunFailed),
             (FailureClass::Deterministic, "GoalGateUnsatisfied", None, ExitClass::Unverified),
+            (FailureClass::Deterministic, "verification/dropped-check", None, ExitClass::Unverified),
             (FailureClass::Deterministic, "script/exhausted", None, ExitClass::Provider),
             (FailureClass::Deterministic, "provider/authentication", None, ExitClass::Provider),
             (FailureClass::Transient, "provider/rate_limit", None, ExitClass::Transient),

@@ -1,14 +1,24 @@
 //! What one stage adds to the result of a run: its failure, its changes, what it was refused and what git ignores of it.
 
-use super::{CommandEvidence, QuarantinedFile, RefusedRequest, RunSummary};
-use crate::event::{FileChange, IgnoredFiles, Quarantined, Refusal, StageFinished};
-use glovebox_record::{Failure, NodeId};
+use super::{CommandEvidence, DroppedChecks, QuarantinedFile, RefusedRequest, RunSummary};
+use crate::event::{BranchId, FileChange, IgnoredFiles, Quarantined, Refusal, StageFinished};
+use glovebox_record::{Failure, Network, NodeId};
 use std::collections::BTreeSet;
 
 /// Most names of ignored files and folders in a summary.
 const IGNORED_NAMES_MAX: usize = 4;
 
 impl RunSummary {
+    /// True when a verifier ran a command.
+    pub fn has_pipeline_command(&self) -> bool {
+        self.receipts.iter().any(|command| command.is_of_verifier)
+    }
+
+    /// True when the commands could reach every host.
+    pub fn has_full_network(&self) -> bool {
+        self.network == Some(Network::Full)
+    }
+
     /// The nodes with a command that passed before a builder changed files for the last time, and that builder.
     pub fn outdated(&self) -> Option<(BTreeSet<NodeId>, &NodeId)> {
         let (at, by) = self.changed_last.as_ref()?;
@@ -33,10 +43,22 @@ impl RunSummary {
     }
 
     pub(super) fn note_misses(&mut self, stage: &StageFinished) {
+        self.note_dropped(stage);
         let node = &stage.attempt.task.node;
         match stage.misses_holdouts {
             true => _ = self.misses_holdouts.insert(node.clone()),
             false => _ = self.misses_holdouts.remove(node),
+        }
+    }
+
+    /// The last attempt of a visit says what it dropped.
+    fn note_dropped(&mut self, stage: &StageFinished) {
+        let task = &stage.attempt.task;
+        let branch = Some(&task.branch).filter(|branch| **branch != BranchId::main()).cloned();
+        self.dropped_checks.retain(|dropped| dropped.node != task.node || dropped.branch != branch);
+        if !stage.dropped_checks.is_empty() {
+            let (node, commands) = (task.node.clone(), stage.dropped_checks.clone());
+            self.dropped_checks.push(DroppedChecks { node, branch, commands });
         }
     }
 

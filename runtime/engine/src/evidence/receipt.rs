@@ -17,7 +17,7 @@ pub struct CommandEvidence {
     pub node: NodeId,
     /// The node's handler.
     pub handler: String,
-    /// True when a verifier ran the command, it exited 0 and its stage passed.
+    /// True when a verifier ran the command, it exited 0 and proves something, and its stage passed.
     pub verified: bool,
     /// True when a verifier ran the command: a tool or verify stage, or a plugin that the operator bound as a verifier.
     #[serde(skip)]
@@ -83,7 +83,7 @@ impl CommandEvidence {
         Self {
             node: stage.node.clone(),
             handler: stage.handler.clone(),
-            verified: stage.has_passed && receipt.passed() && !receipt.subject && is_of_verifier,
+            verified: stage.has_passed && receipt.proves() && !receipt.subject && is_of_verifier,
             is_of_verifier,
             branch: stage.branch.cloned(),
             not_taken: false,

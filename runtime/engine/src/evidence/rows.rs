@@ -33,6 +33,18 @@ pub struct UnverifiedStage {
     pub handler: String,
 }
 
+/// Checks of the operator that the last visit of a stage dropped.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct DroppedChecks {
+    /// The node.
+    pub node: NodeId,
+    /// The branch of a fork; absent outside of forks, and once the fork has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<BranchId>,
+    /// The commands.
+    pub commands: Vec<String>,
+}
+
 /// A refused request and the node that made it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RefusedRequest {

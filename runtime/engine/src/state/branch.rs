@@ -353,7 +353,9 @@ impl Branch {
         self.set_updates(outcome);
         self.context.set("last_stage", Value::String(node.to_string()));
         let is_skipped = outcome.status == Status::Skipped;
-        self.update(node, |history| (history.skipped, history.proven) = (is_skipped, false));
+        self.update(node, |history| {
+            (history.skipped, history.proven, history.dropped) = (is_skipped, false, Arc::default());
+        });
         if is_skipped {
             return;
         }

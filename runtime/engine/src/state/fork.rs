@@ -368,8 +368,11 @@ impl Branch {
             let counted = own.counted.max(history.counted);
             let skipped = if is_merged { history.skipped } else { own.skipped };
             let outcome = if is_merged { history.outcome } else { own.outcome.take() };
-            let proven = if is_merged { history.proven } else { own.proven };
-            *own = super::NodeHistory { failing_at, visits, counted, outcome, skipped, proven, ..history };
+            let (proven, dropped) = match is_merged {
+                true => (history.proven, history.dropped),
+                false => (own.proven, Arc::clone(&own.dropped)),
+            };
+            *own = super::NodeHistory { failing_at, visits, counted, outcome, skipped, proven, dropped, ..history };
         });
     }
 

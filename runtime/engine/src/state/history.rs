@@ -20,6 +20,8 @@ pub struct NodeHistory {
     pub skipped: bool,
     /// A verifier's command passed in its last visit, as a receipt says.
     pub proven: bool,
+    /// Commands of the operator's contract that its last visit dropped.
+    pub dropped: Arc<[String]>,
     /// Visits begun: the number of the last one.
     pub visits: u32,
     /// Visits that count for `max_visits`: not those that a resume went back before, or that a bound of the run ended.

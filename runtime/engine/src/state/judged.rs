@@ -82,7 +82,10 @@ impl Branch {
         self.last_failure = Some(failure.unwrap_or_else(|| {
             let found =
                 unmet.status.map_or("was never visited".into(), |status| format!("ended with `{}`", status.as_str()));
-            let reason = format!("goal gate `{}` {found}", unmet.gate);
+            let reason = match unmet.dropped_checks.is_empty() {
+                true => format!("goal gate `{}` {found}", unmet.gate),
+                false => format!("`{}` dropped checks of the operator", unmet.gate),
+            };
             Failure::new(FailureClass::Deterministic, "gate/unmet", reason)
         }));
         self.failure_chain.note_unmet_gate(&unmet.gate);

@@ -58,7 +58,7 @@ impl RunState {
     /// Counts a failure of a verification. Without the operator's `[verify]`, nothing reads such a count.
     pub(super) fn note_verification(&mut self, at: Timestamp, finished: &StageFinished) {
         let is_bounded = self.run.as_ref().is_some_and(|run| run.verify_retry.is_some());
-        if is_bounded && finished.is_verification() {
+        if is_bounded && finished.is_bounded_by_category() {
             let task = &finished.attempt.task;
             self.branch_mut(&task.branch).update(&task.node, |history| {
                 history.verify_failures = VerifyFailures::after(history.verify_failures.as_ref(), at, finished);

@@ -3,6 +3,7 @@
 use super::settings::{Part, SETTINGS, Setting};
 use super::*;
 use crate::no_change::Confirm;
+use std::collections::BTreeMap;
 
 const CONTRACT: &str = r#"{
   "commands": ["pnpm run check"],
@@ -12,6 +13,10 @@ const CONTRACT: &str = r#"{
     {"whenChangedAll": ["go.mod", "go.sum"], "commands": ["go mod verify"]}
   ]
 }"#;
+
+fn base() -> ToldBase {
+    ToldBase { files: BTreeMap::new(), has_tests: false }
+}
 
 fn verify(mode: Mode) -> Verify {
     let contract = Some(Arc::new(Contract::parse(CONTRACT).unwrap()));
@@ -25,7 +30,7 @@ fn selects_by_role_and_change() {
     let check = |role: Option<&'static str>, changed: &[&str], expected: &[&str]| {
         let verify = verify(Mode::Contract);
         assert_eq!(
-            verify.told(role.map(Role), &changed.iter().copied().collect()).worker.contract,
+            verify.told(role.map(Role), (&changed.iter().copied().collect(), base())).worker.contract,
             expected,
             "{changed:?}"
         );
@@ -44,7 +49,7 @@ fn selects_by_role_and_change() {
 fn each_mode_has_its_sources() {
     let check = |mode: Mode, contract: usize, fallback: usize, needs_plan: bool| {
         let verify = verify(mode);
-        let told = verify.told(None, &BTreeSet::new());
+        let told = verify.told(None, (&BTreeSet::new(), base()));
         assert_eq!(
             (told.worker.contract.len(), told.worker.fallback.len(), told.needs_plan),
             (contract, fallback, needs_plan)
@@ -62,6 +67,20 @@ fn each_mode_has_its_sources() {
     check(Mode::Contract, 1, 0, false);
     check(Mode::Llm, 0, 0, true);
     check(Mode::Hybrid, 1, 1, false);
+}
+
+/// Modes say what is added to a plan. A stage without one runs what either phase adds.
+#[test]
+fn a_plan_is_needed_where_nothing_is_added() {
+    for planner in Mode::ALL {
+        for worker in Mode::ALL {
+            let phase = |mode| Phase { mode, ..Phase::default() };
+            let verify = Verify { planner: phase(planner), worker: phase(worker), ..Verify::default() };
+            let adds_nothing = [planner, worker].iter().all(|mode| matches!(mode, Mode::Off | Mode::Llm));
+            let needs_plan = verify.told(None, (&BTreeSet::new(), base())).needs_plan;
+            assert_eq!(needs_plan, adds_nothing, "{planner} {worker}");
+        }
+    }
 }
 
 #[test]

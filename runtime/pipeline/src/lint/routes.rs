@@ -5,7 +5,7 @@
 
 use super::{Found, Rule, Subject};
 use crate::condition::{Clause, Condition, Operator};
-use crate::ir::{Edge, Handler, Status};
+use crate::ir::{Edge, Handler, NodeId, Pipeline, Status};
 use crate::nearest::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,6 +71,15 @@ pub(super) fn must_hold(edge: &Edge, status: Status) -> bool {
 /// True if one of the edges always holds for an outcome.
 pub(super) fn always_followed<'a>(edges: impl Iterator<Item = &'a Edge>, status: Status) -> bool {
     coverage(&conditions(edges), status) == Coverage::Always
+}
+
+impl Pipeline {
+    /// True if an edge out of the node may be followed for this outcome.
+    pub fn may_route(&self, node: &NodeId, status: Status) -> bool {
+        let edges: Vec<&Edge> = self.outgoing(node).map(|(_, edge)| edge).collect();
+        let conditions = conditions(edges.iter().copied());
+        edges.len() > conditions.len() || coverage(&conditions, status) != Coverage::Never
+    }
 }
 
 /// The combination with this number: one value for each key.

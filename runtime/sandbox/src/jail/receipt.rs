@@ -45,6 +45,7 @@ impl CommandLine {
             subject: false,
             hook: None,
             over: exit.over,
+            no_proof: None,
             how: exit.how,
             code: exit.code,
             duration_ms: u64::try_from(exit.duration.as_millis()).unwrap_or(u64::MAX),

@@ -64,6 +64,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         duration_ms: 0,
         signature: None,
         failed_command: None,
+        dropped_checks: Vec::new(),
     }
 }
 
