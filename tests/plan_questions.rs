@@ -104,9 +104,10 @@ fn a_plan_that_stays_wrong_fails_the_verification_as_before() {
 #[test]
 fn only_an_agent_that_was_asked_for_a_plan_is_asked_again() {
     let off = "[verify.planner]\nmode = \"off\"\n";
-    for (verify, failed) in [("", "verification command not allowed: rm README"), (off, "no verification command")] {
+    for verify in ["", off] {
         let bench = bench(verify, &[wrong(), good()]);
-        bench.run().ends(1).says(failed);
+        // A plan that it made all the same runs in every mode.
+        bench.run().ends(1).says("verification command not allowed: rm README");
         assert_eq!(bench.requests().len(), 1, "{verify}");
     }
     let pipeline = PIPELINE.replace("\"test -f\"", "\"\"");

@@ -1,0 +1,43 @@
+//! Stand-ins for agent programs, in Python: they ask the gateway of their stage, as the real programs do.
+
+use super::{Bench, Turn};
+
+/// A pipeline whose one stage is a program in Python; further attributes of the node.
+pub fn pipeline(more: &str) -> String {
+    format!(
+        "digraph ship {{
+  graph [goal=\"mend it\"]
+  start [shape=Mdiamond]
+  build [prompt=\"Do: $goal\", agent.backend=\"exec\", agent.command=\"python3 tools/agent.py\", allowed_write_paths=\"src/\"{more}]
+  exit [shape=Msquare]
+  start -> build -> exit
+}}
+"
+    )
+}
+
+/// What every stand-in begins with.
+pub const PRELUDE: &str = r#"
+import json, os, sys, urllib.request, urllib.error
+URL, TOKEN, MODEL = (os.environ["MODEL_" + name] for name in ("GATEWAY_URL", "GATEWAY_TOKEN", "NAME"))
+def send(path, body, token=TOKEN, method="POST"):
+    headers = {"content-type": "application/json", "x-api-key": token}
+    request = urllib.request.Request(URL + path, json.dumps(body).encode() if body is not None else None, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+def ask(text, path="/v1/messages", token=TOKEN, **more):
+    body = {"model": MODEL, "max_tokens": 64, "stream": True, "messages": [{"role": "user", "content": text}]}
+    body.update(more)
+    return send(path, body, token)
+"#;
+
+/// A bench with a stand-in as its program, and a provider with these answers.
+pub fn bench(more: &str, program: &str, turns: &[Turn]) -> Bench {
+    let bench = Bench::new(&pipeline(more), "anthropic", turns);
+    bench.write("tools/agent.py", &format!("{PRELUDE}{program}"));
+    bench.write("src/a.txt", "old\n");
+    bench
+}
