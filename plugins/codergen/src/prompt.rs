@@ -27,7 +27,7 @@ const RULES: &str = "\
 - A tool that fails says why. Read the reason and try another way; do not repeat the same call.
 ";
 
-/// What git can do in a stage, for whoever runs commands.
+/// What an agent that runs commands is told about git.
 pub(crate) const GIT: &str = "`git` can show and compare here, but not commit, stage, stash or switch branches: its repository is read-only, and has the \
      workspace as one commit. Do not try to commit, even if you are asked to. Leave your work in the files: they are the result of the stage.";
 

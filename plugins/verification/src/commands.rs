@@ -31,7 +31,7 @@ pub(crate) struct Command {
     /// As it starts; empty where only a shell could run it.
     pub(crate) words: Vec<String>,
     pub(crate) source: Source,
-    /// Whether the operator's contract asks for it, whoever else does.
+    /// Whether the operator's contract has this command.
     pub(crate) is_operators: bool,
     /// Whether it stands in for commands that were dropped.
     pub(crate) stands_in: bool,
@@ -59,7 +59,7 @@ impl Command {
 pub(crate) struct Commands {
     pub(crate) list: Vec<Command>,
     pub(crate) left_out: Vec<String>,
-    /// Those of the contract for which there is no room because the plan has commands.
+    /// Commands of the contract that are left out because the plan's commands reach `max_commands`.
     pub(crate) crowded_out: Vec<String>,
 }
 

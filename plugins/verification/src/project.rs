@@ -111,7 +111,7 @@ impl Project {
         Lack::of(self.now.package.lacks_script(script), before)
     }
 
-    /// Whether no rule of the makefile can make a target. Without a makefile there is none.
+    /// Whether a rule of the makefile can make a target, now and in the base. A project without a makefile has no rule.
     pub(crate) fn target(&self, target: Target<'_>) -> Lack {
         Lack::of(self.now.makefile.lacks_target(target), self.base.makefile.lacks_target(target))
     }

@@ -115,7 +115,7 @@ fn what_the_run_removed_is_not_dropped() {
     for base in [had, json!({ "package.json": "absent" }), json!({ "package.json": "unreadable" })] {
         assert_eq!(check(base, removed, &["npm run lint"])["dropped_checks"], Value::Null);
     }
-    // It never had it: what stands in is no success either, and the operator's command is named.
+    // The base had no such script either. The fallback proves nothing, and the outcome names the dropped command.
     let kept = check(json!({ "package.json": { "text": "{}" } }), "", &["npm run lint", "cargo test"]);
     assert_eq!(kept["dropped_checks"], json!(["npm run lint"]));
     assert_eq!(kept["error_meta"], Value::Null, "the failure does not stand");

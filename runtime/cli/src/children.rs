@@ -146,7 +146,7 @@ pub struct Children {
 /// A child, with the stages of its own children.
 #[derive(Clone)]
 struct Known {
-    /// The checked pipeline, or the first of its errors if that is told.
+    /// The checked pipeline, or its first error. No error if another file reports it.
     pipeline: Result<Arc<Pipeline>, Option<Diagnostic>>,
     /// How many files are below it on the longest path.
     files_below: usize,
@@ -248,13 +248,12 @@ impl Splice<'_> {
 
     fn put_together(&mut self, file: &Path, source: String, target: PathBuf) -> Known {
         let was_too_deep = std::mem::take(&mut self.is_too_deep);
+        self.path.push(target);
         let ParsedFile { draft, wanted, .. } = ParsedFile::of(file, source, &Inputs::default());
         let is_parent = draft.pipeline.nodes.iter().any(Node::wants_child);
         let spliced = match is_parent && !draft.has_errors() {
             true => {
-                self.path.push(target.clone());
                 let spliced = self.children(file, &draft.pipeline, &wanted);
-                self.path.pop();
                 spliced.map(|(applied, files_below)| (applied.lowered, files_below))
             }
             false => Ok((draft, 0)),
@@ -267,9 +266,8 @@ impl Splice<'_> {
             }
             Err(faults) => Known { pipeline: Err(first(&faults)), files_below: 0 },
         };
-        if !self.is_too_deep {
-            self.children.known.insert(target, known.clone());
-        }
+        let target = self.path.pop().filter(|_| !self.is_too_deep);
+        self.children.known.extend(target.map(|target| (target, known.clone())));
         self.is_too_deep |= was_too_deep;
         known
     }

@@ -170,7 +170,7 @@ fn folders_in(at: &Path) -> impl Iterator<Item = PathBuf> {
     plain.map(|entry| entry.path())
 }
 
-/// The folders of the machine that the dependencies link to, if they may be shown. Links to anything else are told.
+/// The folders of the machine that commands may see because dependencies link to them, and a warning that names all other links.
 fn stores(project: &Project, folders: &[Entry]) -> (Vec<Bind>, Option<(String, String)>) {
     let mut targets = BTreeMap::new();
     for folder in folders {

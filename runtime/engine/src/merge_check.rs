@@ -83,12 +83,13 @@ struct Before<'b> {
 }
 
 impl Folders for Before<'_> {
-    fn entries(&self, folder: &str) -> io::Result<Vec<(String, Entry)>> {
+    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, Entry)>> {
         self.base.entries(folder)
     }
 
     /// What stages made is in the blob store, the rest in the project, if it is still this one.
-    fn beginning(&self, file: &str) -> io::Result<Option<Vec<u8>>> {
+    fn beginning(&self, file: &Path) -> io::Result<Option<Vec<u8>>> {
+        let Some(file) = file.to_str() else { return Ok(None) };
         let Some(fact) = self.base.files.get(file).filter(|fact| fact.bytes <= HEAD_BYTES_MAX) else {
             return Ok(None);
         };

@@ -14,7 +14,7 @@ use glovebox_record::{ChangeOp, Digest, FileChange};
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How much of a `HEAD` is looked at.
 const HEAD_BYTES: u64 = 64;
@@ -36,18 +36,18 @@ pub trait Folders {
     ///
     /// # Errors
     /// The system's error.
-    fn entries(&self, folder: &str) -> io::Result<Vec<(String, Entry)>>;
+    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, Entry)>>;
 
     /// Returns the beginning of a regular file; none if it is not known.
     ///
     /// # Errors
     /// The system's error.
-    fn beginning(&self, file: &str) -> io::Result<Option<Vec<u8>>>;
+    fn beginning(&self, file: &Path) -> io::Result<Option<Vec<u8>>>;
 }
 
 impl Folders for Tree {
-    fn entries(&self, folder: &str) -> io::Result<Vec<(String, Entry)>> {
-        let directory = match self.directory(Path::new(folder)) {
+    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, Entry)>> {
+        let directory = match self.directory(folder) {
             Err(error) if tree::is_unreachable(&error) => return Ok(Vec::new()),
             other => other?,
         };
@@ -64,25 +64,25 @@ impl Folders for Tree {
         Ok(entries)
     }
 
-    fn beginning(&self, file: &str) -> io::Result<Option<Vec<u8>>> {
-        beginning(self.file(Path::new(file))?).map(Some)
+    fn beginning(&self, file: &Path) -> io::Result<Option<Vec<u8>>> {
+        beginning(self.file(file)?).map(Some)
     }
 }
 
 impl Folders for Base {
-    fn entries(&self, folder: &str) -> io::Result<Vec<(String, Entry)>> {
+    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, Entry)>> {
         let files = self.files.keys().map(|path| (path, Entry::File));
         let others = self.symlinks.keys().map(|path| (path, Entry::Other));
         let folders = self.directories.iter().map(|path| (path, Entry::Folder));
         let all = files.chain(others).chain(folders);
         let named = all.filter_map(|(path, entry)| {
             let (above, name) = split(path);
-            (above == folder).then(|| (name.to_owned(), entry))
+            (Path::new(above) == folder).then(|| (name.to_owned(), entry))
         });
         Ok(named.collect())
     }
 
-    fn beginning(&self, _: &str) -> io::Result<Option<Vec<u8>>> {
+    fn beginning(&self, _: &Path) -> io::Result<Option<Vec<u8>>> {
         Ok(None)
     }
 }
@@ -269,11 +269,11 @@ fn kind(part: Part, entry: Entry, open: &dyn Fn() -> io::Result<Option<Vec<u8>>>
 /// What is there before the changes, each folder listed once.
 struct Known<'f> {
     before: &'f dyn Folders,
-    listed: HashMap<String, Vec<(String, Entry)>>,
+    listed: HashMap<PathBuf, Vec<(String, Entry)>>,
 }
 
 impl Known<'_> {
-    fn entries(&mut self, folder: &str) -> io::Result<&[(String, Entry)]> {
+    fn entries(&mut self, folder: &Path) -> io::Result<&[(String, Entry)]> {
         if !self.listed.contains_key(folder) {
             self.listed.insert(folder.to_owned(), self.before.entries(folder)?);
         }
@@ -286,7 +286,7 @@ impl Known<'_> {
         for name in folder {
             let mut below = Vec::new();
             for above in &spellings {
-                let folders = self.entries(above)?.iter().filter(|(_, entry)| *entry == Entry::Folder);
+                let folders = self.entries(Path::new(above))?.iter().filter(|(_, entry)| *entry == Entry::Folder);
                 below.extend(folders.filter(|(found, _)| fold(found) == *name).map(|(found, _)| join(above, found)));
             }
             spellings = below;
@@ -294,10 +294,10 @@ impl Known<'_> {
         let before = self.before;
         let mut parts = Vec::new();
         for spelling in &spellings {
-            for (name, entry) in self.entries(spelling)? {
+            for (name, entry) in self.entries(Path::new(spelling))? {
                 let Some(part) = Part::named(name) else { continue };
                 let path = join(spelling, name);
-                let kind = kind(part, *entry, &|| before.beginning(&path))?;
+                let kind = kind(part, *entry, &|| before.beginning(Path::new(&path)))?;
                 parts.push((path, part, kind));
             }
         }

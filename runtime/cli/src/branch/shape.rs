@@ -13,6 +13,7 @@ use glovebox_sandbox::commit::fold;
 use glovebox_sandbox::repository_shape::{self, Entry, Folders, Step, beginning};
 use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 
 const LINK: &str = "120000";
 /// The largest `HEAD` that is read; a larger one counts as one that names a branch.
@@ -52,14 +53,15 @@ struct InHead<'h> {
 }
 
 impl InHead<'_> {
-    fn whole(&self, path: &str) -> String {
-        format!("{}{path}", self.prefix)
+    fn whole(&self, path: &Path) -> String {
+        format!("{}{}", self.prefix, path.display())
     }
 }
 
 impl Folders for InHead<'_> {
-    fn entries(&self, folder: &str) -> io::Result<Vec<(String, Entry)>> {
-        let folder = if folder.is_empty() { self.prefix.to_owned() } else { format!("{}/", self.whole(folder)) };
+    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, Entry)>> {
+        let folder =
+            if folder.as_os_str().is_empty() { self.prefix.to_owned() } else { format!("{}/", self.whole(folder)) };
         let mut entries: Vec<(String, Entry)> = Vec::new();
         let below = self.files.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
         for (path, (mode, _)) in below {
@@ -77,7 +79,7 @@ impl Folders for InHead<'_> {
         Ok(entries)
     }
 
-    fn beginning(&self, file: &str) -> io::Result<Option<Vec<u8>>> {
+    fn beginning(&self, file: &Path) -> io::Result<Option<Vec<u8>>> {
         let Some((_, object)) = self.files.get(&self.whole(file)) else { return Ok(None) };
         let run = |words: &[&str]| self.git.run(words, b"").map_err(|stop| io::Error::other(stop.message));
         let bytes = super::git::line(&run(&["cat-file", "-s", object])?).parse();

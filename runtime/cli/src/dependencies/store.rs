@@ -94,10 +94,10 @@ impl Places {
         let data = named("XDG_DATA_HOME").or_else(|| in_home(".local/share"));
         let cache = named("XDG_CACHE_HOME").or_else(|| in_home(".cache"));
         let roots = |place: Place| -> Vec<PathBuf> {
-            let machine = MACHINE.iter().map(PathBuf::from);
+            let of_machine = |own: &Option<PathBuf>| MACHINE.iter().map(PathBuf::from).chain(own.clone()).collect();
             match place {
-                Place::Data => machine.chain(data.clone()).collect(),
-                Place::Cache => machine.chain(cache.clone()).collect(),
+                Place::Data => of_machine(&data),
+                Place::Cache => of_machine(&cache),
                 Place::Home => home.iter().cloned().collect(),
                 Place::Variable(name) => named(name).into_iter().collect(),
             }

@@ -223,6 +223,11 @@ impl Reading {
         self.blocked.as_deref().filter(|_| self.calls_made == 0)
     }
 
+    /// Which program it is.
+    pub fn program(&self) -> AgentProgram {
+        self.program
+    }
+
     /// Its last words.
     pub fn said(&self) -> &str {
         &self.said

@@ -237,7 +237,7 @@ impl Attempt {
         }
         self.conversation.keep_program(&prompt, reading.said());
         let tails = [&error, &output].map(Lines::tail);
-        Ok(answer(&title, (how, code, &id), reading, tails))
+        Ok(answer((how, code, &id), reading, tails))
     }
 
     fn keep_output(&mut self, name: &str, bytes: &[u8]) {
@@ -283,19 +283,15 @@ fn event(step: Step) -> Option<Event> {
 }
 
 /// What a program's end means for the stage.
-fn answer(
-    title: &str,
-    (how, code, receipt): (CommandEnding, Option<i32>, &str),
-    reading: Reading,
-    tails: [String; 2],
-) -> Event {
+fn answer((how, code, receipt): (CommandEnding, Option<i32>, &str), reading: Reading, tails: [String; 2]) -> Event {
     let [error, output] = tails;
+    let program = reading.program();
     let lines_unknown = reading.unknown();
     let blocked = reading.blocked().map(str::to_owned);
     let (mut said, problem) = reading.end();
     let has_succeeded = (how, code) == (CommandEnding::Exited, Some(0)) && problem.is_none();
     if let Some(why) = blocked.filter(|_| has_succeeded) {
-        let reason = format!("{title} could run none of its tools: {}", cut(why));
+        let reason = format!("{program} could run none of its tools: {}", cut(why));
         return failure(failed(FailureClass::Contract, "agent/blocked", reason));
     }
     let only_git_failed = code == Some(GIT_FAILED) && problem.is_none() && is_refused_commit(&error);
@@ -309,7 +305,10 @@ fn answer(
     let how = code.map_or_else(|| how.to_string(), |code| format!("exit code {code}"));
     let tail = problem.unwrap_or(error);
     let tail = if tail.is_empty() { output } else { tail };
-    let title = if title == AgentProgram::Exec.as_str() { "agent program".to_owned() } else { format!("{title} exec") };
+    let title = match program {
+        AgentProgram::Exec => "agent program".to_owned(),
+        other => format!("{other} exec"),
+    };
     failure(failed(FailureClass::Deterministic, "agent/failed", format!("{title} failed: {how}: {}", cut(tail))))
 }
 

@@ -49,21 +49,16 @@ fn simple_commands(program: &Program) -> Vec<Vec<&str>> {
     }
 }
 
-/// The last name of a path.
-fn name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
-}
-
 fn runs_tests(words: &[&str]) -> bool {
     let is_word = |part: &str| WORDS.contains(&part);
     words
         .iter()
-        .map(|word| name(word))
+        .map(|word| Line(word).name())
         .any(|name| RUNNERS.contains(&name) || name.split(|character: char| !character.is_alphanumeric()).any(is_word))
 }
 
 fn only_lists(words: &[&str]) -> bool {
-    let is_of = |program: &str| words.iter().any(|word| name(word) == program);
+    let is_of = |program: &str| words.iter().any(|word| Line(word).name() == program);
     LISTS
         .iter()
         .filter(|(program, _)| is_of(program))
@@ -95,8 +90,9 @@ impl Output {
     /// Tests that ran, by all reports that are there; none where there is no report.
     fn tests_run(&self) -> Option<u64> {
         let of_lines = self.lines().filter_map(|line| {
-            let readers: [fn(&str) -> Option<u64>; 5] = [nothing, summary_of_words, counted_first, pytest, labelled];
-            readers.into_iter().find_map(|read| read(line))
+            let line = Line(line);
+            let by_words = line.nothing().or_else(|| line.summary_of_words()).or_else(|| line.counted_first());
+            by_words.or_else(|| line.pytest()).or_else(|| line.labelled())
         });
         let whole = [self.tap(), self.unittest(), self.libtest(), self.go(), self.gradle()];
         of_lines.map(Some).chain(whole).flatten().reduce(u64::saturating_add)
@@ -104,7 +100,7 @@ impl Output {
 
     /// The sum of the numbers after a label at the beginning of lines.
     fn sum_after(&self, labels: &[&str]) -> Option<u64> {
-        let after = |line: &str| labels.iter().find_map(|label| number(line.strip_prefix(label)?));
+        let after = |line: &str| labels.iter().find_map(|label| Line(line.strip_prefix(label)?).number());
         self.lines().filter_map(after).reduce(u64::saturating_add)
     }
 
@@ -114,7 +110,7 @@ impl Output {
             let skipped = self.sum_after(&["# skipped ", "ℹ skipped ", "# skip "]).unwrap_or_default();
             return Some(tests.saturating_sub(skipped));
         }
-        self.lines().find(|line| line.strip_prefix("1..").and_then(number).is_some())?;
+        self.lines().find(|line| line.strip_prefix("1..").map(Line).and_then(Line::number).is_some())?;
         let is_test = |line: &&str| line.starts_with("ok ") || line.starts_with("not ok ");
         let is_skipped = |line: &str| line.to_ascii_lowercase().contains("# skip");
         Some(self.lines().filter(|line| is_test(line) && !is_skipped(line)).count() as u64)
@@ -122,11 +118,13 @@ impl Output {
 
     /// `Ran 3 tests in 0.1s`, with `OK (skipped=3)`; bun's `Ran 3 tests across 1 files.`
     fn unittest(&self) -> Option<u64> {
-        let ran =
-            self.lines().filter(|line| line.contains(" test")).filter_map(|line| number(line.strip_prefix("Ran ")?));
+        let ran = self
+            .lines()
+            .filter(|line| line.contains(" test"))
+            .filter_map(|line| Line(line.strip_prefix("Ran ")?).number());
         let skipped = self.lines().filter(|line| line.starts_with("OK (")).filter_map(|line| {
             let (_, after) = line.split_once("skipped=")?;
-            number(after)
+            Line(after).number()
         });
         Some(ran.reduce(u64::saturating_add)?.saturating_sub(skipped.sum()))
     }
@@ -135,7 +133,8 @@ impl Output {
     fn libtest(&self) -> Option<u64> {
         let results = || self.lines().filter(|line| line.starts_with("test result: "));
         let begun = self.lines().filter(|line| line.starts_with("Running ") || line.starts_with("Doc-tests ")).count();
-        let ran = results().map(|line| before(line, " passed") + before(line, " failed") + before(line, " measured"));
+        let ran = results()
+            .map(|line| Line(line).before(" passed") + Line(line).before(" failed") + Line(line).before(" measured"));
         let ran = ran.reduce(u64::saturating_add)?;
         let is_open = self.has_gap || results().count() < begun;
         (ran > 0 || !is_open).then_some(ran)
@@ -165,99 +164,121 @@ impl Output {
     }
 }
 
-/// A line that says in words that there was nothing to run.
-fn nothing(line: &str) -> Option<u64> {
-    NOTHING.iter().any(|start| line.starts_with(start)).then_some(0)
-}
+/// A line of a report, or a part of one.
+#[derive(Clone, Copy)]
+struct Line<'t>(&'t str);
 
-/// `Tests: 1 failed, 2 passed, 3 total` of jest and `Tests  2 passed | 1 skipped (3)` of vitest.
-fn summary_of_words(line: &str) -> Option<u64> {
-    let rest = line.strip_prefix("Tests")?;
-    let rest = rest.strip_prefix(':').or_else(|| rest.strip_prefix("  "))?;
-    if rest.trim() == "no tests" {
-        return Some(0);
+impl<'t> Line<'t> {
+    /// The last name of a path.
+    fn name(self) -> &'t str {
+        self.0.rsplit('/').next().unwrap_or(self.0)
     }
-    let parts: Vec<(u64, &str)> = rest.split([',', '|']).filter_map(counted).collect();
-    let is_known = |word: &str| ["passed", "failed", "skipped", "todo", "total", "pending"].contains(&word);
-    let is_report = !parts.is_empty() && parts.iter().all(|(_, word)| is_known(word));
-    let ran = parts.iter().filter(|(_, word)| matches!(*word, "passed" | "failed")).map(|(count, _)| count);
-    is_report.then(|| ran.sum())
-}
 
-/// `0 passing (1ms)`, `0 runs, 0 assertions, …`, `2 examples, 0 failures, 2 pending`, `0 tests, 0 failures`, `OK (3 tests, 4 assertions)`,
-/// `ok | 0 passed | 0 failed`.
-fn counted_first(line: &str) -> Option<u64> {
-    let line = line.strip_prefix("OK (").or_else(|| line.strip_prefix("ok | ")).unwrap_or(line);
-    let mut parts = line.split([',', '|']).map(|part| part.trim().trim_end_matches(')'));
-    let (count, word) = counted(parts.next()?)?;
-    if word == "passing" {
-        return Some(count);
+    /// A line that says in words that there was nothing to run.
+    fn nothing(self) -> Option<u64> {
+        let Self(line) = self;
+        NOTHING.iter().any(|start| line.starts_with(start)).then_some(0)
     }
-    let rest: Vec<(u64, &str)> = parts.filter_map(counted).collect();
-    let has = |names: &[&str]| rest.iter().any(|(_, word)| names.contains(word));
-    let skipped =
-        |names: &[&str]| -> u64 { rest.iter().filter(|(_, word)| names.contains(word)).map(|(count, _)| count).sum() };
-    match word {
-        "runs" | "run" | "tests" | "test" if has(&["assertions", "assertion", "failures", "failure"]) => {
-            Some(count.saturating_sub(skipped(&["skips", "skipped"])))
+
+    /// `Tests: 1 failed, 2 passed, 3 total` of jest and `Tests  2 passed | 1 skipped (3)` of vitest.
+    fn summary_of_words(self) -> Option<u64> {
+        let Self(line) = self;
+        let rest = line.strip_prefix("Tests")?;
+        let rest = rest.strip_prefix(':').or_else(|| rest.strip_prefix("  "))?;
+        if rest.trim() == "no tests" {
+            return Some(0);
         }
-        "examples" | "example" if has(&["failures", "failure"]) => Some(count.saturating_sub(skipped(&["pending"]))),
-        "passed" if has(&["failed"]) => Some(count.saturating_add(skipped(&["failed"]))),
-        _ => None,
+        let parts: Vec<(u64, &str)> = rest.split([',', '|']).map(Line).filter_map(Line::counted).collect();
+        let is_known = |word: &str| ["passed", "failed", "skipped", "todo", "total", "pending"].contains(&word);
+        let is_report = !parts.is_empty() && parts.iter().all(|(_, word)| is_known(word));
+        let ran = parts.iter().filter(|(_, word)| matches!(*word, "passed" | "failed")).map(|(count, _)| count);
+        is_report.then(|| ran.sum())
     }
-}
 
-/// `=== 2 passed, 1 skipped in 0.01s ===`, `no tests ran in 0.01s`, `3 tests collected in 0.01s`.
-fn pytest(line: &str) -> Option<u64> {
-    const RAN: [&str; 7] = ["passed", "failed", "error", "errors", "xfailed", "xpassed", "subtests"];
-    const OTHER: [&str; 8] = ["skipped", "deselected", "warning", "warnings", "rerun", "tests", "test", "selected"];
-    let (counts, time) = line.trim_matches(['=', ' ']).rsplit_once(" in ")?;
-    let time = time.split(' ').next()?.strip_suffix('s')?;
-    if time.is_empty() || !time.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-        return None;
+    /// `0 passing (1ms)`, `0 runs, 0 assertions, …`, `2 examples, 0 failures, 2 pending`, `0 tests, 0 failures`, `OK (3 tests, 4 assertions)`,
+    /// `ok | 0 passed | 0 failed`.
+    fn counted_first(self) -> Option<u64> {
+        let Self(line) = self;
+        let line = line.strip_prefix("OK (").or_else(|| line.strip_prefix("ok | ")).unwrap_or(line);
+        let mut parts = line.split([',', '|']).map(|part| part.trim().trim_end_matches(')'));
+        let (count, word) = Line(parts.next()?).counted()?;
+        if word == "passing" {
+            return Some(count);
+        }
+        let rest: Vec<(u64, &str)> = parts.map(Line).filter_map(Line::counted).collect();
+        let has = |names: &[&str]| rest.iter().any(|(_, word)| names.contains(word));
+        let skipped = |names: &[&str]| -> u64 {
+            rest.iter().filter(|(_, word)| names.contains(word)).map(|(count, _)| count).sum()
+        };
+        match word {
+            "runs" | "run" | "tests" | "test" if has(&["assertions", "assertion", "failures", "failure"]) => {
+                Some(count.saturating_sub(skipped(&["skips", "skipped"])))
+            }
+            "examples" | "example" if has(&["failures", "failure"]) => {
+                Some(count.saturating_sub(skipped(&["pending"])))
+            }
+            "passed" if has(&["failed"]) => Some(count.saturating_add(skipped(&["failed"]))),
+            _ => None,
+        }
     }
-    let parts = counts.split(", ").filter(|part| *part != "no tests ran" && *part != "no tests collected");
-    let parts: Vec<(u64, &str)> = parts.map(counted).collect::<Option<_>>()?;
-    let is_report = parts.iter().all(|(_, word)| RAN.contains(word) || OTHER.contains(word));
-    let ran = parts.iter().filter(|(_, word)| RAN.contains(word)).map(|(count, _)| count);
-    is_report.then(|| ran.sum())
-}
 
-/// `Tests run: 3, Failures: 0, Errors: 0, Skipped: 3`, `Failed: 0, Passed: 0, Skipped: 1`, `Files=1, Tests=0, …`, and nextest's
-/// `Summary [0.1s] 0 tests run: 0 passed`.
-fn labelled(line: &str) -> Option<u64> {
-    let after = |label: &str| number(line.split_once(label)?.1.trim_start());
-    if let Some(tests) = line.strip_prefix("Tests run:") {
-        return Some(number(tests.trim_start())?.saturating_sub(after("Skipped:").unwrap_or_default()));
+    /// `=== 2 passed, 1 skipped in 0.01s ===`, `no tests ran in 0.01s`, `3 tests collected in 0.01s`.
+    fn pytest(self) -> Option<u64> {
+        let Self(line) = self;
+        const RAN: [&str; 7] = ["passed", "failed", "error", "errors", "xfailed", "xpassed", "subtests"];
+        const OTHER: [&str; 8] = ["skipped", "deselected", "warning", "warnings", "rerun", "tests", "test", "selected"];
+        let (counts, time) = line.trim_matches(['=', ' ']).rsplit_once(" in ")?;
+        let time = time.split(' ').next()?.strip_suffix('s')?;
+        if time.is_empty() || !time.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+            return None;
+        }
+        let parts = counts.split(", ").filter(|part| *part != "no tests ran" && *part != "no tests collected");
+        let parts: Vec<(u64, &str)> = parts.map(|part| Line(part).counted()).collect::<Option<_>>()?;
+        let is_report = parts.iter().all(|(_, word)| RAN.contains(word) || OTHER.contains(word));
+        let ran = parts.iter().filter(|(_, word)| RAN.contains(word)).map(|(count, _)| count);
+        is_report.then(|| ran.sum())
     }
-    if line.starts_with("Files=") {
-        return after("Tests=");
-    }
-    if line.starts_with("Summary [") {
-        return Some(before(line, " tests run:").max(before(line, " test run:")));
-    }
-    match (after("Failed:"), after("Passed:")) {
-        (Some(failed), Some(passed)) if line.contains("Skipped:") => Some(failed.saturating_add(passed)),
-        _ => None,
-    }
-}
 
-/// `3 passed` and `3 passed (4)`: a number and the word after it.
-fn counted(part: &str) -> Option<(u64, &str)> {
-    let (count, rest) = part.trim().split_once(' ')?;
-    Some((count.parse().ok()?, rest.split(' ').next()?))
-}
+    /// `Tests run: 3, Failures: 0, Errors: 0, Skipped: 3`, `Failed: 0, Passed: 0, Skipped: 1`, `Files=1, Tests=0, …`, and nextest's
+    /// `Summary [0.1s] 0 tests run: 0 passed`.
+    fn labelled(self) -> Option<u64> {
+        let Self(line) = self;
+        let after = |label: &str| Line(line.split_once(label)?.1.trim_start()).number();
+        if let Some(tests) = line.strip_prefix("Tests run:") {
+            return Some(Line(tests.trim_start()).number()?.saturating_sub(after("Skipped:").unwrap_or_default()));
+        }
+        if line.starts_with("Files=") {
+            return after("Tests=");
+        }
+        if line.starts_with("Summary [") {
+            return Some(self.before(" tests run:").max(self.before(" test run:")));
+        }
+        match (after("Failed:"), after("Passed:")) {
+            (Some(failed), Some(passed)) if line.contains("Skipped:") => Some(failed.saturating_add(passed)),
+            _ => None,
+        }
+    }
 
-/// The number that a text begins with.
-fn number(text: &str) -> Option<u64> {
-    let digits = text.len() - text.trim_start_matches(|character: char| character.is_ascii_digit()).len();
-    text[..digits].parse().ok()
-}
+    /// `3 passed` and `3 passed (4)`: a number and the word after it.
+    fn counted(self) -> Option<(u64, &'t str)> {
+        let Self(part) = self;
+        let (count, rest) = part.trim().split_once(' ')?;
+        Some((count.parse().ok()?, rest.split(' ').next()?))
+    }
 
-/// The number right before a word; 0 where there is none.
-fn before(line: &str, word: &str) -> u64 {
-    let count = line.split_once(word).and_then(|(before, _)| before.rsplit(' ').next()?.parse().ok());
-    count.unwrap_or_default()
+    /// The number that a text begins with.
+    fn number(self) -> Option<u64> {
+        let Self(text) = self;
+        let digits = text.len() - text.trim_start_matches(|character: char| character.is_ascii_digit()).len();
+        text[..digits].parse().ok()
+    }
+
+    /// The number right before a word; 0 where there is none.
+    fn before(self, word: &str) -> u64 {
+        let Self(line) = self;
+        let count = line.split_once(word).and_then(|(before, _)| before.rsplit(' ').next()?.parse().ok());
+        count.unwrap_or_default()
+    }
 }
 
 /// The text without escape sequences of terminals.

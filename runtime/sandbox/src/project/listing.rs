@@ -16,7 +16,6 @@ pub(super) struct Listing {
 }
 
 /// What a walk leaves out.
-#[derive(Clone)]
 pub(super) struct Noted(Arc<Mutex<Walked>>);
 
 struct Walked {
@@ -34,7 +33,7 @@ struct Walked {
 pub(super) fn of(from: &Path, own: &Path) -> Result<Listing, ProjectError> {
     let walked = Walked { rules: Reading::of(from)?, runs: Vec::new(), failed: None };
     let noted = Noted(Arc::new(Mutex::new(walked)));
-    let (own, root, at) = (own.to_owned(), from.to_owned(), noted.clone());
+    let (own, root, at) = (own.to_owned(), from.to_owned(), Noted(Arc::clone(&noted.0)));
     let walk = WalkBuilder::new(from)
         .standard_filters(false)
         .follow_links(false)

@@ -95,16 +95,16 @@ const OF_HOMES: &[&str] = &["HOME", "XDG_CONFIG_HOME", "ZDOTDIR"];
 impl Loaded {
     /// Reads a command that starts in this folder of the workspace.
     pub(super) fn of(argv: &[String], cwd: &str) -> Self {
-        let mut loaded = Self { folders: vec![plain(cwd)], ..Self::default() };
-        let is_shell = |word: &String| SHELLS.contains(&name(word));
+        let mut loaded = Self { folders: vec![Part(cwd).plain()], ..Self::default() };
+        let is_shell = |word: &String| SHELLS.contains(&Part(word).name());
         // The one script of `sh -c` is read; else the words are the command.
         let script = argv.first().filter(|word| is_shell(word)).and_then(|_| {
             let flag = argv.iter().position(|word| word.starts_with('-') && word.contains('c'))?;
             argv.get(flag + 1)
         });
         match script {
-            Some(text) => loaded.read(text),
-            None => loaded.read(&argv.join(" ")),
+            Some(text) => loaded.read(Part(text)),
+            None => loaded.read(Part(&argv.join(" "))),
         }
         loaded
     }
@@ -114,22 +114,22 @@ impl Loaded {
         self.readers.contains(reader)
     }
 
-    fn read(&mut self, text: &str) {
+    fn read(&mut self, Part(text): Part<'_>) {
         let is_separator = |c: char| matches!(c, ';' | '&' | '|' | '(' | ')' | '\n' | '`');
-        text.split(is_separator).for_each(|command| self.command(command));
+        text.split(is_separator).for_each(|command| self.command(Part(command)));
     }
 
     /// One command: its variables, and its programs wherever they stand.
-    fn command(&mut self, mut text: &str) {
+    fn command(&mut self, mut text: Part<'_>) {
         let (mut is_first, mut before) = (true, "");
-        while let Some((word, rest)) = next_word(text) {
-            text = rest;
-            if let Some((variable, value)) = word.split_once('=').filter(|(name, _)| is_variable(name)) {
-                self.variable(variable, value.trim_matches(['"', '\'']));
+        while let Some((word, rest)) = text.next_word() {
+            text = Part(rest);
+            if let Some((variable, value)) = word.split_once('=').filter(|(name, _)| Part(name).is_variable()) {
+                self.variable(Part(variable), Part(value.trim_matches(['"', '\''])));
                 continue;
             }
-            let program = name(word);
-            let known = known(program);
+            let program = Part(word).name();
+            let known = Part(program).known();
             if let Some((readers, starts_others)) = known {
                 self.readers.extend(readers);
                 self.is_any |= starts_others;
@@ -139,67 +139,75 @@ impl Loaded {
             let is_unknown = known.is_none() && (word.contains('/') || !PLAIN.contains(&program));
             self.is_any |= is_first && !passes_on && is_unknown;
             if before == "cd" {
-                self.folders.push(plain(word));
+                self.folders.push(Part(word).plain());
             }
             if let Some((folder, _)) = word.rsplit_once('/').filter(|_| word.ends_with(".py")) {
-                self.folders.push(plain(folder));
+                self.folders.push(Part(folder).plain());
             }
             is_first &= passes_on || BEFORE_A_PROGRAM.contains(&program) || SHELLS.contains(&program);
             before = word;
         }
     }
 
-    fn variable(&mut self, variable: &str, value: &str) {
-        let folders = || value.split(':').filter(|folder| !folder.is_empty() && *folder != "$PATH").map(plain);
+    fn variable(&mut self, Part(variable): Part<'_>, Part(value): Part<'_>) {
+        let folders = || {
+            value.split(':').filter(|folder| !folder.is_empty() && *folder != "$PATH").map(|path| Part(path).plain())
+        };
         if variable == "PATH" {
             self.path.extend(folders());
         } else if OF_MODULES.contains(&variable) {
             self.folders.extend(folders());
         } else if OF_HOMES.contains(&variable) {
-            self.homes.push(plain(value));
+            self.homes.push(Part(value).plain());
         } else if OF_FILES.contains(&variable) {
             // `-javaagent:x.jar`, `--require=./x.js`
             let parts = value.split(|c: char| c.is_whitespace() || matches!(c, '=' | ':' | '@' | ','));
-            self.files.extend(parts.map(plain).filter(|file| !file.is_empty()));
+            self.files.extend(parts.map(|path| Part(path).plain()).filter(|file| !file.is_empty()));
         }
     }
 }
 
-/// The first word of a command, and what follows it. The quoted value of a variable is part of its word; other quotes part words.
-fn next_word(text: &str) -> Option<(&str, &str)> {
-    let is_gap = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '\'' | '[' | ']' | ',');
-    let text = text.trim_start_matches(is_gap);
-    let end = text.find(is_gap).unwrap_or(text.len());
-    let (word, rest) = text.split_at(end);
-    let quote = rest.chars().next().filter(|mark| matches!(mark, '"' | '\''));
-    let quoted = quote.filter(|_| word.strip_suffix('=').is_some_and(is_variable));
-    let closed = quoted.and_then(|mark| rest[1..].find(mark)).map(|at| end + at + 2);
-    (!word.is_empty()).then(|| text.split_at(closed.unwrap_or(end)))
-}
+/// A part of a command's text.
+#[derive(Clone, Copy)]
+struct Part<'c>(&'c str);
 
-/// True for the name of a variable.
-fn is_variable(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
+impl<'c> Part<'c> {
+    /// The first word of a command, and what follows it. The quoted value of a variable is part of its word; other quotes part words.
+    fn next_word(self) -> Option<(&'c str, &'c str)> {
+        let is_gap = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '\'' | '[' | ']' | ',');
+        let text = self.0.trim_start_matches(is_gap);
+        let end = text.find(is_gap).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        let quote = rest.chars().next().filter(|mark| matches!(mark, '"' | '\''));
+        let quoted = quote.filter(|_| word.strip_suffix('=').is_some_and(|name| Part(name).is_variable()));
+        let closed = quoted.and_then(|mark| rest[1..].find(mark)).map(|at| end + at + 2);
+        (!word.is_empty()).then(|| text.split_at(closed.unwrap_or(end)))
+    }
 
-/// The program's name in a word that may be a path.
-fn name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
-}
+    /// True for the name of a variable.
+    fn is_variable(self) -> bool {
+        !self.0.is_empty() && self.0.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    }
 
-/// Who of the table a program is; `python3.12` is `python`.
-fn known(program: &str) -> Option<(&'static [&'static str], bool)> {
-    let lower = program.to_ascii_lowercase();
-    let bare = lower.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let row = PROGRAMS.iter().find(|(names, ..)| names.contains(&&*lower) || names.contains(&bare))?;
-    Some((row.1, row.2))
-}
+    /// The program's name in a word that may be a path.
+    fn name(self) -> &'c str {
+        self.0.rsplit('/').next().unwrap_or(self.0)
+    }
 
-/// A path of the workspace in lower case: without `./`, `$PWD` and a final `/`. The workspace itself is empty.
-fn plain(path: &str) -> String {
-    let lower = path.to_lowercase();
-    let inside = ["$pwd", "${pwd}"].into_iter().find_map(|pwd| lower.strip_prefix(pwd)).unwrap_or(&lower);
-    inside.split('/').filter(|name| !matches!(*name, "" | ".")).collect::<Vec<_>>().join("/")
+    /// Who of the table a program is; `python3.12` is `python`.
+    fn known(self) -> Option<(&'static [&'static str], bool)> {
+        let lower = self.0.to_ascii_lowercase();
+        let bare = lower.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let row = PROGRAMS.iter().find(|(names, ..)| names.contains(&&*lower) || names.contains(&bare))?;
+        Some((row.1, row.2))
+    }
+
+    /// A path of the workspace in lower case: without `./`, `$PWD` and a final `/`. The workspace itself is empty.
+    fn plain(self) -> String {
+        let lower = self.0.to_lowercase();
+        let inside = ["$pwd", "${pwd}"].into_iter().find_map(|pwd| lower.strip_prefix(pwd)).unwrap_or(&lower);
+        inside.split('/').filter(|name| !matches!(*name, "" | ".")).collect::<Vec<_>>().join("/")
+    }
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ const OF_HOME: &[&str] = &[
 
 impl Place {
     /// True for this path in lower case.
-    fn has(self, path: &str) -> bool {
+    fn has(self, LowerPath(path): LowerPath<'_>) -> bool {
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
         match self {
             Name(known) => name == known,
@@ -119,53 +119,62 @@ impl Place {
 /// Who loads a file by itself, whatever a command is.
 pub(in crate::evidence) fn any_reader(path: &ScopePath) -> Option<&'static str> {
     let lower = path.as_str().to_lowercase();
-    let by_name = ROWS.iter().find(|row| row.places.iter().any(|place| place.has(&lower))).map(|row| row.reader);
-    by_name.or_else(|| module(&lower).filter(|(folder, _)| SEARCHED.contains(folder)).map(|_| "Python"))
+    let lower = LowerPath(&lower);
+    let by_name = ROWS.iter().find(|row| row.places.iter().any(|place| place.has(lower))).map(|row| row.reader);
+    by_name.or_else(|| lower.module().filter(|(folder, _)| SEARCHED.contains(folder)).map(|_| "Python"))
 }
 
 /// Who loads a file, if one of the programs that a command starts does.
 pub(super) fn reader(path: &ScopePath, loaded: &Loaded) -> Option<&'static str> {
     let lower = path.as_str().to_lowercase();
+    let lower = LowerPath(&lower);
     let is_loaded = |row: &&Row| loaded.has(row.reader) || (!row.is_named && loaded.is_any);
     let rows = ROWS.iter().filter(is_loaded);
-    let by_name = rows.into_iter().find(|row| row.places.iter().any(|place| place.has(&lower))).map(|row| row.reader);
-    by_name.or_else(|| shadows(&lower, loaded).then_some("Python")).or_else(|| by_variable(&lower, loaded))
-}
-
-/// The module that a file of Python is, with the folder that must be in the search path for it.
-fn module(path: &str) -> Option<(&str, &str)> {
-    let file = path.strip_suffix(".py")?;
-    let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
-    if name != "__init__" {
-        return super::modules::is_of_library(name).then_some((folder, name));
-    }
-    let (above, package) = folder.rsplit_once('/').unwrap_or(("", folder));
-    super::modules::is_of_library(package).then_some((above, package))
+    let by_name = rows.into_iter().find(|row| row.places.iter().any(|place| place.has(lower))).map(|row| row.reader);
+    by_name.or_else(|| lower.shadows(loaded).then_some("Python")).or_else(|| lower.by_variable(loaded))
 }
 
 /// Folders that tools of Python put into the search path, beside the one in which a command starts.
 const SEARCHED: &[&str] = &["", "src", "lib", "python", "test", "tests"];
 
-/// True for a module that stands in for one of the library.
-fn shadows(path: &str, loaded: &Loaded) -> bool {
-    if !(loaded.has("Python") || loaded.is_any) {
-        return false;
-    }
-    module(path).is_some_and(|(folder, _)| {
-        SEARCHED.contains(&folder) || loaded.folders.iter().any(|searched| searched == folder)
-    })
-}
+/// A path of the workspace in lower case.
+#[derive(Clone, Copy)]
+struct LowerPath<'p>(&'p str);
 
-/// Who loads a file because a variable of the command says so.
-fn by_variable(path: &str, loaded: &Loaded) -> Option<&'static str> {
-    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    if loaded.files.iter().any(|file| file == path) {
-        return Some("a variable of the command");
+impl<'p> LowerPath<'p> {
+    /// The module that a file of Python is, with the folder that must be in the search path for it.
+    fn module(self) -> Option<(&'p str, &'p str)> {
+        let file = self.0.strip_suffix(".py")?;
+        let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
+        if name != "__init__" {
+            return super::modules::is_of_library(name).then_some((folder, name));
+        }
+        let (above, package) = folder.rsplit_once('/').unwrap_or(("", folder));
+        super::modules::is_of_library(package).then_some((above, package))
     }
-    if loaded.homes.iter().any(|home| home == folder) && OF_HOME.contains(&name) {
-        return Some("a shell");
+
+    /// True for a module that stands in for one of the library.
+    fn shadows(self, loaded: &Loaded) -> bool {
+        if !(loaded.has("Python") || loaded.is_any) {
+            return false;
+        }
+        self.module().is_some_and(|(folder, _)| {
+            SEARCHED.contains(&folder) || loaded.folders.iter().any(|searched| searched == folder)
+        })
     }
-    loaded.path.iter().any(|searched| searched == folder).then_some("the search path of the command")
+
+    /// Who loads a file because a variable of the command says so.
+    fn by_variable(self, loaded: &Loaded) -> Option<&'static str> {
+        let Self(path) = self;
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if loaded.files.iter().any(|file| file == path) {
+            return Some("a variable of the command");
+        }
+        if loaded.homes.iter().any(|home| home == folder) && OF_HOME.contains(&name) {
+            return Some("a shell");
+        }
+        loaded.path.iter().any(|searched| searched == folder).then_some("the search path of the command")
+    }
 }
 
 #[cfg(test)]
