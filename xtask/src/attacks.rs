@@ -1,11 +1,11 @@
-//! The battery of attacks as an ordinary user: the walls must not be those of root only.
+//! The battery of attacks as an ordinary user, in every tier: the walls must not be those of root only.
 //!
 //! The tests have run it as whoever runs them. Here the same binaries run as nobody where that was root, from a folder everybody can
 //! read and with a home of its own.
 
 use crate::Step;
 use crate::process::{at, capture, cargo, demand};
-use crate::repository;
+use crate::{bubblewrap, repository};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use std::process::Command;
 
 /// The user and group that own nothing.
 const NOBODY: u32 = 65534;
+/// The tiers of the sandbox.
+const TIERS: [&str; 3] = ["full", "bwrap", "landlock"];
 
 /// Runs `glovebox doctor --attack` with the binaries that the tests built.
 pub(crate) fn as_ordinary_user() -> Step<()> {
@@ -36,17 +38,21 @@ fn run_in(folder: &Path) -> Step<()> {
         at(path, fs::set_permissions(path, fs::Permissions::from_mode(0o755)))?;
     }
     let is_root = at(Path::new("/proc/self"), fs::metadata("/proc/self"))?.uid() == 0;
-    let mut command = if is_root {
+    if is_root {
         at(&home, chown(&home, Some(NOBODY), Some(NOBODY)))?;
-        let mut command = Command::new("setpriv");
-        let id = NOBODY.to_string();
-        command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(&binary);
-        command
-    } else {
-        Command::new(&binary)
-    };
-    command.env_clear().env("HOME", &home).env("PATH", "/usr/local/bin:/usr/bin:/bin").current_dir(&home);
-    demand(command.args(["doctor", "--attack"]))
+    }
+    for tier in TIERS {
+        eprintln!("attacks in tier {tier}");
+        let mut command = Command::new("env");
+        command.arg("-i").arg(format!("HOME={}", home.display())).arg("PATH=/usr/local/bin:/usr/bin:/bin");
+        if is_root {
+            let id = NOBODY.to_string();
+            command.args(["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"]);
+        }
+        command.arg(&binary).args(["doctor", "--attack", "--tier", tier]).current_dir(&home);
+        demand(&mut bubblewrap::beside(command))?;
+    }
+    Ok(())
 }
 
 /// Where cargo puts what it builds.

@@ -10,21 +10,23 @@ use std::process::{Command, ExitCode, Stdio};
 
 /// How a test begins the line with which it says that it could not run.
 const NOT_RUN: &str = "not run: ";
+/// How a test binary begins and ends the line of a test that failed.
+const FAILED: (&str, &str) = ("test ", " ... FAILED");
 
 /// What the test binaries reported, summed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     passed: usize,
     failed: usize,
-    /// Tests whose tool is not on this machine. They are among the passed ones too.
-    not_run: usize,
+    /// What could not run, and the names of what failed. A test whose tool is not on this machine is among the passed ones too.
+    lines: Vec<String>,
 }
 
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
-        self.not_run += other.not_run;
+        self.lines.extend(other.lines);
     }
 }
 
@@ -43,7 +45,7 @@ pub(crate) fn ci() -> Step {
             Ok(()) => tally.passed += 1,
             Err(reason) => {
                 eprintln!("error: {name}: {reason}");
-                tally.failed += 1;
+                tally += Tally { failed: 1, lines: vec![format!("failed: {name}: {reason}")], ..Tally::default() };
             }
         }
     }
@@ -86,22 +88,21 @@ fn run_tests(arguments: &[String]) -> Step<Tally> {
         .spawn()
         .map_err(|error| format!("cannot start {}: {error}", process::shown(&command)))?;
     let mut tally = Tally::default();
-    let mut not_run = Vec::new();
     if let Some(printed) = child.stdout.take() {
         for line in BufReader::new(printed).split(b'\n') {
             let line = line.map_err(|error| format!("cannot read what the tests print: {error}"))?;
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
             tally += result_line(&line).unwrap_or_default();
-            not_run.extend(line.starts_with(NOT_RUN).then(|| line.into_owned()));
+            let name = line.strip_prefix(FAILED.0).and_then(|rest| rest.strip_suffix(FAILED.1));
+            tally.lines.extend(name.map(|name| format!("failed: {name}")));
+            tally.lines.extend(line.starts_with(NOT_RUN).then(|| line.to_string()));
         }
     }
-    tally.not_run = not_run.len();
-    not_run.iter().for_each(|line| println!("{line}"));
     let status = child.wait().map_err(|error| format!("cannot wait for {}: {error}", process::shown(&command)))?;
     if !status.success() && tally.failed == 0 {
-        eprintln!("error: {} ended with {status}", process::shown(&command));
-        tally.failed = 1;
+        let reason = format!("failed: {} ended with {status}", process::shown(&command));
+        tally += Tally { failed: 1, lines: vec![reason], ..Tally::default() };
     }
     Ok(tally)
 }
@@ -113,12 +114,14 @@ fn result_line(line: &str) -> Option<Tally> {
         let before = counts.split_once(word)?.0;
         before.rsplit(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
     };
-    Some(Tally { passed: count(" passed")?, failed: count(" failed")?, not_run: 0 })
+    Some(Tally { passed: count(" passed")?, failed: count(" failed")?, lines: Vec::new() })
 }
 
 fn close(tally: Tally) -> ExitCode {
-    if tally.not_run > 0 {
-        println!("{} not run, because a tool is not on this machine", tally.not_run);
+    tally.lines.iter().for_each(|line| println!("{line}"));
+    let not_run = tally.lines.iter().filter(|line| line.starts_with(NOT_RUN)).count();
+    if not_run > 0 {
+        println!("{not_run} not run, because a tool is not on this machine");
     }
     println!("{} passed, {} failed", tally.passed, tally.failed);
     if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -131,7 +134,7 @@ mod tests {
     #[test]
     fn reads_the_closing_line_of_a_test_binary() {
         let line = "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 1 filtered out; finished in 0.00s";
-        assert_eq!(result_line(line), Some(Tally { passed: 12, failed: 3, not_run: 0 }));
+        assert_eq!(result_line(line), Some(Tally { passed: 12, failed: 3, lines: Vec::new() }));
         assert_eq!(result_line("test outcome ... ok"), None);
         assert_eq!(result_line("test result: who knows"), None);
     }

@@ -23,7 +23,7 @@ pub(crate) fn run(stage: &Stage) -> Outcome {
     let mut talk = Talk::begin(stage);
     let outcome = talk.hold();
     Kept { name: "response.md", text: &talk.said }.keep();
-    outcome
+    Answered { stage, response: &talk.said }.beside(outcome)
 }
 
 /// The conversation of one attempt.
@@ -231,7 +231,7 @@ impl<'a> Talk<'a> {
 
     fn outcome(&mut self, plan: Option<Value>) -> Outcome {
         let declared = self.declared.take().unwrap_or_default();
-        let outcome = declared.into_outcome(Answered { node_id: self.stage.node_id(), response: &self.said });
+        let outcome = declared.into_outcome(Answered { stage: self.stage, response: &self.said });
         planned::hand_on(self.stage, plan, outcome)
     }
 

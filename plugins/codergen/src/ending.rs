@@ -4,10 +4,14 @@
 //! `SUCCESS` counts only where a line begins with it, every other word wherever it stands (design §9 #35).
 
 use glovebox_plugin_sdk::llm::{Message, Part};
-use glovebox_plugin_sdk::{Outcome, Status, Value};
+use glovebox_plugin_sdk::{Outcome, Stage, Status, Value};
 
-/// How much of the answer goes into the context, in characters (spec §4.5).
+/// How much of the answer goes into the context, in characters (spec §4.5). A branch of a fork answers the fan-in, which gets it whole.
 const RESPONSE_CHARS_MAX: usize = 200;
+/// How much of the answer becomes the notes of a failure in a branch, in characters.
+const NOTES_CHARS_MAX: usize = 2000;
+/// The key of the answer in the context.
+const LAST_RESPONSE: &str = "last_response";
 
 /// What the model declared about the stage.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,10 +55,41 @@ pub(crate) fn is_explicit(message: &Message) -> bool {
     message.parts.iter().any(|part| part.kind == "outcome")
 }
 
-/// What was answered, and at which node.
+/// What was answered, and by which stage.
 pub(crate) struct Answered<'a> {
-    pub(crate) node_id: &'a str,
+    pub(crate) stage: &'a Stage,
     pub(crate) response: &'a str,
+}
+
+impl Answered<'_> {
+    /// What the context gets of it.
+    fn told(&self) -> String {
+        let chars_max = if is_of_branch(self.stage) { usize::MAX } else { RESPONSE_CHARS_MAX };
+        self.response.chars().take(chars_max).collect()
+    }
+
+    /// The branch that a judge at a fan-in chose: the only candidate in the last line of its answer.
+    fn choice(&self) -> Option<&str> {
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+        let line =
+            self.response.lines().rev().find(|line| !line.trim().is_empty() && markers(line).next().is_none())?;
+        let words = || line.split(|letter| !is_part(letter));
+        let mut named = self.stage.extra("candidates")?.lines().filter(|id| words().any(|word| word == *id));
+        named.next().filter(|_| named.next().is_none())
+    }
+
+    /// Notes what was said last beside a failure: the fan-in hears it also of a branch that failed. A failure keeps nothing else of what its
+    /// handler sets.
+    pub(crate) fn beside(&self, outcome: Outcome) -> Outcome {
+        if outcome.failure().is_none() || outcome.value(LAST_RESPONSE).is_some() || !is_of_branch(self.stage) {
+            return outcome;
+        }
+        outcome.notes(self.response.chars().take(NOTES_CHARS_MAX).collect::<String>())
+    }
+}
+
+fn is_of_branch(stage: &Stage) -> bool {
+    stage.extra("branch").is_some()
 }
 
 impl Declaration {
@@ -64,7 +99,8 @@ impl Declaration {
     }
 
     /// Makes the stage's outcome.
-    pub(crate) fn into_outcome(self, Answered { node_id, response }: Answered<'_>) -> Outcome {
+    pub(crate) fn into_outcome(self, answered: Answered<'_>) -> Outcome {
+        let node_id = answered.stage.node_id();
         let default_reason = |word: &str| format!("the model declared {word} for stage {node_id} without a reason");
         let outcome = match self.status {
             Status::Success => Outcome::success(),
@@ -75,12 +111,11 @@ impl Declaration {
                 Outcome::retry("agent/declared-retry", self.reason.unwrap_or_else(|| default_reason("retry")))
             }
         };
-        let shortened: String = response.chars().take(RESPONSE_CHARS_MAX).collect();
         let mut outcome = outcome
             .notes(self.notes.unwrap_or_else(|| format!("Stage completed: {node_id}")))
             .set("last_stage", node_id)
-            .set("last_response", shortened);
-        if let Some(label) = self.label {
+            .set(LAST_RESPONSE, answered.told());
+        if let Some(label) = self.label.or_else(|| answered.choice().map(str::to_owned)) {
             outcome = outcome.label(label);
         }
         outcome = self.suggested.into_iter().fold(outcome, Outcome::suggest);
@@ -189,6 +224,11 @@ fn markers(line: &str) -> impl Iterator<Item = Marker<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use glovebox_plugin_sdk::testing;
+
+    fn stage() -> Stage {
+        testing::stage("n1").into()
+    }
 
     #[test]
     fn reads_markers() {
@@ -257,7 +297,7 @@ mod tests {
         let json = r#"{"status":"fail","failure_reason":"no","preferred_label":"fix","suggested_next_ids":["a"],
             "context_updates":{"n":1,"last_stage":"mine"},"notes":""}"#;
         let declared = declared(&message(vec![Part::new("text", "OUTCOME: SUCCESS"), Part::new("outcome", json)]));
-        let outcome = declared.unwrap().unwrap().into_outcome(Answered { node_id: "n1", response: "text" });
+        let outcome = declared.unwrap().unwrap().into_outcome(Answered { stage: &stage(), response: "text" });
         assert_eq!(outcome.status(), Status::Fail);
         assert_eq!(outcome.failure().map(|failure| failure.reason.as_str()), Some("no"));
         assert_eq!((outcome.value("n"), outcome.value("last_stage")), (Some("1"), Some("\"mine\"")));
@@ -279,15 +319,39 @@ mod tests {
     fn text_alone_is_the_specifications_success() {
         let long = "ä".repeat(RESPONSE_CHARS_MAX + 1);
         let declared = declared(&message(vec![Part::new("text", long.clone())])).unwrap().unwrap_or_default();
-        let outcome = declared.into_outcome(Answered { node_id: "n1", response: &long });
+        let outcome = declared.into_outcome(Answered { stage: &stage(), response: &long });
         assert_eq!(outcome.status(), Status::Success);
         assert_eq!(outcome.value("last_stage"), Some("\"n1\""));
         assert_eq!(outcome.value("last_response").map(|text| text.chars().count()), Some(RESPONSE_CHARS_MAX + 2));
     }
 
     #[test]
+    fn the_answer_of_a_branch_is_whole() {
+        let long = "ä".repeat(RESPONSE_CHARS_MAX + 1);
+        let chars = |outcome: Outcome| outcome.value(LAST_RESPONSE).map(|text| text.chars().count());
+        let branch = Stage::from(testing::stage("n1").extra("branch", "f-n1"));
+        let said = |stage| Answered { stage, response: &long };
+        assert_eq!(chars(Declaration::default().into_outcome(said(&branch))), Some(RESPONSE_CHARS_MAX + 3));
+        assert_eq!(chars(said(&branch).beside(Outcome::fail("agent/turn-limit", "no"))), None);
+    }
+
+    #[test]
+    fn a_judge_chooses_with_the_last_line_of_its_answer() {
+        let judge = Stage::from(testing::stage("join").extra("candidates", "f-a\nf-b"));
+        let check = |response: &str, expected: Option<&str>| {
+            assert_eq!(Answered { stage: &judge, response }.choice(), expected, "{response}");
+        };
+        let long = format!("f-a is good, {}\n", "and long ".repeat(50));
+        check(&format!("{long}but f-b is better.\nI choose `f-b`.\n\nOUTCOME: SUCCESS\n"), Some("f-b"));
+        check(&format!("{long}**f-a**"), Some("f-a"));
+        check(&format!("{long}f-a or f-b"), None);
+        check(&format!("{long}xf-a"), None);
+        check("", None);
+    }
+
+    #[test]
     fn a_failure_without_a_reason_gets_one() {
-        let outcome = Declaration::of(Status::Retry).into_outcome(Answered { node_id: "n1", response: "" });
+        let outcome = Declaration::of(Status::Retry).into_outcome(Answered { stage: &stage(), response: "" });
         let reason = outcome.failure().map(|failure| failure.reason.as_str());
         assert_eq!(reason, Some("the model declared retry for stage n1 without a reason"));
     }

@@ -31,7 +31,7 @@ pub(crate) fn run(stage: &Stage, program: &str) -> Outcome {
     Kept { name: "response.md", text: &said }.keep();
     match ending::declared(&Message::text("assistant", said.as_str())) {
         Ok(declared) => {
-            let answered = Answered { node_id: stage.node_id(), response: &said };
+            let answered = Answered { stage, response: &said };
             let outcome = declared.unwrap_or_default().into_outcome(answered);
             planned::hand_on(stage, planned::of_answer(&said).into_plan(), outcome)
         }

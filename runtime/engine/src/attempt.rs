@@ -3,6 +3,7 @@
 //! It decides nothing about retries or routes. What it hands back names only blobs that are stored already, and nothing has
 //! reached the workspace by then: that follows the commit. A stage that did not end by itself changes nothing (design §9 #22).
 
+mod branch_answers;
 mod branch_files;
 mod change_list;
 mod claims;
@@ -163,9 +164,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
         sandbox: Option<AttemptSandbox>,
     ) -> Result<StageFinished, AttemptError> {
         let mut fact = self.checked(assignment, report, sandbox)?;
-        self.store_values(&mut fact)?;
+        self.store_values(&mut fact, &assignment.branch)?;
         let mut stored = Ok(());
-        fact.with_own_outcome(|fact| stored = self.store_values(fact));
+        fact.with_own_outcome(|fact| stored = self.store_values(fact, &assignment.branch));
         stored?;
         Ok(fact)
     }

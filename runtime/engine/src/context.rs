@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Longest key, bytes.
 pub const KEY_BYTES_MAX: usize = 256;
@@ -27,6 +28,11 @@ pub const STORED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub const KEYS_MAX: usize = 1000;
 /// Largest sum of what handlers set, keys and values as JSON, bytes.
 pub const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The keys under which stages answer: agents and tools (spec §4.5, §4.10). What a branch said under them reaches the fan-in.
+pub const ANSWER_KEYS: [&str; 2] = ["last_response", "tool.output"];
+/// An answer of a branch with more bytes of JSON is stored apart too, so that the results of its fork can refer to it.
+pub const ANSWER_STORED_BYTES_MIN: usize = 128;
 
 /// Keys that only the engine writes.
 const RESERVED_KEYS: [&str; 3] = ["outcome", "preferred_label", "current_node"];
@@ -141,6 +147,12 @@ impl Context {
     /// All entries in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.0.iter().map(|(key, entry)| (key, &entry.value))
+    }
+
+    /// The keys that begin so, in order.
+    pub fn keys_within<'a>(&'a self, start: &'a str) -> impl Iterator<Item = &'a str> {
+        let from = self.0.range::<str, _>((Bound::Included(start), Bound::Unbounded));
+        from.map(|(key, _)| key.as_str()).take_while(move |key| key.starts_with(start))
     }
 
     /// The value of a key in this very spelling.

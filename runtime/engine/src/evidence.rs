@@ -22,10 +22,11 @@ pub use list::{Claim, Command, Evidence};
 pub use policy::{GrantedFile, PolicyDecision};
 pub use receipt::{CommandEvidence, Proof};
 pub(crate) use rows::is_first;
-pub use rows::{DroppedChecks, QuarantinedFile, RefusedRequest, UnverifiedStage, Visit};
+pub use rows::{DroppedChecks, FailedBranch, QuarantinedFile, RefusedRequest, UnverifiedStage, Visit};
 pub use startup::StartupFile;
 pub use verdict::{ExitShape, JournalHead, NodeTraffic, VerdictFile};
 
+use branches::ForkOrigin;
 use receipt::EndedStage;
 use startup::StartupFiles;
 
@@ -132,6 +133,9 @@ pub struct RunSummary {
     /// are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dropped_checks: Vec<DroppedChecks>,
+    /// Branches that failed in the last visit of their fork, also where the run went on without them; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_branches: Vec<FailedBranch>,
     /// What was refused, by node; each once.
     pub refused: Vec<RefusedRequest>,
     /// What is changed at the end, one entry per path.
@@ -192,6 +196,9 @@ pub struct RunSummary {
     /// The last visit of each node.
     #[serde(skip)]
     last_visits: BTreeMap<(Option<BranchId>, NodeId), (u32, u32)>,
+    /// Where each branch of a fork began.
+    #[serde(skip)]
+    began_at: BTreeMap<BranchId, ForkOrigin>,
     /// Branches of forks that have not ended, by the branch that forked.
     #[serde(skip)]
     forked: BTreeMap<BranchId, BTreeSet<BranchId>>,
@@ -286,6 +293,7 @@ impl RunSummary {
         match &record.event {
             Event::RunStarted(run) => self.start(run),
             Event::StageFinished(stage) => self.finish_stage((**stage).clone()),
+            Event::ForkStarted(fork) => self.begin_fork(fork),
             Event::BranchStarted(started) => self.begin_branch(started),
             Event::ForkJoined(joined) => self.join(joined),
             Event::LoopRestarted(_) => self.forget_proofs(),
@@ -295,7 +303,7 @@ impl RunSummary {
             Event::QuestionAsked(asked) => self.open_questions.push((**asked).clone()),
             Event::QuestionAnswered(answered) => self.answer(answered),
             Event::PolicyDecided(decided) => self.decide(decided),
-            Event::BranchFinished(finished) => self.open_questions.retain(|open| open.branch != finished.branch),
+            Event::BranchFinished(finished) => self.end_branch(finished),
             Event::RunPaused(paused) => self.pause(paused),
             Event::RunFinished(run) => {
                 self.finish(run);

@@ -99,7 +99,7 @@ impl Paint {
         let colour = match title.trim() {
             "" => return title.to_owned(),
             "verified" => Colour::Green,
-            "because" | "not verified" | "refused" | "quarantined" => Colour::Red,
+            "because" | "failed" | "not verified" | "refused" | "quarantined" => Colour::Red,
             "unverified"
             | "simulated"
             | "ran"

@@ -9,7 +9,8 @@ use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::attempt::exchanges::Held;
 use glovebox_engine::event::{ChangeOp, FileChange};
 use glovebox_engine::evidence::{
-    CommandEvidence, DroppedChecks, PolicyDecision, Proof, Resumption, RunStatus, RunSummary, UnverifiedStage,
+    CommandEvidence, DroppedChecks, FailedBranch, PolicyDecision, Proof, Resumption, RunStatus, RunSummary,
+    UnverifiedStage,
 };
 use glovebox_engine::folded::Folded;
 use glovebox_pipeline::ir::NodeId;
@@ -26,6 +27,8 @@ const SUBJECTS_SHOWN_MAX: usize = 3;
 
 /// The most files that are named which a stage saw beside hold-outs.
 const CONFIGURATION_SHOWN_MAX: usize = 5;
+/// Branches that failed with their reasons; the others are named.
+const BRANCHES_SHOWN_MAX: usize = 10;
 
 /// Characters of a command that are shown.
 const COMMAND_CHARACTERS_MAX: usize = 100;
@@ -55,6 +58,7 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
         let (class, code) = (failure.class.as_str(), visible::line(failure.code.as_str()));
         row("because", format!("{whose}{class} ({code}): {}", indented(&failure.reason)));
     }
+    failed_branches(summary, next).into_iter().for_each(|body| row("failed", body));
     if let Some(remedy) = remedy::of(summary) {
         row("help", remedy);
     }
@@ -107,6 +111,27 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     summary.ignored.iter().for_each(|files| row("ignored", lines::ignored(files)));
     row("next", what_next(summary, named));
     rows.finish()
+}
+
+/// A row for each branch that failed, also where the fork went on without it.
+fn failed_branches(summary: &RunSummary, next: &str) -> Vec<String> {
+    let failed = &summary.failed_branches;
+    let line = |failed: &FailedBranch| {
+        let branch = visible::line(failed.branch.as_str());
+        let at = failed.node.as_ref().map(|node| format!(" at {}", visible::line(node.as_str()))).unwrap_or_default();
+        let why = failed.failure.as_ref().map(|failure| {
+            let (class, code) = (failure.class.as_str(), visible::line(failure.code.as_str()));
+            format!(": {class} ({code}): {}", indented(&failure.reason))
+        });
+        format!("branch {branch}{at}{}", why.unwrap_or_default())
+    };
+    let mut lines: Vec<String> = failed.iter().take(BRANCHES_SHOWN_MAX).map(line).collect();
+    let more = failed.len().saturating_sub(BRANCHES_SHOWN_MAX);
+    if more > 0 {
+        let names: Vec<_> = failed[BRANCHES_SHOWN_MAX..].iter().map(|one| visible::line(one.branch.as_str())).collect();
+        lines.push(format!("{more} more branches, their reasons in glovebox show {next} --json: {}", names.join(", ")));
+    }
+    lines
 }
 
 /// A row for each stage that dropped checks of the operator.

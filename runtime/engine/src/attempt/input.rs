@@ -59,6 +59,13 @@ impl<B: BlobStore + 'static> Workbench<B> {
         if node.handler.kind().is_told_changes() {
             input.extra.push(change_list::of(node, &assignment.branch, (&self.base, &*self.blobs))?);
         }
+        if assignment.branch.origin.is_some() {
+            input.extra.push(("branch".to_owned(), assignment.attempt.task.branch.to_string()));
+        }
+        if let Some(fork) = assignment.branch.joined.as_ref().filter(|_| node.handler.is_fan_in()) {
+            let ids: Vec<&str> = fork.candidates().map(|one| one.end.branch.as_str()).collect();
+            input.extra.push(("candidates".to_owned(), ids.join("\n")));
+        }
         input.extra.extend(self.checks(node, &assignment.branch));
         self.whole_values(&mut input, binding, &assignment.branch.context)?;
         Ok(input)

@@ -150,7 +150,9 @@ impl Before<'_> {
         let is_told = |key: &str| {
             let plain = ContextKey(key).plain();
             let is_hidden = self.hidden_keys.contains(&key) || ENGINE_KEYS.contains(&plain);
-            !is_hidden && !LEFT_OUT.iter().any(|space| plain.starts_with(space))
+            // What branches came to is told in every mode.
+            let is_result = plain == "parallel.results" || plain.starts_with("parallel.results.");
+            !is_hidden && !is_result && !LEFT_OUT.iter().any(|space| plain.starts_with(space))
         };
         let known = self.branch.context.iter().filter(|(key, _)| is_told(key)).take(extent.values_max);
         let line = |key: &String| {
@@ -213,7 +215,7 @@ impl Text {
 }
 
 /// A text as one line of at most so many characters, so that it cannot look like a line of the preamble.
-fn one_line(text: &str, chars_max: usize) -> String {
+pub(super) fn one_line(text: &str, chars_max: usize) -> String {
     let line = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let line = line.collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(chars_max) {

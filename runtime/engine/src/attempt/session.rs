@@ -4,6 +4,7 @@
 //! hold-outs in reach. Where it cannot be continued the stage gets a summary, and the record says why.
 
 use super::Workbench;
+use super::branch_answers;
 use super::input::{FAILURE_KEYS, HOLDOUT_KEYS};
 use super::preamble::Before;
 use crate::driver::Assignment;
@@ -54,11 +55,14 @@ impl<B: BlobStore + 'static> Workbench<B> {
         }
     }
 
-    /// The pairs of the input for it: `conversation` or `preamble`.
+    /// The pairs of the input for it: `conversation` or `preamble`, or both where branches have answered since the conversation.
     pub(super) fn told(&self, node: &Node, binding: &Binding, assignment: &Assignment) -> Vec<(String, String)> {
         let SessionStart { session, conversation } = self.session(node, assignment);
+        let answers = branch_answers::section(&assignment.branch);
         if let Some(text) = conversation {
-            return vec![("conversation".to_owned(), text)];
+            let is_new = |answers: &String| !text.contains(&*branch_answers::in_json(answers));
+            let told = answers.filter(is_new).map(|answers| ("preamble".to_owned(), answers));
+            return told.into_iter().chain([("conversation".to_owned(), text)]).collect();
         }
         let is_visible = |path: &ScopePath| !matches!(binding.scope.access(path), Access::Absent | Access::Hidden);
         let failed = assignment.branch.last_failed.as_ref();
@@ -75,8 +79,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
             is_visible: &is_visible,
             hidden_keys: &hidden_keys,
         };
-        let preamble = before.preamble(session.fidelity);
-        preamble.map(|text| ("preamble".to_owned(), text)).into_iter().collect()
+        let told = before.preamble(session.fidelity).into_iter().chain(answers).collect::<String>();
+        Some(told).filter(|told| !told.is_empty()).map(|told| ("preamble".to_owned(), told)).into_iter().collect()
     }
 
     /// Keeps what was asked and answered, where the pipeline may need it again.

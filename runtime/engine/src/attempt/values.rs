@@ -4,10 +4,13 @@
 //! a small part of its memory; else it gets the references, so that no stage can fill another one's memory.
 
 use super::{AttemptError, Workbench};
-use crate::context::{Context, ContextKey, STORED_VALUE_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::context::{
+    ANSWER_KEYS, ANSWER_STORED_BYTES_MIN, Context, ContextKey, STORED_VALUE_BYTES_MAX, VALUE_BYTES_MAX,
+};
 use crate::event::{Artifact, Ending, StageFinished};
 use crate::plan::Binding;
 use crate::ports::{BlobStore, PortError};
+use crate::state::Branch;
 use glovebox_host::input::StageInput;
 use glovebox_record::StoredValue;
 
@@ -15,15 +18,18 @@ use glovebox_record::StoredValue;
 const MEMORY_PART: u64 = 8;
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// Stores the large values that a stage sets, and puts references in their place. What no reference is made for is refused later.
-    pub(super) fn store_values(&self, fact: &mut StageFinished) -> Result<(), PortError> {
+    /// Stores the large values that a stage sets, and puts references in their place. What no reference is made for is refused later. The
+    /// answers of a branch are stored as well, for the results of its fork.
+    pub(super) fn store_values(&self, fact: &mut StageFinished, branch: &Branch) -> Result<(), PortError> {
         if fact.ending != Ending::Returned {
             return Ok(());
         }
         for (key, value) in &mut fact.outcome.context_updates {
             let json = value.to_string();
             let is_small = key.len() + json.len() <= VALUE_BYTES_MAX;
-            if is_small || json.len() > STORED_VALUE_BYTES_MAX || ContextKey(key).is_reserved() {
+            let is_answer = branch.origin.is_some() && ANSWER_KEYS.contains(&ContextKey(key).plain());
+            let is_told = is_answer && json.len() > ANSWER_STORED_BYTES_MIN;
+            if is_small && !is_told || json.len() > STORED_VALUE_BYTES_MAX || ContextKey(key).is_reserved() {
                 continue;
             }
             let stored = StoredValue::new(&json, value.as_str().unwrap_or(&json));
@@ -31,6 +37,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
             let (name, media_type) = (stored.file_name(), "application/json".to_owned());
             if fact.artifacts.iter().all(|artifact| artifact.name != name) {
                 fact.artifacts.push(Artifact { name, media_type, digest, bytes });
+            }
+            if is_small {
+                continue;
             }
             *value = stored.reference();
             fact.stored_values.insert(key.to_owned());

@@ -1,12 +1,42 @@
 //! What commands of branches prove once their fork has ended: something of the result only if they ran over its files. The branch's changes
 //! were taken, or neither the branch nor the fan-in changed anything.
 
-use super::RunSummary;
-use crate::event::{BranchId, BranchStarted, FanInFinished, ForkJoined};
+use super::{FailedBranch, RunSummary};
+use crate::event::{BranchEnd, BranchFinished, BranchId, BranchStarted, FanInFinished, ForkJoined, ForkStarted};
 use glovebox_record::{NodeId, Status};
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::successors;
+
+/// Where a branch began.
+#[derive(Debug, Clone)]
+pub(super) struct ForkOrigin {
+    /// The branch that forked.
+    parent: BranchId,
+    /// The fork.
+    fork: NodeId,
+}
 
 impl RunSummary {
+    /// What failed in an earlier visit of the fork, forks within its branches included, is of no concern any more.
+    pub(super) fn begin_fork(&mut self, fork: &ForkStarted) {
+        let began_at = |branch: &BranchId| self.began_at.get(branch);
+        let is_earlier = |failed: &FailedBranch| {
+            let around = successors(began_at(&failed.branch), |origin| began_at(&origin.parent));
+            around.into_iter().any(|origin| origin.parent == fork.branch && origin.fork == fork.node)
+        };
+        self.failed_branches.retain(|failed| !is_earlier(failed));
+        let origin = || ForkOrigin { parent: fork.branch.clone(), fork: fork.node.clone() };
+        self.began_at.extend(fork.children.iter().map(|child| (child.id.clone(), origin())));
+    }
+
+    pub(super) fn end_branch(&mut self, ended: &BranchFinished) {
+        self.open_questions.retain(|open| open.branch != ended.branch);
+        let origin = self.began_at.get(&ended.branch).filter(|_| ended.outcome == BranchEnd::Fail);
+        let Some(ForkOrigin { fork, .. }) = origin.cloned() else { return };
+        let (branch, node, failure) = (ended.branch.clone(), ended.node.clone(), ended.failure.clone());
+        self.failed_branches.push(FailedBranch { branch, fork, node, failure });
+    }
+
     pub(super) fn begin_branch(&mut self, started: &BranchStarted) {
         self.startup.fork(&started.parent, &started.branch);
         self.forked.entry(started.parent.clone()).or_default().insert(started.branch.clone());
@@ -37,6 +67,7 @@ impl RunSummary {
             self.dropped_checks.retain(|dropped| dropped.branch.is_none());
             self.forked.clear();
             self.changed_branches.clear();
+            self.failed_branches.clear();
         }
     }
 
@@ -44,6 +75,7 @@ impl RunSummary {
     pub(super) fn forget_proofs(&mut self) {
         self.receipts.clear();
         self.dropped_checks.clear();
+        self.failed_branches.clear();
     }
 
     /// What merged branches ran is of the branch that forked from here on. Rows of an earlier visit of the same nodes go.

@@ -1,7 +1,7 @@
 //! The rows of a summary: what came of visits, and what was refused or set aside.
 
 use crate::event::{BranchId, Refusal};
-use glovebox_record::NodeId;
+use glovebox_record::{Failure, NodeId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -43,6 +43,20 @@ pub struct DroppedChecks {
     pub branch: Option<BranchId>,
     /// The commands.
     pub commands: Vec<String>,
+}
+
+/// A branch of a fork that failed, whatever its fork and the run came to.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct FailedBranch {
+    /// The branch.
+    pub branch: BranchId,
+    /// The fork.
+    pub fork: NodeId,
+    /// The node that it was at last; absent when it visited none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeId>,
+    /// The failure's class, code and reason.
+    pub failure: Option<Failure>,
 }
 
 /// A refused request and the node that made it.

@@ -11,7 +11,7 @@ use super::judged::{FailedStage, Unverified};
 use super::question::Wait;
 use super::spending::is_bound_of_run;
 use super::{NodeHistory, Visits};
-use crate::context::{Context, ContextKey};
+use crate::context::{ANSWER_KEYS, Context, ContextKey};
 use crate::event::{Attempt, AttemptId, Event, FileChange, NodeId, StageFinished, StagePassed, StageReady, Task, Work};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, Outcome, Status};
@@ -81,6 +81,8 @@ pub struct Branch {
     pub node: Option<NodeId>,
     /// Its context.
     pub context: Context,
+    /// What its own stages said last: the values of the answer keys.
+    pub answers: Context,
     /// The outcome that a diamond passes on: the last that was recorded.
     pub previous: Arc<Outcome>,
     /// What came of each node that it visited.
@@ -122,6 +124,7 @@ impl Default for Branch {
             at: Position::default(),
             node: None,
             context: Context::default(),
+            answers: Context::default(),
             previous: Arc::new(Outcome::of(Status::Success)),
             nodes: RedBlackTreeMapSync::new_sync(),
             completed: Visits::default(),
@@ -329,7 +332,7 @@ impl Branch {
             self.at = Position::Deciding;
             self.settle_unverified();
             self.record_outcome(node, &finished.outcome);
-            self.note_references(&finished.stored_values, &finished.outcome);
+            self.note_values(&finished.stored_values, &finished.outcome);
             let is_cut = finished.outcome.failure.as_ref().is_some_and(is_bound_of_run);
             self.update(node, |history| {
                 history.count_signature(finished.signature);
@@ -403,11 +406,15 @@ impl Branch {
         self.context.set_all(outcome.context_updates.iter().filter(|(key, _)| !ContextKey(key).is_reserved()));
     }
 
-    /// What an engine's key holds by now is no reference, whatever the stage set before.
-    pub(super) fn note_references(&mut self, stored: &BTreeSet<String>, outcome: &Outcome) {
+    /// Notes which values of an outcome are references, and which are answers. What an engine's key holds by now is no reference, whatever
+    /// the stage set before.
+    pub(super) fn note_values(&mut self, stored: &BTreeSet<String>, outcome: &Outcome) {
         let updates = &outcome.context_updates;
         for (key, reference) in stored.iter().filter_map(|key| updates.get_key_value(key)) {
             self.context.note_reference(key, reference);
+        }
+        for key in updates.keys().map(|key| ContextKey(key).plain()).filter(|key| ANSWER_KEYS.contains(key)) {
+            self.answers.take_over(key, &self.context);
         }
     }
 

@@ -4,6 +4,7 @@
 
 use super::Branch;
 use super::authors::{Author, Authors};
+use super::results::{RESULTS, Results, WHOLE_ANSWERS};
 use crate::context::Context;
 use crate::event::{
     BranchEnd, BranchFinished, BranchId, ChildObserved, FanInFinished, FileChange, ForkChild, ForkJoined, ForkStarted,
@@ -18,15 +19,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-
-/// Most characters of what a stage said that go into the results.
-const NOTES_CHARS_MAX: usize = 400;
-/// Most paths of a branch that go into the results.
-const PATHS_MAX: usize = 50;
-/// Most results in the context; a checkpoint contains all of it.
-const RESULTS_MAX: usize = 256;
-/// Most bytes of results before those that follow are short, which take at most 100 bytes each and their names.
-const RESULTS_BYTES_MAX: usize = 32 * 1024;
 
 /// A fork that was begun.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,40 +127,6 @@ impl Fork {
         }
         self.ended.push_back_mut(Arc::new(ended));
     }
-
-    /// What stages and conditions see of the branches (spec §4.8).
-    fn results(&self) -> Value {
-        let mut bytes = 0;
-        let result = |one: &EndedBranch| {
-            let whole = one.result();
-            bytes += whole.to_string().len();
-            if bytes <= RESULTS_BYTES_MAX { whole } else { one.short_result() }
-        };
-        self.in_order().into_iter().take(RESULTS_MAX).map(result).collect()
-    }
-}
-
-impl EndedBranch {
-    fn result(&self) -> Value {
-        let end = &self.end;
-        let reason = end.failure.as_ref().map_or("", |failure| &failure.reason);
-        let cut = |text: &str| text.chars().take(NOTES_CHARS_MAX).collect::<String>();
-        let changed: Vec<&str> = self.branch.changes.keys().map(|path| path.as_str()).take(PATHS_MAX).collect();
-        json!({
-            "id": end.branch,
-            "node": self.first,
-            "outcome": end.outcome,
-            "score": end.score,
-            "notes": cut(&end.notes),
-            "failure_reason": cut(reason),
-            "changed": changed,
-        })
-    }
-
-    fn short_result(&self) -> Value {
-        let end = &self.end;
-        json!({ "id": end.branch, "node": self.first, "outcome": end.outcome, "score": end.score })
-    }
 }
 
 impl Branch {
@@ -215,6 +173,7 @@ impl Branch {
             origin: Some(Arc::new(origin)),
             canceled: None,
             joined: None,
+            answers: Context::default(),
             // What led to the fork is no outcome of the branch; its stages may still have to fix it.
             previous: Arc::new(Outcome::of(Status::Success)),
             ..Self::clone(self)
@@ -272,7 +231,7 @@ impl Branch {
         let super::Position::Forked(fork) = std::mem::take(&mut self.at) else { return };
         let mut fork = Arc::unwrap_or_clone(fork);
         fork.status = Some(joined.status);
-        self.context.set("parallel.results", fork.results());
+        self.tell_results(fork.results());
         for (key, count) in [
             ("parallel.branch_count", fork.ended.len()),
             ("parallel.success_count", fork.succeeded),
@@ -286,6 +245,17 @@ impl Branch {
         self.note_failed(&joined.node);
         self.complete(&joined.node);
         self.joined = Some(Arc::new(fork));
+    }
+
+    /// What an earlier fork left is no result of this one.
+    fn tell_results(&mut self, Results { list, whole }: Results) {
+        let earlier: Vec<String> = self.context.keys_within(WHOLE_ANSWERS).map(str::to_owned).collect();
+        earlier.iter().for_each(|key| self.context.remove(key));
+        self.context.set(RESULTS, list);
+        for (key, reference) in whole {
+            self.context.set(key.as_str(), reference.clone());
+            self.context.note_reference(&key, &reference);
+        }
     }
 
     /// The fan-in has chosen: what it took is this branch's, and so is what came of the nodes of its branches.
@@ -303,6 +273,11 @@ impl Branch {
         }
         if let Some(fork) = &fork {
             self.adopt(fork, finished);
+        }
+        let chosen =
+            fork.iter().flat_map(|fork| &fork.ended).find(|one| finished.best.as_ref() == Some(&one.end.branch));
+        if let Some(chosen) = chosen.filter(|_| is_new) {
+            self.answers = chosen.branch.answers.clone();
         }
         self.context.set_all(&finished.context);
         self.arrive(&finished.node, finished.visit);

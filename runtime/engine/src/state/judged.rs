@@ -73,7 +73,7 @@ impl Branch {
     pub(super) fn settle_unverified(&mut self) {
         let Some(unverified) = self.unverified.take() else { return };
         self.set_updates(&unverified.outcome);
-        self.note_references(&unverified.stored, &unverified.outcome);
+        self.note_values(&unverified.stored, &unverified.outcome);
     }
 
     pub(super) fn note_unmet_gate(&mut self, unmet: &GateUnmet) {

@@ -41,7 +41,7 @@ impl Branch {
             return;
         }
         self.record_outcome(node, &decided.outcome);
-        self.note_references(&decided.stored_values, &decided.outcome);
+        self.note_values(&decided.stored_values, &decided.outcome);
         self.update(node, |history| history.count_signature(decided.signature));
         self.complete(node);
         if decided.outcome.status != Status::Skipped {
