@@ -3,7 +3,7 @@
 //! A step that could not run counts as failed; nothing is skipped because something is missing. Only a test whose own tool (a language of
 //! `tests/projects`, `strace`) is not on this machine is not run, which the summary lists.
 
-use crate::{Step, attacks, bubblewrap, components, numbers, process, pytest, repository, wasm_std::Rung};
+use crate::{Step, attacks, bubblewrap, components, process, pytest, repository, wasm_std::Rung};
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
@@ -54,14 +54,13 @@ pub(crate) fn ci() -> Step {
 
 type Check = fn() -> Step<()>;
 
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: [(&str, Check); 7] = [
     ("attacks as an ordinary user", attacks::as_ordinary_user),
     ("format", || process::demand(cargo().args(["fmt", "--all", "--check"]))),
     ("lints", || process::demand(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("docs", || process::demand(cargo().env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]))),
     ("dependency policy", dependency_policy),
     ("tests of the example plugin", components::test_review_plugin),
-    ("numbers", || numbers::run(None).map(drop)),
     ("std from source", || components::check(Some(Rung::Source))),
 ];
 

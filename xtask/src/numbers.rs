@@ -1,7 +1,8 @@
 //! Counts the code: bare-string parameters, clones, long functions, for each crate.
 //!
 //! Every Rust file is parsed. Production code is all but `#[cfg(test)]` items, `#[test]` functions and files below a folder for tests,
-//! benches, examples or fixtures. The bounds are those of the code bases that this one learns from; over a bound the command fails.
+//! benches, examples or fixtures. The figures are a mirror and no gate: the code bases that this one learns from have at most 7 % bare-string
+//! parameters, 8 clones in a thousand lines, and few functions over 70 lines.
 
 use crate::{Step, repository};
 use std::collections::BTreeMap;
@@ -11,12 +12,6 @@ use std::process::ExitCode;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-/// Highest share of parameters that are bare strings.
-const STRING_PARAMETERS_MAX_PERCENT: f64 = 7.0;
-/// Most `.clone()` calls in a thousand lines of code.
-const CLONES_MAX_PER_KLOC: f64 = 8.0;
-/// Longest function, in lines from its signature to its closing brace.
-const FUNCTION_LINES_MAX: usize = 70;
 const CRATES: [&str; 4] = ["runtime", "plugins", "plugin-sdk", "xtask"];
 
 /// What was counted in some code.
@@ -200,7 +195,7 @@ fn crate_of(path: &Path) -> String {
     text.rsplit_once("/src/").map_or(text.as_ref(), |(folder, _)| folder).to_owned()
 }
 
-/// Prints the table, and every place below the folder that is named; fails when the whole is over a bound.
+/// Prints the table, and every place below the folder that is named.
 pub(crate) fn run(below: Option<&String>) -> Step {
     let root = repository();
     let mut files = Vec::new();
@@ -240,21 +235,7 @@ pub(crate) fn run(below: Option<&String>) -> Step {
             async_percent
         );
     }
-    verdict(&all)
-}
-
-fn verdict(all: &Count) -> Step {
-    let bounds = [
-        ("bare-string parameters, per cent", all.string_percent(), STRING_PARAMETERS_MAX_PERCENT),
-        ("clones per thousand lines", all.clones_per_kloc(), CLONES_MAX_PER_KLOC),
-        ("lines of the longest function", all.longest as f64, FUNCTION_LINES_MAX as f64),
-    ];
-    let over: Vec<String> = bounds
-        .iter()
-        .filter(|(_, found, most)| found > most)
-        .map(|(what, found, most)| format!("{what}: {found:.1}, at most {most}"))
-        .collect();
-    if over.is_empty() { Ok(ExitCode::SUCCESS) } else { Err(over.join("\n")) }
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
@@ -269,12 +250,5 @@ mod tests {
         assert_eq!((found.parameters, found.strings, found.clones, found.functions), (3, 2, 1, 1));
         assert_eq!(count(&format!("#![cfg(test)]\n{text}")).unwrap().clones, 0, "a file of tests");
         assert_eq!(found.code_lines, 1);
-    }
-
-    #[test]
-    fn a_bound_that_is_passed_is_named() {
-        let over = Count { parameters: 10, strings: 1, code_lines: 1000, clones: 1, ..Count::default() };
-        assert!(verdict(&over).is_err_and(|reason| reason.contains("bare-string parameters")));
-        assert!(verdict(&Count { strings: 0, ..over }).is_ok());
     }
 }
