@@ -1,4 +1,4 @@
-//! The repository's commands: `cargo xtask components | jail | pytest | agents | demo | test | numbers | ci`.
+//! The repository's commands: `cargo xtask components | jail | pytest | agents | attacks | demo | test | numbers | ci`.
 //!
 //! Components are built here and nowhere else: no `build.rs` compiles or downloads anything. Every command can run on a
 //! fresh machine, with rustup's `wasm32-wasip2` or, where that cannot be fetched, with a std built from its source.
@@ -31,11 +31,12 @@ usage: cargo xtask COMMAND
   jail          build only the static programs into target/components: the jail helper and what attacks it
   pytest        make pytest in target/pytest, for the test of examples/scenarios-pytest
   agents        install the agent programs of docs/agents.md and drive each against a fake provider
+  attacks       run `glovebox doctor --attack` as an ordinary user in every tier, with the debug binaries that the tests built
   demo          build everything and run examples/quickstart
   test [ARG…]   build components and pytest, then run all tests, with bubblewrap from the Debian mirror where
                 the machine has none; ARGs go to `cargo test`
   numbers [FOLDER]
-                count bare-string parameters, clones and long functions, with their places in FOLDER; fails over the bounds
+                count bare-string parameters, clones and long functions, with their places in FOLDER
   ci            test, then format, lints, docs, dependency policy and the std built from source
 
 GLOVEBOX_WASM_STD=installed|rustup|source is the same as --std.";
@@ -61,6 +62,7 @@ fn dispatch(arguments: &[String]) -> Step {
         "jail" if rest.is_empty() => components::build_programs().map(|()| ExitCode::SUCCESS),
         "pytest" if rest.is_empty() => pytest::prepare().map(|()| ExitCode::SUCCESS),
         "agents" if rest.is_empty() => agents::run(),
+        "attacks" if rest.is_empty() => attacks::as_ordinary_user().map(|()| ExitCode::SUCCESS),
         "demo" if rest.is_empty() => demo::run(),
         "test" => gate::test(rest),
         "numbers" if rest.len() < 2 => numbers::run(rest.first()),
