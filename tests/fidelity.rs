@@ -177,6 +177,46 @@ fn a_conversation_keeps_its_order_and_its_tools() {
     assert_eq!(talk["messages"][4]["parts"][0]["text"], "Say B");
 }
 
+/// `a` reads, `b` in its thread and `c` in another thread write what `a` was shown. The witnesses are the files in the project.
+#[test]
+fn line_numbers_that_were_served_in_a_thread_are_taken_off_in_its_later_stages() {
+    let bench = bench(
+        "graph [default_fidelity=full]; a [prompt=A, thread_id=t]; b [prompt=B, thread_id=t]; c [prompt=C, thread_id=other]; \
+         start -> a -> b -> c -> done",
+    );
+    bench.write("a.rs", "fn a() {\n    one();\n}\n");
+    bench.write("b.rs", &(1..=12).map(|number| format!("line{number}();\n")).collect::<String>());
+    let bars = "  1 | fn a() {\n  2 |     one();\n  3 | }\n";
+    let tabs = "1\tfn a() {\n2\t    one();\n3\t}\n";
+    let part = "10\tline10();\n11\tline11();\n";
+    let table = "10\tten\n11\televen\n";
+    let other_numbers = "1\tline10();\n2\tline11();\n";
+    let texts =
+        [("a.rs", bars), ("tabs.rs", tabs), ("part.rs", part), ("table.tsv", table), ("other.tsv", other_numbers)];
+    let read = |arguments: &str| format!("[[node.a]]\ntool = [{{ name = \"read_file\", arguments = {arguments} }}]\n");
+    let write = |node: &str, path: &str, text: &str| {
+        format!(
+            "[[node.{node}]]\ntool = [{{ name = \"write_file\", arguments = {{ path = \"{path}\", content = {text:?} }} }}]\n"
+        )
+    };
+    let end = |node: &str| format!("[[node.{node}]]\ntext = \"done\"\n");
+    let mut script = read("{ path = \"a.rs\" }") + &read("{ path = \"b.rs\", offset = 10, limit = 2 }") + &end("a");
+    for (path, text) in texts {
+        script += &write("b", path, text);
+        script += &write("c", &format!("c/{path}"), text);
+    }
+    bench.write("script.toml", &(script + &end("b") + &end("c")));
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--script", "script.toml"]).ends(0);
+    assert_eq!(session(&bench, "b")["fidelity"], "full");
+    bench.glovebox(&["apply", "r"]).ends(0);
+    let plain = "fn a() {\n    one();\n}\n";
+    let expected = [("a.rs", plain), ("tabs.rs", plain), ("part.rs", "line10();\nline11();\n"), texts[3], texts[4]];
+    for ((path, expected), (_, text)) in expected.into_iter().zip(texts) {
+        assert_eq!(bench.read(path), expected, "{path}");
+        assert_eq!(bench.read(&format!("c/{path}")), text, "`c` was served nothing: {path}");
+    }
+}
+
 #[test]
 fn a_resumed_run_keeps_full() {
     let bench =

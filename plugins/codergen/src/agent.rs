@@ -49,13 +49,15 @@ impl<'a> Talk<'a> {
         let property = |name: &str| properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let maker = Maker(property("provider").unwrap_or_default());
         let context = ContextUse::of(property("context-window").and_then(|text| text.parse().ok()));
-        let toolbox = Toolbox::of(stage, maker, property("images") != Some("false"));
+        let mut toolbox = Toolbox::of(stage, maker, property("images") != Some("false"));
+        let earlier = thread::earlier(stage);
+        toolbox.remember(&earlier);
         let notes = documents::section(Path::new("."), Sight::of(stage), maker);
         let system = prompt::system(stage, property("output-schema")) + &notes;
         let bounds = WriteBounds::of_stage(stage.attribute("allowed_write_paths"));
         let desk = Desk::of_stage(toolbox, Subagents::of(bounds, notes, context));
         let mut messages = vec![Message::text("system", system)];
-        messages.extend(thread::earlier(stage));
+        messages.extend(earlier);
         let task = messages.len();
         messages.push(Message::text("user", asked));
         let request = Request { messages, tools: desk.definitions(), options: Vec::new() };

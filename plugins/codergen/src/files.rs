@@ -2,9 +2,10 @@
 //!
 //! A denial is passed on as the host's answer, with the stage's write scope beside it so that the model can choose again.
 
-use crate::numbering::Served;
+use crate::numbering::{self, Served, Shown};
 use crate::picture::Picture;
 use crate::scope::WriteBounds;
+use crate::truncate;
 use glovebox_plugin_sdk::files;
 use std::fmt;
 use std::fs;
@@ -90,18 +91,28 @@ impl Workspace {
     }
 
     fn relative<'p>(&self, wanted: Wanted<'_>, path: NamedPath<'p>) -> Result<WorkspacePath<'p>, String> {
-        let NamedPath(path) = path;
-        if !path.starts_with('/') {
-            return Ok(WorkspacePath(path));
-        }
-        let below = |name: &String| path.strip_prefix(name.as_str());
-        let below = |name: &String| below(name).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let found = self.known_as.iter().find_map(below).map(|rest| WorkspacePath(rest.trim_start_matches('/')));
-        found.ok_or_else(|| {
-            have_refused(wanted, NamedPath(path));
+        self.within(path).ok_or_else(|| {
+            have_refused(wanted, path);
+            let NamedPath(path) = path;
             let own = self.known_as.first().map(|name| format!(", or below `{name}`")).unwrap_or_default();
             format!("`{path}` is an absolute path outside of the workspace; write it relative to the workspace{own}")
         })
+    }
+
+    /// The path relative to the workspace; none if it is absolute and not below one of the workspace's own paths.
+    fn within<'p>(&self, NamedPath(path): NamedPath<'p>) -> Option<WorkspacePath<'p>> {
+        if !path.starts_with('/') {
+            return Some(WorkspacePath(path));
+        }
+        let below = |name: &String| path.strip_prefix(name.as_str());
+        let below = |name: &String| below(name).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.known_as.iter().find_map(below).map(|rest| WorkspacePath(rest.trim_start_matches('/')))
+    }
+
+    /// Remembers what an earlier stage of the conversation was shown of a file.
+    pub(crate) fn remember(&mut self, path: NamedPath<'_>, shown: Shown<'_>) {
+        let path = self.within(path).unwrap_or(WorkspacePath(path.0));
+        self.served.remember(path, shown);
     }
 
     /// Reads a file that is a picture, or lines of a text, numbered; `first` counts from 1.
@@ -123,12 +134,14 @@ impl Workspace {
             return Err(format!("`{path}` has {} lines, so it has no line {first}", lines.len()));
         }
         let end = lines.len().min((first - 1).saturating_add(limit));
-        let mut shown = self.served.serve(path, first, &lines[first - 1..end]);
+        let mut shown = numbering::numbered(first, &lines[first - 1..end]);
         if lines.is_empty() {
             shown.push_str("[the file is empty]");
         } else if end < lines.len() {
             shown.push_str(&format!("\n[{} more lines]", lines.len() - end));
         }
+        let shown = truncate::READ.keep_ends(&shown);
+        self.served.remember(path, Shown(&shown));
         Ok(shown)
     }
 
@@ -274,7 +287,9 @@ mod tests {
         assert_eq!(workspace.text(WorkspacePath("src/deep/a.rs")).unwrap(), "fn a() {\n}\n");
         let said = workspace.write(NamedPath("b"), Content("  1 | fn a() {")).unwrap();
         assert_eq!(said, "wrote 8 bytes to `b`; the line numbers were removed");
-        assert_eq!(workspace.write(NamedPath("b"), Content("1\tfn a() {")).unwrap(), "wrote 10 bytes to `b`");
+        let said = workspace.write(NamedPath("b"), Content("1\tfn a() {")).unwrap();
+        assert_eq!(said, "wrote 8 bytes to `b`; the line numbers were removed");
+        assert_eq!(workspace.write(NamedPath("b"), Content("2\tfn a() {")).unwrap(), "wrote 10 bytes to `b`");
     }
 
     #[test]

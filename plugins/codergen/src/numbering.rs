@@ -1,56 +1,109 @@
-//! Line numbers in what `read_file` serves, and their removal from what comes back (seed 0, fix 1; design §9 #20 and #32).
+//! Line numbers in what `read_file` serves, and their removal from what comes back.
 //!
-//! A model that writes back what it read often writes the numbers too, also to another path. They are taken off only when the
-//! content is what was served: a numbered table or a TSV that merely looks like it is written as it is.
+//! A model that writes back what it read often writes the numbers too, also to another path, and in a later stage of the conversation.
+//! They are taken off only when the content is what was served: a numbered table or a TSV that merely looks like it is written as it is.
 
 use crate::files::{Content, WorkspacePath};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{HashSet, VecDeque};
 
-/// What was served in this attempt.
+/// Most bytes of served text that count; the oldest reads are forgotten first. A context of a million tokens has about as many.
+const SERVED_BYTES_MAX: usize = 4 << 20;
+
+/// The text that the model got of a file: numbered, and cut where it was too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shown<'a>(pub(crate) &'a str);
+
+/// Numbers lines, beginning with `first` (from 1), as `  1 | code`.
+pub(crate) fn numbered(first: usize, lines: &[&str]) -> String {
+    let width = (first + lines.len()).saturating_sub(1).to_string().len().max(3);
+    let numbered = lines.iter().zip(first..).map(|(line, number)| format!("{number:>width$} | {line}"));
+    numbered.collect::<Vec<_>>().join("\n")
+}
+
+/// What was served in this conversation.
+///
+/// It outlives a conversation that is made shorter within an attempt. A later stage begins with the reads that the conversation still has.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
-    /// Lines of each file without their numbers, by path.
-    lines: BTreeMap<String, BTreeSet<String>>,
-    /// Lines of all files exactly as they were served, numbers included.
-    numbered: BTreeSet<String>,
+    /// Oldest first.
+    reads: VecDeque<Read>,
+}
+
+/// One answer of `read_file`.
+#[derive(Debug, PartialEq, Eq)]
+struct Read {
+    path: String,
+    /// See [`Shown`].
+    shown: String,
+}
+
+/// A line with its number, without the space behind it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NumberedLine<'a> {
+    number: &'a str,
+    code: &'a str,
 }
 
 impl Served {
-    /// Numbers lines, beginning with `first` (from 1), as `  1 | code`, and remembers them for the path.
-    pub(crate) fn serve(&mut self, path: WorkspacePath<'_>, first: usize, lines: &[&str]) -> String {
-        let known = self.lines.entry(key(path)).or_default();
-        known.extend(lines.iter().map(|line| line.trim_end().to_owned()));
-        let width = (first + lines.len()).saturating_sub(1).to_string().len().max(3);
-        let numbered = lines.iter().zip(first..).map(|(line, number)| format!("{number:>width$} | {line}"));
-        let numbered: Vec<String> = numbered.collect();
-        self.numbered.extend(numbered.iter().map(|line| line.trim_end().to_owned()));
-        numbered.join("\n")
+    /// Remembers what the model was shown of a file.
+    pub(crate) fn remember(&mut self, path: WorkspacePath<'_>, Shown(shown): Shown<'_>) {
+        let read = Read { path: key(path), shown: shown.to_owned() };
+        self.reads.retain(|known| *known != read);
+        self.reads.push_back(read);
+        while self.reads.iter().map(Read::bytes).sum::<usize>() > SERVED_BYTES_MAX {
+            self.reads.pop_front();
+        }
     }
 
     /// Takes served numbers off a content; none when it is to be written as it is.
     ///
     /// Every non-empty line must carry a number and at least half of them must have been served: for the path itself with any
     /// number, for another path with this very number. None may be a line of a served file with its number being part of it.
-    pub(crate) fn strip(&self, path: WorkspacePath<'_>, Content(content): Content<'_>) -> Option<String> {
-        let own = self.lines.get(&key(path));
-        let (mut plain, mut written, mut of_path, mut of_any) = (Vec::new(), 0, 0, 0);
-        for line in content.split('\n') {
-            if line.trim().is_empty() {
+    pub(crate) fn strip(&self, path: WorkspacePath<'_>, content: Content<'_>) -> Option<String> {
+        if !content.looks_numbered() {
+            return None;
+        }
+        let path = key(path);
+        let of_any: HashSet<NumberedLine<'_>> = self.reads.iter().flat_map(Read::lines).collect();
+        let codes: HashSet<&str> = of_any.iter().map(|line| line.code).collect();
+        let own = self.reads.iter().filter(|read| read.path == path).flat_map(Read::lines);
+        let of_path: HashSet<&str> = own.map(|line| line.code).collect();
+        let (mut plain, mut written, mut count_of_path, mut count_of_any) = (Vec::new(), 0, 0, 0);
+        for line in content.0.split('\n') {
+            let Some((number, code)) = Content(line).numbered() else {
                 plain.push(line);
                 continue;
-            }
-            let code = Content(line).unnumbered()?;
-            if self.lines.values().any(|known| known.contains(line.trim_end())) {
+            };
+            if codes.contains(line.trim_end()) {
                 return None;
             }
-            if !code.trim().is_empty() {
-                written += 1;
-                of_path += usize::from(own.is_some_and(|known| known.contains(code.trim_end())));
-                of_any += usize::from(self.numbered.contains(line.trim_end()));
-            }
             plain.push(code);
+            let code = code.trim_end();
+            if !code.is_empty() {
+                written += 1;
+                count_of_path += usize::from(of_path.contains(code));
+                count_of_any += usize::from(of_any.contains(&NumberedLine { number, code }));
+            }
         }
-        (written > 0 && 2 * of_path.max(of_any) >= written).then(|| plain.join("\n"))
+        (written > 0 && 2 * count_of_path.max(count_of_any) >= written).then(|| plain.join("\n"))
+    }
+}
+
+impl Read {
+    fn bytes(&self) -> usize {
+        self.path.len() + self.shown.len()
+    }
+
+    /// The lines that have a number. The line behind a mark such as `[12 characters left out]` has lost its beginning.
+    fn lines(&self) -> impl Iterator<Item = NumberedLine<'_>> {
+        let mut is_cut = false;
+        let whole = self.shown.split('\n').filter(move |line| {
+            let is_rest = is_cut;
+            is_cut = !is_rest && line.starts_with('[');
+            !is_rest
+        });
+        let numbered = whole.filter_map(|line| Content(line).numbered());
+        numbered.map(|(number, code)| NumberedLine { number, code: code.trim_end() })
     }
 }
 
@@ -58,21 +111,19 @@ impl<'a> Content<'a> {
     /// True when every non-empty line carries a number.
     pub(crate) fn looks_numbered(self) -> bool {
         let mut lines = self.0.lines().filter(|line| !line.trim().is_empty()).peekable();
-        lines.peek().is_some() && lines.all(|line| Content(line).unnumbered().is_some())
+        lines.peek().is_some() && lines.all(|line| Content(line).numbered().is_some())
     }
 
-    /// Takes the number off one line: digits, then a bar and one space, or a tab.
-    fn unnumbered(self) -> Option<&'a str> {
-        let digits = self.0.trim_start();
-        let rest = digits.trim_start_matches(|character: char| character.is_ascii_digit());
-        if rest.len() == digits.len() {
-            return None;
-        }
+    /// Parts one line into its number and the text behind it: digits, then a bar and one space, or a tab.
+    fn numbered(self) -> Option<(&'a str, &'a str)> {
+        let line = self.0.trim_start();
+        let rest = line.trim_start_matches(|character: char| character.is_ascii_digit());
+        let number = line.strip_suffix(rest).filter(|number| !number.is_empty())?;
         if let Some(code) = rest.strip_prefix('\t') {
-            return Some(code);
+            return Some((number, code));
         }
         let code = rest.trim_start_matches(' ').strip_prefix('|')?;
-        Some(code.strip_prefix(' ').unwrap_or(code))
+        Some((number, code.strip_prefix(' ').unwrap_or(code)))
     }
 }
 
@@ -87,16 +138,19 @@ mod tests {
 
     fn after_reading(path: &str, text: &str) -> Served {
         let mut served = Served::default();
-        served.serve(WorkspacePath(path), 1, &text.lines().collect::<Vec<_>>());
+        serve(&mut served, path, 1, &text.lines().collect::<Vec<_>>());
         served
+    }
+
+    fn serve(served: &mut Served, path: &str, first: usize, lines: &[&str]) {
+        served.remember(WorkspacePath(path), Shown(&numbered(first, lines)));
     }
 
     #[test]
     fn numbers_are_right_aligned_with_a_bar() {
-        let mut served = Served::default();
-        assert_eq!(served.serve(WorkspacePath("a"), 1, &["x", ""]), "  1 | x\n  2 | ");
-        assert_eq!(served.serve(WorkspacePath("a"), 999, &["x", "y"]), " 999 | x\n1000 | y");
-        assert_eq!(served.serve(WorkspacePath("a"), 1, &[]), "");
+        assert_eq!(numbered(1, &["x", ""]), "  1 | x\n  2 | ");
+        assert_eq!(numbered(999, &["x", "y"]), " 999 | x\n1000 | y");
+        assert_eq!(numbered(1, &[]), "");
     }
 
     #[test]
@@ -129,7 +183,7 @@ mod tests {
     #[test]
     fn served_numbers_are_taken_off_whatever_path_is_written() {
         let mut served = after_reading("a.rs", "fn a() {\n}");
-        served.serve(WorkspacePath("b.rs"), 7, &["fn b() {", "}"]);
+        serve(&mut served, "b.rs", 7, &["fn b() {", "}"]);
         let check = |path: &str, content: &str, expected: Option<&str>| {
             assert_eq!(served.strip(WorkspacePath(path), Content(content)).as_deref(), expected, "{content}");
         };
@@ -140,16 +194,21 @@ mod tests {
             "  1 | fn a() {\n  2 |     new();\n  3 |     code();\n  2 | }",
             Some("fn a() {\n    new();\n    code();\n}"),
         );
+        // The number and the text say what was served, not the form between them.
+        check("c.rs", "1\tfn a() {\n2\t}", Some("fn a() {\n}"));
+        check("c.rs", "1 | fn a() {\n2 | }", Some("fn a() {\n}"));
+        check("c.rs", "7\tfn b() {\n8\t}\n", Some("fn b() {\n}\n"));
         // Numbers that were not served for these lines belong to a table or TSV.
-        check("c.rs", "1\tfn a() {\n2\t}", None);
-        check("c.rs", "1 | fn a() {\n2 | }", None);
         check("c.rs", "  5 | fn a() {\n  6 | }", None);
+        check("c.rs", "5\tfn a() {\n6\t}", None);
+        check("c.rs", "001\tfn a() {\n002\t}", None);
+        check("c.rs", "1\tfn b() {\n2\tfn c() {\n", None);
     }
 
     #[test]
     fn a_table_of_another_file_survives() {
         let mut served = after_reading("words", "one\ntwo");
-        served.serve(WorkspacePath("table"), 1, &["  1 | one", "  2 | two"]);
+        serve(&mut served, "table", 1, &["  1 | one", "  2 | two"]);
         assert_eq!(served.strip(WorkspacePath("copy"), Content("  1 | one\n  2 | two")), None);
         assert_eq!(
             served.strip(WorkspacePath("copy"), Content("  1 |   1 | one\n  2 |   2 | two")).as_deref(),
@@ -166,6 +225,33 @@ mod tests {
                 table.lines().zip(1..).map(|(line, n)| format!("{n:>3} | {line}")).collect::<Vec<_>>().join("\n");
             assert_eq!(served.strip(WorkspacePath("t"), Content(&numbered)).as_deref(), Some(table));
         }
+    }
+
+    #[test]
+    fn a_line_that_lost_its_beginning_was_not_served() {
+        let mut served = Served::default();
+        let shown = " 10 | one\n 11 | tw\n[900 characters left out]\n7 | ee\n 99 | four\n[3 more lines]";
+        served.remember(WorkspacePath("a"), Shown(shown));
+        let check = |content: &str, expected: Option<&str>| {
+            assert_eq!(served.strip(WorkspacePath("b"), Content(content)).as_deref(), expected, "{content}");
+        };
+        check("10\tone", Some("one"));
+        check("99\tfour", Some("four"));
+        check("7\tee", None);
+    }
+
+    #[test]
+    fn the_oldest_reads_are_forgotten() {
+        let mut served = after_reading("a", "first");
+        let long = "x".repeat(SERVED_BYTES_MAX / 2);
+        let mut check = |path: &str, is_known: bool| {
+            served.remember(WorkspacePath(path), Shown(&format!("  1 | {path}{long}")));
+            assert_eq!(served.strip(WorkspacePath("z"), Content("1\tfirst")).is_some(), is_known, "{path}");
+            assert!(served.reads.iter().map(Read::bytes).sum::<usize>() <= SERVED_BYTES_MAX);
+        };
+        check("b", true);
+        check("b", true);
+        check("c", false);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::arguments::{Argument, Arguments};
 use crate::documents::Maker;
 use crate::files::{Content, Edit, NamedPath, READ_LINES_DEFAULT, Wanted, Workspace, WorkspacePath};
-use crate::numbering::Served;
+use crate::numbering::{Served, Shown};
 use crate::patch::Patch;
 use crate::picture::Picture;
 use crate::provided::Provided;
@@ -16,7 +16,8 @@ use crate::shell::{self, CommandLine, ShellGrant};
 use crate::truncate;
 use crate::values::{Key, LargeValues, Part as ValuePart};
 use glovebox_plugin_sdk::Stage;
-use glovebox_plugin_sdk::llm::{Part, ToolDef};
+use glovebox_plugin_sdk::llm::{Message, Part, ToolDef};
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// What a tool said.
@@ -48,7 +49,7 @@ struct Tool {
 
 const TOOLS: [Tool; 8] = [
     Tool {
-        name: "read_file",
+        name: READ_FILE,
         description: "Reads a text file; every line comes as `  1 | text`. Use offset and limit for a part of a long file. A PNG, JPEG, GIF or WebP file is shown as a picture.",
         parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},"limit":{"type":"integer","minimum":1,"description":"number of lines"}},"required":["path"]}"#,
         run: |toolbox, arguments| {
@@ -56,10 +57,9 @@ const TOOLS: [Tool; 8] = [
             let (first, limit) =
                 (count(Argument::Offset)?.unwrap_or(1), count(Argument::Limit)?.unwrap_or(READ_LINES_DEFAULT));
             let read = toolbox.workspace.read(arguments.path(Argument::Path)?, first, limit)?;
-            let text = truncate::READ.keep_ends(&read.text);
             match read.picture {
-                Some(_) if !toolbox.sees_pictures => Ok(format!("{text}; this model takes no pictures").into()),
-                picture => Ok(Said { picture, ..text.into() }),
+                Some(_) if !toolbox.sees_pictures => Ok(format!("{}; this model takes no pictures", read.text).into()),
+                picture => Ok(Said { picture, ..read.text.into() }),
             }
         },
     },
@@ -143,6 +143,7 @@ const TOOLS: [Tool; 8] = [
     },
 ];
 
+const READ_FILE: &str = "read_file";
 const SHELL: &str = "shell";
 const APPLY_PATCH: &str = "apply_patch";
 const READ_CONTEXT: &str = "read_context";
@@ -171,6 +172,25 @@ impl Toolbox {
         let workspace = Workspace { root, write_scope, known_as, served, bounds: None };
         let (values, has_patches) = (LargeValues::of(stage), maker.starts_with("openai"));
         Self { workspace, shell, values, has_patches, sees_pictures, provided: Provided::find() }
+    }
+
+    /// Remembers what earlier stages of the conversation were served.
+    pub(crate) fn remember(&mut self, earlier: &[Message]) {
+        let mut calls = HashMap::new();
+        for part in earlier.iter().flat_map(|message| &message.parts) {
+            match part.kind.as_str() {
+                // Ids are unique within a stage.
+                "tool-call" => _ = calls.insert(part.field("id"), part),
+                "tool-result" if part.field("is-error") != Some("true") => {
+                    let call = calls.get(&part.field("call-id"));
+                    let Some(call) = call.filter(|call| call.field("name") == Some(READ_FILE)) else { continue };
+                    let Ok(arguments) = Arguments::parse(&call.text) else { continue };
+                    let Ok(path) = arguments.path(Argument::Path) else { continue };
+                    self.workspace.remember(path, Shown(&part.text));
+                }
+                _ => {}
+            }
+        }
     }
 
     /// The tools of a subagent: of the same workspace, within bounds, and with none of other programs.
@@ -311,6 +331,41 @@ mod tests {
         assert_eq!(said.unwrap().text, "added `a`");
         let said = tools.call(&call("apply_patch", r#"{"patch":"x"}"#)).unwrap_err();
         assert_eq!(said, "apply_patch: the patch does not begin with `*** Begin Patch`");
+    }
+
+    #[test]
+    fn what_the_conversation_was_served_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = |id: &str, name: &str, arguments: &str| Message {
+            role: "assistant".to_owned(),
+            parts: vec![Part::new("tool-call", arguments).with("id", id).with("name", name)],
+        };
+        let result = |id: &str, text: &str| Part::new("tool-result", text).with("call-id", id);
+        let told = |part: Part| Message { role: "tool".to_owned(), parts: vec![part] };
+        let earlier = [
+            asked("1", "read_file", r#"{"path":"/home/me/proj/a"}"#),
+            told(result("1", "  1 | one\n  2 | two")),
+            // An id of one stage comes again in the next.
+            asked("1", "shell", r#"{"command":"cat table"}"#),
+            told(result("1", "  3 | three")),
+            asked("2", "read_file", r#"{"path":"b"}"#),
+            told(result("2", "  4 | four").with("is-error", "true")),
+            asked("3", "read_file", "{"),
+            told(result("3", "  5 | five")),
+        ];
+        let mut tools = toolbox(&folder, None);
+        tools.remember(&earlier);
+        let mut check = |path: &str, content: &str, expected: &str| {
+            let arguments = glovebox_plugin_sdk::json!({ "path": path, "content": content }).to_string();
+            tools.call(&call("write_file", &arguments)).unwrap();
+            assert_eq!(std::fs::read_to_string(folder.path().join(path)).unwrap(), expected);
+        };
+        check("a", "7 | one\n8 | new", "one\nnew");
+        check("b", "1\tone\n2\ttwo\n", "one\ntwo\n");
+        check("b", "7\tone\n", "7\tone\n");
+        for never_served in ["  3 | three", "  4 | four", "  5 | five"] {
+            check("b", never_served, never_served);
+        }
     }
 
     #[test]
