@@ -11,6 +11,8 @@ pub use exec::{Captured, Error, Exit};
 
 /// What host and guest call the reason for which a command that passed proves nothing.
 const NO_PROOF: &str = "no-proof";
+/// What host and guest call a command that begins with the files of the attempt's beginning.
+pub(crate) const START_OVER: &str = "start-over";
 
 /// The description of a command. Nothing happens before [`Command::run`].
 #[derive(Clone, Debug)]
@@ -99,6 +101,13 @@ impl Command {
     /// Marks the command as one that stands in for another one, so that its receipt proves nothing.
     pub fn stand_in(mut self) -> Self {
         self.raw.extra.push((NO_PROOF.to_owned(), "stand_in".to_owned()));
+        self
+    }
+
+    /// Begins with the files of the attempt's beginning: what the stage and its commands changed so far is dropped and will not be kept, and
+    /// what they left running is ended. Caches stay. An attempt starts over at most 32 times.
+    pub fn start_over(mut self) -> Self {
+        self.raw.extra.push((START_OVER.to_owned(), String::new()));
         self
     }
 

@@ -145,6 +145,12 @@ impl Host {
         self.answers.borrow().ran.clone()
     }
 
+    /// Returns those that began with [the files of the attempt's beginning](crate::exec::Command::start_over). The folder stays as it is.
+    pub fn started_over(&self) -> Vec<String> {
+        let answers = self.answers.borrow();
+        answers.started_over.iter().map(|at| answers.ran[*at].to_owned()).collect()
+    }
+
     /// Returns the questions that the handler asked the model.
     pub fn requests(&self) -> Vec<Request> {
         self.answers.borrow().requests.clone()

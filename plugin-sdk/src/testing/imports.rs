@@ -31,6 +31,8 @@ pub(crate) struct Answers {
     pub(crate) emitted: Vec<(String, String)>,
     pub(crate) artifacts: BTreeMap<String, Vec<u8>>,
     pub(crate) ran: Vec<String>,
+    /// Places in `ran`.
+    pub(crate) started_over: Vec<usize>,
     pub(crate) requests: Vec<Request>,
     pub(crate) programs: Vec<(String, String)>,
 }
@@ -195,10 +197,14 @@ pub(crate) mod files {
 pub(crate) mod exec {
     use super::with;
     use crate::bindings::glovebox::plugin::exec::{Command, Error, Exit};
+    use crate::exec::START_OVER;
 
     pub(crate) fn run(command: &Command) -> Result<Exit, Error> {
         let text = command.shell.clone().unwrap_or_else(|| command.argv.join(" "));
         with(|answers| {
+            if command.extra.iter().any(|(key, _)| key == START_OVER) {
+                answers.started_over.push(answers.ran.len());
+            }
             answers.ran.push(text.clone());
             match answers.commands.iter().position(|(known, _)| *known == text) {
                 Some(index) => answers.commands.remove(index).1,

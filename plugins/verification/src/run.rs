@@ -48,6 +48,8 @@ struct Running<'a> {
     /// Commands of the list at any time.
     tried: Vec<String>,
     adjustments_left: u64,
+    /// Whether the next command begins with the files that the first one began with.
+    starts_over: bool,
 }
 
 /// Runs the commands up to the first failure that stands.
@@ -66,6 +68,7 @@ pub(crate) fn run(commands: Commands, report: Report, bounds: Bounds<'_>) -> Res
         dropped: Vec::new(),
         tried,
         adjustments_left,
+        starts_over: false,
     };
     let ended = running.run_all();
     running.report.keep();
@@ -149,6 +152,7 @@ impl Running<'_> {
         let described = exec::argv(&command.words).set_up_by(stage);
         let described = described.map_err(|reason| Problem::new("verification/timeout-syntax", reason))?;
         let described = if command.stands_in { described.stand_in() } else { described };
+        let described = if std::mem::take(&mut self.starts_over) { described.start_over() } else { described };
         let exit = match folder {
             Some(folder) => described.cwd(folder).run(),
             None => described.run(),
@@ -217,8 +221,10 @@ impl Running<'_> {
             self.dropped.push((command.line.clone(), code));
             failed
         } else {
-            // The cleanup has run: what it removed must be made again.
+            // Another order is another verification: of what the first one made or removed nothing counts.
             self.passed.clear();
+            self.without_tests.clear();
+            self.starts_over = true;
             0
         };
         self.commands.list = next;

@@ -91,6 +91,7 @@ fn falls_back_when_every_command_was_dropped() {
     let outcome = host.execute::<Verification>(plan(settings, &["npm test"]));
     assert_eq!(outcome.status(), Status::PartialSuccess, "{outcome:?}");
     assert_eq!(host.commands(), ["npm test", "cargo test"]);
+    assert!(host.started_over().is_empty(), "no order was tried twice");
 }
 
 #[test]
@@ -175,6 +176,7 @@ fn makes_again_what_a_cleanup_removed() {
     assert_eq!(outcome.status(), Status::Success, "{outcome:?}");
     let again = ["make build", "make clean", "test -f dist/app", "make build", "test -f dist/app", "make clean"];
     assert_eq!(host.commands(), again);
+    assert_eq!(host.started_over(), ["make build"], "the second order begins with the files of the first");
     assert_eq!(results(&host)["adjustments"][0]["recoveryRule"], "reorder_clean_and_artifact_check");
 }
 

@@ -7,6 +7,7 @@ mod branch_answers;
 mod branch_files;
 mod change_list;
 mod claims;
+mod commands;
 mod error;
 pub mod exchanges;
 mod execute;
@@ -412,7 +413,7 @@ impl<B: BlobStore> Examine<B> {
     }
 
     fn changes(&self, sandbox: &AttemptSandbox, fact: &mut StageFinished) -> Result<(), AttemptError> {
-        let view = &sandbox.view;
+        let view = &*sandbox.view();
         let Examined { mut found, ignored } = match view.examine(self.rules()) {
             Ok(examined) => examined,
             Err(error @ StageError::Limit { limit, .. }) => {

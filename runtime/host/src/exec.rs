@@ -13,7 +13,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, LimitName, NoProof, Receipt, Refusal};
 use glovebox_sandbox::exec::{self as sandbox, ExecError, Program};
 use glovebox_sandbox::jail::Jail;
-use glovebox_sandbox::lazy_jail::LazyJail;
+use glovebox_sandbox::lazy_jail::{LazyJail, StartOverError};
 use glovebox_sandbox::refusal::escaped;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ use wasmtime::Result;
 const WORDS_BYTES_MAX: usize = 64 << 10;
 /// What host and guest call the reason for which a command that passed proves nothing.
 const NO_PROOF: &str = "no-proof";
+/// What host and guest call a command that begins with the files of the attempt's beginning. It has no value.
+const START_OVER: &str = "start-over";
 
 impl Host for Attempt {
     fn run(&mut self, command: Command) -> Result<Result<Exit, Error>> {
@@ -76,6 +78,9 @@ impl Attempt {
             "" => setting.workdir.clone(),
             cwd => ScopePath::parse(cwd).map_err(|e| error(Code::Invalid, format!("cwd `{cwd}`: {e}")))?,
         };
+        if command.extra.iter().any(|(key, _)| key == START_OVER) {
+            self.start_over(&setting.jail)?;
+        }
         let jail = self.opened(&setting.jail).map_err(Failed::End)?;
         let time = CommandTime::of(command.timeout_ms, self.limits.command_ms, self.remaining());
         let shown = escaped(&text_of(&program));
@@ -137,6 +142,17 @@ impl Attempt {
         let opened = self.ticker.while_guest_waits(|| jail.get());
         self.deadline.extend(begin.elapsed());
         opened.map_err(wasmtime::Error::new)
+    }
+
+    /// Drops what the attempt changed so far, and everything that still runs. As for opening, it is not the guest's time.
+    fn start_over(&self, jail: &LazyJail) -> Result<(), Failed> {
+        let begin = Instant::now();
+        let started = self.ticker.while_guest_waits(|| jail.start_over());
+        self.deadline.extend(begin.elapsed());
+        started.map_err(|problem| match problem {
+            StartOverError::TooOften => error(Code::Limit, problem.to_string()).into(),
+            StartOverError::NoJail(_) => Failed::End(wasmtime::Error::new(problem)),
+        })
     }
 
     pub(crate) fn check_may_start(&self) -> Result<(), Error> {

@@ -43,12 +43,26 @@ pub struct Layer {
     store: Arc<Store>,
     top: Mutex<Folder>,
     readers: Readers,
-    /// The layer as files, once a command needs them.
-    overlay: OnceLock<Overlay>,
+    /// For its commands.
+    mounted: Mounted,
     /// Its files without the marks of an overlay, once they are to be kept.
     kept: OnceLock<Tree>,
+}
+
+/// A layer for commands. One that started over has another one after it, and the last one counts.
+#[derive(Debug, Default)]
+struct Mounted {
+    /// The layer as files, once a command needs them.
+    overlay: OnceLock<Overlay>,
     /// The mounted folder, once there is one.
     merged: OnceLock<Root>,
+    next: OnceLock<Box<Mounted>>,
+}
+
+impl Mounted {
+    fn last(&self) -> &Self {
+        std::iter::successors(Some(self), |mounted| mounted.next.get().map(Box::as_ref)).last().unwrap_or(self)
+    }
 }
 
 impl Layer {
@@ -69,38 +83,47 @@ impl Layer {
             let fresh = store.folder().and_then(|folder| folder.directory(Path::new(""))).map_err(failed)?;
             lower.begun = lower::begun(&fresh).map_err(failed)?;
         }
-        let mut top = Folder::over_lower();
-        for path in &overrides.mount_points {
-            top.make_mount_point(path);
-        }
         let layer = Self {
             workspace: workspace.to_owned(),
             at: at.to_owned(),
             overrides: overrides.clone(),
             lower,
             store: Arc::new(store),
-            top: Mutex::new(top),
+            top: Mutex::new(empty(&overrides.mount_points)),
             readers: Readers::default(),
-            overlay: OnceLock::new(),
+            mounted: Mounted::default(),
             kept: OnceLock::new(),
-            merged: OnceLock::new(),
         };
         Ok(Arc::new(layer))
     }
 
     /// True when nothing was ever changed, copied or laid out.
     pub(crate) fn is_untouched(&self) -> bool {
-        self.overlay.get().is_none() && !self.top().is_changed()
+        self.overlay().is_none() && !self.top().is_changed()
     }
 
     /// The layer as files, once it was laid out.
     pub(crate) fn overlay(&self) -> Option<&Overlay> {
-        self.overlay.get()
+        self.mounted.last().overlay.get()
     }
 
     /// The mounted folder on which views work now; none while they work on the layer itself.
     pub(crate) fn merged(&self) -> Option<&Root> {
-        self.merged.get()
+        self.mounted.last().merged.get()
+    }
+
+    /// Drops every change: the layer is as it was made, and views work on it until it is mounted again. What the component has open stays
+    /// open, and nothing that it writes there is found. No jail that has the layer mounted may be alive.
+    pub(crate) fn start_over(&self) -> Result<(), StageError> {
+        let mut top = self.top();
+        let last = self.mounted.last();
+        if let Some(overlay) = last.overlay.get() {
+            overlay.clear()?;
+            // While the entries are locked nobody else adds one.
+            last.next.get_or_init(Box::default);
+        }
+        *top = empty(&self.overrides.mount_points);
+        Ok(())
     }
 
     /// The entries.
@@ -183,7 +206,7 @@ impl Layer {
     /// # Errors
     /// The system's error; [`Errno::NOENT`] when the path is no file of the layer.
     pub(crate) fn open_changed(&self, path: &Path) -> Result<std::fs::File, std::io::Error> {
-        if let Some(overlay) = self.overlay.get() {
+        if let Some(overlay) = self.overlay() {
             return overlay.upper.file(path);
         }
         let content = self.top().file(path).ok_or(Errno::NOENT)?;
@@ -210,4 +233,11 @@ impl Layer {
         }
         tree::remove_all(&self.at).map_err(|source| StageError::io(&self.at, source))
     }
+}
+
+/// The entries of a layer in which nothing was changed.
+fn empty(mount_points: &[ScopePath]) -> Folder {
+    let mut top = Folder::over_lower();
+    mount_points.iter().for_each(|path| top.make_mount_point(path));
+    top
 }

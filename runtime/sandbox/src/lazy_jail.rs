@@ -1,21 +1,35 @@
 //! A jail that is opened when its stage first runs a command: a stage that never does pays for none.
 //!
-//! The jail is opened once. If that fails it is not tried again, and the error is what remains of it when the stage ends.
+//! The jail is opened once, and once more each time the stage starts over. If that fails it is not tried again, and the error is what
+//! remains of it when the stage ends.
 
-use crate::jail::Jail;
+use crate::jail::{Jail, ResourceUsage};
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Times that a stage may start over: descriptors of each jail stay open until the stage ends.
+pub const START_OVERS_MAX: usize = 32;
 
 /// Why a jail could not be opened.
 pub type OpenError = Box<dyn Error + Send + Sync>;
 
 /// Opens a jail.
 type Open = Box<dyn FnOnce() -> Result<Jail, OpenError> + Send>;
+/// Makes the files again what they were at first, and opens another jail.
+type OpenAgain = Box<dyn FnMut() -> Result<Jail, OpenError> + Send>;
 
 /// A jail, or how to open it.
 #[derive(Debug)]
-pub struct LazyJail(Mutex<State>);
+pub struct LazyJail(Mutex<Held>);
+
+struct Held {
+    state: State,
+    /// None for a stage that cannot start over.
+    again: Option<OpenAgain>,
+    /// What the jails before this one used.
+    used: Vec<ResourceUsage>,
+}
 
 enum State {
     Waiting(Open),
@@ -25,13 +39,13 @@ enum State {
     Gone,
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Waiting(_) => "Waiting",
-            Self::Opened(_) => "Opened",
-            Self::Failed(_) => "Failed",
-            Self::Gone => "Gone",
+        f.write_str(match self.state {
+            State::Waiting(_) => "Waiting",
+            State::Opened(_) => "Opened",
+            State::Failed(_) => "Failed",
+            State::Gone => "Gone",
         })
     }
 }
@@ -41,15 +55,37 @@ impl fmt::Debug for State {
 #[error("the sandbox of the stage's commands could not be opened")]
 pub struct NoJail;
 
+/// Why a stage did not start over.
+#[derive(Debug, thiserror::Error)]
+pub enum StartOverError {
+    /// It did so [`START_OVERS_MAX`] times.
+    #[error("a stage starts over at most {START_OVERS_MAX} times")]
+    TooOften,
+    /// There is no other jail.
+    #[error(transparent)]
+    NoJail(#[from] NoJail),
+}
+
 impl LazyJail {
     /// A jail that is opened when it is first needed.
     pub fn new(open: impl FnOnce() -> Result<Jail, OpenError> + Send + 'static) -> Self {
-        Self(Mutex::new(State::Waiting(Box::new(open))))
+        Self::of(State::Waiting(Box::new(open)))
     }
 
     /// A jail that is open already.
     pub fn opened(jail: Jail) -> Self {
-        Self(Mutex::new(State::Opened(Arc::new(jail))))
+        Self::of(State::Opened(Arc::new(jail)))
+    }
+
+    fn of(state: State) -> Self {
+        Self(Mutex::new(Held { state, again: None, used: Vec::new() }))
+    }
+
+    /// The same for a stage that can start over: `again` makes its files what they were at first, and opens another jail.
+    #[must_use]
+    pub fn starting_over(self, again: impl FnMut() -> Result<Jail, OpenError> + Send + 'static) -> Self {
+        self.held().again = Some(Box::new(again));
+        self
     }
 
     /// Returns the jail, opened if it was not. Blocks for milliseconds.
@@ -57,23 +93,63 @@ impl LazyJail {
     /// # Errors
     /// [`NoJail`], now and each time after.
     pub fn get(&self) -> Result<Arc<Jail>, NoJail> {
-        let mut state = self.state();
-        *state = match std::mem::replace(&mut *state, State::Gone) {
-            State::Waiting(open) => open().map_or_else(State::Failed, |jail| State::Opened(Arc::new(jail))),
+        let mut held = self.held();
+        held.state = match std::mem::replace(&mut held.state, State::Gone) {
+            State::Waiting(open) => opened(open()),
             other => other,
         };
-        match &*state {
+        match &held.state {
             State::Opened(jail) => Ok(Arc::clone(jail)),
             State::Waiting(_) | State::Failed(_) | State::Gone => Err(NoJail),
         }
     }
 
+    /// Ends the jail with everything in it, makes the files what they were before anything ran, and opens another jail. Blocks for
+    /// milliseconds, or for as long as a copy of the files takes.
+    ///
+    /// # Errors
+    /// [`StartOverError`]. After [`StartOverError::NoJail`] there is no jail any more, unless something still uses it.
+    pub fn start_over(&self) -> Result<(), StartOverError> {
+        let mut held = self.held();
+        let Held { state, again, used } = &mut *held;
+        let again = again.as_mut().ok_or(NoJail)?;
+        if used.len() >= START_OVERS_MAX {
+            return Err(StartOverError::TooOften);
+        }
+        let spent = match std::mem::replace(state, State::Gone) {
+            State::Waiting(_) => ResourceUsage::default(),
+            State::Opened(jail) => match Arc::try_unwrap(jail).map(Jail::end) {
+                Ok(Ok(spent)) => spent,
+                Ok(Err(error)) => {
+                    *state = State::Failed(error.into());
+                    return Err(NoJail.into());
+                }
+                Err(in_use) => {
+                    *state = State::Opened(in_use);
+                    return Err(NoJail.into());
+                }
+            },
+            failed => {
+                *state = failed;
+                return Err(NoJail.into());
+            }
+        };
+        used.push(spent);
+        *state = opened(again());
+        if matches!(state, State::Opened(_)) { Ok(()) } else { Err(NoJail.into()) }
+    }
+
     /// Returns the jail if it is open.
     pub fn if_opened(&self) -> Option<Arc<Jail>> {
-        match &*self.state() {
+        match &self.held().state {
             State::Opened(jail) => Some(Arc::clone(jail)),
             State::Waiting(_) | State::Failed(_) | State::Gone => None,
         }
+    }
+
+    /// Returns what the jails used before which the stage started over.
+    pub fn used_before(&self) -> Vec<ResourceUsage> {
+        std::mem::take(&mut self.held().used)
     }
 
     /// Returns the jail once nothing else uses it; none if it never was opened.
@@ -81,7 +157,7 @@ impl LazyJail {
     /// # Errors
     /// Why it could not be opened, or that something still uses it.
     pub fn into_jail(self) -> Result<Option<Jail>, OpenError> {
-        match self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        match self.0.into_inner().unwrap_or_else(PoisonError::into_inner).state {
             State::Waiting(_) => Ok(None),
             State::Opened(jail) => Arc::into_inner(jail).map(Some).ok_or_else(|| "it is still in use".into()),
             State::Failed(error) => Err(error),
@@ -89,9 +165,13 @@ impl LazyJail {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn held(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn opened(jail: Result<Jail, OpenError>) -> State {
+    jail.map_or_else(State::Failed, |jail| State::Opened(Arc::new(jail)))
 }
 
 #[cfg(test)]
@@ -114,6 +194,7 @@ mod tests {
         let jail = lazy();
         assert!(jail.if_opened().is_none() && jail.get().is_err() && jail.get().is_err());
         assert_eq!(tried.load(Ordering::Relaxed), 1);
+        assert!(matches!(jail.start_over(), Err(StartOverError::NoJail(_))));
         assert_eq!(jail.into_jail().unwrap_err().to_string(), "no namespaces");
     }
 }

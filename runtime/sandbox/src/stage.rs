@@ -240,6 +240,19 @@ impl WorkspaceView {
         }
     }
 
+    /// Makes the files again what they were when the stage began: everything that its component and its commands changed is gone, also
+    /// for a view of the component. Call it when no program of the stage is alive.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when the system refuses, and for an overlay, which nobody but the jail could mount again.
+    pub fn start_over(&mut self) -> Result<(), StageError> {
+        match self {
+            Self::Copy(copy) => copy.start_over(),
+            Self::Layer(layer) => layer.start_over(),
+            Self::Overlay(_) => Err(StageError::io(Path::new(""), io::ErrorKind::Unsupported.into())),
+        }
+    }
+
     /// Removes the stage's own folder, however deep and unreadable the stage made it. The workspace is not touched.
     ///
     /// # Errors

@@ -5,8 +5,8 @@
 
 mod remove;
 
-pub(crate) use remove::remove;
 pub use remove::remove_all;
+pub(crate) use remove::{clear, remove};
 
 use crate::beneath::{How, Walker};
 use glovebox_names::visible;

@@ -134,7 +134,7 @@ fn fill(
     }
     let closed = sandbox.close()?;
     calls.extend(closed.subjects.calls.into_iter().map(|call| (call, true)));
-    let views = closed.subjects.views.into_iter().chain([sandbox.view]);
+    let views = closed.subjects.views.into_iter().chain([sandbox.into_view()?]);
     views.into_iter().try_for_each(|view| view.remove())?;
     keep(&paths.folder, into, &calls)?;
     Ok(calls)

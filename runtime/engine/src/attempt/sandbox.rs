@@ -5,6 +5,7 @@
 //! the operator's settings, never from the stage. Blocking: where a process may start, not for the executor's threads.
 
 use super::AttemptError;
+use super::commands::Commands;
 use super::hooks::HookSandbox;
 use super::servers::{self, ServerEnv, ServerSandbox};
 use super::sets::{begins_with_builders, protect_compiled, set};
@@ -19,16 +20,15 @@ use glovebox_sandbox::cache::{self, Caches, Set};
 use glovebox_sandbox::dependencies::{Dependencies, Places};
 use glovebox_sandbox::ignored::{LeftOut, Store};
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Bind, Jail, JailChannels, JailSetting, ResourceUsage, Source};
-use glovebox_sandbox::layer::Layer;
-use glovebox_sandbox::lazy_jail::{LazyJail, OpenError};
+use glovebox_sandbox::jail::{Bind, JailSetting, ResourceUsage};
+use glovebox_sandbox::lazy_jail::LazyJail;
 use glovebox_sandbox::private_home::PrivateHome;
 use glovebox_sandbox::repository::{self, REPOSITORY_DIR};
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{EndedSubjects, Subjects};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the sandbox of every stage needs to know of the machine. The operator decides it, never a stage.
 #[derive(Debug, Clone)]
@@ -130,8 +130,7 @@ pub(super) struct Sealed {
 
 /// The files of an attempt and its jail.
 pub struct AttemptSandbox {
-    /// The files.
-    pub view: WorkspaceView,
+    view: SharedView,
     jail: Option<Arc<LazyJail>>,
     caches: Option<Caches>,
     /// The folder and the set of caches that the next stage finds, if every command ends by itself.
@@ -148,7 +147,25 @@ pub struct AttemptSandbox {
 }
 
 /// The programs under test: the jail's opening begins them, its end ends them.
-type SharedSubjects = Arc<Mutex<Subjects>>;
+pub(super) type SharedSubjects = Arc<Mutex<Subjects>>;
+
+/// The files, which the jail starts over.
+pub(super) struct SharedView(Arc<Mutex<WorkspaceView>>);
+
+impl SharedView {
+    fn new(view: WorkspaceView) -> Self {
+        Self(Arc::new(Mutex::new(view)))
+    }
+
+    fn share(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+
+    /// The files as they are now.
+    pub(super) fn locked(&self) -> MutexGuard<'_, WorkspaceView> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// What is left of an attempt's programs when all of them are dead.
 pub(super) struct Closed {
@@ -201,6 +218,7 @@ impl AttemptSandbox {
         let servers = ServerSandbox::offer(env, binding, paths);
         let home = binding.program.as_ref().map(|_| PrivateHome::make(&paths.folder)).transpose();
         let home = home.map_err(AttemptError::Folder)?;
+        let view = SharedView::new(view);
         let mut made =
             Self { jail: None, view, caches, unsettled, subjects, hooks, home, servers, ignored, begins_with_builders };
         if !binding.runs_commands() {
@@ -220,27 +238,23 @@ impl AttemptSandbox {
             binding: binding.clone(),
             paths: Arc::clone(paths),
             has_repository,
+            view: made.view.share(),
             subjects: made.subjects.clone(),
         };
-        made.open_jail(commands)?;
+        made.jail = Some(Arc::new(commands.into_jail()?));
         Ok(made)
     }
 
-    /// Opens the jail, or leaves it to the first command.
-    fn open_jail(&mut self, commands: Commands) -> Result<(), AttemptError> {
-        let jail = match self.view.as_layer().map(Arc::clone) {
-            Some(layer) => LazyJail::new(move || commands.open_on(layer)),
-            None => LazyJail::opened(commands.open(self.view.source()?)?),
-        };
-        self.jail = Some(Arc::new(jail));
-        Ok(())
+    /// The files, as its programs and its component left them.
+    pub(super) fn view(&self) -> MutexGuard<'_, WorkspaceView> {
+        self.view.locked()
     }
 
     /// Keeps what the stage wrote at paths that git ignores, where that is possible: a stage can do without it. To be called once
     /// everything else of its files is stored.
     pub(super) fn keep_ignored(&self, left_out: &LeftOut) {
         let Some(store) = &self.ignored else { return };
-        match store.take(&self.view, left_out, cache::BYTES_MAX) {
+        match store.take(&self.view(), left_out, cache::BYTES_MAX) {
             Ok(true) => {}
             Ok(false) => tracing::warn!("the files that git ignores exceeded the limit of caches and were removed"),
             Err(error) => tracing::warn!(%error, "the files that git ignores could not be kept and were removed"),
@@ -254,7 +268,7 @@ impl AttemptSandbox {
 
     /// The files, as host code opens them.
     pub fn files(&self) -> FileSource {
-        match (&self.view, &self.jail) {
+        match (&*self.view(), &self.jail) {
             (WorkspaceView::Layer(layer), _) => FileSource::Layer(Arc::clone(layer)),
             (WorkspaceView::Copy(copy), _) => FileSource::Folder(copy.root().to_owned()),
             // An overlay without an open jail is never made; an empty path opens nothing.
@@ -265,10 +279,20 @@ impl AttemptSandbox {
         }
     }
 
+    /// The files, when nothing uses them any more.
+    pub(super) fn into_view(mut self) -> Result<WorkspaceView, AttemptError> {
+        // The jail can start them over, so it goes first.
+        self.jail = None;
+        let view = Arc::into_inner(self.view.0)
+            .ok_or_else(|| AttemptError::Thread("its files are still in use".to_owned()))?;
+        Ok(view.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Removes the files, and returns whether the attempt had a folder.
     pub(super) fn remove(self) -> Result<bool, AttemptError> {
-        let had_folder = self.view.has_folder();
-        self.view.remove()?;
+        let view = self.into_view()?;
+        let had_folder = view.has_folder();
+        view.remove()?;
         Ok(had_folder)
     }
 
@@ -291,26 +315,27 @@ impl AttemptSandbox {
     pub(super) fn close(&mut self) -> Result<Closed, AttemptError> {
         let of_hooks = self.hooks.take().map(HookSandbox::end);
         let of_servers = servers::end_all(&mut self.servers);
-        let own = self.close_jail()?;
-        let spent = own.into_iter().chain(of_hooks.transpose()?.flatten()).chain(of_servers?).collect();
+        let spent = self.close_jail()?.into_iter().chain(of_hooks.transpose()?.flatten()).chain(of_servers?).collect();
         let in_use = || AttemptError::Thread("its program under test is still in use".to_owned());
         let subjects = self.subjects.take().map(|subjects| Arc::into_inner(subjects).ok_or_else(in_use)).transpose()?;
         let subjects = subjects.map(|subjects| subjects.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(Closed { spent, subjects: subject::ended(subjects)? })
     }
 
-    fn close_jail(&mut self) -> Result<Option<ResourceUsage>, AttemptError> {
-        let Some(jail) = self.jail.take() else { return Ok(None) };
+    /// What each jail of its commands used.
+    fn close_jail(&mut self) -> Result<Vec<ResourceUsage>, AttemptError> {
+        let Some(jail) = self.jail.take() else { return Ok(Vec::new()) };
         // The call is over, and with it every other holder.
         let jail = Arc::into_inner(jail).ok_or_else(|| AttemptError::Thread("its jail is still in use".to_owned()))?;
-        let Some(jail) = jail.into_jail().map_err(AttemptError::Commands)? else { return Ok(None) };
-        let spent = jail.end()?;
+        let mut spent = jail.used_before();
+        let Some(jail) = jail.into_jail().map_err(AttemptError::Commands)? else { return Ok(spent) };
+        spent.push(jail.end()?);
         if let Some(usage) = self.caches.take().map(|caches| caches.enforce_limit(cache::BYTES_MAX)).transpose()?
             && usage.dropped
         {
             tracing::warn!(bytes = usage.bytes, "the build caches exceeded their limit and were removed");
         }
-        Ok(Some(spent))
+        Ok(spent)
     }
 }
 
@@ -434,57 +459,10 @@ fn hidden(env: &SandboxEnv, paths: &AttemptPaths) -> Vec<PathBuf> {
     [&paths.run, runs, &env.project].into_iter().chain(private).map(Path::to_path_buf).collect()
 }
 
-/// What the jail of a stage's commands is opened with.
-struct Commands {
-    setting: JailSetting,
-    env: SandboxEnv,
-    binding: Binding,
-    paths: Arc<AttemptPaths>,
-    has_repository: bool,
-    subjects: Option<SharedSubjects>,
-}
-
-impl Commands {
-    /// Opens the jail over what a component has written, and lets the component work on the same files.
-    fn open_on(self, layer: Arc<Layer>) -> Result<Jail, OpenError> {
-        let jail = self.open(WorkspaceView::Layer(Arc::clone(&layer)).source()?)?;
-        layer.work_on(&jail.root())?;
-        Ok(jail)
-    }
-
-    /// Opens the jail, and starts a server under test.
-    fn open(mut self, source: Source) -> Result<Jail, AttemptError> {
-        self.add_repository();
-        let Some(subjects) = &self.subjects else {
-            let channels = JailChannels { sockets: self.binding.program.is_some(), ..JailChannels::default() };
-            return Ok(Jail::open_with_channels(&self.setting, source, &channels)?);
-        };
-        let mut subjects = subjects.lock().unwrap_or_else(PoisonError::into_inner);
-        subject::in_path(&mut self.setting);
-        let jail = Jail::open_with_channels(&self.setting, source, &subjects.channels())?;
-        subjects.begin(&jail, &self.paths.canceled)?;
-        Ok(jail)
-    }
-
-    fn add_repository(&mut self) {
-        if self.has_repository {
-            self.setting.inner.extend(repository(&self.env, &self.binding, &self.paths));
-        }
-    }
-}
-
 /// True when the project has a repository and the sandbox of commands can show one.
 fn wants_repository(env: &SandboxEnv, binding: &Binding) -> bool {
     let can_show = binding.runs_commands() && env.tier == Some(Tier::Full);
     can_show && repository::is_wanted(&env.project, &env.policy)
-}
-
-/// The synthetic repository, if the project has one and the sandbox of commands can show it. Without it `git` finds none, and the stage
-/// goes on.
-fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Option<Bind> {
-    let kept = repository::kept(&paths.workspace, &binding.scope, &paths.kept.join(REPOSITORIES_DIR));
-    let kept = kept.inspect_err(|error| tracing::warn!(%error, "the stage has no repository")).ok()?;
-    Some(Bind::read_only(kept, env.inside().join(REPOSITORY_DIR)))
 }
 
 /// The operator's policy with the stage's cap on output.

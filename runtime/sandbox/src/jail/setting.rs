@@ -66,6 +66,18 @@ impl JailSetting {
         self.kept.first().map_or_else(|| self.home_and_tmp().0.join(".cache/kept"), |bind| bind.at.to_owned())
     }
 
+    /// Removes HOME and TMPDIR of a jail that has ended, so that the next one with this setting begins with empty ones.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn remove_own_folders(&self) -> std::io::Result<()> {
+        if self.tier.has_own_root() {
+            return Ok(());
+        }
+        let (home, tmp) = self.home_and_tmp();
+        [home, tmp].iter().try_for_each(|folder| crate::tree::remove_all(folder))
+    }
+
     /// Returns HOME and TMPDIR as commands see them.
     pub(super) fn home_and_tmp(&self) -> (PathBuf, PathBuf) {
         if self.tier.has_own_root() {

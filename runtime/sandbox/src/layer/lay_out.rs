@@ -47,8 +47,8 @@ impl Layer {
             content.replace(root.file(&scope_path, OFlags::RDWR).map_err(|error| failed(error.into()))?);
         }
         self.read_merged(&root);
-        // A second jail of the same stage is never made.
-        self.merged.set(root).map_err(|_| failed(Errno::BUSY.into()))
+        // A jail of the same stage that follows starts over first.
+        self.mounted.last().merged.set(root).map_err(|_| failed(Errno::BUSY.into()))
     }
 
     /// The layer's files as a tree. Without an overlay what was removed leaves no mark in it, and nothing may be read from the layer
@@ -57,7 +57,7 @@ impl Layer {
     /// # Errors
     /// [`StageError::Io`] when they cannot be laid out.
     pub(crate) fn changed_tree(&self) -> Result<&Tree, StageError> {
-        if let Some(overlay) = self.overlay.get() {
+        if let Some(overlay) = self.overlay() {
             return Ok(&overlay.upper);
         }
         if let Some(kept) = self.kept.get() {
@@ -75,13 +75,14 @@ impl Layer {
 
     /// The layer as an overlay on disk.
     pub(super) fn laid_out(&self) -> Result<&Overlay, StageError> {
-        if let Some(overlay) = self.overlay.get() {
+        let mounted = self.mounted.last();
+        if let Some(overlay) = mounted.overlay.get() {
             return Ok(overlay);
         }
         // The usual stage has no folder yet: that of the overlay becomes its own.
         let failed = |source| StageError::io(&self.at, source);
         let is_own = !self.store.has_folder();
-        let at = if is_own { self.at.to_owned() } else { self.at.join("overlay") };
+        let at = if is_own { self.at.to_owned() } else { self.at.join(format!("overlay-{}", self.store.number())) };
         self.store.make_above().map_err(failed)?;
         let mut overlay = Overlay::create(&self.workspace, &at, &self.lower.scope, &self.overrides)?;
         if is_own {
@@ -100,7 +101,7 @@ impl Layer {
             self.keep_attributes(&overlay.upper, &path, folder).map_err(|source| StageError::io(&path, source))?;
         }
         drop(top);
-        Ok(self.overlay.get_or_init(|| overlay))
+        Ok(mounted.overlay.get_or_init(|| overlay))
     }
 
     /// Gives a directory its marks, and the permissions and times it has for the stage.

@@ -40,6 +40,7 @@ pub struct Copy {
     layers: Vec<Tree>,
     /// What lies under the workspace.
     below: Option<Tree>,
+    mount_points: Vec<ScopePath>,
     pub(super) scope: Scope,
     pub(super) facts: HashMap<PathBuf, Fact>,
     /// What stands in the workspace and not in the copy; nothing below it is listed.
@@ -71,14 +72,29 @@ impl Copy {
         let (source, layers) = (open(workspace)?, open_all(&overrides.layers)?);
         let tree = Tree::create(at).map_err(failed)?;
         let device = tree.inode().map_err(failed)?.0;
-        let mut filling = Filling::new(&tree, scope);
-        filling.all(&source, &layers, &overrides.mount_points)?;
         let below = overrides.below.as_deref().map(open).transpose()?;
-        below.iter().try_for_each(|below| filling.below(below))?;
+        let (facts, left_out, complete) = (HashMap::new(), HashSet::new(), (0, 0));
+        let (at, scope, mount_points) = (at.to_owned(), scope.clone(), overrides.mount_points.to_vec());
+        let mut copy =
+            Self { at, tree, workspace: source, layers, below, mount_points, scope, facts, left_out, device, complete };
+        copy.fill()?;
+        Ok(copy)
+    }
+
+    /// Copies everything into the empty folder.
+    fn fill(&mut self) -> Result<(), StageError> {
+        let mut filling = Filling::new(&self.tree, &self.scope);
+        filling.all(&self.workspace, &self.layers, &self.mount_points)?;
+        self.below.iter().try_for_each(|below| filling.below(below))?;
         let Filling { facts, left_out, .. } = filling;
-        let complete = file_clock();
-        let (at, scope) = (at.to_owned(), scope.clone());
-        Ok(Self { at, tree, workspace: source, layers, below, scope, facts, left_out, device, complete })
+        (self.facts, self.left_out, self.complete) = (facts, left_out, file_clock());
+        Ok(())
+    }
+
+    /// Copies everything again, in place of what the stage made of it. The folder stays the same.
+    pub(super) fn start_over(&mut self) -> Result<(), StageError> {
+        tree::clear(&self.tree).map_err(|source| StageError::io(&self.at, source))?;
+        self.fill()
     }
 
     /// Returns the folder of the copy.

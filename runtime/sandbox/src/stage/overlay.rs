@@ -72,6 +72,14 @@ impl Overlay {
         upper::changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
     }
 
+    /// Removes what was changed and what it was mounted with. It is of no use afterwards.
+    pub(crate) fn clear(&self) -> Result<(), StageError> {
+        ["upper", "work", "mask"].into_iter().try_for_each(|name| {
+            let folder = self.at.join(name);
+            tree::remove_all(&folder).map_err(|source| StageError::io(&folder, source))
+        })
+    }
+
     /// Removes the stage's own folder.
     ///
     /// # Errors

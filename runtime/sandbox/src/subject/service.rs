@@ -127,6 +127,8 @@ pub struct Subjects {
     offer: PathBuf,
     accepting: Option<Acceptor>,
     server: Option<Server>,
+    /// What sandboxes used from which the stage started over.
+    used: Vec<ResourceUsage>,
 }
 
 /// What a stage's programs under test left.
@@ -151,7 +153,13 @@ impl Subjects {
         let shared = Arc::new(Shared { setting, sandbox: Mutex::default(), calls: Mutex::default() });
         let serving = Arc::clone(&shared);
         let accepting = Acceptor::start(listener, THREADS, move |caller, stop| call::serve(&serving, &caller, stop));
-        Ok(Self { shared, offer, accepting: Some(accepting.map_err(SubjectError::Offer)?), server: None })
+        Ok(Self {
+            shared,
+            offer,
+            accepting: Some(accepting.map_err(SubjectError::Offer)?),
+            server: None,
+            used: Vec::new(),
+        })
     }
 
     /// What the verifier's jail must be opened with. Its PATH must begin with [`glovebox_jail::subject::FOLDER`].
@@ -172,22 +180,43 @@ impl Subjects {
         Ok(())
     }
 
+    /// Ends what runs and removes what it wrote: the next call, and the next [`Subjects::begin`], find the files as they were at first.
+    /// To be called when the verifier's jail is dead.
+    ///
+    /// # Errors
+    /// [`SubjectError::Jail`] when something could not be killed, [`SubjectError::SubjectSandbox`] when files could not be removed.
+    pub fn start_over(&mut self) -> Result<(), SubjectError> {
+        for view in self.end_sandboxes()? {
+            view.remove().map_err(|error| SubjectError::SubjectSandbox(error.to_string()))?;
+        }
+        Ok(())
+    }
+
     /// Ends everything and returns what was left. To be called when the verifier's jail is dead.
     ///
     /// # Errors
     /// [`SubjectError::Jail`] when something could not be killed.
     pub fn end(mut self) -> Result<EndedSubjects, SubjectError> {
         self.accepting = None;
-        let mut used = EndedSubjects::default();
+        let views = self.end_sandboxes()?;
+        let calls = std::mem::take(&mut self.calls().ended);
+        Ok(EndedSubjects { calls, usage: self.used, views })
+    }
+
+    /// Ends the sandboxes, notes what they used and returns their files.
+    fn end_sandboxes(&mut self) -> Result<Vec<WorkspaceView>, SubjectError> {
         let (served, call) = self.server.take().map_or((None, None), Server::end);
         let sandbox = self.shared.sandbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut views = Vec::new();
         for SubjectSandbox { view, jail } in sandbox.into_iter().chain(served) {
-            used.usage.push(jail.end()?);
-            used.views.push(view);
+            self.used.push(jail.end()?);
+            views.push(view);
         }
-        let mut calls = self.shared.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        used.calls = std::mem::take(&mut calls.ended);
-        used.calls.extend(call);
-        Ok(used)
+        self.calls().ended.extend(call);
+        Ok(views)
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.shared.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

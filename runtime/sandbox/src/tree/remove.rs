@@ -28,6 +28,30 @@ pub fn remove_all(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Removes everything in a folder of ours, which stays: whoever holds it open goes on with it. Safe as [`remove_all`] is.
+///
+/// # Errors
+/// The system's error.
+pub(crate) fn clear(folder: &Tree) -> io::Result<()> {
+    rustix::fs::fchmod(folder, Mode::RWXU)?;
+    let mut names = Dir::new(folder.directory(Path::new(""))?)?;
+    loop {
+        let mut is_empty = true;
+        while let Some(entry) = names.read() {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." {
+                is_empty = false;
+                remove(folder, name)?;
+            }
+        }
+        if is_empty {
+            return Ok(());
+        }
+        names.rewind();
+    }
+}
+
 /// Removes a name and everything below it, at any depth; a missing name is not an error. Directories within [`DEPTH_MAX`] others are first
 /// moved up, since neither descriptors nor path lengths suffice for thousands of levels.
 pub(crate) fn remove(parent: impl AsFd, name: &OsStr) -> io::Result<()> {
@@ -163,6 +187,30 @@ mod tests {
             assert!(std::fs::symlink_metadata(at(path)).is_err());
         }
         assert_eq!(std::fs::read_to_string(at("out/canary")).unwrap(), "alive");
+    }
+
+    #[test]
+    fn a_cleared_folder_stays_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Tree::create(&dir.path().join("in")).unwrap();
+        let before = folder.inode().unwrap();
+        std::fs::write(dir.path().join("canary"), "alive").unwrap();
+        std::fs::create_dir_all(dir.path().join("in/a/b")).unwrap();
+        symlink("..", dir.path().join("in/way")).unwrap();
+        for number in 0..300 {
+            std::fs::write(dir.path().join(format!("in/a/b/{number}")), "x").unwrap();
+            std::fs::write(dir.path().join(format!("in/{number}")), "x").unwrap();
+        }
+        for closed in ["in/a/b", "in/a", "in"] {
+            std::fs::set_permissions(dir.path().join(closed), std::fs::Permissions::from_mode(0o000)).unwrap();
+        }
+        clear(&folder).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path().join("in")).unwrap().count(), 0);
+        assert_eq!(
+            (folder.inode().unwrap(), Tree::open(&dir.path().join("in")).unwrap().inode().unwrap()),
+            (before, before)
+        );
+        assert_eq!(std::fs::read_to_string(dir.path().join("canary")).unwrap(), "alive");
     }
 
     #[test]

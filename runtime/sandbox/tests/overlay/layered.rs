@@ -243,3 +243,51 @@ fn a_stage_that_only_runs_commands_has_an_overlay() {
     files.remove().unwrap();
     assert!(!folder.exists());
 }
+
+#[test]
+fn a_stage_that_starts_over_is_one_that_has_just_begun() {
+    for is_layered in [true, false] {
+        let made = Bench::new(FILES);
+        let (folder, scope) = (made.dir.path().join("attempt"), rules());
+        let mut files = match is_layered {
+            true => WorkspaceView::layer(&made.workspace(), &folder, &scope, &ViewOverrides::default()).unwrap(),
+            false => WorkspaceView::copy(&made.workspace(), &folder, &scope, &ViewOverrides::default()).unwrap(),
+        };
+        let view = match files.as_layer() {
+            Some(layer) => View::over(layer, scope, Limits::default(), Arc::default()).unwrap(),
+            None => View::open(&folder, scope, Limits::default(), Arc::default()).unwrap(),
+        };
+        let view = Arc::new(view);
+        for _ in 0..3 {
+            for one in [
+                Act::Write("src/c".to_owned(), "c".to_owned()),
+                Act::Append("src/a".to_owned(), "1".to_owned()),
+                Act::Remove("src/b".to_owned()),
+            ] {
+                act(&view, &one).unwrap();
+            }
+            let stale = view.open_file(&at("src/a"), EDIT).unwrap();
+            let jail = open(&made, &files);
+            files.as_layer().iter().for_each(|layer| layer.work_on(&jail.root()).unwrap());
+            run(&jail, "test \"$(cat src/a)\" = a1; printf x > src/made; rm -r src/d; chmod 000 src/e; mkdir out");
+            jail.end().unwrap();
+            files.start_over().unwrap();
+            let _lost = stale.append(b"stale");
+            assert!(lines(&look(&files)).is_empty(), "layer: {is_layered}");
+            assert_eq!(view.read_file(&at("src/a"), 0, 100).unwrap(), b"a");
+        }
+        act(&view, &Act::Write("src/c".to_owned(), "c".to_owned())).unwrap();
+        let jail = open(&made, &files);
+        files.as_layer().iter().for_each(|layer| layer.work_on(&jail.root()).unwrap());
+        run(
+            &jail,
+            "test \"$(cat src/a src/b src/c src/d/deep/y src/e/z)\" = abcyz; test ! -e src/made; printf last > src/last",
+        );
+        assert_eq!(view.read_file(&at("src/last"), 0, 100).unwrap(), b"last");
+        drop(view);
+        jail.end().unwrap();
+        assert_eq!(lines(&look(&files)), ["write src/c", "write src/last"], "layer: {is_layered}");
+        files.remove().unwrap();
+        assert!(!folder.exists());
+    }
+}

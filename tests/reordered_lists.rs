@@ -1,0 +1,99 @@
+//! A list of commands whose order was wrong is tried again in another order: with the files that the first order began with.
+//!
+//! The witness is a file that the first order leaves behind, in the workspace or beside it: the second order must not see it.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use serde_json::{Value, json};
+use workbench::Workbench;
+
+const PLACES: [&str; 3] = ["seen", "$HOME/seen", "${TMPDIR:-/tmp}/seen"];
+const IN_EVERY_SANDBOX: [&[&str]; 2] = [&[], &["--dangerously-no-sandbox"]];
+const LIST: [&str; 3] = ["sh build.sh", "rm -rf dist", "test -f dist/app"];
+
+/// A project whose contract has these commands.
+fn bench(commands: &[&str], build: &str) -> Workbench {
+    let bench = Workbench::with_pipeline(
+        "digraph g {
+  start [shape=Mdiamond]; exit [shape=Msquare]
+  check [type=verification, allowed_write_paths=\"seen,count,dist/\", \"verification.allowed_commands\"=\"\"]
+  start -> check -> exit
+}
+",
+    );
+    bench.write(".opentiger/verify.contract.json", &json!({ "commands": commands }).to_string());
+    bench.write("glovebox.toml", "[verify]\n");
+    bench.write("build.sh", build);
+    bench
+}
+
+fn results(bench: &Workbench) -> Value {
+    bench.run_json("r", "check/verification.results.json")
+}
+
+fn ran(bench: &Workbench) -> Vec<String> {
+    let results = results(bench);
+    let commands = results["commands"].as_array().unwrap();
+    commands.iter().map(|command| command["command"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_the_first_order_left_makes_no_second_order_fail() {
+    for flags in IN_EVERY_SANDBOX {
+        for place in PLACES {
+            let build =
+                format!("test ! -e {place} || exit 3\ntouch {place}\nmkdir dist\ntouch dist/app\necho x >> count\n");
+            let bench = bench(&LIST, &build);
+            bench.glovebox(&[&["run", "pipeline.dot", "--run-id", "r"], flags].concat()).ends(0);
+            let [build, clean, test] = LIST;
+            assert_eq!(ran(&bench), [build, clean, test, build, test, clean], "{place}");
+            assert_eq!(results(&bench)["adjustments"][0]["recoveryRule"], "reorder_clean_and_artifact_check");
+            assert_eq!(bench.run_json("r", "check/status.json")["notes"], "verification passed: 3 of 3 commands");
+            // What is committed is what the second order made.
+            bench.glovebox(&["apply", "r"]).ends(0);
+            assert_eq!((bench.read("count").as_str(), bench.has("dist/app")), ("x\n", false), "{place}");
+        }
+    }
+}
+
+#[test]
+fn what_the_first_order_left_makes_no_second_order_pass() {
+    for flags in IN_EVERY_SANDBOX {
+        for place in PLACES {
+            let build = format!("if test -e {place}; then mkdir dist && touch dist/app; fi\ntouch {place}\n");
+            let bench = bench(&LIST, &build);
+            let answer = bench.glovebox(&[&["run", "pipeline.dot", "--run-id", "r"], flags].concat());
+            answer.ends(1).says("verification command failed: test -f dist/app (exit=1)");
+            let [build, clean, test] = LIST;
+            assert_eq!(ran(&bench), [build, clean, test, build, test], "{place}");
+        }
+    }
+}
+
+/// The check comes first then, and finds the file of the project that the cleanup removed.
+#[test]
+fn what_the_first_order_removed_is_there_again() {
+    for flags in IN_EVERY_SANDBOX {
+        let bench = bench(&LIST[1..], "");
+        bench.write("dist/app", "from the project\n");
+        bench.glovebox(&[&["run", "pipeline.dot", "--run-id", "r"], flags].concat()).ends(0);
+        let [_, clean, test] = LIST;
+        assert_eq!(ran(&bench), [clean, test, test, clean]);
+    }
+}
+
+/// Each order begins anew, however often the list is changed. A command that is dropped changes no order, and what ran before it stays.
+#[test]
+fn every_order_begins_anew() {
+    let commands = ["sh build.sh", "rm -rf dist", "test -f dist/app", "test -s dist/app"];
+    let bench = bench(&commands, "mkdir dist; echo x >> count; cp count dist/app\n");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
+    let [build, clean, is_there, is_full] = commands;
+    let orders: [&[&str]; 3] =
+        [&[build, clean, is_there], &[build, is_there, clean, is_full], &[build, is_there, is_full, clean]];
+    assert_eq!(ran(&bench), orders.concat());
+    bench.glovebox(&["apply", "r"]).ends(0);
+    assert_eq!(bench.read("count"), "x\n");
+}
