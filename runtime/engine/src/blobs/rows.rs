@@ -1,8 +1,7 @@
 //! Small blobs as rows: stored in the transaction of the append that comes after them.
 //!
 //! New rows follow each other, and share pages. Their places by digest would not: each new one would change a page of its own, more of
-//! them the longer the run is. So places are written many at once, and the few rows that have none yet are looked through. Journals of
-//! before have an index of all blobs, or no table of them at all; then all their blobs are files.
+//! them the longer the run is. So places are written many at once, and the few rows that have none yet are looked through.
 
 use super::{Parcel, corrupt};
 use crate::event::Digest;
@@ -26,21 +25,6 @@ CREATE TABLE blob_placed (
     id INTEGER PRIMARY KEY
 ) STRICT;
 ";
-/// The table that journals of before do not have.
-const PLACES: &str = "blob_place";
-/// What journals of layout 3 have instead.
-pub(crate) const INDEXED_TABLE: &str = "
-CREATE TABLE blob (
-    id INTEGER PRIMARY KEY,
-    digest BLOB NOT NULL,
-    bytes BLOB NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX blob_digest ON blob (digest);
-";
-/// What the first of them have. The same statements read and write it.
-pub(crate) const OLD_TABLE: &str =
-    "CREATE TABLE blob ( digest BLOB PRIMARY KEY, bytes BLOB NOT NULL ) STRICT, WITHOUT ROWID";
-
 /// Rows that get their places at once. The more they are, the more of them share a page that changes.
 const PLACED_AT_ONCE: usize = 2_048;
 /// Most rows without a place. A journal never has so many: one group of appends adds far fewer.
@@ -71,9 +55,6 @@ impl BlobRows {
     }
 
     fn find(&self, reader: &Connection, digest: &Digest) -> rusqlite::Result<Option<Arc<[u8]>>> {
-        if !has_table(reader, PLACES)? {
-            return find_indexed(reader, digest);
-        }
         // Places and rows of one moment: a row may get its place in between.
         let snapshot = reader.unchecked_transaction()?;
         let id = match place(&snapshot, digest)? {
@@ -89,25 +70,6 @@ impl BlobRows {
         let bytes: Option<Vec<u8>> = statement.query_row([id], |row| row.get(0)).optional()?;
         Ok(bytes.map(Into::into))
     }
-}
-
-fn find_indexed(reader: &Connection, digest: &Digest) -> rusqlite::Result<Option<Arc<[u8]>>> {
-    let table = "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'blob'";
-    let table: Option<String> = reader.prepare_cached(table)?.query_row([], |row| row.get(0)).optional()?;
-    let sql = match table {
-        None => return Ok(None),
-        Some(table) if table.contains("WITHOUT ROWID") => "SELECT bytes FROM blob WHERE digest = ?1",
-        // By its index or not at all: who made the file may have left it out, and all rows may have no end.
-        Some(_) => "SELECT bytes FROM blob INDEXED BY blob_digest WHERE digest = ?1",
-    };
-    let mut statement = reader.prepare_cached(sql)?;
-    let bytes: Option<Vec<u8>> = statement.query_row([digest.as_bytes()], |row| row.get(0)).optional()?;
-    Ok(bytes.map(Into::into))
-}
-
-fn has_table(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
-    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
-    connection.prepare_cached(sql)?.query_row([name], |row| Ok(row.get::<_, i64>(0)? > 0))
 }
 
 /// Where the row of a blob is, once that is written.
@@ -163,17 +125,12 @@ fn damaged(what: &str) -> rusqlite::Error {
 }
 
 /// What the writer of a journal knows of its blobs.
+#[derive(Default)]
 pub(crate) struct StoredBlobs {
-    has_places: bool,
     unplaced: Unplaced,
 }
 
 impl StoredBlobs {
-    /// Knows nothing of a database yet but which tables it has.
-    pub(crate) fn of(connection: &Connection) -> rusqlite::Result<Self> {
-        Ok(Self { has_places: has_table(connection, PLACES)?, unplaced: Unplaced::default() })
-    }
-
     /// Forgets what was stored in a transaction that may have failed.
     pub(crate) fn forget(&mut self) {
         self.unplaced = Unplaced::default();
@@ -181,9 +138,6 @@ impl StoredBlobs {
 
     /// Stores blobs in a transaction. One that is there already stays as it is.
     pub(crate) fn store(&mut self, connection: &Connection, parcel: &Parcel) -> rusqlite::Result<()> {
-        if !self.has_places {
-            return store_indexed(connection, parcel);
-        }
         let mut blobs = parcel.blobs().peekable();
         if blobs.peek().is_none() {
             return Ok(());
@@ -219,12 +173,4 @@ impl Unplaced {
         connection.prepare_cached("INSERT INTO blob_placed (id) VALUES (?1)")?.execute([self.placed])?;
         Ok(())
     }
-}
-
-fn store_indexed(connection: &Connection, parcel: &Parcel) -> rusqlite::Result<()> {
-    for (digest, bytes) in parcel.blobs() {
-        let mut statement = connection.prepare_cached("INSERT OR IGNORE INTO blob (digest, bytes) VALUES (?1, ?2)")?;
-        statement.execute((digest.as_bytes(), bytes))?;
-    }
-    Ok(())
 }

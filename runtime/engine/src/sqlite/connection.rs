@@ -7,20 +7,15 @@ use super::{guard, port_error};
 use crate::blobs::rows;
 use crate::ports::PortError;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, Transaction};
+use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
 /// Marks the file as a journal ("GBXJ"), so that no other database is mistaken for one.
 const APPLICATION_ID: i32 = 0x4742_584A;
 const BUSY_WAIT: Duration = Duration::from_secs(5);
-/// Version of the tables that a new journal gets, `user_version` of the database.
-pub(super) const LAYOUT: i32 = 4;
-/// The version before: signatures and the queue have tables of their own, and every blob is in an index at once. It is read and continued
-/// as it is.
-const LAYOUT_WITH_MORE_TABLES: i32 = 3;
-/// The version before that: no small blobs, and an index of records that nothing needs. A resume makes it the next one.
-const LAYOUT_WITHOUT_BLOBS: i32 = 2;
+/// Version of the tables, `user_version` of the database.
+const VERSION: i32 = 1;
 /// Pages in the log after which they are brought into the database. The log is written from its beginning again then, in place.
 pub(super) const LOG_PAGES: u32 = 512;
 /// More statements than there are here.
@@ -37,40 +32,6 @@ CREATE TABLE record (
     event TEXT NOT NULL
 ) STRICT;
 ";
-/// What journals of before layout 4 have instead. Nothing reads their queue: the records say what is ready.
-pub(super) const OLD_TABLES: &str = "
-CREATE TABLE record (
-    seq INTEGER PRIMARY KEY,
-    at INTEGER NOT NULL,
-    subject TEXT NOT NULL,
-    prev BLOB NOT NULL,
-    hash BLOB NOT NULL,
-    event TEXT NOT NULL
-) STRICT;
-CREATE TABLE queue (
-    task TEXT PRIMARY KEY,
-    ready_seq INTEGER NOT NULL,
-    due_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-";
-
-/// Where a journal keeps what is not a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Layout {
-    /// Signatures beside their records, and places of blobs written many at once.
-    Current,
-    /// Signatures in a table of their own, and every blob in an index.
-    Old,
-}
-
-impl Layout {
-    /// The layout of a journal, by its mark.
-    pub(crate) fn of(connection: &Connection) -> rusqlite::Result<Self> {
-        let mark: i32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        Ok(if mark == LAYOUT { Self::Current } else { Self::Old })
-    }
-}
-
 /// Opens the database for the one writer; creates it when it is not there.
 pub(super) fn writable(path: &Path) -> Result<Connection, PortError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -111,29 +72,16 @@ fn create_tables(connection: &mut Connection) -> rusqlite::Result<()> {
         transaction.execute_batch(TABLES)?;
         transaction.execute_batch(rows::TABLES)?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", LAYOUT)?;
-    } else {
-        add_missing(&transaction)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
     }
     transaction.commit()
-}
-
-/// Makes a journal of layout 2 one of layout 3.
-fn add_missing(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    let mark = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-    if (mark("application_id")?, mark("user_version")?) != (APPLICATION_ID, LAYOUT_WITHOUT_BLOBS) {
-        return Ok(());
-    }
-    transaction.execute_batch(rows::INDEXED_TABLE)?;
-    transaction.execute_batch("DROP INDEX IF EXISTS record_subject")?;
-    transaction.pragma_update(None, "user_version", LAYOUT_WITH_MORE_TABLES)
 }
 
 /// Refuses a journal that a later version of this program wrote. Its tables are unknown here, but the journal is not damaged.
 pub(super) fn check_version(connection: &Connection) -> Result<(), PortError> {
     let mark = |name| connection.pragma_query_value(None, name, |row| row.get(0)).map_err(port_error);
     match (mark("application_id")?, mark("user_version")?) {
-        (APPLICATION_ID, found) if found > LAYOUT => Err(PortError::Version { found, expected: LAYOUT }),
+        (APPLICATION_ID, found) if found > VERSION => Err(PortError::Version { found, expected: VERSION }),
         _ => Ok(()),
     }
 }
@@ -146,7 +94,7 @@ fn check_marks(connection: &Connection) -> Result<(), PortError> {
         return Err(PortError::Corrupt { what: "the journal's database".into(), found });
     }
     match mark("user_version")? {
-        LAYOUT | LAYOUT_WITH_MORE_TABLES | LAYOUT_WITHOUT_BLOBS => Ok(()),
-        found => Err(PortError::Version { found, expected: LAYOUT }),
+        VERSION => Ok(()),
+        found => Err(PortError::Version { found, expected: VERSION }),
     }
 }

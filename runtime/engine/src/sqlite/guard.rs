@@ -3,7 +3,7 @@
 //! A database is a program: a view in place of a table never ends, and a trigger writes. So it may have the tables of a journal and nothing
 //! else, each exactly as this program makes it. Values have a largest size, and reading the tables a largest number of steps.
 
-use super::{connection, port_error, signature};
+use super::{connection, port_error};
 use crate::blobs::rows;
 use crate::ports::PortError;
 use glovebox_sandbox::run::check_database;
@@ -19,8 +19,6 @@ const VALUE_BYTES_MAX: i32 = 128 * 1024 * 1024;
 /// How many times [`STEPS`] SQLite may need to read which tables there are. A journal needs less than one.
 const PAUSES_MAX: u32 = 100;
 const STEPS: i32 = 1_000;
-/// Journals of before layout 3 have this index.
-const OLD_INDEX: &str = "CREATE INDEX record_subject ON record (subject, seq)";
 
 /// Refuses files that SQLite would wait for, or that lead elsewhere.
 pub(super) fn check_files(path: &Path) -> Result<(), PortError> {
@@ -63,11 +61,9 @@ fn made_by(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     texts.map(|text| text.map(|text| in_one_line(&text))).collect()
 }
 
-/// The statements that make a journal, of this layout and the ones before.
+/// The statements that make a journal.
 fn known() -> BTreeSet<String> {
-    let now = [connection::TABLES, rows::TABLES];
-    let before = [connection::OLD_TABLES, signature::TABLE, rows::INDEXED_TABLE, rows::OLD_TABLE, OLD_INDEX];
-    let tables = now.into_iter().chain(before);
+    let tables = [connection::TABLES, rows::TABLES].into_iter();
     tables.flat_map(|text| text.split(';')).map(in_one_line).filter(|text| !text.is_empty()).collect()
 }
 

@@ -4,7 +4,6 @@
 //! the one of the last record vouches for the whole journal. It stands beside the record, not in it: a journal reads the same for
 //! everybody, and a user without the key sees that it is not theirs. A prefix of a signed journal is signed.
 
-use super::connection::Layout;
 use super::port_error;
 use super::rows::digest;
 use crate::event::Digest;
@@ -15,20 +14,12 @@ use rusqlite::Connection;
 /// Keeps these MACs from standing in for any other.
 const PURPOSE: &str = "glovebox 2026 journal record v1";
 
-/// Where journals of before layout 4 have them; absent in those of before there were signatures.
-pub(super) const TABLE: &str = "
-CREATE TABLE signature (
-    seq INTEGER PRIMARY KEY,
-    mac BLOB NOT NULL
-) STRICT;
-";
-
 /// Who wrote a journal, as far as this user's key can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provenance {
     /// Every record is signed with this user's key, or there is none.
     Own,
-    /// No record is signed: a version before there were signatures, or a run that found no place for a key.
+    /// No record is signed: the run found no place for a key.
     Unsigned,
     /// Some record is not signed, or with another key.
     Foreign {
@@ -42,14 +33,6 @@ pub(super) fn of(key: &UserKey, hash: &Digest) -> blake3::Hash {
     key.mac(PURPOSE, hash.as_bytes())
 }
 
-/// Signs a record that was just stored, where signatures have a table of their own.
-pub(super) fn sign_beside(connection: &Connection, key: &UserKey, seq: u64, hash: &Digest) -> Result<(), PortError> {
-    let sql = "INSERT OR REPLACE INTO signature (seq, mac) VALUES (?1, ?2)";
-    let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
-    statement.execute((seq.cast_signed(), of(key, hash).as_bytes())).map_err(port_error)?;
-    Ok(())
-}
-
 /// Refuses a journal that the key does not vouch for: what is appended to it must be signed like what is there.
 pub(super) fn require_own(provenance: Provenance, key: Option<&UserKey>) -> Result<(), PortError> {
     match provenance {
@@ -61,7 +44,7 @@ pub(super) fn require_own(provenance: Provenance, key: Option<&UserKey>) -> Resu
 
 /// Whose journal it is. To be asked after the chain was verified, since only hashes are signed.
 pub(super) fn provenance(connection: &Connection, key: Option<&UserKey>) -> Result<Provenance, PortError> {
-    let mut statement = connection.prepare(records_and_macs(connection)?).map_err(port_error)?;
+    let mut statement = connection.prepare("SELECT seq, hash, mac FROM record ORDER BY seq").map_err(port_error)?;
     let mut rows = statement.query([]).map_err(port_error)?;
     let (mut last, mut first_foreign, mut is_any_signed) = (0, None, false);
     while let Some(row) = rows.next().map_err(port_error)? {
@@ -90,20 +73,5 @@ pub(super) fn provenance(connection: &Connection, key: Option<&UserKey>) -> Resu
         None => Provenance::Own,
         Some(seq) if is_any_signed => Provenance::Foreign { seq },
         Some(_) => Provenance::Unsigned,
-    })
-}
-
-/// Reads the number, hash and signature of each record, in order.
-fn records_and_macs(connection: &Connection) -> Result<&'static str, PortError> {
-    if Layout::of(connection).map_err(port_error)? == Layout::Current {
-        return Ok("SELECT seq, hash, mac FROM record ORDER BY seq");
-    }
-    let tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'signature'";
-    let tables: i64 = connection.query_row(tables, [], |row| row.get(0)).map_err(port_error)?;
-    Ok(match tables {
-        0 => "SELECT seq, hash, NULL FROM record ORDER BY seq",
-        _ => {
-            "SELECT record.seq, record.hash, signature.mac FROM record LEFT JOIN signature USING (seq) ORDER BY record.seq"
-        }
     })
 }

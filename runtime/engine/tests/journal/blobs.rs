@@ -4,7 +4,6 @@ use super::{Place, RUN, append, note, records};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::Digest;
 use glovebox_engine::ports::{BlobStore, PortError};
 use glovebox_engine::sqlite::{SqliteLog, SqliteReader};
 use rusqlite::Connection;
@@ -43,32 +42,6 @@ async fn what_no_append_followed_is_not_there_and_what_is_only_read_takes_nothin
     assert!(reading(&place).put_bytes(b"other").is_err(), "nothing would make it durable");
     drop(log);
     assert!(blobs.put_bytes(b"other").is_err(), "its journal is closed");
-}
-
-#[tokio::test]
-async fn a_journal_of_before_there_were_rows_is_read_and_continued() {
-    let place = Place::make();
-    let log = place.open();
-    append(&log, 0, vec![note("a"), note("b")]).await.unwrap();
-    drop(log);
-    let connection = Connection::open(&place.path).unwrap();
-    let before = "DROP TABLE blob; DROP TABLE blob_place; DROP TABLE blob_placed;
-        CREATE INDEX record_subject ON record (subject, seq); PRAGMA user_version = 2";
-    connection.execute_batch(before).unwrap();
-    drop(connection);
-    let digest = DirBlobs::open_in(&folder(&place)).unwrap().put_bytes(b"in a file").unwrap();
-    assert_eq!(SqliteReader::open(&place.path).unwrap().read_verified(None).unwrap().records.len(), 2);
-    assert_eq!(reading(&place).read_all(&digest, 9).unwrap(), b"in a file");
-    assert!(matches!(reading(&place).open(&Digest::of(b"nowhere")), Err(PortError::Corrupt { .. })));
-
-    let log = place.open();
-    let blobs = log.blobs(&folder(&place)).unwrap();
-    assert_eq!(blobs.read_all(&digest, 9).unwrap(), b"in a file");
-    let row = blobs.put_bytes(b"in a row").unwrap();
-    append(&log, 2, vec![note("c")]).await.unwrap();
-    drop(log);
-    assert_eq!(reading(&place).read_all(&row, 8).unwrap(), b"in a row");
-    assert_eq!(records(&place.open()).await.len(), 3);
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ mod blobs;
 mod damage;
 mod disk;
 mod kill;
-mod layouts;
 mod pages;
+mod tables;
 
 use glovebox_engine::event::{
     BranchId, Event, NodeId, Record, RunCanceled, StagePassed, StageReady, Subject, Task, Work,

@@ -3,7 +3,6 @@
 //! One transaction for a group of batches and the blobs that wait. Where the journal ends, and the last record of each subject that is
 //! under way, are remembered; after any error they are read again, since the memory may be wrong then.
 
-use super::super::connection::Layout;
 use super::super::log_file::LogFile;
 use super::super::queue::{QueueChange, SharedQueue};
 use super::super::rows::{self, Tip};
@@ -45,7 +44,6 @@ impl GroupError {
 /// The database in the hands of its one writer.
 pub(super) struct Store {
     connection: Connection,
-    layout: Layout,
     key: Option<UserKey>,
     outbox: Arc<Outbox>,
     queue: SharedQueue,
@@ -80,8 +78,7 @@ impl Store {
         (outbox, queue): (Arc<Outbox>, SharedQueue),
     ) -> Result<Self, PortError> {
         Ok(Self {
-            layout: Layout::of(&connection).map_err(port_error)?,
-            blobs: StoredBlobs::of(&connection).map_err(port_error)?,
+            blobs: StoredBlobs::default(),
             connection,
             key,
             outbox,
@@ -231,16 +228,9 @@ impl Store {
         let hash: Digest = chain(&tip.hash, seq, at, &entry.text);
         let (number, at, subject, event) = (seq.cast_signed(), at.as_millisecond(), &entry.subject, &entry.text);
         let (prev, own) = (tip.hash.as_bytes(), hash.as_bytes());
-        if self.layout == Layout::Current {
-            let sql =
-                "INSERT INTO record (seq, at, subject, prev, hash, event, mac) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let mac = self.key.as_ref().map(|key| signature::of(key, &hash));
-            self.execute(sql, (number, at, subject, prev, own, event, mac.as_ref().map(blake3::Hash::as_bytes)))?;
-        } else {
-            let sql = "INSERT INTO record (seq, at, subject, prev, hash, event) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            self.execute(sql, (number, at, subject, prev, own, event))?;
-            self.key.iter().try_for_each(|key| signature::sign_beside(&self.connection, key, seq, &hash))?;
-        }
+        let sql = "INSERT INTO record (seq, at, subject, prev, hash, event, mac) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let mac = self.key.as_ref().map(|key| signature::of(key, &hash));
+        self.execute(sql, (number, at, subject, prev, own, event, mac.as_ref().map(blake3::Hash::as_bytes)))?;
         Ok((seq, hash))
     }
 

@@ -1,50 +1,13 @@
-//! Journals of layout 3, which are read and continued as they are, and where new ones keep blobs.
+//! The tables of a journal: signatures beside records, and blobs with and without a place.
 
-use super::{Place, RUN, append, note, ready, records, task};
+use super::{Place, RUN, append, note};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::event::Digest;
-use glovebox_engine::ports::{BlobStore, ClaimQueue, Next, PortError};
+use glovebox_engine::ports::{BlobStore, PortError};
 use glovebox_engine::sqlite::{Provenance, SqliteLog, SqliteReader};
 use glovebox_sandbox::user_key::UserKey;
-use jiff::Timestamp;
 use rusqlite::Connection;
-
-/// What version 0.1 made of a new file, before there was layout 4. Written out here, because this text must stay what it was whatever
-/// the program makes today. Its queue lies: nothing reads it any more.
-const LAYOUT_3: &str = "
-PRAGMA journal_mode = WAL;
-CREATE TABLE record (
-    seq INTEGER PRIMARY KEY,
-    at INTEGER NOT NULL,
-    subject TEXT NOT NULL,
-    prev BLOB NOT NULL,
-    hash BLOB NOT NULL,
-    event TEXT NOT NULL
-) STRICT;
-CREATE TABLE queue (
-    task TEXT PRIMARY KEY,
-    ready_seq INTEGER NOT NULL,
-    due_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TABLE signature (
-    seq INTEGER PRIMARY KEY,
-    mac BLOB NOT NULL
-) STRICT;
-CREATE TABLE blob (
-    id INTEGER PRIMARY KEY,
-    digest BLOB NOT NULL,
-    bytes BLOB NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX blob_digest ON blob (digest);
-ATTACH ?1 AS now;
-INSERT INTO record SELECT seq, at, subject, prev, hash, event FROM now.record;
-INSERT INTO signature SELECT seq, mac FROM now.record;
-INSERT INTO blob SELECT id, digest, bytes FROM now.blob;
-INSERT INTO queue VALUES ('0/main/ghost#1', 1, 0);
-PRAGMA application_id = 0x4742584A;
-PRAGMA user_version = 3;
-";
 
 fn key() -> UserKey {
     UserKey::from_bytes([7; 32])
@@ -66,47 +29,6 @@ fn read(place: &Place, digest: &Digest, bytes: u64) -> Result<Vec<u8>, PortError
 fn count(place: &Place, what: &str) -> i64 {
     let connection = Connection::open(&place.path).unwrap();
     connection.query_row(&format!("SELECT count(*) FROM {what}"), [], |row| row.get(0)).unwrap()
-}
-
-#[tokio::test]
-async fn a_journal_of_layout_three_is_read_and_continued() {
-    let (new, old) = (Place::make(), Place::make());
-    let log = signed(&new);
-    let digest = log.blobs(&folder(&new)).unwrap().put_bytes(b"before").unwrap();
-    append(&log, 0, vec![note("a"), ready("n")]).await.unwrap();
-    drop(log);
-    let script = LAYOUT_3.replace("?1", &format!("'{}'", new.path.display()));
-    Connection::open(&old.path).unwrap().execute_batch(&script).unwrap();
-
-    let reader = SqliteReader::open(&old.path).unwrap();
-    assert_eq!(reader.provenance(Some(&key())).unwrap(), Provenance::Own);
-    assert_eq!(reader.provenance(None).unwrap(), Provenance::Foreign { seq: 1 });
-    assert_eq!(read(&old, &digest, 6).unwrap(), b"before");
-
-    let log = signed(&old);
-    let Next::Due(delivery) = log.next(&RUN.into(), Timestamp::now(), 100).await.unwrap() else {
-        panic!("it is ready")
-    };
-    assert_eq!((delivery.task, delivery.ready_seq), (task("n"), 2));
-    let blobs = log.blobs(&folder(&old)).unwrap();
-    let (again, after) = (blobs.put_bytes(b"before").unwrap(), blobs.put_bytes(b"after").unwrap());
-    append(&log, 1, vec![note("b")]).await.unwrap();
-    drop(log);
-    assert_eq!((again, count(&old, "blob"), count(&old, "signature")), (digest, 2, 3));
-    assert_eq!(read(&old, &after, 5).unwrap(), b"after");
-    assert_eq!(records(&signed(&old)).await.len(), 3);
-    Connection::open(&old.path).unwrap().execute("DROP INDEX blob_digest", []).unwrap();
-    assert!(read(&old, &after, 5).is_err(), "no search through all rows");
-    Connection::open(&old.path).unwrap().execute("UPDATE signature SET mac = zeroblob(32) WHERE seq = 3", []).unwrap();
-    let reader = SqliteReader::open(&old.path).unwrap();
-    assert_eq!(reader.provenance(Some(&key())).unwrap(), Provenance::Foreign { seq: 3 });
-    drop(reader);
-    Connection::open(&old.path).unwrap().execute("DROP TABLE signature", []).unwrap();
-    assert_eq!(SqliteReader::open(&old.path).unwrap().provenance(Some(&key())).unwrap(), Provenance::Unsigned);
-    assert!(
-        SqliteLog::open_signed(&old.path, RUN.into(), Some(key())).is_err(),
-        "what follows could not be told from it"
-    );
 }
 
 #[tokio::test]
