@@ -429,7 +429,7 @@ impl<B: BlobStore> Examine<B> {
         fact.changes = commit::store(&found, view, keep)?;
         self.set_aside(view, &found, fact)?;
         fact.ignored = guardrail::ignored_files(&ignored);
-        sandbox.keep_ignored(&ignored);
+        sandbox.keep_ignored(view, &ignored);
         if !violations.is_empty() {
             let judged = self.recovery.as_ref().map(|recovery| recovery.judge(&found, view, keep)).transpose()?;
             guardrail::fail(fact, &violations, judged);

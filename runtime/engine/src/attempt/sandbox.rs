@@ -252,9 +252,9 @@ impl AttemptSandbox {
 
     /// Keeps what the stage wrote at paths that git ignores, where that is possible: a stage can do without it. To be called once
     /// everything else of its files is stored.
-    pub(super) fn keep_ignored(&self, left_out: &LeftOut) {
+    pub(super) fn keep_ignored(&self, view: &WorkspaceView, left_out: &LeftOut) {
         let Some(store) = &self.ignored else { return };
-        match store.take(&self.view(), left_out, cache::BYTES_MAX) {
+        match store.take(view, left_out, cache::BYTES_MAX) {
             Ok(true) => {}
             Ok(false) => tracing::warn!("the files that git ignores exceeded the limit of caches and were removed"),
             Err(error) => tracing::warn!(%error, "the files that git ignores could not be kept and were removed"),
