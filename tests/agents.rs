@@ -292,7 +292,7 @@ fn a_plan_shows_the_program_and_what_it_may_read_of_the_machine() {
     bench.with_key(&["plan", "pipeline.dot"]).ends(3).says("names no agent program");
 }
 
-/// A stand-in that speaks Codex's events, as a program of the workspace (seed 2's `codex.path`).
+/// A stand-in that speaks Codex's events, as a program of the workspace (`codex.path`, decision codex-options).
 #[test]
 fn codex_is_started_with_its_options_and_its_events_are_read() {
     let codex = r#"#!/usr/bin/env python3

@@ -1,4 +1,4 @@
-//! What the specification leaves open and the seeds decide, as data: gates on all four levels, retries, bounds, diamonds, hints,
+//! What the specification leaves open and `docs/decisions.md` decides, as data: gates on all four levels, retries, bounds, diamonds, hints,
 //! commands of agents, feedback, and what a summary may call verified.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
@@ -35,7 +35,7 @@ fn an_unmet_gate_finds_its_target_on_four_levels() {
             "graph [fallback_retry_target=imp]; node [prompt=x]; imp; t [goal_gate=true, test.outcome_sequence=\"fail,success\"]; start -> imp -> t; t -> done [condition=\"outcome!=retry\"]",
         ),
         Case {
-            name: "seed 1's example: a gate on the straight way loops back until it passes",
+            name: "a gate on the straight way loops back until it passes",
             graph: "implement [shape=\"box\", prompt=\"Write the feature code\"]\n test [shape=\"box\", prompt=\"Run the test suite\",\n goal_gate=true, retry_target=\"implement\", test.outcome_sequence=\"fail,fail,success\"]\n start -> implement -> test -> done",
             visited: "implement test implement test implement test",
             ..PLAIN
@@ -292,7 +292,7 @@ fn what_passed_but_broke_its_scope_is_not_verified() {
 #[test]
 fn a_stage_that_mends_is_told_who_failed_and_how() {
     check_all(&[Case {
-        name: "seed 2's build loop",
+        name: "a build loop: build, test, fix",
         graph: "generate [prompt=\"Create code.\\n\", allowed_write_paths=\"main.go\"]; test [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"echo said; echo 'größe: undefined' >&2; test -f main.go\"];\n\
                 fix [prompt=\"Fix build failures.\\n\", allowed_write_paths=\"main.go\"]; start -> generate -> test; test -> done [condition=\"outcome=success\"]; test -> fix [condition=\"outcome=fail\"]; fix -> test",
         script: "[[node.generate]]\ntext = \"nothing yet\"\n\
@@ -357,7 +357,7 @@ fn a_failure_that_nobody_after_it_could_mend_ends_the_run() {
 }
 
 #[test]
-fn seed_2_s_guardrails_are_told_before_anything_runs() {
+fn guardrails_of_pipelines_are_told_before_anything_runs() {
     let tool = |command: &str| format!("n [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"{command}\"]");
     let scope = |paths: &str| format!("n [prompt=x, allowed_write_paths=\"{paths}\"]");
     for (node, message) in [

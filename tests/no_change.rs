@@ -1,4 +1,5 @@
-//! An agent that changes nothing (seed 4, section 5): its work is repeated with a hint and then fails, or its verification confirms it.
+//! An agent that changes nothing (decision no-change-is-a-failure): its work is repeated with a hint and then fails, or its verification
+//! confirms it.
 //!
 //! Only what the host saw change counts, whatever an agent says.
 

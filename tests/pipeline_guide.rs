@@ -1,4 +1,4 @@
-//! The templates of the pipeline guide (seed 2) and its wrapper example, with and without a folder of scenarios: the same files at the
+//! The templates of the pipeline guide of dark-factory and its wrapper example, with and without a folder of scenarios: the same files at
 //! end. Hold-outs exist only for a stage that names them.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]

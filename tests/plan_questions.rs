@@ -1,4 +1,5 @@
-//! Questions for a plan (seed 4): what an agent is asked again, how often, how long it has for an answer, and what a resume asks again.
+//! Questions for a plan (decision plan-questions): what an agent is asked again, how often, how long it has for an answer, and what a
+//! resume asks again.
 //!
 //! The witness is the log of the fake provider.
 

@@ -1,4 +1,5 @@
-//! `requires_tool_success` (seed 2): a stage works only after another one's command has passed, as the run itself knows.
+//! `requires_tool_success` (decision required-tool-success): a stage works only after another one's command has passed, as the run itself
+//! knows.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 

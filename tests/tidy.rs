@@ -1,8 +1,10 @@
-//! Holds the repository to its own rules: who may depend on what, which authority lives where, the glossary, sizes, and that
+//! Holds the repository to its own rules: who may depend on what, which authority lives where, the glossary, citations, sizes, and that
 //! every example, guest and command in the documentation is real. A finding names file and line. There is no list of exceptions.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
+#[path = "tidy/decisions.rs"]
+mod decisions;
 #[path = "tidy/documents.rs"]
 mod documents;
 #[path = "tidy/glossary.rs"]

@@ -1,4 +1,5 @@
-//! `type=verification` (seed 2): a model plans the checks, the author says which commands a plan may contain, the host runs them.
+//! `type=verification` (decision verification-plan): a model plans the checks, the author says which commands a plan may contain, the host
+//! runs them.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -9,7 +10,7 @@ use workbench::{Answer, Workbench};
 
 const ALLOWED: &str = "\"verification.allowed_commands\"=\"test -f,sh tests/check.sh,grep\"";
 
-/// Run `r` of seed 2's template: an agent returns this plan, a verification stage with these attributes runs it.
+/// Run `r` of a template for plans: an agent returns this plan, a verification stage with these attributes runs it.
 fn verified(plan: &Value, attributes: &str) -> (Workbench, Answer) {
     let plan = plan.to_string().replace('\\', "\\\\").replace('"', "\\\"");
     let bench = Workbench::with_pipeline(&format!(

@@ -1,4 +1,5 @@
-//! `verify_command` and `verify_plugin` (seed 0): a check after a node's work, whose verdict counts more than the node's own word.
+//! `verify_command` and `verify_plugin` (decision verify-command): a check after a node's work, whose verdict counts more than the node's
+//! own word.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 

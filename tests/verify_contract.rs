@@ -1,4 +1,5 @@
-//! `[verify]` and contract files (seed 4): what a verification stage runs beside a plan, and what becomes of a list that cannot pass.
+//! `[verify]` and contract files (decision verify-contract): what a verification stage runs beside a plan, and what becomes of a list that
+//! cannot pass.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 

@@ -1,4 +1,5 @@
-//! How often work is repeated after a failure of its verification (seed 4, section 6): by category, by signature, and not before its time.
+//! How often work is repeated after a failure of its verification (decision repetitions-by-category): by category, by signature, and not
+//! before its time.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 

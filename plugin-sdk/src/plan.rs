@@ -1,4 +1,4 @@
-//! A verification plan, the allowed commands, and what makes a plan wrong; the messages are those of seed 2.
+//! A verification plan, the allowed commands, and what makes a plan wrong; the messages are fixed (decision verification-plan).
 //!
 //! The agent that writes a plan and the stage that runs it read it with the same code. The host decides once more what may run.
 
@@ -169,10 +169,10 @@ impl<'a> AllowedCommands<'a> {
     }
 }
 
-/// The code of a command that only a shell could run (seed 4).
+/// The code of a command that only a shell could run (decision shell-or-argv).
 pub const UNSUPPORTED_FORMAT: &str = "verification_command_unsupported_format";
 
-/// Seed 2's early error; the sandbox decides what a command can reach.
+/// An early error (decision tool-command-guard); the sandbox decides what a command can reach.
 fn misplaced(word: &str) -> Option<&'static str> {
     match word {
         _ if word.starts_with('~') => Some("~"),

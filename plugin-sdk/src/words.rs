@@ -1,4 +1,4 @@
-//! A command line without a shell: quotes and backslashes are honoured, and what only a shell could do is refused (design §9 #17).
+//! A command line without a shell: quotes and backslashes are honoured, and what only a shell could do is refused (decision shell-or-argv).
 
 /// Splits a command line into the words of a direct start, as [`crate::exec::argv`] takes them.
 ///

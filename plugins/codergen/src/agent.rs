@@ -1,7 +1,7 @@
 //! The loop: ask, run the tools that were called, hand the results back, until an answer calls none.
 //!
 //! It counts nothing: the host refuses the turn that is over the limit. A stage that ran into the limit has failed unless
-//! the model declared success before (seed 0, fix 2).
+//! the model declared success before (decision turn-limit-is-a-failure).
 
 use crate::conversation::{ContextUse, Conversation};
 use crate::desk::Desk;

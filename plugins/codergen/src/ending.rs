@@ -1,7 +1,7 @@
 //! How a stage ended, read from the model's answer: a declared outcome, an `OUTCOME:` line, or the specification's default.
 //!
-//! A declaration that cannot be read is an error and never taken for success. When declarations disagree, FAIL wins (seed 0);
-//! `SUCCESS` counts only where a line begins with it, every other word wherever it stands (design §9 #35).
+//! A declaration that cannot be read is an error and never taken for success. When declarations disagree, FAIL wins;
+//! `SUCCESS` counts only where a line begins with it, every other word wherever it stands (decision fail-wins-over-success).
 
 use glovebox_plugin_sdk::llm::{Message, Part};
 use glovebox_plugin_sdk::{Outcome, Stage, Status, Value};

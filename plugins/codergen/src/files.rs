@@ -77,7 +77,7 @@ pub(crate) enum Wanted<'a> {
 }
 
 impl Workspace {
-    /// Brings a path of the model into the form relative to the workspace (design §9 #34).
+    /// Brings a path of the model into the form relative to the workspace (decision project-path-is-the-workspace).
     ///
     /// # Errors
     /// It is absolute and not below one of the workspace's own paths. The host refuses it too, and records that. A subagent may

@@ -1,7 +1,8 @@
-//! Line numbers in what `read_file` serves, and their removal from what comes back.
+//! Line numbers in what `read_file` serves (decision served-line-numbers), and their removal from what comes back.
 //!
 //! A model that writes back what it read often writes the numbers too, also to another path, and in a later stage of the conversation.
-//! They are taken off only when the content is what was served: a numbered table or a TSV that merely looks like it is written as it is.
+//! They are taken off only when the content is what was served (decision line-numbers-are-stripped): a numbered table or a TSV that merely
+//! looks like it is written as it is.
 
 use crate::files::{Content, WorkspacePath};
 use std::collections::{HashSet, VecDeque};

@@ -1,4 +1,5 @@
-//! The verification plan that an agent hands to a later stage (seed 2): what the model is told, and where its answer has the plan.
+//! The verification plan that an agent hands to a later stage (decision verification-plan): what the model is told, and where its answer
+//! has the plan.
 
 use glovebox_plugin_sdk::{Outcome, Stage, Value};
 

@@ -1,4 +1,5 @@
-//! Questions for a plan: what the model is asked once more if no verification stage could run what its last answer has (seed 4).
+//! Questions for a plan: what the model is asked once more if no verification stage could run what its last answer has
+//! (decision plan-questions).
 //!
 //! The engine says how often, and how long an answer may take. The host holds that time and records what came of it. This file knows no
 //! clock: the same answers lead to the same questions.

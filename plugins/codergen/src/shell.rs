@@ -1,4 +1,4 @@
-//! Commands of an agent: argv without a shell, unless the node grants one (design §9 #17 and #24).
+//! Commands of an agent: argv without a shell, unless the node grants one (decision granted-agent-commands).
 //!
 //! The model gets an error for anything but a plain command line, before it reaches the host. The host decides what may run.
 

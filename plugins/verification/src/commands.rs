@@ -1,4 +1,4 @@
-//! The list of commands that a stage runs: those of the plan, and those that the operator's `[verify]` adds (seed 4).
+//! The list of commands that a stage runs: those of the plan, and those that the operator's `[verify]` adds (decision verify-contract).
 
 use crate::failure::Code;
 use crate::settings::{Phase, Settings};
@@ -147,7 +147,7 @@ impl Commands {
     }
 }
 
-/// The role of stages that change documents alone (seed 4).
+/// The role of stages that change documents alone (decision verify-contract).
 const DOCS_ROLE: &str = "docser";
 /// Programs that check documents.
 const DOCS_PROGRAMS: [&str; 8] =

@@ -1,4 +1,4 @@
-//! Why a verification command failed, in the words of seed 4.
+//! Why a verification command failed, in the words of openTiger (decision failure-codes).
 //!
 //! A cause that would drop a command needs the project's files and the exit code to say so. What a command prints is the word of the code
 //! under test, and never enough.

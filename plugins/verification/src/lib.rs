@@ -1,4 +1,5 @@
-//! The `verification` handler (seeds 2 and 4): checks that files of a plan exist and runs the plan's commands, without a shell.
+//! The `verification` handler (decision verification-plan): checks that files of a plan exist and runs the plan's commands, without a
+//! shell.
 //!
 //! A model writes the plan, the pipeline's author the list of command prefixes that it may contain. The operator's `[verify]` adds commands
 //! of the project's own contract. This component reads all of it and gives the documented messages; the host decides on its own what may
@@ -42,7 +43,7 @@ export!(
     )
 );
 
-/// The checks of the plan, in the order of seed 2.
+/// The checks of the plan, in a fixed order (decision verification-plan).
 fn verify(stage: &Stage) -> Result<Outcome, Problem> {
     let written = |name: &str| stage.attribute(name).map(str::trim).filter(|text| !text.is_empty());
     let settings = Settings::of(stage);

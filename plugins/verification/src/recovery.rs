@@ -1,4 +1,5 @@
-//! How a list of commands is adjusted after a failure that is the list's own (seed 4). Pure: a list goes in, another one comes out.
+//! How a list of commands is adjusted after a failure that is the list's own (decision command-list-adjustments). Pure: a list goes in,
+//! another one comes out.
 
 use crate::commands::Command;
 use crate::failure::Code;
@@ -18,7 +19,7 @@ pub(crate) struct Adjustment {
 }
 
 impl Adjustment {
-    /// The payload of seed 4's requeue event.
+    /// The payload of openTiger's requeue event (decision command-list-adjustments).
     pub(crate) fn to_json(&self) -> Value {
         let next: Vec<&str> = self.next.iter().map(|command| command.line.as_str()).collect();
         json!({

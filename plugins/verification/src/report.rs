@@ -23,7 +23,7 @@ pub(crate) struct Report {
     left_out: Vec<String>,
     /// Commands of the operator's contract that were not verified: dropped, or without room because of the plan.
     dropped_checks: Vec<String>,
-    /// The failure that stands (seed 4's `error_meta`).
+    /// The failure that stands (decision failure-codes).
     error_meta: Option<Value>,
 }
 

@@ -1,4 +1,5 @@
-//! Runs the commands in order. A failure that is the list's own adjusts the list, as often as the operator allows (seed 4).
+//! Runs the commands in order. A failure that is the list's own adjusts the list, as often as the operator allows
+//! (decision command-list-adjustments).
 
 use crate::commands::{Command, Commands, Source};
 use crate::failure::{Cause, Code, Ended, cause, vacuous};

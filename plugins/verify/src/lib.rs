@@ -1,4 +1,4 @@
-//! The `verify` handler (seed 0, fix 4): runs the node's `command` and turns its exit into a verdict.
+//! The `verify` handler (decision verify-node): runs the node's `command` and turns its exit into a verdict.
 //!
 //! No model takes part: this component imports no interface to ask one. The wording says that something was checked, and
 //! the whole output is kept as the artifact `<node>.output`. As the verification of another node (`verify_command`; the engine says of which
@@ -75,7 +75,7 @@ impl Check<'_> {
         }
     }
 
-    /// The command as messages name it (seed 0).
+    /// The command as messages name it.
     fn title(&self) -> &'static str {
         match self.verifies {
             None => "verify command",

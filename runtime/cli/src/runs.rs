@@ -1,4 +1,4 @@
-//! Runs on disk, by id, by a unique beginning or end of an id, or by `latest`.
+//! Runs on disk, by id, by a unique beginning or end of an id, or by `latest` (decision names-of-runs).
 //!
 //! It knows the folders and names of runs, and nothing of their content.
 

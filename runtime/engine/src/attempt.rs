@@ -1,7 +1,8 @@
 //! One attempt of one node: a private copy, one call of its component, and what came of it as a fact to be committed.
 //!
 //! It decides nothing about retries or routes. What it hands back names only blobs that are stored already, and nothing has
-//! reached the workspace by then: that follows the commit. A stage that did not end by itself changes nothing (design §9 #22).
+//! reached the workspace by then: that follows the commit. A stage that did not end by itself changes nothing
+//! (decision killed-stages-commit-nothing).
 
 mod branch_answers;
 mod branch_files;

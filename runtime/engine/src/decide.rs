@@ -43,7 +43,8 @@ pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event
         return Vec::new();
     }
     if let Some(by) = &state.canceled {
-        // Nothing starts any more (seed 3). An attempt that is under way is asked to stop, and its end leads here.
+        // Nothing starts any more (decision cancel-wins-over-policies). An attempt that is under way is asked to stop, and its end leads
+        // here.
         return if state.is_under_way() { Vec::new() } else { vec![canceled(by)] };
     }
     if let Some(failure) = spent(state).filter(|_| !waits(cause)) {
@@ -192,7 +193,8 @@ impl BranchDecision<'_> {
         }
     }
 
-    /// The end of a loop in which a stage fails again and again in the same way (seed 3). Its own reason stays readable.
+    /// The end of a loop in which a stage fails again and again in the same way (decision same-failure-ends-a-loop). Its own reason stays
+    /// readable.
     fn cycle(&self, node: &NodeId, outcome: &Outcome) -> Option<Failure> {
         let (same, limit) = (self.branch.nodes.get(node)?.same, self.pipeline.signature_limit);
         let reason = || {
@@ -219,7 +221,7 @@ impl BranchDecision<'_> {
         Task::of_handler(self.state.generation(), (self.id, node), self.branch.next_visit(node))
     }
 
-    /// At an exit: every goal gate must be satisfied, one that was never visited is not (spec §3.4, design §9 #11).
+    /// At an exit: every goal gate must be satisfied, one that was never visited is not (spec §3.4, decision unvisited-gates-are-unmet).
     fn check_goal_gates(&self, exit: &Node) -> Vec<Event> {
         let Some(gate) = self.unmet_gate(exit) else {
             return match self.without_checks() {
@@ -293,7 +295,7 @@ impl BranchDecision<'_> {
                 }
                 None => "was never visited".to_owned(),
             };
-            // The stage's own words stay readable in the run's reason (seed 3, failure causality).
+            // The stage's own words stay readable in the run's reason (decision reasons-stay-unchanged).
             let cause = self.branch.outcome(&unmet.gate).and_then(|outcome| outcome.failure.as_ref());
             let cause = cause.map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
             let reason =
@@ -311,7 +313,7 @@ impl BranchDecision<'_> {
         vec![Event::StageReady(StageReady { task: retrying.task.clone(), ordinal: retrying.ordinal, due_at })]
     }
 
-    /// Out of a stage: a failure goes where failures go (spec §3.7, design §9 #2), anything else along an edge.
+    /// Out of a stage: a failure goes where failures go (spec §3.7, decision failure-routes), anything else along an edge.
     fn leave_stage(&self, node: &NodeId, outcome: &Outcome) -> Vec<Event> {
         if !matches!(outcome.status, Status::Fail | Status::Retry) {
             return self.follow_edge(node, outcome);
@@ -335,7 +337,7 @@ impl BranchDecision<'_> {
         self.route(node, to, Choice { how: found.how.as_str(), edge, candidates: found.candidates })
     }
 
-    /// Out of start, or out of a diamond with the outcome it passes on (design §9 #3).
+    /// Out of start, or out of a diamond with the outcome it passes on (decision diamonds-pass-outcomes-through).
     fn leave_control_node(&self, node: &NodeId) -> Vec<Event> {
         let is_child_exit = || self.pipeline.node(node).is_some_and(|node| node.handler == Handler::ChildExit);
         match self.pipeline.start == *node || is_child_exit() {
@@ -344,7 +346,7 @@ impl BranchDecision<'_> {
         }
     }
 
-    /// Along the edge that fits, or the run fails: never the first edge, never silent success (design §9 #4).
+    /// Along the edge that fits, or the run fails: never the first edge, never silent success (decision no-route-fails-the-run).
     fn follow_edge(&self, node: &NodeId, outcome: &Outcome) -> Vec<Event> {
         let lookup = |key: &str| self.branch.context.text(key);
         let selection = route::select(self.pipeline, node, &answer(outcome), &lookup);

@@ -221,7 +221,7 @@ pub struct RunStarted {
     /// The run whose records this one begins with; absent for a run of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Box<ForkedFrom>>,
-    /// Counts loop restarts; 0 for the first generation (seed 3).
+    /// Counts loop restarts; 0 for the first generation (decision run-generations).
     pub generation: u32,
     /// The graph's name.
     pub pipeline_name: String,
@@ -422,7 +422,7 @@ pub struct StagePassed {
     pub node: NodeId,
     /// Which visit.
     pub visit: u32,
-    /// The status it passes on: a diamond hands the previous one through (design §9 #3).
+    /// The status it passes on: a diamond hands the previous one through (decision diamonds-pass-outcomes-through).
     pub status: Status,
 }
 
@@ -454,13 +454,13 @@ impl RunCanceled {
         Self { by }
     }
 
-    /// True when a signal stopped the run: it may go on later. A run that was canceled for good may not (design §9 #33).
+    /// True when a signal stopped the run: it may go on later. A run that was canceled for good may not (decision signals-are-resumable).
     pub fn is_stop(&self) -> bool {
         self.by.starts_with(SIGNAL)
     }
 }
 
-/// How a run ended (seed 3: binary).
+/// How a run ended (decision run-status-is-binary).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -487,7 +487,7 @@ pub struct RunFinished {
     /// The exit that was reached, after success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_node: Option<NodeId>,
-    /// Why, after a failure: the stage's reason unchanged (seed 3, failure causality).
+    /// Why, after a failure: the stage's reason unchanged (decision reasons-stay-unchanged).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// The stage that a resume begins again at; absent where it continues, and in journals of before it was recorded.

@@ -120,7 +120,7 @@ pub struct RunSummary {
     /// run has not failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumes_at: Option<NodeId>,
-    /// Facts about the last verification, if it failed and the run has not succeeded (seed 4); absent otherwise.
+    /// Facts about the last verification, if it failed and the run has not succeeded (decision failure-codes); absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_meta: Option<FailureMeta>,
     /// Every finished visit in order.

@@ -1,4 +1,5 @@
-//! What the operator asks of agents that change nothing (seed 4, section 5): how often their work is repeated, and what else may confirm it.
+//! What the operator asks of agents that change nothing (decision no-change-is-a-failure): how often their work is repeated, and what else
+//! may confirm it.
 //!
 //! Plain data. Which nodes it holds for is decided with the plan; what follows from it is decided in `decide/no_change.rs`.
 
@@ -7,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Repetitions of work that changed nothing, unless the operator says how many (seed 4).
+/// Repetitions of work that changed nothing, unless the operator says how many (decision no-change-is-a-failure).
 const RECOVERY_ATTEMPTS: u32 = 5;
 
 /// The two settings.
@@ -36,7 +37,7 @@ pub enum Confirm {
 }
 
 impl Confirm {
-    /// The words that seed 4's source reads as [`Confirm::Off`].
+    /// The words that openTiger reads as [`Confirm::Off`] (decision no-change-is-a-failure).
     const OFF: [&str; 5] = ["off", "false", "strict", "disabled", "none"];
 
     /// The word for it.

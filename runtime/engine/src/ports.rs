@@ -1,4 +1,4 @@
-//! The four ports between the engine and whatever keeps its facts (design §4).
+//! The four ports between the engine and whatever keeps its facts.
 //!
 //! One machine and many run the same engine over these. An adapter stores and delivers; it never decides about retries,
 //! gates or routing. Exclusivity comes from [`RunLog::append`] alone: a queue may deliver twice and a signal may be lost,

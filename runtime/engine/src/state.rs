@@ -91,7 +91,8 @@ pub struct RunState {
     pub steered: VectorSync<Arc<StageSteered>>,
     /// Who asked the run to stop.
     pub canceled: Option<Arc<str>>,
-    /// The run as if no signal and no limit of the run had stopped it, when one has: a resume goes on from there (design §9 #33).
+    /// The run as if no signal and no limit of the run had stopped it, when one has: a resume goes on from there
+    /// (decision signals-are-resumable).
     pub stopped: Option<Box<RunState>>,
     /// How it ended.
     pub verdict: Option<Arc<RunFinished>>,
@@ -244,7 +245,8 @@ impl RunState {
         }
     }
 
-    /// Only what a verifier ran proves anything (design §1, promise 3). One that checked a part of what it was to check proves nothing.
+    /// Only what a verifier ran proves anything (decision receipts-prove-verdicts). One that checked a part of what it was to check proves
+    /// nothing.
     fn note_proof(&mut self, finished: &StageFinished) {
         let is_verifier = self.run.as_ref().is_some_and(|run| run.role(&finished.handler) == Role::Verifier);
         let (status, work) = (finished.outcome.status, finished.attempt.task.work);

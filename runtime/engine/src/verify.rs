@@ -1,4 +1,5 @@
-//! The commands that a verification stage runs beside a model's plan: those of a contract file, and those of the project's kind (seed 4).
+//! The commands that a verification stage runs beside a model's plan: those of a contract file, and those of the project's kind
+//! (decision verify-contract).
 //!
 //! All of them are read from the project before the first stage, and the plan shows and covers them: no stage can change what it is
 //! verified with. Two phases add commands. The planner completes the plan of a stage, and what it adds counts as planned. The worker adds
@@ -23,21 +24,21 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Where a contract is looked for unless `glovebox.toml` or a variable says where (seed 4).
+/// Where a contract is looked for unless `glovebox.toml` or a variable says where (decision verify-contract).
 pub const CONTRACT_PATH: &str = ".opentiger/verify.contract.json";
-/// Commands that a phase adds at most, unless the operator says how many (seed 4).
+/// Commands that a phase adds at most, unless the operator says how many (decision verify-contract).
 const COMMANDS_MAX: usize = 4;
-/// Adjustments of a list of commands in one attempt, unless the operator says how many (seed 4).
+/// Adjustments of a list of commands in one attempt, unless the operator says how many (decision command-list-adjustments).
 const RECOVERY_ATTEMPTS: u32 = 5;
 
-/// Seconds for the answer to a question for a plan that is missing, unless the operator says how many (seed 4).
+/// Seconds for the answer to a question for a plan that is missing, unless the operator says how many (decision plan-questions).
 const PLAN_TIMEOUT_SECONDS: u32 = 120;
-/// Questions for a plan that can run, unless the operator says how many (seed 4).
+/// Questions for a plan that can run, unless the operator says how many (decision plan-questions).
 const PLAN_PARSE_RETRIES: u32 = 2;
-/// Seconds for the answer to a question for a better plan, unless the operator says how many (seed 4).
+/// Seconds for the answer to a question for a better plan, unless the operator says how many (decision plan-questions).
 const RECONCILE_TIMEOUT_SECONDS: u32 = 180;
 
-/// Where a phase takes commands from.
+/// Where a phase takes commands from (decision verification-modes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// From nowhere.

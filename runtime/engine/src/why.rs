@@ -107,7 +107,7 @@ pub struct AttemptWhy {
     /// True if the operator asks for changes and the work made none; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_change: bool,
-    /// Facts about a failed verification beside its failure (seed 4); absent for anything else.
+    /// Facts about a failed verification beside its failure (decision failure-codes); absent for anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_meta: Option<FailureMeta>,
     /// What a person decided about its writes outside of its scope, after which this is how it ended; absent where nobody decided anything.

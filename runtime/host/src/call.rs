@@ -152,7 +152,7 @@ pub struct Artifact {
 #[derive(Debug)]
 pub struct Report {
     /// The handler's outcome, or the one the host puts in its place for a trap, a limit, a refusal to link.
-    /// Turn exhaustion without an earlier explicit success is already a `fail` here (seed 0, fix 2).
+    /// Turn exhaustion without an earlier explicit success is already a `fail` here (decision turn-limit-is-a-failure).
     pub outcome: Outcome,
     /// What the handler says it did; unproven claims of a success are a failure already.
     pub claims: Vec<Claim>,

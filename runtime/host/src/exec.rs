@@ -1,7 +1,7 @@
 //! The `exec` interface: host programs, if the attempt was granted them.
 //!
 //! Two separate grants: shell text must be exactly what the pipeline's author wrote. An argv must begin with a granted prefix of
-//! whole words and have no shell operators (design §9 #17). Every executed command leaves a receipt, which this file makes.
+//! whole words and have no shell operators (decision shell-or-argv). Every executed command leaves a receipt, which this file makes.
 
 mod no_tests;
 
@@ -108,7 +108,8 @@ impl Attempt {
     }
 
     /// Returns why a command's end ends the call as well: its guest must not make a success of a command that was killed for a
-    /// bound, nor have what it wrote by then committed (design §9 #22). A time that the guest itself asked for is no bound.
+    /// bound, nor have what it wrote by then committed (decision killed-stages-commit-nothing). A time that the guest itself asked for is
+    /// no bound.
     fn ends_call(&self, receipt: &Receipt, time: CommandTime) -> Option<Stop> {
         match (receipt.how, receipt.over) {
             (CommandEnding::Canceled, _) => Some(Stop::Canceled),

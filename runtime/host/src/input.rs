@@ -24,7 +24,7 @@ pub struct OutgoingEdge {
 pub struct StageInput {
     /// The run.
     pub run: RunId,
-    /// Which call of which node this is (seed 3).
+    /// Which call of which node this is (decision attempt-identity).
     pub attempt: Attempt,
     /// Handler type as bound.
     pub handler_type: String,

@@ -1,7 +1,7 @@
 //! What a component is, read from its bytes. Nothing is compiled and nothing is run.
 //!
-//! The imports a component names are its permission manifest (design §5): what it does not import it cannot do. This file
-//! knows how names are laid out in a binary and which of them this version provides; it decides nothing about grants.
+//! The imports a component names are its permission manifest (decision imports-are-permissions): what it does not import it cannot do. This
+//! file knows how names are laid out in a binary and which of them this version provides; it decides nothing about grants.
 
 use crate::complexity;
 use crate::grants::Wants;

@@ -1,7 +1,7 @@
 //! The `llm` interface: asking the model bound to the node.
 //!
 //! The guest cannot choose a model and cannot go over its turns: the host counts them, and notes whether a success was
-//! declared before a bound was reached (seed 0, fix 2). What the model said is taken from here, never from the guest.
+//! declared before a bound was reached (decision turn-limit-is-a-failure). What the model said is taken from here, never from the guest.
 
 mod border;
 mod object;

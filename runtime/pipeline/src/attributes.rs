@@ -1,7 +1,7 @@
 //! The known attributes, in one table: where they apply, their values and their purpose.
 //!
 //! They come from spec appendix A, from other engines, and from this runtime (guardrails, limits, tests). Unknown names are kept for
-//! plugins; the lints `attribute_known` and `attribute_unread` report them.
+//! plugins; the lints `attribute_known` and `attribute_unread` report them (decision known-attributes).
 
 mod page;
 mod table;

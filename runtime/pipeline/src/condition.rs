@@ -104,7 +104,7 @@ impl fmt::Display for ConditionKey {
     }
 }
 
-/// Statuses with another name in other engines.
+/// Statuses with another name in other engines (decision other-spellings).
 const OTHER_STATUSES: [(&str, Status); 2] = [("succeeded", Status::Success), ("failed", Status::Fail)];
 
 /// Classes of failures with another name in other engines.

@@ -1,8 +1,9 @@
 //! Files that a pipeline refers to: prompts (`prompt="@prompts/review.md"`), schemas (`output_schema`) and the child pipeline
 //! (`stack.child_dotfile`).
 //!
-//! A path is relative to the folder of the pipeline file. It must not leave that folder or lead into hold-outs (design §9 #25). This module
-//! reads no files: [`crate::ParsedFile::references`] lists them, and the caller passes their texts in [`crate::Inputs::files`].
+//! A path is relative to the folder of the pipeline file. It must not leave that folder or lead into hold-outs
+//! (decision references-and-read-paths). This module reads no files: [`crate::ParsedFile::references`] lists them, and the caller passes
+//! their texts in [`crate::Inputs::files`].
 
 use crate::diagnostic::Diagnostic;
 use crate::holdout_roles::FOLDER_DEFAULT;

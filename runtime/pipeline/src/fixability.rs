@@ -1,4 +1,5 @@
-//! Whether a stage after a failure can fix the source of that failure (seed 2, `unfixable_failure_source`; design §9 #19).
+//! Whether a stage after a failure can fix the source of that failure (`unfixable_failure_source`,
+//! decision unfixable-failures-end-the-run).
 //!
 //! A tool stage runs scripts. If the builder after it may not write them and a script is wrong, their loop cannot succeed. Scripts among
 //! the hold-outs are exempt: their purpose is to fail on wrong code, and no builder may change them. The same pure function serves the

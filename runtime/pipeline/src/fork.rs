@@ -15,7 +15,7 @@ pub const QUORUM_DEFAULT: f64 = 0.5;
 /// Most forks inside each other.
 pub const NESTED_MAX: usize = 8;
 
-/// When a fork is complete (design §9 #10).
+/// When a fork is complete (decision join-and-error-policies).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum JoinPolicy {
     /// When every branch has ended.
@@ -29,7 +29,7 @@ pub enum JoinPolicy {
     Quorum(f64),
 }
 
-/// What a failed branch does to its fork (design §9 #10).
+/// What a failed branch does to its fork (decision join-and-error-policies).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ErrorPolicy {
     /// The others go on. It counts against the fork.

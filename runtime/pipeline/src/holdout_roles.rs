@@ -7,10 +7,10 @@ use crate::key::{self, Key};
 use crate::lower::handler::Role;
 use glovebox_record::scope::Entry;
 
-/// The default folder with hold-outs (seed 2).
+/// The default folder with hold-outs (decision hold-out-folder).
 pub const FOLDER_DEFAULT: &str = "scripts/scenarios/";
 
-/// How much output of a stage with hold-outs reaches a builder (design §7).
+/// How much output of a stage with hold-outs reaches a builder (decision verdict-and-hints-only).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Feedback {
     /// The verdict and `hint:` lines.
@@ -86,9 +86,10 @@ impl Named {
 pub struct NodeHoldouts {
     /// `holdouts`: what a verifier runs; none if the file does not say.
     pub named: Option<Named>,
-    /// `codex.allow_read_scenarios`: a builder may read them (seed 2).
+    /// `codex.allow_read_scenarios`: a builder may read them (decision hold-out-opt-outs).
     pub allow_read: bool,
-    /// `codex.block_read_paths`: what the node does not see, instead of the hold-outs (seed 2). None means the hold-outs.
+    /// `codex.block_read_paths`: what the node does not see, instead of the hold-outs (decision hold-out-opt-outs). None means the
+    /// hold-outs.
     pub block_read: Option<Vec<Entry>>,
     /// `scenario_feedback` of the node, else of the graph: how much of this node's output reaches builders.
     pub feedback: Feedback,

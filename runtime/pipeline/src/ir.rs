@@ -92,11 +92,11 @@ impl Handler {
 /// Where a node's commands work and what they can reach. It never grants more than the operator does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Confinement {
-    /// `codex.workdir`: the folder where commands start (seed 2).
+    /// `codex.workdir`: the folder where commands start (decision codex-read-scope).
     pub workdir: Option<Entry>,
-    /// `codex.add_dirs`: more folders that they may read (seed 2).
+    /// `codex.add_dirs`: more folders that they may read (decision codex-read-scope).
     pub add_dirs: Vec<Entry>,
-    /// `codex.strict_read_scope`: they see only workdir, `add_dirs`, the agent's program and the write scope (seed 2).
+    /// `codex.strict_read_scope`: they see only workdir, `add_dirs`, the agent's program and the write scope (decision codex-read-scope).
     pub strict_read_scope: bool,
     /// `codex.path`, if it names a file of the workspace.
     pub program: Option<Entry>,
@@ -110,7 +110,7 @@ pub struct Confinement {
     pub network: Option<Network>,
 }
 
-/// The agent program of an agent stage (`agent.backend`, seed 2).
+/// The agent program of an agent stage (`agent.backend`, decision codex-options).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AgentBackend {
     /// Which one.
@@ -204,7 +204,7 @@ pub struct Node {
     pub role: Option<Role>,
     /// The instruction with `$goal` expanded; the label by default for codergen (spec §2.6).
     pub prompt: Option<Text>,
-    /// Additional attempts; none if the file sets none (design §9 #1).
+    /// Additional attempts; none if the file sets none (decision what-is-retried).
     pub max_retries: Option<u32>,
     /// Back-off between attempts, from `retry_policy` or the default (spec §3.6).
     pub backoff: Backoff,
@@ -236,13 +236,13 @@ pub struct Node {
     pub steps_max: Option<u64>,
     /// Maximum wall time in which attempts of it are under way in a run (`max_wall_time`).
     pub wall_max: Option<Duration>,
-    /// What it may write; none if the file does not set it (design §9 #21).
+    /// What it may write; none if the file does not set it (decision unset-write-scope).
     pub allowed_write_paths: Option<Vec<Entry>>,
     /// What it may read; none for the whole workspace.
     pub read_paths: Option<Vec<Entry>>,
     /// The confinement of its commands, within the operator's limits.
     pub confinement: Confinement,
-    /// Commands that an agent may run: none, prefixes, or `*` for a shell (design §9 #24).
+    /// Commands that an agent may run: none, prefixes, or `*` for a shell (decision granted-agent-commands).
     pub allowed_commands: Option<Vec<String>>,
     /// Its settings for hold-outs.
     pub holdouts: NodeHoldouts,
@@ -258,7 +258,7 @@ pub struct Node {
     pub output_schema: Option<Arc<Schema>>,
     /// Limits from `limits.<name>` attributes.
     pub limits: LimitSettings,
-    /// A missing status counts as a success (spec App. C, design §9 #14).
+    /// A missing status counts as a success (spec App. C, decision auto-status-fills-silence).
     pub auto_status: bool,
     /// A partial result is accepted when no retries are left.
     pub allow_partial: bool,
@@ -353,7 +353,7 @@ pub struct Edge {
     pub condition: Option<Condition>,
     /// Priority, higher first.
     pub weight: i64,
-    /// Wins over weights if no condition, label or id decides (seed 1).
+    /// Wins over weights if no condition, label or id decides (decision edge-order).
     pub default: bool,
     /// Begins a new generation of the run at the target.
     pub loop_restart: bool,
@@ -369,7 +369,7 @@ pub struct Edge {
     pub span: Span,
 }
 
-/// Limits of a whole run (design §9 #23). None means unlimited.
+/// Limits of a whole run (decision bounds-and-flags). None means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Maximum number of stage executions; [`STEPS_MAX_DEFAULT`] by default.
@@ -383,7 +383,7 @@ pub struct Bounds {
 /// Default of `loop_restart_signature_limit`, as other engines have it.
 pub const SIGNATURE_LIMIT_DEFAULT: u32 = 3;
 
-/// Default of `max_steps`: an endless loop stops here (seed 1; other engines use 200).
+/// Default of `max_steps`: an endless loop stops here (other engines use 200 too).
 pub const STEPS_MAX_DEFAULT: u64 = 200;
 
 /// A checked pipeline. Nodes and edges are in file order.
@@ -454,8 +454,8 @@ impl Pipeline {
         self.nodes.iter().any(|node| node.handler.kind().is_first_party() && node.allowed_write_paths.is_none())
     }
 
-    /// Maximum number of stage executions of a run with this `--max-steps`: the smaller of flag and attribute (design §9 #23), or the
-    /// default if neither is set.
+    /// Maximum number of stage executions of a run with this `--max-steps`: the smaller of flag and attribute (decision bounds-and-flags),
+    /// or the default if neither is set.
     pub fn steps_max(&self, flag: Option<u64>) -> u64 {
         match flag {
             Some(flag) if self.attributes.contains_key(key::MAX_STEPS) => flag.min(self.bounds.steps_max),

@@ -1,4 +1,5 @@
-//! What a model that writes a verification plan must know (seed 2): which commands the plan may contain, and where it is read.
+//! What a model that writes a verification plan must know (decision verification-plan): which commands the plan may contain, and where it
+//! is read.
 
 use crate::hash::HashSet;
 use crate::ir::{Handler, Node, Pipeline};

@@ -141,7 +141,7 @@ impl fmt::Display for NoProof {
     }
 }
 
-/// Host-made evidence of a command (design §1, promise 3).
+/// Host-made evidence of a command (decision receipts-prove-verdicts).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
     /// Unique within the run.

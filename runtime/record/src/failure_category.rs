@@ -1,4 +1,4 @@
-//! The vocabulary of failures of seed 4 (section 6), in one table: code, category, and whether another try can help.
+//! The vocabulary of failures of openTiger (decision failure-codes), in one table: code, category, and whether another try can help.
 //!
 //! Glovebox's own codes map into it here and nowhere else. Code and class decide, which the host gives. Text decides only for a
 //! deterministic failure whose code says nothing: an unknown one, and `execution_failed`. So no text makes a failure that nothing can mend
@@ -61,7 +61,7 @@ impl FailureCategory {
         }
     }
 
-    /// Times that work is repeated after failures of this category (seed 4).
+    /// Times that work is repeated after failures of this category (decision repetitions-by-category).
     pub fn retry_limit(self) -> u32 {
         match self {
             Self::Permission | Self::Noop => 0,
@@ -101,7 +101,7 @@ impl FailureSource {
 /// A row of the vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassifiedFailure {
-    /// The code in the words of seed 4.
+    /// The code as openTiger spells it (decision failure-codes).
     pub code: &'static str,
     /// Its category.
     pub category: FailureCategory,
@@ -134,7 +134,7 @@ const PERMISSION: ClassifiedFailure = row("external_directory_permission_prompt"
 const QUOTA: ClassifiedFailure = row("quota_failure", FailureCategory::Env, true);
 const DIVERGED: ClassifiedFailure = row("branch_diverged_requires_recreate", FailureCategory::Setup, false);
 
-/// The codes of seed 4, but for `execution_failed`, which has no category of its own.
+/// The codes of openTiger (decision failure-codes), but for `execution_failed`, which has no category of its own.
 pub const VOCABULARY: [ClassifiedFailure; 17] = [
     NO_CHANGES,
     POLICY,
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vocabulary_is_that_of_seed_4() {
+    fn the_vocabulary_is_that_of_opentiger() {
         let codes: BTreeSet<&str> = VOCABULARY.iter().map(|row| row.code).chain([EXECUTION_FAILED]).collect();
         assert_eq!(codes.len(), 18);
         let limits = FailureCategory::ALL.map(|category| (category.as_str(), category.retry_limit()));

@@ -159,7 +159,7 @@ pub enum Work {
 /// One visit of one node on one branch of one generation, and what is done there. All its attempts share it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// Counts loop restarts; 0 before the first (seed 3).
+    /// Counts loop restarts; 0 before the first (decision run-generations).
     pub generation: u32,
     /// The branch.
     pub branch: BranchId,

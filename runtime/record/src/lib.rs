@@ -7,7 +7,7 @@
 //! - [`digest`]: the name of bytes;
 //! - [`change`]: what a stage changed and what was kept;
 //! - [`outcome`]: how a stage ended and why it failed;
-//! - [`failure_category`]: the vocabulary of failures of seed 4, and how often each is tried again;
+//! - [`failure_category`]: the vocabulary of failures, and how often each is tried again;
 //! - [`evidence`]: what the host saw of a call;
 //! - [`hook`]: what runs around the tool calls of an agent;
 //! - [`limit`]: the one table of limits, amounts and their units;

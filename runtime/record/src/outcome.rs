@@ -44,7 +44,7 @@ impl Status {
     }
 }
 
-/// Why a stage or a run failed, decided by the host and never by matching text (seed 3, P1).
+/// Why a stage or a run failed, decided by the host and never by matching text (decision classes-come-from-the-host).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureClass {
@@ -125,7 +125,7 @@ codes! {
     CLAIM_UNPROVEN = "claim/unproven";
     /// The account at the model's provider has no credit left: the run pauses.
     PROVIDER_QUOTA = "provider/quota-exceeded";
-    /// An agent changed nothing, and the operator asks for changes (seed 4).
+    /// An agent changed nothing, and the operator asks for changes (decision no-change-is-a-failure).
     NO_ACTIONABLE_CHANGES = "no_actionable_changes";
     /// The scripted model has no turn left.
     SCRIPT_EXHAUSTED = "script/exhausted";
@@ -143,7 +143,7 @@ codes! {
     GATE_UNSATISFIED = "GoalGateUnsatisfied";
     /// A test command with hold-outs in reach ran no test.
     NO_TESTS = "verify/no-tests";
-    /// An exit was reached, and a stage had dropped checks of the operator (seed 4).
+    /// An exit was reached, and a stage had dropped checks of the operator (decision dropped-checks-are-no-success).
     CHECK_DROPPED = "verification/dropped-check";
     /// A stage failed too often in the same way.
     FAILURE_CYCLE = "loop/signature_limit";

@@ -45,7 +45,7 @@ pub enum ScopePathProblem {
 }
 
 impl ScopePathProblem {
-    /// The fault as it follows "`read_paths` contains" (seed 2).
+    /// The fault as it follows "`read_paths` contains" (decision workspace-relative-paths).
     pub fn fault(self) -> &'static str {
         match self {
             Self::Absolute => "absolute path",

@@ -1,7 +1,7 @@
 //! A question to a person: its type, its choices, and which answers are valid.
 //!
 //! An answer is text from outside. It counts only if it names one choice: by key, by label or by target. Nothing is guessed, and
-//! there is no first choice to fall back to (design §9 #12).
+//! there is no first choice to fall back to (decision choices-name-label-and-target).
 
 use crate::NodeId;
 use schemars::JsonSchema;

@@ -1,11 +1,12 @@
-//! How often work is repeated after a failure of its verification, as the operator says (seed 4, section 6): `[verify.retry]`.
+//! How often work is repeated after a failure of its verification, as the operator says (decision repetitions-by-category):
+//! `[verify.retry]`.
 //!
 //! `run.started` records it, so that a run keeps the bounds that it began with.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Repetitions of the same failure in a row, unless the operator says how many (seed 4).
+/// Repetitions of the same failure in a row, unless the operator says how many (decision one-signature-two-bounds).
 const SIGNATURE_THRESHOLD: u32 = 4;
 
 /// The bounds on repetitions after a failed verification.

@@ -21,7 +21,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The default folder of hold-outs (seed 2).
+/// The default folder of hold-outs (decision hold-out-folder).
 pub const FOLDER_DEFAULT: &str = "scripts/scenarios/";
 /// Version of `seal.json`.
 pub const SEAL_VERSION: u32 = 1;

@@ -161,7 +161,7 @@ impl View {
         Self { is_of_plugin, ..self }
     }
 
-    /// Adds absolute paths that mean the root, such as the one commands see it at (design §9 #34).
+    /// Adds absolute paths that mean the root, such as the one commands see it at (decision project-path-is-the-workspace).
     pub fn known_as(self, paths: Vec<String>) -> Self {
         let is_usable = |path: &String| path.len() > 1 && path.starts_with('/');
         let paths = paths.into_iter().map(|path| path.trim_end_matches('/').to_owned());

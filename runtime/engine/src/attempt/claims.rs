@@ -1,4 +1,4 @@
-//! Checks what a stage claims against what the host recorded (design §1, promise 3).
+//! Checks what a stage claims against what the host recorded (decision receipts-prove-verdicts).
 //!
 //! A claim that the records do not support fails the stage, class contract: a stage that says "the tests passed" must name a receipt
 //! that says so. Claims of unknown kinds are ignored.

@@ -2,7 +2,7 @@
 //!
 //! Long output is cut in its middle, because a test report has its cause at the beginning or at the end. A stage that had hold-outs in
 //! reach passes on only its notes, which are the verdict and public hints: a builder would learn from more what it is judged by
-//! (design §7).
+//! (decision verdict-and-hints-only).
 
 use crate::ports::{BlobStore, PortError};
 use crate::state::FailedStage;

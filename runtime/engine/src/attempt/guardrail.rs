@@ -1,6 +1,7 @@
 //! What a stage left outside of its scope, in words for the record: the reason of its failure, and the files that git ignores.
 //!
-//! The reason has the sentence of seed 2. It stays short, because the next stage gets it and every projection contains it.
+//! The reason begins with a fixed sentence (decision stray-writes-fail-the-stage). It stays short, because the next stage gets it and every
+//! projection contains it.
 
 use crate::event::{IgnoredFiles, Recoverable, StageFinished};
 use crate::folded::Folded;
@@ -9,7 +10,7 @@ use glovebox_sandbox::ignored::LeftOut;
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// The failure that hides behind disallowed writes (seed 2).
+/// The failure that hides behind disallowed writes (decision stray-writes-fail-the-stage).
 pub const GUARDRAIL: &str = "guardrail_violation: wrote disallowed files: ";
 /// Most files of one folder that it names.
 const FILES_NAMED_MAX: usize = 3;

@@ -1,4 +1,5 @@
-//! Reduces the answer of a stage that had hold-outs in reach to its verdict and the public hints that apply (design §7).
+//! Reduces the answer of a stage that had hold-outs in reach to its verdict and the public hints that apply
+//! (decision verdict-and-hints-only).
 //!
 //! This happens before the answer is recorded, so that neither the next stage nor a file of the run has more. The program under test
 //! may have chosen any text, number and name of an answer, and may send a hold-out in any of them. The whole answer is kept as an

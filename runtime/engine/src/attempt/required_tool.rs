@@ -1,4 +1,4 @@
-//! A stage that is held back because the stage that it requires has not passed (seed 2, `requires_tool_success`).
+//! A stage that is held back because the stage that it requires has not passed (`requires_tool_success`, decision required-tool-success).
 //!
 //! What counts is the run's own record of that stage: its last outcome in the branch, since the last restart, and the host's receipt of a
 //! command that passed there. Files of the workspace, the context and the words of a stage are not looked at.

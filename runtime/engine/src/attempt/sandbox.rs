@@ -63,7 +63,7 @@ impl SandboxEnv {
     }
 
     /// The absolute paths that mean the workspace to a component with a file system: the one its commands see, and the
-    /// project's own (design §9 #34).
+    /// project's own (decision project-path-is-the-workspace).
     pub(super) fn known_as(&self, binding: &Binding, files: Option<&Path>) -> Vec<String> {
         if binding.tier != FileTier::Posix {
             return Vec::new();

@@ -1,7 +1,7 @@
 //! What a node's commands can reach beyond its scope: the operator's `[sandbox]`, narrowed by the node.
 //!
 //! Pure. A node can lower the network and never raise it. Its `scratch` and `cache` folders are added to the operator's, because they
-//! are never committed. Seed 2's read scope (`codex.workdir`, `codex.add_dirs`, `codex.strict_read_scope`) becomes entries of the
+//! are never committed. A node's `codex.*` read scope (decision codex-read-scope) becomes entries of the
 //! scope, and other paths do not exist for the node, whatever its handler.
 
 use super::effective::{Effective, GrantInputs, record_all};

@@ -2,7 +2,7 @@
 //!
 //! Pure, and the only place that combines the three. A result is never more than one of them allows; a limit is never more than the
 //! operator wrote. Deny by default: a third-party component without grants, or on a node without `allowed_write_paths`, writes
-//! nothing (design §9 #21), and a component gets nothing that it does not import.
+//! nothing (decision unset-write-scope), and a component gets nothing that it does not import.
 
 use super::command_access::{command_access, strict_scope};
 use super::request::{Holdouts, Place, Request};

@@ -1,7 +1,7 @@
 //! Which hold-outs a node can read: none for a builder, for a verifier those that [`glovebox_pipeline::reach`] gives it, read-only.
 //!
-//! Pure. A built-in builder can opt out as seed 2 says, and the plan lists each opt-out; a plugin cannot. What a node blocks does
-//! not exist for it, even if it is not a hold-out. A hold-out folder is in reach as a whole or not at all.
+//! Pure. A built-in builder can opt out (decision hold-out-opt-outs), and the plan lists each opt-out; a plugin cannot. What a node blocks
+//! does not exist for it, even if it is not a hold-out. A hold-out folder is in reach as a whole or not at all.
 
 use super::effective::{Effective, GrantInputs};
 use crate::plan::capability::Region;

@@ -1,4 +1,5 @@
-//! The agents of which the operator asks for changes (seed 4, section 5). Decided with the plan, from what author and operator wrote.
+//! The agents of which the operator asks for changes (decision no-change-is-a-failure). Decided with the plan, from what author and
+//! operator wrote.
 
 use crate::config::Config;
 use crate::no_change::NoChangeRule;

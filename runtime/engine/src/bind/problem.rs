@@ -16,7 +16,7 @@ pub struct BindErrors {
     pub policy: Option<Box<PolicyProblem>>,
 }
 
-/// Which exit code the errors mean (design §9 #16).
+/// Which exit code the errors mean (decision exit-codes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BindClass {
     /// Exit 3: the pipeline's file.

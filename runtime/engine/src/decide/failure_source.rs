@@ -1,4 +1,4 @@
-//! The end of a run whose next stage could not fix what failed (seed 2, `unfixable_failure_source`; design §9 #19).
+//! The end of a run whose next stage could not fix what failed (`unfixable_failure_source`, decision unfixable-failures-end-the-run).
 //!
 //! Checked on arrival at a stage, before it is made ready. A tool counts by its resolved handler, and no longer once it has
 //! passed. Right after the failure it concerns every builder; later only one from which a way leads back to the tool, since

@@ -130,7 +130,7 @@ impl ForkDecision<'_> {
         }))
     }
 
-    /// How the fork ends by its policies; none while more of its branches are needed (design §9 #10).
+    /// How the fork ends by its policies; none while more of its branches are needed (decision join-and-error-policies).
     fn ended(&self) -> Option<(Status, Option<Failure>)> {
         let Fork { succeeded, failed, .. } = *self.fork;
         let needed = self.setting().join.needed(self.fork.children.len());
@@ -154,7 +154,7 @@ impl ForkDecision<'_> {
         failed.filter_map(|one| Some((&**one, one.end.failure.as_ref()?)))
     }
 
-    /// The reason of the branch that failed first, unchanged (seed 3, failure causality).
+    /// The reason of the branch that failed first, unchanged (decision reasons-stay-unchanged).
     fn first_failure(&self) -> Failure {
         let first = self.failures().next().map(|(_, failure)| failure.clone());
         first.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! What becomes of an agent's success that changed nothing, where the operator asks for changes (seed 4, section 5).
+//! What becomes of an agent's success that changed nothing, where the operator asks for changes (decision no-change-is-a-failure).
 //!
 //! Only the host's own set of changes counts, never what the stage says. A verification of the node may confirm that there was nothing to
 //! do. Without one the work is repeated, so often as the operator allows, and then the stage has failed.

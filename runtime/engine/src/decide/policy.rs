@@ -1,4 +1,4 @@
-//! What follows from writes outside of a stage's scope, if the operator lets people decide about them (seed 4 §7).
+//! What follows from writes outside of a stage's scope, if the operator lets people decide about them (decision write-recovery).
 //!
 //! The engine asks and never answers: whatever names no action denies. What a decision commits and grants is what the attempt's record
 //! named before anybody was asked.

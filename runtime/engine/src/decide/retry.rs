@@ -1,4 +1,4 @@
-//! Whether an attempt is repeated, when, and what it counts for when it is not (spec §3.5, §3.6, design §9 #1, #14).
+//! Whether an attempt is repeated, when, and what it counts for when it is not (spec §3.5, §3.6, decision what-is-retried).
 //!
 //! The decision is made once, before the attempt is appended, and is part of its record. These rules are not evaluated a second time.
 
@@ -118,7 +118,8 @@ pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinis
     }
 }
 
-/// `auto_status`: only where nothing was said, never over a trap, a bound or a failure that has a cause (design §9 #14).
+/// `auto_status`: only where nothing was said, never over a trap, a bound or a failure that has a cause
+/// (decision auto-status-fills-silence).
 fn accept_silence(node: &Node, has_returned: bool, outcome: &mut Outcome) {
     let silent = outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::OUTCOME_MISSING);
     if node.auto_status && silent && has_returned {
@@ -159,7 +160,7 @@ fn exhaust(node: &Node, may_be_partial: bool, outcome: &mut Outcome) {
         return;
     }
     outcome.status = Status::Fail;
-    // A reason the handler gave stays as it is (seed 3, failure causality).
+    // A reason the handler gave stays as it is (decision reasons-stay-unchanged).
     outcome
         .failure
         .get_or_insert_with(|| Failure::new(FailureClass::Transient, "retry/exhausted", "max retries exceeded"));

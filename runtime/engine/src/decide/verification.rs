@@ -1,4 +1,4 @@
-//! What follows from a node's `verify_command` (seed 0, fixes 3, 5 and 6), which is a task of its own after the node's work.
+//! What follows from a node's `verify_command` (decision verify-command), which is a task of its own after the node's work.
 //!
 //! A command that passed keeps the outcome that it verified; anything else overrides it, with the failure of the verification. Only the
 //! host's receipt counts for passed. Where the node may be repeated, its work is repeated: the check alone would fail again.
@@ -75,7 +75,7 @@ impl BranchDecision<'_> {
         }
     }
 
-    /// Out of a node with what its verification made of its outcome. An exit that fails ends the run (seed 0, fix 6).
+    /// Out of a node with what its verification made of its outcome. An exit that fails ends the run (decision verify-command).
     pub(super) fn leave_verified(&self, node: &Node, outcome: &Outcome) -> Vec<Event> {
         match (&node.handler, outcome.status.satisfies_gate()) {
             (Handler::Exit, true) => vec![succeeded(node)],

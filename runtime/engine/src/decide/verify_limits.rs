@@ -1,4 +1,4 @@
-//! How often work is repeated after a failure of its verification, where the operator has `[verify]` (seed 4, section 6).
+//! How often work is repeated after a failure of its verification, where the operator has `[verify]` (decision repetitions-by-category).
 //!
 //! One bound for each way to repeat it: retries within a visit, an edge or target that leads back to the verification, and an arrival there
 //! by any other way. What does not lead back is not touched. The counts are those of the journal.

@@ -223,7 +223,8 @@ fn did_succeed(finished: &StageFinished) -> bool {
     finished.outcome.status.satisfies_gate() && is_whole
 }
 
-/// An attempt that was asked to stop changes nothing, also when its component had the time to answer (design §9 #22).
+/// An attempt that was asked to stop changes nothing, also when its component had the time to answer
+/// (decision killed-stages-commit-nothing).
 fn cut(finished: StageFinished) -> StageFinished {
     let reason = "the attempt was asked to stop";
     let outcome = match finished.ending {
@@ -233,7 +234,7 @@ fn cut(finished: StageFinished) -> StageFinished {
     StageFinished { outcome, ending: Ending::Canceled, changes: Vec::new(), ..finished }
 }
 
-/// Keeps what a handler may set and reports the rest as refused (design §1: a stage cannot touch the record).
+/// Keeps what a handler may set and reports the rest as refused (decision record-out-of-reach).
 fn filter_context(branch: &Branch, finished: &mut StageFinished, run_bytes: u64) {
     let updates = std::mem::take(&mut finished.outcome.context_updates);
     let stored = StoredUpdates { keys: &finished.stored_values, run_bytes };

@@ -1,6 +1,6 @@
 //! Waiting for people: answers that are there are recorded, and a run that only waits is paused.
 //!
-//! A run that waits holds no process (design §10): the driver returns as soon as nothing but an answer is missing.
+//! A run that waits holds no process (decision unanswered-gates-pause): the driver returns as soon as nothing but an answer is missing.
 
 use super::commit::{Batch, Committed};
 use super::{Arrival, Driver, RunError};

@@ -1,4 +1,5 @@
-//! Facts about a failed verification beside its failure (seed 4's `error_meta`): for people, and never for another stage.
+//! Facts about a failed verification beside its failure (`error_meta` of openTiger; decision failure-codes): for people, and never for
+//! another stage.
 
 use super::{StageFinished, Work};
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
@@ -41,7 +42,7 @@ pub struct FailedCommand {
 pub struct FailureMeta {
     /// What failed: always a verification.
     pub source: FailureSource,
-    /// The code in the vocabulary of seed 4.
+    /// The code in the vocabulary of openTiger (decision failure-codes).
     pub failure_code: &'static str,
     /// Its category.
     pub category: FailureCategory,

@@ -1,4 +1,5 @@
-//! The events of policy recovery (seed 4 §7): what a person may decide about a stage's writes outside of its scope, and what was decided.
+//! The events of policy recovery (decision write-recovery): what a person may decide about a stage's writes outside of its scope, and what
+//! was decided.
 //!
 //! The bytes that a decision can commit are named by digest before anybody is asked, so nothing that happens later changes them. It knows
 //! no rule for which paths are proposed.

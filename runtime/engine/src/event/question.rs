@@ -148,7 +148,7 @@ pub struct SheetLine {
 }
 
 impl QuestionAnswered {
-    /// The gate's outcome: it prefers the label and suggests the target of the choice (design §9 #12).
+    /// The gate's outcome: it prefers the label and suggests the target of the choice (decision choices-name-label-and-target).
     pub fn outcome(&self) -> Outcome {
         let failed = |code: &'static str, reason: String| {
             Outcome::failed(Failure::new(FailureClass::Deterministic, code, reason))

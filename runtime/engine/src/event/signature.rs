@@ -1,7 +1,7 @@
 //! The signature of a failure: what tells a failure that repeats from one that only looks alike.
 //!
 //! It covers the class, the code and the reason, all without what differs by chance: case, numbers, hashes and space. It serves the cycle
-//! breaker and nothing else (seed 3): people and stages get the words of the failure itself.
+//! breaker and nothing else (decision same-failure-ends-a-loop): people and stages get the words of the failure itself.
 
 use super::Digest;
 use glovebox_record::{Failure, FailureClass};

@@ -1,4 +1,4 @@
-//! The exit class of a run: why the process that drove it ended (design §9 #16).
+//! The exit class of a run: why the process that drove it ended (decision exit-codes).
 //!
 //! Decided from the failure's class and code, and never from the text of a reason. Codes and names are a contract with scripts.
 

@@ -1,4 +1,4 @@
-//! Prepared answers: a file with one answer per line in order, or `node: answer` (design §9 #27).
+//! Prepared answers: a file with one answer per line in order, or `node: answer` (decision answers-file).
 //!
 //! Each line is used once. When none is left, nobody is there.
 

@@ -1,4 +1,5 @@
-//! Policy recovery in a plan: which writes outside of a write scope a person may allow, and which may be discarded (seed 4 §7).
+//! Policy recovery in a plan: which writes outside of a write scope a person may allow, and which may be discarded
+//! (decision write-recovery).
 //!
 //! Everything follows from what the author and the operator wrote, before the first stage. Nothing here grants anything.
 

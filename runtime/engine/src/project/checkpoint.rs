@@ -1,4 +1,4 @@
-//! `checkpoint.json`: where the run stands (spec §5.3), in the words of design §9 #29.
+//! `checkpoint.json`: where the run stands (spec §5.3, decision completed-nodes).
 //!
 //! For people and other tools. A resume reads the journal and never this file, so a change of it has no effect. Its lists are bounded:
 //! it does not grow with the run. What came before is in `trace.jsonl` and in the journal, whose place it names.

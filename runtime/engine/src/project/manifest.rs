@@ -1,7 +1,8 @@
 //! `manifest.json` and `final.json`: how a run began and how it ended.
 //!
-//! Each repeats one record of the journal, with the field names that other tools read (spec §5.6, seed 3). `final.json` exists once the
-//! run has ended, whichever way; its status is binary and a canceled run is a failed one (design §9 #15).
+//! Each repeats one record of the journal, with the field names that other tools read (spec §5.6, decision final-json-at-every-end).
+//! `final.json` exists once the run has ended, whichever way; its status is binary and a canceled run is a failed one
+//! (decision run-status-is-binary).
 
 use crate::event::moment;
 use crate::event::{Digest, ForkedFrom, NodeId, Record, RunFinished, RunId, RunStarted, StageFinished, Verdict};
@@ -86,7 +87,7 @@ impl<'a> ManifestFile<'a> {
     }
 }
 
-/// What `final.json` holds (seed 3).
+/// What `final.json` holds (decision final-json-at-every-end).
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(title = "final.json")]
 pub struct FinalFile<'a> {

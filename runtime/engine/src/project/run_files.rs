@@ -28,7 +28,7 @@ const BLOCK_BYTES: u64 = 4096;
 const COMPARED_BYTES: u64 = 64 * 1024;
 /// What every attempt left behind.
 const ARTIFACTS_DIR: &str = "artifacts";
-/// Folders of the tasks of branches other than `main`.
+/// Folders of the tasks of branches other than `main` (decision branch-folders).
 pub(crate) const BRANCHES_DIR: &str = "branches";
 /// Folders of the tasks of generations other than the first.
 const GENERATIONS_DIR: &str = "generations";

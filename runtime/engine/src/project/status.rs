@@ -1,4 +1,4 @@
-//! `<node>/status.json`: how a node's latest attempt ended (spec App. C, design §9 #13).
+//! `<node>/status.json`: how a node's latest attempt ended (spec App. C, decision status-dialects).
 //!
 //! Written in one dialect, read in the three that exist. The file is a projection for people and other tools: routing never
 //! reads it, and no stage can reach it. A class of failure found in somebody else's file is not believed, the host decides those.
@@ -37,10 +37,10 @@ pub struct StatusFile<'a> {
     pub failure_class: &'static str,
     /// Stable code, such as `limit/memory`; empty unless it failed.
     pub failure_code: &'a str,
-    /// Facts about a failed verification beside its failure (seed 4); absent for anything else.
+    /// Facts about a failed verification beside its failure (decision failure-codes); absent for anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_meta: Option<FailureMeta>,
-    /// The node this is about (seed 3, P0).
+    /// The node this is about (decision attempt-identity).
     pub status_owner_node_id: &'a str,
     /// The branch this is about.
     pub status_owner_branch_id: &'a str,
@@ -50,7 +50,7 @@ pub struct StatusFile<'a> {
     pub status_owner_run_generation: u32,
 }
 
-/// Whose status it is (seed 3, P0).
+/// Whose status it is (decision attempt-identity).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
     /// The task.
@@ -112,7 +112,7 @@ pub fn encode<'a>(outcome: &'a Outcome, owner: Owner<'a>) -> StatusFile<'a> {
     }
 }
 
-/// Reads a status in any dialect of design §9 #13: `outcome` or `status`, `preferred_label` or `preferred_next_label`, any case,
+/// Reads a status in any dialect (decision status-dialects): `outcome` or `status`, `preferred_label` or `preferred_next_label`, any case,
 /// `ok`, `error`, `failure` and `skip` for the words of the specification. Unknown fields are somebody else's and are passed over.
 pub fn decode(text: &str) -> Result<Outcome, StatusError> {
     let mut object: Map<String, Value> = serde_json::from_str(text)?;

@@ -7,7 +7,7 @@ use glovebox_record::{Failure, FailureClass, Outcome};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What is kept of a stage that failed: enough to show the next one what it printed (seed 2).
+/// What is kept of a stage that failed: enough to show the next one what it printed (decision failure-feedback).
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailedStage {
     /// The node.

@@ -1,4 +1,4 @@
-//! How a node's verification has failed since it last passed: what bounds its repetitions (seed 4, section 6).
+//! How a node's verification has failed since it last passed: what bounds its repetitions (decision repetitions-by-category).
 //!
 //! Attempts count, not visits: a repetition within a visit costs as much as one by way of an edge.
 

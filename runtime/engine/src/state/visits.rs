@@ -8,7 +8,7 @@ use rpds::VectorSync;
 /// Visits that are kept.
 const VISITS_KEPT_MAX: usize = 256;
 
-/// Finished visits in order, failed ones included, exits not (design §9 #29).
+/// Finished visits in order, failed ones included, exits not (decision completed-nodes).
 #[derive(Debug, Clone)]
 pub struct Visits {
     total: u64,

@@ -1,4 +1,5 @@
-//! The verify contract (seed 4): a file of the project with the commands that verify a change, by role and by what changed.
+//! The verify contract (decision verify-contract): a file of the project with the commands that verify a change, by role and by what
+//! changed.
 
 use super::{DirectCommand, Role, lines};
 use globset::{GlobBuilder, GlobMatcher};

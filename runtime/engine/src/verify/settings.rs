@@ -1,4 +1,4 @@
-//! The settings of seed 4, in one table: the field of `[verify]`, the environment variable, and what it sets.
+//! The settings of openTiger (decision verify-contract), in one table: the field of `[verify]`, the environment variable, and what it sets.
 
 use super::{Phase, Verify};
 use crate::no_change::NoChange;

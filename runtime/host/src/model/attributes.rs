@@ -1,4 +1,4 @@
-//! Answers written on the node itself: `test.outcome` and its companions (seed 2's fake backend).
+//! Answers written on the node itself: `test.outcome` and its companions (decision test-attributes).
 //!
 //! They act without a script and without a key. A name that begins with `test.` and is none of theirs is an error, because a
 //! mistyped one would silently turn into the simulated success.
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// What the names of these attributes begin with.
 pub const TEST_PREFIX: &str = "test.";
 
-/// The context key a verification plan is kept under (seed 2).
+/// The context key a verification plan is kept under (decision plan-in-the-context).
 const PLAN_KEY: &str = "verification.plan";
 
 /// What a node's `test.*` attributes answer, in every turn of one attempt.

@@ -1,7 +1,8 @@
 //! The graph language: text to [`Ast`] (spec §2).
 //!
-//! The parser accepts a superset of the specification's subset of Graphviz, because real files use it. It adds a remark to what Graphviz
-//! refuses, and an error to what has another meaning in Graphviz. Any text results in an `Ast` and diagnostics; none causes a panic.
+//! The parser accepts a superset of the specification's subset of Graphviz (decision lenient-syntax), because real files use it. It adds a
+//! remark to what Graphviz refuses, and an error to what has another meaning in Graphviz (decision one-plain-digraph). Any text results in
+//! an `Ast` and diagnostics; none causes a panic.
 
 mod ast;
 mod attributes;

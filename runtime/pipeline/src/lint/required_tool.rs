@@ -1,4 +1,5 @@
-//! The rule about `requires_tool_success` and `required_tool_node` (seed 2): both are there, and name a stage whose command can pass.
+//! The rule about `requires_tool_success` and `required_tool_node` (decision required-tool-success): both are there, and name a stage whose
+//! command can pass.
 //!
 //! A run looks at its own record of that stage, so a name that is wrong would hold the node back for ever.
 

@@ -1,4 +1,5 @@
-//! Rules about the graph's structure: starts, exits, edge targets, and nodes that a run can reach and leave.
+//! Rules about the graph's structure: starts, exits (decision one-or-more-exits), edge targets, and nodes that a run can reach and leave
+//! (decision declared-and-reached).
 
 use super::subject::Link;
 use super::{Found, Rule, Subject};

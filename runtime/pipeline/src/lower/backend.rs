@@ -1,4 +1,4 @@
-//! The agent program of a node: `agent.backend`, and seed 2's options for Codex, as types.
+//! The agent program of a node: `agent.backend`, and the options for Codex (decision codex-options), as types.
 //!
 //! An option that would have no effect is an error: it may be meant as a guard. The read scope of `codex.*` is of every agent stage, and
 //! `confine` reads it.
@@ -25,7 +25,7 @@ const CODEX: [Key<'static>; 9] = [
     key::CODEX_CONFIG_OVERRIDES,
     key::CODEX_DANGEROUS_BYPASS,
 ];
-/// Seconds between two lines that a silent Codex is at work (seed 2's default).
+/// Seconds between two lines that a silent Codex is at work.
 const HEARTBEAT_SECONDS: u64 = 15;
 
 /// Reads the program of a node; none for a stage of Glovebox's own agent.

@@ -1,6 +1,7 @@
-//! The confinement of a node's commands: the `codex.*` read scope (seed 2), `scratch`, `cache` and `network` as types.
+//! The confinement of a node's commands: the `codex.*` read scope (decision codex-read-scope), `scratch`, `cache` and `network` as types.
 //!
-//! Messages about paths keep the wording of seed 2, because other tools match it. The operator's grants are not known here.
+//! Messages about paths keep their words, because other tools match them (decision workspace-relative-paths). The operator's grants are not
+//! known here.
 
 use super::reader::Findings;
 use super::scope::Attributes;

@@ -43,7 +43,7 @@ pub const TYPES: &[&str] = &[
     "verification",
 ];
 
-/// The part a stage has in a run (design §7).
+/// The part a stage has in a run (decision who-has-hold-outs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Role {
     /// Verifiers test its work. It must not see their hold-outs.

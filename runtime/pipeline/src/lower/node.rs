@@ -273,7 +273,7 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
     classes
 }
 
-/// Reads `script` as `tool_command`, because other engines use that name.
+/// Reads `script` as `tool_command`, because other engines use that name (decision other-spellings).
 fn read_script(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>) {
     if handler.kind() != HandlerKind::Tool || raw.attributes.contains_key(key::TOOL_COMMAND) {
         return;

@@ -156,7 +156,8 @@ impl<'a> Findings<'a> {
         found
     }
 
-    /// A comma list of workspace paths (seed 2): relative, separated by `/`, with a final `/` for a folder. Empty text is an empty list.
+    /// A comma list of workspace paths (decision workspace-relative-paths): relative, separated by `/`, with a final `/` for a folder.
+    /// Empty text is an empty list.
     pub(super) fn paths(&mut self, from: &Attributes, key: Key<'_>) -> Option<Vec<Entry>> {
         self.checked_paths(from, key, part_of_workspace)
     }

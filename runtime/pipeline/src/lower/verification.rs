@@ -1,4 +1,4 @@
-//! The stage that runs a node's `verify_command` (seed 0, fixes 3, 5 and 6) or `verify_plugin`: a stage of its own, named `ID.verify`.
+//! The stage that runs a node's `verify_command` (decision verify-command) or `verify_plugin`: a stage of its own, named `ID.verify`.
 //!
 //! It writes what the node may write and sees what verify stages see. What narrows or arms an agent (`read_paths`, `codex.*`, hooks, its
 //! model) is the agent's and not the verifier's, so that a check can read a test that the agent may not.
@@ -18,7 +18,7 @@ use std::time::Duration;
 const VERIFIES: Key<'static> = Key::new("verifies");
 /// The handler of every verification.
 const HANDLER: &str = "verify";
-/// All commands that the grants allow (design §9 #24).
+/// All commands that the grants allow (decision granted-agent-commands).
 const ANY_COMMAND: &str = "*";
 /// The time of a verification without `verify_timeout`, in seconds and as text.
 const TIMEOUT_DEFAULT: (u64, &str) = (60, "60s");

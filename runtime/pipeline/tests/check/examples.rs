@@ -1,4 +1,4 @@
-//! The specification's and the seeds' own examples.
+//! The examples of the specification and of the pipeline guide of dark-factory.
 
 use super::{accept, edge, errors, node, run};
 use glovebox_pipeline::ir::{Handler, NodeId};

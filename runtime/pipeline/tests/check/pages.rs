@@ -79,7 +79,7 @@ fn every_rule_has_a_whole_page() {
             let words = sentence.split_whitespace().count();
             assert!(words <= 30, "{}: a sentence of {words} words: {sentence}", rule.id);
         }
-        for source in ["seed ", "seeds ", "design §"] {
+        for source in ["seed ", "seeds ", "(decision "] {
             assert!(!rule.why.contains(source), "{}: a user cannot read {source}", rule.id);
         }
         assert!(rule.why.ends_with('.') && !rule.summary.ends_with('.') && !rule.help.ends_with('.'), "{}", rule.id);
@@ -107,16 +107,16 @@ fn every_name_of_the_sources_is_in_the_table() {
             "the specification, handlers",
             "tool_command join_policy error_policy max_parallel human.default_choice manager.poll_interval manager.max_cycles manager.stop_condition manager.actions stack.child_autostart retry_policy",
         ),
-        ("seed 0", "verify_command command working_dir timeout env_* max_turns"),
+        ("commands that verify", "verify_command command working_dir timeout env_* max_turns"),
         (
-            "seed 1",
+            "gates and bounds",
             "max_steps max_budget_usd default goal_gate retry_target fallback_retry_target max_retries condition",
         ),
         (
-            "seed 2",
+            "guardrails, plans, Codex and test answers",
             "tool_command type verification.workdir verification.allowed_commands verification.plan_context_key allowed_write_paths codex.workdir codex.add_dirs codex.strict_read_scope codex.allow_read_scenarios codex.block_read_paths codex.path codex.disable_mcp codex.sandbox codex.approval codex.skip_git_repo_check agent.backend weight test.outcome test.outcome_sequence test.preferred_next_label test.suggested_next_ids test.notes test.verification_plan_json requires_tool_success required_tool_node",
         ),
-        ("seed 3", "join_policy error_policy k quorum_fraction loop_restart_signature_limit"),
+        ("forks and loops", "join_policy error_policy k quorum_fraction loop_restart_signature_limit"),
     ];
     let known: HashSet<&str> = ATTRIBUTES.iter().map(|known| known.key.as_str()).collect();
     assert_eq!(known.len(), ATTRIBUTES.len(), "names are unique");

@@ -1,4 +1,5 @@
-//! Rules about the permissions of stages: write scopes, required commands, and commands that stay in the workspace (seed 2).
+//! Rules about the permissions of stages: write scopes, required commands, and commands that stay in the workspace
+//! (decision tool-command-guard).
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};

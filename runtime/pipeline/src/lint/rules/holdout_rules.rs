@@ -1,4 +1,4 @@
-//! Rules about hold-outs: what exposes them, and what makes their scripts unreliable (seed 2).
+//! Rules about hold-outs: what exposes them, and what makes their scripts unreliable (decision reliable-scenario-scripts).
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};

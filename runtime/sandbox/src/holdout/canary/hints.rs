@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-/// What marks a line as public, in a scenario and in what it prints (design §7).
+/// What marks a line as public, in a scenario and in what it prints (decision verdict-and-hints-only).
 const HINT: &str = "hint:";
 /// Most hints of all sealed files, and most characters of each.
 const HINTS_MAX: usize = 100;
