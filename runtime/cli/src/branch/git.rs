@@ -1,4 +1,4 @@
-//! The `git` program on the user's repository, held to what `apply --branch` needs of it.
+//! The `git` program on the repository of a work tree, held to what `apply --branch` needs of it.
 //!
 //! No setting of the repository makes it start another program: no hook, file monitor, filter, signature, pager or fetch. Its index is a
 //! file of ours, so the user's index and files stay as they are.
@@ -7,6 +7,7 @@ use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -32,16 +33,16 @@ const KEPT: [&str; 6] = [
     "GIT_CONFIG_NOSYSTEM",
 ];
 
-/// Git in a project, with an index of its own that goes with it.
+/// Git in a work tree, with an index of its own that goes with it.
 pub struct Git<'a> {
-    project: &'a Path,
+    root: &'a Path,
     index: PathBuf,
 }
 
 impl<'a> Git<'a> {
-    /// Uses this new file as the index.
-    pub fn new(project: &'a Path, index: PathBuf) -> Self {
-        Self { project, index }
+    /// Works on the repository at this root of a work tree. Uses this new file as the index.
+    pub fn new(root: &'a Path, index: PathBuf) -> Self {
+        Self { root, index }
     }
 
     /// Runs a command of git that must succeed. Returns what it printed.
@@ -72,35 +73,63 @@ impl<'a> Git<'a> {
     }
 
     fn output(&self, words: &[&str], input: &[u8], date: Option<String>) -> Result<Output, Stop> {
-        let mut command = Command::new("git");
-        let of_git =
-            |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("GIT_") && !KEPT.contains(&name));
-        std::env::vars_os().filter(|(name, _)| of_git(name)).for_each(|(name, _)| {
-            command.env_remove(name);
-        });
+        let mut command = plain();
         command.envs([("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_TERMINAL_PROMPT", "0")]);
-        command.env("GIT_INDEX_FILE", &self.index).env("LC_ALL", "C");
+        command.env("GIT_INDEX_FILE", &self.index);
+        // A repository above this one is not the project's.
+        self.root.parent().map(|above| command.env("GIT_CEILING_DIRECTORIES", above));
         date.map(|date| command.env("GIT_AUTHOR_DATE", date));
-        command.arg("-C").arg(self.project);
+        command.arg("-C").arg(self.root);
         SETTINGS.iter().for_each(|setting| {
             command.args(["-c", setting]);
         });
-        let failed = |error: io::Error| Stop::io("start `git`", &error);
-        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(failed)?;
-        let stdin = child.stdin.take();
-        std::thread::scope(|scope| {
-            // Git may answer before it has read everything.
-            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
-            child.wait_with_output().map_err(failed)
-        })
+        command.args(words);
+        answer(command, input)
     }
+}
+
+/// The value of a setting in the text of a configuration, which has no effect on git itself. None if the text is no configuration.
+pub fn setting(text: &[u8], name: &str) -> Result<Option<Vec<u8>>, Stop> {
+    let mut command = plain();
+    command.env("GIT_DIR", "/dev/null").args(["-C", "/", "config", "--null", "--file", "-", "--get", name]);
+    let output = answer(command, text)?;
+    Ok(output.status.success().then(|| output.stdout.strip_suffix(b"\0").unwrap_or(&output.stdout).to_vec()))
+}
+
+/// Git without what the environment says about repositories.
+fn plain() -> Command {
+    let mut command = Command::new("git");
+    let of_git = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("GIT_") && !KEPT.contains(&name));
+    std::env::vars_os().filter(|(name, _)| of_git(name)).for_each(|(name, _)| {
+        command.env_remove(name);
+    });
+    command.env("LC_ALL", "C");
+    command
+}
+
+/// Runs a command with this input.
+fn answer(mut command: Command, input: &[u8]) -> Result<Output, Stop> {
+    let failed = |error: io::Error| Stop::io("start `git`", &error);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    let stdin = child.stdin.take();
+    std::thread::scope(|scope| {
+        // Git may answer before it has read everything.
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
+        child.wait_with_output().map_err(failed)
+    })
 }
 
 impl Drop for Git<'_> {
     fn drop(&mut self) {
         let _never_made = std::fs::remove_file(&self.index);
     }
+}
+
+/// The path that a command printed on one line.
+pub fn path(mut printed: Vec<u8>) -> PathBuf {
+    printed.truncate(printed.strip_suffix(b"\n").map_or(printed.len(), <[u8]>::len));
+    PathBuf::from(OsString::from_vec(printed))
 }
 
 /// The one line that a command printed.

@@ -5,6 +5,7 @@
 
 mod compare;
 mod git;
+mod repository;
 mod shape;
 
 use crate::changes::Changes;
@@ -16,6 +17,7 @@ use glovebox_engine::event::StageFinished;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, FileChange};
 use glovebox_sandbox::apply::Conflict;
+use repository::Repository;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -43,6 +45,8 @@ pub struct Branch {
     schema_version: u32,
     /// The run.
     run_id: String,
+    /// The folder of the repository that has the branch: its objects and its branches.
+    pub repository: String,
     /// The branch; null if nothing differs from the commit, so that none was made.
     pub name: Option<String>,
     /// The commit that it begins with.
@@ -84,16 +88,19 @@ pub struct Source<'a> {
     pub selected: &'a [FileChange],
 }
 
-/// Makes the branch in the repository of `project`.
+/// Makes the branch in the repository whose work tree `project` is in.
 pub fn make(source: &Source<'_>, project: &Path, name: &BranchName) -> Result<Branch, BranchError> {
-    let git = Git::new(project, source.run.path.join(format!(".index-{}", std::process::id())));
-    let head = head(&git, project)?;
+    let repository = Repository::of(project)?;
+    let git = Git::new(&repository.root, source.run.path.join(format!(".index-{}", std::process::id())));
+    repository.confirm(&git)?;
+    let head = head(&git)?;
     let reference = new_reference(&git, name)?;
-    let prefix = line(&git.run(&["rev-parse", "--show-prefix"], b"")?);
+    repository.require_no_links(&reference)?;
+    let prefix = &*repository.prefix;
     let files = compare::files(&git, &head)?;
     let selected: BTreeSet<&ScopePath> = source.selected.iter().map(|change| &change.path).collect();
-    let mut conflicts = compare::with_commit(&git, (&files, &prefix), &source.changes.base, source.selected)?;
-    conflicts.extend(shape::conflicts(&git, (&files, &prefix), source, &selected)?);
+    let mut conflicts = compare::with_commit(&git, (&files, prefix), &source.changes.base, source.selected)?;
+    conflicts.extend(shape::conflicts(&git, (&files, prefix), source, &selected)?);
     if !conflicts.is_empty() {
         return Err(BranchError::Conflicts(conflicts));
     }
@@ -103,7 +110,7 @@ pub fn make(source: &Source<'_>, project: &Path, name: &BranchName) -> Result<Br
     let mut commits = Vec::new();
     for (at, stage) in &source.changes.stages {
         let files = stage.changes.iter().filter(|change| selected.contains(&change.path));
-        stage_index(&git, source.changes, files, (&prefix, &nothing))?;
+        stage_index(&git, source.changes, files, (prefix, &nothing))?;
         let next = line(&git.run(&["write-tree", "--missing-ok"], b"")?);
         if next == tree {
             continue;
@@ -120,14 +127,11 @@ pub fn make(source: &Source<'_>, project: &Path, name: &BranchName) -> Result<Br
         git.run(&["update-ref", "-m", "glovebox apply", &reference, &parent, &nothing], b"")?;
         made = Some(name.0.clone());
     }
-    Ok(Branch { schema_version: 1, run_id: source.run.id.clone(), name: made, base: head, commits })
+    let repository = repository.shared.to_string_lossy().into_owned();
+    Ok(Branch { schema_version: 1, run_id: source.run.id.clone(), repository, name: made, base: head, commits })
 }
 
-fn head(git: &Git<'_>, project: &Path) -> Result<String, Stop> {
-    if !git.succeeds(&["rev-parse", "--git-dir"])? {
-        let message = format!("`{}` is not in a git repository that git accepts", project.display());
-        return Err(Stop::new(Exit::Usage, message).with_help("apply without `--branch`; or see `git status`"));
-    }
+fn head(git: &Git<'_>) -> Result<String, Stop> {
     match git.succeeds(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])? {
         true => Ok(line(&git.run(&["rev-parse", "--verify", "HEAD^{commit}"], b"")?)),
         false => Err(Stop::new(Exit::Usage, "the repository has no commit that a branch could begin with")),

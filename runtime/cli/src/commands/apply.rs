@@ -102,10 +102,11 @@ fn make_branch(
     match &made.name {
         None => terminal::say("nothing to apply: HEAD already has these changes\n"),
         Some(name) => terminal::print(format_args!(
-            "branch `{}`: {} on {}\n",
+            "branch `{}`: {} on {}, in the repository `{}`\n",
             visible::line(name),
             counted(made.commits.len(), "commit"),
-            short(&made.base)
+            short(&made.base),
+            visible::line(&made.repository)
         )),
     }
     report_rest(selected, changes);

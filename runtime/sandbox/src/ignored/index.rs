@@ -4,13 +4,12 @@
 //! understood lists nothing: then a tracked file that git would ignore is treated as ignored.
 
 use crate::regular_file::{self, Links};
+use crate::work_tree;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The largest index that is read.
 const BYTES_MAX: u64 = 512 << 20;
-/// The longest file with the path of a folder: git refuses a longer one as well.
-const POINTER_BYTES_MAX: u64 = 1 << 20;
 /// Times, numbers and length of an entry.
 const STAT_BYTES: usize = 40;
 /// Lengths of a digest: SHA-1 and SHA-256.
@@ -21,9 +20,9 @@ const EXTENDED: u16 = 0x4000;
 /// The files below `project` that git tracks, relative to it. Submodules are not files.
 pub(crate) fn tracked(project: &Path) -> Vec<String> {
     let whole = fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
-    let Some(root) = repository(&whole) else { return Vec::new() };
+    let Some(root) = work_tree::root(&whole) else { return Vec::new() };
     let below = whole.strip_prefix(root).unwrap_or(Path::new("")).to_string_lossy().into_owned();
-    let index = own_folder(root).map(|folder| folder.join("index"));
+    let index = work_tree::own_folder(root).map(|folder| folder.join("index"));
     let bytes = index.and_then(|file| regular_file::read(&file, Links::Follow, BYTES_MAX).ok());
     let Some(bytes) = bytes else { return Vec::new() };
     let listed = DIGEST_BYTES.iter().find_map(|length| Entries::new(&bytes, *length)?.all());
@@ -32,35 +31,6 @@ pub(crate) fn tracked(project: &Path) -> Vec<String> {
         below => path.strip_prefix(below)?.strip_prefix('/').map(str::to_owned),
     };
     listed.unwrap_or_default().into_iter().filter_map(inside).collect()
-}
-
-/// The folder of the repository in which a folder is.
-pub(super) fn repository(folder: &Path) -> Option<&Path> {
-    folder.ancestors().find(|folder| folder.join(".git").exists())
-}
-
-/// The folder in which git keeps this working tree's index.
-fn own_folder(root: &Path) -> Option<PathBuf> {
-    let at = root.join(".git");
-    if at.is_dir() {
-        return Some(at);
-    }
-    let text = pointer(&at, root)?;
-    Some(root.join(text.strip_prefix("gitdir:")?.trim()))
-}
-
-/// The folder that all working trees of the repository share.
-pub(super) fn shared_folder(root: &Path) -> Option<PathBuf> {
-    let own = own_folder(root)?;
-    match pointer(&own.join("commondir"), &own) {
-        Some(text) => Some(own.join(text.trim())),
-        None => Some(own),
-    }
-}
-
-/// The text of a file that names another folder of git. A repository that git made has no link at its place.
-fn pointer(file: &Path, folder: &Path) -> Option<String> {
-    regular_file::read_text(file, Links::Within(folder), POINTER_BYTES_MAX).ok()
 }
 
 /// Reads the entries of an index.

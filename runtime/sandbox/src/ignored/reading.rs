@@ -1,7 +1,8 @@
 //! Reading the files with rules, of which a project may bring any number.
 
-use super::{Ignored, Kind, RuleFile, index, prepared};
+use super::{Ignored, Kind, RuleFile, prepared};
 use crate::tree::Tree;
+use crate::work_tree;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -62,9 +63,10 @@ impl Left {
     /// Reads the rules above the project: those of its repository.
     fn outer(&mut self, project: &Path) -> Result<Vec<RuleFile>, RulesTooLong> {
         let whole = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
-        let Some(root) = index::repository(&whole) else { return Ok(Vec::new()) };
+        let Some(root) = work_tree::root(&whole) else { return Ok(Vec::new()) };
         let above = |folder: &Path| whole.strip_prefix(folder).ok().and_then(Path::to_str).map(str::to_owned);
-        let exclude = index::shared_folder(root).map(|folder| (root, folder.join("info/exclude")));
+        let own = work_tree::own_folder(root);
+        let exclude = own.map(|own| (root, work_tree::shared_folder(&own).join("info/exclude")));
         let between: Vec<&Path> = whole.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();
         let between = between.into_iter().rev().map(|folder| (folder, folder.join(FILE_NAME)));
         let mut found = Vec::new();

@@ -1,0 +1,142 @@
+//! The repository that gets a branch: the one of the project's own work tree, and no other.
+//!
+//! A project may come with a `.git` that names another repository of the user. So the repository must name the project as well, as it
+//! does with linked work trees and submodules. This is found out by reading files: git is not started with settings of a repository
+//! before it is known whose it is. Afterwards git must agree.
+
+use super::git::{self, Git};
+use crate::exit::{Exit, Stop};
+use crate::shell;
+use crate::terminal::visible;
+use glovebox_sandbox::regular_file::{self, Links};
+use glovebox_sandbox::work_tree;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// The longest configuration of a repository that is read.
+const SETTINGS_BYTES_MAX: u64 = 16 << 20;
+/// The folders below the shared one in which git writes, whatever the name of a branch is.
+const WRITTEN: [&str; 8] =
+    ["objects", "objects/pack", "refs", "refs/heads", "logs", "logs/refs", "logs/refs/heads", "reftable"];
+
+/// A repository of a work tree.
+#[derive(Debug)]
+pub struct Repository {
+    /// The root of the work tree.
+    pub root: PathBuf,
+    /// Where the project is below the root: empty, or with a `/` at its end.
+    pub prefix: String,
+    /// The folder with branches and objects.
+    pub shared: PathBuf,
+}
+
+impl Repository {
+    /// Finds the repository of a project, without links in any of its paths.
+    ///
+    /// # Errors
+    /// The project is in no repository, or its `.git` names one that does not name this work tree.
+    pub fn of(project: &Path) -> Result<Self, Stop> {
+        let none = || not_accepted(project);
+        let whole = fs::canonicalize(project).map_err(|_| none())?;
+        let root = work_tree::root(&whole).ok_or_else(none)?;
+        let own = work_tree::own_folder(root).and_then(|own| fs::canonicalize(own).ok()).ok_or_else(none)?;
+        let shared = fs::canonicalize(work_tree::shared_folder(&own)).map_err(|_| none())?;
+        let below = whole.strip_prefix(root).ok().and_then(Path::to_str).ok_or_else(none)?;
+        let prefix = if below.is_empty() { String::new() } else { format!("{below}/") };
+        match is_of(&own, &shared, root)? {
+            true => Ok(Self { root: root.to_owned(), prefix, shared }),
+            false => Err(foreign(&own, &shared, root)),
+        }
+    }
+
+    /// Requires that git sees the same work tree and the same repository.
+    pub fn confirm(&self, git: &Git<'_>) -> Result<(), Stop> {
+        if !git.succeeds(&["rev-parse", "--git-dir"])? {
+            return Err(not_accepted(&self.root));
+        }
+        for (question, expected) in [("--show-toplevel", &self.root), ("--git-common-dir", &self.shared)] {
+            let answer = git::path(git.run(&["rev-parse", question], b"")?);
+            if fs::canonicalize(self.root.join(&answer)).ok().as_ref() != Some(expected) {
+                let (answer, root) = (shown(&answer), shown(&self.root));
+                return Err(refused(format_args!("the repository in `{root}` says that it is in `{answer}`")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Requires that git writes nothing through a link to another place.
+    pub fn require_no_links(&self, reference: &str) -> Result<(), Stop> {
+        let names = [reference.to_owned(), format!("logs/{reference}")];
+        let above = names.iter().flat_map(|name| name.match_indices('/').map(|(at, _)| &name[..at]));
+        let objects = (0..=u8::MAX).map(|first| format!("objects/{first:02x}")).collect::<Vec<_>>();
+        let mut written = WRITTEN.iter().copied().chain(above).chain(names.iter().chain(&objects).map(String::as_str));
+        let linked = written.find(|path| self.shared.join(path).is_symlink());
+        match linked {
+            None => Ok(()),
+            Some(path) => {
+                let (path, shared) = (visible::line(path), shown(&self.shared));
+                Err(refused(format_args!("`{path}` of the repository `{shared}` is a link to another place")))
+            }
+        }
+    }
+}
+
+/// True if a repository belongs to the work tree with this root.
+fn is_of(own: &Path, shared: &Path, root: &Path) -> Result<bool, Stop> {
+    let at = root.join(".git");
+    // A stranger can write both links, but not into `worktrees` of somebody else's repository.
+    if own.join("commondir").symlink_metadata().is_ok() {
+        let back = work_tree::back_link(own);
+        let names_root = back.is_some_and(|back| {
+            back.ends_with(".git")
+                && back.parent().and_then(|root| fs::canonicalize(root).ok()).as_deref() == Some(root)
+        });
+        return Ok(own != at && own.parent() == Some(&shared.join("worktrees")) && names_root);
+    }
+    let settings = |name: &str| regular_file::read(&own.join(name), Links::Within(own), SETTINGS_BYTES_MAX);
+    let text = [settings("config").unwrap_or_default(), settings("config.worktree").unwrap_or_default()].join(&b'\n');
+    // Newer versions of git may keep branches where the settings say.
+    if git::setting(&text, "extensions.refStorage")?.is_some_and(|storage| storage.contains(&b'/')) {
+        return Ok(false);
+    }
+    // A folder at the place itself is no link to anywhere.
+    if own == at {
+        return Ok(true);
+    }
+    let named = git::setting(&text, "core.worktree")?.map(|named| own.join(OsString::from_vec(named)));
+    Ok(named.and_then(|named| fs::canonicalize(named).ok()).as_deref() == Some(root))
+}
+
+fn not_accepted(folder: &Path) -> Stop {
+    let message = format!("`{}` is not in a git repository that git accepts", shown(folder));
+    Stop::new(Exit::Usage, message).with_help("apply without `--branch`; or see `git status`")
+}
+
+/// Refuses a repository that does not name the work tree.
+fn foreign(own: &Path, shared: &Path, root: &Path) -> Stop {
+    let (at, place) = (root.join(".git"), shown(shared));
+    let stop =
+        refused(format_args!("`{}` leads to the repository `{place}`, which does not name this folder", shown(&at)));
+    if own == at {
+        return stop;
+    }
+    let word = |path: &Path| shell::word(&shown(path)).into_owned();
+    let remedy = match shared == own {
+        true => format!("git config --file {} core.worktree {}", word(&own.join("config")), word(root)),
+        false => format!("git -C {} worktree repair {}", word(shared), word(root)),
+    };
+    stop.with_help(format!(
+        "if that repository belongs to this folder, say so in it: `{remedy}`; else apply without `--branch`"
+    ))
+}
+
+fn refused(problem: impl fmt::Display) -> Stop {
+    Stop::new(Exit::Policy, format!("{problem}; nothing was written")).with_help("apply without `--branch`")
+}
+
+fn shown(path: &Path) -> String {
+    visible::line(&path.to_string_lossy()).into_owned()
+}

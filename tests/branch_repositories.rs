@@ -1,0 +1,210 @@
+//! Whose repository gets a branch from `apply --branch`: that of the project's own work tree, also of a linked one and a submodule. A
+//! project whose `.git` leads to another repository writes nothing there. The files of that repository are the witness.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use workbench::{Answer, Workbench};
+
+const PIPELINE: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]
+  t [shape=parallelogram, tool_command=\"echo 2 > f\", allowed_write_paths=\"f\"]; start -> t -> done }";
+const FOREIGN: i32 = 6;
+
+#[track_caller]
+fn git(folder: &Path, words: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    for name in ["GIT_AUTHOR", "GIT_COMMITTER"] {
+        command.env(format!("{name}_NAME"), "a").env(format!("{name}_EMAIL"), "a@localhost");
+    }
+    let output = command.args(["-c", "protocol.file.allow=always"]).args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?} in {}: {output:?}", folder.display());
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Everything in a folder: contents of files and targets of links.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(at) = pending.pop() {
+        for path in at.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+            let content = match path.symlink_metadata().unwrap().file_type() {
+                kind if kind.is_symlink() => fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes(),
+                kind if kind.is_dir() => Vec::new(),
+                _ => fs::read(&path).unwrap(),
+            };
+            if content.is_empty() && path.is_dir() {
+                pending.push(path.clone());
+            }
+            found.insert(path, content);
+        }
+    }
+    found
+}
+
+/// A project, the repository `other` beside it that it is a clone of, and the run `r` in the project.
+fn cloned() -> (Workbench, PathBuf) {
+    let bench = Workbench::new();
+    let other = bench.outside().canonicalize().unwrap().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("pipeline.dot"), PIPELINE).unwrap();
+    fs::write(other.join("f"), "1\n").unwrap();
+    git(&other, &["init", "-q", "-b", "main"]);
+    git(&other, &["add", "-A"]);
+    git(&other, &["commit", "-q", "-m", "base"]);
+    git(bench.outside(), &["clone", "-q", "other", "project"]);
+    (bench, other)
+}
+
+fn run(bench: &Workbench, folder: &Path) {
+    let mut command = workbench::glovebox_in(folder);
+    Answer::of(command.args(["run", "pipeline.dot", "--run-id", "r", "--quiet", "--simulate"])).ends(0);
+    assert!(folder.starts_with(bench.outside().canonicalize().unwrap()));
+}
+
+fn branch(folder: &Path, more: &[&str]) -> Answer {
+    let mut command = workbench::glovebox_in(folder);
+    for name in ["GIT_AUTHOR", "GIT_COMMITTER"] {
+        command.env(format!("{name}_NAME"), "a").env(format!("{name}_EMAIL"), "a@localhost");
+    }
+    Answer::of(command.args(["apply", "r", "--branch", "gb/r"]).args(more).env("GIT_CONFIG_GLOBAL", "/dev/null"))
+}
+
+#[test]
+fn the_repository_of_the_project_gets_the_branch_and_is_named() {
+    let (bench, other) = cloned();
+    let project = bench.project().canonicalize().unwrap();
+    // A linked work tree, also with links relative to each other, and a submodule, also with settings of its own.
+    git(&other, &["worktree", "add", "-q", "-b", "linked", "../linked"]);
+    git(&other, &["worktree", "add", "-q", "-b", "related", "../related"]);
+    let linked = other.with_file_name("linked");
+    let related = other.with_file_name("related");
+    fs::write(related.join(".git"), "gitdir: ../other/.git/worktrees/related\n").unwrap();
+    fs::write(other.join(".git/worktrees/related/gitdir"), "../../../../related/.git\n").unwrap();
+    git(&project, &["submodule", "--quiet", "add", other.to_str().unwrap(), "part"]);
+    git(&project, &["submodule", "--quiet", "add", other.to_str().unwrap(), "sparse"]);
+    let (part, sparse) = (project.join("part"), project.join("sparse"));
+    git(&sparse, &["sparse-checkout", "init", "--no-cone"]);
+    git(&sparse, &["sparse-checkout", "set", "--no-cone", "/*"]);
+    for (folder, repository) in [
+        (&linked, other.join(".git")),
+        (&part, project.join(".git/modules/part")),
+        (&sparse, project.join(".git/modules/sparse")),
+        (&project, project.join(".git")),
+    ] {
+        run(&bench, folder);
+        let named = format!(
+            "branch `gb/r`: 1 commit on {}, in the repository `{}`",
+            &git(folder, &["rev-parse", "HEAD"])[..12],
+            repository.display()
+        );
+        branch(folder, &[]).ends(0).says(&named);
+        assert_eq!(git(&repository, &["cat-file", "blob", "gb/r:f"]), "2");
+        git(&repository, &["update-ref", "-d", "refs/heads/gb/r"]);
+    }
+    run(&bench, &related);
+    let made = branch(&related, &["--json"]).ends(0).json();
+    assert_eq!((made["repository"].as_str(), made["name"].as_str()), (other.join(".git").to_str(), Some("gb/r")));
+}
+
+#[test]
+fn a_project_below_the_root_of_a_work_tree_gets_its_own_paths() {
+    let (bench, other) = cloned();
+    let below = bench.project().join("a/b");
+    fs::create_dir_all(&below).unwrap();
+    for name in ["f", "pipeline.dot"] {
+        fs::copy(other.join(name), below.join(name)).unwrap();
+    }
+    git(&below, &["add", "-A"]);
+    git(&below, &["commit", "-q", "-m", "below"]);
+    run(&bench, &below.canonicalize().unwrap());
+    branch(&below, &[]).ends(0);
+    assert_eq!(git(&below, &["diff", "--name-only", "main", "gb/r"]), "a/b/f");
+}
+
+#[test]
+fn a_repository_that_a_stranger_named_is_refused_and_stays_as_it_is() {
+    let (bench, other) = cloned();
+    let project = bench.project().canonicalize().unwrap();
+    run(&bench, &project);
+    git(&other, &["worktree", "add", "-q", "-b", "linked", "../linked"]);
+    let (at, away) = (project.join(".git"), other.with_file_name("away"));
+    // Git cannot even be started on it: what refuses it has not asked git.
+    let settings = fs::read(other.join(".git/config")).unwrap();
+    fs::write(other.join(".git/config"), [&settings[..], b"[broken\n"].concat()).unwrap();
+    let before = tree(&other);
+    let refused = |what: &str, path: &str| {
+        branch(&project, &[]).ends(FOREIGN).says("nothing was written").says(path);
+        assert_eq!(tree(&other), before, "{what}");
+    };
+    fs::rename(&at, &away).unwrap();
+    let victim = other.join(".git");
+    let names = |folder: &Path| fs::write(&at, format!("gitdir: {}\n", folder.display())).unwrap();
+
+    names(&victim);
+    refused("a file that names it", "other/.git`, which does not name this folder");
+    names(&victim.join("worktrees/linked"));
+    refused("a file that names one of its work trees", "worktree repair");
+    // A folder of the stranger's own between the two, which does name the project.
+    let between = project.join("between");
+    fs::create_dir(&between).unwrap();
+    fs::write(between.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(between.join("gitdir"), format!("{}\n", at.display())).unwrap();
+    fs::write(between.join("commondir"), format!("{}\n", victim.display())).unwrap();
+    names(&between);
+    refused("a folder that shares its branches", "other/.git");
+    fs::write(between.join("config"), format!("[core]\n\tworktree = {}\n", project.display())).unwrap();
+    fs::remove_file(between.join("commondir")).unwrap();
+    fs::write(project.join("common"), victim.to_str().unwrap()).unwrap();
+    symlink("../common", between.join("commondir")).unwrap();
+    refused("the same through a link", "nothing was written");
+    fs::remove_file(&at).unwrap();
+    symlink(&victim, &at).unwrap();
+    refused("a link", "other/.git");
+    fs::remove_file(&at).unwrap();
+
+    fs::rename(&away, &at).unwrap();
+    fs::write(at.join("commondir"), victim.to_str().unwrap()).unwrap();
+    refused("a folder that shares its branches", "other/.git");
+    fs::remove_file(at.join("commondir")).unwrap();
+    for name in ["objects", "refs", "refs/heads", "logs", "logs/refs/heads"] {
+        let (own, kept) = (at.join(name), other.with_file_name("kept"));
+        fs::rename(&own, &kept).unwrap();
+        symlink(victim.join(name), &own).unwrap();
+        refused(name, &format!("`{name}` of the repository"));
+        fs::remove_file(&own).unwrap();
+        fs::rename(&kept, &own).unwrap();
+    }
+    fs::create_dir_all(at.join("logs/refs/heads/gb")).unwrap();
+    symlink(project.join("f"), at.join("logs/refs/heads/gb/r")).unwrap();
+    refused("the log of the branch", "`logs/refs/heads/gb/r` of the repository");
+    fs::remove_file(at.join("logs/refs/heads/gb/r")).unwrap();
+    git(&project, &["config", "core.worktree", other.to_str().unwrap()]);
+    refused("a work tree somewhere else", "says that it is in");
+    git(&project, &["config", "--unset", "core.worktree"]);
+    branch(&project, &[]).ends(0);
+    assert_eq!((tree(&other), bench.read("f")), (before, "1\n".to_owned()));
+}
+
+#[test]
+fn a_separate_folder_of_git_counts_when_it_names_the_work_tree() {
+    let (bench, other) = cloned();
+    let project = bench.project().canonicalize().unwrap();
+    let apart = other.with_file_name("it's apart");
+    git(&project, &["init", "-q", "--separate-git-dir", apart.to_str().unwrap()]);
+    run(&bench, &project);
+    let before = tree(&apart);
+    let answer = branch(&project, &[]);
+    answer.ends(FOREIGN).says("which does not name this folder");
+    assert_eq!(tree(&apart), before);
+    let remedy = answer.stderr.split('`').find(|part| part.starts_with("git config")).unwrap();
+    let remedied = Command::new("sh").args(["-c", remedy]).current_dir("/").status().unwrap();
+    assert!(remedied.success(), "{remedy}");
+    branch(&project, &[]).ends(0).says("it's apart");
+}
