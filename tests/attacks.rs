@@ -100,3 +100,32 @@ fn without_the_program_that_attacks_doctor_says_how_to_get_it() {
     assert_eq!(output.status.code(), Some(2), "{printed}");
     assert!(printed.contains("glovebox-attack") && printed.contains("cargo build --package glovebox"), "{printed}");
 }
+
+/// What was found while namespaces could be made counts for nothing when none can be made any more.
+#[test]
+fn a_tier_that_was_found_does_not_outlive_what_it_is_made_of() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]
+         t [shape=parallelogram, tool_command=true, allowed_write_paths=\"\"]; start -> t -> done }",
+    );
+    bench.write("glovebox.toml", "[sandbox]\nrequire = \"full\"\n");
+    let own = bench.command(&[]);
+    let look = "\"$1\" doctor --json > $OUT/before; echo 0 > /proc/sys/user/max_user_namespaces || exit 99; \"$1\" doctor --json > $OUT/after
+                exec \"$1\" run pipeline.dot --run-id r";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-Ur", "sh", "-c", look, "sh"]).arg(own.get_program()).current_dir(bench.project());
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let caches = bench.outside().join("caches");
+    std::fs::create_dir(&caches).unwrap();
+    let answer = workbench::Answer::of(command.env("GLOVEBOX_CACHE_DIR", caches).env("OUT", bench.outside()));
+    let tier = |name: &str| {
+        let text = std::fs::read(bench.outside().join(name)).unwrap_or_default();
+        let report: Value = serde_json::from_slice(&text).unwrap_or_default();
+        report["tier"].as_str().map(str::to_owned)
+    };
+    if tier("before").as_deref() != Some("full") {
+        return workbench::not_run("a cached tier", "no namespace can be made here");
+    }
+    assert_ne!(tier("after").as_deref(), Some("full"));
+    answer.ends(6).never_says("run started");
+}

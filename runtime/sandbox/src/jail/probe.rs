@@ -55,8 +55,9 @@ pub struct Missing {
     pub remedy: String,
 }
 
-/// Finds out what this machine can enforce. Keeps the best result in `cache`, for this boot, kernel, user, helper and control group.
-/// A worse result is never kept, so that a remedy works at once. Blocks for a few hundred milliseconds at most.
+/// Finds out what this machine can enforce. Keeps the best result in `cache`, for this boot, kernel, user, helper, control
+/// group and user namespace. A worse result is never kept, so that a remedy works at once.
+/// Blocks for a few hundred milliseconds at most.
 pub fn probe(cache: Option<&Path>) -> ProbeReport {
     if !cfg!(target_os = "linux") {
         return unsupported();

@@ -1,6 +1,6 @@
 //! The cached probe result for this machine, in a file of this user.
 //!
-//! It is valid for one boot, kernel, user, helper and control group. A cache file that another user owns or can read, a link, a
+//! It is valid for one boot, kernel, user, helper, control group and user namespace, and for the same rights and limits of namespaces. A cache file that another user owns or can read, a link, a
 //! file of another version, or an impossible result counts as absent. Then the probe runs again.
 
 use super::super::binary;
@@ -36,7 +36,22 @@ struct Machine {
     kernel: String,
     /// Which bounds are held depends on where a group can be made.
     groups: String,
+    /// The user namespace: rights in another one are others.
+    namespace: String,
+    /// What the kernel lets this user make of namespaces. A switch that the kernel does not have is empty.
+    switches: [String; 3],
+    /// Capabilities and filters of this process.
+    rights: Vec<String>,
 }
+
+/// The switches of the kernel without which no user namespace is made, or none with rights.
+const SWITCHES: [&str; 3] = [
+    "/proc/sys/user/max_user_namespaces",
+    "/proc/sys/kernel/unprivileged_userns_clone",
+    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+];
+/// The lines of `/proc/self/status` with what a jail inherits.
+const RIGHTS: [&str; 4] = ["CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:"];
 
 impl Machine {
     fn this() -> io::Result<Self> {
@@ -47,8 +62,16 @@ impl Machine {
             user: rustix::process::geteuid().as_raw(),
             kernel: read("/proc/sys/kernel/osrelease")?,
             groups: read("/proc/self/cgroup")?,
+            namespace: fs::read_link("/proc/self/ns/user").unwrap_or_default().to_string_lossy().into_owned(),
+            switches: SWITCHES.map(|path| read(path).unwrap_or_default()),
+            rights: rights(&read("/proc/self/status")?),
         })
     }
+}
+
+fn rights(status: &str) -> Vec<String> {
+    let is_right = |line: &&str| RIGHTS.iter().any(|name| line.starts_with(name));
+    status.lines().filter(is_right).map(str::to_owned).collect()
 }
 
 /// Returns the cached result, if it is valid for this machine.
@@ -110,11 +133,16 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing beside it is left");
         let text = fs::read_to_string(&path).unwrap();
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let namespace = fs::read_link("/proc/self/ns/user").unwrap().into_os_string().into_string().unwrap();
+        let most = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap();
         let forged = [
             text.replace(boot.trim(), "another"),
             text.replace("\"version\": 3", "\"version\": 4"),
             text.replace(&binary::digest(), &"0".repeat(64)),
             text.replace("\"groups\": \"", "\"groups\": \"0::/elsewhere\\n"),
+            text.replace(&namespace, "user:[1]"),
+            text.replace(&format!("\"{}\"", most.trim()), "\"0\""),
+            text.replace("\"CapBnd:", "\"CapBnd:\\t0"),
             text.replace("\"worked\": true", "\"worked\": false"),
             text.replace("\"landlock_abi\": 6", "\"landlock_abi\": 6, \"more\": 1"),
             text.replace("\"full\"", "\"landlock\""),
