@@ -274,3 +274,20 @@ fn the_configuration_of_the_repository_is_found_and_named() {
     bench.write("app/glovebox.toml", "");
     inside(&["plan", "pipeline.dot"]).ends(3).never_says("configuration of the repository");
 }
+
+#[test]
+fn a_configuration_that_came_with_a_pipeline_is_named_where_the_user_has_another() {
+    let bench = with("n [shape=octagon, command=true, network=full]");
+    bench.write("vendor/x/pipeline.dot", &bench.read("pipeline.dot"));
+    bench.write("vendor/x/glovebox.toml", "[sandbox]\nnetwork = \"full\"\n");
+    let plan = |pipeline: &str| bench.glovebox(&["plan", pipeline]);
+    plan("vendor/x/pipeline.dot").ends(0).never_says("note: using");
+    bench.write("glovebox.toml", "");
+    let named = plan("vendor/x/pipeline.dot");
+    named.ends(0).says("note: using the configuration of the pipeline's folder: ");
+    named.says("/project/vendor/x/glovebox.toml, and not ").says("/project/glovebox.toml\n");
+    plan("pipeline.dot").ends(3).never_says("note: using");
+    std::fs::rename(bench.project().join("vendor/x/glovebox.toml"), bench.project().join("vendor/glovebox.toml"))
+        .unwrap();
+    plan("vendor/x/pipeline.dot").ends(0).says("/project/vendor/glovebox.toml, and not ");
+}

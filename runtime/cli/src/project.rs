@@ -14,6 +14,7 @@ use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::span::Span;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::project::Include;
+use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -47,8 +48,8 @@ pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, 
 }
 
 fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Stop> {
-    let found = candidates(&workdir, pipeline).into_iter().find(|folder| exists(&folder.join(CONFIG_FILE_NAME)));
-    let Some(config_dir) = found else {
+    let mut found = candidates(&workdir, pipeline).into_iter().filter(|folder| exists(&folder.join(CONFIG_FILE_NAME)));
+    let Some(config_dir) = found.next() else {
         let config_dir = workdir.clone();
         return Ok(Project {
             workdir,
@@ -59,8 +60,13 @@ fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Stop
         });
     };
     let file = config_dir.join(CONFIG_FILE_NAME);
+    let other = found.find(|other| *other != config_dir).filter(|_| config_dir != workdir);
     if !config_dir.starts_with(&workdir) && workdir.starts_with(&config_dir) {
-        name_once(&file);
+        note_once(format_args!("using the configuration of the repository: {}", shown(&file)));
+    } else if let Some(other) = other {
+        // The pipeline may have come with its folder; the user's own configuration is the other one.
+        let other = shown(&other.join(CONFIG_FILE_NAME));
+        note_once(format_args!("using the configuration of the pipeline's folder: {}, and not {other}", shown(&file)));
     }
     let config = read_config(&file, &workdir)?;
     let lock = read_lock(&config_dir.join(LOCK_FILE_NAME))?;
@@ -95,13 +101,16 @@ pub fn cache_dir() -> Option<PathBuf> {
         .or_else(|| variable("HOME").map(|home| home.join(".cache/glovebox")))
 }
 
-/// Names a configuration above the workdir, once for each process.
-fn name_once(file: &Path) {
-    static NAMED: OnceLock<()> = OnceLock::new();
-    if NAMED.set(()).is_ok() {
-        let file = visible::line(&file.display().to_string()).into_owned();
-        terminal::say(format_args!("note: using the configuration of the repository: {file}\n"));
+/// Says where the configuration is, once for each process.
+fn note_once(note: impl Display) {
+    static NOTED: OnceLock<()> = OnceLock::new();
+    if NOTED.set(()).is_ok() {
+        terminal::say(format_args!("note: {note}\n"));
     }
+}
+
+fn shown(file: &Path) -> String {
+    visible::line(&file.display().to_string()).into_owned()
 }
 
 /// The folders above a folder, up to the root of its git repository; none outside of a repository.
