@@ -2,98 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
+mod attested;
 mod workbench;
 
-use serde_json::Value;
+use attested::Attested;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use workbench::{Answer, Workbench};
-
-const KEYS: [[&str; 2]; 2] = [
-    [
-        "MC4CAQAwBQYDK2VwBCIEILYWTS/jDw2BSLRXIwAS5/gWeRgLAb7DQyJUWbVCXM2i",
-        "MCowBQYDK2VwAyEAPvXABKNddNDkOwpJwU25iF8YdM33KdFh0Y5qXSX/WZk=",
-    ],
-    [
-        "MC4CAQAwBQYDK2VwBCIEIG7fxlRDtNaQizz2hb6weS485su7HjbLjI/j6EIBUgh7",
-        "MCowBQYDK2VwAyEApV9qbOKvXlICPTu+xIa24zAYw+QpMgvg+woHlvdgPQc=",
-    ],
-];
-const PIPELINE: &str = r#"digraph ship {
-  graph [scenarios="scenarios/"]
-  start [shape=Mdiamond]; done [shape=Msquare]
-  make [shape=parallelogram, tool_command="mkdir out; echo made > out/text; ln -s text out/link; rm old", allowed_write_paths="out/, old"]
-  judge [shape=parallelogram, tool_command="cat scenarios/one; grep made out/text", holdouts="scenarios/", allowed_write_paths=""]
-  start -> make -> judge -> done
-}
-"#;
-
-/// A run `r` that has ended, keys `key`, `key.pub`, `other` and `other.pub` outside of its project, and its attestation.
-struct Attested {
-    bench: Workbench,
-}
-
-impl Attested {
-    fn new() -> Self {
-        let attested = Self { bench: Workbench::with_pipeline(PIPELINE) };
-        let bench = &attested.bench;
-        bench.write("kept", "kept\n");
-        bench.write("old", "old\n");
-        bench.write("scenarios/one", "a scenario that no builder sees\n");
-        for (name, [private, public]) in ["key", "other"].into_iter().zip(KEYS) {
-            let pem =
-                |kind: &str, body: &str| format!("-----BEGIN {kind} KEY-----\n{body}\n-----END {kind} KEY-----\n");
-            fs::write(attested.key(name), pem("PRIVATE", private)).unwrap();
-            fs::set_permissions(attested.key(name), PermissionsExt::from_mode(0o600)).unwrap();
-            fs::write(attested.key(&format!("{name}.pub")), pem("PUBLIC", public)).unwrap();
-        }
-        bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
-        attested.attest(&["--output", attested.file().to_str().unwrap()]).ends(0).says("attested run `r`");
-        attested
-    }
-
-    fn key(&self, name: &str) -> PathBuf {
-        self.bench.outside().join(name)
-    }
-
-    fn file(&self) -> PathBuf {
-        self.bench.outside().join("r.intoto.json")
-    }
-
-    fn attest(&self, more: &[&str]) -> Answer {
-        let key = self.key("key");
-        self.bench.glovebox(&[&["attest", "r", "--key", key.to_str().unwrap()], more].concat())
-    }
-
-    /// Verifies as a user of another machine would: with none of the author's keys but the public one.
-    fn verify(&self, more: &[&str]) -> Answer {
-        let (file, key) = (self.file(), self.key("key.pub"));
-        let words = [&["verify-run", file.to_str().unwrap(), "--key", key.to_str().unwrap()], more].concat();
-        Answer::of(self.bench.bare(&words).env("GLOVEBOX_STATE_DIR", self.key("nobody")))
-    }
-
-    fn in_run(&self, path: &str) -> PathBuf {
-        self.bench.run_folder("r").join(path)
-    }
-
-    fn statement(&self) -> Value {
-        let envelope: Value = serde_json::from_str(&fs::read_to_string(self.file()).unwrap()).unwrap();
-        assert_eq!(envelope["payloadType"], "application/vnd.in-toto+json");
-        serde_json::from_slice(&decoded(envelope["payload"].as_str().unwrap())).unwrap()
-    }
-}
-
-fn decoded(base64: &str) -> Vec<u8> {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digits = base64.bytes().filter_map(|byte| DIGITS.iter().position(|digit| *digit == byte));
-    let bits: Vec<usize> = digits.collect();
-    let group = |four: &[usize]| {
-        let whole = four.iter().fold(0, |sum, six| sum << 6 | six) << (6 * (4 - four.len()));
-        [whole >> 16, whole >> 8, whole].map(|byte| (byte & 0xff) as u8)[..four.len() - 1].to_vec()
-    };
-    bits.chunks(4).flat_map(group).collect()
-}
 
 /// Changes one byte of a file, and puts it back afterwards.
 fn with_flipped(file: &Path, at: usize, look: impl FnOnce()) {

@@ -4,6 +4,7 @@
 //! not a conflict.
 
 use crate::commit::{Applying, CommitError, Obstacle, digest_of, fold};
+use crate::exposure::Exposure;
 use crate::link;
 use crate::project::{Base, FileFact};
 use crate::protect::Protected;
@@ -277,11 +278,15 @@ pub fn differences(base: &Base, changes: &[FileChange]) -> Vec<Difference> {
     listed
 }
 
-/// True if a folder has what a change leaves at its path. No link is followed, also not one above the path.
+/// Bits of a mode that no run leaves: set-user-id, set-group-id and sticky.
+const SPECIAL: u32 = 0o7000;
+
+/// True if a folder has what a change leaves at its path. No link is followed, also not one above the path. Counts a file that others may
+/// change.
 ///
 /// # Errors
 /// The system's error; [`io::ErrorKind::NotFound`] where the change leaves something and nothing is there.
-pub fn is_as_left(folder: &Path, change: &FileChange) -> io::Result<bool> {
+pub fn is_as_left(folder: &Path, change: &FileChange, exposure: &mut Exposure) -> io::Result<bool> {
     let (tree, path) = (Tree::open(folder)?, Path::new(change.path.as_str()));
     let stat = tree.stat_below_folders(path)?;
     match stat {
@@ -289,9 +294,27 @@ pub fn is_as_left(folder: &Path, change: &FileChange) -> io::Result<bool> {
         None => return Err(io::ErrorKind::NotFound.into()),
         // A file of another length is not read: it may be as long as the disk.
         Some(stat) if change.op == ChangeOp::Write && tree::length(&stat) != change.bytes => return Ok(false),
-        Some(_) => {}
+        Some(stat) if change.op == ChangeOp::Write && stat.st_mode & SPECIAL != 0 => return Ok(false),
+        Some(stat) => exposure.add(&stat),
     }
     Ok(State::in_tree(&tree, path)? == State::after(change))
+}
+
+/// The link in a folder that is in the way to a path, if there is one: nothing of the folder lies below it.
+///
+/// # Errors
+/// The system's error.
+pub fn link_above(folder: &Path, path: &ScopePath) -> io::Result<Option<ScopePath>> {
+    let tree = Tree::open(folder)?;
+    let mut above: Vec<&Path> = Path::new(path.as_str()).ancestors().skip(1).collect();
+    above.reverse();
+    for place in above.into_iter().filter(|place| !place.as_os_str().is_empty()) {
+        let Some(stat) = tree.stat_below_folders(place)? else { return Ok(None) };
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+            return Ok(place.to_str().and_then(|place| ScopePath::parse(place).ok()));
+        }
+    }
+    Ok(None)
 }
 
 /// Opens a file of the user's tree for `diff`, following no link.

@@ -7,7 +7,7 @@
 //! [`found`] lists changes, [`protect`] the protected paths, [`repository_shape`] the folders that git would take for repositories.
 //! [`commit`] stores and applies allowed changes, [`quarantine`] keeps the rest, [`apply`] changes the user's project,
 //! [`restore`] repairs the workspace of a run that is resumed.
-//! [`work_tree`] finds the folders of git. [`regular_file`] reads what a project or a run folder brings. [`record_files`] digests the files of a run's record. [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
+//! [`work_tree`] finds the folders of git. [`regular_file`] reads what a project or a run folder brings. [`record_files`] digests the files of a run's record, [`exposure`] counts those that others may change. [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
 //! The crate does not know graphs, components or journals.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -24,6 +24,7 @@ mod canonical;
 pub mod commit;
 pub mod dependencies;
 pub mod exec;
+pub mod exposure;
 pub mod flush;
 pub mod found;
 pub mod holdout;

@@ -4,6 +4,7 @@
 //! owner's. A stranger may have sent the folder: no link is followed, and nothing but regular files is opened.
 
 use crate::commit::digest_of;
+use crate::exposure::Exposure;
 use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
 use glovebox_record::DigestedFile;
 use rustix::fs::FileType;
@@ -28,18 +29,36 @@ const BRANCHES: &str = "branches";
 /// Most files of a record.
 const FILES_MAX: usize = 1_000_000;
 
-/// Digests each file of the record of a run, in the order of their paths.
+/// A file of a record.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecordFile {
+    /// Its path and content.
+    pub file: DigestedFile,
+    /// True if its owner may execute it. Glovebox makes none of them executable.
+    pub executable: bool,
+}
+
+/// All files of a record.
+#[derive(Debug, Clone, Default)]
+pub struct RecordFiles {
+    /// In the order of their paths.
+    pub files: Vec<RecordFile>,
+    /// Who else may change them.
+    pub exposure: Exposure,
+}
+
+/// Digests each file of the record of a run.
 ///
 /// # Errors
 /// The system's error with the path. `InvalidInput` for a link, a pipe or a device in place of a file, for a name that is not UTF-8, and
 /// for more than a million files.
-pub fn list(run: &Path) -> io::Result<Vec<DigestedFile>> {
+pub fn list(run: &Path) -> io::Result<RecordFiles> {
     let tree = Tree::open(run)?;
-    let mut files = Vec::new();
-    let visit = &mut |entry: &WalkEntry<'_>| visit(entry, &mut files).map_err(|source| at(entry.path, source));
+    let mut record = RecordFiles::default();
+    let visit = &mut |entry: &WalkEntry<'_>| visit(entry, &mut record).map_err(|source| at(entry.path, source));
     tree::walk(&tree, visit).map_err(named)?;
-    files.sort();
-    Ok(files)
+    record.files.sort();
+    Ok(record)
 }
 
 /// Counts the bytes of these files without reading any: a stranger's file may be as long as a disk.
@@ -68,7 +87,7 @@ fn at(path: &Path, source: io::Error) -> WalkError {
     WalkError { path: path.to_owned(), source }
 }
 
-fn visit(entry: &WalkEntry<'_>, files: &mut Vec<DigestedFile>) -> io::Result<bool> {
+fn visit(entry: &WalkEntry<'_>, record: &mut RecordFiles) -> io::Result<bool> {
     let refused = |problem: &str| io::Error::new(io::ErrorKind::InvalidInput, problem);
     let path = entry.path.to_str().ok_or_else(|| refused("its name is not UTF-8"))?;
     if is_working(entry.path, entry.depth) {
@@ -76,13 +95,15 @@ fn visit(entry: &WalkEntry<'_>, files: &mut Vec<DigestedFile>) -> io::Result<boo
     }
     match entry.kind() {
         FileType::Directory => return Ok(true),
-        FileType::RegularFile if files.len() < FILES_MAX => {}
+        FileType::RegularFile if record.files.len() < FILES_MAX => {}
         FileType::RegularFile => return Err(refused("the record has more than a million files")),
         _ => return Err(refused("it is not a regular file")),
     }
     let file = tree::open_regular(entry.directory, entry.name, Owner::Somebody)?;
     let (path, bytes) = (path.to_owned(), file.metadata()?.len());
-    files.push(DigestedFile { path, bytes, digest: digest_of(file)? });
+    let file = DigestedFile { path, bytes, digest: digest_of(file)? };
+    record.files.push(RecordFile { file, executable: tree::is_executable(&entry.stat) });
+    record.exposure.add(&entry.stat);
     Ok(false)
 }
 
@@ -115,9 +136,9 @@ mod tests {
         let left =
             ["workspace/a", "holdouts/seal.json", "branches/b/workspace/x", "owner.sqlite", "journal.sqlite-wal"];
         kept.iter().chain(&left).for_each(|path| write(path));
-        let found = list(place.path()).unwrap();
-        assert_eq!(found.iter().map(|file| &*file.path).collect::<Vec<_>>(), kept);
-        assert!(found.iter().all(|file| file.digest == Digest::of(b"x") && file.bytes == 1));
+        let found = list(place.path()).unwrap().files;
+        assert_eq!(found.iter().map(|found| &*found.file.path).collect::<Vec<_>>(), kept);
+        assert!(found.iter().all(|found| found.file.digest == Digest::of(b"x") && found.file.bytes == 1));
         assert_eq!(bytes(place.path()).unwrap(), kept.len() as u64);
     }
 

@@ -14,7 +14,8 @@ use glovebox_engine::evidence::{RunStatus, RunSummary, VerdictFile};
 use glovebox_engine::plan::PlanCapabilities;
 use glovebox_engine::sqlite::{SqliteReader, VerifiedJournal};
 use glovebox_record::{ChangeOp, Digest, DigestedFile, FileChange};
-use glovebox_sandbox::record_files;
+use glovebox_sandbox::exposure::Exposure;
+use glovebox_sandbox::record_files::{self, RecordFiles};
 use ring::digest::{Context, SHA256};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -76,7 +77,17 @@ struct Attested<'a> {
     /// What people answered, in order.
     answers: &'a [QuestionAnswered],
     /// Every file of the run's record.
-    files: &'a [DigestedFile],
+    files: Vec<AttestedFile<'a>>,
+}
+
+/// A file of the run's record.
+#[derive(Debug, Serialize, JsonSchema)]
+struct AttestedFile<'a> {
+    /// Its path and content.
+    #[serde(flatten)]
+    file: &'a DigestedFile,
+    /// True if its owner may execute it.
+    executable: bool,
 }
 
 /// All that an attestation of a run is made from.
@@ -89,7 +100,7 @@ pub struct RunEvidence {
     pub changes: Changes,
     grants: PlanCapabilities,
     answers: Vec<QuestionAnswered>,
-    files: Vec<DigestedFile>,
+    record: RecordFiles,
     head: ProductDigests,
     products: Vec<(String, ProductDigests)>,
 }
@@ -113,7 +124,7 @@ impl RunEvidence {
         let failed = |error| Stop::new(Exit::Mismatch, format!("read the files of run `{}`: {error}", run.id));
         Ok(Self {
             grants: kept_capabilities(run, &terms)?,
-            files: record_files::list(&run.path).map_err(failed)?,
+            record: record_files::list(&run.path).map_err(failed)?,
             head: ProductDigests { blake3: summary.head.hash.hex(), sha256: None },
             summary,
             terms,
@@ -125,7 +136,12 @@ impl RunEvidence {
 
     /// How many files the record has.
     pub fn files_count(&self) -> usize {
-        self.files.len()
+        self.record.files.len()
+    }
+
+    /// Who else may change files of the record.
+    pub fn exposure(&self) -> &Exposure {
+        &self.record.exposure
     }
 
     /// The statement about it, as it is signed.
@@ -135,17 +151,19 @@ impl RunEvidence {
 
     fn statement(&self) -> Statement<'_> {
         let run = Product { name: format!("run:{}", self.terms.run_id).into(), digest: &self.head };
-        let files = self.products.iter().map(|(name, digest)| Product { name: name.as_str().into(), digest });
+        let products = self.products.iter().map(|(name, digest)| Product { name: name.as_str().into(), digest });
+        let files =
+            self.record.files.iter().map(|found| AttestedFile { file: &found.file, executable: found.executable });
         Statement {
             statement_type: STATEMENT_TYPE,
-            subject: std::iter::once(run).chain(files).collect(),
+            subject: std::iter::once(run).chain(products).collect(),
             predicate_type: PREDICATE_TYPE,
             predicate: Attested {
                 schema_version: SCHEMA_VERSION,
                 run: VerdictFile::of(&self.summary, &self.terms),
                 grants: &self.grants,
                 answers: &self.answers,
-                files: &self.files,
+                files: files.collect(),
             },
         }
     }

@@ -5,9 +5,9 @@ use crate::attest::envelope::Envelope;
 use crate::attest::folder;
 use crate::attest::keys::SigningKey;
 use crate::attest::statement::RunEvidence;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{Ended, Exit};
 use crate::terminal;
-use crate::{journal, runs};
+use crate::{journal, replaced_file, runs};
 use std::path::Path;
 
 /// Writes the attestation of a run that this user started and that has ended.
@@ -27,7 +27,7 @@ pub fn attest(arguments: &AttestArguments) -> Ended {
         terminal::print_bytes(text.as_bytes());
         return Ok(Exit::Ok);
     };
-    std::fs::write(file, &text).map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))?;
+    replaced_file::put(file, &text)?;
     let key = key.public().id();
     terminal::say(format_args!("attested run `{}` in `{}`, signed with {key}\n", run.id, file.display()));
     Ok(Exit::Ok)

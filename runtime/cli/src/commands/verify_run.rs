@@ -6,6 +6,7 @@
 use crate::arguments::VerifyRunArguments;
 use crate::attest::envelope::{Envelope, FILE_BYTES_MAX};
 use crate::attest::keys::PublicKey;
+use crate::attest::signed::Signed;
 use crate::attest::statement::{PREDICATE_TYPE, RunEvidence, SCHEMA_VERSION, STATEMENT_TYPE};
 use crate::attest::{compare, folder};
 use crate::exit::{Ended, Exit, Stop};
@@ -13,14 +14,17 @@ use crate::journal;
 use crate::runs::{self, RunFolder};
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, counted, paint::Paint, visible};
-use glovebox_record::{ChangeOp, FileChange};
-use glovebox_sandbox::apply::is_as_left;
+use glovebox_record::ChangeOp;
+use glovebox_record::path::ScopePath;
+use glovebox_sandbox::apply::{is_as_left, link_above};
+use glovebox_sandbox::exposure::Exposure;
 use glovebox_sandbox::record_files;
 use glovebox_sandbox::regular_file::{self, Links};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// How much longer than the attested record one may be that is read. What differs in it is then named.
@@ -31,12 +35,13 @@ pub fn verify_run(arguments: &VerifyRunArguments) -> Ended {
     let key = PublicKey::read(&arguments.key)?;
     let statement = Attestation::read(&arguments.file, &key)?;
     let mut rows = Rows::new(12).painted(Paint::stdout());
-    let run = &statement.predicate()["run"];
-    let exit = &run["exit"];
-    rows.row("run", visible::line(&format!("{}: {}, exit {}", statement.run_id(), text(&run["status"]), exit["code"])));
+    let run = &statement.signed.predicate.run;
+    rows.row("run", format_args!("{}: {}, exit {}", run.run_id, run.status, run.exit.code));
     rows.row("signed", format_args!("with {}", key.id()));
     if let Some(folder) = &arguments.tree {
-        rows.row("tree", statement.require_in(folder)?);
+        let mut exposure = Exposure::default();
+        rows.row("tree", statement.require_in(folder, &mut exposure)?);
+        note(&mut rows, &exposure);
     }
     if arguments.signature_only {
         rows.row("record", "not compared: `--signature-only`");
@@ -48,7 +53,11 @@ pub fn verify_run(arguments: &VerifyRunArguments) -> Ended {
 }
 
 /// A statement whose signature holds.
-struct Attestation(Value);
+struct Attestation {
+    signed: Signed,
+    /// The same with all that it says, also what this version does not know.
+    whole: Value,
+}
 
 impl Attestation {
     fn read(file: &Path, key: &PublicKey) -> Result<Self, Stop> {
@@ -70,21 +79,16 @@ impl Attestation {
         if (kind, predicate) != (STATEMENT_TYPE, PREDICATE_TYPE) || version != Some(SCHEMA_VERSION.into()) {
             return Err(broken(&"it is signed, but it is no statement about a run that this version knows"));
         }
-        Ok(Self(statement))
-    }
-
-    fn predicate(&self) -> &Value {
-        &self.0["predicate"]
-    }
-
-    fn run_id(&self) -> &str {
-        text(&self.predicate()["run"]["run_id"])
+        let signed = Signed::deserialize(&statement);
+        let lacks = |error| format!("it is signed, but it does not say what a statement about a run must say: {error}");
+        let signed = signed.map_err(|error| broken(&lacks(error)))?;
+        Ok(Self { signed, whole: statement })
     }
 
     /// Requires that the record of a run is about as long as the attested one, before anything of it is read.
     fn require_length(&self, run: &RunFolder) -> Result<(), Stop> {
-        let files = self.predicate()["files"].as_array().into_iter().flatten();
-        let attested: u64 = files.filter_map(|file| file["bytes"].as_u64()).fold(0, u64::saturating_add);
+        let files = self.signed.predicate.files.iter();
+        let attested: u64 = files.map(|file| file.file.bytes).fold(0, u64::saturating_add);
         let failed = |error| folder::differs(format!("read the files of run `{}`: {error}", run.id));
         match record_files::bytes(&run.path).map_err(failed)? {
             found if found <= attested.saturating_add(MORE_BYTES_MAX) => Ok(()),
@@ -96,38 +100,54 @@ impl Attestation {
     }
 
     /// Requires that a folder has every change as the run left it.
-    fn require_in(&self, folder: &Path) -> Result<String, Stop> {
-        let changed = Vec::<FileChange>::deserialize(&self.predicate()["run"]["changed"]);
-        let changed = changed.map_err(|error| folder::differs(format!("the list of changes is not valid: {error}")))?;
-        for change in &changed {
+    fn require_in(&self, folder: &Path, exposure: &mut Exposure) -> Result<String, Stop> {
+        let changed = &self.signed.predicate.run.changed;
+        let links = changed.iter().filter(|change| change.op == ChangeOp::Symlink).map(|change| &change.path);
+        let links: BTreeSet<&ScopePath> = links.collect();
+        // A folder of the user's stays if something else lies in it.
+        for change in changed.iter().filter(|change| change.op != ChangeOp::Rmdir) {
             let differs = |problem: &dyn fmt::Display| {
                 let path = visible::line(change.path.as_str());
                 folder::differs(format!("`{path}` in `{}` {problem}", folder.display()))
             };
-            // A folder of the user's stays if something else lies in it.
-            if change.op == ChangeOp::Rmdir {
-                continue;
-            }
-            match is_as_left(folder, change).map_err(|error| differs(&format_args!("cannot be read: {error}")))? {
+            let unreadable = |error: io::Error| differs(&format_args!("cannot be read: {error}"));
+            match is_as_left(folder, change, exposure).map_err(unreadable)? {
                 true => {}
                 false if change.op.removes() => return Err(differs(&"is there; the run removed it")),
                 false => return Err(differs(&"is not as the run left it")),
             }
+            // What was removed is not gone if it is somewhere else now.
+            let link = if change.op.removes() { link_above(folder, &change.path).map_err(unreadable)? } else { None };
+            if let Some(link) = link.filter(|link| !links.contains(link)) {
+                let link = visible::line(link.as_str());
+                return Err(differs(&format_args!("is below `{link}`, a link that the run did not make")));
+            }
         }
-        folder::no_repository(folder, &changed)?;
+        folder::no_repository(folder, changed)?;
         Ok(format!("{}, as the run left them", counted(changed.len(), "path")))
     }
 }
 
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+/// Tells of files that hold now and that somebody may change from elsewhere.
+fn note(rows: &mut Rows, exposure: &Exposure) {
+    let (linked, writable) = (exposure.linked(), exposure.writable);
+    if linked > 0 {
+        rows.row(
+            "note",
+            format_args!("{} with a second name (a hard link), by which others may change it", counted(linked, "file")),
+        );
+    }
+    if writable > 0 {
+        rows.row("note", format_args!("{} that every user of this machine may write", counted(writable, "file")));
+    }
 }
 
 fn folder_of(arguments: &VerifyRunArguments, statement: &Attestation) -> Result<RunFolder, Stop> {
     let all = runs::list(&arguments.runs.runs_dir)?;
-    let found = all.into_iter().find(|run| run.id == statement.run_id());
+    let run_id = &*statement.signed.predicate.run.run_id;
+    let found = all.into_iter().find(|run| run.id == run_id);
     found.ok_or_else(|| {
-        let (id, place) = (visible::line(statement.run_id()), arguments.runs.runs_dir.display());
+        let (id, place) = (visible::line(run_id), arguments.runs.runs_dir.display());
         Stop::new(
             Exit::Usage,
             format!("the signature holds, but run `{id}` is not in `{place}`, so nothing else was checked"),
@@ -140,8 +160,8 @@ fn folder_of(arguments: &VerifyRunArguments, statement: &Attestation) -> Result<
 fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<(), Stop> {
     attested.require_length(run)?;
     let (reader, verified) = journal::open_of_anybody(run)?;
-    let head = &attested.predicate()["run"]["journal"];
-    let (records, found) = (head["records"].as_u64().unwrap_or_default(), verified.records_count());
+    let head = attested.signed.predicate.run.journal;
+    let (records, found) = (head.records, verified.records_count());
     if found != records {
         let what = if found < records { "lost its last records" } else { "went on after it was attested" };
         return Err(folder::differs(format!(
@@ -149,7 +169,7 @@ fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<()
             run.id
         )));
     }
-    if *head != serde_json::json!({ "records": records, "hash": verified.head() }) {
+    if head.hash != verified.head() {
         return Err(folder::differs(format!(
             "the journal of run `{}` is another: it ends with {}",
             run.id,
@@ -160,7 +180,7 @@ fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<()
     drop(reader);
     let now = serde_json::from_slice(&evidence.statement_bytes()?);
     let now = now.map_err(|error| Stop::new(Exit::Internal, error.to_string()))?;
-    if let Some(difference) = compare::first(&attested.0, &now) {
+    if let Some(difference) = compare::first(&attested.whole, &now) {
         return Err(folder::differs(format!("run `{}` is not as it was attested: {difference}", run.id)));
     }
     rows.row(
@@ -168,6 +188,7 @@ fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<()
         format_args!("{}, as attested", counted(usize::try_from(records).unwrap_or(usize::MAX), "record")),
     );
     rows.row("files", format_args!("{} of the record, as attested", evidence.files_count()));
+    note(rows, evidence.exposure());
     rows.row("workspace", folder::workspace(run, &evidence)?);
     if let Some(sealed) = &evidence.terms.holdouts {
         rows.row("hold-outs", folder::holdouts(run, &sealed.root)?);

@@ -9,7 +9,7 @@ use glovebox_record::{NodeId, Traffic};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::ser::SerializeSeq;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// What `show --json` prints, and `run --json` and `resume --json` as their last line.
@@ -59,7 +59,7 @@ pub struct VerdictFile<'a> {
 }
 
 /// The last record of a journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JournalHead {
     /// How many records there are.
     pub records: u64,

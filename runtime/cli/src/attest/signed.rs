@@ -1,0 +1,167 @@
+//! A statement as it is read: every field that a statement of this version always has.
+//!
+//! A field that is missing is refused by name, even if nothing here reads it: who trusts the statement may. Fields that a statement has
+//! only sometimes may be missing, and a later version may add some.
+
+use glovebox_engine::event::{QuestionAnswered, Refusal, SandboxRecord};
+use glovebox_engine::evidence::JournalHead;
+use glovebox_engine::plan::PlanCapabilities;
+use glovebox_record::{Digest, DigestedFile, Failure, FileChange, NodeId, Receipt};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What verification uses of a statement.
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "a field is read so that it must be there")]
+pub struct Signed {
+    #[serde(rename = "_type")]
+    statement_type: String,
+    subject: Vec<Subject>,
+    #[serde(rename = "predicateType")]
+    predicate_type: String,
+    /// What is attested.
+    pub predicate: Predicate,
+}
+
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "a field is read so that it must be there")]
+struct Subject {
+    name: String,
+    digest: SubjectDigest,
+}
+
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "a field is read so that it must be there")]
+struct SubjectDigest {
+    blake3: String,
+}
+
+/// What is attested of a run.
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "a field is read so that it must be there")]
+pub struct Predicate {
+    schema_version: u32,
+    /// The result of the run.
+    pub run: Run,
+    grants: PlanCapabilities,
+    answers: Vec<QuestionAnswered>,
+    /// Every file of the record.
+    pub files: Vec<File>,
+}
+
+/// A file of the record.
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "a field is read so that it must be there")]
+pub struct File {
+    /// Its path and content.
+    #[serde(flatten)]
+    pub file: DigestedFile,
+    executable: bool,
+}
+
+/// The result of a run that has ended.
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "a field is read so that it must be there")]
+pub struct Run {
+    document: String,
+    schema_version: u32,
+    #[serde(deserialize_with = "nullable")]
+    started: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    finished: Option<String>,
+    /// The exit of the run.
+    pub exit: RunExit,
+    /// The run.
+    pub run_id: String,
+    pipeline: String,
+    /// `success` or `fail`.
+    pub status: String,
+    model: String,
+    #[serde(deserialize_with = "nullable")]
+    failure: Option<Failure>,
+    #[serde(deserialize_with = "nullable")]
+    failed_node: Option<NodeId>,
+    visited: Vec<Visit>,
+    receipts: Vec<Command>,
+    unverified: Vec<Unverified>,
+    refused: Vec<Refused>,
+    /// What is changed at the end, one entry for each path.
+    pub changed: Vec<FileChange>,
+    quarantined: Vec<Quarantined>,
+    duration_ms: u64,
+    engine_version: String,
+    source_dir: String,
+    sandbox_tier: String,
+    #[serde(deserialize_with = "nullable")]
+    sandbox: Option<SandboxRecord>,
+    components: BTreeMap<String, Digest>,
+    pipeline_digest: Digest,
+    plan_digest: Digest,
+    base_digest: Digest,
+    #[serde(deserialize_with = "nullable")]
+    script_digest: Option<Digest>,
+    #[serde(deserialize_with = "nullable")]
+    holdouts_root: Option<Digest>,
+    /// Where the journal ends.
+    pub journal: JournalHead,
+}
+
+/// An exit.
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "a field is read so that it must be there")]
+pub struct RunExit {
+    /// Its number.
+    pub code: u8,
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "a field is read so that it must be there")]
+struct Visit {
+    node: NodeId,
+    visit: u32,
+    attempts: u32,
+    status: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "a field is read so that it must be there")]
+struct Command {
+    node: NodeId,
+    handler: String,
+    verified: bool,
+    #[serde(deserialize_with = "nullable")]
+    isolation: Option<Value>,
+    #[serde(flatten)]
+    receipt: Receipt,
+}
+
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "a field is read so that it must be there")]
+struct Unverified {
+    node: NodeId,
+    handler: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "a field is read so that it must be there")]
+struct Refused {
+    node: NodeId,
+    times: usize,
+    #[serde(flatten)]
+    refusal: Refusal,
+}
+
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "a field is read so that it must be there")]
+struct Quarantined {
+    node: NodeId,
+    path: String,
+    reason: String,
+}
+
+/// A value that may be null, but not missing.
+fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Option::deserialize(deserializer)
+}

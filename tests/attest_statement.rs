@@ -1,0 +1,195 @@
+//! What an attestation must say, where it is written, and what of a record and of a tree is looked at beside bytes.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod attested;
+mod workbench;
+
+use attested::{Attested, sign};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+use workbench::Workbench;
+
+#[test]
+fn an_attestation_is_never_written_through_a_link() {
+    let attested = Attested::new();
+    let (file, key) = (attested.file(), attested.key("key.pub"));
+    let words = ["--output", file.to_str().unwrap()];
+    let public = fs::read(&key).unwrap();
+    for target in [key.clone(), attested.key("nothing")] {
+        fs::remove_file(&file).unwrap();
+        symlink(&target, &file).unwrap();
+        attested.attest(&words).ends(2).says("is a link: nothing was written");
+        assert_eq!(fs::read_link(&file).unwrap(), target);
+    }
+    assert_eq!(fs::read(&key).unwrap(), public);
+    assert!(!attested.key("nothing").exists());
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    attested.attest(&words).ends(2).says("is not a file: nothing was written");
+    fs::remove_dir(&file).unwrap();
+    // A second name of a file is replaced, and the file stays.
+    fs::hard_link(&key, &file).unwrap();
+    let before = fs::read_dir(attested.bench.outside()).unwrap().count();
+    attested.attest(&words).ends(0);
+    assert_eq!(fs::read(&key).unwrap(), public);
+    attested.verify(&[]).ends(0);
+    fs::write(&file, "an old one").unwrap();
+    fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+    attested.attest(&words).ends(0);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(fs::read_dir(attested.bench.outside()).unwrap().count(), before, "nothing beside it is left");
+    attested.verify(&[]).ends(0);
+}
+
+/// The fields that a schema requires, as pointers into a statement.
+fn required(schema: &Value, kind: &str, place: &str) -> Vec<String> {
+    let of_kind = if kind.is_empty() { schema } else { &schema["$defs"][kind] };
+    let names = of_kind["required"].as_array().unwrap().iter();
+    names.map(|name| format!("{place}/{}", name.as_str().unwrap())).collect()
+}
+
+#[test]
+fn a_signed_statement_without_a_required_field_does_not_hold() {
+    let attested = Attested::new();
+    let bench = &attested.bench;
+    // A run with something in every list.
+    bench.write(
+        "script.toml",
+        "[[node.say]]\ntool = [{ name = \"write_file\", arguments = { path = \"kept\", content = \"x\" } }]\n[[node.say]]\ntext = \"x\"\n",
+    );
+    fs::remove_dir_all(bench.run_folder("r")).unwrap();
+    let graph = bench.read("pipeline.dot");
+    let more = "say [prompt=x, allowed_write_paths=\"\"]; bad [shape=parallelogram, allowed_write_paths=\"out/\",\n\
+                tool_command=\"echo x > kept; echo x > .envrc; true\"]\n start -> say -> make";
+    bench.write("pipeline.dot", &graph.replace("start -> make -> judge", &format!("{more} -> judge -> bad")));
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--script", "script.toml"]);
+    attested.attest(&["--output", attested.file().to_str().unwrap()]).ends(0);
+    let whole = attested.statement();
+    sign(&whole, &attested.file());
+    attested.verify(&[]).ends(0);
+    let schema = fs::read_to_string(workbench::root().join("docs/schemas/statement.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let mut fields = required(&schema, "", "");
+    for (kind, place) in [
+        ("Product", "/subject/0"),
+        ("ProductDigests", "/subject/0/digest"),
+        ("Attested", "/predicate"),
+        ("AttestedFile", "/predicate/files/0"),
+        ("VerdictFile", "/predicate/run"),
+        ("ExitShape", "/predicate/run/exit"),
+        ("JournalHead", "/predicate/run/journal"),
+        ("Visit", "/predicate/run/visited/0"),
+        ("CommandEvidence", "/predicate/run/receipts/0"),
+        ("UnverifiedStage", "/predicate/run/unverified/0"),
+        ("QuarantinedFile", "/predicate/run/quarantined/0"),
+    ] {
+        fields.extend(required(&schema, kind, place));
+    }
+    fields.extend(
+        ["node", "times", "operation", "path", "reason"].map(|name| format!("/predicate/run/refused/0/{name}")),
+    );
+    for field in &fields {
+        let (place, name) = field.rsplit_once('/').unwrap();
+        let mut less = whole.clone();
+        let found = less.pointer_mut(place).unwrap_or_else(|| panic!("{field}")).as_object_mut().unwrap().remove(name);
+        assert!(found.is_some(), "{field}");
+        sign(&less, &attested.file());
+        let answer = attested.verify(&["--signature-only"]);
+        answer.ends(11).says("it is signed, but");
+        let is_version =
+            ["_type", "predicateType", "predicate", "schema_version"].contains(&name) && !place.ends_with("run");
+        if !is_version {
+            answer.says(&format!("missing field `{name}`"));
+        }
+    }
+    assert!(fields.len() > 60, "{fields:?}");
+    sign(
+        &json!({ "_type": whole["_type"], "predicateType": whole["predicateType"],
+        "predicate": { "schema_version": 1, "run": { "run_id": "r", "journal": whole["predicate"]["run"]["journal"] } } }),
+        &attested.file(),
+    );
+    attested.verify(&[]).ends(11).says("missing field");
+    // What a later version adds is not refused by the signature alone.
+    let mut more = whole.clone();
+    more["predicate"]["run"]["new"] = json!(1);
+    sign(&more, &attested.file());
+    attested.verify(&["--signature-only"]).ends(0);
+    attested.verify(&[]).ends(11).says("`predicate.run.new`");
+}
+
+#[test]
+fn modes_are_compared_and_second_names_are_told() {
+    let attested = Attested::new();
+    let record = attested.in_run("final.json");
+    let mode = fs::metadata(&record).unwrap().permissions();
+    attested.verify(&[]).ends(0).never_says("note");
+    fs::set_permissions(&record, PermissionsExt::from_mode(0o777)).unwrap();
+    attested.verify(&[]).ends(11).says(".executable`: attested false, found true");
+    fs::set_permissions(&record, PermissionsExt::from_mode(0o666)).unwrap();
+    attested.verify(&[]).ends(0).says("1 file that every user of this machine may write");
+    fs::set_permissions(&record, mode).unwrap();
+    fs::hard_link(&record, attested.key("again")).unwrap();
+    attested.verify(&[]).ends(0).says("1 file with a second name (a hard link)");
+    fs::remove_file(attested.key("again")).unwrap();
+    // The same of a tree.
+    let bench = &attested.bench;
+    bench.glovebox(&["apply", "r"]).ends(0);
+    let (text, words) = (bench.project().join("out/text"), ["--signature-only", "--tree", "."]);
+    attested.verify(&words).ends(0).never_says("note");
+    for (mode, code, said) in [
+        (0o4644, 11, "`out/text` in `.` is not as the run left it"),
+        (0o755, 11, "`out/text` in `.` is not as the run left it"),
+        (0o646, 0, "1 file that every user of this machine may write"),
+    ] {
+        fs::set_permissions(&text, PermissionsExt::from_mode(mode)).unwrap();
+        attested.verify(&words).ends(code).says(said);
+    }
+    fs::set_permissions(&text, PermissionsExt::from_mode(0o644)).unwrap();
+    fs::hard_link(&text, attested.key("text")).unwrap();
+    attested.verify(&words).ends(0).says("1 file with a second name (a hard link)");
+}
+
+/// Another folder has what the run left in this one, or does not have what it removed. A link to it is not this one.
+#[test]
+fn a_tree_is_not_looked_at_through_a_linked_folder() {
+    let attested = Attested::new();
+    let (file, key, public) = (attested.file(), attested.key("key"), attested.key("key.pub"));
+    let [file, key, public] = [&file, &key, &public].map(|path| path.to_str().unwrap());
+    for (change, left) in [
+        ("rm out/x/f", "true"),
+        ("ln -s g out/x/l", "ln -s g l"),
+        ("mkdir out/x/d", "mkdir d"),
+        ("echo w > out/x/w", "echo w > w"),
+        ("mv out/x out/y && ln -s y out/x", ""),
+    ] {
+        let bench = Workbench::with_pipeline(&format!(
+            "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]; start -> t -> done
+             t [shape=parallelogram, tool_command=\"{change}\", allowed_write_paths=\"out/\"] }}"
+        ));
+        bench.write("out/x/f", "f\n");
+        bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
+        bench.glovebox(&["attest", "r", "--key", key, "--output", file]).ends(0);
+        let words = ["verify-run", file, "--key", public, "--signature-only", "--tree", "."];
+        bench.glovebox(&["apply", "r"]).ends(0);
+        bench.glovebox(&words).ends(0).says("as the run left them");
+        // A link that the run made itself is in no way.
+        if left.is_empty() {
+            continue;
+        }
+        let (x, other) = (bench.project().join("out/x"), bench.outside().join("other"));
+        fs::create_dir(&other).unwrap();
+        assert!(Command::new("sh").args(["-c", left]).current_dir(&other).status().unwrap().success());
+        fs::rename(&x, bench.outside().join("x")).unwrap();
+        symlink(&other, &x).unwrap();
+        bench.glovebox(&words).ends(11).says("`out/x/");
+        fs::write(other.join("f"), "f\n").unwrap();
+        bench.glovebox(&words).ends(11).says("`out/x/");
+        // The folder itself, with the same in it.
+        fs::remove_file(&x).unwrap();
+        fs::rename(bench.outside().join("x"), &x).unwrap();
+        bench.glovebox(&words).ends(0);
+    }
+}
