@@ -18,12 +18,15 @@ use glovebox_engine::event::{
     Attempt, AttemptId, BranchId, Event, FanInFinished, PolicyDecided, Record, RunStarted, StageFinished, Task,
     Verdict, Work,
 };
+use glovebox_engine::evidence::RunSummary;
+use glovebox_engine::evidence::configuration::{self, NewConfiguration};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::rewind;
 use glovebox_engine::sqlite::{Provenance, VerifiedJournal};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, Digest, FileChange, Outcome};
 use glovebox_sandbox::apply::open_before;
+use glovebox_sandbox::commit::fold;
 use glovebox_sandbox::project::Base;
 use jiff::Timestamp;
 use std::io::{self, ErrorKind, Read};
@@ -71,7 +74,7 @@ impl Changes {
     fn of(run: &RunFolder, records: &[Record], provenance: Provenance) -> Result<Self, Stop> {
         let started = journal::beginning(run, records)?;
         let blobs = open_blobs(run)?;
-        let base = read_base(run, &blobs, started)?;
+        let base = read_base(run, &blobs, &started.base_digest)?;
         let verdict = records.iter().fold(None, |verdict, record| match &record.event {
             Event::RunFinished(finished) => Some(finished.status),
             Event::RunResumed(_) => None,
@@ -92,7 +95,12 @@ impl Changes {
 
     /// The files that a run copied.
     pub fn base(run: &RunFolder, started: &RunStarted) -> Result<Base, Stop> {
-        read_base(run, &open_blobs(run)?, started)
+        read_base(run, &open_blobs(run)?, &started.base_digest)
+    }
+
+    /// What some of these changes bring of configuration that the run did not begin with.
+    pub fn new_configuration<'c>(&self, changes: impl IntoIterator<Item = &'c FileChange>) -> Vec<NewConfiguration> {
+        configuration::new(&fold(changes), |path| is_in(&self.base, path))
     }
 
     /// Checks that what a change leaves at its path is there as it was recorded, before anything is written.
@@ -158,6 +166,19 @@ impl Changes {
     }
 }
 
+/// What a run that began with these files has brought of configuration.
+pub fn new_configuration(run: &RunFolder, base: &Digest, summary: &RunSummary) -> Result<Vec<NewConfiguration>, Stop> {
+    if !configuration::may_be_new(summary.changed.values()) {
+        return Ok(Vec::new());
+    }
+    let base = read_base(run, &open_blobs(run)?, base)?;
+    Ok(configuration::new(summary.changed.values(), |path| is_in(&base, path)))
+}
+
+fn is_in(base: &Base, path: &str) -> bool {
+    base.files.contains_key(path) || base.symlinks.contains_key(path) || base.directories.contains(path)
+}
+
 /// Opens a run's blobs.
 pub fn open_blobs(run: &RunFolder) -> Result<DirBlobs, Stop> {
     let dir = Dir::open_ambient_dir(&run.path, ambient_authority())
@@ -172,8 +193,8 @@ pub fn read_blob_text(run: &RunFolder, blobs: &DirBlobs, digest: &Digest) -> Res
         .map_err(|_| Stop::new(Exit::Mismatch, format!("blob {digest} of run `{}` is not text", run.id)))
 }
 
-fn read_base(run: &RunFolder, blobs: &DirBlobs, started: &RunStarted) -> Result<Base, Stop> {
-    let text = read_blob_text(run, blobs, &started.base_digest)?;
+fn read_base(run: &RunFolder, blobs: &DirBlobs, digest: &Digest) -> Result<Base, Stop> {
+    let text = read_blob_text(run, blobs, digest)?;
     serde_json::from_str(&text).map_err(|error| {
         Stop::new(Exit::Mismatch, format!("read the list of copied files of run `{}`: {error}", run.id))
     })

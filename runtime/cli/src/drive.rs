@@ -4,6 +4,7 @@
 //! record; the second ends the process at once.
 
 use crate::ask::{self, Leave};
+use crate::changes;
 use crate::exit::{Ended, Exit, Stop};
 use crate::people::Present;
 use crate::runs;
@@ -170,14 +171,17 @@ pub fn conclude(run: &RunFolder, ended: &Run, format: ProgressFormat, runs_dir: 
 /// Prints the summary of a run; with `--json` its verdict as the last line.
 pub fn print_end(
     run: &RunFolder,
-    (summary, verdict): (&RunSummary, Option<VerdictFile<'_>>),
+    (summary, mut verdict): (&RunSummary, Option<VerdictFile<'_>>),
     format: ProgressFormat,
     runs_dir: &Path,
 ) -> Result<(), Stop> {
     let paint = if format == ProgressFormat::Json { Paint::stderr() } else { Paint::stdout() };
-    let text = summary::render(summary, &runs::named(run, runs_dir)?, paint);
+    let base = verdict.as_ref().map(|verdict| verdict.base_digest);
+    let new = base.map_or(Ok(Vec::new()), |base| changes::new_configuration(run, &base, summary))?;
+    let text = summary::render((summary, &new), &runs::named(run, runs_dir)?, paint);
     match format {
         ProgressFormat::Json => {
+            verdict.iter_mut().for_each(|verdict| verdict.new_configuration.clone_from(&new));
             terminal::print_json_line(&verdict)?;
             terminal::say(text);
         }

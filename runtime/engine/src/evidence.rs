@@ -7,6 +7,7 @@
 mod beside;
 mod branches;
 mod class;
+pub mod configuration;
 mod list;
 mod notes;
 mod policy;

@@ -150,6 +150,8 @@ impl RunEvidence {
     }
 
     fn statement(&self) -> Statement<'_> {
+        let mut result = VerdictFile::of(&self.summary, &self.terms);
+        result.new_configuration = self.changes.new_configuration(self.summary.changed.values());
         let run = Product { name: format!("run:{}", self.terms.run_id).into(), digest: &self.head };
         let products = self.products.iter().map(|(name, digest)| Product { name: name.as_str().into(), digest });
         let files =
@@ -160,7 +162,7 @@ impl RunEvidence {
             predicate_type: PREDICATE_TYPE,
             predicate: Attested {
                 schema_version: SCHEMA_VERSION,
-                run: VerdictFile::of(&self.summary, &self.terms),
+                run: result,
                 grants: &self.grants,
                 answers: &self.answers,
                 files: files.collect(),

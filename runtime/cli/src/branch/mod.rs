@@ -14,6 +14,7 @@ use crate::runs::RunFolder;
 use crate::terminal::visible;
 use git::{Git, line};
 use glovebox_engine::event::StageFinished;
+use glovebox_engine::evidence::configuration::NewConfiguration;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, FileChange};
 use glovebox_sandbox::apply::Conflict;
@@ -53,6 +54,8 @@ pub struct Branch {
     pub base: String,
     /// Its commits, the first one first.
     pub commits: Vec<StageCommit>,
+    /// New files and folders in them from which programs take settings or code.
+    pub new_configuration: Vec<NewConfiguration>,
 }
 
 /// The commit of one attempt.
@@ -128,7 +131,12 @@ pub fn make(source: &Source<'_>, project: &Path, name: &BranchName) -> Result<Br
         made = Some(name.0.clone());
     }
     let repository = repository.shared.to_string_lossy().into_owned();
-    Ok(Branch { schema_version: 1, run_id: source.run.id.clone(), repository, name: made, base: head, commits })
+    let new_configuration = match &made {
+        Some(_) => source.changes.new_configuration(source.selected),
+        None => Vec::new(),
+    };
+    let run_id = source.run.id.clone();
+    Ok(Branch { schema_version: 1, run_id, repository, name: made, base: head, commits, new_configuration })
 }
 
 fn head(git: &Git<'_>) -> Result<String, Stop> {

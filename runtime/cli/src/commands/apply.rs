@@ -10,6 +10,7 @@ use crate::runs::{self, RunFolder};
 use crate::terminal::{self, counted, visible};
 use crate::{journal, patch, selection};
 use glovebox_engine::event::Verdict;
+use glovebox_engine::evidence::configuration::NewConfiguration;
 use glovebox_record::{ChangeOp, FileChange};
 use glovebox_sandbox::apply::{self, ApplyError, ApplyPlan, Conflict};
 use schemars::JsonSchema;
@@ -27,6 +28,8 @@ pub struct Applied<'a> {
     writes: &'a [FileChange],
     /// Files and directories that were removed.
     deletes: &'a [FileChange],
+    /// New files and folders among those that were made from which programs take settings or code.
+    new_configuration: &'a [NewConfiguration],
 }
 
 /// Writes the changes of a successful run to the project, or prints the conflicts.
@@ -66,7 +69,7 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
     }
     match apply::perform(&plan, &changes.base, project, &|digest| changes.open(digest)) {
         Ok(()) => {
-            done(arguments, &plan)?;
+            done(arguments, &plan, &changes.new_configuration(&plan.writes))?;
             report_rest(&selected, &changes);
             Ok(Exit::Ok)
         }
@@ -109,6 +112,7 @@ fn make_branch(
             visible::line(&made.repository)
         )),
     }
+    terminal::say_new_configuration(&made.new_configuration);
     report_rest(selected, changes);
     Ok(Exit::Ok)
 }
@@ -143,10 +147,10 @@ fn report(conflicts: &[Conflict]) {
     }
 }
 
-fn done(arguments: &ApplyArguments, plan: &ApplyPlan) -> Ended {
+fn done(arguments: &ApplyArguments, plan: &ApplyPlan, new: &[NewConfiguration]) -> Ended {
     if arguments.json {
         let ApplyPlan { writes, deletes, .. } = plan;
-        terminal::print_json(&Applied { schema_version: 1, writes, deletes })?;
+        terminal::print_json(&Applied { schema_version: 1, writes, deletes, new_configuration: new })?;
         return Ok(Exit::Ok);
     }
     for change in &plan.deletes {
@@ -156,6 +160,7 @@ fn done(arguments: &ApplyArguments, plan: &ApplyPlan) -> Ended {
         let folder = if change.op == ChangeOp::Mkdir { "/" } else { "" };
         terminal::print(format_args!("wrote   {}{folder}\n", visible::line(change.path.as_str())));
     }
+    terminal::say_new_configuration(new);
     if plan.deletes.is_empty() && plan.writes.is_empty() {
         terminal::say("nothing to apply: the project already has these changes\n");
     }

@@ -12,6 +12,7 @@ use crate::terminal::paint::{self, Paint};
 use crate::terminal::{self, pager, visible};
 use crate::{journal, review, runs, selection};
 use clap::ColorChoice;
+use glovebox_engine::evidence::configuration::NewConfiguration;
 use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
 use schemars::JsonSchema;
@@ -27,6 +28,8 @@ pub struct DiffFile {
     run_id: String,
     /// Every file and link that the run changed, by path.
     files: Vec<ChangedFile>,
+    /// New files and folders among them from which programs take settings or code.
+    new_configuration: Vec<NewConfiguration>,
     /// Directories that a patch cannot bring: made, removed or left without a file.
     #[schemars(with = "Vec<String>")]
     directories: Vec<ScopePath>,
@@ -82,8 +85,9 @@ pub fn diff(arguments: &DiffArguments) -> Ended {
     let read = |delta: &Delta| changes.bytes(delta).ok().flatten().and_then(|bytes| bytes.old.or(bytes.new));
     let deltas = patch::pair(patch::deltas(&changes.base, &selected), &read);
     let directories = patch::lost_directories(&changes.base, &selected);
+    let new = changes.new_configuration(&selected);
     if arguments.json {
-        terminal::print_json(&document(run, deltas, directories))?;
+        terminal::print_json(&document(run, deltas, directories, new))?;
         return Ok(Exit::Ok);
     }
     if deltas.is_empty() && directories.is_empty() {
@@ -99,17 +103,23 @@ pub fn diff(arguments: &DiffArguments) -> Ended {
             "note: a patch has no directory without a file: `{path}/` differs; `apply` brings it\n"
         ));
     }
+    terminal::say_new_configuration(&new);
     refuse_incomplete(&run, &lost)
 }
 
-fn document(run: RunFolder, deltas: Vec<Delta>, directories: Vec<ScopePath>) -> DiffFile {
+fn document(
+    run: RunFolder,
+    deltas: Vec<Delta>,
+    directories: Vec<ScopePath>,
+    new_configuration: Vec<NewConfiguration>,
+) -> DiffFile {
     let files = deltas.into_iter().map(|delta| ChangedFile {
         before: delta.old.as_ref().map(FileVersion::of),
         after: delta.new.as_ref().map(FileVersion::of),
         moved_from: delta.renamed.map(|(path, _)| path),
         path: delta.path,
     });
-    DiffFile { schema_version: 1, run_id: run.id, files: files.collect(), directories }
+    DiffFile { schema_version: 1, run_id: run.id, files: files.collect(), new_configuration, directories }
 }
 
 /// Prints a patch. Returns the paths that it lacks.

@@ -47,14 +47,18 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, (reader, journal): (Sqli
     if runs::is_live(run) {
         found.is_running(jiff::Timestamp::now());
     }
+    let terms = journal::terms(run, &journal.records)?;
+    let new = changes::new_configuration(run, &terms.base_digest, &found)?;
     if arguments.json {
-        terminal::print_json(&VerdictFile::of(&found, &journal::terms(run, &journal.records)?))?;
+        let mut verdict = VerdictFile::of(&found, &terms);
+        verdict.new_configuration = new;
+        terminal::print_json(&verdict)?;
         return Ok(Exit::Ok);
     }
     let paint = Paint::stdout();
     let kept = people::kept_for(run, &found.open_questions.iter().collect::<Vec<_>>());
     found.open_questions.retain(|asked| kept.iter().all(|given| given.question != asked.question));
-    let mut text = summary::render(&found, &runs::named(run, &arguments.runs.runs_dir)?, paint);
+    let mut text = summary::render((&found, &new), &runs::named(run, &arguments.runs.runs_dir)?, paint);
     let can_go_on = !matches!(found.resumption(), Resumption::Shows);
     if let Some(held) = can_go_on.then(|| run.held()).flatten() {
         text.push_str(&format!("{} {}\n", paint.title("held        "), summary::held(held)));

@@ -11,6 +11,7 @@ use glovebox_engine::event::{
 use glovebox_engine::event::{
     ChildObserved, ForkStarted, PolicyDecided, QuestionAnswered, QuestionAsked, SupervisionEnd,
 };
+use glovebox_engine::evidence::configuration::NewConfiguration;
 use glovebox_engine::folded::Folded;
 use glovebox_host::call::{LogLine, Progress};
 use glovebox_host::model::Provider;
@@ -33,6 +34,9 @@ pub const MISSES_HOLDOUTS: &str =
     "has no hold-outs, because it names none. If a script that it starts runs them, add `holdouts=true` to it";
 /// The most quarantined paths that are shown for one stage.
 pub const QUARANTINED_SHOWN_MAX: usize = 20;
+
+/// The most new files with settings or code that are named.
+const NEW_CONFIGURATION_SHOWN_MAX: usize = 10;
 
 /// The lines of a journal record; none for a record without interest to people.
 pub fn of_record(record: &Record) -> Vec<String> {
@@ -370,6 +374,18 @@ pub fn refused(refusal: &Refusal, times: usize) -> String {
         line.push_str(&format!(" ({})", visible::line(&refusal.help)));
     }
     line
+}
+
+/// What of new configuration a person should look at, and why.
+pub fn new_configuration(new: &[NewConfiguration]) -> Vec<String> {
+    let line = |NewConfiguration { path, reader }: &NewConfiguration| match reader {
+        Some(reader) => format!("{} ({reader} takes settings or code from it)", visible::line(path)),
+        None => format!("{} (programs look for names that begin with a dot)", visible::line(path)),
+    };
+    let mut lines: Vec<String> = new.iter().take(NEW_CONFIGURATION_SHOWN_MAX).map(line).collect();
+    let more = new.len().saturating_sub(NEW_CONFIGURATION_SHOWN_MAX);
+    lines.extend((more > 0).then(|| format!("and {more} more; `--json` lists all of them")));
+    lines
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ pub mod summary;
 pub mod visible;
 
 use crate::exit::Stop;
+use glovebox_engine::evidence::configuration::NewConfiguration;
 use glovebox_pipeline::ir::NodeId;
 use std::fmt;
 use std::io::{IsTerminal, Write};
@@ -112,6 +113,11 @@ pub fn say(text: impl fmt::Display) {
     let text = text.to_string();
     let mut stderr = std::io::stderr().lock();
     let _reader_gone = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+/// Says which new files a person should look at before all others.
+pub fn say_new_configuration(new: &[NewConfiguration]) {
+    lines::new_configuration(new).iter().for_each(|line| say(format_args!("new configuration: {line}\n")));
 }
 
 /// Prints why a command stopped, and what to do.

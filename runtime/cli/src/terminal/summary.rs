@@ -8,6 +8,7 @@ use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::attempt::exchanges::Held;
 use glovebox_engine::event::{ChangeOp, FileChange};
+use glovebox_engine::evidence::configuration::NewConfiguration;
 use glovebox_engine::evidence::{
     CommandEvidence, DroppedChecks, FailedBranch, PolicyDecision, Proof, Resumption, RunStatus, RunSummary,
     UnverifiedStage,
@@ -42,7 +43,7 @@ pub struct Named {
 }
 
 /// Prints a summary for people.
-pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
+pub fn render((summary, new): (&RunSummary, &[NewConfiguration]), named: &Named, paint: Paint) -> String {
     let next = &named.short;
     let mut rows = Rows::new(12).painted(paint);
     let mut row = |title: &'static str, body: String| rows.block(title, body);
@@ -104,6 +105,7 @@ pub fn render(summary: &RunSummary, named: &Named, paint: Paint) -> String {
     for change in summary.changed.values() {
         row("changed", change_line(change));
     }
+    lines::new_configuration(new).into_iter().for_each(|body| row("new configuration", body));
     for decision in &summary.policy {
         row("policy", policy_line(decision));
     }

@@ -1,7 +1,7 @@
-//! Files that a build or a test runner finds by their names and takes code or settings from.
+//! Files that programs find by their names and take code or settings from: builds, test runners, and the tools of people.
 //!
-//! They are ordinary work of stages and not protected. Beside hold-outs they matter: what a builder wrote in one runs in the process of
-//! whoever reads it. Names are compared without case. The table is not complete, so it only informs.
+//! They are ordinary work of stages and not protected. Beside hold-outs those of builds matter: what a builder wrote in one runs in the
+//! process of whoever reads it. Names are compared without case. The table is not complete, so it only informs.
 
 use glovebox_record::path::ScopePath;
 
@@ -20,26 +20,96 @@ const NAMES: &[(&str, &[&str])] = &[
     ("Ruby", &["rakefile", "gemfile", ".rspec"]),
     ("PHP", &["phpunit.xml", "phpunit.xml.dist", "composer.json"]),
     ("just", &["justfile", ".justfile"]),
+    ("Task", &["taskfile.yml", "taskfile.yaml", "taskfile.dist.yml", "taskfile.dist.yaml"]),
+    ("prove", &[".proverc"]),
+    ("R", &[".renviron"]),
+    (".NET", &["nuget.config", "directory.build.props", "directory.build.targets", "directory.build.rsp"]),
+    ("sbt", &[".sbtrc"]),
+    ("Deno", &["deno.json", "deno.jsonc"]),
+    ("nox", &["noxfile.py"]),
+    ("doit", &["dodo.py"]),
+    ("SCons", &["sconstruct"]),
+    ("Waf", &["wscript"]),
+    ("Zig", &["build.zig"]),
+    ("Mix", &["mix.exs"]),
+    ("rebar3", &["rebar.config", "rebar.config.script"]),
+    ("Nix", &["flake.nix", "shell.nix", "default.nix"]),
+    ("latexmk", &[".latexmkrc", "latexmkrc"]),
+    ("Octave", &[".octaverc"]),
+    ("Erlang", &[".erlang"]),
 ];
 
+/// Who among the tools of people reads a file or a folder, and its names. No check starts these.
+#[rustfmt::skip]
+const OF_PEOPLE: &[(&str, &[&str])] = &[
+    ("Ansible", &["ansible.cfg"]),
+    ("Jupyter", &[
+        "jupyter_config.py", "jupyter_config.json", "jupyter_notebook_config.py", "jupyter_notebook_config.json",
+        "jupyter_server_config.py", "jupyter_server_config.json", "jupyter_lab_config.py", "ipython_config.py",
+        "ipython_kernel_config.py",
+    ]),
+    ("tmuxinator", &[".tmuxinator.yml", ".tmuxinator.yaml"]),
+    ("Vagrant", &["vagrantfile"]),
+    ("Tilt", &["tiltfile"]),
+    ("Rope", &[".ropeproject"]),
+    ("Vimspector", &[".vimspector.json"]),
+    ("YouCompleteMe", &[".ycm_extra_conf.py"]),
+    ("IntelliJ IDEA", &[".run"]),
+    ("jdb", &[".jdbrc", "jdb.ini"]),
+    ("Byebug", &[".byebugrc"]),
+    ("rdbg", &[".rdbgrc"]),
+    ("agents", &[".agents", ".agent"]),
+    ("Kilo Code", &[".kilocode", ".kilocodemodes"]),
+    ("Roo Code", &[".roomodes"]),
+    ("Cline", &[".cline"]),
+    ("Qoder", &[".qoder"]),
+    ("Rovo Dev", &[".rovodev"]),
+    ("Factory", &[".factory"]),
+    ("pi", &[".pi"]),
+];
+
+/// Who among the tools of people reads a file, and how its name ends.
+const OF_PEOPLE_ENDINGS: &[(&str, &[&str])] =
+    &[("VS Code", &[".code-workspace"]), ("Sublime Text", &[".sublime-project", ".sublime-workspace"])];
+
 /// Who reads a file, and how its name begins.
-const BEGINNINGS: &[(&str, &[&str])] = &[(
-    "Node's test runners",
-    &["jest.config.", "vitest.config.", "vite.config.", "babel.config.", ".babelrc", ".mocharc", "playwright.config."],
-)];
+#[rustfmt::skip]
+const BEGINNINGS: &[(&str, &[&str])] = &[
+    ("Node's test runners", &[
+        "jest.config.", "vitest.config.", "vite.config.", "babel.config.", ".babelrc", ".mocharc", "playwright.config.",
+    ]),
+    ("Node's tools", &[
+        "eslint.config.", ".eslintrc", "prettier.config.", ".prettierrc", "webpack.config.", "rollup.config.", "postcss.config.",
+        "tailwind.config.", "next.config.", "nuxt.config.", "svelte.config.", "astro.config.", "commitlint.config.",
+        "lint-staged.config.", "gulpfile.", "gruntfile.",
+    ]),
+];
 
 /// Who reads a file, and how its name ends.
 const ENDINGS: &[(&str, &[&str])] = &[("Python", &[".pth"]), ("make", &[".mk"])];
 
-/// Returns who takes code or settings from a file with this path, if somebody does.
+type Table = &'static [(&'static str, &'static [&'static str])];
+
+/// Returns which build or test runner takes code or settings from a file with this path, if one does.
 pub(super) fn reader(path: &ScopePath) -> Option<&'static str> {
-    let name = path.as_str().rsplit('/').next()?.to_lowercase();
-    let found = |table: &'static [(&'static str, &[&str])], is_it: &dyn Fn(&str) -> bool| {
-        table.iter().find(|(_, names)| names.iter().any(|known| is_it(known))).map(|(reader, _)| *reader)
-    };
-    found(NAMES, &|known| name == known)
-        .or_else(|| found(BEGINNINGS, &|known| name.starts_with(known)))
-        .or_else(|| found(ENDINGS, &|known| name.ends_with(known)))
+    of_build(&path.as_str().rsplit('/').next()?.to_lowercase())
+}
+
+/// Returns who takes code or settings from a file or a folder with this name in lower case, if somebody is known to.
+pub(super) fn anybody(name: &str) -> Option<&'static str> {
+    of_build(name)
+        .or_else(|| find(OF_PEOPLE, |known| name == known))
+        .or_else(|| find(OF_PEOPLE_ENDINGS, |known| name.ends_with(known)))
+}
+
+fn of_build(name: &str) -> Option<&'static str> {
+    find(NAMES, |known| name == known)
+        .or_else(|| find(BEGINNINGS, |known| name.starts_with(known)))
+        .or_else(|| find(ENDINGS, |known| name.ends_with(known)))
+}
+
+fn find(table: Table, is_it: impl Fn(&str) -> bool) -> Option<&'static str> {
+    table.iter().find(|(_, names)| names.iter().any(|known| is_it(known))).map(|(reader, _)| *reader)
 }
 
 #[cfg(test)]

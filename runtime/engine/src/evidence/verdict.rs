@@ -3,6 +3,7 @@
 //! It says the same as the summary for people and adds what the run was made of. Digests have the prefix `blake3:`, times are in UTC with
 //! three decimals.
 
+use super::configuration::NewConfiguration;
 use super::{ExitClass, RunStatus, RunSummary};
 use crate::event::{Digest, RunStarted, SandboxRecord, moment};
 use glovebox_record::{NodeId, Traffic};
@@ -54,6 +55,9 @@ pub struct VerdictFile<'a> {
     pub script_digest: Option<Digest>,
     /// Commitment to the hold-outs; null if none were sealed.
     pub holdouts_root: Option<Digest>,
+    /// New files and folders from which programs take settings or code, by path; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub new_configuration: Vec<NewConfiguration>,
     /// Where the journal ends. Its hash covers every record.
     pub journal: JournalHead,
 }
@@ -93,7 +97,7 @@ pub struct NodeTraffic<'a> {
 }
 
 impl<'a> VerdictFile<'a> {
-    /// The document of a run that began so.
+    /// The document of a run that began so. Who knows what the project had fills in what is new.
     pub fn of(summary: &'a RunSummary, started: &'a RunStarted) -> Self {
         let has_ended = matches!(summary.status, RunStatus::Success | RunStatus::Fail);
         Self {
@@ -113,6 +117,7 @@ impl<'a> VerdictFile<'a> {
             base_digest: started.base_digest,
             script_digest: started.script_digest,
             holdouts_root: started.holdouts.as_ref().map(|sealed| sealed.root),
+            new_configuration: Vec::new(),
             journal: summary.head,
         }
     }
