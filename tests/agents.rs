@@ -7,7 +7,7 @@
 mod providers;
 mod workbench;
 
-use providers::stand_in::{PRELUDE, bench, pipeline};
+use providers::stand_in::{bench, pipeline};
 use providers::{Bench, KEY, Turn};
 use serde_json::json;
 use std::net::TcpListener;
