@@ -45,7 +45,7 @@ use glovebox_record::spend::Money;
 use glovebox_record::{Failure, FailureCode, Network, NodeId, Tokens, Traffic};
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a run stands.
@@ -140,7 +140,7 @@ pub struct RunSummary {
     /// What was refused, by node; each once.
     pub refused: Vec<RefusedRequest>,
     /// What is changed at the end, one entry per path.
-    #[serde(serialize_with = "values")]
+    #[serde(serialize_with = "rows::values")]
     #[schemars(with = "Vec<FileChange>")]
     pub changed: BTreeMap<ScopePath, FileChange>,
     /// What people decided about writes outside of a write scope, in order; absent when there was nothing to decide.
@@ -494,8 +494,4 @@ impl RunSummary {
         }
         self.note_changes(finished.changes.iter().filter(|_| is_main).cloned());
     }
-}
-
-fn values<S: Serializer>(changed: &BTreeMap<ScopePath, FileChange>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(changed.values())
 }

@@ -102,9 +102,7 @@ pub fn render((summary, new): (&RunSummary, &[NewConfiguration]), named: &Named,
         row("unverified", claims(&summary.unverified, &summary.model));
     }
     refused(summary, next).into_iter().for_each(|body| row("refused", body));
-    for change in summary.changed.values() {
-        row("changed", change_line(change));
-    }
+    summary.changed.values().for_each(|change| row("changed", change_line(change)));
     lines::new_configuration(new).into_iter().for_each(|body| row("new configuration", body));
     for decision in &summary.policy {
         row("policy", policy_line(decision));

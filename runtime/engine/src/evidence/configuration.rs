@@ -145,6 +145,14 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_lists_every_harmless_name() {
+        let page = include_str!("../../../../docs/confinement.md");
+        HARMLESS
+            .iter()
+            .for_each(|name| assert!(page.contains(&format!("`{name}`")), "docs/confinement.md lacks {name}"));
+    }
+
+    #[test]
     fn ordinary_files_and_those_that_are_gone_are_none() {
         for path in
             ["src/main.rs", "a.b/c", "Makefile/a", "x/package.json/y", ".gitignore", "docs/.GitKeep", "AGENTS.md"]
