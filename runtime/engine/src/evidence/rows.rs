@@ -1,9 +1,11 @@
 //! The rows of a summary: what came of visits, and what was refused or set aside.
 
-use crate::event::{BranchId, Refusal};
+use crate::event::{BranchId, FileChange, Refusal};
+use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, NodeId};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// One finished visit.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -85,4 +87,12 @@ pub struct QuarantinedFile {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub(crate) fn is_first(generation: &u32) -> bool {
     *generation == 0
+}
+
+/// Writes changes without their keys, which they name themselves.
+pub(super) fn values<S: Serializer>(
+    changed: &BTreeMap<ScopePath, FileChange>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(changed.values())
 }
