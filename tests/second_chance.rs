@@ -374,3 +374,97 @@ fn a_resume_that_was_told_where_to_begin_is_no_reason_to_stay_there() {
     raise(&bench, "fix");
     bench.glovebox(&["resume", "r"]).ends(0).says("resumed from fix");
 }
+
+/// An agent that says what failed mends nothing, and neither does one that then fails.
+#[test]
+fn a_reporter_that_passes_does_not_hide_what_failed() {
+    let bench = reported(
+        &["fix"],
+        "note [prompt=\"Say what failed\", allowed_write_paths=\"\"]
+         start -> fix; fix -> done [condition=\"outcome=success\"]; fix -> note [condition=\"outcome=fail\"]; note -> abort;",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("(begins again at fix)");
+    raise(&bench, "fix");
+    bench.glovebox(&["resume", "r"]).ends(0);
+    assert_eq!(visits(&bench, "r"), named(&[("fix", 1), ("note", 1), ("abort", 1), ("fix", 2)]));
+}
+
+/// The author says that the run goes on without it: where success would have led, at once or after a stage that takes note of it.
+#[test]
+fn a_failure_that_was_tolerated_is_none_to_go_back_to() {
+    for way in [
+        "lint -> pack [condition=\"outcome=fail\"];",
+        "say [prompt=x, allowed_write_paths=\"\"]; which [shape=diamond]
+         lint -> say [condition=\"outcome=fail\"]; say -> which -> pack;",
+    ] {
+        let edges = format!(
+            "pack [shape=parallelogram, tool_command=true, allowed_write_paths=\"\"]
+             start -> lint; {way} lint -> pack [condition=\"outcome=success\"]
+             pack -> deploy -> done; pack -> abort [condition=\"outcome=fail\"];"
+        );
+        let bench = reported(&["lint", "deploy"], &edges);
+        bench
+            .glovebox(&["run", "pipeline.dot", "--run-id", "r"])
+            .ends(1)
+            .says("because      deploy: ")
+            .never_says("begins again");
+        raise(&bench, "deploy");
+        bench.glovebox(&["resume", "r"]).ends(0).says("resumed from deploy");
+        let again = visits(&bench, "r").into_iter().filter(|(_, visit)| *visit == 2).collect::<Vec<_>>();
+        assert_eq!(again, named(&[("deploy", 2)]), "{way}");
+    }
+}
+
+/// What mends it leaves no change in the workspace: a by-product that git ignores.
+#[test]
+fn a_stage_that_has_passed_since_is_none_to_go_back_to() {
+    let bench = reported(
+        &["deploy"],
+        "test [shape=parallelogram, tool_command=\"test -e target/x\", allowed_write_paths=\"\"]
+         mend [shape=parallelogram, tool_command=\"mkdir -p target; touch target/x\", allowed_write_paths=\"\"]
+         start -> test; test -> mend [condition=\"outcome=fail\"]; mend -> test; mend -> abort [condition=\"outcome=fail\"]
+         test -> deploy [condition=\"outcome=success\"]; deploy -> done;",
+    );
+    bench.write(".gitignore", "target/\n");
+    bench
+        .glovebox(&["run", "pipeline.dot", "--run-id", "r"])
+        .ends(1)
+        .says("because      deploy: ")
+        .never_says("begins again");
+    raise(&bench, "deploy");
+    bench.glovebox(&["resume", "r"]).ends(0);
+    let expected = [("test", 1), ("mend", 1), ("test", 2), ("deploy", 1), ("deploy", 2)];
+    assert_eq!(visits(&bench, "r"), named(&expected));
+}
+
+#[test]
+fn a_stage_that_can_mend_no_more_gives_way_to_the_one_that_it_was_to_mend() {
+    let edges = "start -> test; test -> done [condition=\"outcome=success\"]; test -> fix [condition=\"outcome=fail\"]
+         fix -> test [condition=\"outcome=success\"]; fix -> abort [condition=\"outcome=fail\"];";
+    let bench = reported(&["test", "fix"], edges);
+    let limited = bench.read("pipeline.dot").replace("$FLAG.fix\"", "$FLAG.fix\", max_visits=1");
+    bench.write("pipeline.dot", &limited);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says("(begins again at test)");
+    raise(&bench, "test");
+    bench.glovebox(&["resume", "r"]).ends(0);
+    assert_eq!(visits(&bench, "r"), named(&[("test", 1), ("fix", 1), ("abort", 1), ("test", 2)]));
+}
+
+#[test]
+fn a_resume_without_a_stage_that_has_visits_left_is_refused() {
+    let bench = reported(
+        &["first", "fix"],
+        "start -> first -> fix -> done; first -> abort [condition=\"outcome=fail\"];",
+    );
+    raise(&bench, "first");
+    let limited = bench.read("pipeline.dot").replace("$FLAG.fix\"", "$FLAG.fix\", max_visits=1");
+    bench.write("pipeline.dot", &limited);
+    let next = "then glovebox resume r --from NODE or run again";
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says(next);
+    let before = bench.run_text("r", "progress.ndjson");
+    let refused = bench.glovebox(&["resume", "r"]);
+    refused.ends(5).says("node `fix` has used up `max_visits` (1), and no other failed stage has visits left");
+    refused.says("help: begin again at another stage: `glovebox resume r --from NODE`");
+    assert_eq!(bench.run_text("r", "progress.ndjson"), before, "what is refused changes nothing");
+    bench.glovebox(&["resume", "r", "--from", "first"]).ends(5).says("exceeded `max_visits` (1)");
+}

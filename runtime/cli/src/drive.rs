@@ -136,6 +136,9 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
         RunError::Canceled { .. } => {
             stop.with_help(format!("begin a new run with what it has done: `glovebox fork {} NODE`", run.id))
         }
+        RunError::LimitReached(failure) if failure.code.as_str() == "limit/max_visits" => {
+            stop.with_help(format!("begin again at another stage: `glovebox resume {} --from NODE`, or run again", run.id))
+        }
         RunError::LimitReached(failure) => {
             let flag = match &failure.code {
                 code if *code == FailureCode::RUN_STEPS => "--max-steps N",

@@ -13,6 +13,7 @@ mod no_change;
 mod policy;
 mod question;
 mod restart;
+mod resume;
 mod retry;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ mod verify_limits;
 pub use child::observation;
 pub use failure_source::UNFIXABLE;
 pub use fork::{fork_step, next_step};
+pub use resume::{resumes_at, visits_used_up};
 pub use retry::finalize_attempt;
 
 use crate::event::{
@@ -29,7 +31,6 @@ use crate::event::{
     StagePassed, StageReady, StageRetrying, Task, Verdict, Work,
 };
 use crate::state::{Branch, RunState, is_of_budget};
-use glovebox_pipeline::fixability::leads_to;
 use glovebox_pipeline::ir::{GateRequires, Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::outcome::Answer;
 use glovebox_pipeline::route::{self, Candidate, FailureTarget};
@@ -470,13 +471,6 @@ fn cause_of(node: &NodeId, outcome: &Outcome) -> Failure {
 
 fn canceled(by: &str) -> Event {
     failed(Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, format!("canceled by {by}")))
-}
-
-/// The stage that a resume of a run that ended so begins again at; none if it continues where it stopped.
-pub fn resumes_at<'a>(pipeline: &Pipeline, state: &'a RunState, ended: &RunFinished) -> Option<&'a NodeId> {
-    let has_visits_left = |node: &Node| node.visits_max.is_none_or(|most| state.main().visits_counted(&node.id) < most);
-    let mends = |next: &NodeId, failed: &NodeId| leads_to(pipeline, next, failed);
-    state.resumes_at(ended, |id| pipeline.node(id).is_some_and(has_visits_left), mends)
 }
 
 /// The end of a run that succeeded at an exit.

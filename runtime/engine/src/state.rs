@@ -27,6 +27,7 @@ pub use branch::{Branch, OpenTask, Position};
 pub use conversations::{CONVERSATION_FILE, Conversations, LastConversation};
 pub use effort::{Efforts, NodeEffort};
 pub use failure_chain::FailureChain;
+pub(crate) use failure_chain::Prospects;
 pub use fork::{EndedBranch, Fork, Origin};
 pub use history::NodeHistory;
 pub use judged::{FailedStage, Unverified};

@@ -398,8 +398,11 @@ fn with_output(summary: &RunSummary) -> Option<&NodeId> {
     Some(unrepaired.map_or(failed, |evidence| &evidence.node))
 }
 
-/// Where a resume begins again, if not at the stage that ended the run.
+/// Where a resume begins again, if not at the stage that ended the run. Where no failed stage has visits left, somebody must say where.
 fn begins_at(summary: &RunSummary) -> String {
+    if summary.resumes_at.is_none() {
+        return " --from NODE".to_owned();
+    }
     let first = summary.resumes_at.as_ref().filter(|first| summary.failed_node.as_ref() != Some(first));
     first.map(|first| format!(" (begins again at {})", visible::line(first.as_str()))).unwrap_or_default()
 }

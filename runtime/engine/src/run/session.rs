@@ -9,7 +9,7 @@ use super::restore::{remove_caches, restore};
 use super::workspace::keep_replaced;
 use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, Worker, apply_changes};
 use crate::blobs::DirBlobs;
-use crate::decide::{limit_reached, resumes_at};
+use crate::decide::{limit_reached, resumes_at, visits_used_up};
 use crate::disk::DiskGauge;
 use crate::driver::{Assignment, Driver, GRACE, Outstanding, Replay, RunError, replay};
 use crate::event::{
@@ -194,7 +194,8 @@ impl Session {
             return Err(RunError::Ended { run_id: self.run_id(), verdict: verdict.status });
         }
         let resumed = self.resumed(pipeline, terms)?;
-        if let Some(failure) = limit_reached(&self.state, &resumed) {
+        let used_up = || visits_used_up(pipeline, &self.state, &resumed);
+        if let Some(failure) = limit_reached(&self.state, &resumed).or_else(used_up) {
             return Err(RunError::LimitReached(failure));
         }
         self.blobs.sweep()?;

@@ -2,16 +2,25 @@
 //! only have reported that it failed. A stage from which a way leads back to a failed one was to mend it, and has failed at that.
 //!
 //! A stage that passed ends the chain, because it may have mended what failed. One that only reports does not: a gate that a person
-//! answered, or a command that passed and changed nothing.
+//! answered, or a stage that passed and changed nothing. Nor does a chain lead back to a failure that was handled meanwhile.
 
 use super::{Branch, RunState};
 use crate::event::{NodeId, RunFinished, StageFinished};
-use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_record::FailureClass;
 use rpds::VectorSync;
 
 /// Stages that a chain has room for. Later ones have failed after these and cannot be the first.
 const STAGES_MAX: usize = 64;
+
+/// What the pipeline and later visits say of failed stages.
+pub(crate) struct Prospects<'p> {
+    /// Whether a stage has visits left.
+    pub(crate) can_be_visited: &'p dyn Fn(&NodeId) -> bool,
+    /// Whether the run went on as if a stage had passed, or it has passed since.
+    pub(crate) is_handled: &'p dyn Fn(&NodeId) -> bool,
+    /// Whether the first stage was to mend the second.
+    pub(crate) mends: &'p dyn Fn(&NodeId, &NodeId) -> bool,
+}
 
 /// Failed stages, each once, in the order of their first failures.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -20,19 +29,14 @@ pub struct FailureChain {
 }
 
 impl FailureChain {
-    /// The first stage that can be visited, looking back from the last one to a stage that the next one was to mend.
-    fn first_to_mend(
-        &self,
-        can_be_visited: impl Fn(&NodeId) -> bool,
-        mends: impl Fn(&NodeId, &NodeId) -> bool,
-    ) -> Option<&NodeId> {
-        let (mut first, mut next) = (None, None);
-        for stage in self.stages.iter().rev() {
-            if next.is_some_and(|next| mends(next, stage)) {
+    /// The first stage that can be visited, looking back from the last one to a stage that the next one was to mend, and still can.
+    fn first_to_mend(&self, prospects: &Prospects<'_>) -> Option<&NodeId> {
+        let mut first = None;
+        for stage in self.stages.iter().rev().filter(|stage| !(prospects.is_handled)(stage)) {
+            if first.is_some_and(|first| (prospects.mends)(first, stage)) {
                 break;
             }
-            first = Some(stage).filter(|stage| can_be_visited(stage)).or(first);
-            next = Some(stage);
+            first = Some(stage).filter(|stage| (prospects.can_be_visited)(stage)).or(first);
         }
         first
     }
@@ -86,29 +90,51 @@ impl Branch {
             self.failure_chain.clear();
             return;
         }
-        let is_command = HandlerKind::of(&finished.handler) == HandlerKind::Tool;
-        self.note_end_in_chain(&finished.attempt.task.node, is_command && finished.changes.is_empty());
+        self.note_end_in_chain(&finished.attempt.task.node, finished.changes.is_empty());
+    }
+}
+
+impl Branch {
+    /// The stages whose visits ended after this one failed; none if it does not fail any more.
+    pub(crate) fn visited_since_failure(&self, stage: &NodeId) -> Option<Vec<&NodeId>> {
+        let failed_at = self.nodes.get(stage)?.failing_at?;
+        Some(self.completed.since(failed_at.saturating_add(1)))
     }
 }
 
 impl RunState {
-    /// The stage that a resume begins again at when the run ends so: the first of those whose failures led to the end that `can_be_visited`,
-    /// but none before a stage that `mends` it. Otherwise the stage whose failure ended the run, the gate that was unmet, or the node that no
-    /// edge led away from. None for a run that continues where it stopped, that succeeded, or that was canceled for good.
-    pub(crate) fn resumes_at(
-        &self,
-        ended: &RunFinished,
-        can_be_visited: impl Fn(&NodeId) -> bool,
-        mends: impl Fn(&NodeId, &NodeId) -> bool,
-    ) -> Option<&NodeId> {
-        let failure = ended.failure.as_ref()?;
+    /// True if a resume of a run that ended so begins a stage again. False for a run that continues where it stopped, that succeeded, or that
+    /// was canceled for good.
+    pub(crate) fn begins_again(&self, ended: &RunFinished) -> bool {
+        let is_stopped = self.is_stopped_by_bound(ended) && !self.was_cut(ended);
+        ended.failure.is_some() && !is_stopped && self.canceled.is_none()
+    }
+
+    /// The stage that it begins again at: the first of those whose failures led to the end that can still be mended, but none before a stage
+    /// that was to mend it. Otherwise the stage whose failure ended the run, or the gate that was unmet; without one, the node that no edge
+    /// led away from. None if it does not begin again, or if no visits are left.
+    pub(crate) fn resumes_at(&self, ended: &RunFinished, prospects: &Prospects<'_>) -> Option<&NodeId> {
         let main = self.main();
-        let is_bound = self.stopped.is_some() || super::can_continue(ended);
-        let was_cut = main.last_failure.as_ref() == Some(failure) && failure.class == FailureClass::Budget;
-        if is_bound && !was_cut || self.canceled.is_some() {
+        if !self.begins_again(ended) {
             return None;
         }
-        let first = main.failure_chain.first_to_mend(can_be_visited, mends).filter(|_| !is_bound);
-        first.or(main.last_failed.as_ref().map(|failed| &failed.node)).or(main.node.as_ref())
+        let first = main.failure_chain.first_to_mend(prospects).filter(|_| !self.is_stopped_by_bound(ended));
+        first.or_else(|| self.ended_at().filter(|node| (prospects.can_be_visited)(node)))
+    }
+
+    /// The stage whose failure ended the run, or the node at which it ended without one.
+    pub(crate) fn ended_at(&self) -> Option<&NodeId> {
+        let main = self.main();
+        main.last_failed.as_ref().map(|failed| &failed.node).or(main.node.as_ref())
+    }
+
+    fn is_stopped_by_bound(&self, ended: &RunFinished) -> bool {
+        self.stopped.is_some() || super::can_continue(ended)
+    }
+
+    /// True if the bound that ended the run cut a stage.
+    fn was_cut(&self, ended: &RunFinished) -> bool {
+        let budget = ended.failure.as_ref().filter(|failure| failure.class == FailureClass::Budget);
+        budget.is_some() && self.main().last_failure.as_ref() == budget
     }
 }
