@@ -452,10 +452,8 @@ fn a_stage_that_can_mend_no_more_gives_way_to_the_one_that_it_was_to_mend() {
 
 #[test]
 fn a_resume_without_a_stage_that_has_visits_left_is_refused() {
-    let bench = reported(
-        &["first", "fix"],
-        "start -> first -> fix -> done; first -> abort [condition=\"outcome=fail\"];",
-    );
+    let bench =
+        reported(&["first", "fix"], "start -> first -> fix -> done; first -> abort [condition=\"outcome=fail\"];");
     raise(&bench, "first");
     let limited = bench.read("pipeline.dot").replace("$FLAG.fix\"", "$FLAG.fix\", max_visits=1");
     bench.write("pipeline.dot", &limited);
