@@ -117,12 +117,70 @@ fn a_run_without_failed_branches_names_none_and_a_later_visit_replaces_an_earlie
 #[test]
 fn a_judge_reads_the_answers_and_chooses_with_the_end_of_its_own() {
     let bench = bench("", ", prompt=\"Choose the better review\"", "");
-    let verdict = format!("fork-b1 says: {}\n\nI choose fork-b1.", review("one"));
-    let script = script_with_a_failure().replace("max_turns", "x") + &answers("join", &verdict);
-    run(&bench, &script).ends(0).says("join success: chose fork-b1");
+    let verdict = format!("fork-b1 says: {}\nfork-b2 is short.\n\nI choose fork-b2.", review("one"));
+    let script =
+        answers("b1", &review("one")) + &answers("b2", "two") + &answers("next", "ok") + &answers("last", "ok");
+    run(&bench, &(script + &answers("join", &verdict))).ends(0).says("join success: chose fork-b2");
     let asked = bench.run_text("r", "join/prompt.md");
-    assert!(asked.contains("  | one: line 20 is wrong\n"), "{asked}");
+    assert!(asked.contains("  | one: line 20 is wrong\n") && asked.contains("  | two\n"), "{asked}");
     assert!(asked.contains("Candidates"), "{asked}");
+}
+
+#[test]
+fn a_branch_that_failed_keeps_its_row_when_the_run_is_resumed_behind_the_fan_in() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start; done [shape=Msquare]; f [shape=component]; j [shape=tripleoctagon]\n\
+         a [shape=parallelogram, tool_command=\"exit 1\", allowed_write_paths=\"\"]\n\
+         b [shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\"]\n\
+         next [shape=parallelogram, tool_command=\"exit 3\", allowed_write_paths=\"\"]\n\
+         start -> f; f -> a -> j; f -> b -> j; j -> next -> done }\n",
+    );
+    let row = "branch f-a at a: deterministic (tool/exit-code)";
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(1).says(row);
+    bench.glovebox(&["resume", "r"]).ends(1).says(row);
+    assert_eq!(bench.glovebox(&["show", "r", "--json"]).json()["failed_branches"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn short_answers_of_many_branches_are_cut_with_a_word_and_read_whole() {
+    let names: Vec<String> = (0..200).map(|number| format!("reviewer_with_a_long_name_{number:03}")).collect();
+    let mut graph =
+        "digraph g { graph [max_steps=1000]; start; done [shape=Msquare]; f [shape=component, max_parallel=8]\n\
+                     j [shape=tripleoctagon]\n\
+                     next [prompt=x, allowed_write_paths=\"\"]; start -> f; j -> next -> done\n"
+            .to_owned();
+    let mut script = String::new();
+    for name in &names {
+        graph += &format!("{name} [prompt=x, allowed_write_paths=\"\"]; f -> {name} -> j\n");
+        script += &answers(name, &format!("{name} says: {} the end", "a review of some length; ".repeat(6)));
+    }
+    let key = format!("parallel.results.f-{}.last_response", names[199]);
+    script += &format!("[[node.next]]\ntool = [{{ name = \"read_context\", arguments = {{ key = \"{key}\" }} }}]\n");
+    script += &answers("next", "ok");
+    let bench = Workbench::with_pipeline(&(graph + "}\n"));
+    run(&bench, &script).ends(0);
+    let results = bench.run_json("r", "checkpoint.json")["context"]["parallel.results"].clone();
+    assert_eq!(results.as_array().unwrap().len(), 200);
+    assert!(results.to_string().len() < 100 * 1024, "{} bytes", results.to_string().len());
+    assert_eq!(
+        (&results[199]["cut"], &results[199]["whole"]),
+        (&serde_json::json!(["notes", "last_response"]), &serde_json::json!([key]))
+    );
+    let asked = bench.run_text("r", "next/prompt.md");
+    assert!(asked.contains(&format!("key `{key}`")) && asked.len() < 100 * 1024, "{} bytes", asked.len());
+    let heard = bench.glovebox(&["transcript", "r", "next", "--full"]).ends(0).stdout.clone();
+    assert!(heard.contains("length;  the end"), "{heard}");
+}
+
+#[test]
+fn the_bound_of_a_prompt_counts_the_marks_of_lines() {
+    let bench = bench("", "", "");
+    let lines = "a\n".repeat(8 * 1024) + "…";
+    run(&bench, &(answers("b1", &lines) + &answers("b2", "fine…") + &answers("next", "ok") + &answers("last", "ok")))
+        .ends(0);
+    let asked = bench.run_text("r", "next/prompt.md");
+    assert!(asked.len() < 18 * 1024, "{} bytes", asked.len());
+    assert_eq!(asked.matches("[… cut;").count(), 1, "a text that ends with an ellipsis is not cut by that: {asked}");
 }
 
 #[test]

@@ -208,3 +208,23 @@ fn a_separate_folder_of_git_counts_when_it_names_the_work_tree() {
     assert!(remedied.success(), "{remedy}");
     branch(&project, &[]).ends(0).says("it's apart");
 }
+
+/// A symbolic ref leads git to the names of other files, which may be links to anywhere.
+#[test]
+fn a_symbolic_ref_at_the_name_of_the_branch_leads_nowhere() {
+    let (bench, _other) = cloned();
+    let outside = bench.outside().canonicalize().unwrap();
+    let (project, victim) = (outside.join("project"), outside.join("victim"));
+    run(&bench, &project);
+    let of_git = project.join(".git");
+    fs::write(&victim, "mine\n").unwrap();
+    for folder in ["refs/heads/gb", "logs/refs/heads"] {
+        fs::create_dir_all(of_git.join(folder)).unwrap();
+    }
+    fs::write(of_git.join("refs/heads/gb/r"), "ref: refs/heads/evil\n").unwrap();
+    symlink(&victim, of_git.join("logs/refs/heads/evil")).unwrap();
+    branch(&project, &[]).ends(FOREIGN).says("is a symbolic ref");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "mine\n");
+    assert!(!of_git.join("refs/heads/evil").exists());
+    assert_eq!(fs::read_to_string(of_git.join("refs/heads/gb/r")).unwrap(), "ref: refs/heads/evil\n");
+}

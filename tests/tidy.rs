@@ -143,7 +143,14 @@ fn dependencies_run_one_way() {
         ),
         (
             "runtime/engine/Cargo.toml",
-            &["glovebox-pipeline", "glovebox-host", "glovebox-models", "glovebox-record", "glovebox-sandbox"],
+            &[
+                "glovebox-pipeline",
+                "glovebox-host",
+                "glovebox-models",
+                "glovebox-names",
+                "glovebox-record",
+                "glovebox-sandbox",
+            ],
         ),
         (
             "runtime/cli/Cargo.toml",

@@ -4,9 +4,10 @@ use glovebox_plugin_sdk::{Stage, Value};
 
 /// Bytes of JSON from which on the preamble has only the beginning of a value, as the host has it.
 const LARGE_BYTES_MIN: usize = 60 * 1024;
-/// The key of what branches came to, which begins the keys of their whole answers too. A prompt has only the beginning of such a value if it is
-/// longer than this, in bytes.
-const RESULTS: (&str, usize) = ("parallel.results", 1024);
+/// The key of the results of branches. A whole answer has a key below it if a prompt may have only its beginning.
+const RESULTS: &str = "parallel.results";
+/// Bytes of the results from which on a prompt may have only the beginnings of their texts.
+const RESULTS_BYTES_MIN: usize = 1024;
 /// Characters of one answer where the model names no number.
 const CHARS_DEFAULT: usize = 10_000;
 /// Most characters of one answer.
@@ -36,9 +37,11 @@ impl LargeValues {
             value => value.to_string(),
         };
         let values = stage.context_keys().filter_map(|key| Some((key.to_owned(), text(stage.context(key)?))));
-        let is_result =
-            |key: &str| key.strip_prefix(RESULTS.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-        let bytes_min = |key: &str| if is_result(key) { RESULTS.1 } else { LARGE_BYTES_MIN };
+        let bytes_min = |key: &str| match key.strip_prefix(RESULTS) {
+            Some("") => RESULTS_BYTES_MIN,
+            Some(rest) if rest.starts_with('.') => 0,
+            _ => LARGE_BYTES_MIN,
+        };
         Self(values.filter(|(key, text)| text.len() >= bytes_min(key)).collect())
     }
 

@@ -31,8 +31,6 @@ pub const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The keys under which stages answer: agents and tools (spec §4.5, §4.10). What a branch said under them reaches the fan-in.
 pub const ANSWER_KEYS: [&str; 2] = ["last_response", "tool.output"];
-/// An answer of a branch with more bytes of JSON is stored apart too, so that the results of its fork can refer to it.
-pub const ANSWER_STORED_BYTES_MIN: usize = 128;
 
 /// Keys that only the engine writes.
 const RESERVED_KEYS: [&str; 3] = ["outcome", "preferred_label", "current_node"];

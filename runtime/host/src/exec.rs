@@ -145,11 +145,15 @@ impl Attempt {
         opened.map_err(wasmtime::Error::new)
     }
 
-    /// Drops what the attempt changed so far, and everything that still runs. As for opening, it is not the guest's time.
-    fn start_over(&self, jail: &LazyJail) -> Result<(), Failed> {
+    /// Drops what the attempt changed so far, and everything that still runs. What ran over these files proves nothing of those that are kept. As
+    /// for opening, it is not the guest's time.
+    fn start_over(&mut self, jail: &LazyJail) -> Result<(), Failed> {
         let begin = Instant::now();
         let started = self.ticker.while_guest_waits(|| jail.start_over());
         self.deadline.extend(begin.elapsed());
+        for receipt in &mut self.receipts {
+            receipt.no_proof.get_or_insert(NoProof::DroppedFiles);
+        }
         started.map_err(|problem| match problem {
             StartOverError::TooOften => error(Code::Limit, problem.to_string()).into(),
             StartOverError::NoJail(_) => Failed::End(wasmtime::Error::new(problem)),

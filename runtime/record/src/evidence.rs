@@ -120,6 +120,8 @@ pub enum NoProof {
     NoTests,
     /// It stood in for a command that was dropped.
     StandIn,
+    /// The stage dropped the files that it ran over, and started over.
+    DroppedFiles,
 }
 
 impl NoProof {
@@ -128,6 +130,7 @@ impl NoProof {
         match self {
             Self::NoTests => "no_tests",
             Self::StandIn => "stand_in",
+            Self::DroppedFiles => "dropped_files",
         }
     }
 }
@@ -137,6 +140,7 @@ impl fmt::Display for NoProof {
         f.write_str(match self {
             Self::NoTests => "ran no test",
             Self::StandIn => "stood in for a dropped command",
+            Self::DroppedFiles => "the stage dropped the files that it ran over",
         })
     }
 }

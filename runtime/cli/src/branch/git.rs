@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// What could make git start another program or write another file.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 10] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.splitIndex=false",
     "core.untrackedCache=false",
+    "core.logAllRefUpdates=false",
     "core.attributesFile=/dev/null",
     "commit.gpgSign=false",
     "gc.auto=0",

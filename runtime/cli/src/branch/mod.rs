@@ -126,8 +126,8 @@ pub fn make(source: &Source<'_>, project: &Path, name: &BranchName) -> Result<Br
     }
     let mut made = None;
     if !commits.is_empty() {
-        // The old value is what makes it fail if somebody else made the branch meanwhile.
-        git.run(&["update-ref", "-m", "glovebox apply", &reference, &parent, &nothing], b"")?;
+        // The old value is what makes it fail if somebody else made the branch meanwhile. A symbolic ref there is not followed.
+        git.run(&["update-ref", "--no-deref", "-m", "glovebox apply", &reference, &parent, &nothing], b"")?;
         made = Some(name.0.clone());
     }
     let repository = repository.shared.to_string_lossy().into_owned();

@@ -13,6 +13,7 @@ use glovebox_sandbox::work_tree;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -73,6 +74,11 @@ impl Repository {
         let above = names.iter().flat_map(|name| name.match_indices('/').map(|(at, _)| &name[..at]));
         let objects = (0..=u8::MAX).map(|first| format!("objects/{first:02x}")).collect::<Vec<_>>();
         let mut written = WRITTEN.iter().copied().chain(above).chain(names.iter().chain(&objects).map(String::as_str));
+        // The branch is not there, so neither is its file: a symbolic ref would lead to names that nobody has checked.
+        if self.shared.join(reference).symlink_metadata().is_ok() {
+            let (reference, shared) = (visible::line(reference), shown(&self.shared));
+            return Err(refused(format_args!("`{reference}` of the repository `{shared}` is a symbolic ref")));
+        }
         let linked = written.find(|path| self.shared.join(path).is_symlink());
         match linked {
             None => Ok(()),
@@ -87,7 +93,21 @@ impl Repository {
 /// True if a repository belongs to the work tree with this root.
 fn is_of(own: &Path, shared: &Path, root: &Path) -> Result<bool, Stop> {
     let at = root.join(".git");
-    // A stranger can write both links, but not into `worktrees` of somebody else's repository.
+    let read = |folder: &Path, name: &str| match regular_file::read(
+        &folder.join(name),
+        Links::Within(folder),
+        SETTINGS_BYTES_MAX,
+    ) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(refused(format_args!("cannot read `{}`: {error}", shown(&folder.join(name))))),
+    };
+    let text = [read(shared, "config")?, read(own, "config.worktree")?].join(&b'\n');
+    // Newer versions of git may keep branches where the settings say.
+    if git::setting(&text, "extensions.refStorage")?.is_some_and(|storage| storage.contains(&b'/')) {
+        return Ok(false);
+    }
+    // An attacker can forge both links, but not an entry in another repository's `worktrees`.
     if own.join("commondir").symlink_metadata().is_ok() {
         let back = work_tree::back_link(own);
         let names_root = back.is_some_and(|back| {
@@ -95,12 +115,6 @@ fn is_of(own: &Path, shared: &Path, root: &Path) -> Result<bool, Stop> {
                 && back.parent().and_then(|root| fs::canonicalize(root).ok()).as_deref() == Some(root)
         });
         return Ok(own != at && own.parent() == Some(&shared.join("worktrees")) && names_root);
-    }
-    let settings = |name: &str| regular_file::read(&own.join(name), Links::Within(own), SETTINGS_BYTES_MAX);
-    let text = [settings("config").unwrap_or_default(), settings("config.worktree").unwrap_or_default()].join(&b'\n');
-    // Newer versions of git may keep branches where the settings say.
-    if git::setting(&text, "extensions.refStorage")?.is_some_and(|storage| storage.contains(&b'/')) {
-        return Ok(false);
     }
     // A folder at the place itself is no link to anywhere.
     if own == at {

@@ -4,9 +4,7 @@
 //! a small part of its memory; else it gets the references, so that no stage can fill another one's memory.
 
 use super::{AttemptError, Workbench};
-use crate::context::{
-    ANSWER_KEYS, ANSWER_STORED_BYTES_MIN, Context, ContextKey, STORED_VALUE_BYTES_MAX, VALUE_BYTES_MAX,
-};
+use crate::context::{ANSWER_KEYS, Context, ContextKey, STORED_VALUE_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::event::{Artifact, Ending, StageFinished};
 use crate::plan::Binding;
 use crate::ports::{BlobStore, PortError};
@@ -28,8 +26,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             let json = value.to_string();
             let is_small = key.len() + json.len() <= VALUE_BYTES_MAX;
             let is_answer = branch.origin.is_some() && ANSWER_KEYS.contains(&ContextKey(key).plain());
-            let is_told = is_answer && json.len() > ANSWER_STORED_BYTES_MIN;
-            if is_small && !is_told || json.len() > STORED_VALUE_BYTES_MAX || ContextKey(key).is_reserved() {
+            if is_small && !is_answer || json.len() > STORED_VALUE_BYTES_MAX || ContextKey(key).is_reserved() {
                 continue;
             }
             let stored = StoredValue::new(&json, value.as_str().unwrap_or(&json));

@@ -65,9 +65,10 @@ impl RunSummary {
         if self.joined_at.as_ref() != Some(from) {
             self.receipts.retain(|evidence| evidence.branch.is_none());
             self.dropped_checks.retain(|dropped| dropped.branch.is_none());
-            self.forked.clear();
+            // What a fork came to that has been joined stays true, as long as the fork is not visited again.
+            let open: BTreeSet<BranchId> = std::mem::take(&mut self.forked).into_values().flatten().collect();
+            self.failed_branches.retain(|failed| !open.contains(&failed.branch));
             self.changed_branches.clear();
-            self.failed_branches.clear();
         }
     }
 

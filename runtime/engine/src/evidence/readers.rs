@@ -34,6 +34,13 @@ const NAMES: &[(&str, &[&str])] = &[
     ("Mix", &["mix.exs"]),
     ("rebar3", &["rebar.config", "rebar.config.script"]),
     ("Nix", &["flake.nix", "shell.nix", "default.nix"]),
+    ("Docker", &["dockerfile", "containerfile"]),
+    ("Docker Compose", &["docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml"]),
+    ("Meson", &["meson.build", "meson.options", "meson_options.txt"]),
+    ("Bazel", &["build.bazel", "module.bazel", "workspace.bazel"]),
+    ("npm", &["binding.gyp"]),
+    ("Swift", &["package.swift"]),
+    ("Danger", &["dangerfile"]),
     ("latexmk", &[".latexmkrc", "latexmkrc"]),
     ("Octave", &[".octaverc"]),
     ("Erlang", &[".erlang"]),
@@ -86,7 +93,12 @@ const BEGINNINGS: &[(&str, &[&str])] = &[
 ];
 
 /// Who reads a file, and how its name ends.
-const ENDINGS: &[(&str, &[&str])] = &[("Python", &[".pth"]), ("make", &[".mk"])];
+const ENDINGS: &[(&str, &[&str])] = &[
+    ("Python", &[".pth"]),
+    ("make", &[".mk"]),
+    (".NET", &[".csproj", ".fsproj", ".vbproj", ".sln"]),
+    ("RubyGems", &[".gemspec"]),
+];
 
 type Table = &'static [(&'static str, &'static [&'static str])];
 

@@ -4,7 +4,7 @@
 //! among the long ones. The whole answer of a branch has a key of its own, a reference to a blob that the attempt stored.
 
 use super::fork::{EndedBranch, Fork};
-use crate::context::{ANSWER_KEYS, ANSWER_STORED_BYTES_MIN};
+use crate::context::ANSWER_KEYS;
 use glovebox_record::StoredValue;
 use serde_json::{Map, Value, json};
 
@@ -15,9 +15,9 @@ pub(super) const WHOLE_ANSWERS: &str = "parallel.results.";
 
 /// Most results in the list.
 const RESULTS_MAX: usize = 256;
-/// Most bytes of the list as JSON, names of keys in `whole` aside.
+/// Most bytes of the list as JSON, without the names in `cut` and `whole`.
 const RESULTS_BYTES_MAX: usize = 48 * 1024;
-/// Most bytes of the results without their texts before those that follow name no changed files.
+/// Bytes of results without their texts after which `changed` is omitted.
 const PATHS_BYTES_MAX: usize = RESULTS_BYTES_MAX / 2;
 /// Most paths of a branch in the list.
 const PATHS_MAX: usize = 50;
@@ -45,8 +45,10 @@ struct Text {
     text: String,
     /// The key and the reference of the whole text, where it is stored.
     whole: Option<(String, Value)>,
-    /// True if the key is there in any case.
+    /// Whether the key exists even if the list holds the whole text.
     has_own_key: bool,
+    /// True for the beginning of a text that is too large for the context.
+    is_head: bool,
 }
 
 impl Fork {
@@ -96,11 +98,15 @@ impl BranchResult {
     }
 
     fn cut_to(mut self, share: usize, whole: &mut Vec<(String, Value)>) -> Value {
-        let before = whole.len();
-        for Text { name, text, whole: stored, has_own_key } in self.texts {
-            let is_cut = escaped_bytes(&text) > share;
-            whole.extend(stored.filter(|_| is_cut || has_own_key));
-            self.fields.insert(name.to_owned(), Value::String(if is_cut { cut(text, share) } else { text }));
+        let (before, mut names) = (whole.len(), Vec::new());
+        for Text { name, text, whole: stored, has_own_key, is_head } in self.texts {
+            let is_long = escaped_bytes(&text) > share;
+            whole.extend(stored.filter(|_| is_long || has_own_key));
+            names.extend((is_long || is_head).then_some(name));
+            self.fields.insert(name.to_owned(), Value::String(if is_long { cut(text, share) } else { text }));
+        }
+        if !names.is_empty() {
+            self.fields.insert("cut".to_owned(), json!(names));
         }
         let keys: Vec<&str> = whole[before..].iter().map(|(key, _)| key.as_str()).collect();
         if !keys.is_empty() {
@@ -119,12 +125,11 @@ impl Text {
         let own_key = format!("{WHOLE_ANSWERS}{}.{name}", one.end.branch);
         if let Some(stored) = answers.stored(key) {
             let whole = Some((own_key, value.clone()));
-            return Some(Self { name, text: stored.head + CUT, whole, has_own_key: true });
+            return Some(Self { name, text: stored.head + CUT, whole, has_own_key: true, is_head: true });
         }
         let (json, text) = (value.to_string(), answers.text(key));
-        let whole =
-            (json.len() > ANSWER_STORED_BYTES_MIN).then(|| (own_key, StoredValue::new(&json, &text).reference()));
-        Some(Self { name, text, whole, has_own_key: json.len() > OWN_KEY_BYTES_MIN })
+        let whole = Some((own_key, StoredValue::new(&json, &text).reference()));
+        Some(Self { name, text, whole, has_own_key: json.len() > OWN_KEY_BYTES_MIN, is_head: false })
     }
 }
 
@@ -194,8 +199,13 @@ mod tests {
             for bytes_max in 0..whole {
                 let short = cut(text.to_owned(), bytes_max);
                 assert!(json!(short).to_string().len() - 2 <= bytes_max, "{text:?} within {bytes_max}: {short:?}");
-                let kept = short.strip_suffix(CUT).unwrap_or_default();
-                assert!(text.starts_with(kept) && kept.len() < text.len(), "{text:?} within {bytes_max}: {short:?}");
+                let kept = short.strip_suffix(CUT);
+                assert_eq!(kept.is_some(), bytes_max >= CUT.len(), "{text:?} within {bytes_max}: {short:?}");
+                let Some(kept) = kept else { continue };
+                let rest = text.strip_prefix(kept).unwrap();
+                let next = rest.chars().next().map_or(usize::MAX, escaped_len);
+                let room = bytes_max - CUT.len() - escaped_bytes(kept);
+                assert!(next > room, "{text:?} within {bytes_max}: {short:?} could be longer");
             }
         }
     }
