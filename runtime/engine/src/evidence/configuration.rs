@@ -1,6 +1,6 @@
 //! New configuration of a run: files that programs take settings or code from because of their names.
 //!
-//! Known names stand in [`readers`]. No list of names is complete, so each new name that begins with a dot counts as well, but for a few
+//! Known names stand in `readers`. No list of names is complete, so each new name that begins with a dot counts as well, but for a few
 //! that name no program. Nothing is refused here: a person should see these files before all others.
 
 use super::readers;
