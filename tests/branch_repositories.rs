@@ -224,7 +224,13 @@ fn a_symbolic_ref_at_the_name_of_the_branch_leads_nowhere() {
     fs::write(of_git.join("refs/heads/gb/r"), "ref: refs/heads/evil\n").unwrap();
     symlink(&victim, of_git.join("logs/refs/heads/evil")).unwrap();
     branch(&project, &[]).ends(FOREIGN).says("is a symbolic ref");
+    let left = of_git.join("refs/heads/gb/r");
     assert_eq!(fs::read_to_string(&victim).unwrap(), "mine\n");
     assert!(!of_git.join("refs/heads/evil").exists());
-    assert_eq!(fs::read_to_string(of_git.join("refs/heads/gb/r")).unwrap(), "ref: refs/heads/evil\n");
+    assert_eq!(fs::read_to_string(&left).unwrap(), "ref: refs/heads/evil\n");
+    // Git leaves an empty folder where a branch below this name was deleted.
+    fs::remove_file(&left).unwrap();
+    fs::create_dir(&left).unwrap();
+    branch(&project, &[]).ends(0);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "mine\n");
 }

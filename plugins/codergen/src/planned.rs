@@ -1,5 +1,5 @@
-//! The verification plan that an agent hands to a later stage (decision verification-plan): what the model is told, and where its answer
-//! has the plan.
+//! The verification plan that an agent writes for a later stage (decision verification-plan): the request in the prompt, and the place of
+//! the plan in the answer.
 
 use glovebox_plugin_sdk::{Outcome, Stage, Value};
 

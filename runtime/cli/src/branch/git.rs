@@ -89,7 +89,7 @@ impl<'a> Git<'a> {
     }
 }
 
-/// The value of a setting in the text of a configuration, which has no effect on git itself. None if the text is no configuration.
+/// Reads a setting from the text of a git configuration. Git does not apply the text. None if it cannot be parsed or lacks the setting.
 pub fn setting(text: &[u8], name: &str) -> Result<Option<Vec<u8>>, Stop> {
     let mut command = plain();
     command.env("GIT_DIR", "/dev/null").args(["-C", "/", "config", "--null", "--file", "-", "--get", name]);

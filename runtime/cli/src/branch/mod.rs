@@ -126,7 +126,7 @@ pub fn make(source: &Source<'_>, project: &Path, name: &BranchName) -> Result<Br
     }
     let mut made = None;
     if !commits.is_empty() {
-        // The old value is what makes it fail if somebody else made the branch meanwhile. A symbolic ref there is not followed.
+        // The expected old value makes this fail if another process created the branch meanwhile. Git must not follow a symbolic ref.
         git.run(&["update-ref", "--no-deref", "-m", "glovebox apply", &reference, &parent, &nothing], b"")?;
         made = Some(name.0.clone());
     }

@@ -74,8 +74,9 @@ impl Repository {
         let above = names.iter().flat_map(|name| name.match_indices('/').map(|(at, _)| &name[..at]));
         let objects = (0..=u8::MAX).map(|first| format!("objects/{first:02x}")).collect::<Vec<_>>();
         let mut written = WRITTEN.iter().copied().chain(above).chain(names.iter().chain(&objects).map(String::as_str));
-        // The branch is not there, so neither is its file: a symbolic ref would lead to names that nobody has checked.
-        if self.shared.join(reference).symlink_metadata().is_ok() {
+        // Git found no branch, so a file here can only be a symbolic ref. It could name another ref, which was not checked for links. An
+        // empty folder is what git leaves of deleted branches.
+        if self.shared.join(reference).symlink_metadata().is_ok_and(|found| !found.is_dir()) {
             let (reference, shared) = (visible::line(reference), shown(&self.shared));
             return Err(refused(format_args!("`{reference}` of the repository `{shared}` is a symbolic ref")));
         }
@@ -116,7 +117,7 @@ fn is_of(own: &Path, shared: &Path, root: &Path) -> Result<bool, Stop> {
         });
         return Ok(own != at && own.parent() == Some(&shared.join("worktrees")) && names_root);
     }
-    // A folder at the place itself is no link to anywhere.
+    // A `.git` folder in the project itself needs no link back.
     if own == at {
         return Ok(true);
     }
