@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
+#[path = "tidy/architecture.rs"]
+mod architecture;
 #[path = "tidy/decisions.rs"]
 mod decisions;
 #[path = "tidy/documents.rs"]

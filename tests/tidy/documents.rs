@@ -1,7 +1,8 @@
-//! Commands in the documentation: every `glovebox` command and flag, and every `cargo xtask` task, must exist.
+//! The documentation: every `glovebox` command and flag, every `cargo xtask` task, and the target of every link must exist.
 
 use crate::{files, none, root};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The commands of a page: lines of its fenced blocks, `$ ` and comments removed, and code in its sentences.
@@ -69,4 +70,68 @@ fn commands_in_the_documentation_are_real() {
         }
     }
     none(&findings);
+}
+
+/// The lines of a page outside of fenced blocks.
+fn prose(page: &str) -> Vec<&str> {
+    let mut fenced = false;
+    let is_prose = |line: &&str| {
+        let is_fence = line.trim_start().starts_with("```");
+        fenced ^= is_fence;
+        !fenced && !is_fence
+    };
+    page.lines().filter(is_prose).collect()
+}
+
+/// The anchors that GitHub gives to the headings of a page.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = prose(page).into_iter().filter(|line| line.starts_with('#'));
+    let kept = |character: &char| character.is_alphanumeric() || matches!(character, ' ' | '-' | '_');
+    headings
+        .map(|line| line.trim_start_matches('#').trim().chars().filter(kept).collect::<String>())
+        .map(|heading| heading.to_lowercase().replace(' ', "-"))
+        .collect()
+}
+
+/// The targets of the links of a page that lead to files of the repository.
+fn targets(page: &str) -> Vec<String> {
+    let text = prose(page).join("\n");
+    // In code, brackets are no link.
+    let plain: Vec<&str> = text.split('`').step_by(2).collect();
+    let plain = plain.join("");
+    let links = plain.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    links.map(|(target, _)| target.to_owned()).filter(|target| !target.contains("://")).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let (mut findings, mut count) = (Vec::new(), 0);
+    for page in files("md") {
+        let text = fs::read_to_string(root().join(&page)).unwrap();
+        for target in targets(&text) {
+            count += 1;
+            let (path, anchor) = target.split_once('#').unwrap_or((&target, ""));
+            let path = if path.is_empty() { root().join(&page) } else { beside(&page, path) };
+            let is_known = |anchor: &str| {
+                fs::read_to_string(&path).is_ok_and(|text| anchors(&text).iter().any(|known| known == anchor))
+            };
+            if !path.exists() || !anchor.is_empty() && !is_known(anchor) {
+                findings.push(format!("{page}: no `{target}`"));
+            }
+        }
+    }
+    assert!(count > 300, "the search found {count} links");
+    none(&findings);
+}
+
+/// A path that a page names from its own folder.
+fn beside(page: &str, path: &str) -> PathBuf {
+    root().join(page).parent().unwrap_or(Path::new("")).join(path)
+}
+
+#[test]
+fn links_and_headings_are_recognised() {
+    let page = "# A `b` c\n[x](y.md#z) `[k](l)`\n```sh\n# no heading [m](n)\n```\n[w](https://e.org) [v](#a-b-c)\n";
+    assert_eq!(targets(page), ["y.md#z", "#a-b-c"]);
+    assert_eq!(anchors(page), ["a-b-c"]);
 }

@@ -5,6 +5,7 @@
 mod control;
 mod deferred;
 mod fork;
+mod groups;
 mod help;
 mod keeping;
 mod machine;
@@ -20,6 +21,7 @@ mod trust;
 pub use control::*;
 pub use deferred::Deferred;
 pub use fork::ForkArguments;
+pub use groups::tree;
 pub use help::{CompletionsArguments, HelpArguments, ManArguments};
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
 pub use machine::{CompileArguments, DoctorArguments, VersionArguments};
@@ -140,7 +142,7 @@ pub enum Command {
         #[command(subcommand)]
         command: ModelsCommand,
     },
-    /// Confirm what of yours a project may let leave, such as a key to another host; list it, take it back
+    /// Confirm what of yours a project may let leave, such as a key to another host
     Trust {
         /// What to do with it.
         #[command(subcommand)]

@@ -57,7 +57,7 @@ mod widening;
 
 use arguments::{Arguments, Command, Deferred, HoldoutCommand, ModelsCommand, PluginCommand};
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use exit::{Ended, Exit};
 use glovebox_pipeline::nearest::nearest;
 use mimalloc::MiMalloc;
@@ -90,7 +90,8 @@ fn main() -> ExitCode {
 
 /// The arguments of the command line. A word that is almost a command gets a suggestion, also a short one, for which clap has none.
 fn arguments() -> Arguments {
-    Arguments::try_parse().unwrap_or_else(|mut error| {
+    let matches = arguments::tree().try_get_matches();
+    matches.and_then(|mut found| Arguments::from_arg_matches_mut(&mut found)).unwrap_or_else(|mut error| {
         if let (None, Some(meant)) = (error.get(ContextKind::SuggestedSubcommand), meant_command(&error)) {
             error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![meant]));
         }

@@ -1,7 +1,13 @@
 //! Text to checked pipeline.
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and the selection of the next edge for a running pipeline.
-//! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`inputs`], [`files`], [`lower`], [`ir`], [`fork`], [`child`], [`gate`], [`ahead`], [`keyed`], [`attributes`],
+//! Pure: no IO, no clock, no async.
+//!
+//! Everything has a span, also inside string values. [`lower`] is the only place where a string attribute becomes a type. What is wrong with
+//! a file is a `Diagnostic`, never an error of ours. [`child`] puts the stages of child pipelines into the one pipeline, so that nothing after
+//! it knows of files. [`transform`] reads a graph that a rule plugin changed as text again, and [`lint`] comes after the last of them.
+//!
+//! Reading order: [`span`], [`diagnostic`], [`dot`], [`inputs`], [`files`], [`lower`], [`ir`], [`fork`], [`child`], [`gate`], [`ahead`], [`keyed`], [`attributes`],
 //! [`outcome`], [`condition`], [`diff_limits`], [`stylesheet`], [`holdout_roles`], [`reach`], [`fixability`], [`transform`], [`lint`], [`session`], [`route`], [`graph`].
 
 #![forbid(unsafe_code)]

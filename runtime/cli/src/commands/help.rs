@@ -1,6 +1,6 @@
 //! `glovebox help`: a command's flags, or a topic. Topics are the pages of `docs/` themselves, so both say the same.
 
-use crate::arguments::{Arguments, HelpArguments};
+use crate::arguments::{self, Arguments, HelpArguments};
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::{self, page};
 use clap::CommandFactory;
@@ -22,7 +22,7 @@ pub fn help(arguments: &HelpArguments) -> Ended {
         return Ok(Exit::Ok);
     }
     let words = std::iter::once("glovebox").chain(arguments.words.iter().map(String::as_str)).chain(["--help"]);
-    match Arguments::command().try_get_matches_from(words) {
+    match arguments::tree().try_get_matches_from(words) {
         Err(shown) if shown.kind() == ErrorKind::DisplayHelp => {
             terminal::print(shown.render());
             Ok(Exit::Ok)
