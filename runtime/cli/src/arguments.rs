@@ -84,17 +84,17 @@ pub enum Command {
     Explain(Deferred<ExplainArguments>),
     /// Draw a pipeline or a run
     Graph(Deferred<GraphArguments>),
-    /// Show what a pipeline could read, write, run, reach and spend; runs nothing
+    /// Show what stages could read, write, run and reach; runs nothing
     Plan(Deferred<PlanArguments>),
-    /// Resume an interrupted run
+    /// Continue a run that was stopped, or that failed
     Resume(Deferred<ResumeArguments>),
-    /// Begin a new run with everything as it was before a visit of another one
+    /// Begin a new run from a stage of another one
     Fork(Deferred<ForkArguments>),
     /// Cancel a run for good
     Cancel(Deferred<ControlArguments>),
     /// Pause a running run after the stages under way; `resume` goes on
     Pause(Deferred<ControlArguments>),
-    /// Tell an agent at work something; its model hears it with its next question
+    /// Tell an agent at work something
     Steer(Deferred<SteerArguments>),
     /// Wait for the end of a run, and end with its exit code
     Wait(Deferred<WaitArguments>),
@@ -126,7 +126,7 @@ pub enum Command {
     Logs(Deferred<LogsArguments>),
     /// Print what an agent stage and its model said, turn by turn
     Transcript(Deferred<TranscriptArguments>),
-    /// Write a run's changes to the project; writes nothing on a conflict
+    /// Write a run's changes to the project, or nothing on a conflict
     Apply(Deferred<ApplyArguments>),
     /// Show what a run changed, as a patch in git's format
     Diff(Deferred<DiffArguments>),
@@ -142,13 +142,13 @@ pub enum Command {
         #[command(subcommand)]
         command: ModelsCommand,
     },
-    /// Confirm what of yours a project may let leave, such as a key to another host
+    /// Confirm what of yours, such as a key, a project may let leave
     Trust {
         /// What to do with it.
         #[command(subcommand)]
         command: TrustCommand,
     },
-    /// Answer model calls from a file, in the wire format of each provider, for tests
+    /// Answer model calls from a file, for tests
     FakeLlm(Deferred<FakeArguments>),
     /// Show and verify the hold-outs of a run
     Holdout {
