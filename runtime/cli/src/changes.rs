@@ -19,7 +19,7 @@ use glovebox_engine::event::{
     Verdict, Work,
 };
 use glovebox_engine::evidence::RunSummary;
-use glovebox_engine::evidence::configuration::{self, NewConfiguration};
+use glovebox_engine::evidence::configuration::{self, EntryKind, NewConfiguration};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::rewind;
 use glovebox_engine::sqlite::{Provenance, VerifiedJournal};
@@ -100,7 +100,7 @@ impl Changes {
 
     /// What some of these changes bring of configuration that the run did not begin with.
     pub fn new_configuration<'c>(&self, changes: impl IntoIterator<Item = &'c FileChange>) -> Vec<NewConfiguration> {
-        configuration::new(&fold(changes), |path| is_in(&self.base, path))
+        configuration::new(&fold(changes), |path, kind| is_in(&self.base, path, kind))
     }
 
     /// Checks that what a change leaves at its path is there as it was recorded, before anything is written.
@@ -172,11 +172,14 @@ pub fn new_configuration(run: &RunFolder, base: &Digest, summary: &RunSummary) -
         return Ok(Vec::new());
     }
     let base = read_base(run, &open_blobs(run)?, base)?;
-    Ok(configuration::new(summary.changed.values(), |path| is_in(&base, path)))
+    Ok(configuration::new(summary.changed.values(), |path, kind| is_in(&base, path, kind)))
 }
 
-fn is_in(base: &Base, path: &str) -> bool {
-    base.files.contains_key(path) || base.symlinks.contains_key(path) || base.directories.contains(path)
+fn is_in(base: &Base, path: &str, kind: EntryKind) -> bool {
+    match kind {
+        EntryKind::File => base.files.contains_key(path) || base.symlinks.contains_key(path),
+        EntryKind::Folder => base.directories.contains(path),
+    }
 }
 
 /// Opens a run's blobs.

@@ -3,7 +3,7 @@
 //! Known names stand in `readers`. No list of names is complete, so each new name that begins with a dot counts as well, but for a few
 //! that name no program. Nothing is refused here: a person should see these files before all others.
 
-use super::readers;
+use super::readers::FoldedName;
 use crate::event::{ChangeOp, FileChange};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,10 +38,20 @@ const HARMLESS: [&str; 16] = [
     ".ruby-version",
 ];
 
-/// The configuration among what changes leave in the end. `is_there` knows the files and folders of before.
+/// What can be at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A file, or a link.
+    File,
+    /// A folder.
+    Folder,
+}
+
+/// The configuration among what changes leave in the end. `was_there` knows the files and folders of before: what replaces one of the other
+/// kind is new.
 pub fn new<'c>(
     changes: impl IntoIterator<Item = &'c FileChange>,
-    is_there: impl Fn(&str) -> bool,
+    was_there: impl Fn(&str, EntryKind) -> bool,
 ) -> Vec<NewConfiguration> {
     let mut found = BTreeMap::new();
     for change in changes.into_iter().filter(|change| !change.op.removes()) {
@@ -49,9 +59,12 @@ pub fn new<'c>(
         let Some(Telling { end, reader }) = Telling::of(path) else { continue };
         // A file in a folder that was there is new by itself.
         let ends = path.match_indices('/').map(|(at, _)| at).filter(|at| *at >= end).chain([path.len()]);
-        let Some(end) = ends.into_iter().find(|end| !is_there(&path[..*end])) else { continue };
-        let is_folder = end < path.len() || change.op == ChangeOp::Mkdir;
-        found.insert(format!("{}{}", &path[..end], if is_folder { "/" } else { "" }), reader);
+        let kind = |end: usize| match end < path.len() || change.op == ChangeOp::Mkdir {
+            true => EntryKind::Folder,
+            false => EntryKind::File,
+        };
+        let Some(end) = ends.into_iter().find(|end| !was_there(&path[..*end], kind(*end))) else { continue };
+        found.insert(format!("{}{}", &path[..end], if kind(end) == EntryKind::Folder { "/" } else { "" }), reader);
     }
     found.into_iter().map(|(path, reader)| NewConfiguration { path, reader }).collect()
 }
@@ -72,9 +85,10 @@ impl Telling {
     fn of(path: &str) -> Option<Self> {
         let mut begin = 0;
         for name in path.split('/') {
-            let (end, lower) = (begin + name.len(), name.to_lowercase());
-            let is_dotted = lower.starts_with('.') && !HARMLESS.contains(&&*lower);
-            let reader = readers::anybody(&lower).filter(|_| is_dotted || end == path.len());
+            let (end, folded) = (begin + name.len(), FoldedName::of(name));
+            let is_dotted = folded.begins_with_a_dot() && !HARMLESS.contains(&&*name.to_lowercase());
+            let reader = folded.reader().filter(|_| is_dotted || end == path.len());
+            let reader = reader.or_else(|| folded.reader_of_folder().filter(|_| end < path.len()));
             if is_dotted || reader.is_some() {
                 return Some(Self { end, reader });
             }
@@ -92,7 +106,10 @@ mod tests {
     fn found(before: &[&str], changes: &[(&str, ChangeOp)]) -> Vec<String> {
         let changes = changes.iter().map(|(path, op)| FileChange::bare(ScopePath::parse(path).unwrap(), *op));
         let changes: Vec<_> = changes.collect();
-        let named = new(&changes, |path| before.contains(&path));
+        let named = new(&changes, |path, kind| match kind {
+            EntryKind::File => before.contains(&path),
+            EntryKind::Folder => before.iter().any(|known| known.strip_suffix('/') == Some(path)),
+        });
         assert!(named.is_empty() || may_be_new(&changes));
         named.into_iter().map(|new| format!("{} {}", new.path, new.reader.unwrap_or("-"))).collect()
     }
@@ -137,6 +154,17 @@ mod tests {
             ("Makefile", "Makefile make"),
             ("Justfile", "Justfile just"),
             ("package.json", "package.json npm"),
+            ("build.sbt", "build.sbt sbt"),
+            ("project/plugins.sbt", "project/plugins.sbt sbt"),
+            ("buildSrc/src/main/java/A.java", "buildSrc/ Gradle"),
+            ("wrangler.toml", "wrangler.toml Wrangler"),
+            ("mkdocs.yml", "mkdocs.yml MkDocs"),
+            ("docs/conf.py", "docs/conf.py Sphinx"),
+            ("confte\u{17f}t.py", "confte\u{17f}t.py pytest"),
+            ("MAKEFILE", "MAKEFILE make"),
+            ("Makefile.", "Makefile. make"),
+            ("\u{200b}.gitignore", "\u{200b}.gitignore -"),
+            (".gitignore.", ".gitignore. -"),
             (".never-heard-of/a/b", ".never-heard-of/ -"),
             ("a/.env", "a/.env -"),
         ] {
@@ -145,18 +173,25 @@ mod tests {
     }
 
     #[test]
-    fn the_documentation_lists_every_harmless_name() {
+    fn the_documentation_lists_the_harmless_names() {
         let page = include_str!("../../../../docs/confinement.md");
-        HARMLESS
-            .iter()
-            .for_each(|name| assert!(page.contains(&format!("`{name}`")), "docs/confinement.md lacks {name}"));
+        let item = page.split_once("but for a few that name no program:").unwrap().1.split_once(';').unwrap().0;
+        let listed: Vec<&str> = item.split('`').skip(1).step_by(2).collect();
+        assert_eq!(listed, HARMLESS);
     }
 
     #[test]
     fn ordinary_files_and_those_that_are_gone_are_none() {
-        for path in
-            ["src/main.rs", "a.b/c", "Makefile/a", "x/package.json/y", ".gitignore", "docs/.GitKeep", "AGENTS.md"]
-        {
+        for path in [
+            "src/main.rs",
+            "a.b/c",
+            "Makefile/a",
+            "x/package.json/y",
+            ".gitignore",
+            "docs/.GitKeep",
+            "AGENTS.md",
+            "buildSrc",
+        ] {
             assert_eq!(found(&[], &[(path, ChangeOp::Write)]), [""; 0], "{path}");
         }
         assert_eq!(found(&[], &[(".x", ChangeOp::Delete), (".d", ChangeOp::Rmdir)]), [""; 0]);
@@ -168,7 +203,14 @@ mod tests {
         assert_eq!(found(&[".x"], &[(".x", Write), ("Makefile", Symlink)]), ["Makefile make"]);
         let many = [(".d/a", Write), (".d/b/c", Write), (".d", Mkdir), (".e", Mkdir), (".f/.g", Write)];
         assert_eq!(found(&[], &many), [".d/ -", ".e/ -", ".f/ -"]);
-        assert_eq!(found(&[".d"], &many[..3]), [".d/a -", ".d/b/ -"]);
-        assert_eq!(found(&[".d", ".d/b"], &many[..2]), [".d/a -", ".d/b/c -"]);
+        assert_eq!(found(&[".d/"], &many[..3]), [".d/a -", ".d/b/ -"]);
+        assert_eq!(found(&[".d/", ".d/b/"], &many[..2]), [".d/a -", ".d/b/c -"]);
+    }
+    #[test]
+    fn what_replaces_a_file_or_a_folder_by_the_other_is_new() {
+        use ChangeOp::{Mkdir, Write};
+        assert_eq!(found(&["Makefile/"], &[("Makefile", Write)]), ["Makefile make"]);
+        assert_eq!(found(&["Makefile"], &[("Makefile", Write)]), [""; 0]);
+        assert_eq!(found(&[".d"], &[(".d", Mkdir), (".d/a", Write)]), [".d/ -"]);
     }
 }

@@ -1,8 +1,9 @@
 //! Files that programs find by their names and take code or settings from: builds, test runners, and the tools of people.
 //!
 //! They are ordinary work of stages and not protected. Beside hold-outs those of builds matter: what a builder wrote in one runs in the
-//! process of whoever reads it. Names are compared without case. The table is not complete, so it only informs.
+//! process of whoever reads it. Names are compared as the most forgiving file system does. The table is not complete, so it only informs.
 
+use glovebox_names::protected::fold;
 use glovebox_record::path::ScopePath;
 
 /// Who reads a file, and the names of such files.
@@ -12,13 +13,17 @@ const NAMES: &[(&str, &[&str])] = &[
     ("Python", &["sitecustomize.py", "usercustomize.py", "setup.py"]),
     ("npm", &["package.json"]),
     ("make", &["makefile", "gnumakefile"]),
+    ("cargo-make", &["makefile.toml"]),
     ("Cargo", &["build.rs", "cargo.toml"]),
     ("Go", &["go.mod", "go.work"]),
-    ("CMake", &["cmakelists.txt"]),
+    ("Mage", &["magefile.go"]),
+    ("CMake", &["cmakelists.txt", "cmakepresets.json", "cmakeuserpresets.json"]),
+    ("Conan", &["conanfile.py", "conanfile.txt"]),
     ("Gradle", &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.properties"]),
     ("Maven", &["pom.xml"]),
-    ("Ruby", &["rakefile", "gemfile", ".rspec"]),
-    ("PHP", &["phpunit.xml", "phpunit.xml.dist", "composer.json"]),
+    ("Ant", &["build.xml"]),
+    ("Ruby", &["rakefile", "rakefile.rb", "gemfile", ".rspec"]),
+    ("PHP", &["phpunit.xml", "phpunit.dist.xml", "phpunit.xml.dist", "composer.json"]),
     ("just", &["justfile", ".justfile"]),
     ("Task", &["taskfile.yml", "taskfile.yaml", "taskfile.dist.yml", "taskfile.dist.yaml"]),
     ("prove", &[".proverc"]),
@@ -28,7 +33,9 @@ const NAMES: &[(&str, &[&str])] = &[
     ("Deno", &["deno.json", "deno.jsonc"]),
     ("nox", &["noxfile.py"]),
     ("doit", &["dodo.py"]),
-    ("SCons", &["sconstruct"]),
+    ("Invoke", &["tasks.py"]),
+    ("Fabric", &["fabfile.py"]),
+    ("SCons", &["sconstruct", "sconscript"]),
     ("Waf", &["wscript"]),
     ("Zig", &["build.zig"]),
     ("Mix", &["mix.exs"]),
@@ -50,6 +57,9 @@ const NAMES: &[(&str, &[&str])] = &[
 #[rustfmt::skip]
 const OF_PEOPLE: &[(&str, &[&str])] = &[
     ("Ansible", &["ansible.cfg"]),
+    ("Wrangler", &["wrangler.toml"]),
+    ("MkDocs", &["mkdocs.yml"]),
+    ("Sphinx", &["conf.py"]),
     ("Jupyter", &[
         "jupyter_config.py", "jupyter_config.json", "jupyter_notebook_config.py", "jupyter_notebook_config.json",
         "jupyter_server_config.py", "jupyter_server_config.json", "jupyter_lab_config.py", "ipython_config.py",
@@ -84,6 +94,7 @@ const OF_PEOPLE_ENDINGS: &[(&str, &[&str])] =
 const BEGINNINGS: &[(&str, &[&str])] = &[
     ("Node's test runners", &[
         "jest.config.", "vitest.config.", "vite.config.", "babel.config.", ".babelrc", ".mocharc", "playwright.config.",
+        "karma.conf.", "cypress.config.",
     ]),
     ("Node's tools", &[
         "eslint.config.", ".eslintrc", "prettier.config.", ".prettierrc", "webpack.config.", "rollup.config.", "postcss.config.",
@@ -98,20 +109,46 @@ const ENDINGS: &[(&str, &[&str])] = &[
     ("make", &[".mk"]),
     (".NET", &[".csproj", ".fsproj", ".vbproj", ".sln"]),
     ("RubyGems", &[".gemspec"]),
+    ("sbt", &[".sbt"]),
 ];
+
+/// Who reads every file below a folder, and the names of such folders.
+const FOLDERS: &[(&str, &[&str])] = &[("Gradle", &["buildsrc"])];
 
 type Table = &'static [(&'static str, &'static [&'static str])];
 
-/// Returns which build or test runner takes code or settings from a file with this path, if one does.
-pub(super) fn reader(path: &ScopePath) -> Option<&'static str> {
-    of_build(&path.as_str().rsplit('/').next()?.to_lowercase())
+/// A name as the tables have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FoldedName(String);
+
+impl FoldedName {
+    pub(super) fn of(name: &str) -> Self {
+        Self(fold(name))
+    }
+
+    pub(super) fn begins_with_a_dot(&self) -> bool {
+        self.0.starts_with('.')
+    }
+
+    /// Returns who takes code or settings from every file in a folder with this name, if somebody is known to.
+    pub(super) fn reader_of_folder(&self) -> Option<&'static str> {
+        find(FOLDERS, |known| self.0 == known)
+    }
+
+    /// Returns who takes code or settings from a file or a folder with this name, if somebody is known to.
+    pub(super) fn reader(&self) -> Option<&'static str> {
+        let name = self.0.as_str();
+        of_build(name)
+            .or_else(|| find(OF_PEOPLE, |known| name == known))
+            .or_else(|| find(OF_PEOPLE_ENDINGS, |known| name.ends_with(known)))
+    }
 }
 
-/// Returns who takes code or settings from a file or a folder with this name in lower case, if somebody is known to.
-pub(super) fn anybody(name: &str) -> Option<&'static str> {
-    of_build(name)
-        .or_else(|| find(OF_PEOPLE, |known| name == known))
-        .or_else(|| find(OF_PEOPLE_ENDINGS, |known| name.ends_with(known)))
+/// Returns which build or test runner takes code or settings from a file with this path, if one does.
+pub(super) fn reader(path: &ScopePath) -> Option<&'static str> {
+    let (folders, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
+    let of_folder = || folders.split('/').find_map(|folder| FoldedName::of(folder).reader_of_folder());
+    of_build(&fold(name)).or_else(of_folder)
 }
 
 fn of_build(name: &str) -> Option<&'static str> {
@@ -140,6 +177,27 @@ mod tests {
             ("build.rs", Some("Cargo")),
             ("src/main.rs", None),
             ("conftest.py/a", None),
+            ("confte\u{17f}t.py", Some("pytest")),
+            ("conf\u{200b}test.py", Some("pytest")),
+            ("build.sbt", Some("sbt")),
+            ("project/plugins.sbt", Some("sbt")),
+            ("buildSrc/src/main/java/A.java", Some("Gradle")),
+            ("src/buildSrc.rs", None),
+            ("Makefile.toml", Some("cargo-make")),
+            ("src/SConscript", Some("SCons")),
+            ("conanfile.py", Some("Conan")),
+            ("tasks.py", Some("Invoke")),
+            ("fabfile.py", Some("Fabric")),
+            ("phpunit.dist.xml", Some("PHP")),
+            ("rakefile.rb", Some("Ruby")),
+            ("build.xml", Some("Ant")),
+            ("magefile.go", Some("Mage")),
+            ("karma.conf.js", Some("Node's test runners")),
+            ("cypress.config.ts", Some("Node's test runners")),
+            ("CMakePresets.json", Some("CMake")),
+            // No check starts these.
+            ("wrangler.toml", None),
+            ("app/conf.py", None),
         ] {
             assert_eq!(reader(&ScopePath::parse(path).unwrap()), expected, "{path}");
         }

@@ -51,7 +51,7 @@ const ROWS: &[Row] = &[
     Row { reader: "Node's test runners", is_named: true, places: &[
         Beginning("jest.config."), Beginning("vitest.config."), Beginning("vite.config."), Beginning("babel.config."),
         Beginning(".babelrc"), Beginning(".mocharc"), Beginning("playwright.config."), Beginning("ava.config."), Name(".taprc"),
-        Name(".swcrc"), Folder("__mocks__"),
+        Name(".swcrc"), Folder("__mocks__"), Beginning("karma.conf."), Beginning("cypress.config."),
     ] },
     Row { reader: "Go", is_named: false, places: &[Name("go.work"), Path("vendor/modules.txt")] },
     Row { reader: "Cargo", is_named: false, places: &[
@@ -70,9 +70,9 @@ const ROWS: &[Row] = &[
     Row { reader: "make", is_named: true, places: &[Name("makefile"), Name("gnumakefile"), Ending(".mk")] },
     Row { reader: "just", is_named: true, places: &[Name("justfile"), Name(".justfile")] },
     Row { reader: "Ruby", is_named: false, places: &[Name(".rspec"), Path(".bundle/config")] },
-    Row { reader: "Ruby", is_named: true, places: &[Name("rakefile")] },
+    Row { reader: "Ruby", is_named: true, places: &[Name("rakefile"), Name("rakefile.rb")] },
     Row { reader: "PHP", is_named: false, places: &[Name(".user.ini"), Name("php.ini")] },
-    Row { reader: "PHP", is_named: true, places: &[Name("phpunit.xml"), Name("phpunit.xml.dist")] },
+    Row { reader: "PHP", is_named: true, places: &[Name("phpunit.xml"), Name("phpunit.dist.xml"), Name("phpunit.xml.dist")] },
     Row { reader: "Perl", is_named: false, places: &[Name(".proverc"), Name("sitecustomize.pl")] },
     Row { reader: "R", is_named: false, places: &[Name(".rprofile"), Name(".renviron")] },
     Row { reader: ".NET", is_named: false, places: &[
