@@ -8,6 +8,7 @@ mod filter;
 
 pub use filter::{StoredUpdates, filter_updates};
 
+use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_record::StoredValue;
 use rpds::RedBlackTreeMapSync;
 use schemars::JsonSchema;
@@ -30,7 +31,9 @@ pub const KEYS_MAX: usize = 1000;
 pub const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The keys under which stages answer: agents and tools (spec §4.5, §4.10). What a branch said under them reaches the fan-in.
-pub const ANSWER_KEYS: [&str; 2] = ["last_response", "tool.output"];
+pub const ANSWER_KEYS: [&str; 2] = ["last_response", TOOL_OUTPUT];
+/// The key of what a tool printed. Set by another handler, it is a value like any other: an agent must not speak as a tool.
+const TOOL_OUTPUT: &str = "tool.output";
 
 /// Keys that only the engine writes.
 const RESERVED_KEYS: [&str; 3] = ["outcome", "preferred_label", "current_node"];
@@ -170,6 +173,12 @@ impl<'a, K: AsRef<str> + ?Sized> From<&'a K> for ContextKey<'a> {
 }
 
 impl<'a> ContextKey<'a> {
+    /// True for a key under which a stage with this handler answers.
+    pub fn is_answer_of(self, handler: &str) -> bool {
+        let key = self.plain();
+        ANSWER_KEYS.contains(&key) && (key != TOOL_OUTPUT || HandlerKind::of(handler) == HandlerKind::Tool)
+    }
+
     /// True when only the engine may write the key.
     pub fn is_reserved(self) -> bool {
         let key = self.plain();

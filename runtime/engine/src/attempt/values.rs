@@ -4,7 +4,7 @@
 //! a small part of its memory; else it gets the references, so that no stage can fill another one's memory.
 
 use super::{AttemptError, Workbench};
-use crate::context::{ANSWER_KEYS, Context, ContextKey, STORED_VALUE_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::context::{Context, ContextKey, STORED_VALUE_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::event::{Artifact, Ending, StageFinished};
 use crate::plan::Binding;
 use crate::ports::{BlobStore, PortError};
@@ -25,7 +25,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         for (key, value) in &mut fact.outcome.context_updates {
             let json = value.to_string();
             let is_small = key.len() + json.len() <= VALUE_BYTES_MAX;
-            let is_answer = branch.origin.is_some() && ANSWER_KEYS.contains(&ContextKey(key).plain());
+            let is_answer = branch.origin.is_some() && ContextKey(key).is_answer_of(&fact.handler);
             if is_small && !is_answer || json.len() > STORED_VALUE_BYTES_MAX || ContextKey(key).is_reserved() {
                 continue;
             }

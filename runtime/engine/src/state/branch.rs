@@ -11,7 +11,7 @@ use super::judged::{FailedStage, Unverified};
 use super::question::Wait;
 use super::spending::is_bound_of_run;
 use super::{NodeHistory, Visits};
-use crate::context::{ANSWER_KEYS, Context, ContextKey};
+use crate::context::{Context, ContextKey};
 use crate::event::{Attempt, AttemptId, Event, FileChange, NodeId, StageFinished, StagePassed, StageReady, Task, Work};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, Outcome, Status};
@@ -332,7 +332,7 @@ impl Branch {
             self.at = Position::Deciding;
             self.settle_unverified();
             self.record_outcome(node, &finished.outcome);
-            self.note_values(&finished.stored_values, &finished.outcome);
+            self.note_values((&finished.handler, &finished.stored_values), &finished.outcome);
             let is_cut = finished.outcome.failure.as_ref().is_some_and(is_bound_of_run);
             self.update(node, |history| {
                 history.count_signature(finished.signature);
@@ -406,15 +406,15 @@ impl Branch {
         self.context.set_all(outcome.context_updates.iter().filter(|(key, _)| !ContextKey(key).is_reserved()));
     }
 
-    /// Notes which values of an outcome are references, and which are answers. What an engine's key holds by now is no reference, whatever
+    /// Notes which values of an outcome are references, and which are answers of its handler. What an engine's key holds by now is no reference, whatever
     /// the stage set before.
-    pub(super) fn note_values(&mut self, stored: &BTreeSet<String>, outcome: &Outcome) {
+    pub(super) fn note_values(&mut self, (handler, stored): (&str, &BTreeSet<String>), outcome: &Outcome) {
         let updates = &outcome.context_updates;
         for (key, reference) in stored.iter().filter_map(|key| updates.get_key_value(key)) {
             self.context.note_reference(key, reference);
         }
-        for key in updates.keys().map(|key| ContextKey(key).plain()).filter(|key| ANSWER_KEYS.contains(key)) {
-            self.answers.take_over(key, &self.context);
+        for key in updates.keys().map(|key| ContextKey(key)).filter(|key| key.is_answer_of(handler)) {
+            self.answers.take_over(key.plain(), &self.context);
         }
     }
 

@@ -47,6 +47,8 @@ impl FailedStage {
 pub struct Unverified {
     /// The attempt that ended so; none where the work cannot be repeated.
     pub ordinal: Option<u32>,
+    /// What executed it.
+    pub handler: String,
     /// The outcome, whose context updates count with the verdict.
     pub outcome: Outcome,
     /// Keys of these updates whose value is a reference.
@@ -60,20 +62,21 @@ impl Branch {
     pub(super) fn hold_unverified(&mut self, finished: &StageFinished) {
         let (outcome, stored) = (finished.outcome.clone(), finished.stored_values.clone());
         let (ordinal, no_change) = (Some(finished.attempt.ordinal), finished.no_change);
-        self.unverified = Some(Arc::new(Unverified { ordinal, outcome, stored, no_change }));
+        let handler = finished.handler.clone();
+        self.unverified = Some(Arc::new(Unverified { ordinal, handler, outcome, stored, no_change }));
     }
 
     /// Keeps the outcome of a fan-in, which cannot be repeated, until its verification has ended.
     pub(super) fn hold_fan_in(&mut self, outcome: Outcome) {
-        let stored = BTreeSet::new();
-        self.unverified = Some(Arc::new(Unverified { ordinal: None, outcome, stored, no_change: false }));
+        let (handler, stored) = (String::new(), BTreeSet::new());
+        self.unverified = Some(Arc::new(Unverified { ordinal: None, handler, outcome, stored, no_change: false }));
     }
 
     /// What was verified counts now, whatever the verdict: its context updates are those of the visit.
     pub(super) fn settle_unverified(&mut self) {
         let Some(unverified) = self.unverified.take() else { return };
         self.set_updates(&unverified.outcome);
-        self.note_values(&unverified.stored, &unverified.outcome);
+        self.note_values((&unverified.handler, &unverified.stored), &unverified.outcome);
     }
 
     pub(super) fn note_unmet_gate(&mut self, unmet: &GateUnmet) {

@@ -34,6 +34,7 @@ impl Branch {
         if decided.verifying {
             self.unverified = Some(Arc::new(Unverified {
                 ordinal: Some(decided.attempt.ordinal),
+                handler: decided.handler.clone(),
                 outcome: decided.outcome.clone(),
                 stored: decided.stored_values.clone(),
                 no_change: false,
@@ -41,7 +42,7 @@ impl Branch {
             return;
         }
         self.record_outcome(node, &decided.outcome);
-        self.note_values(&decided.stored_values, &decided.outcome);
+        self.note_values((&decided.handler, &decided.stored_values), &decided.outcome);
         self.update(node, |history| history.count_signature(decided.signature));
         self.complete(node);
         if decided.outcome.status != Status::Skipped {
