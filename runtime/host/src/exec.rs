@@ -156,7 +156,9 @@ impl Attempt {
         }
         started.map_err(|problem| match problem {
             StartOverError::TooOften => error(Code::Limit, problem.to_string()).into(),
-            StartOverError::NoJail(_) => Failed::End(wasmtime::Error::new(problem)),
+            StartOverError::Impossible | StartOverError::InUse | StartOverError::NoJail(_) => {
+                Failed::End(wasmtime::Error::new(problem))
+            }
         })
     }
 

@@ -34,7 +34,7 @@ struct Held {
 enum State {
     Waiting(Open),
     Opened(Arc<Jail>),
-    Failed(OpenError),
+    Failed(NoJail, OpenError),
     /// It is being opened, or opening panicked.
     Gone,
 }
@@ -44,16 +44,24 @@ impl fmt::Debug for Held {
         f.write_str(match self.state {
             State::Waiting(_) => "Waiting",
             State::Opened(_) => "Opened",
-            State::Failed(_) => "Failed",
+            State::Failed(..) => "Failed",
             State::Gone => "Gone",
         })
     }
 }
 
-/// The jail of a stage could not be opened; [`LazyJail::into_jail`] has the reason.
-#[derive(Debug, thiserror::Error)]
-#[error("the sandbox of the stage's commands could not be opened")]
-pub struct NoJail;
+/// Why a stage has no jail; [`LazyJail::into_jail`] has the cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoJail {
+    /// The first one could not be opened.
+    #[error("the sandbox of the stage's commands could not be opened")]
+    NotOpened,
+    /// The stage was to start over, and one of its steps failed.
+    #[error(
+        "the stage could not start over: ending its sandbox, restoring its files or opening another sandbox failed"
+    )]
+    NotStartedOver,
+}
 
 /// Why a stage did not start over.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +69,13 @@ pub enum StartOverError {
     /// It did so [`START_OVERS_MAX`] times.
     #[error("a stage starts over at most {START_OVERS_MAX} times")]
     TooOften,
-    /// There is no other jail.
+    /// Nothing can make its files what they were.
+    #[error("this stage cannot start over")]
+    Impossible,
+    /// Something still works with the jail, which stays open.
+    #[error("the stage cannot start over while something uses its sandbox")]
+    InUse,
+    /// There is no jail any more.
     #[error(transparent)]
     NoJail(#[from] NoJail),
 }
@@ -95,12 +109,13 @@ impl LazyJail {
     pub fn get(&self) -> Result<Arc<Jail>, NoJail> {
         let mut held = self.held();
         held.state = match std::mem::replace(&mut held.state, State::Gone) {
-            State::Waiting(open) => opened(open()),
+            State::Waiting(open) => opened(open(), NoJail::NotOpened),
             other => other,
         };
         match &held.state {
             State::Opened(jail) => Ok(Arc::clone(jail)),
-            State::Waiting(_) | State::Failed(_) | State::Gone => Err(NoJail),
+            State::Failed(why, _) => Err(*why),
+            State::Waiting(_) | State::Gone => Err(NoJail::NotOpened),
         }
     }
 
@@ -108,11 +123,11 @@ impl LazyJail {
     /// milliseconds, or for as long as a copy of the files takes.
     ///
     /// # Errors
-    /// [`StartOverError`]. After [`StartOverError::NoJail`] there is no jail any more, unless something still uses it.
+    /// [`StartOverError`]. After [`StartOverError::NoJail`] there is no jail any more.
     pub fn start_over(&self) -> Result<(), StartOverError> {
         let mut held = self.held();
         let Held { state, again, used } = &mut *held;
-        let again = again.as_mut().ok_or(NoJail)?;
+        let again = again.as_mut().ok_or(StartOverError::Impossible)?;
         if used.len() >= START_OVERS_MAX {
             return Err(StartOverError::TooOften);
         }
@@ -121,29 +136,30 @@ impl LazyJail {
             State::Opened(jail) => match Arc::try_unwrap(jail).map(Jail::end) {
                 Ok(Ok(spent)) => spent,
                 Ok(Err(error)) => {
-                    *state = State::Failed(error.into());
-                    return Err(NoJail.into());
+                    *state = State::Failed(NoJail::NotStartedOver, error.into());
+                    return Err(NoJail::NotStartedOver.into());
                 }
                 Err(in_use) => {
                     *state = State::Opened(in_use);
-                    return Err(NoJail.into());
+                    return Err(StartOverError::InUse);
                 }
             },
-            failed => {
-                *state = failed;
-                return Err(NoJail.into());
+            State::Failed(why, error) => {
+                *state = State::Failed(why, error);
+                return Err(why.into());
             }
+            State::Gone => return Err(NoJail::NotOpened.into()),
         };
         used.push(spent);
-        *state = opened(again());
-        if matches!(state, State::Opened(_)) { Ok(()) } else { Err(NoJail.into()) }
+        *state = opened(again(), NoJail::NotStartedOver);
+        if matches!(state, State::Opened(_)) { Ok(()) } else { Err(NoJail::NotStartedOver.into()) }
     }
 
     /// Returns the jail if it is open.
     pub fn if_opened(&self) -> Option<Arc<Jail>> {
         match &self.held().state {
             State::Opened(jail) => Some(Arc::clone(jail)),
-            State::Waiting(_) | State::Failed(_) | State::Gone => None,
+            State::Waiting(_) | State::Failed(..) | State::Gone => None,
         }
     }
 
@@ -160,8 +176,8 @@ impl LazyJail {
         match self.0.into_inner().unwrap_or_else(PoisonError::into_inner).state {
             State::Waiting(_) => Ok(None),
             State::Opened(jail) => Arc::into_inner(jail).map(Some).ok_or_else(|| "it is still in use".into()),
-            State::Failed(error) => Err(error),
-            State::Gone => Err(NoJail.into()),
+            State::Failed(_, error) => Err(error),
+            State::Gone => Err(NoJail::NotOpened.into()),
         }
     }
 
@@ -170,8 +186,8 @@ impl LazyJail {
     }
 }
 
-fn opened(jail: Result<Jail, OpenError>) -> State {
-    jail.map_or_else(State::Failed, |jail| State::Opened(Arc::new(jail)))
+fn opened(jail: Result<Jail, OpenError>, otherwise: NoJail) -> State {
+    jail.map_or_else(|error| State::Failed(otherwise, error), |jail| State::Opened(Arc::new(jail)))
 }
 
 #[cfg(test)]
@@ -194,7 +210,26 @@ mod tests {
         let jail = lazy();
         assert!(jail.if_opened().is_none() && jail.get().is_err() && jail.get().is_err());
         assert_eq!(tried.load(Ordering::Relaxed), 1);
-        assert!(matches!(jail.start_over(), Err(StartOverError::NoJail(_))));
+        assert!(matches!(jail.start_over(), Err(StartOverError::Impossible)));
         assert_eq!(jail.into_jail().unwrap_err().to_string(), "no namespaces");
+    }
+
+    #[test]
+    fn a_stage_that_could_not_start_over_is_told_from_one_whose_jail_could_not_be_opened() {
+        let opened = "the sandbox of the stage's commands could not be opened";
+        let over =
+            "the stage could not start over: ending its sandbox, restoring its files or opening another sandbox failed";
+        let lazy = || LazyJail::new(|| Err("no namespaces".into())).starting_over(|| Err("no space".into()));
+        let jail = lazy();
+        assert_eq!(jail.get().unwrap_err().to_string(), opened);
+        assert_eq!(jail.start_over().unwrap_err().to_string(), opened);
+        assert_eq!(jail.into_jail().unwrap_err().to_string(), "no namespaces");
+        let jail = lazy();
+        assert_eq!(jail.start_over().unwrap_err().to_string(), over);
+        assert_eq!(jail.get().unwrap_err().to_string(), over);
+        assert_eq!(jail.start_over().unwrap_err().to_string(), over);
+        assert_eq!(jail.into_jail().unwrap_err().to_string(), "no space");
+        let jail = LazyJail::new(|| Err("no namespaces".into()));
+        assert_eq!(jail.start_over().unwrap_err().to_string(), "this stage cannot start over");
     }
 }

@@ -4,9 +4,11 @@ use crate::fixture::{Fixture, argv, assert_silent, each, never, output, shell, t
 use glovebox_record::{CommandEnding, Tier};
 use glovebox_sandbox::exec::Command;
 use glovebox_sandbox::jail::{ExecPolicy, cancel};
+use glovebox_sandbox::lazy_jail::{LazyJail, START_OVERS_MAX, StartOverError};
 use glovebox_sandbox::tree::remove_all;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -271,5 +273,25 @@ fn a_host_that_dies_takes_its_commands_along() {
         }
         // Killed, it could not remove its folder.
         remove_all(std::path::Path::new(fixture.trim_end_matches('/'))).unwrap();
+    }
+}
+
+#[test]
+fn a_stage_starts_over_so_often_and_not_while_its_jail_is_in_use() {
+    for tier in tiers() {
+        let fixture = Arc::new(Fixture::new(tier));
+        let (first, again) = (Arc::clone(&fixture), Arc::clone(&fixture));
+        let lazy = LazyJail::new(move || Ok(first.open(|_| {})?)).starting_over(move || Ok(again.open(|_| {})?));
+        let jail = lazy.get().unwrap();
+        assert!(matches!(lazy.start_over(), Err(StartOverError::InUse)));
+        assert_eq!(jail.run(&argv(&["true"]), &never()).unwrap().code, Some(0), "it stays open");
+        drop(jail);
+        (0..START_OVERS_MAX).for_each(|_| lazy.start_over().unwrap());
+        let refused = lazy.start_over().unwrap_err();
+        assert_eq!(refused.to_string(), "a stage starts over at most 32 times");
+        // The last jail is as good as the first.
+        assert_eq!(lazy.get().unwrap().run(&argv(&["true"]), &never()).unwrap().code, Some(0));
+        assert_eq!(lazy.used_before().len(), START_OVERS_MAX);
+        lazy.into_jail().unwrap().unwrap().end().unwrap();
     }
 }
