@@ -4,7 +4,8 @@
 //! outside of every project: 32 random bytes in a file of mode 0600 with one link, in a folder of mode 0700. This user must own
 //! both. Any other file is refused and never replaced, so that an attacker cannot choose the key.
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::ffi::OsStr;
 use std::fmt;
@@ -95,8 +96,8 @@ fn read(folder: &OwnedFd) -> io::Result<Option<UserKey>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match rustix::fs::openat(folder, KEY_FILE, flags, Mode::empty()) {
         Ok(file) => file,
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
-        Err(rustix::io::Errno::LOOP) => return Err(denied("it is a link, expected a file of mode 0600")),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err(denied("it is a link, expected a file of mode 0600")),
         Err(error) => return Err(error.into()),
     };
     let found = rustix::fs::fstat(&file)?;
@@ -112,21 +113,32 @@ fn read(folder: &OwnedFd) -> io::Result<Option<UserKey>> {
     Ok(Some(UserKey(key)))
 }
 
-/// Written beside and linked into place: the key is there as a whole or not at all, and one that is there stays.
+/// Written beside and moved into place: the key is there as a whole or not at all, and one that is there stays.
 fn make(folder: &OwnedFd) -> io::Result<()> {
     let temporary = format!("{KEY_FILE}.{:016x}", u64::from_le_bytes(random()?));
     let bytes = random::<KEY_BYTES>()?;
     let mut file = crate::tree::create_file(folder, OsStr::new(&temporary), PRIVATE)?;
     // The user's umask may have taken the owner's own bits away.
     rustix::fs::fchmod(&file, PRIVATE)?;
-    let written = file.write_all(&bytes).and_then(|()| file.sync_all()).and_then(|()| {
-        match rustix::fs::linkat(folder, &temporary, folder, KEY_FILE, rustix::fs::AtFlags::empty()) {
-            Err(rustix::io::Errno::EXIST) | Ok(()) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    });
-    rustix::fs::unlinkat(folder, &temporary, rustix::fs::AtFlags::empty())?;
-    written
+    let written = file.write_all(&bytes).and_then(|()| file.sync_all());
+    let placed = written.and_then(|()| Ok(place(folder, &temporary)?));
+    match rustix::fs::unlinkat(folder, &temporary, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => placed,
+        Err(error) => placed.and(Err(error.into())),
+    }
+}
+
+/// Gives a file the key's name, unless there is a key. A link would give the key two names for a moment, and whoever reads it then refuses it.
+fn place(folder: &OwnedFd, temporary: &str) -> Result<(), Errno> {
+    let moved = match rustix::fs::renameat_with(folder, temporary, folder, KEY_FILE, RenameFlags::NOREPLACE) {
+        // Some file systems cannot move without replacing.
+        Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::linkat(folder, temporary, folder, KEY_FILE, AtFlags::empty()),
+        moved => moved,
+    };
+    match moved {
+        Err(Errno::EXIST) => Ok(()),
+        moved => moved,
+    }
 }
 
 pub(crate) fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
@@ -166,15 +178,18 @@ mod tests {
 
     #[test]
     fn of_many_that_make_one_at_once_all_use_the_same() {
-        let place = tempfile::tempdir().unwrap();
-        let makers: Vec<_> = (0..8)
-            .map(|_| {
-                let folder = place.path().join("state");
-                std::thread::spawn(move || UserKey::read_or_make(&folder).unwrap())
-            })
-            .collect();
-        let keys: Vec<UserKey> = makers.into_iter().map(|maker| maker.join().unwrap()).collect();
-        assert!(keys.iter().all(|key| *key == keys[0]));
+        for _ in 0..50 {
+            let place = tempfile::tempdir().unwrap();
+            let makers: Vec<_> = (0..8)
+                .map(|_| {
+                    let folder = place.path().join("state");
+                    std::thread::spawn(move || UserKey::read_or_make(&folder).unwrap())
+                })
+                .collect();
+            let keys: Vec<UserKey> = makers.into_iter().map(|maker| maker.join().unwrap()).collect();
+            assert!(keys.iter().all(|key| *key == keys[0]));
+            assert_eq!(fs::read_dir(place.path().join("state")).unwrap().count(), 1, "nothing temporary stays");
+        }
     }
 
     #[test]
