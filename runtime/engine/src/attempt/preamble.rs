@@ -5,6 +5,7 @@
 
 use crate::context::ContextKey;
 use crate::state::Branch;
+use glovebox_names::visible;
 use glovebox_pipeline::ir::{Handler, NodeId, Pipeline};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Fidelity, RunId, Status};
@@ -214,12 +215,32 @@ impl Text {
     }
 }
 
-/// A text as one line of at most so many characters, so that it cannot look like a line of the preamble.
+/// A text as one line of at most so many characters, so that it cannot look like a line of the preamble. Characters that deceive a reader
+/// are shown as escapes.
 pub(super) fn one_line(text: &str, chars_max: usize) -> String {
     let line = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let line = line.collect::<Vec<_>>().join(" ");
+    let line = visible::line(&line);
     match line.char_indices().nth(chars_max) {
         Some((at, _)) => format!("{}…", &line[..at]),
-        None => line,
+        None => line.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_line;
+
+    #[test]
+    fn a_line_hides_nothing_and_is_cut() {
+        for (text, expected) in [
+            (" a \n- b\t\u{2028}c\u{1b}[0m ", "a - b c [0m"),
+            ("ab\u{200b}c \u{202e}dlo\u{feff}", "ab\\u{200b}c \\u{202e}dlo\\u{feff}"),
+            ("täglich → 日本", "täglich → 日本"),
+            (&"x".repeat(50), &("x".repeat(40) + "…")),
+            (&"\u{200b}".repeat(9), &("\\u{200b}".repeat(5) + "…")),
+        ] {
+            assert_eq!(one_line(text, 40), expected, "{text:?}");
+        }
     }
 }
