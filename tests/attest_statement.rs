@@ -44,6 +44,37 @@ fn an_attestation_is_never_written_through_a_link() {
     attested.verify(&[]).ends(0);
 }
 
+#[test]
+fn an_attestation_is_written_into_no_folder_that_is_a_link() {
+    let attested = Attested::new();
+    let (project, target) = (attested.bench.project(), attested.bench.outside().join("target"));
+    fs::create_dir_all(target.join("deep")).unwrap();
+    fs::create_dir(project.join("plain")).unwrap();
+    symlink(&target, project.join("out")).unwrap();
+    symlink(&target, attested.bench.outside().join("away")).unwrap();
+    let whole = |path: &str| project.join(path).display().to_string();
+    let away = attested.bench.outside().join("away/a.json").display().to_string();
+    for (file, link) in [
+        ("out/a.json".to_owned(), "out"),
+        ("plain/../out/deep/a.json".to_owned(), "plain/../out"),
+        (whole("out/deep/a.json"), &*whole("out")),
+        (away.clone(), away.trim_end_matches("/a.json")),
+    ] {
+        attested.attest(&["--output", &file]).ends(2).says(&format!("`{link}` is a link: nothing was written"));
+        assert_eq!(fs::read_dir(&target).unwrap().count(), 1, "{file}");
+        assert_eq!(fs::read_dir(target.join("deep")).unwrap().count(), 0, "{file}");
+    }
+    // A folder above the project may be a link.
+    symlink(project.parent().unwrap(), attested.bench.outside().join("home")).unwrap();
+    let home = attested.bench.outside().join("home").join(project.file_name().unwrap());
+    let through = home.join("plain/c.json").display().to_string();
+    for (file, name) in [("plain/a.json".to_owned(), "a.json"), (whole("plain/b.json"), "b.json"), (through, "c.json")]
+    {
+        attested.attest(&["--output", &file]).ends(0);
+        assert!(project.join("plain").join(name).is_file(), "{file}");
+    }
+}
+
 /// The fields that a schema requires, as pointers into a statement.
 fn required(schema: &Value, kind: &str, place: &str) -> Vec<String> {
     let of_kind = if kind.is_empty() { schema } else { &schema["$defs"][kind] };

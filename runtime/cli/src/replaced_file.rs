@@ -1,27 +1,44 @@
 //! Files of the user, replaced as a whole or not at all.
 
 use crate::exit::{Exit, Stop};
-use rustix::fs::{Gid, OFlags, Uid, fchown};
-use std::fs::{self, File, Metadata, OpenOptions};
+use crate::terminal::visible;
+use rustix::fd::OwnedFd;
+use rustix::fs::{
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// Writes a file for others to read, whether it exists or not. Refuses everything else at its place, also a link: a project may have put it
-/// there, and it may lead to any file of the user.
+/// there, and it may lead to any file of the user. The same holds of the folder, and of every folder below the current one.
 pub fn put(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
     let failed = |error: io::Error| Stop::io(format!("write `{}`", file.display()), &error);
-    let before = match fs::symlink_metadata(file) {
-        Ok(found) if found.is_file() => Some(found),
-        Ok(found) => {
-            let what = if found.is_symlink() { "a link" } else { "not a file" };
-            return Err(Stop::new(Exit::Usage, format!("`{}` is {what}: nothing was written", file.display()))
-                .with_help("name a new file, or remove what is there"));
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(failed(error)),
+    let name = file.file_name().ok_or_else(|| refused(file, "not a file"))?;
+    let folder = match Folder::without_links(file.parent().unwrap_or(Path::new(""))) {
+        Ok(folder) => folder,
+        Err(FolderError::Link(link)) => return Err(refused(&link, "a link")),
+        Err(FolderError::System(error)) => return Err(failed(error.into())),
     };
-    write_beside(file, content.as_ref(), before.as_ref(), FOR_OTHERS).map_err(failed)
+    let before = match statat(&folder.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => Some(Owned::of(&found)),
+            FileType::Symlink => return Err(refused(file, "a link")),
+            _ => return Err(refused(file, "not a file")),
+        },
+        Err(Errno::NOENT) => None,
+        Err(error) => return Err(failed(error.into())),
+    };
+    folder.replace(name, content.as_ref(), (before.as_ref(), FOR_OTHERS)).map_err(failed)
+}
+
+fn refused(path: &Path, what: &str) -> Stop {
+    let path = path.to_string_lossy();
+    let stop = Stop::new(Exit::Usage, format!("`{}` is {what}: nothing was written", visible::line(&path)));
+    stop.with_help("name a new file in a folder that no link leads to, or remove what is there")
 }
 
 /// Replaces the content of a file. Keeps its mode and, if possible, its owner. Follows a link and replaces its target. Refuses a file that
@@ -36,39 +53,100 @@ pub fn replace(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
         ));
     }
     let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let before = OpenOptions::new()
-        .write(true)
-        .custom_flags(flags)
-        .open(&file)
-        .and_then(|old| old.metadata())
-        .map_err(failed)?;
-    write_beside(&file, content.as_ref(), Some(&before), OWN).map_err(failed)
+    let old = OpenOptions::new().write(true).custom_flags(flags).open(&file).map_err(failed)?;
+    let before = Owned::of(&fstat(&old).map_err(|error| failed(error.into()))?);
+    let (folder, name) = (file.parent().unwrap_or(Path::new("/")), file.file_name().unwrap_or_default());
+    let folder = Folder(openat(CWD, folder, FOLDER, Mode::empty()).map_err(|error| failed(error.into()))?);
+    folder.replace(name, content.as_ref(), (Some(&before), OWN)).map_err(failed)
 }
 
 /// The mode of a file that becomes like another one.
-const OWN: u32 = 0o600;
+const OWN: Mode = Mode::from_raw_mode(0o600);
 /// The mode of a new file, less what the user's mask takes away.
-const FOR_OTHERS: u32 = 0o666;
+const FOR_OTHERS: Mode = Mode::from_raw_mode(0o666);
+/// The bits of a mode that are permissions.
+const PERMISSIONS: u32 = 0o7777;
+/// How a folder is opened that is only passed through.
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Writes a new file beside, like the old one if there is one, and puts it in its place.
-fn write_beside(file: &Path, content: &[u8], before: Option<&Metadata>, mode: u32) -> io::Result<()> {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let fresh = file.with_file_name(format!(".{name}.glovebox-{}", std::process::id()));
-    let written = OpenOptions::new().write(true).create_new(true).mode(mode).open(&fresh).and_then(|mut opened| {
-        opened.write_all(content)?;
-        before.map_or(Ok(()), |before| become_like(&opened, before))?;
-        opened.sync_all()
-    });
-    written.and_then(|()| fs::rename(&fresh, file)).inspect_err(|_| {
-        // The first error is the one to report.
-        let _ = fs::remove_file(&fresh);
-    })
+/// Whose a file is, and who may use it.
+struct Owned {
+    user: u32,
+    group: u32,
+    mode: Mode,
 }
 
-fn become_like(fresh: &File, before: &Metadata) -> io::Result<()> {
-    if fresh.metadata()?.uid() != before.uid() || fresh.metadata()?.gid() != before.gid() {
-        // Only root can give a file to another user; without that right the file belongs to the current user, as with every editor.
-        let _ = fchown(fresh, Some(Uid::from_raw(before.uid())), Some(Gid::from_raw(before.gid())));
+impl Owned {
+    fn of(stat: &Stat) -> Self {
+        Self { user: stat.st_uid, group: stat.st_gid, mode: Mode::from_raw_mode(stat.st_mode & PERMISSIONS) }
     }
-    fresh.set_permissions(before.permissions())
+}
+
+/// A folder in which a file is replaced.
+struct Folder(OwnedFd);
+
+/// Why a folder was not opened.
+enum FolderError {
+    /// This folder is a link.
+    Link(PathBuf),
+    System(Errno),
+}
+
+impl Folder {
+    /// Opens a folder that is no link. Below the current folder no folder of the path may be one: a project may have put it there. Above it
+    /// they are the user's.
+    fn without_links(path: &Path) -> Result<Self, FolderError> {
+        let here = openat(CWD, ".", FOLDER, Mode::empty()).map_err(FolderError::System)?;
+        let mut is_below = path.is_relative();
+        let mut folder =
+            openat(CWD, if is_below { "." } else { "/" }, FOLDER, Mode::empty()).map_err(FolderError::System)?;
+        let mut passed = PathBuf::new();
+        let mut names = path.components().peekable();
+        while let Some(name) = names.next() {
+            passed.push(name);
+            if matches!(name, Component::RootDir | Component::CurDir) {
+                continue;
+            }
+            let is_guarded = is_below || names.peek().is_none();
+            let flags = if is_guarded { FOLDER | OFlags::NOFOLLOW } else { FOLDER };
+            folder = openat(&folder, name.as_os_str(), flags, Mode::empty()).map_err(|error| {
+                let is_link = statat(&folder, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
+                if is_guarded && is_link { FolderError::Link(passed.clone()) } else { FolderError::System(error) }
+            })?;
+            is_below = is_below || is_same(&folder, &here).map_err(FolderError::System)?;
+        }
+        Ok(Self(folder))
+    }
+
+    /// Writes a new file beside, like the old one if there is one, and puts it in its place.
+    fn replace(&self, name: &OsStr, content: &[u8], (before, mode): (Option<&Owned>, Mode)) -> io::Result<()> {
+        let fresh = format!(".{}.glovebox-{}", name.to_string_lossy(), std::process::id());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let written = openat(&self.0, &fresh, flags, mode).map_err(io::Error::from).and_then(|opened| {
+            let mut opened = File::from(opened);
+            opened.write_all(content)?;
+            before.map_or(Ok(()), |before| become_like(&opened, before))?;
+            opened.sync_all()
+        });
+        let placed = written.and_then(|()| Ok(renameat(&self.0, &fresh, &self.0, name)?));
+        placed.inspect_err(|_| {
+            // The first error is the one to report.
+            let _ = unlinkat(&self.0, &fresh, AtFlags::empty());
+        })
+    }
+}
+
+fn is_same(one: &OwnedFd, other: &OwnedFd) -> Result<bool, Errno> {
+    let (one, other) = (fstat(one)?, fstat(other)?);
+    Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
+}
+
+fn become_like(fresh: &File, before: &Owned) -> io::Result<()> {
+    let now = fresh.metadata()?;
+    if (now.uid(), now.gid()) != (before.user, before.group) {
+        // Only root can give a file to another user; without that right the file belongs to the current user, as with every editor.
+        let _ = fchown(fresh, Some(Uid::from_raw(before.user)), Some(Gid::from_raw(before.group)));
+    }
+    Ok(fchmod(fresh, before.mode)?)
 }
