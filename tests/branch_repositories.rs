@@ -228,6 +228,18 @@ fn a_symbolic_ref_at_the_name_of_the_branch_leads_nowhere() {
     assert_eq!(fs::read_to_string(&victim).unwrap(), "mine\n");
     assert!(!of_git.join("refs/heads/evil").exists());
     assert_eq!(fs::read_to_string(&left).unwrap(), "ref: refs/heads/evil\n");
+    for (target, is_there) in [("../../heads/evil", false), (victim.to_str().unwrap(), true)] {
+        fs::remove_file(&left).unwrap();
+        symlink(target, &left).unwrap();
+        assert_eq!(left.exists(), is_there);
+        branch(&project, &[])
+            .ends(FOREIGN)
+            .says("`refs/heads/gb/r` of the repository")
+            .says("is a link to another place");
+    }
+    fs::remove_file(&left).unwrap();
+    fs::write(&left, "").unwrap();
+    branch(&project, &[]).ends(FOREIGN).says("is a file in which git finds no branch");
     // Git leaves an empty folder where a branch below this name was deleted.
     fs::remove_file(&left).unwrap();
     fs::create_dir(&left).unwrap();

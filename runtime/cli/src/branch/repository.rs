@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 
 /// The longest configuration of a repository that is read.
 const SETTINGS_BYTES_MAX: u64 = 16 << 20;
+/// The longest file of a branch that is read.
+const REF_BYTES_MAX: u64 = 4096;
 /// The folders below the shared one in which git writes, whatever the name of a branch is.
 const WRITTEN: [&str; 8] =
     ["objects", "objects/pack", "refs", "refs/heads", "logs", "logs/refs", "logs/refs/heads", "reftable"];
@@ -74,20 +76,23 @@ impl Repository {
         let above = names.iter().flat_map(|name| name.match_indices('/').map(|(at, _)| &name[..at]));
         let objects = (0..=u8::MAX).map(|first| format!("objects/{first:02x}")).collect::<Vec<_>>();
         let mut written = WRITTEN.iter().copied().chain(above).chain(names.iter().chain(&objects).map(String::as_str));
-        // Git found no branch, so a file here can only be a symbolic ref. It could name another ref, which was not checked for links. An
-        // empty folder is what git leaves of deleted branches.
-        if self.shared.join(reference).symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+        if let Some(path) = written.find(|path| self.shared.join(path).is_symlink()) {
+            let (path, shared) = (visible::line(path), shown(&self.shared));
+            return Err(refused(format_args!("`{path}` of the repository `{shared}` is a link to another place")));
+        }
+        // Git found no branch, so a file here is a symbolic ref or damaged. The first could name another ref, which was not checked for links.
+        // An empty folder is what git leaves of deleted branches.
+        let file = self.shared.join(reference);
+        if file.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+            let text = regular_file::read(&file, Links::Within(&self.shared), REF_BYTES_MAX);
+            let what = match text.is_ok_and(|text| text.starts_with(b"ref:")) {
+                true => "is a symbolic ref",
+                false => "is a file in which git finds no branch",
+            };
             let (reference, shared) = (visible::line(reference), shown(&self.shared));
-            return Err(refused(format_args!("`{reference}` of the repository `{shared}` is a symbolic ref")));
+            return Err(refused(format_args!("`{reference}` of the repository `{shared}` {what}")));
         }
-        let linked = written.find(|path| self.shared.join(path).is_symlink());
-        match linked {
-            None => Ok(()),
-            Some(path) => {
-                let (path, shared) = (visible::line(path), shown(&self.shared));
-                Err(refused(format_args!("`{path}` of the repository `{shared}` is a link to another place")))
-            }
-        }
+        Ok(())
     }
 }
 
