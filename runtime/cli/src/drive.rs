@@ -23,6 +23,7 @@ use glovebox_engine::signals::LocalSignals;
 use glovebox_record::FailureCode;
 use glovebox_sandbox::user_key::UserKey;
 use std::error::Error;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -37,10 +38,21 @@ pub fn open_dir(run: &RunFolder, key: Option<UserKey>) -> Result<RunDir, Stop> {
     Ok(RunDir { path: run.path.clone(), dir, key })
 }
 
-/// Starts the async executor for a run. What takes long has a thread of its own: the executor only waits, and needs none.
-pub fn runtime() -> Result<tokio::runtime::Runtime, Stop> {
+/// How long the end waits for threads whose work nobody waits for any more, such as an attempt that did not end when it was asked to.
+const THREADS_END_MAX: Duration = Duration::from_secs(5);
+
+/// Waits for a future. What takes long has a thread of its own: the executor only waits, and needs none.
+pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Stop> {
+    block_on_within(THREADS_END_MAX, future)
+}
+
+/// The same with another bound for threads. A thread that never returns cannot keep the process, which no signal would end by then.
+fn block_on_within<T>(threads_end_max: Duration, future: impl Future<Output = T>) -> Result<T, Stop> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| Stop::io("start the executor", &error))
+    let runtime = built.map_err(|error| Stop::io("start the executor", &error))?;
+    let ended = panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(future)));
+    runtime.shutdown_timeout(threads_end_max);
+    ended.map_or_else(|panicked| panic::resume_unwind(panicked), Ok)
 }
 
 /// Drives a run to its end, and shows what happens.
@@ -191,4 +203,23 @@ pub fn print_end(
         _ => terminal::print(text),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    #[test]
+    fn a_thread_that_never_returns_does_not_delay_the_end() {
+        let (never, waits) = channel::<()>();
+        let (done, is_done) = channel();
+        thread::spawn(move || {
+            let work = async move { drop(tokio::task::spawn_blocking(move || waits.recv())) };
+            done.send(block_on_within(Duration::from_millis(20), work).is_ok()).unwrap();
+        });
+        assert_eq!(is_done.recv_timeout(Duration::from_secs(60)), Ok(true));
+        drop(never);
+    }
 }

@@ -99,7 +99,7 @@ fn end(run: &RunFolder, by: &str, began: Instant) -> Result<bool, Stop> {
     let pipeline = source::of_run(run, &terms)?.pipeline;
     let dir = drive::open_dir(run, user_key::to_verify()?)?;
     let canceled = run::cancel(dir, prepare::worker(), pipeline, &verified, RunCanceled::by_person(by));
-    match drive::runtime()?.block_on(canceled) {
+    match drive::block_on(canceled)? {
         Err(RunError::Port(PortError::Unavailable(_))) if began.elapsed() < TAKEN_UP_WITHIN => Ok(false),
         ended => ended.map_err(|error| drive::stop(run, &error)),
     }

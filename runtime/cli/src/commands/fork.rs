@@ -50,7 +50,7 @@ fn copy(other: &RunFolder, journal: &VerifiedJournal, (run, begun): (&RunFolder,
     let blobs = changes::open_blobs(other)?;
     let source = Source { dir: &other.path, records: &journal.records, blobs: &blobs };
     let id = run.id.as_str().into();
-    let copied = drive::runtime()?.block_on(glovebox_engine::run::fork(&dir, &id, source, begun));
+    let copied = drive::block_on(glovebox_engine::run::fork(&dir, &id, source, begun))?;
     copied.map_err(|error| drive::stop(run, &error))
 }
 

@@ -75,7 +75,7 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> Ended {
     let present =
         people::present((&arguments.people, &arguments.output, &arguments.runs), &executor.plan.pipeline, &records)?;
     let how = (format, present);
-    let ended = drive::runtime()?.block_on(continue_run(executor, run, (&verified, changed), how))?;
+    let ended = drive::block_on(continue_run(executor, run, (&verified, changed), how))??;
     drive::conclude(run, &ended, format, &arguments.runs.runs_dir)
 }
 

@@ -66,7 +66,7 @@ pub fn run(arguments: RunArguments) -> Ended {
         spend_max: arguments.execution.spend.into(),
         labels: std::collections::BTreeMap::new(),
     };
-    let ended = drive::runtime()?.block_on(begin(executor, (&run, key), new, (format, present)))?;
+    let ended = drive::block_on(begin(executor, (&run, key), new, (format, present)))??;
     let exit = drive::conclude(&run, &ended, format, &arguments.runs.runs_dir)?;
     drop(ended);
     reports::after(&arguments.reports, &run, exit)
