@@ -6,6 +6,8 @@
 mod workbench;
 
 use std::fs::DirEntry;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use workbench::{Answer, Workbench};
 
 const IGNORES: &str = "target/\n__pycache__/\n*.log\nlocal.cfg\n";
@@ -72,6 +74,39 @@ fn what_git_ignores_is_scratch_and_stays_for_the_next_stage() {
     }
 }
 
+/// Ends a run that does not end by itself within a minute.
+fn run_soon(bench: &Workbench) -> Answer {
+    let words = ["run", "pipeline.dot", "--run-id", "r"];
+    let mut child = bench.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("the run did not end: {:?}", child.wait_with_output().unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Answer::from_child(child)
+}
+
+#[test]
+fn a_run_in_a_repository_ends_however_many_files_git_ignores() {
+    for many in [false, true] {
+        let build = "mkdir -p target/debug logs src/__pycache__; seq 2000 | (cd target/debug; xargs touch); seq 300 | sed 's/$/.log/' | (cd logs; xargs touch); \
+                     echo x > src/__pycache__/m.pyc; echo more >> src/main.txt";
+        let check =
+            "test $(ls target/debug | wc -l) = 2000 && test $(ls logs | wc -l) = 300 && test -f src/__pycache__/m.pyc";
+        let (build, check) = (tool(build, "src/"), tool(check, ""));
+        let bench = bench(&[("build", &build), ("check", &check), ("again", &check)], many);
+        let made = Command::new("git").args(["init", "-q"]).current_dir(bench.project()).status().unwrap();
+        assert!(made.success());
+        // Files that git ignores stay behind, too.
+        (0..500).for_each(|number| bench.write(&format!("target/old/{number}.o"), "x"));
+        run_soon(&bench).ends(0).says("left out 2301 files that git ignores");
+        bench.glovebox(&["diff", "r"]).ends(0).says("src/main.txt").never_says("target/");
+    }
+}
+
 #[test]
 fn a_stage_that_changes_the_rules_hides_nothing() {
     for many in [false, true] {
@@ -97,7 +132,7 @@ fn a_file_that_git_tracks_is_ordinary_though_a_rule_matches_it() {
         bench.write("local.cfg", "included\n");
         bench.write("glovebox.toml", "[workspace]\ninclude = [\"local.cfg\"]\n");
         let git = |words: &[&str]| {
-            let done = std::process::Command::new("git").current_dir(bench.project()).args(words).output().unwrap();
+            let done = Command::new("git").current_dir(bench.project()).args(words).output().unwrap();
             assert!(done.status.success(), "{done:?}");
         };
         git(&["init", "-q"]);
@@ -246,7 +281,7 @@ fn a_file_without_content_takes_no_disk_whatever_the_stage_writes_on_it() {
 /// Runs as a user without any right over files but its own.
 fn as_ordinary_user(bench: &Workbench, words: &[&str]) -> Option<Answer> {
     let behind = |program: &std::ffi::OsStr| {
-        let mut command = std::process::Command::new("unshare");
+        let mut command = Command::new("unshare");
         command.args(["-U", "--map-user=1000", "--map-group=1000"]).arg(program).current_dir(bench.project());
         command
     };
@@ -292,7 +327,7 @@ fn a_file_with_rules_is_neither_waited_for_nor_read_without_end() {
         bench.write("src/deep/x", "");
         let file = bench.project().join(place);
         let _ = std::fs::remove_file(&file);
-        let made = std::process::Command::new("mkfifo").arg(&file).status();
+        let made = Command::new("mkfifo").arg(&file).status();
         assert!(made.is_ok_and(|status| status.success()));
         run(&bench).ends(0);
         std::fs::remove_file(&file).unwrap();
