@@ -58,8 +58,10 @@ impl Served {
 
     /// Takes served numbers off a content; none when it is to be written as it is.
     ///
-    /// Every non-empty line must carry a number and at least half of them must have been served: for the path itself with any
-    /// number, for another path with this very number. None may be a line of a served file with its number being part of it.
+    /// Every non-empty line must carry a number, and none may be a line of a served file with its number being part of it. For a path that
+    /// was not read, all lines must have been served with these very numbers. For a path that was read, half of them; or half of the texts, if
+    /// the numbers run on from where a read of it began: an edited file that was numbered anew. A content that repeats served lines with
+    /// their numbers on purpose, such as an excerpt in a report, cannot be told from one that does so by mistake.
     pub(crate) fn strip(&self, path: WorkspacePath<'_>, content: Content<'_>) -> Option<String> {
         if !content.looks_numbered() {
             return None;
@@ -67,11 +69,14 @@ impl Served {
         let path = key(path);
         let of_any: HashSet<NumberedLine<'_>> = self.reads.iter().flat_map(Read::lines).collect();
         let codes: HashSet<&str> = of_any.iter().map(|line| line.code).collect();
-        let own = self.reads.iter().filter(|read| read.path == path).flat_map(Read::lines);
-        let of_path: HashSet<&str> = own.map(|line| line.code).collect();
+        let own = || self.reads.iter().filter(|read| read.path == path);
+        let of_path: HashSet<&str> = own().flat_map(Read::lines).map(|line| line.code).collect();
+        let begins: HashSet<&str> = own().filter_map(|read| read.lines().next()).map(|line| line.number).collect();
         let (mut plain, mut written, mut count_of_path, mut count_of_any) = (Vec::new(), 0, 0, 0);
+        let mut sequence = Sequence::default();
         for line in content.0.split('\n') {
             let Some((number, code)) = Content(line).numbered() else {
+                sequence.skip_a_line();
                 plain.push(line);
                 continue;
             };
@@ -80,13 +85,52 @@ impl Served {
             }
             plain.push(code);
             let code = code.trim_end();
+            let is_served = of_any.contains(&NumberedLine { number, code });
+            sequence.go_on(number, is_served || begins.contains(number));
             if !code.is_empty() {
                 written += 1;
                 count_of_path += usize::from(of_path.contains(code));
-                count_of_any += usize::from(of_any.contains(&NumberedLine { number, code }));
+                count_of_any += usize::from(is_served);
             }
         }
-        (written > 0 && 2 * count_of_path.max(count_of_any) >= written).then(|| plain.join("\n"))
+        if written == 0 {
+            return None;
+        }
+        let is_edited = !of_path.is_empty() && 2 * count_of_any >= written;
+        let is_numbered_anew = sequence.is_unbroken() && 2 * count_of_path >= written;
+        (count_of_any == written || is_edited || is_numbered_anew).then(|| plain.join("\n"))
+    }
+}
+
+/// Whether the numbers of lines run on one by one from a number with which a file was served.
+#[derive(Debug, Default)]
+struct Sequence {
+    /// None before the first number, and once the sequence is broken.
+    last: Option<u64>,
+    /// Lines without a number since, which may have been counted.
+    skipped: u64,
+    is_broken: bool,
+}
+
+impl Sequence {
+    fn skip_a_line(&mut self) {
+        self.skipped += 1;
+    }
+
+    fn go_on(&mut self, number: &str, may_begin: bool) {
+        let number = number.parse().ok();
+        let runs_on = match (self.last, number) {
+            (None, Some(_)) => may_begin && !self.is_broken,
+            (Some(last), Some(number)) => number > last && number - last <= self.skipped.saturating_add(1),
+            (_, None) => false,
+        };
+        self.is_broken |= !runs_on;
+        self.last = number.filter(|_| runs_on);
+        self.skipped = 0;
+    }
+
+    fn is_unbroken(&self) -> bool {
+        !self.is_broken && self.last.is_some()
     }
 }
 
@@ -204,6 +248,30 @@ mod tests {
         check("c.rs", "5\tfn a() {\n6\t}", None);
         check("c.rs", "001\tfn a() {\n002\t}", None);
         check("c.rs", "1\tfn b() {\n2\tfn c() {\n", None);
+    }
+
+    #[test]
+    fn a_table_of_served_texts_with_other_numbers_survives() {
+        let mut served = after_reading("words", "alpha\nbeta\ngamma\ndelta");
+        serve(&mut served, "part", 7, &["alpha", "", "beta"]);
+        let check = |path: &str, content: &str, expected: Option<&str>| {
+            assert_eq!(served.strip(WorkspacePath(path), Content(content)).as_deref(), expected, "{path}: {content}");
+        };
+        // Numbers of the model's own, in the file that was read.
+        check("words", "10 | alpha\n20 | beta", None);
+        check("words", "5 | alpha\n6 | beta", None);
+        check("words", "2\talpha\n3\tbeta", None);
+        check("words", "3 | alpha\n1 | beta\n1 | delta", None);
+        check("words", "1 | alpha\n1 | beta\n1 | delta", None);
+        check("part", "3 | alpha\n4 | beta", None);
+        // A table of the model's own that has a line like a served one.
+        check("report", "1 | alpha\n2 | omega", None);
+        check("report", "1\talpha\n2\tbeta\n3\tomega\n", None);
+        // An edited file, with its old numbers or new ones.
+        check("words", "1 | alpha\n3 | gamma\n4 | omega", Some("alpha\ngamma\nomega"));
+        check("words", "1 | omega\n2 | alpha\n3 | delta", Some("omega\nalpha\ndelta"));
+        check("words", "1 | omega\n\n3 | alpha\n4 | delta\n", Some("omega\n\nalpha\ndelta\n"));
+        check("part", "7 | omega\n8 | alpha\n", Some("omega\nalpha\n"));
     }
 
     #[test]

@@ -360,7 +360,8 @@ mod tests {
             tools.call(&call("write_file", &arguments)).unwrap();
             assert_eq!(std::fs::read_to_string(folder.path().join(path)).unwrap(), expected);
         };
-        check("a", "7 | one\n8 | new", "one\nnew");
+        check("a", "1 | one\n2 | new", "one\nnew");
+        check("a", "7 | one\n8 | new", "7 | one\n8 | new");
         check("b", "1\tone\n2\ttwo\n", "one\ntwo\n");
         check("b", "7\tone\n", "7\tone\n");
         for never_served in ["  3 | three", "  4 | four", "  5 | five"] {
