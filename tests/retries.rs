@@ -41,6 +41,36 @@ fn a_preset_works_on_the_node_and_on_the_graph() {
 }
 
 #[test]
+fn an_edge_for_retry_is_followed_when_the_retries_are_used_up() {
+    check_all(&[
+        Case {
+            name: "before the failure",
+            graph: "A [prompt=x, max_retries=1, test.outcome=retry]; B [prompt=x]; C [prompt=x]; start -> A; \
+                A -> B [condition=\"outcome=retry\"]; A -> C [condition=\"outcome=fail\"]; A -> done [condition=\"outcome=success\"]; \
+                B -> done; C -> done",
+            visited: "A B",
+            facts: &[Is("A/status.json", "/outcome", "retry"), Is("A/status.json", "/failure_class", "transient")],
+            ..PLAIN
+        },
+        Case {
+            name: "through a diamond",
+            graph: "A [prompt=x, test.outcome=retry]; D [shape=diamond]; B [prompt=x]; C [prompt=x]; start -> A -> D; \
+                D -> B [condition=\"outcome=retry\"]; D -> C [condition=\"outcome=fail\"]; D -> done [condition=\"outcome=success\"]; \
+                B -> done; C -> done",
+            visited: "A D B",
+            ..PLAIN
+        },
+        Case {
+            name: "and not while there are retries",
+            graph: "A [prompt=x, max_retries=2, test.outcome_sequence=\"retry,success\"]; B [prompt=x]; start -> A; \
+                A -> B [condition=\"outcome=retry\"]; A -> done [condition=\"outcome=success\"]; B -> done",
+            visited: "A",
+            ..PLAIN
+        },
+    ]);
+}
+
+#[test]
 fn a_timeout_ends_every_kind_of_stage() {
     let over = |name, graph, script| Case {
         name,

@@ -352,7 +352,7 @@ impl BranchDecision<'_> {
         let lookup = |key: &str| self.branch.context.text(key);
         let selection = route::select(self.pipeline, node, &answer(outcome), &lookup);
         let Some(index) = selection.edge else {
-            if outcome.status == Status::Fail {
+            if matches!(outcome.status, Status::Fail | Status::Retry) {
                 return self.fail(cause_of(node, outcome));
             }
             let reason = format!("no route from node {node} for outcome {}", outcome.status.as_str());

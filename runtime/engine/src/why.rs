@@ -379,6 +379,7 @@ impl Fold<'_> {
     fn route(&mut self, record: &Record, route: &RouteTaken) {
         let outcome =
             self.left.remove(&route.branch).map_or_else(|| Outcome::of(Status::Success), |(_, outcome)| outcome);
+        let outcome = self.reader(&route.branch).as_decided(outcome, route);
         let edges = route.candidates.iter().map(|candidate| {
             let is_taken = route.edge == Some(candidate.edge);
             self.reader(&route.branch).recorded(candidate, is_taken, &outcome)

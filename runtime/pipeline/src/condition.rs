@@ -161,6 +161,15 @@ impl Condition {
         })
     }
 
+    /// True if it can hold for stages whose retries are used up and not for those that failed.
+    pub fn waits_for_retry(&self) -> bool {
+        let admits = |status: Status| {
+            let mut clauses = self.clauses.iter().filter(|clause| clause.key.is_outcome());
+            clauses.all(|clause| clause.admits(status.as_str()))
+        };
+        admits(Status::Retry) && !admits(Status::Fail)
+    }
+
     /// True if a clause reads the outcome's status.
     pub fn reads_outcome(&self) -> bool {
         self.clauses.iter().any(|clause| clause.key.is_outcome())

@@ -1,11 +1,14 @@
 //! Selection of the next edge (spec §3.3, §3.7).
 //!
 //! Pure: the same graph, answer and context always give the same edge, and every other edge gets a reason. There is no fall-back to the
-//! first edge. A failed stage never follows a plain edge, except into a diamond, which decides by conditions.
+//! first edge. A failed stage never follows a plain edge, except into a diamond, which decides by conditions. Where the outcome is `retry`,
+//! the retries are used up: it is a failure unless a condition holds for it (decision retry-edges-come-last).
 
 use crate::ir::{Edge, EdgeIndex, Handler, NodeId, Pipeline};
 use crate::outcome::{Answer, Lookup};
+use glovebox_record::Status;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 /// One outgoing edge, and why it was or was not eligible.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,6 +106,9 @@ pub struct FailureRoute {
 pub fn select(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, lookup: Lookup<'_>) -> Selection {
     let edges: Vec<(EdgeIndex, &Edge)> = pipeline.outgoing(node).collect();
     let (holding, plain) = split(&edges, answer, lookup);
+    if answer.status == Status::Retry && holding.is_empty() {
+        return as_failure(answer, lookup, |answer, lookup| select(pipeline, node, answer, lookup));
+    }
     let (how, eligible) = narrow(holding, plain, answer);
     let edge = best(&eligible).map(|(index, _)| index);
     let candidates = edges
@@ -120,6 +126,9 @@ pub fn failure_target(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, l
     let edges: Vec<(EdgeIndex, &Edge)> = pipeline.outgoing(node).collect();
     let (holding, plain) = split(&edges, answer, lookup);
     let failing: Vec<_> = holding.into_iter().filter(|(_, edge)| reads_outcome(edge)).collect();
+    if answer.status == Status::Retry && failing.is_empty() {
+        return as_failure(answer, lookup, |answer, lookup| failure_target(pipeline, node, answer, lookup));
+    }
     let stage = pipeline.node(node);
     let (how, target, eligible) = if let Some((index, _)) = best(&failing) {
         (Step::Condition, FailureTarget::Edge(index), failing)
@@ -139,6 +148,37 @@ pub fn failure_target(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, l
         .map(|(index, edge)| explain(*index, edge, failure_verdict(*index, edge, &eligible, answer, lookup)))
         .collect();
     FailureRoute { target, how, candidates }
+}
+
+/// True if a stage whose retries are used up keeps the outcome `retry`: one of its edges waits for it, or an edge of a diamond to which a
+/// failure of the stage leads.
+pub fn awaits_retry(pipeline: &Pipeline, node: &NodeId) -> bool {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![node]);
+    while let Some(id) = open.pop() {
+        let is_stage = id == node;
+        let has_target =
+            pipeline.node(id).is_some_and(|n| n.retry_target.is_some() || n.fallback_retry_target.is_some());
+        for (_, edge) in pipeline.outgoing(id) {
+            if edge.condition.as_ref().is_some_and(|condition| condition.waits_for_retry()) {
+                return true;
+            }
+            let is_followed = !is_stage || (edge.condition.is_none() && !has_target);
+            if is_followed && leads_to_diamond(pipeline, edge) && seen.insert(&edge.to) {
+                open.push(&edge.to);
+            }
+        }
+    }
+    false
+}
+
+/// Decides as for a stage that failed.
+fn as_failure<R>(answer: &Answer<'_>, lookup: Lookup<'_>, decide: impl FnOnce(&Answer<'_>, Lookup<'_>) -> R) -> R {
+    let failed = Answer { status: Status::Fail, ..*answer };
+    let lookup = |key: &str| match key {
+        "outcome" | "context.outcome" => Status::Fail.as_str().to_owned(),
+        _ => lookup(key),
+    };
+    decide(&failed, &lookup)
 }
 
 /// The jump target for an unmet goal gate: the node's own targets, then the graph's (spec §3.4).

@@ -8,11 +8,13 @@ use crate::event::{Ending, Recoverable, RunId, StageFinished, StageRetrying, Wor
 use crate::no_change::NoChangeRule;
 use crate::state::{Branch, RunState, is_of_budget};
 use glovebox_pipeline::ir::{Backoff, Node, Pipeline};
+use glovebox_pipeline::route;
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
 use jiff::{SignedDuration, Timestamp};
 
 /// Brings a finished attempt into its recorded form: whether another follows, and if not, what its status counts for.
-/// An attempt that may not be repeated any more never keeps the status `retry`. Nothing is repeated once the run is `stopping`.
+/// An attempt that may not be repeated any more keeps the status `retry` only where an edge waits for it. Nothing is repeated once the run is
+/// `stopping`.
 /// What the operator asks of agents that change nothing is part of that.
 pub fn finalize_attempt(
     (pipeline, rule): (&Pipeline, Option<&NoChangeRule>),
@@ -51,18 +53,18 @@ pub fn finalize_attempt(
         *notes = format!("{notes}{separator}not repeated: {}", bound.reason);
     }
     if finished.outcome.status == Status::Retry && !finished.retrying {
-        exhaust(node, !stopping, &mut finished.outcome);
+        exhaust((pipeline, node), !stopping, &mut finished.outcome);
     }
     // A judge's word is verified with what the fan-in makes of it.
     let is_verified = node.verification.is_some() && !node.handler.is_fan_in();
     let is_of_handler = finished.attempt.task.work == Work::Handler;
     finished.verifying = is_of_handler && is_verified && finished.outcome.status.satisfies_gate();
-    settle_recoverable(node, stopping, finished);
+    settle_recoverable((pipeline, node), stopping, finished);
 }
 
 /// Brings what a person may decide into its recorded form. Nobody is asked about a run that is stopping, or about an attempt that did not
 /// end by itself. The stage's own outcome is final: a decision repeats nothing.
-fn settle_recoverable(node: &Node, stopping: bool, finished: &mut StageFinished) {
+fn settle_recoverable((pipeline, node): (&Pipeline, &Node), stopping: bool, finished: &mut StageFinished) {
     let is_final = !finished.retrying && finished.attempt.task.work == Work::Handler;
     let is_of_scope = finished.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::SCOPE_WRITE);
     let is_kept = is_final && is_of_scope && !stopping && finished.ending == Ending::Returned;
@@ -77,7 +79,7 @@ fn settle_recoverable(node: &Node, stopping: bool, finished: &mut StageFinished)
         let own = &mut recoverable.outcome;
         accept_silence(node, true, own);
         if own.status == Status::Retry {
-            exhaust(node, true, own);
+            exhaust((pipeline, node), true, own);
         }
         recoverable.verifying = node.verification.is_some() && own.status.satisfies_gate();
         recoverable
@@ -153,13 +155,16 @@ fn is_final(failure: &Failure) -> bool {
     matches!(failure.class, Scope | Contract | Canceled | Budget) || refused_by_provider || is_held_back
 }
 
-fn exhaust(node: &Node, may_be_partial: bool, outcome: &mut Outcome) {
-    if node.allow_partial && may_be_partial {
+/// What an outcome `retry` counts for when no attempt follows. With `goes_on`, the run goes on from here.
+fn exhaust((pipeline, node): (&Pipeline, &Node), goes_on: bool, outcome: &mut Outcome) {
+    if node.allow_partial && goes_on {
         outcome.status = Status::PartialSuccess;
         outcome.notes = "retries exhausted, partial accepted".to_owned();
         return;
     }
-    outcome.status = Status::Fail;
+    // A fan-in always says how it ended itself.
+    let is_awaited = goes_on && !node.handler.is_fan_in() && route::awaits_retry(pipeline, &node.id);
+    outcome.status = if is_awaited { Status::Retry } else { Status::Fail };
     // A reason the handler gave stays as it is (decision reasons-stay-unchanged).
     outcome
         .failure

@@ -1,7 +1,7 @@
 //! One edge that a route looked at: its line in the file, why it was taken or not, and each value that its condition read.
 
 use crate::context::Context;
-use crate::event::{NodeId, RouteCandidate};
+use crate::event::{NodeId, RouteCandidate, RouteTaken};
 use glovebox_pipeline::ir::{EdgeIndex, Pipeline};
 use glovebox_pipeline::outcome::Answer;
 use glovebox_pipeline::route::{self, Candidate, FailureTarget};
@@ -65,6 +65,17 @@ impl Reader<'_> {
         let known = self.pipeline.edges.get(candidate.edge).filter(|edge| edge.to == candidate.to);
         let line = known.map(|edge| self.source.line(edge.span));
         EdgeWhy { line, values: self.values(candidate.edge, outcome), taken, ..EdgeWhy::from(candidate) }
+    }
+
+    /// The outcome that a route was chosen for: used-up retries are a failure where no condition holds for `retry`.
+    pub(super) fn as_decided(&self, outcome: Outcome, route: &RouteTaken) -> Outcome {
+        let lookup = |key: &str| self.context.text(key);
+        let taken = route.edge.and_then(|index| self.pipeline.edges.get(index));
+        let holds = taken.and_then(|edge| edge.condition.as_ref()).is_some_and(|c| c.holds(&answer(&outcome), &lookup));
+        match outcome.status == Status::Retry && !holds {
+            true => Outcome { status: Status::Fail, ..outcome },
+            false => outcome,
+        }
     }
 
     /// Every edge of a node that leads nowhere with this outcome; none if an edge or a target would be taken.

@@ -2,7 +2,7 @@
 //!
 //! The rule looks at the next stage only, through diamonds. The run checks again before each builder ([`crate::fixability`]).
 
-use super::routes::{may_hold, must_hold};
+use super::routes::{may_hold_for_failure, must_hold};
 use super::{Found, Rule, Subject};
 use crate::fixability::{out_of_reach, reason};
 use crate::hash::HashSet;
@@ -36,7 +36,7 @@ fn after_failure<'a>(subject: &Subject<'a>, number: usize) -> Vec<&'a Node> {
     for edge in subject.outgoing(number) {
         let for_failure = edge.condition.as_ref().is_some_and(|condition| condition.reads_outcome());
         let into_diamond = edge.condition.is_none() && is_diamond(subject, &edge.to);
-        if into_diamond || (for_failure && may_hold(edge, Status::Fail)) {
+        if into_diamond || (for_failure && may_hold_for_failure(edge)) {
             next.push(&edge.to);
         }
     }
@@ -62,7 +62,7 @@ fn through_diamonds<'a>(subject: &Subject<'a>, mut open: Vec<&'a NodeId>) -> Vec
         }
         let is_decided = subject.outgoing(number).any(|edge| must_hold(edge, Status::Fail));
         let edges = subject.outgoing(number).filter(|edge| match edge.condition {
-            Some(_) => may_hold(edge, Status::Fail),
+            Some(_) => may_hold_for_failure(edge),
             None => !is_decided,
         });
         open.extend(edges.map(|edge| &edge.to));

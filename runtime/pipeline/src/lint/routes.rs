@@ -63,6 +63,11 @@ pub(super) fn may_hold(edge: &Edge, status: Status) -> bool {
     matches!(covered, Some(Coverage::Sometimes | Coverage::Always))
 }
 
+/// True if the edge's condition may hold after a failure, or when retries are used up.
+pub(super) fn may_hold_for_failure(edge: &Edge) -> bool {
+    may_hold(edge, Status::Fail) || may_hold(edge, Status::Retry)
+}
+
 /// True if the edge's condition always holds for an outcome.
 pub(super) fn must_hold(edge: &Edge, status: Status) -> bool {
     edge.condition.as_ref().is_some_and(|condition| coverage(&[condition], status) == Coverage::Always)
@@ -185,7 +190,7 @@ pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Fou
     let for_failure = |edge: &Edge| {
         let Some(condition) = &edge.condition else { return false };
         let may = |status: Status| !matches!(coverage(&[condition], status), Coverage::Never | Coverage::Unknown);
-        may(Status::Fail) && !may(Status::Success) && !may(Status::PartialSuccess)
+        (may(Status::Fail) || may(Status::Retry)) && !may(Status::Success) && !may(Status::PartialSuccess)
     };
     let edges = subject
         .pipeline

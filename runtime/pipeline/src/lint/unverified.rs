@@ -4,7 +4,7 @@
 //! One walk over steps. A step is a node, whether a stage wrote before it, and whether a verifier's failure leads to it. A verifier
 //! that passes after a write ends the walk; a verifier before the write does not count. Linear in the file.
 
-use super::routes::{may_hold, must_hold};
+use super::routes::{may_hold_for_failure, must_hold};
 use super::subject::Link;
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
@@ -174,9 +174,9 @@ fn open_edges<'b>(subject: &'b Subject<'_>, step: Step) -> impl Iterator<Item = 
     let is_decided = is_diamond && step.failed && subject.outgoing(step.node).any(|edge| must_hold(edge, Status::Fail));
     let to_diamond = move |edge: &Edge| subject.node(&edge.to).is_some_and(|to| to.handler == Handler::Conditional);
     subject.outgoing(step.node).filter(move |edge| match &edge.condition {
-        Some(condition) if is_failure => condition.reads_outcome() && may_hold(edge, Status::Fail),
+        Some(condition) if is_failure => condition.reads_outcome() && may_hold_for_failure(edge),
         None if is_failure => to_diamond(edge),
-        Some(_) => !is_diamond || !step.failed || may_hold(edge, Status::Fail),
+        Some(_) => !is_diamond || !step.failed || may_hold_for_failure(edge),
         None => !is_decided,
     })
 }

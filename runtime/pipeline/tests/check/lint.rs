@@ -263,6 +263,7 @@ fn routes() {
     assert_eq!(gate("hexagon"), "", "an answer that fits no label is asked for again");
     assert_snapshot!(gate("box"), @"all_conditional_edges «h» every edge of `h` has a condition, and `outcome=success` may match none of them");
     assert_snapshot!(rule("edge_to_exit_on_failure", &tool("t -> exit [condition=\"outcome=fail\"] t -> f -> exit")), @"edge_to_exit_on_failure «t -> exit» if `t` fails, the run ends as a success at `exit`");
+    assert_snapshot!(rule("edge_to_exit_on_failure", &tool("t -> exit [condition=\"outcome=retry\"] t -> f -> exit")), @"edge_to_exit_on_failure «t -> exit» if `t` fails, the run ends as a success at `exit`");
     assert_eq!(rule("edge_to_exit_on_failure", &tool("t -> exit [condition=\"outcome=success\"] t -> f -> exit")), "");
     assert_snapshot!(rule("default_ignored", &tool("t -> exit [condition=\"outcome=success\", default=true]")), @"default_ignored «t -> exit» `default=true` has no effect on an edge with a condition");
 }

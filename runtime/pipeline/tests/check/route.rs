@@ -3,7 +3,7 @@
 use super::{accept, with};
 use glovebox_pipeline::ir::{NodeId, Pipeline, Status};
 use glovebox_pipeline::outcome::Answer;
-use glovebox_pipeline::route::{FailureTarget, failure_target, gate_target, normalize_label, select};
+use glovebox_pipeline::route::{FailureTarget, awaits_retry, failure_target, gate_target, normalize_label, select};
 
 fn pipeline(edges: &str) -> Pipeline {
     let nodes = "node [shape=box, prompt=p] s a b c d gate [shape=diamond] gate -> exit start -> s";
@@ -58,8 +58,13 @@ fn steps_come_in_order() {
 /// Where a failure of `s` leads.
 #[track_caller]
 fn check_failure(edges: &str, expected: (&str, &str)) {
+    check_unsuccessful(Status::Fail, edges, expected);
+}
+
+#[track_caller]
+fn check_unsuccessful(status: Status, edges: &str, expected: (&str, &str)) {
     let pipeline = pipeline(edges);
-    let answer = Answer { status: Status::Fail, preferred_label: "a", suggested_next_ids: &["a".to_owned()] };
+    let answer = Answer { status, preferred_label: "a", suggested_next_ids: &["a".to_owned()] };
     let route = failure_target(&pipeline, &NodeId::new("s"), &answer, &context);
     let target = match &route.target {
         FailureTarget::Edge(edge) => pipeline.edges[edge.0].to.as_str(),
@@ -68,6 +73,40 @@ fn check_failure(edges: &str, expected: (&str, &str)) {
     };
     assert_eq!((target, route.how.as_str()), expected, "{edges}");
     assert_eq!(route.candidates.len(), pipeline.outgoing(&NodeId::new("s")).count());
+}
+
+#[test]
+fn used_up_retries_follow_their_own_edges_and_else_those_of_a_failure() {
+    let retry = |edges: &str, expected: (&str, &str)| check_unsuccessful(Status::Retry, edges, expected);
+    let both = "s -> a [condition=\"outcome=fail\"] s -> b [condition=\"outcome=retry\"]";
+    retry(both, ("b", "condition"));
+    check_failure(both, ("a", "condition"));
+    retry("s -> a [condition=\"outcome=fail\"] s -> b [condition=\"outcome=retry && x=2\"]", ("a", "condition"));
+    retry("s -> b [condition=\"outcome=retry\"] s [retry_target=c]", ("b", "condition"));
+    retry("s -> b [condition=\"outcome=retry && x=2\"] s [retry_target=c]", ("c", "retry_target"));
+    retry("s -> a s -> gate", ("gate", "diamond"));
+    retry("s -> a", ("-", "none"));
+    // Out of a diamond.
+    check(both, (Status::Retry, "", &[]), ("b", "condition"));
+    check("s -> a [condition=\"outcome=fail\"] s -> b", (Status::Retry, "", &[]), ("a", "condition"));
+}
+
+#[test]
+fn a_stage_keeps_the_outcome_retry_only_where_an_edge_waits_for_it() {
+    let waits = |edges: &str| awaits_retry(&pipeline(edges), &NodeId::new("s"));
+    for (edges, expected) in [
+        ("s -> a [condition=\"outcome=retry\"]", true),
+        ("s -> a [condition=\"outcome!=fail && x=1\"]", true),
+        ("s -> a [condition=\"outcome!=success\"]", false),
+        ("s -> a [condition=\"outcome=fail\"] a -> b [condition=\"outcome=retry\"]", false),
+        ("s -> a [condition=\"x=1\"]", false),
+        ("s -> gate gate -> b [condition=\"outcome=retry\"]", true),
+        ("s -> gate s [retry_target=b] gate -> b [condition=\"outcome=retry\"]", false),
+        ("s -> gate more [shape=diamond] gate -> more more -> gate more -> b [condition=\"outcome=retry\"]", true),
+        ("s -> gate gate -> gate", false),
+    ] {
+        assert_eq!(waits(edges), expected, "{edges}");
+    }
 }
 
 #[test]

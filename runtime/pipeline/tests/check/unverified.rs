@@ -33,6 +33,7 @@ fn ways_past_verification_are_drawn() {
     assert_snapshot!(ways("start -> t -> b -> exit"), @"«b -> exit» start -> t -> b -> exit");
     assert_snapshot!(ways("start -> b -> t t -> exit [condition=\"outcome=success\"] t -> exit [condition=\"outcome=fail\"]"), @"«t -> exit» start -> b -> t -> exit");
     assert_snapshot!(ways("f [prompt=f] start -> b -> t t -> exit [condition=\"outcome=success\"] t -> f [condition=\"outcome=fail\"] f -> exit"), @"«f -> exit» start -> b -> t -> f -> exit «t -> f» taken after `t` has failed");
+    assert_snapshot!(ways("f [prompt=f] start -> b -> t t -> exit [condition=\"outcome=success\"] t -> f [condition=\"outcome=retry\"] f -> exit"), @"«f -> exit» start -> b -> t -> f -> exit «t -> f» taken after `t` has failed");
     assert_snapshot!(ways("start -> b -> t -> g g -> exit [condition=\"outcome=success\"] g -> exit"), @"«g -> exit» start -> b -> t -> g -> exit «t -> g» taken after `t` has failed");
     assert_snapshot!(ways("start -> b -> t -> g g -> exit [condition=\"outcome=success\"] g -> exit [condition=\"context.x=1\"]"), @"«g -> exit» start -> b -> t -> g -> exit «t -> g» taken after `t` has failed");
     assert_snapshot!(ways("c [prompt=c] t [retry_target=c] start -> b -> t -> exit c -> exit"), @"«c -> exit» start -> b -> t -> c -> exit");

@@ -13,7 +13,7 @@ const STEPS_MAX: u64 = 25;
 /// A graph of up to five working nodes and two exits, with any edges among them.
 fn graph() -> impl Strategy<Value = String> {
     let node = (0..4u8, 0..4u8, any::<bool>(), any::<bool>(), 0..8usize, 0..8usize, any::<bool>());
-    let edge = (0..7usize, 0..8usize, 0..6u8, 0..3i32, any::<bool>(), 0..6u8);
+    let edge = (0..7usize, 0..8usize, 0..7u8, 0..3i32, any::<bool>(), 0..6u8);
     (prop::collection::vec(node, 1..6), prop::collection::vec(edge, 1..16), 0..3u8, 0..9usize, any::<bool>()).prop_map(
         |(nodes, edges, default_max_retries, graph_target, is_exit_verified)| {
             let name = |index: usize| match index {
@@ -50,9 +50,15 @@ fn graph() -> impl Strategy<Value = String> {
             }
             text += &format!("start -> {};\n", name(1));
             for (from, to, condition, weight, default, restart) in edges {
-                let condition =
-                    ["", "outcome=success", "outcome=fail", "outcome!=fail", "context.k=1", "preferred_label=x"]
-                        [condition as usize];
+                let condition = [
+                    "",
+                    "outcome=success",
+                    "outcome=fail",
+                    "outcome!=fail",
+                    "context.k=1",
+                    "preferred_label=x",
+                    "outcome=retry",
+                ][condition as usize];
                 text += &format!(
                     "{} -> {} [weight={weight}, default={default}, label=\"{}\"",
                     name(from),

@@ -1,6 +1,6 @@
 //! Presets of retries: how often and how late, and that the same run gives the same delays (spec §3.6).
 
-use super::{FRAME, answers};
+use super::{FRAME, answers, check};
 use crate::event::Event;
 use crate::simulation::{Simulation, pipeline};
 
@@ -66,4 +66,53 @@ fn the_preset_of_a_graph_repeats_only_what_may_pass() {
     assert_eq!(fails("retry_policy=linear", "", "fail:transient"), "a a a");
     assert_eq!(fails("", "retry_policy=linear", "fail"), "a a a");
     assert_eq!(fails("", "retry_policy=linear", "fail:scope"), "a");
+}
+
+#[test]
+fn an_edge_for_retry_is_followed_when_the_retries_are_used_up() {
+    let graph = |a: &str, edges: &str| {
+        format!("a [{a}]; start -> a; a -> exit [condition=\"outcome=success\"]; {edges}; b -> exit; c -> exit")
+    };
+    let (retry, fail) = ("a -> b [condition=\"outcome=retry\"]", "a -> c [condition=\"outcome=fail\"]");
+    let both = format!("{retry}; {fail}");
+    let exhausted = "fail retry/exhausted: max retries exceeded";
+    check(&graph("max_retries=1", &both), "retry success", "a a", "success exit");
+    check(&graph("max_retries=1", &both), "retry retry success", "a a b", "success exit");
+    check(&graph("max_retries=1", &both), "fail fail success", "a a c", "success exit");
+    check(&graph("", retry), "fail", "a", "fail test/failed: it broke");
+    check(
+        &graph("goal_gate=true", retry),
+        "retry success",
+        "a b",
+        "fail GoalGateUnsatisfied: GoalGateUnsatisfied: goal gate `a` ended with `retry` and no retry target is set: max retries exceeded",
+    );
+    // A path of its own wins over every other, and over partial success nothing does.
+    check(&graph("retry_target=c", retry), "retry success", "a b", "success exit");
+    check(&graph("allow_partial=true", &format!("{retry}; a -> c")), "retry success", "a c", "success exit");
+    // Where no condition holds for it, it is a failure.
+    check(&graph("", fail), "retry success", "a c", "success exit");
+    let other = "a -> b [condition=\"outcome=retry && context.k=1\"]";
+    check(&graph("", &format!("{other}; {fail}")), "retry success", "a c", "success exit");
+    let by_key = "a -> c [condition=\"context.outcome=fail\"]";
+    check(&graph("", &format!("{other}; {by_key}")), "retry success", "a c", "success exit");
+    check(&graph("retry_target=c", other), "retry success", "a c", "success exit");
+    check(&graph("", other), "retry", "a", exhausted);
+    // A diamond passes it on.
+    let diamond = |edges: &str| graph("", &format!("a -> d; d [shape=diamond]; {edges}"));
+    let (retry, fail) = ("d -> b [condition=\"outcome=retry\"]", "d -> c [condition=\"outcome=fail\"]");
+    check(&diamond(&format!("{retry}; {fail}")), "retry success", "a b", "success exit");
+    check(&diamond(fail), "retry success", "a c", "success exit");
+    check(
+        &diamond(&format!("{fail}; d -> b [condition=\"outcome=retry && context.k=1\"]")),
+        "retry success",
+        "a c",
+        "success exit",
+    );
+    check(&diamond("d -> b [condition=\"outcome=retry && context.k=1\"]"), "retry", "a", exhausted);
+    check(
+        &graph("retry_target=c", &format!("a -> d; d [shape=diamond]; {retry}")),
+        "retry success",
+        "a c",
+        "success exit",
+    );
 }
