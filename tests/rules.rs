@@ -38,7 +38,7 @@ fn findings_of_every_rule_are_rendered() {
 fn findings_in_scripts_are_rendered() {
     let bench = Workbench::with_pipeline("digraph g { scenarios=\"holdouts\" start; exit; start -> exit }");
     for rule in RULES.iter().filter(|rule| rule.is_about_scripts()) {
-        bench.write("holdouts/deep/check.sh", &format!("{}\nask --model gpt-4o # gpt-4o\n", rule.bad));
+        bench.write("holdouts/deep/check.sh", &format!("{}ask --model gpt-4o # gpt-4o\n", rule.bad));
     }
     bench.write("holdouts/cases.txt", "/tmp/fixed\n");
     bench.write("holdouts/probe", "#!/usr/bin/env python3\nopen('/tmp/fixed')\n");

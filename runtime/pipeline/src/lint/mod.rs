@@ -51,6 +51,7 @@ pub struct Rule {
     /// What goes wrong at run time without the rule.
     pub why: &'static str,
     /// A small file with the mistake: a script if it begins with `#!`, else a pipeline. A first line `// --set k=v` sets an input.
+    /// It ends with a line feed.
     pub bad: &'static str,
     /// The same file without the mistake.
     pub good: &'static str,

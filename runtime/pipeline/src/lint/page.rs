@@ -64,7 +64,7 @@ fn section(rule: &Rule) -> String {
     let Rule { id, summary, help, why, bad, good, .. } = rule;
     format!(
         "\n### {id}\n\n{severity}: {summary}.\n\n{why}\n\nTo fix it: {help}.\n\n\
-         Wrong:\n\n```{language}\n{bad}\n```\n\nRight:\n\n```{language}\n{good}\n```\n"
+         Wrong:\n\n```{language}\n{bad}```\n\nRight:\n\n```{language}\n{good}```\n"
     )
 }
 

@@ -8,7 +8,7 @@ use glovebox_pipeline::diagnostic::{Diagnostic, fixed};
 use glovebox_pipeline::key::Key;
 use glovebox_pipeline::lint::{self, RULES, Rule, Script};
 use glovebox_pipeline::{Inputs, check};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
 /// Rules that always occur together with another one.
@@ -55,6 +55,27 @@ fn wrong_examples_make_their_one_mistake_and_right_ones_none() {
         assert!(names(&found).is_empty(), "{}: the right example breaks {:?}", rule.id, names(&found));
         assert!(!found.iter().any(|found| found.rule == rule.id), "{}", rule.id);
     }
+}
+
+/// Each rule has two examples in `rules/`, and `rules/` holds no file that no rule uses.
+#[test]
+fn examples_are_the_files_of_their_rules() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rules");
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        files.insert(entry.file_name().into_string().unwrap(), std::fs::read_to_string(entry.path()).unwrap());
+    }
+    for rule in RULES {
+        let extension = if rule.is_about_scripts() { "sh" } else { "dot" };
+        for (kind, example) in [("bad", rule.bad), ("good", rule.good)] {
+            let name = format!("{}.{kind}.{extension}", rule.id);
+            let file = files.remove(&name).unwrap_or_else(|| panic!("`rules/{name}` is missing"));
+            assert_eq!(example, file, "rule `{}`: expected the text of `rules/{name}`", rule.id);
+            let lines = example.strip_suffix('\n').unwrap_or_default();
+            assert!(!lines.is_empty() && lines.trim() == lines, "`rules/{name}`: expected one line feed at its end");
+        }
+    }
+    assert!(files.is_empty(), "no rule uses these files of `rules/`: {:?}", files.keys());
 }
 
 #[test]

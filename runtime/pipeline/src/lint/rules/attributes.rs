@@ -14,16 +14,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "`type` takes precedence over the shape (Attractor spec §2.6). With a misspelt type, the stage loses the handler of \
               its shape. The run stops before its first stage, because no component is bound to the name. Names with a dot \
               belong to plugins, and this rule does not check them.",
-        bad: r#"digraph ship {
-  test [type="tol", tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  test [type="tool", tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/type_known.bad.dot"),
+        good: include_str!("../../../rules/type_known.good.dot"),
     },
     Rule {
         id: "shape_known",
@@ -33,16 +25,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "set `type`, or use a shape that has a handler, such as `box` or `parallelogram`",
         why: "The shape decides the handler (Attractor spec §2.8). A shape without a handler runs as `box`: a stage that was \
               meant as a tool or a human gate asks a model instead.",
-        bad: r#"digraph ship {
-  test [label="Test", shape=paralelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  test [label="Test", shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/shape_known.bad.dot"),
+        good: include_str!("../../../rules/shape_known.good.dot"),
     },
     Rule {
         id: "fidelity_valid",
@@ -52,16 +36,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "use `full`, `truncate`, `compact`, `summary:low`, `summary:medium` or `summary:high`",
         why: "Fidelity decides how much earlier context a stage's session gets (Attractor spec §5.4 and §7.2). With an \
               unknown mode the stage would work with more or less context than its author wanted.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", fidelity="summary:hihg"]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", fidelity="summary:high"]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/fidelity_valid.bad.dot"),
+        good: include_str!("../../../rules/fidelity_valid.good.dot"),
     },
     Rule {
         id: "retry_target_exists",
@@ -71,20 +47,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "correct the name; a target that does not exist has no effect",
         why: "A target that does not exist counts as absent (Attractor spec §2.5 and §7.2). The run then uses the fallback, or \
               stops at the failure that the target was written for.",
-        bad: r#"digraph ship {
-  graph [max_steps=20]
-  plan [prompt="Plan the work", allowed_write_paths=""]
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths="", retry_target=paln]
-  start; exit
-  start -> plan -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  graph [max_steps=20]
-  plan [prompt="Plan the work", allowed_write_paths=""]
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths="", retry_target=plan]
-  start; exit
-  start -> plan -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/retry_target_exists.bad.dot"),
+        good: include_str!("../../../rules/retry_target_exists.good.dot"),
     },
     Rule {
         id: "unused_retry_target",
@@ -95,24 +59,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "After a failure, the run follows a fail edge first, then `retry_target`, then `fallback_retry_target` (Attractor \
               spec §3.7). Targets on the graph serve only unmet goal gates (Attractor spec §3.4). If something else always takes \
               precedence, no run jumps to the target, but a reader of the file expects it.",
-        bad: r#"digraph ship {
-  graph [max_steps=20]
-  plan [prompt="Plan the work", allowed_write_paths=""]
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths="", retry_target=plan]
-  start; exit
-  start -> plan -> test
-  test -> exit [condition="outcome=success"]
-  test -> plan [condition="outcome=fail"]
-}"#,
-        good: r#"digraph ship {
-  graph [max_steps=20]
-  plan [prompt="Plan the work", allowed_write_paths=""]
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> plan -> test
-  test -> exit [condition="outcome=success"]
-  test -> plan [condition="outcome=fail"]
-}"#,
+        bad: include_str!("../../../rules/unused_retry_target.bad.dot"),
+        good: include_str!("../../../rules/unused_retry_target.good.dot"),
     },
     Rule {
         id: "goal_gate_has_retry",
@@ -122,20 +70,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "set `retry_target`, on the node or on the graph, to the stage that can fix the failure; without it the run fails at the exit",
         why: "Glovebox checks goal gates when the run reaches an exit (Attractor spec §3.4 and §7.2). If a gate is unmet and has \
               no target, the run ends there with `GoalGateUnsatisfied` and tries nothing again.",
-        bad: r#"digraph ship {
-  graph [max_steps=20]
-  build [prompt="Build it", allowed_write_paths="src/"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths="", goal_gate=true]
-  start; exit
-  start -> build -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  graph [max_steps=20]
-  build [prompt="Build it", allowed_write_paths="src/"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths="", goal_gate=true, retry_target=build]
-  start; exit
-  start -> build -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/goal_gate_has_retry.bad.dot"),
+        good: include_str!("../../../rules/goal_gate_has_retry.good.dot"),
     },
     Rule {
         id: "prompt_on_llm_nodes",
@@ -145,16 +81,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "set `prompt=\"…\"`; without it the node's name is the prompt",
         why: "Without a prompt, the label is the prompt; without a label, the node's name is (Attractor spec §2.6 and §7.2). A \
               model that receives only the word `review` still does something, and the stage succeeds.",
-        bad: r#"digraph ship {
-  review [allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/prompt_on_llm_nodes.bad.dot"),
+        good: include_str!("../../../rules/prompt_on_llm_nodes.good.dot"),
     },
     Rule {
         id: "provider_valid",
@@ -164,16 +92,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "correct the name, or remove it: the model then decides the provider",
         why: "An unknown provider shows only at the first model call of the stage, after the stages before it have been paid \
               for. Without `llm_provider`, the provider follows from the model.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", llm_provider=antropic]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", llm_provider=anthropic]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/provider_valid.bad.dot"),
+        good: include_str!("../../../rules/provider_valid.good.dot"),
     },
     Rule {
         id: "reasoning_effort_valid",
@@ -183,16 +103,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "use `low`, `medium` or `high`",
         why: "The Attractor specification defines three values (appendix A). A provider refuses any other value when the stage \
               runs, or ignores it, and the model reasons less than the author wanted.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", reasoning_effort=hihg]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", reasoning_effort=high]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/reasoning_effort_valid.bad.dot"),
+        good: include_str!("../../../rules/reasoning_effort_valid.good.dot"),
     },
     Rule {
         id: "attribute_known",
@@ -203,16 +115,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "An attribute that nothing reads has no effect. A misspelt `allowed_write_paths` leaves the whole workspace \
               writable; a `timeout` on the graph limits no stage. This rule reports a name that is similar to a known one, and a \
               known name in the wrong place. The rule `attribute_unread` reports all other unknown names.",
-        bad: r#"digraph ship {
-  review [label="Review", promt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [label="Review", prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/attribute_known.bad.dot"),
+        good: include_str!("../../../rules/attribute_known.good.dot"),
     },
     Rule {
         id: "attribute_unread",
@@ -223,16 +127,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "Glovebox keeps unknown attributes and hands them to plugins, so the name may be meant for a plugin. On a built-in \
               stage, on an edge or on the graph it has no effect, even if it had one in another engine. This rule does not \
               report attributes of a plugin's node, or graph attributes that a prompt uses as `$name`.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", severity_floor=3]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [type="acme.review", severity_floor=3]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/attribute_unread.bad.dot"),
+        good: include_str!("../../../rules/attribute_unread.good.dot"),
     },
     Rule {
         id: "auto_status_no_effect",
@@ -243,16 +139,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "`auto_status` turns a stage that wrote no status into a success (Attractor spec appendix C). In Glovebox every \
               component returns an outcome or fails, so `auto_status` has no case to apply to. It never overrides a non-zero \
               exit, a trap or a timeout.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", auto_status=true]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/auto_status_no_effect.bad.dot"),
+        good: include_str!("../../../rules/auto_status_no_effect.good.dot"),
     },
     Rule {
         id: "not_enforced",
@@ -263,15 +151,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "If Glovebox read an attribute and did not enforce it, the author would rely on a limit or a guard that does not \
               exist. `glovebox check` and `glovebox run` refuse such a file. `glovebox check --for lint` only warns, and \
               `glovebox graph` draws it.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", "codex.profile"="mine"]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/not_enforced.bad.dot"),
+        good: include_str!("../../../rules/not_enforced.good.dot"),
     },
 ];

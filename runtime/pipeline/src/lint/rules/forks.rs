@@ -14,26 +14,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "A fork waits for its branches at a fan-in (Attractor spec §4.8 and §4.9). A branch that never gets there cannot \
               be joined. A branch that reaches an exit would end the run for all of them, and one that leads back to its fork \
               would begin itself again.",
-        bad: r#"digraph ship {
-  start; exit
-  fork [shape=component]
-  left [prompt="Try one way", allowed_write_paths=""]
-  right [prompt="Try the other", allowed_write_paths=""]
-  start -> fork
-  fork -> left -> exit
-  fork -> right -> exit
-}"#,
-        good: r#"digraph ship {
-  start; exit
-  fork [shape=component]
-  left [prompt="Try one way", allowed_write_paths=""]
-  right [prompt="Try the other", allowed_write_paths=""]
-  join [shape=tripleoctagon]
-  start -> fork
-  fork -> left -> join
-  fork -> right -> join
-  join -> exit
-}"#,
+        bad: include_str!("../../../rules/fork_join.bad.dot"),
+        good: include_str!("../../../rules/fork_join.good.dot"),
     },
     Rule {
         id: "fork_join_added",
@@ -44,29 +26,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "Another engine of this language joins the branches of a fork at the nearest node that all of them lead to. Glovebox \
               accepts that: it adds a fan-in before this node, which takes the changes of all branches that succeeded \
               (`merge=all`). A fan-in of your own can take those of the best branch, or ask a judge.",
-        bad: r#"digraph ship {
-  start; exit
-  fork [shape=component]
-  left [prompt="Try one way", allowed_write_paths=""]
-  right [prompt="Try the other", allowed_write_paths=""]
-  both [prompt="Compare", allowed_write_paths=""]
-  start -> fork
-  fork -> left -> both
-  fork -> right -> both
-  both -> exit
-}"#,
-        good: r#"digraph ship {
-  start; exit
-  fork [shape=component]
-  left [prompt="Try one way", allowed_write_paths=""]
-  right [prompt="Try the other", allowed_write_paths=""]
-  join_fork [shape=tripleoctagon, merge=all]
-  both [prompt="Compare", allowed_write_paths=""]
-  start -> fork
-  fork -> left -> join_fork
-  fork -> right -> join_fork
-  join_fork -> both -> exit
-}"#,
+        bad: include_str!("../../../rules/fork_join_added.bad.dot"),
+        good: include_str!("../../../rules/fork_join_added.good.dot"),
     },
     Rule {
         id: "fork_edges",
@@ -75,32 +36,8 @@ pub(super) const RULES: &[Rule] = &[
         summary: "an edge out of a fork begins a branch and has no condition",
         help: "remove the condition; a diamond in the branch can decide what the branch does",
         why: "Every edge out of a fork begins a branch (Attractor spec §4.8). A condition there would have no effect.",
-        bad: r#"digraph ship {
-  start; exit
-  fork [shape=component]
-  left [prompt="Try one way", allowed_write_paths=""]
-  right [prompt="Try the other", allowed_write_paths=""]
-  join [shape=tripleoctagon]
-  start -> fork
-  fork -> left [condition="outcome=success"]
-  fork -> right
-  left -> join
-  right -> join
-  join -> exit
-}"#,
-        good: r#"digraph ship {
-  start; exit
-  fork [shape=component]
-  left [prompt="Try one way", allowed_write_paths=""]
-  right [prompt="Try the other", allowed_write_paths=""]
-  join [shape=tripleoctagon]
-  start -> fork
-  fork -> left
-  fork -> right
-  left -> join
-  right -> join
-  join -> exit
-}"#,
+        bad: include_str!("../../../rules/fork_edges.bad.dot"),
+        good: include_str!("../../../rules/fork_edges.good.dot"),
     },
     Rule {
         id: "fork_policy",
@@ -111,28 +48,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "A fork with `k` above its number of branches fails in every run. An attribute that belongs to another policy, or \
               to another kind of node, has no effect. Nor has `max_retries` or `retry_policy` on a fork, or on a fan-in without a \
               judge: only stages are repeated. `max_wall_time` on a node bounds attempts, which gates, forks and diamonds do not make.",
-        bad: r#"digraph ship {
-  start; exit
-  fork [shape=component, join_policy=k_of_n, k=3]
-  left [prompt="Try one way", allowed_write_paths=""]
-  right [prompt="Try the other", allowed_write_paths=""]
-  join [shape=tripleoctagon]
-  start -> fork
-  fork -> left -> join
-  fork -> right -> join
-  join -> exit
-}"#,
-        good: r#"digraph ship {
-  start; exit
-  fork [shape=component, join_policy=k_of_n, k=1]
-  left [prompt="Try one way", allowed_write_paths=""]
-  right [prompt="Try the other", allowed_write_paths=""]
-  join [shape=tripleoctagon]
-  start -> fork
-  fork -> left -> join
-  fork -> right -> join
-  join -> exit
-}"#,
+        bad: include_str!("../../../rules/fork_policy.bad.dot"),
+        good: include_str!("../../../rules/fork_policy.good.dot"),
     },
     Rule {
         id: "fan_in_without_fork",
@@ -142,19 +59,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "put a fork before it: `fork [shape=component]`",
         why: "A fan-in chooses among the results of branches (Attractor spec §4.9). Without a fork there are none, and it \
               fails with `No parallel results to evaluate`.",
-        bad: r#"digraph ship {
-  start; exit
-  build [prompt="Review", allowed_write_paths=""]
-  join [shape=tripleoctagon]
-  start -> build -> join -> exit
-}"#,
-        good: r#"digraph ship {
-  start; exit
-  fork [shape=component]
-  build [prompt="Review", allowed_write_paths=""]
-  join [shape=tripleoctagon]
-  start -> fork -> build -> join -> exit
-}"#,
+        bad: include_str!("../../../rules/fan_in_without_fork.bad.dot"),
+        good: include_str!("../../../rules/fan_in_without_fork.good.dot"),
     },
     Rule {
         id: "fork_writes",
@@ -164,31 +70,7 @@ pub(super) const RULES: &[Rule] = &[
         help: "give each branch a write scope of its own in `allowed_write_paths`",
         why: "A fan-in with `merge=all` takes the changes of all branches that succeeded. Where two of them changed the same \
               path in different ways, it takes neither and fails.",
-        bad: r#"digraph ship {
-  start; exit
-  fork [shape=component]
-  left [prompt="Write the parser", allowed_write_paths="src/"]
-  right [prompt="Write the printer", allowed_write_paths="src/"]
-  join [shape=tripleoctagon, merge=all]
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start -> fork
-  fork -> left -> join
-  fork -> right -> join
-  join -> test
-  test -> exit [condition="outcome=success"]
-}"#,
-        good: r#"digraph ship {
-  start; exit
-  fork [shape=component]
-  left [prompt="Write the parser", allowed_write_paths="src/parser/"]
-  right [prompt="Write the printer", allowed_write_paths="src/printer/"]
-  join [shape=tripleoctagon, merge=all]
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start -> fork
-  fork -> left -> join
-  fork -> right -> join
-  join -> test
-  test -> exit [condition="outcome=success"]
-}"#,
+        bad: include_str!("../../../rules/fork_writes.bad.dot"),
+        good: include_str!("../../../rules/fork_writes.good.dot"),
     },
 ];

@@ -15,18 +15,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "Without a write scope, a built-in stage may change any file in the workspace, tests and configuration included. An \
               agent that cannot make a test pass may then change the test. With a write scope, all other files are read-only for \
               the stage. A write outside the scope fails the stage, and the failure names the path.",
-        bad: r#"digraph ship {
-  build [prompt="Build it"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths="target/"]
-  start; exit
-  start -> build -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/,Cargo.toml"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths="target/"]
-  start; exit
-  start -> build -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/write_scope_missing.bad.dot"),
+        good: include_str!("../../../rules/write_scope_missing.good.dot"),
     },
     Rule {
         id: "path_pattern",
@@ -36,16 +26,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "name the folder with a final `/`, or each file",
         why: "A scope contains exact files, and folders with a final `/`. A `*` is an ordinary character of a file name in it. \
               The stage cannot use any file that the pattern was meant to allow.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", read_paths="src/**/*.rs"]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", read_paths="src/"]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/path_pattern.bad.dot"),
+        good: include_str!("../../../rules/path_pattern.good.dot"),
     },
     Rule {
         id: "protected_write_path",
@@ -57,18 +39,8 @@ pub(super) const RULES: &[Rule] = &[
               editors, shells, agents, toolchains and package managers, and Glovebox's own files. No write scope allows them, in \
               any folder and in any spelling. So the files that a run wrote do nothing until a person starts them. Glovebox \
               refuses such a write, and the stage fails. docs/confinement.md lists these files.",
-        bad: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/,.github/workflows/"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths="target/"]
-  start; exit
-  start -> build -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths="target/"]
-  start; exit
-  start -> build -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/protected_write_path.bad.dot"),
+        good: include_str!("../../../rules/protected_write_path.good.dot"),
     },
     Rule {
         id: "read_scope_workdir",
@@ -78,16 +50,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "set `codex.workdir=\"agent\"`, or `codex.workdir=\".\"` to allow the whole workspace",
         why: "With `codex.strict_read_scope`, a stage sees only its working directory, `codex.add_dirs` and its write scope. \
               Without a working directory it sees almost nothing, and the agent reports that the project is empty.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", "codex.strict_read_scope"=true]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", "codex.strict_read_scope"=true, "codex.workdir"="app"]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/read_scope_workdir.bad.dot"),
+        good: include_str!("../../../rules/read_scope_workdir.good.dot"),
     },
     Rule {
         id: "tool_command_required",
@@ -97,16 +61,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "set `tool_command=\"cargo test\"`",
         why: "A tool stage runs its `tool_command` (Attractor spec §4.10). Without one it always fails with `No tool_command \
               specified`.",
-        bad: r#"digraph ship {
-  test [shape=parallelogram, allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/tool_command_required.bad.dot"),
+        good: include_str!("../../../rules/tool_command_required.good.dot"),
     },
     Rule {
         id: "command_required",
@@ -116,16 +72,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "set `command=\"cargo test\"`",
         why: "A verify stage runs its `command`, and the exit code is the verdict. Without a command there is nothing to run. A \
               verify stage does not read `tool_command`, which belongs to tool stages.",
-        bad: r#"digraph ship {
-  test [shape=octagon, allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  test [shape=octagon, command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/command_required.bad.dot"),
+        good: include_str!("../../../rules/command_required.good.dot"),
     },
     Rule {
         id: "allow_list_missing",
@@ -137,18 +85,8 @@ pub(super) const RULES: &[Rule] = &[
               prefixes that the pipeline's author allows. Without the list no command is allowed, and the stage fails with \
               `verification.allowed_commands is required`. An empty list says that no plan may contain a command: the stage runs what \
               `[verify]` in glovebox.toml adds.",
-        bad: r#"digraph ship {
-  plan  [prompt="Return a verification_plan", allowed_write_paths=""]
-  check [type=verification, allowed_write_paths=""]
-  start; exit
-  start -> plan -> check -> exit
-}"#,
-        good: r#"digraph ship {
-  plan  [prompt="Return a verification_plan", allowed_write_paths=""]
-  check [type=verification, allowed_write_paths="", "verification.allowed_commands"="cargo test,test -f"]
-  start; exit
-  start -> plan -> check -> exit
-}"#,
+        bad: include_str!("../../../rules/allow_list_missing.bad.dot"),
+        good: include_str!("../../../rules/allow_list_missing.good.dot"),
     },
     Rule {
         id: "tool_command_guard",
@@ -161,16 +99,8 @@ pub(super) const RULES: &[Rule] = &[
               `/dev/null`. A path below `/tmp` is an error only if another stage names it too: each stage has its own `/tmp`. \
               This rule only reports the mistake early: the sandbox decides what a command can reach, whatever the command \
               names.",
-        bad: r#"digraph ship {
-  test [shape=parallelogram, tool_command="cargo test --manifest-path ../app/Cargo.toml", allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  test [shape=parallelogram, tool_command="cargo test --manifest-path app/Cargo.toml", allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/tool_command_guard.bad.dot"),
+        good: include_str!("../../../rules/tool_command_guard.good.dot"),
     },
     Rule {
         id: "private_tmp",
@@ -181,16 +111,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "Each stage has its own `/tmp`, which is empty when the stage begins and removed when it ends. The command works, but \
               no other stage and no later visit finds the file. `$TMPDIR` names the same folder and says so. A file that is to be \
               kept belongs in the workspace.",
-        bad: r#"digraph ship {
-  test [shape=parallelogram, tool_command="make test >/tmp/test.log 2>&1", allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  test [shape=parallelogram, tool_command="make test >$TMPDIR/test.log 2>&1", allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/private_tmp.bad.dot"),
+        good: include_str!("../../../rules/private_tmp.good.dot"),
     },
     Rule {
         id: "working_dir_inside",
@@ -200,16 +122,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "write it relative to the workspace, such as `crates/app`",
         why: "Commands start in the workspace or in a folder of it. A directory outside the workspace does not exist in the \
               sandbox, and the stage fails before its command begins.",
-        bad: r#"digraph ship {
-  test [shape=octagon, command="cargo test", allowed_write_paths="", working_dir="/srv/app"]
-  start; exit
-  start -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  test [shape=octagon, command="cargo test", allowed_write_paths="", working_dir="app"]
-  start; exit
-  start -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/working_dir_inside.bad.dot"),
+        good: include_str!("../../../rules/working_dir_inside.good.dot"),
     },
     Rule {
         id: "verify_command_place",
@@ -221,17 +135,8 @@ pub(super) const RULES: &[Rule] = &[
               The node succeeds only if the command ends with 0. A tool, verify or verification stage is a check itself, and a \
               start, a fork or a human gate does no work. Such a command would never run, and the file would look checked. In a \
               defaults block it holds for the nodes that take it.",
-        bad: r#"digraph ship {
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths="", verify_command="cargo clippy"]
-  start; exit
-  start -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  lint [shape=octagon, command="cargo clippy", allowed_write_paths=""]
-  start; exit
-  start -> test -> lint -> exit
-}"#,
+        bad: include_str!("../../../rules/verify_command_place.bad.dot"),
+        good: include_str!("../../../rules/verify_command_place.good.dot"),
     },
     Rule {
         id: "gate_receipt",
@@ -242,19 +147,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "A receipt is the host's record of a command that a verifier ran. A gate that requires one is satisfied only by such \
               a command that passed in the last visit. Without `goal_gate=true` there is no gate. On a stage that never \
               verifies, the gate could not be met, and the run would fail at its exit after all work is done.",
-        bad: r#"digraph ship {
-  graph [max_steps=20]
-  build [prompt="Build it", allowed_write_paths="src/", goal_gate=true, gate_requires="receipt", retry_target=build]
-  start; exit
-  start -> build -> exit
-}"#,
-        good: r#"digraph ship {
-  graph [max_steps=20]
-  build [prompt="Build it", allowed_write_paths="src/", goal_gate=true, gate_requires="receipt", retry_target=build,
-         verify_command="cargo test"]
-  start; exit
-  start -> build -> exit
-}"#,
+        bad: include_str!("../../../rules/gate_receipt.bad.dot"),
+        good: include_str!("../../../rules/gate_receipt.good.dot"),
     },
     Rule {
         id: "required_tool_node",
@@ -265,20 +159,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "With `requires_tool_success=true` a stage works only if the last command of another stage has passed, as the host's \
               receipt says. That needs the name of a stage that runs a command, and work that can be held back. A setting \
               without its other half would be ignored, and the file would look guarded.",
-        bad: r#"digraph ship {
-  test    [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  publish [shape=parallelogram, tool_command="sh publish.sh", allowed_write_paths="", requires_tool_success=true,
-           required_tool_node="tests"]
-  start; exit
-  start -> test -> publish -> exit
-}"#,
-        good: r#"digraph ship {
-  test    [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  publish [shape=parallelogram, tool_command="sh publish.sh", allowed_write_paths="", requires_tool_success=true,
-           required_tool_node="test"]
-  start; exit
-  start -> test -> publish -> exit
-}"#,
+        bad: include_str!("../../../rules/required_tool_node.bad.dot"),
+        good: include_str!("../../../rules/required_tool_node.good.dot"),
     },
     Rule {
         id: "diff_limits",
@@ -289,18 +171,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "A `diff-limits` stage fails when stages changed more than `max_files` files or `max_lines` lines. Without a bound, or \
               with the name of a stage that does not exist in `since`, it would pass whatever stages change. Glovebox lists at most \
               20,000 changed files, so a higher `max_files` could not be checked.",
-        bad: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  small [type="diff-limits", max_files=20, since="biuld"]
-  start; exit
-  start -> build -> small -> exit
-}"#,
-        good: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  small [type="diff-limits", max_files=20, since="build"]
-  start; exit
-  start -> build -> small -> exit
-}"#,
+        bad: include_str!("../../../rules/diff_limits.bad.dot"),
+        good: include_str!("../../../rules/diff_limits.good.dot"),
     },
     Rule {
         id: "tool_hooks_without_tools",
@@ -310,17 +182,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "move the hook to an agent node or to the graph",
         why: "A hook runs around the tool calls of a model (Attractor spec §9.7). A tool, a check or a gate makes none, so the hook \
               would never run there, and what it should stop would pass.",
-        bad: r#"digraph ship {
-  test [shape=octagon, command="cargo test", allowed_write_paths="", "tool_hooks.pre"="sh .policy/calls.sh"]
-  start; exit
-  start -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  graph ["tool_hooks.pre"="sh .policy/calls.sh"]
-  test [shape=octagon, command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/tool_hooks_without_tools.bad.dot"),
+        good: include_str!("../../../rules/tool_hooks_without_tools.good.dot"),
     },
     Rule {
         id: "unfixable_failure_source",
@@ -331,25 +194,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "If the script itself is wrong, no round of the loop can succeed: the stage that follows the failure may not change \
               the script. Glovebox stops the run with this reason, and does not repeat the loop until its limit. Scripts among \
               the hold-outs are exempt, because their purpose is to fail on wrong code.",
-        bad: r#"digraph ship {
-  graph [max_steps=20]
-  test   [shape=parallelogram, tool_command="sh tools/test.sh", allowed_write_paths=""]
-  repair [prompt="Make the tests pass", allowed_write_paths="src/"]
-  start; exit
-  start -> test
-  test -> exit   [condition="outcome=success"]
-  test -> repair [condition="outcome=fail"]
-  repair -> test
-}"#,
-        good: r#"digraph ship {
-  graph [max_steps=20]
-  test   [shape=parallelogram, tool_command="sh tools/test.sh", allowed_write_paths=""]
-  repair [prompt="Make the tests pass", allowed_write_paths="src/,tools/test.sh"]
-  start; exit
-  start -> test
-  test -> exit   [condition="outcome=success"]
-  test -> repair [condition="outcome=fail"]
-  repair -> test
-}"#,
+        bad: include_str!("../../../rules/unfixable_failure_source.bad.dot"),
+        good: include_str!("../../../rules/unfixable_failure_source.good.dot"),
     },
 ];

@@ -13,16 +13,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "remove the attribute unless you want this; the run records it",
         why: "A builder that has read the scenarios can write code that passes them and nothing else. The verdict then proves \
               nothing. You may opt out, but never silently: the plan and the record of the run show it.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", "codex.allow_read_scenarios"=true]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/scenario_opt_out.bad.dot"),
+        good: include_str!("../../../rules/scenario_opt_out.good.dot"),
     },
     Rule {
         id: "scenario_reader_feeds_builder",
@@ -33,24 +25,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "If a stage that can read hold-outs hands on its full output, the next builder learns what tests it. That is as bad \
               as reading the folder. The loop then fits the code to the scenarios. With the default, `summary`, builders get the \
               verdict and public hints.",
-        bad: r#"digraph ship {
-  graph [max_steps=20]
-  judge [shape=octagon, command="sh scripts/scenarios/all.sh", allowed_write_paths="", scenario_feedback=full]
-  build [prompt="Build it", allowed_write_paths="src/"]
-  start; exit
-  start -> build -> judge
-  judge -> exit  [condition="outcome=success"]
-  judge -> build [condition="outcome=fail"]
-}"#,
-        good: r#"digraph ship {
-  graph [max_steps=20]
-  judge [shape=octagon, command="sh scripts/scenarios/all.sh", allowed_write_paths=""]
-  build [prompt="Build it", allowed_write_paths="src/"]
-  start; exit
-  start -> build -> judge
-  judge -> exit  [condition="outcome=success"]
-  judge -> build [condition="outcome=fail"]
-}"#,
+        bad: include_str!("../../../rules/scenario_reader_feeds_builder.bad.dot"),
+        good: include_str!("../../../rules/scenario_reader_feeds_builder.good.dot"),
     },
     Rule {
         id: "prompt_mentions_scenarios",
@@ -60,16 +36,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "describe the wanted behaviour instead; the folder does not exist for the stage",
         why: "The folder does not exist for a builder, so an instruction about it makes the agent search for it. An instruction \
               not to read it tells the agent that there is something to read.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code; do not read scripts/scenarios", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/prompt_mentions_scenarios.bad.dot"),
+        good: include_str!("../../../rules/prompt_mentions_scenarios.good.dot"),
     },
     Rule {
         id: "subject_not_isolated",
@@ -82,17 +50,8 @@ pub(super) const RULES: &[Rule] = &[
               commands of `tool` and `verify` stages and the scripts among the hold-outs. It looks for test runners, build \
               tools, interpreters that run a file of the project, and programs in the project. A stage whose own commands see \
               only the hold-outs is safe.",
-        bad: r#"digraph ship {
-  judge [shape=octagon, command="sh src/prog.sh < scripts/scenarios/in | cmp - scripts/scenarios/out"]
-  start; exit
-  start -> judge -> exit
-}"#,
-        good: r#"digraph ship {
-  judge [shape=octagon, read_paths="scripts/scenarios/",
-         command="subject sh src/prog.sh < scripts/scenarios/in | cmp - scripts/scenarios/out"]
-  start; exit
-  start -> judge -> exit
-}"#,
+        bad: include_str!("../../../rules/subject_not_isolated.bad.dot"),
+        good: include_str!("../../../rules/subject_not_isolated.good.dot"),
     },
     Rule {
         id: "project_beside_holdouts",
@@ -103,17 +62,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "The host cannot know which of the files in a stage's sandbox were executed there. A verdict counts as isolated \
               only if the stage's own commands see nothing of the workspace but the hold-outs. Otherwise the summary of a run \
               shows it as `verified (subject not isolated)`. The program under test sees the project in both cases.",
-        bad: r#"digraph ship {
-  judge [shape=octagon, command="subject sh src/prog.sh < scripts/scenarios/in | cmp - scripts/scenarios/out"]
-  start; exit
-  start -> judge -> exit
-}"#,
-        good: r#"digraph ship {
-  judge [shape=octagon, read_paths="scripts/scenarios/",
-         command="subject sh src/prog.sh < scripts/scenarios/in | cmp - scripts/scenarios/out"]
-  start; exit
-  start -> judge -> exit
-}"#,
+        bad: include_str!("../../../rules/project_beside_holdouts.bad.dot"),
+        good: include_str!("../../../rules/project_beside_holdouts.good.dot"),
     },
     Rule {
         id: "verifier_attribute",
@@ -124,19 +74,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "`verify_subject` and `verify_subject_port` name the program under test of a `tool` or `verify` stage; \
               `scenario_writes` decides what a stage with hold-outs in reach commits. On any other stage they have no effect, \
               and the file would promise a protection that does not exist.",
-        bad: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/", verify_subject="sh src/prog.sh"]
-  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/"]
-  start; exit
-  start -> build -> judge -> exit
-}"#,
-        good: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/",
-         verify_subject="sh src/prog.sh"]
-  start; exit
-  start -> build -> judge -> exit
-}"#,
+        bad: include_str!("../../../rules/verifier_attribute.bad.dot"),
+        good: include_str!("../../../rules/verifier_attribute.good.dot"),
     },
     Rule {
         id: "subject_port",
@@ -147,18 +86,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "With a port, the program under test starts with the stage, and its loopback port is forwarded to the stage's \
               commands. Without `verify_subject` there is no program to start. Port 3128 is in use: the proxy of the stage's own \
               commands listens on it.",
-        bad: r#"digraph ship {
-  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/",
-         verify_subject_port=8080]
-  start; exit
-  start -> judge -> exit
-}"#,
-        good: r#"digraph ship {
-  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/",
-         verify_subject="python3 -m app --port 8080", verify_subject_port=8080]
-  start; exit
-  start -> judge -> exit
-}"#,
+        bad: include_str!("../../../rules/subject_port.bad.dot"),
+        good: include_str!("../../../rules/subject_port.good.dot"),
     },
     Rule {
         id: "cache_from",
@@ -170,18 +99,8 @@ pub(super) const RULES: &[Rule] = &[
               stages before left, and code of builders can have run in them. With `cache_from=\"base\"`, its command runs \
               once over the files that the run began with. Each visit then begins with a copy of what that run left in the \
               folders of `cache`. Without `cache` on the same node nothing is kept, and every visit builds everything again.",
-        bad: r#"digraph ship {
-  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/",
-         cache_from="base"]
-  start; exit
-  start -> judge -> exit
-}"#,
-        good: r#"digraph ship {
-  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/",
-         cache="target/", cache_from="base"]
-  start; exit
-  start -> judge -> exit
-}"#,
+        bad: include_str!("../../../rules/cache_from.bad.dot"),
+        good: include_str!("../../../rules/cache_from.good.dot"),
     },
     Rule {
         id: "holdout_folder",
@@ -191,16 +110,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "list whole folders of the graph's `scenarios`, or write `true` for all of them and `false` for none",
         why: "`holdouts` says which hold-outs a stage runs. A folder that is not one is in the workspace, where every stage sees \
               it. A part of a folder cannot be given: a stage has a hold-out folder in reach as a whole or not at all.",
-        bad: r#"digraph ship {
-  judge [shape=octagon, command="judge --all", holdouts="scripts/scenarios/,tests/", allowed_write_paths=""]
-  start; exit
-  start -> judge -> exit
-}"#,
-        good: r#"digraph ship {
-  judge [shape=octagon, command="judge --all", holdouts="scripts/scenarios/", allowed_write_paths=""]
-  start; exit
-  start -> judge -> exit
-}"#,
+        bad: include_str!("../../../rules/holdout_folder.bad.dot"),
+        good: include_str!("../../../rules/holdout_folder.good.dot"),
     },
     Rule {
         id: "holdout_writes_dropped",
@@ -213,16 +124,8 @@ pub(super) const RULES: &[Rule] = &[
               `read_paths` or `holdouts` names them. What it writes could tell them to builders, so nothing of it is kept, \
               also not in the paths that `allowed_write_paths` lists. The summary of the run names each file. With \
               `scenario_writes=\"commit\"` the files are kept, whatever they contain.",
-        bad: r#"digraph ship {
-  judge [shape=octagon, command="sh scripts/scenarios/all.sh > report.txt", allowed_write_paths="report.txt"]
-  start; exit
-  start -> judge -> exit
-}"#,
-        good: r#"digraph ship {
-  judge [shape=octagon, command="sh scripts/scenarios/all.sh", allowed_write_paths=""]
-  start; exit
-  start -> judge -> exit
-}"#,
+        bad: include_str!("../../../rules/holdout_writes_dropped.bad.dot"),
+        good: include_str!("../../../rules/holdout_writes_dropped.good.dot"),
     },
     Rule {
         id: "holdouts_unread",
@@ -234,17 +137,8 @@ pub(super) const RULES: &[Rule] = &[
               see finds no such file. Hold-outs exist only for a stage that names them. A stage that runs them through a script \
               of the project, such as `make verify`, needs `holdouts=true`. If no stage of a pipeline has the hold-outs in \
               reach, nothing is tested with them.",
-        bad: r#"digraph ship {
-  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="src/", allowed_write_paths=""]
-  start; exit
-  start -> judge -> exit
-}"#,
-        good: r#"digraph ship {
-  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="src/", holdouts="scripts/scenarios/",
-         allowed_write_paths=""]
-  start; exit
-  start -> judge -> exit
-}"#,
+        bad: include_str!("../../../rules/holdouts_unread.bad.dot"),
+        good: include_str!("../../../rules/holdouts_unread.good.dot"),
     },
     Rule {
         id: "hardcoded_model_in_scenario",
@@ -255,16 +149,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "Providers retire models. From that day, a scenario with a fixed model id fails for correct code, and the loop \
               changes code that is not broken. This rule searches the commands and `env_*` attributes of stages that run \
               scenarios, and the scripts themselves.",
-        bad: r#"digraph ship {
-  judge [shape=octagon, command="sh scripts/scenarios/chat.sh --model gpt-4o-mini", allowed_write_paths=""]
-  start; exit
-  start -> judge -> exit
-}"#,
-        good: r#"digraph ship {
-  judge [shape=octagon, command="sh scripts/scenarios/chat.sh --model \"$MODEL\"", allowed_write_paths=""]
-  start; exit
-  start -> judge -> exit
-}"#,
+        bad: include_str!("../../../rules/hardcoded_model_in_scenario.bad.dot"),
+        good: include_str!("../../../rules/hardcoded_model_in_scenario.good.dot"),
     },
     Rule {
         id: "fixed_temporary_name",
@@ -274,12 +160,7 @@ pub(super) const RULES: &[Rule] = &[
         help: "write `file=$(mktemp)`, and remove the file when the script ends",
         why: "All programs that run at the same time share a fixed name below `/tmp`. Two runs overwrite each other's files, and \
               a file from an earlier run can make a scenario pass. `mktemp` gives each run its own file.",
-        bad: r#"#!/bin/sh
-app --export > /tmp/export.json
-grep -q '"total": 3' /tmp/export.json"#,
-        good: r#"#!/bin/sh
-file=$(mktemp)
-app --export > "$file"
-grep -q '"total": 3' "$file""#,
+        bad: include_str!("../../../rules/fixed_temporary_name.bad.sh"),
+        good: include_str!("../../../rules/fixed_temporary_name.good.sh"),
     },
 ];

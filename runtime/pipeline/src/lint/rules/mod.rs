@@ -1,11 +1,12 @@
 //! The table of rules, by topic. Add a rule in one of these files and nowhere else.
+//!
+//! The examples of a rule are files of `runtime/pipeline/rules/`: `<id>.bad.dot` and `<id>.good.dot`, or `.sh` for a rule about scripts.
 
 mod attributes;
 mod forks;
 mod guardrails;
 mod holdout_rules;
 mod reading;
-mod restarts;
 mod routes;
 mod structure;
 
@@ -19,7 +20,7 @@ const TOPICS: [&[Rule]; 8] = [
     holdout_rules::RULES,
     routes::RULES,
     forks::RULES,
-    restarts::RULES,
+    routes::RESTARTS,
 ];
 
 /// The titles of the topics in the order of the table, each with the name of its first rule.
@@ -31,7 +32,7 @@ pub(super) const TITLES: [(&str, &str); 8] = [
     ("Hold-outs", holdout_rules::RULES[0].id),
     ("Routes", routes::RULES[0].id),
     ("Forks", forks::RULES[0].id),
-    ("Restarts", restarts::RULES[0].id),
+    ("Restarts", routes::RESTARTS[0].id),
 ];
 
 const COUNT: usize = {

@@ -14,16 +14,8 @@ pub(super) const RULES: &[Rule] = &[
               only guess their meaning. An undirected edge names no next stage, a second graph has no place in the run, and a \
               port has no meaning. `glovebox check` reports all mistakes of the file at once. `glovebox check --fix` makes the \
               corrections that are certain.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -- review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/dot_syntax.bad.dot"),
+        good: include_str!("../../../rules/dot_syntax.good.dot"),
     },
     Rule {
         id: "not_graphviz",
@@ -34,16 +26,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "Pipelines for other engines contain bare durations, dotted keys and `#` comments, so Glovebox accepts them. \
               Graphviz does not: `dot` draws nothing, and editors with a preview show an error. `glovebox fmt` writes all of \
               them in a spelling that both programs read.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", timeout=15m]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", timeout="15m"]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/not_graphviz.bad.dot"),
+        good: include_str!("../../../rules/not_graphviz.good.dot"),
     },
     Rule {
         id: "other_spelling",
@@ -54,18 +38,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "Engines of this language have different names for the same thing: `script` for `tool_command` on a tool stage, \
               `outcome=succeeded` and `outcome=failed`, and `model`, `provider` and `effort` in a style sheet. Glovebox accepts \
               these names. It does not accept a name that has no exact equivalent; other rules report such a name.",
-        bad: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  test  [shape=parallelogram, script="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> build -> test -> exit
-}"#,
-        good: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> build -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/other_spelling.bad.dot"),
+        good: include_str!("../../../rules/other_spelling.good.dot"),
     },
     Rule {
         id: "attribute_value",
@@ -75,16 +49,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "write a value of the type that the message names",
         why: "Each attribute has a type (Attractor spec §2.4 and appendix A). For a value of another type, Glovebox would have \
               to guess, and a guessed limit or gate is not what the author set. So it refuses the file before anything runs.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", allow_partial=yes]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", allow_partial=true]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/attribute_value.bad.dot"),
+        good: include_str!("../../../rules/attribute_value.good.dot"),
     },
     Rule {
         id: "subgraph_attribute",
@@ -94,22 +60,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "write it in a `node [...]` block of the subgraph, or on the graph",
         why: "Only `label` of a subgraph has an effect: it becomes a class of its nodes (Attractor spec §2.10). A bound or a hook \
               beside it looks as if it held for these nodes, and holds for nothing.",
-        bad: r#"digraph ship {
-  subgraph risky {
-    graph ["tool_hooks.pre"="sh may.sh"]
-    review [prompt="Review it", allowed_write_paths=""]
-  }
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  subgraph risky {
-    node ["tool_hooks.pre"="sh may.sh"]
-    review [prompt="Review it", allowed_write_paths=""]
-  }
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/subgraph_attribute.bad.dot"),
+        good: include_str!("../../../rules/subgraph_attribute.good.dot"),
     },
     Rule {
         id: "duration_unit",
@@ -119,16 +71,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "write `900s`",
         why: "A duration is an integer with a unit (Attractor spec §2.2). Some engines read a bare number as seconds, others as \
               milliseconds; Glovebox reads seconds. With a unit, a timeout means the same everywhere.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", timeout=900]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", timeout="900s"]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/duration_unit.bad.dot"),
+        good: include_str!("../../../rules/duration_unit.good.dot"),
     },
     Rule {
         id: "duplicate_attribute",
@@ -138,16 +82,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "keep one of the two values",
         why: "The later value wins, as in Graphviz, and nothing shows at run time that there was an earlier one. If you edit a \
               prompt or a write scope at the first of the two places, the edit has no effect.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", prompt="Review the tests"]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the tests", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/duplicate_attribute.bad.dot"),
+        good: include_str!("../../../rules/duplicate_attribute.good.dot"),
     },
     Rule {
         id: "path_list",
@@ -158,16 +94,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "Paths are relative to the workspace. An absolute path or a `..` segment names something outside the workspace, and \
               no stage may reach that, whatever the file says. An empty entry is a typing mistake that could mean everything or \
               nothing.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="../notes/"]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/path_list.bad.dot"),
+        good: include_str!("../../../rules/path_list.good.dot"),
     },
     Rule {
         id: "limit_known",
@@ -177,16 +105,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "use a limit that exists; docs/attributes.md lists them",
         why: "A misspelt limit limits nothing. An attribute that promises a limit and has no effect is worse than none, so \
               Glovebox refuses the file. The names are those of `[limits]` in `glovebox.toml`; a name ends in its unit.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", "limits.cpu"="10s"]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths="", "limits.cpu_ms"="10s"]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/limit_known.bad.dot"),
+        good: include_str!("../../../rules/limit_known.good.dot"),
     },
     Rule {
         id: "input_declared",
@@ -196,18 +116,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "use `$key` in the goal or in a prompt, or declare a graph attribute `key`",
         why: "`--set key=value` replaces `$key` in the goal and in prompts, and the value of the graph attribute `key`. If the \
               file has neither, the value goes nowhere, and the run would do its work without this input.",
-        bad: r#"// --set ticket=GB-42
-digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"// --set ticket=GB-42
-digraph ship {
-  review [prompt="Review the code for $ticket", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/input_declared.bad.dot"),
+        good: include_str!("../../../rules/input_declared.good.dot"),
     },
     Rule {
         id: "condition_syntax",
@@ -218,18 +128,8 @@ digraph ship {
         why: "A condition is a list of text comparisons that are joined by `&&` (Attractor spec §10.2). It has no `==`, `||` or \
               `<`. If Glovebox accepted `outcome==success`, it would compare with the text `=success`. That never holds, and the \
               run would take another edge without a warning. A condition has at most 256 comparisons.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review
-  review -> exit [condition="outcome==success"]
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review
-  review -> exit [condition="outcome=success"]
-}"#,
+        bad: include_str!("../../../rules/condition_syntax.bad.dot"),
+        good: include_str!("../../../rules/condition_syntax.good.dot"),
     },
     Rule {
         id: "stylesheet_syntax",
@@ -239,18 +139,8 @@ digraph ship {
         help: "write `selector { property: value; }`",
         why: "The style sheet decides which model a stage uses (Attractor spec §8). If Glovebox dropped a rule that it cannot \
               parse, some stages would use another model. Only the bill and the quality of the work would show it.",
-        bad: r#"digraph ship {
-  graph [model_stylesheet="* { llm_model = claude-opus-4-6; }"]
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  graph [model_stylesheet="* { llm_model: claude-opus-4-6; }"]
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/stylesheet_syntax.bad.dot"),
+        good: include_str!("../../../rules/stylesheet_syntax.good.dot"),
     },
     Rule {
         id: "prompt_file",
@@ -261,16 +151,8 @@ digraph ship {
         why: "A prompt may be in a file of its own. Its path starts at the folder of the pipeline file. It must not leave that \
               folder, not even through a link. It must not lead into the hold-outs, because they test the stage that reads the \
               prompt. A run stores the texts of its prompts, and `glovebox resume` reads the stored texts.",
-        bad: r#"digraph ship {
-  review [prompt="@../notes/review.md", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code as notes/review.md says", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/prompt_file.bad.dot"),
+        good: include_str!("../../../rules/prompt_file.good.dot"),
     },
     Rule {
         id: "output_schema",
@@ -283,16 +165,8 @@ digraph ship {
               in a file of its own, with a path from the folder of the pipeline file. The path must not leave that folder or \
               lead into the hold-outs. Agent programs (`agent.backend`) write what they like, so the attribute is an error \
               beside one.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", output_schema="{'type': 'object'}", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", output_schema="{\"type\": \"object\"}", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/output_schema.bad.dot"),
+        good: include_str!("../../../rules/output_schema.good.dot"),
     },
     Rule {
         id: "json_schema",
@@ -303,16 +177,8 @@ digraph ship {
         why: "A `json-schema` stage checks `json_file` with one of two schemas. `json_schema` is JSON, or the `@path` of a file \
               in the folder of the pipeline file; `json_schema_holdout` is a file of the hold-outs. Both are fixed when the run \
               starts, so no stage can change what it is checked with. A keyword that is not enforced is an error.",
-        bad: r#"digraph ship {
-  config [type="json-schema", json_file="config.json", json_schema="{\"oneOf\": []}"]
-  start; exit
-  start -> config -> exit
-}"#,
-        good: r#"digraph ship {
-  config [type="json-schema", json_file="config.json", json_schema="{\"type\": \"object\"}"]
-  start; exit
-  start -> config -> exit
-}"#,
+        bad: include_str!("../../../rules/json_schema.bad.dot"),
+        good: include_str!("../../../rules/json_schema.good.dot"),
     },
     Rule {
         id: "child_pipeline",
@@ -323,17 +189,7 @@ digraph ship {
         why: "A node can run another pipeline, which may have children of its own. `glovebox check` checks each of \
               these files. What a child asks for that cannot hold for a part of a run is an error at the node that runs it. A pipeline that leads back to itself would never end. A chain of more than 16 pipelines is an error \
               too, because it is most likely a mistake.",
-        bad: r#"digraph ship {
-  graph ["stack.child_dotfile"="/srv/pipelines/build.dot"]
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  graph ["stack.child_dotfile"="children/build.dot"]
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/child_pipeline.bad.dot"),
+        good: include_str!("../../../rules/child_pipeline.good.dot"),
     },
 ];

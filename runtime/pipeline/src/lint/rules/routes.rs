@@ -1,8 +1,9 @@
-//! Rules about the routes of outcomes: gaps, conditions that never hold, failures and unverified work that end as a success.
+//! Rules about the routes of outcomes: gaps, conditions that never hold, failures and unverified work that end as a success, and
+//! edges that restart a run.
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};
-use crate::lint::{gates, routes, unverified};
+use crate::lint::{gates, restarts, routes, unverified};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -16,19 +17,8 @@ pub(super) const RULES: &[Rule] = &[
               success. These count as a verification: a tool, verify or verification stage that succeeded, a human gate, \
               `verify_command`, and any goal gate. If a file has no verification at all, `no_verification` reports it once \
               instead.",
-        bad: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> build -> test -> exit
-  build -> exit [label="Nothing to do"]
-}"#,
-        good: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> build -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/verify_does_not_dominate_exit.bad.dot"),
+        good: include_str!("../../../rules/verify_does_not_dominate_exit.good.dot"),
     },
     Rule {
         id: "no_verification",
@@ -38,17 +28,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "add a tool stage that tests the result, such as `test [shape=parallelogram, tool_command=\"cargo test\"]`",
         why: "No stage in the file checks what the other stages write. A successful run then means only that the stages reported \
               success. A draft may not need more. The summary of the run names the stages whose claim nothing checked.",
-        bad: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  start; exit
-  start -> build -> exit
-}"#,
-        good: r#"digraph ship {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> build -> test -> exit
-}"#,
+        bad: include_str!("../../../rules/no_verification.bad.dot"),
+        good: include_str!("../../../rules/no_verification.good.dot"),
     },
     Rule {
         id: "no_failure_route",
@@ -60,23 +41,8 @@ pub(super) const RULES: &[Rule] = &[
               the stage's reason (Attractor spec §3.7). If a stage in the middle of the graph tests its outcome and leaves out \
               the failure, the author has usually forgotten it. The last stage before an exit may stop the run, because its \
               failure is the failure of the run.",
-        bad: r#"digraph ship {
-  test   [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> test
-  test -> report [condition="outcome=success"]
-  report -> exit
-}"#,
-        good: r#"digraph ship {
-  test   [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> test
-  test -> report [condition="outcome=success"]
-  test -> report [condition="outcome=fail", label="Report the failure"]
-  report -> exit
-}"#,
+        bad: include_str!("../../../rules/no_failure_route.bad.dot"),
+        good: include_str!("../../../rules/no_failure_route.good.dot"),
     },
     Rule {
         id: "all_conditional_edges",
@@ -87,24 +53,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "If no condition holds, the run fails with `no route from node`. Glovebox never falls back to the first edge. This \
               rule tries every combination of the values in the conditions, and one value that they do not name. It does not \
               check the labels of human gates, which ask again until an edge fits.",
-        bad: r#"digraph ship {
-  triage [prompt="Set the context key size", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> triage
-  triage -> exit   [condition="context.size=small"]
-  triage -> report [condition="context.size=large"]
-  report -> exit
-}"#,
-        good: r#"digraph ship {
-  triage [prompt="Set the context key size", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> triage
-  triage -> exit   [condition="context.size=small"]
-  triage -> report [condition="context.size!=small"]
-  report -> exit
-}"#,
+        bad: include_str!("../../../rules/all_conditional_edges.bad.dot"),
+        good: include_str!("../../../rules/all_conditional_edges.good.dot"),
     },
     Rule {
         id: "edge_to_exit_on_failure",
@@ -115,19 +65,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "A run that reaches an exit with its goal gates met is a success, whatever the last stage returned (Attractor spec \
               §3.4). So a fail edge into an exit turns a failure into a success. Without the edge, the run stops and fails with \
               the stage's reason. With a goal gate, the run cannot leave through the exit.",
-        bad: r#"digraph ship {
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> test
-  test -> exit [condition="outcome=success"]
-  test -> exit [condition="outcome=fail"]
-}"#,
-        good: r#"digraph ship {
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> test
-  test -> exit [condition="outcome=success"]
-}"#,
+        bad: include_str!("../../../rules/edge_to_exit_on_failure.bad.dot"),
+        good: include_str!("../../../rules/edge_to_exit_on_failure.good.dot"),
     },
     Rule {
         id: "condition_outcome",
@@ -138,24 +77,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "Conditions compare exact text, upper and lower case included (Attractor spec §10.3). `outcome=SUCCESS` or \
               `outcome=passed` never holds, and the run never takes its edge. Use a context key or a preferred label for values \
               of your own.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> review
-  review -> exit [condition="outcome=sucess"]
-  review -> report
-  report -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> review
-  review -> exit [condition="outcome=success"]
-  review -> report
-  report -> exit
-}"#,
+        bad: include_str!("../../../rules/condition_outcome.bad.dot"),
+        good: include_str!("../../../rules/condition_outcome.good.dot"),
     },
     Rule {
         id: "condition_key",
@@ -165,24 +88,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "correct it, or write `context.` before a context key",
         why: "Glovebox looks up any other bare key in the context (Attractor spec §10.4), where a missing key is empty text. So \
               a run cannot report a misspelt `outcom`: it compares empty text each time.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> review
-  review -> exit [condition="outcom=success"]
-  review -> report
-  report -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> review
-  review -> exit [condition="outcome=success"]
-  review -> report
-  report -> exit
-}"#,
+        bad: include_str!("../../../rules/condition_key.bad.dot"),
+        good: include_str!("../../../rules/condition_key.good.dot"),
     },
     Rule {
         id: "default_ignored",
@@ -192,24 +99,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "remove the condition or the `default`",
         why: "`default=true` chooses among edges without a condition, before weights do. A run takes an edge with a condition \
               only if the condition holds, with or without `default`.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> review
-  review -> report [condition="context.long=true"]
-  review -> exit   [condition="context.long!=true", default=true]
-  report -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> review
-  review -> report [condition="context.long=true"]
-  review -> exit   [default=true]
-  report -> exit
-}"#,
+        bad: include_str!("../../../rules/default_ignored.bad.dot"),
+        good: include_str!("../../../rules/default_ignored.good.dot"),
     },
     Rule {
         id: "human_gate",
@@ -220,26 +111,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "The choices of a human gate are its outgoing edges. Without a choice there is no answer, and the run waits for \
               ever. A default that names no choice would leave the gate unanswered after its timeout. A `yes_no` question \
               needs two choices, a `confirmation` one or two.",
-        bad: r#"digraph release {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  gate  [shape=hexagon, label="Ship it?", "human.default_choice"="later", timeout="1h"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> build -> gate
-  gate -> exit [label="[S] Ship"]
-  gate -> test [label="[T] Test first"]
-  test -> exit
-}"#,
-        good: r#"digraph release {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  gate  [shape=hexagon, label="Ship it?", "human.default_choice"="test", timeout="1h"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> build -> gate
-  gate -> exit [label="[S] Ship"]
-  gate -> test [label="[T] Test first"]
-  test -> exit
-}"#,
+        bad: include_str!("../../../rules/human_gate.bad.dot"),
+        good: include_str!("../../../rules/human_gate.good.dot"),
     },
     Rule {
         id: "human_gate_keys",
@@ -249,25 +122,33 @@ pub(super) const RULES: &[Rule] = &[
         help: "write a key in front of the label: `label=\"[R] Reject\"`",
         why: "The key of a choice is what stands in brackets in front of its label, or its first letter. If two choices have \
               the same key, an answer with this key is refused, and only the whole label selects one of them.",
-        bad: r#"digraph review {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  gate  [shape=hexagon, label="Go on?"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> build -> gate
-  gate -> exit [label="Take it"]
-  gate -> test [label="Test"]
-  test -> exit
-}"#,
-        good: r#"digraph review {
-  build [prompt="Build it", allowed_write_paths="src/"]
-  gate  [shape=hexagon, label="Go on?"]
-  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
-  start; exit
-  start -> build -> gate
-  gate -> exit [label="[S] Ship"]
-  gate -> test [label="[T] Test"]
-  test -> exit
-}"#,
+        bad: include_str!("../../../rules/human_gate_keys.bad.dot"),
+        good: include_str!("../../../rules/human_gate_keys.good.dot"),
+    },
+];
+
+/// Edges that restart the run.
+pub(super) const RESTARTS: &[Rule] = &[
+    Rule {
+        id: "loop_restart_in_branch",
+        severity: Error,
+        check: Some(restarts::in_branch),
+        summary: "a branch of a fork must not restart the run",
+        help: "put `loop_restart` on an edge after the fan-in",
+        why: "A restart begins a new generation of the whole run (Attractor spec §2.6). The other branches of the fork are still \
+              under way, and none of them may end what the others do.",
+        bad: include_str!("../../../rules/loop_restart_in_branch.bad.dot"),
+        good: include_str!("../../../rules/loop_restart_in_branch.good.dot"),
+    },
+    Rule {
+        id: "loop_restart_failure_class_guard",
+        severity: Warning,
+        check: Some(restarts::class_guard),
+        summary: "an edge that restarts the run after a failure should ask for a transient one",
+        help: "add `context.failure_class=transient` to the condition, and another edge for the other failures",
+        why: "Only a transient failure can go away by itself, so only such a failure may restart a run. Any other failure that \
+              takes this edge ends the run with the stage's reason.",
+        bad: include_str!("../../../rules/loop_restart_failure_class_guard.bad.dot"),
+        good: include_str!("../../../rules/loop_restart_failure_class_guard.good.dot"),
     },
 ];

@@ -13,16 +13,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "declare one: `start [shape=Mdiamond]`",
         why: "A run begins at the start node (Attractor spec §7.2). Without one there is no first stage. With two, a run could \
               begin at either, and the stages after the other one would never run.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  exit
-  review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/start_node.bad.dot"),
+        good: include_str!("../../../rules/start_node.good.dot"),
     },
     Rule {
         id: "terminal_node",
@@ -33,16 +25,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "A run succeeds when it reaches an exit, where Glovebox checks the goal gates (Attractor spec §3.4 and §7.2). \
               Without an exit, the last stage finds no next edge and every run fails. The specification allows exactly one exit; \
               Glovebox allows several.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start
-  start -> review
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/terminal_node.bad.dot"),
+        good: include_str!("../../../rules/terminal_node.good.dot"),
     },
     Rule {
         id: "reachability",
@@ -53,19 +37,8 @@ pub(super) const RULES: &[Rule] = &[
         why: "A stage that no path leads to never runs, and nothing in the run shows that it is missing (Attractor spec §7.2). \
               Most often the file lacks an edge, or the target of an edge is misspelt. A jump to a `retry_target` counts as a \
               path.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-  report -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> review -> report -> exit
-}"#,
+        bad: include_str!("../../../rules/reachability.bad.dot"),
+        good: include_str!("../../../rules/reachability.good.dot"),
     },
     Rule {
         id: "edge_target_exists",
@@ -75,16 +48,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "declare the node, or correct its name",
         why: "Graphviz creates a node for every name in an edge. If Glovebox did the same, a misspelt `reveiw` would run as an \
               agent stage whose prompt is its name (Attractor spec §7.2).",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> reveiw -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/edge_target_exists.bad.dot"),
+        good: include_str!("../../../rules/edge_target_exists.good.dot"),
     },
     Rule {
         id: "start_no_incoming",
@@ -94,22 +59,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "lead the edge to the first stage instead",
         why: "The start node marks the beginning and does nothing (Attractor spec §7.2). The author of such an edge means the \
               first stage. If several edges leave the start, it is not clear which stage that is.",
-        bad: r#"digraph ship {
-  graph [max_steps=20]
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review
-  review -> exit  [condition="outcome=success"]
-  review -> start [condition="outcome=fail"]
-}"#,
-        good: r#"digraph ship {
-  graph [max_steps=20]
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review
-  review -> exit   [condition="outcome=success"]
-  review -> review [condition="outcome=fail"]
-}"#,
+        bad: include_str!("../../../rules/start_no_incoming.bad.dot"),
+        good: include_str!("../../../rules/start_no_incoming.good.dot"),
     },
     Rule {
         id: "exit_no_outgoing",
@@ -119,17 +70,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "remove the edge; a node called `exit`, `end` or `done` is an exit unless it has a shape, such as `shape=box`",
         why: "A run ends at an exit (Attractor spec §7.2), so nothing after the exit ever runs. Most often the node is a stage \
               with the name `done` or `end`, and Glovebox takes it for an exit because of that name.",
-        bad: r#"digraph ship {
-  graph [max_steps=20]
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit -> review
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
+        bad: include_str!("../../../rules/exit_no_outgoing.bad.dot"),
+        good: include_str!("../../../rules/exit_no_outgoing.good.dot"),
     },
     Rule {
         id: "orphan_node",
@@ -139,18 +81,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "connect the nodes to the rest, or remove them",
         why: "Nodes without a connection to the start's part of the graph are left over from an edit, or the file lacks an edge. \
               This rule reports such nodes together, as one group. The rule `reachability` reports each node that never runs.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> review -> report -> exit
-}"#,
+        bad: include_str!("../../../rules/orphan_node.bad.dot"),
+        good: include_str!("../../../rules/orphan_node.good.dot"),
     },
     Rule {
         id: "exit_reachable",
@@ -160,21 +92,8 @@ pub(super) const RULES: &[Rule] = &[
         help: "add an edge towards an exit",
         why: "A run that reaches a stage without a way on fails with `no route from node`, after all its work is done and paid \
               for. A loop without a way out repeats until a limit stops it.",
-        bad: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-  review -> report [label="Report"]
-}"#,
-        good: r#"digraph ship {
-  review [prompt="Review the code", allowed_write_paths=""]
-  report [prompt="Report", allowed_write_paths=""]
-  start; exit
-  start -> review -> exit
-  review -> report [label="Report"]
-  report -> exit
-}"#,
+        bad: include_str!("../../../rules/exit_reachable.bad.dot"),
+        good: include_str!("../../../rules/exit_reachable.good.dot"),
     },
     Rule {
         id: "loop_without_bound",
@@ -186,24 +105,7 @@ pub(super) const RULES: &[Rule] = &[
               the loop ran 246 times in 16 hours. Without a limit in the file, the default of 200 stage executions applies, \
               which is more than most loops are worth. The cycle breaker for repeated failures does not replace a limit: it acts \
               only if the failure texts repeat.",
-        bad: r#"digraph ship {
-  test   [shape=parallelogram, tool_command="cargo test", allowed_write_paths="target/"]
-  repair [prompt="Make the tests pass", allowed_write_paths="src/"]
-  start; exit
-  start -> test
-  test -> exit   [condition="outcome=success"]
-  test -> repair [condition="outcome=fail"]
-  repair -> test
-}"#,
-        good: r#"digraph ship {
-  graph [max_steps=20]
-  test   [shape=parallelogram, tool_command="cargo test", allowed_write_paths="target/"]
-  repair [prompt="Make the tests pass", allowed_write_paths="src/"]
-  start; exit
-  start -> test
-  test -> exit   [condition="outcome=success"]
-  test -> repair [condition="outcome=fail"]
-  repair -> test
-}"#,
+        bad: include_str!("../../../rules/loop_without_bound.bad.dot"),
+        good: include_str!("../../../rules/loop_without_bound.good.dot"),
     },
 ];

@@ -1,0 +1,4 @@
+#!/bin/sh
+file=$(mktemp)
+app --export > "$file"
+grep -q '"total": 3' "$file"
