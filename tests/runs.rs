@@ -7,7 +7,7 @@
 
 mod workbench;
 
-use glovebox_engine::event::{Digest, chain};
+use glovebox_journal::event::{Digest, chain};
 use glovebox_sandbox::user_key::{KEY_FILE, UserKey};
 use jiff::Timestamp;
 use rusqlite::Connection;

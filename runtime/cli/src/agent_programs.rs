@@ -4,8 +4,8 @@
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::{self, visible};
-use glovebox_engine::plan::{Plan, PlannedProgram};
 use glovebox_host::agents::programs::{Driven, driven};
+use glovebox_plan::plan::{Plan, PlannedProgram};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::regular_file::{self, Links};
 use serde::Deserialize;

@@ -38,7 +38,7 @@ use crate::branch::BranchName;
 use crate::runs::RunSelector;
 use crate::starter::Template;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use glovebox_engine::event::NodeId;
+use glovebox_journal::event::NodeId;
 use std::path::PathBuf;
 use std::time::Duration;
 

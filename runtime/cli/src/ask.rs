@@ -11,8 +11,8 @@ use crate::terminal::paint::Paint;
 use crate::terminal::progress::Notices;
 use crate::terminal::{self, duration, question, visible};
 use crate::{journal, review::Review};
-use glovebox_engine::event::{QuestionAsked, QuestionId};
 use glovebox_engine::inbox::{GivenAnswer, Terminal};
+use glovebox_journal::event::{QuestionAsked, QuestionId};
 use glovebox_record::Choice;
 use glovebox_record::question::{ANSWER_BYTES_MAX, Answer, QuestionType};
 use jiff::Timestamp;
@@ -97,7 +97,7 @@ impl Asker {
             };
             self.notices.release();
             let Some(value) = value else { continue };
-            let none = GivenAnswer::none(&asked, glovebox_engine::event::whole_milliseconds(Timestamp::now()));
+            let none = GivenAnswer::none(&asked, glovebox_journal::event::whole_milliseconds(Timestamp::now()));
             last = Some(asked);
             if answers.blocking_send(GivenAnswer { value, by: people::name(None), ..none }).is_err() {
                 return;
@@ -208,7 +208,7 @@ fn name_of(asked: &QuestionAsked, choice: &Choice) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use glovebox_engine::event::{BranchId, Task};
+    use glovebox_journal::event::{BranchId, Task};
 
     fn asked(labels: &[&str], default: Option<usize>, kind: QuestionType) -> QuestionAsked {
         let choice = |(at, label): (usize, &&str)| Choice::of(label, format!("n{at}").into());

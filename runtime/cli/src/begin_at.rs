@@ -3,8 +3,8 @@
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
 use crate::terminal::visible;
-use glovebox_engine::event::Record;
 use glovebox_engine::run::{NoVisit, VisitPoint, visits};
+use glovebox_journal::event::Record;
 use glovebox_pipeline::ir::{Handler, NodeId, Pipeline};
 use glovebox_pipeline::nearest::nearest;
 

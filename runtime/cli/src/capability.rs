@@ -3,7 +3,7 @@
 //! The sandbox probes the machine. This file keeps the result and converts it for the binder.
 
 use crate::project::cache_dir;
-use glovebox_engine::plan::HostCapability;
+use glovebox_plan::plan::HostCapability;
 use glovebox_sandbox::jail::{ProbeReport, probe};
 
 /// The file with the result, in the cache folder.

@@ -13,21 +13,22 @@ use crate::runs::RunFolder;
 use crate::terminal::visible;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::event::{
     Attempt, AttemptId, BranchId, Event, FanInFinished, PolicyDecided, Record, RunStarted, StageFinished, Task,
     Verdict, Work,
 };
-use glovebox_engine::evidence::RunSummary;
-use glovebox_engine::evidence::configuration::{self, EntryKind, NewConfiguration};
-use glovebox_engine::ports::BlobStore;
-use glovebox_engine::rewind;
-use glovebox_engine::sqlite::{Provenance, VerifiedJournal};
+use glovebox_journal::ports::BlobStore;
+use glovebox_journal::rewind;
+use glovebox_journal::sqlite::{Provenance, VerifiedJournal};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, Digest, FileChange, Outcome};
 use glovebox_sandbox::apply::open_before;
 use glovebox_sandbox::commit::fold;
 use glovebox_sandbox::project::Base;
+use glovebox_state::evidence::RunSummary;
+use glovebox_state::evidence::configuration::{self, EntryKind, NewConfiguration};
+use glovebox_state::evidence::configuration::{self, NewConfiguration};
 use jiff::Timestamp;
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;

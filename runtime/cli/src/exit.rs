@@ -3,7 +3,7 @@
 //! The table is the contract (see `docs/exit-codes.md`): scripts and CI use the number, people read the name. A code is the reason why
 //! `glovebox` ended. Only this table has numbers.
 
-use glovebox_engine::evidence::ExitClass;
+use glovebox_state::evidence::ExitClass;
 use std::fmt;
 use std::process::ExitCode;
 

@@ -6,12 +6,14 @@ use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
 use crate::terminal::{self, visible};
 use crate::user_key;
-use glovebox_engine::event::{Event, Record, RunStarted};
-use glovebox_engine::ports::PortError;
-use glovebox_engine::sqlite::{Provenance, SqliteReader, VerifiedJournal};
+use glovebox_engine::driver::RunError;
+use glovebox_journal::event::{Event, Record, RunStarted};
+use glovebox_journal::ports::PortError;
+use glovebox_journal::sqlite::{OpenJournal, Provenance, SqliteReader, VerifiedJournal};
 use glovebox_record::spend::SpendTotals;
 use glovebox_sandbox::run::JOURNAL_FILE;
 use glovebox_sandbox::user_key::UserKey;
+use glovebox_state::run_state::{RunState, resume_state};
 
 /// Reads and verifies every record of a run.
 pub fn read(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
@@ -19,46 +21,53 @@ pub fn read(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
 }
 
 /// Verifies every record of a run and keeps only those that say how it was started and taken up. The others are read a few at once.
-pub fn open_verified(run: &RunFolder) -> Result<(SqliteReader, VerifiedJournal), Stop> {
+pub fn open_verified(run: &RunFolder) -> Result<OpenJournal, Stop> {
     open_against(run, user_key::to_verify()?.as_ref())
 }
 
 /// The same for a command that only shows a run. Warns of a run that this user did not start.
-pub fn open_to_show(run: &RunFolder) -> Result<(SqliteReader, VerifiedJournal), Stop> {
+pub fn open_to_show(run: &RunFolder) -> Result<OpenJournal, Stop> {
     let opened = open_against(run, key_to_show().as_ref())?;
-    warn_if_foreign(run, opened.1.provenance);
+    warn_if_foreign(run, opened.verified.provenance);
     Ok(opened)
 }
 
 /// The same without a key, for a run whose head somebody else has signed.
-pub fn open_of_anybody(run: &RunFolder) -> Result<(SqliteReader, VerifiedJournal), Stop> {
+pub fn open_of_anybody(run: &RunFolder) -> Result<OpenJournal, Stop> {
     open_against(run, None)
 }
 
-fn open_against(run: &RunFolder, key: Option<&UserKey>) -> Result<(SqliteReader, VerifiedJournal), Stop> {
+fn open_against(run: &RunFolder, key: Option<&UserKey>) -> Result<OpenJournal, Stop> {
     let reader = open(run)?;
-    let journal = reader.read_terms(key).map_err(|error| unreadable(run, &error))?;
-    require_run(run, &journal.records)?;
-    Ok((reader, journal))
+    let verified = reader.read_terms(key).map_err(|error| unreadable(run, &error))?;
+    require_run(run, &verified.records)?;
+    Ok(OpenJournal { reader, verified })
 }
 
-/// Opens a journal again and verifies what was appended since. A reader that stays open would keep the journal's log from being removed.
-pub fn read_on(run: &RunFolder, journal: &mut VerifiedJournal) -> Result<SqliteReader, Stop> {
+/// Opens a journal again and verifies what was appended since. One that stays open would keep its log from being removed.
+pub fn read_on(run: &RunFolder, mut verified: VerifiedJournal) -> Result<OpenJournal, Stop> {
     let reader = open(run)?;
-    reader.read_on(journal).map_err(|error| unreadable(run, &error))?;
-    require_run(run, &journal.records)?;
-    Ok(reader)
+    reader.read_on(&mut verified).map_err(|error| unreadable(run, &error))?;
+    require_run(run, &verified.records)?;
+    Ok(OpenJournal { reader, verified })
 }
 
 /// Verifies every record of a run, and keeps those that say how it was started and taken up.
 pub fn read_terms(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
-    open_verified(run).map(|(_, journal)| journal)
+    open_verified(run).map(OpenJournal::close)
 }
 
 fn read_against(run: &RunFolder, key: Option<&UserKey>) -> Result<VerifiedJournal, Stop> {
     let journal = open(run)?.read_verified(key).map_err(|error| unreadable(run, &error))?;
     require_run(run, &journal.records)?;
     Ok(journal)
+}
+
+/// Where a run stands after these records.
+pub fn state(records: &[Record]) -> Result<RunState, Stop> {
+    let (state, _) =
+        resume_state(records).ok_or_else(|| Stop::new(Exit::Mismatch, RunError::NotStarted.to_string()))?;
+    Ok(state)
 }
 
 /// Refuses the journal of another run: each of a user's journals is signed, so the signature does not say which run it is.

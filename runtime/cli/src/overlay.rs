@@ -3,10 +3,10 @@
 //! The progress of nodes comes from the engine's fold of the journal. This file only counts the routes.
 
 use glovebox_drawing::{NodeProgress, Overlay};
-use glovebox_engine::event::{Event, Record};
-use glovebox_engine::rewind;
-use glovebox_engine::state::{Branch, RunState};
+use glovebox_journal::event::{Event, Record};
+use glovebox_journal::rewind;
 use glovebox_pipeline::ir::{EdgeIndex, NodeId, Status};
+use glovebox_state::run_state::{Branch, RunState};
 
 /// The overlay of a run with these records.
 pub fn of(records: &[Record]) -> Overlay {

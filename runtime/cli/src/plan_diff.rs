@@ -11,12 +11,12 @@ use crate::runs::RunSelector;
 use crate::source::{self, CheckedPipeline};
 use crate::terminal::visible;
 use crate::{journal, references, rule_plugins, runs};
-use glovebox_engine::plan::RunBounds;
-use glovebox_engine::plan::compare::{Change, OtherPlan, PlanDiff};
-use glovebox_engine::rules::Extent;
 use glovebox_engine::run::Executor;
-use glovebox_engine::sqlite::VerifiedJournal;
+use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_pipeline::{Inputs, Source};
+use glovebox_plan::plan::RunBounds;
+use glovebox_plan::plan::compare::{Change, OtherPlan, PlanDiff};
+use glovebox_plan::rules::Extent;
 use glovebox_sandbox::holdout;
 use std::path::Path;
 

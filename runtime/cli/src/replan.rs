@@ -8,9 +8,9 @@ use crate::exit::{Exit, Stop};
 use crate::runs::{self, RunFolder};
 use crate::shell;
 use crate::terminal::{self, visible};
-use glovebox_engine::event::RunStarted;
-use glovebox_engine::plan::{Plan, PlanCapabilities, RunBounds};
 use glovebox_engine::run::Replan;
+use glovebox_journal::event::RunStarted;
+use glovebox_plan::plan::{Plan, PlanCapabilities, RunBounds};
 
 /// Compares the plan with that of the run. None if it is the same. Another plan is exit 11 without `--replan`, and exit 6 if it allows
 /// more and is not accepted.

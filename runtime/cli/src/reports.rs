@@ -13,10 +13,10 @@ use crate::runs::RunFolder;
 use crate::source::CheckedPipeline;
 use crate::terminal::{counted, visible};
 use crate::{journal, source, terminal};
-use glovebox_engine::event::{Attempt, BranchId, Event, StageFinished, Task, Work};
-use glovebox_engine::evidence::{CommandEvidence, Proof, RunSummary};
-use glovebox_engine::rewind;
+use glovebox_journal::event::{Attempt, BranchId, Event, StageFinished, Task, Work};
+use glovebox_journal::reading::ReadRecords;
 use glovebox_record::{AttemptId, Failure, NoProof, NodeId, Status};
+use glovebox_state::evidence::{CommandEvidence, Proof, RunSummary};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -103,12 +103,12 @@ pub fn write(arguments: &ReportArguments, run: &RunFolder) -> Result<(), Stop> {
 
 impl Report {
     fn read(run: &RunFolder) -> Result<Self, Stop> {
-        let (reader, verified) = journal::open_to_show(run)?;
-        let pipeline = source::of_run(run, journal::beginning(run, &verified.records)?)?;
-        let counting = rewind::ranges(&verified.records, u64::MAX);
+        let journal = journal::open_to_show(run)?;
+        let pipeline = source::of_run(run, journal::beginning(run, &journal.verified.records)?)?;
+        let in_force = journal.in_force();
         let mut stages: Vec<StageReport> = Vec::new();
-        let summary = RunSummary::read((&reader, &verified), |record| match &record.event {
-            Event::StageFinished(finished) if counting.iter().any(|range| range.contains(&record.seq)) => {
+        let summary = RunSummary::read(&journal, |record| match &record.event {
+            Event::StageFinished(finished) if in_force.iter().any(|range| range.contains(&record.seq)) => {
                 note(&mut stages, finished);
             }
             _ => {}

@@ -8,15 +8,14 @@ use crate::patch::{self, Counts, Delta, Mode};
 use crate::runs::RunFolder;
 use crate::terminal::summary;
 use crate::{journal, replan, shell, source};
-use glovebox_engine::driver::replay;
-use glovebox_engine::event::{BranchId, Event, NodeId, QuestionAsked, QuestionId, Record, RunStarted};
-use glovebox_engine::evidence::{CommandEvidence, Proof, RunSummary, UnverifiedStage};
-use glovebox_engine::plan::{CapabilityLists, PlanCapabilities};
-use glovebox_engine::sqlite::Provenance;
+use glovebox_journal::event::{BranchId, Event, NodeId, QuestionAsked, QuestionId, Record, RunStarted};
+use glovebox_journal::sqlite::Provenance;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_plan::plan::{CapabilityLists, PlanCapabilities};
 use glovebox_record::path::ScopePath;
 use glovebox_record::spend::{Money, SpendBounds};
 use glovebox_record::{Choice, Tokens};
+use glovebox_state::evidence::{CommandEvidence, Proof, RunSummary, UnverifiedStage};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
@@ -143,7 +142,7 @@ impl<'a> Reviewer<'a> {
         (records, provenance): (&'a [Record], Provenance),
     ) -> Result<Self, Stop> {
         let terms = journal::terms(run, records)?;
-        let (state, _) = replay(records).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
+        let state = journal::state(records)?;
         Ok(Self {
             run,
             named: crate::runs::spelled(&run.id, runs_dir),

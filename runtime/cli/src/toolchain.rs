@@ -13,7 +13,7 @@ mod python;
 mod rust;
 
 use crate::exit::{Exit, Stop};
-use glovebox_engine::config::{ExecSetting, Toolchain};
+use glovebox_plan::config::{ExecSetting, Toolchain};
 use glovebox_record::Tier;
 use glovebox_sandbox::jail::Bind;
 use glovebox_sandbox::jail::ExecPolicy;

@@ -6,8 +6,8 @@ use crate::exit::{Exit, Stop};
 use crate::source::read_text;
 use crate::starter::Survey;
 use crate::terminal::visible;
-use glovebox_engine::verify::settings::SETTINGS;
-use glovebox_engine::verify::{CONTRACT_BYTES_MAX, CONTRACT_PATH, Contract, DirectCommand, Phase, Verify};
+use glovebox_plan::verify::settings::SETTINGS;
+use glovebox_plan::verify::{CONTRACT_BYTES_MAX, CONTRACT_PATH, Contract, DirectCommand, Phase, Verify};
 use std::path::Path;
 use std::sync::Arc;
 

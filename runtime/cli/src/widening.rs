@@ -8,10 +8,10 @@ use crate::prepare::{self, SharedHost};
 use crate::project::Project;
 use crate::source::CheckedPipeline;
 use crate::terminal::visible;
-use glovebox_engine::config::TransformGrant;
-use glovebox_engine::event::RuleRecord;
-use glovebox_engine::plan::{Plan, RunBounds};
-use glovebox_engine::rules::{Extent, attributed, is_accepted};
+use glovebox_pipeline::transform::RuleRecord;
+use glovebox_plan::config::TransformGrant;
+use glovebox_plan::plan::{Plan, RunBounds};
+use glovebox_plan::rules::{Extent, attributed, is_accepted};
 
 /// The most lines of a refusal; `glovebox plan` shows all of them.
 const LINES_MAX: usize = 5;

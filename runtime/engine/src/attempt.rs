@@ -48,15 +48,15 @@ pub use servers::ServerEnv;
 pub use session::CONVERSATION_BYTES_MAX;
 
 use crate::driver::Assignment;
-use crate::event::{Artifact, AttemptId, Ending, Isolation, Quarantined, Receipt, StageFinished, Work};
-use crate::plan::{Binding, Plan};
-use crate::ports::{BlobStore, PortError};
 use crate::run::{Holdouts, RunDir, branch_folder};
 use glovebox_host::budget::Budget;
 use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::model::{Provider, is_of_another_model};
+use glovebox_journal::event::{Artifact, AttemptId, Ending, Isolation, Quarantined, Receipt, StageFinished, Work};
+use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};
+use glovebox_plan::plan::{Binding, Plan};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode};
 use glovebox_sandbox::commit;

@@ -7,12 +7,12 @@
 
 use crate::attempt::exchanges::EXCHANGES_DIR;
 use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
-use crate::blobs::DirBlobs;
-use crate::event::{BranchId, StageFinished};
 use crate::project::run_files::{Written, in_blocks};
 use crate::run::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
-use crate::sqlite::{LOG_BYTES, LOG_FILE};
 use cap_std::fs::{Dir, Metadata, MetadataExt};
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::event::{BranchId, StageFinished};
+use glovebox_journal::sqlite::{LOG_BYTES, LOG_FILE};
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_sandbox::cache;
 use glovebox_sandbox::run::JOURNAL_FILE;
@@ -228,10 +228,10 @@ fn if_there(found: io::Result<u64>) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::BlobStore;
-    use crate::simulation::{self, task};
-    use crate::state::OpenTask;
     use cap_std::ambient_authority;
+    use glovebox_journal::ports::BlobStore;
+    use glovebox_state::run_state::OpenTask;
+    use glovebox_state::simulation::{self, task};
 
     fn run_dir() -> (tempfile::TempDir, Arc<RunDir>, Arc<DirBlobs>) {
         let folder = tempfile::tempdir().unwrap();
@@ -280,11 +280,11 @@ mod tests {
     /// Each way in which a run grows takes away the room, before anything is measured as a whole again.
     #[test]
     fn whatever_is_added_counts_at_once() {
-        let quarantined = || crate::event::Quarantined { path: "x".into(), reason: "y".into() };
-        let artifact = crate::event::Artifact {
+        let quarantined = || glovebox_journal::event::Quarantined { path: "x".into(), reason: "y".into() };
+        let artifact = glovebox_journal::event::Artifact {
             name: "response.md".into(),
             media_type: "text/plain".into(),
-            digest: crate::event::Digest::ZERO,
+            digest: glovebox_journal::event::Digest::ZERO,
             bytes: 600_000,
         };
         type Growth<'a> = &'a dyn Fn(&tempfile::TempDir, &DirBlobs, &Written, &DiskGauge);
@@ -298,7 +298,7 @@ mod tests {
             },
             &|folder, _, _, gauge| {
                 put(folder, "cache/builder/k/o", 1_200_000);
-                let ignored = crate::event::IgnoredFiles { files: 1, bytes: 1, names: Vec::new() };
+                let ignored = glovebox_journal::event::IgnoredFiles { files: 1, bytes: 1, names: Vec::new() };
                 gauge.note(&StageFinished { ignored: Some(ignored), ..attempt("a1") }).unwrap();
             },
             &|folder, _, _, _| put(folder, JOURNAL_FILE, 1_200_000),
@@ -338,7 +338,7 @@ mod tests {
         gauge.note(&ended).unwrap();
         assert!(gauge.has_room().unwrap(), "a branch without a change has no folder");
         let path = glovebox_record::path::ScopePath::parse("x").unwrap();
-        ended.changes = vec![crate::event::FileChange::bare(path, crate::event::ChangeOp::Mkdir)];
+        ended.changes = vec![glovebox_journal::event::FileChange::bare(path, glovebox_journal::event::ChangeOp::Mkdir)];
         gauge.note(&ended).unwrap();
         assert!(!gauge.has_room().unwrap(), "its next attempt begins in a copy");
         assert!(gauge.over().unwrap().is_none(), "it is not there yet");

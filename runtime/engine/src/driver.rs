@@ -1,13 +1,12 @@
 //! The loop that drives a run: take what is ready, claim it, have it executed, commit it with everything that follows.
 //!
-//! It owns the clock and the waiting, and decides nothing: [`crate::decide`] does. Memory does not grow with the run, records
+//! It owns the clock and the waiting, and decides nothing: [`glovebox_state::decide`] does. Memory does not grow with the run, records
 //! are folded and let go. Each append expects the heads it was decided on, so the result of an attempt that was overtaken is dropped.
 
 mod attempt;
 mod claim;
 mod commit;
 mod expiry;
-mod outstanding;
 mod people;
 mod stops;
 #[cfg(test)]
@@ -16,22 +15,21 @@ mod tests;
 use attempt::Ended;
 pub use attempt::{Assignment, GRACE};
 use commit::{Batch, Committed};
-pub use outstanding::{Outstanding, Replay, replay};
 use stops::Stops;
 
-use crate::decide::{failed, finalize_attempt, out_of_time};
 use crate::disk::DiskGauge;
-use crate::event::{
-    BranchId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, Subject, Verdict,
-};
 use crate::inbox::Inbox;
 use crate::merge_check::MergeCheck;
-use crate::no_change::NoChangeRule;
-use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
-use crate::state::{OpenTask, RunState};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use glovebox_journal::event::{
+    BranchId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, StageFinished, StageReady, Subject, Verdict,
+};
+use glovebox_journal::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::Failure;
+use glovebox_record::no_change::NoChangeRule;
+use glovebox_state::decide::{failed, finalize_attempt, next_due, out_of_time};
+use glovebox_state::run_state::{OpenTask, PendingDecisions, RunState};
 use jiff::Timestamp;
 use std::error::Error;
 use std::sync::Arc;
@@ -123,7 +121,7 @@ pub struct Driver<'a, J, S> {
     /// What is known of the run.
     pub state: RunState,
     /// What is still to follow from appends of before.
-    pub outstanding: Outstanding,
+    pub pending: PendingDecisions,
 }
 
 /// An attempt that was claimed, and its place in the queue.
@@ -189,7 +187,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
                             by = self.signals.canceled(), if is_idle && self.state.canceled.is_none() => Arrival::Cancel(by),
                             end = self.deadline(), if is_idle => Arrival::End(Box::new(end)),
                             () = until(due) => Arrival::Due,
-                            () = until(self.state.fork_due()) => Arrival::Due,
+                            () = until(next_due(&self.state)) => Arrival::Due,
                             () = inbox.arrival(self.signals) => Arrival::Due,
                         }
                     }
@@ -244,16 +242,15 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
     async fn look(&self, under_way: usize, is_pausing: bool) -> Result<Look, RunError> {
         let is_idle = under_way == 0;
         let has_room = under_way < self.parallel_max.max(1) && self.state.has_unclaimed();
-        let is_outstanding = !self.outstanding.0.is_empty();
+        let has_pending = !self.pending.0.is_empty();
         let is_ending = self.state.canceled.is_some() || self.is_asked_to_stop();
-        if is_ending || out_of_time(&self.state, Timestamp::now()).is_some() || !(is_idle || has_room || is_outstanding)
-        {
+        if is_ending || out_of_time(&self.state, Timestamp::now()).is_some() || !(is_idle || has_room || has_pending) {
             return Ok(Look::Later(None));
         }
         if is_pausing {
             return Ok(if is_idle { Look::Now(Arrival::Idle) } else { Look::Later(None) });
         }
-        if (self.state.has_unclaimed() || is_outstanding)
+        if (self.state.has_unclaimed() || has_pending)
             && let Some(end) = self.out_of_disk()?
         {
             return Ok(if is_idle { Look::Now(Arrival::End(Box::new(end))) } else { Look::Later(None) });
@@ -266,7 +263,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         };
         Ok(match next {
             Next::Due(delivery) => Look::Now(Arrival::Ready(delivery)),
-            _ if is_outstanding => Look::Later(Some(Timestamp::now())),
+            _ if has_pending => Look::Later(Some(Timestamp::now())),
             Next::At(due) => Look::Later(Some(due)),
             Next::Empty if is_idle => Look::Now(Arrival::Idle),
             Next::Empty => Look::Later(None),
@@ -383,11 +380,11 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         Ok(committed.await?.records)
     }
 
-    /// Takes over a run with what is outstanding in it. Attempts that were under way are abandoned: their results will be dropped.
-    /// A run that begins again at a node forgets what was outstanding.
-    pub async fn resume(&mut self, outstanding: Outstanding, resumed: RunResumed) -> Result<Vec<Record>, RunError> {
+    /// Takes over a run with what is pending in it. Attempts that were under way are abandoned: their results will be dropped.
+    /// A run that begins again at a node forgets what was pending.
+    pub async fn resume(&mut self, pending: PendingDecisions, resumed: RunResumed) -> Result<Vec<Record>, RunError> {
         let continues = resumed.from.is_none();
-        let because: Vec<Event> = outstanding.0.into_iter().filter(|_| continues).collect();
+        let because: Vec<Event> = pending.0.into_iter().filter(|_| continues).collect();
         let mut events = vec![Event::RunResumed(Box::new(RunResumed { worker: self.worker.clone(), ..resumed }))];
         // The end of a stopped run emptied the queue. Where an attempt ended, what follows makes the next one ready.
         let has_ended = |id: &BranchId| {
@@ -400,7 +397,7 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         events.extend(waiting.map(again).map(Event::StageReady));
         let seq = self.state.seq;
         let resumed = self.append(|state| {
-            // What is outstanding was read from the journal: another driver that appended since has taken the run over.
+            // What is pending was read from the journal: another driver that appended since has taken the run over.
             let batch = Batch { because: because.clone(), ..Batch::of_run(state, &events) };
             (state.seq == seq).then_some(batch)
         });

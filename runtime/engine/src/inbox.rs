@@ -12,12 +12,14 @@ pub use message::{GivenAnswer, INBOX_DIR, Message, file_name, seal};
 pub use sheet::AnswerSheet;
 pub use steering::GivenSteering;
 
-use crate::event::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, QuestionId, RunCanceled, RunId, RunPaused};
-use crate::ports::Signals;
-use crate::state::OpenQuestion;
 use cap_std::fs::Dir;
+use glovebox_journal::event::{
+    AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, QuestionId, RunCanceled, RunId, RunPaused,
+};
+use glovebox_journal::ports::Signals;
 use glovebox_record::question::Answer;
 use glovebox_sandbox::user_key::UserKey;
+use glovebox_state::run_state::OpenQuestion;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -285,7 +287,7 @@ fn answered(asked: &QuestionAsked, how: AnsweredBy, given: GivenAnswer, answer: 
         question,
         how,
         by: given.by,
-        answered_at: crate::event::whole_milliseconds(given.at),
+        answered_at: glovebox_journal::event::whole_milliseconds(given.at),
         value: given.value,
         answer,
         text,

@@ -3,14 +3,15 @@
 //! Each branch was judged by itself, with what it began with. Together they may be more. It looks at the list of copied files, the changes
 //! of the branch that forked and the bytes in the blob store, so the same journal gives the same answer.
 
-use crate::blobs::DirBlobs;
-use crate::event::{FanInFinished, signature};
-use crate::ports::BlobStore;
-use crate::state::{Branch, RunState};
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::event::FanInFinished;
+use glovebox_journal::ports::BlobStore;
 use glovebox_record::{Digest, Failure, FailureClass, FileChange, Status};
 use glovebox_sandbox::apply::open_before;
 use glovebox_sandbox::project::Base;
 use glovebox_sandbox::repository_shape::{self, Entry, Folders, RepositoryFault, Step};
+use glovebox_state::failure_signature;
+use glovebox_state::run_state::{Branch, RunState};
 use std::error::Error;
 use std::io::{self, Read};
 use std::path::Path;
@@ -48,7 +49,7 @@ fn refuse(faults: &[RepositoryFault], finished: &mut FanInFinished) {
     finished.changes.retain(|change| change.op.removes() || !touched(change));
     let reason = format!("the branches together are refused: {}", first.reason());
     let failure = Failure::new(FailureClass::Deterministic, "fan_in/repository", reason);
-    finished.signature = signature::of_failure(&failure);
+    finished.signature = failure_signature::of_failure(&failure);
     finished.failure = Some(failure);
     (finished.status, finished.verifying) = (Status::Fail, false);
 }

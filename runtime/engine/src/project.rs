@@ -14,14 +14,14 @@ pub mod stage;
 pub mod status;
 pub mod trace;
 
-use crate::context::Context;
-use crate::event::{BranchId, Digest, Event, Record, RunId};
-use crate::ports::{BlobStore, PortError};
-use crate::rewind;
-use crate::state::RunState;
 use cap_std::fs::Dir;
 use checkpoint::{CheckpointFile, Completed};
+use glovebox_journal::event::{BranchId, Digest, Event, Record, RunId};
+use glovebox_journal::ports::{BlobStore, PortError};
+use glovebox_journal::rewind;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_state::context::Context;
+use glovebox_state::run_state::RunState;
 use lines::Lines;
 use manifest::{FinalFile, ManifestFile, Totals};
 use run_files::{Folder, Written};
@@ -175,7 +175,7 @@ impl<B: BlobStore> Projector<B> {
     /// Takes a whole journal in.
     pub fn tell_all(&mut self, records: &[Record]) -> Result<(), ProjectError> {
         rewind::parts(records).try_for_each(|part| {
-            part.before.iter().for_each(|before| self.go_back(&RunState::after(before.iter().copied())));
+            part.before.into_iter().for_each(|before| self.go_back(&rewind::after(before)));
             self.tell(part.records)
         })
     }

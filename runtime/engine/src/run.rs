@@ -22,28 +22,29 @@ pub use session::{Replan, ResumeTerms, Session, Unread};
 pub use workspace::apply_changes;
 
 use crate::attempt::{AttemptError, Preparing, SandboxEnv, Targets, Workbench, exchanges, sweep};
-use crate::blobs::DirBlobs;
 use crate::disk::DiskGauge;
 use crate::driver::{Assignment, RunError};
-use crate::event::{BranchId, Event, Record, SandboxRecord};
-use crate::evidence::{RunSummary, VerdictFile};
 use crate::inbox::{Attendance, Inbox};
-use crate::plan::Plan;
-use crate::ports::{BlobStore, Signals};
 use crate::project::{ProjectError, Projector};
-use crate::rewind;
-use crate::sqlite::VerifiedJournal;
-use crate::state::RunState;
 use cap_std::fs::Dir;
 use glovebox_host::call::Progress;
 use glovebox_host::host::Host;
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::event::{BranchId, Event, Record};
+use glovebox_journal::ports::{BlobStore, Signals};
+use glovebox_journal::rewind;
+use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::lower::handler::HandlerKind;
+use glovebox_plan::plan::Plan;
 use glovebox_record::NodeId;
+use glovebox_record::SandboxRecord;
 use glovebox_sandbox::ignored::Ignored;
 use glovebox_sandbox::project::Skipped;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::user_key::UserKey;
+use glovebox_state::evidence::{RunSummary, VerdictFile};
+use glovebox_state::run_state::RunState;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -174,10 +175,10 @@ impl Run {
             exchanges::drop_all(&run.session.dir.dir).map_err(|error| RunError::Project(Box::new(error)))?;
         }
         let before = terms.back.as_ref().map(|back| rewind::before(&records, back.seq.saturating_sub(1)));
-        let past = before.as_ref().map(|before| RunState::after(before.iter().copied()));
+        let past: Option<RunState> = before.as_ref().map(|before| rewind::after(before.iter().copied()));
         let begun = run.session.resume(&run.executor.plan.pipeline, (terms, past.as_ref())).await?;
         past.iter().for_each(|past| run.projector.go_back(past));
-        before.into_iter().for_each(|before| run.summary.go_back(RunSummary::after(before)));
+        before.into_iter().for_each(|before| run.summary.go_back(rewind::after(before)));
         run.tell(&begun)?;
         Ok(Self { begun, ..run })
     }
@@ -270,7 +271,7 @@ impl Run {
             (session, Vec::new())
         } else {
             let (session, records) = unread.read_whole()?;
-            summary.add(&records);
+            rewind::fold(&records, &mut summary);
             files.tell_all(&records).map_err(project_error)?;
             (session, records)
         };

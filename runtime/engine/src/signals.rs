@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of operating-system signals; the command line turns those into a call of [`Signals::cancel`].
 
-use crate::ports::Signals;
+use glovebox_journal::ports::Signals;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::watch;

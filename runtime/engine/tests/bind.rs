@@ -3,16 +3,17 @@
 mod components;
 
 use components::{agreed, catalog, component, config, host, pipeline, plan, whole};
-use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
-use glovebox_engine::components::PluginFile;
-use glovebox_engine::config::Config;
-use glovebox_engine::event::{Digest, RuleRecord, RuleReport};
-use glovebox_engine::lock::Lock;
-use glovebox_engine::plan::HostCapability;
-use glovebox_engine::plan::{Confinement, Plan, TIER_NONE, TIER_UNAVAILABLE};
 use glovebox_host::model::Script;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::transform::{Change, ChangeOp, ChangePlace};
+use glovebox_pipeline::transform::{RuleRecord, RuleReport};
+use glovebox_plan::bind::{BindClass, BindErrors, BindOptions, bind};
+use glovebox_plan::components::PluginFile;
+use glovebox_plan::config::Config;
+use glovebox_plan::lock::Lock;
+use glovebox_plan::plan::HostCapability;
+use glovebox_plan::plan::{Confinement, Plan, TIER_NONE, TIER_UNAVAILABLE};
+use glovebox_record::Digest;
 use glovebox_record::Tier;
 use glovebox_record::scope::Entry;
 use std::sync::Arc;

@@ -8,19 +8,18 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use components::{assignment, catalog, config, host, whole};
 use glovebox_engine::attempt::{Prepared, SandboxEnv, Workbench};
-use glovebox_engine::bind::{BindOptions, bind};
 use glovebox_engine::driver::{Assignment, RunError};
-use glovebox_engine::event::{
-    BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, Work,
-};
-use glovebox_engine::lock::Lock;
-use glovebox_engine::plan::HostCapability;
-use glovebox_engine::plan::{Plan, PolicyKind};
-use glovebox_engine::ports::BlobStore;
 use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session, Worker};
-use glovebox_engine::state::{Branch, FailedStage, RunState};
 use glovebox_host::call::{Artifact, FileSource, Report};
 use glovebox_host::input::StageInput;
+use glovebox_journal::event::{
+    BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, Work,
+};
+use glovebox_journal::ports::BlobStore;
+use glovebox_plan::bind::{BindOptions, bind};
+use glovebox_plan::lock::Lock;
+use glovebox_plan::plan::HostCapability;
+use glovebox_plan::plan::{Plan, PolicyKind};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Limits, Outcome, Status, Tier};
@@ -28,6 +27,7 @@ use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::view::View;
+use glovebox_state::run_state::{Branch, FailedStage, RunState};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -108,7 +108,7 @@ impl Place {
         Holdouts::open(&self.run_dir(), &state, &self.source)
     }
 
-    async fn bench(&self) -> Workbench<glovebox_engine::blobs::DirBlobs> {
+    async fn bench(&self) -> Workbench<glovebox_journal::blobs::DirBlobs> {
         let (session, records) = self.begin().await.unwrap();
         let holdouts = self.open(started(&records)).unwrap().map(Arc::new);
         let blobs = Arc::clone(&session.blobs);

@@ -3,10 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
-use glovebox_engine::event::{Event, RunCanceled};
-use glovebox_engine::evidence::RunSummary;
-use glovebox_engine::ports::RunLog;
-use glovebox_engine::sqlite::{SqliteLog, SqliteReader};
+use glovebox_journal::event::{Event, RunCanceled};
+use glovebox_journal::ports::RunLog;
+use glovebox_journal::sqlite::{OpenJournal, SqliteLog, SqliteReader};
+use glovebox_state::evidence::RunSummary;
 use jiff::Timestamp;
 
 const RECORDS: u64 = 3_000;
@@ -33,11 +33,11 @@ async fn a_summary_needs_the_memory_of_a_few_records() {
     }
     drop(log);
     let reader = SqliteReader::open(&path).unwrap();
-    let journal = reader.read_terms(None).unwrap();
+    let journal = OpenJournal { verified: reader.read_terms(None).unwrap(), reader };
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = peak_bytes();
     let mut bytes = 0;
-    let read = RunSummary::read((&reader, &journal), |record| {
+    let read = RunSummary::read(&journal, |record| {
         bytes += serde_json::to_string(&record.event).unwrap().len();
     });
     read.unwrap();

@@ -2,14 +2,14 @@
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{
+use glovebox_engine::project::{Projector, WRITE_EVERY};
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::event::{
     Artifact, Attempt, BranchId, Captured, Digest, Ending, Event, EventText, NodeId, Quarantined, Receipt, Record,
     RouteCandidate, RouteTaken, RunFinished, RunResumed, RunStarted, StageFinished, StagePassed, StageReady,
     StageRetrying, StageStarted, Task, Verdict, Work,
 };
-use glovebox_engine::ports::BlobStore;
-use glovebox_engine::project::{Projector, WRITE_EVERY};
+use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
@@ -441,7 +441,7 @@ fn lines_are_whole_sorted_and_of_the_known_types() {
         .lines()
         .map(|line| {
             let value: Value = serde_json::from_str(line).expect("line");
-            assert_eq!(line, glovebox_engine::event::canonical(&value).expect("canonical"), "keys are sorted");
+            assert_eq!(line, glovebox_journal::event::canonical(&value).expect("canonical"), "keys are sorted");
             assert_eq!(value["schema_version"], 2);
             value["type"].as_str().expect("type").to_owned()
         })

@@ -4,19 +4,20 @@
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use glovebox_engine::config::ExecSetting;
-use glovebox_engine::config::sandbox::SandboxSetting;
 use glovebox_engine::driver::{Assignment, RunError};
-use glovebox_engine::event::{ChangeOp, Digest, Event, FileChange, Record, RuleReport, StageFinished, Verdict};
 use glovebox_engine::inbox::Inbox;
-use glovebox_engine::plan::{Confinement, Plan, SandboxPlan};
-use glovebox_engine::ports::{BlobStore, PortError, RunLog};
 use glovebox_engine::run::{NewRun, ResumeTerms, RunDir, Session, Worker, apply_changes};
 use glovebox_engine::signals::LocalSignals;
-use glovebox_engine::sqlite::{SqliteReader, VerifiedJournal};
+use glovebox_journal::event::{ChangeOp, Digest, Event, FileChange, Record, StageFinished, Verdict};
+use glovebox_journal::ports::{BlobStore, PortError, RunLog};
+use glovebox_journal::sqlite::{SqliteReader, VerifiedJournal};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::transform::RuleReport;
 use glovebox_pipeline::{Inputs, check};
+use glovebox_plan::config::ExecSetting;
+use glovebox_plan::config::sandbox::SandboxSetting;
+use glovebox_plan::plan::{Confinement, Plan, SandboxPlan};
 use glovebox_record::{Outcome, Status};
 use glovebox_sandbox::project::{Base, Include};
 use glovebox_sandbox::run::JOURNAL_FILE;

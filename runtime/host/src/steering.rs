@@ -1,20 +1,11 @@
 //! What people tell an agent while it is at work, on its way from the driver of the run to the agent's model.
 
-use glovebox_record::MessageId;
+use glovebox_record::SteeringMessage;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The messages to one attempt, in order. Clones are the same list.
 #[derive(Debug, Clone, Default)]
 pub struct Steering(Arc<Mutex<Vec<Arc<SteeringMessage>>>>);
-
-/// One message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SteeringMessage {
-    /// Which one.
-    pub id: MessageId,
-    /// What the model is told.
-    pub text: String,
-}
 
 impl Steering {
     /// Adds a message behind the others.

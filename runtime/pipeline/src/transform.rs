@@ -7,9 +7,11 @@
 mod changes;
 mod graph;
 mod relocate;
+mod report;
 
 pub use changes::{Change, ChangeOp, ChangePlace, changes};
 pub use graph::SettledGraph;
+pub use report::{GraphChange, RuleRecord, RuleReport};
 
 use crate::check::Lowered;
 use crate::diagnostic::Diagnostic;

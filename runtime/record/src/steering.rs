@@ -9,6 +9,15 @@ pub const STEERING_BYTES_MAX: usize = 16 << 10;
 /// Most messages to one attempt.
 pub const STEERING_MAX: usize = 64;
 
+/// One message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SteeringMessage {
+    /// Which one.
+    pub id: MessageId,
+    /// What the model is told.
+    pub text: String,
+}
+
 /// What became of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Heard {

@@ -2,6 +2,7 @@
 //!
 //! Their order is their strength. What a tier promises is proven by the probe, never inferred from its name.
 
+use crate::Network;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -64,6 +65,22 @@ impl fmt::Display for Tier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// The confinement of a run's commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxRecord {
+    /// The tier, as in `sandbox_tier`.
+    pub tier: Tier,
+    /// The least tier the operator accepts.
+    pub require: Tier,
+    /// The most network a stage may have: `none`, `full` or `proxy:` and domains.
+    pub network: Network,
+    /// Landlock's ABI that is enforced; 0 where none is.
+    pub landlock_abi: u32,
+    /// What the tier does not do on this machine, such as `memory=soft`.
+    #[serde(default)]
+    pub degradations: Vec<String>,
 }
 
 #[cfg(test)]

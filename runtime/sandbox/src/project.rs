@@ -115,6 +115,16 @@ pub struct Base {
 }
 
 impl Base {
+    /// The list as a run records it.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("maps with text keys have a JSON form")
+    }
+
+    /// The digest of [`Base::to_json`].
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.to_json())
+    }
+
     /// The same files after changes, in order.
     #[must_use]
     pub fn after<'a>(mut self, changes: impl IntoIterator<Item = &'a FileChange>) -> Self {

@@ -3,7 +3,7 @@
 use super::{RunsArguments, wall_time};
 use crate::runs::RunSelector;
 use clap::Args;
-use glovebox_engine::event::NodeId;
+use glovebox_journal::event::NodeId;
 use std::time::Duration;
 
 /// `glovebox cancel` and `glovebox pause`.

@@ -1,7 +1,7 @@
 //! The flag for how many stages of a run are under way at once: of `run`, `resume`, `fork` and `plan`.
 
 use clap::Args;
-use glovebox_engine::config::PARALLEL_MAX;
+use glovebox_plan::config::PARALLEL_MAX;
 
 /// How many stages are under way at once.
 #[derive(Debug, Clone, Copy, Args)]

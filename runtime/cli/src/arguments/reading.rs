@@ -4,7 +4,7 @@ use super::fork::visit_name;
 use super::{LATEST, ReportArguments, RunsArguments};
 use crate::runs::RunSelector;
 use clap::{Args, ColorChoice};
-use glovebox_engine::event::{Digest, NodeId};
+use glovebox_journal::event::{Digest, NodeId};
 use std::path::PathBuf;
 
 /// How every command prints.

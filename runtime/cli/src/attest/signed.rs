@@ -3,10 +3,11 @@
 //! A field that is missing is refused by name, even if nothing here reads it: who trusts the statement may. Fields that a statement has
 //! only sometimes may be missing, and a later version may add some.
 
-use glovebox_engine::event::{QuestionAnswered, Refusal, SandboxRecord};
-use glovebox_engine::evidence::JournalHead;
-use glovebox_engine::plan::PlanCapabilities;
+use glovebox_journal::event::{QuestionAnswered, Refusal};
+use glovebox_plan::plan::PlanCapabilities;
+use glovebox_record::SandboxRecord;
 use glovebox_record::{Digest, DigestedFile, Failure, FileChange, NodeId, Receipt};
+use glovebox_state::evidence::JournalHead;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;

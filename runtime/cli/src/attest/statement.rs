@@ -9,13 +9,13 @@ use crate::journal;
 use crate::replan::kept_capabilities;
 use crate::runs::RunFolder;
 use crate::terminal::visible;
-use glovebox_engine::event::{Event, QuestionAnswered, RunStarted};
-use glovebox_engine::evidence::{RunStatus, RunSummary, VerdictFile};
-use glovebox_engine::plan::PlanCapabilities;
-use glovebox_engine::sqlite::{SqliteReader, VerifiedJournal};
+use glovebox_journal::event::{Event, QuestionAnswered, RunStarted};
+use glovebox_journal::sqlite::OpenJournal;
+use glovebox_plan::plan::PlanCapabilities;
 use glovebox_record::{ChangeOp, Digest, DigestedFile, FileChange};
 use glovebox_sandbox::exposure::Exposure;
 use glovebox_sandbox::record_files::{self, RecordFiles};
+use glovebox_state::evidence::{RunStatus, RunSummary, VerdictFile};
 use ring::digest::{Context, SHA256};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -107,16 +107,16 @@ pub struct RunEvidence {
 
 impl RunEvidence {
     /// Reads a run that has ended.
-    pub fn read(run: &RunFolder, (reader, verified): (&SqliteReader, &VerifiedJournal)) -> Result<Self, Stop> {
+    pub fn read(run: &RunFolder, journal: &OpenJournal) -> Result<Self, Stop> {
         let mut answers = Vec::new();
-        let summary = RunSummary::read((reader, verified), |record| {
+        let summary = RunSummary::read(journal, |record| {
             if let Event::QuestionAnswered(answered) = &record.event {
                 answers.push((**answered).clone());
             }
         });
         let summary = summary.map_err(|error| journal::unreadable(run, &error))?;
         require_end(run, &summary)?;
-        let terms = journal::terms(run, &verified.records)?;
+        let terms = journal::terms(run, &journal.verified.records)?;
         let changes = Changes::read(run)?;
         let written = |change: &&FileChange| change.op == ChangeOp::Write;
         let products = summary.changed.values().filter(written).map(|change| product(&changes, change));

@@ -4,8 +4,8 @@
 //! its parents changed before they forked counts too.
 
 use super::changing;
-use glovebox_engine::event::{AnsweredBy, BranchId, Event, QuestionAsked, QuestionId, Record, StageFinished};
-use glovebox_engine::rewind;
+use glovebox_journal::event::{AnsweredBy, BranchId, Event, QuestionAsked, QuestionId, Record, StageFinished};
+use glovebox_journal::rewind;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 

@@ -10,10 +10,9 @@ use crate::runs::{self, RunFolder};
 use crate::terminal::{self, visible};
 use crate::{journal, people};
 use clap::Parser;
-use glovebox_engine::driver::replay;
-use glovebox_engine::event::{Event, QuestionAnswered, QuestionAsked, QuestionId, Record, moment, whole_milliseconds};
 use glovebox_engine::inbox::{GivenAnswer, Message};
-use glovebox_engine::rewind;
+use glovebox_journal::event::{Event, QuestionAnswered, QuestionAsked, QuestionId, Record, moment, whole_milliseconds};
+use glovebox_journal::rewind;
 use glovebox_record::question::{ANSWER_BYTES_MAX, Answer};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -99,7 +98,7 @@ fn read(run: &RunFolder, arguments: &AnswerArguments) -> Result<Vec<Record>, Sto
 
 /// The open question that the arguments name: by its id, or by its node.
 fn question(run: &RunFolder, records: &[Record], arguments: &AnswerArguments) -> Result<Arc<QuestionAsked>, Stop> {
-    let (state, _) = replay(records).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
+    let state = journal::state(records)?;
     let all: Vec<&Arc<QuestionAsked>> = state.questions().map(|open| &open.asked).collect();
     let wanted = arguments.question.as_str();
     let by_id: Vec<_> = all.iter().filter(|asked| asked.question == *wanted).collect();

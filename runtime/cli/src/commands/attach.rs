@@ -5,8 +5,8 @@ use crate::commands::control::{LOOK_EVERY, read, refuse_killed};
 use crate::exit::{Ended, Exit};
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::{drive, journal, runs, source};
-use glovebox_engine::event::{Event, Record};
-use glovebox_engine::evidence::{RunSummary, VerdictFile};
+use glovebox_journal::event::{Event, Record};
+use glovebox_state::evidence::{RunSummary, VerdictFile};
 use std::collections::BTreeSet;
 use std::time::Instant;
 

@@ -13,12 +13,12 @@ use std::path::Path;
 /// Writes the attestation of a run that this user started and that has ended.
 pub fn attest(arguments: &AttestArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let (reader, verified) = journal::open_verified(&run)?;
-    let started = journal::beginning(&run, &verified.records)?;
-    journal::refuse_foreign(&run, verified.provenance, "let the user who started it attest it")?;
+    let journal = journal::open_verified(&run)?;
+    let started = journal::beginning(&run, &journal.verified.records)?;
+    journal::refuse_foreign(&run, journal.verified.provenance, "let the user who started it attest it")?;
     let key = SigningKey::read(&arguments.key, Path::new(&started.source_dir))?;
-    let evidence = RunEvidence::read(&run, (&reader, &verified))?;
-    drop(reader);
+    let evidence = RunEvidence::read(&run, &journal)?;
+    drop(journal);
     // What does not hold now would never be verified.
     folder::workspace(&run, &evidence)?;
     evidence.terms.holdouts.iter().try_for_each(|sealed| folder::holdouts(&run, &sealed.root).map(drop))?;

@@ -12,9 +12,9 @@ use crate::terminal::paint::{self, Paint};
 use crate::terminal::{self, pager, visible};
 use crate::{journal, review, runs, selection};
 use clap::ColorChoice;
-use glovebox_engine::evidence::configuration::NewConfiguration;
 use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
+use glovebox_state::evidence::configuration::NewConfiguration;
 use schemars::JsonSchema;
 use serde::Serialize;
 

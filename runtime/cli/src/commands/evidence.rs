@@ -11,11 +11,11 @@ use crate::terminal::rows::Rows;
 use crate::terminal::summary;
 use crate::terminal::{self, counted, duration, pager, visible};
 use crate::{journal, runs, shell};
-use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{Digest, Receipt};
-use glovebox_engine::evidence::{Claim, Command, Evidence, JournalHead, Proof};
-use glovebox_engine::ports::BlobStore;
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::event::{Digest, Receipt};
+use glovebox_journal::ports::BlobStore;
 use glovebox_record::NodeId;
+use glovebox_state::evidence::{Claim, Command, Evidence, JournalHead, Proof};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -68,11 +68,12 @@ struct Excerpt {
 /// Lists the commands of a run.
 pub fn evidence(arguments: &EvidenceArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let (reader, verified) = journal::open_to_show(&run)?;
-    let started = journal::beginning(&run, &verified.records)?;
+    let journal = journal::open_to_show(&run)?;
+    let started = journal::beginning(&run, &journal.verified.records)?;
     let (base, base_digest) = (Changes::base(&run, started)?, started.base_digest);
-    let evidence = Evidence::read((&reader, &verified), &base).map_err(|error| journal::unreadable(&run, &error))?;
-    drop(reader);
+    let evidence = Evidence::read(&journal, |changes| base.clone().after(changes).digest());
+    let evidence = evidence.map_err(|error| journal::unreadable(&run, &error))?;
+    drop(journal);
     let is_wanted = |node: &NodeId| arguments.node.as_ref().is_none_or(|wanted| wanted == node);
     let (head, claims) = (evidence.head(), evidence.claims());
     let unverified: Vec<Claim> = claims.into_iter().filter(|claim| is_wanted(&claim.stage.node)).collect();

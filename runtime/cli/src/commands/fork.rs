@@ -9,12 +9,12 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::runs::{self, RunFolder, RunId, RunSelector};
 use crate::terminal::visible;
 use crate::{begin_at, changes, drive, journal, reports, user_key};
-use glovebox_engine::context::{ContextKey, KEY_BYTES_MAX, StoredUpdates, VALUE_BYTES_MAX, filter_updates};
-use glovebox_engine::event::Record;
-use glovebox_engine::rewind;
 use glovebox_engine::run::{Source, VisitPoint};
-use glovebox_engine::sqlite::VerifiedJournal;
-use glovebox_engine::state::RunState;
+use glovebox_journal::event::Record;
+use glovebox_journal::rewind;
+use glovebox_journal::sqlite::VerifiedJournal;
+use glovebox_state::context::{ContextKey, KEY_BYTES_MAX, StoredUpdates, VALUE_BYTES_MAX, filter_updates};
+use glovebox_state::run_state::RunState;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ fn copy(other: &RunFolder, journal: &VerifiedJournal, (run, begun): (&RunFolder,
 
 /// What a stage may not set, a user may not set either: every checkpoint has the whole context.
 fn refuse_large(context: &BTreeMap<String, String>, before: Vec<&Record>) -> Result<(), Stop> {
-    let state = RunState::after(before);
+    let state: RunState = rewind::after(before);
     let updates: BTreeMap<String, Value> =
         context.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
     let help = "set a key of your own, such as `--set round=2`; what is large belongs into a file that a stage reads";

@@ -7,10 +7,10 @@ use crate::runs::{self, RunFolder};
 use crate::terminal::paint::Paint;
 use crate::terminal::{self, question, visible};
 use crate::{journal, people};
-use glovebox_engine::driver::replay;
-use glovebox_engine::event::{QuestionAsked, QuestionId};
 use glovebox_engine::inbox::GivenAnswer;
-use glovebox_engine::sqlite::VerifiedJournal;
+use glovebox_journal::event::{QuestionAsked, QuestionId};
+use glovebox_journal::sqlite::VerifiedJournal;
+use glovebox_state::run_state::resume_state;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -102,7 +102,7 @@ pub fn gates(arguments: &GatesArguments) -> Ended {
 fn of_run(run: &RunFolder, runs_dir: &Path) -> Result<Found, Stop> {
     let VerifiedJournal { records, provenance, .. } = journal::read(run)?;
     journal::warn_if_foreign(run, provenance);
-    let Ok((state, _)) = replay(&records) else { return Ok(Found::default()) };
+    let Some((state, _)) = resume_state(&records) else { return Ok(Found::default()) };
     let open: Vec<&QuestionAsked> = state.questions().map(|open| &*open.asked).collect();
     if state.verdict.is_some() || open.is_empty() {
         return Ok(Found::default());

@@ -7,11 +7,11 @@ use crate::terminal::diagnostics::Findings;
 use crate::terminal::visible;
 use crate::{journal, overlay, runs, source, terminal};
 use glovebox_drawing::{CharSet, Overlay, draw, to_json, to_svg, to_text};
-use glovebox_engine::rules::lint_builtin;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::graph::{to_dot, with_undeclared};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, validate};
+use glovebox_plan::rules::lint_builtin;
 use std::path::Path;
 use std::sync::Arc;
 

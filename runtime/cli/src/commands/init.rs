@@ -5,7 +5,7 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::starter::{IGNORE_FILE_NAME, Survey, Template, ignored, pipeline, settings};
 use crate::terminal::{self, visible};
 use crate::{pipeline_file, toolchain};
-use glovebox_engine::config::CONFIG_FILE_NAME;
+use glovebox_plan::config::CONFIG_FILE_NAME;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;

@@ -7,11 +7,11 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::runs::RunFolder;
 use crate::terminal::{self, visible};
 use crate::{changes, journal, runs};
-use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{Artifact, Attempt, Event, Record, StageFinished};
-use glovebox_engine::ports::BlobStore;
 use glovebox_engine::project::run_files::history_folder;
-use glovebox_engine::rewind;
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::event::{Artifact, Attempt, Event, Record, StageFinished};
+use glovebox_journal::ports::BlobStore;
+use glovebox_journal::reading::ReadRecords;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::RangeInclusive;
@@ -54,24 +54,24 @@ pub fn logs(arguments: &LogsArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let mut log =
         Log { arguments, run: &run, blobs: changes::open_blobs(&run)?, counting: Vec::new(), visits: 0, printed: 0 };
-    let (mut reader, mut verified) = journal::open_to_show(&run)?;
+    let mut journal = journal::open_to_show(&run)?;
     if !arguments.follow {
-        journal::beginning(&run, &verified.records)?;
+        journal::beginning(&run, &journal.verified.records)?;
     }
     let mut seen = 0;
     loop {
-        log.counting = rewind::ranges(&verified.records, u64::MAX);
-        for page in reader.pages(&verified, seen).map_err(|error| journal::unreadable(&run, &error))? {
+        log.counting = journal.in_force();
+        for page in journal.reader.pages(&journal.verified, seen).map_err(|error| journal::unreadable(&run, &error))? {
             let page = page.map_err(|error| journal::unreadable(&run, &error))?;
             page.iter().try_for_each(|record| log.record(record))?;
         }
-        drop(reader);
+        let verified = journal.close();
         seen = verified.records_count();
         let started = Instant::now();
         let is_live = arguments.follow && runs::is_live(&run);
         // Read after the question: a run that is over has no later record.
-        reader = journal::read_on(&run, &mut verified)?;
-        let has_more = verified.records_count() > seen;
+        journal = journal::read_on(&run, verified)?;
+        let has_more = journal.verified.records_count() > seen;
         if !is_live && !has_more {
             return log.conclude();
         }

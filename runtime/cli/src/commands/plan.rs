@@ -8,17 +8,17 @@ use crate::terminal::paint::Paint;
 use crate::terminal::{self, pager, visible};
 use crate::trust::Wanted;
 use crate::{pipeline_file, rule_plugins, source, trust, widening};
-use glovebox_engine::event::RuleRecord;
-use glovebox_engine::plan::compare::{PlanDiff, additions, compare};
-use glovebox_engine::plan::deny::{Denied, Deny, denied};
-use glovebox_engine::plan::{
-    CapabilityLists, Confinement, HoldoutPlan, Plan, PlanChild, PlanComponent, PlanEgress, PlanFile, PlanFork,
-    PlanModel, PlanNode, PlanRecovery, PlanSupervision, SandboxPlan,
-};
-use glovebox_engine::rules::{Extent, Wider};
 use glovebox_host::grants::FileTier;
 use glovebox_models::target::Endpoint;
 use glovebox_pipeline::lower::handler::Role;
+use glovebox_pipeline::transform::RuleRecord;
+use glovebox_plan::plan::compare::{PlanDiff, additions, compare};
+use glovebox_plan::plan::deny::{Denied, Deny, denied};
+use glovebox_plan::plan::{
+    CapabilityLists, Confinement, HoldoutPlan, Plan, PlanChild, PlanComponent, PlanEgress, PlanFile, PlanFork,
+    PlanModel, PlanNode, PlanRecovery, PlanSupervision, SandboxPlan,
+};
+use glovebox_plan::rules::{Extent, Wider};
 use glovebox_record::Network;
 use glovebox_record::spend::SpendBounds;
 use std::collections::BTreeSet;

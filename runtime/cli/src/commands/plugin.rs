@@ -6,13 +6,13 @@ use crate::project::{self, Project};
 use crate::source::read_component;
 use crate::terminal::agreement::{self, Agreement};
 use crate::terminal::{self, inspection, visible};
-use glovebox_engine::bind::effective::{grant_lines, granted, wanted};
-use glovebox_engine::bind::role::verifier_fault;
-use glovebox_engine::config::{CONFIG_FILE_NAME, Config, PluginEntry, RuleEntry};
-use glovebox_engine::lock::{LOCK_FILE_NAME, Lock, LockedPlugin};
 use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::lower::handler::Role;
+use glovebox_plan::bind::effective::{grant_lines, granted, wanted};
+use glovebox_plan::bind::role::verifier_fault;
+use glovebox_plan::config::{CONFIG_FILE_NAME, Config, PluginEntry, RuleEntry};
+use glovebox_plan::lock::{LOCK_FILE_NAME, Lock, LockedPlugin};
 use std::io::Write;
 use std::path::Path;
 

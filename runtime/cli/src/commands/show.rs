@@ -10,17 +10,16 @@ use crate::terminal::summary::{self, Named};
 use crate::terminal::{self, duration, lines, pager, routes, visible};
 use crate::{changes, journal, people, reports, runs, shell};
 use glovebox_engine::attempt::TRANSCRIPT_FILE;
-use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished, StageSteered};
-use glovebox_engine::evidence::{Resumption, RunSummary, VerdictFile};
-use glovebox_engine::folded::Folded;
 use glovebox_engine::inbox::GivenAnswer;
-use glovebox_engine::ports::BlobStore;
-use glovebox_engine::reading;
-use glovebox_engine::rewind;
-use glovebox_engine::sqlite::{SqliteReader, VerifiedJournal};
-use glovebox_engine::why::EdgeWhy;
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished, StageSteered};
+use glovebox_journal::ports::BlobStore;
+use glovebox_journal::reading::ReadRecords;
+use glovebox_journal::sqlite::OpenJournal;
 use glovebox_record::Session;
+use glovebox_state::evidence::{Resumption, RunSummary, VerdictFile};
+use glovebox_state::folded::Folded;
+use glovebox_state::why::EdgeWhy;
 use std::collections::{BTreeMap, BTreeSet};
 
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
@@ -32,22 +31,22 @@ pub fn show(arguments: &ShowArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     reports::require_places(&arguments.reports)?;
     reports::write(&arguments.reports, &run)?;
-    let (reader, verified) = journal::open_to_show(&run)?;
-    journal::beginning(&run, &verified.records)?;
+    let journal = journal::open_to_show(&run)?;
+    journal::beginning(&run, &journal.verified.records)?;
     match &arguments.node {
-        None => show_run(arguments, &run, (reader, &verified)),
-        Some(node) => show_node(arguments, &run, node, (reader, &verified)),
+        None => show_run(arguments, &run, journal),
+        Some(node) => show_node(arguments, &run, node, journal),
     }
 }
 
-fn show_run(arguments: &ShowArguments, run: &RunFolder, (reader, journal): (SqliteReader, &VerifiedJournal)) -> Ended {
-    let mut found = RunSummary::read((&reader, journal), |_| {}).map_err(|error| journal::unreadable(run, &error))?;
-    // A reader that stays open while a person reads would keep the journal's log from being removed.
-    drop(reader);
+fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) -> Ended {
+    let mut found = RunSummary::read(&journal, |_| {}).map_err(|error| journal::unreadable(run, &error))?;
+    // While a person reads, the journal is closed: its log can be removed.
+    let verified = journal.close();
     if runs::is_live(run) {
         found.is_running(jiff::Timestamp::now());
     }
-    let terms = journal::terms(run, &journal.records)?;
+    let terms = journal::terms(run, &verified.records)?;
     let new = changes::new_configuration(run, &terms.base_digest, &found)?;
     if arguments.json {
         let mut verdict = VerdictFile::of(&found, &terms);
@@ -84,23 +83,18 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, (reader, journal): (Sqli
     Ok(Exit::Ok)
 }
 
-fn show_node(
-    arguments: &ShowArguments,
-    run: &RunFolder,
-    node: &NodeId,
-    (reader, journal): (SqliteReader, &VerifiedJournal),
-) -> Ended {
+fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, journal: OpenJournal) -> Ended {
     if arguments.json {
         let mut about = Vec::new();
-        each_about((arguments, run), node, (reader, journal), |record| about.push(record))?;
+        each_about((arguments, run), node, journal, |record| about.push(record.clone()))?;
         terminal::print_json(&about)?;
         return Ok(Exit::Ok);
     }
     let mut rows = Rows::below_a_title(12).painted(Paint::stdout());
     let (blobs, named) = (changes::open_blobs(run)?, runs::named(run, &arguments.runs.runs_dir)?);
-    let in_force = rewind::ranges(&journal.records, u64::MAX);
+    let in_force = journal.in_force();
     let mut steered = Vec::new();
-    each_about((arguments, run), node, (reader, journal), |record| match &record.event {
+    each_about((arguments, run), node, journal, |record| match &record.event {
         Event::StageFinished(stage) => {
             attempt(&mut rows, stage, in_force.iter().any(|range| range.contains(&record.seq)));
             told(&mut rows, stage, &steered);
@@ -112,7 +106,7 @@ fn show_node(
             if let Event::StageSteered(told) = event {
                 steered.push((**told).clone());
             }
-            lines::of_record(&record).iter().for_each(|line| rows.line(line));
+            lines::of_record(record).iter().for_each(|line| rows.line(line));
         }
     })?;
     drop(blobs);
@@ -124,11 +118,11 @@ fn show_node(
 fn each_about(
     (arguments, run): (&ShowArguments, &RunFolder),
     node: &NodeId,
-    (reader, journal): (SqliteReader, &VerifiedJournal),
-    mut take: impl FnMut(Record),
+    journal: OpenJournal,
+    mut take: impl FnMut(&Record),
 ) -> Result<(), Stop> {
     let (mut seen, mut is_there) = (BTreeSet::new(), false);
-    let read = reading::each((&reader, journal), |record, _| {
+    let read = journal.read(1..=journal.last_seq(), &mut |record| {
         let nodes = nodes_of(&record.event);
         if nodes.contains(&Some(node)) {
             is_there = true;
@@ -140,7 +134,6 @@ fn each_about(
                 }
             }
         }
-        Ok(())
     });
     read.map_err(|error| journal::unreadable(run, &error))?;
     if is_there {

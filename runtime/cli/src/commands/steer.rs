@@ -9,14 +9,13 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::runs::{self, RunFolder};
 use crate::terminal::{self, visible};
 use crate::{journal, people, source};
-use glovebox_engine::bind::asks_model;
-use glovebox_engine::driver::replay;
-use glovebox_engine::event::{Event, NodeId, Record};
-use glovebox_engine::evidence::RunSummary;
 use glovebox_engine::inbox::{GivenSteering, Message};
+use glovebox_journal::event::{Event, NodeId, Record};
 use glovebox_pipeline::nearest::nearest;
+use glovebox_plan::bind::asks_model;
 use glovebox_record::MessageId;
 use glovebox_record::steering::STEERING_BYTES_MAX;
+use glovebox_state::evidence::RunSummary;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -97,7 +96,7 @@ fn refuse(
         let message = format!("no process drives run `{}`, so no agent is at work", run.id);
         return Err(Stop::new(Exit::Usage, message).with_help(format!("go on with it: `glovebox resume {named}`")));
     }
-    let (state, _) = replay(records).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
+    let state = journal::state(records)?;
     match state.steerable(&given.node, &given.message).next() {
         Some(_) => Ok(()),
         None => Err(not_at_work(run, given)),

@@ -9,19 +9,20 @@ use crate::journal;
 use crate::runs;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, counted, paint::Paint, visible};
-use glovebox_engine::event::Digest;
-use glovebox_engine::evidence::RunSummary;
+use glovebox_journal::event::Digest;
+use glovebox_state::evidence::RunSummary;
 
 /// Verifies a journal, and compares it with the hash of a record that must be in it.
 pub fn verify(arguments: &VerifyArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let (reader, verified) = journal::open_verified(&run)?;
-    journal::beginning(&run, &verified.records)?;
+    let journal = journal::open_verified(&run)?;
+    journal::beginning(&run, &journal.verified.records)?;
     let mut found = None;
-    let summary = RunSummary::read((&reader, &verified), |record| {
+    let summary = RunSummary::read(&journal, |record| {
         found = found.or_else(|| (arguments.head == Some(record.hash)).then_some(record.seq));
     });
     let summary = summary.map_err(|error| journal::unreadable(&run, &error))?;
+    let verified = journal.close();
     if let (Some(head), None) = (&arguments.head, found) {
         return Err(not_there(head));
     }

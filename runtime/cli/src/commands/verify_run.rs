@@ -159,7 +159,8 @@ fn folder_of(arguments: &VerifyRunArguments, statement: &Attestation) -> Result<
 /// Compares what was attested with what the run's folder holds.
 fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<(), Stop> {
     attested.require_length(run)?;
-    let (reader, verified) = journal::open_of_anybody(run)?;
+    let journal = journal::open_of_anybody(run)?;
+    let verified = &journal.verified;
     let head = attested.signed.predicate.run.journal;
     let (records, found) = (head.records, verified.records_count());
     if found != records {
@@ -176,8 +177,8 @@ fn record(rows: &mut Rows, attested: &Attestation, run: &RunFolder) -> Result<()
             verified.head()
         )));
     }
-    let evidence = RunEvidence::read(run, (&reader, &verified))?;
-    drop(reader);
+    let evidence = RunEvidence::read(run, &journal)?;
+    drop(journal);
     let now = serde_json::from_slice(&evidence.statement_bytes()?);
     let now = now.map_err(|error| Stop::new(Exit::Internal, error.to_string()))?;
     if let Some(difference) = compare::first(&attested.whole, &now) {

@@ -48,7 +48,7 @@ pub fn version(arguments: &VersionArguments) -> Ended {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
         plugin_package: "glovebox:plugin@0.1.0",
-        event_schema: glovebox_engine::event::SCHEMA_VERSION,
+        event_schema: glovebox_journal::event::SCHEMA_VERSION,
         components,
     };
     if arguments.json {

@@ -6,21 +6,21 @@ use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, duration, pager, routes, visible};
 use crate::{journal, runs, shell, source};
-use glovebox_engine::event::BranchId;
-use glovebox_engine::why::{AttemptWhy, BranchWhy, ChoiceWhy, EndWhy, GateWhy, JoinWhy, RouteWhy, Step, What, Why};
+use glovebox_journal::event::BranchId;
 use glovebox_pipeline::source::Source;
+use glovebox_state::why::{AttemptWhy, BranchWhy, ChoiceWhy, EndWhy, GateWhy, JoinWhy, RouteWhy, Step, What, Why};
 use std::collections::BTreeSet;
 
 /// Prints each step of a run, or of one node, with the reasons for it.
 pub fn why(arguments: &WhyArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let (reader, verified) = journal::open_to_show(&run)?;
-    let kept = source::of_run(&run, journal::beginning(&run, &verified.records)?)?;
+    let journal = journal::open_to_show(&run)?;
+    let kept = source::of_run(&run, journal::beginning(&run, &journal.verified.records)?)?;
     let text = kept.rule_report.transformed.as_ref().unwrap_or(&kept.text);
-    let whole = Why::read((&kept.pipeline, Source::new(text)), (&reader, &verified));
+    let whole = Why::read((&kept.pipeline, Source::new(text)), &journal);
     let whole = whole.map_err(|error| journal::unreadable(&run, &error))?;
     // A reader that stays open while a person reads would keep the journal's log from being removed.
-    drop(reader);
+    drop(journal);
     let found = match &arguments.node {
         None => whole,
         Some(node) => {

@@ -5,7 +5,7 @@
 use super::{Report, StageReport, Standing};
 use crate::terminal::summary::title;
 use crate::terminal::{counted, duration, visible};
-use glovebox_engine::evidence::{ExitClass, Proof};
+use glovebox_state::evidence::{ExitClass, Proof};
 use std::fmt::Write;
 
 /// Longest text of a cell, characters.

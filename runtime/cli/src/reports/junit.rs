@@ -8,8 +8,8 @@ use crate::exit::{Exit, Stop};
 use crate::shell;
 use crate::terminal::summary::{ending, title};
 use crate::terminal::{duration, visible};
-use glovebox_engine::evidence::ExitClass;
 use glovebox_pipeline::source::Source;
+use glovebox_state::evidence::ExitClass;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use std::time::Duration;
 

@@ -4,10 +4,10 @@ use super::{Report, Standing};
 use crate::exit::{Exit, Stop};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{machine, visible};
-use glovebox_engine::evidence::ExitClass;
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::span::Span;
 use glovebox_record::NodeId;
+use glovebox_state::evidence::ExitClass;
 use std::path::Path;
 
 /// What a result may be, with what it means.

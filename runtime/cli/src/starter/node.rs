@@ -5,7 +5,7 @@
 use super::folder::Folder;
 use super::part::{Part, Step};
 use crate::toolchain;
-use glovebox_engine::config::Toolchain;
+use glovebox_plan::config::Toolchain;
 use serde_json::Value;
 
 /// What `npm init` writes as the script `test`.

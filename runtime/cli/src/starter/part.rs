@@ -3,7 +3,7 @@
 use super::folder::Folder;
 use super::{node, plain, python, scope};
 use crate::toolchain::kind::{KINDS, Kind};
-use glovebox_engine::config::Toolchain;
+use glovebox_plan::config::Toolchain;
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -45,8 +45,7 @@ fn is_clean(survey: &Survey) {
         );
     }
     let text = settings(survey);
-    glovebox_engine::config::Config::parse(&text, "glovebox.toml")
-        .unwrap_or_else(|found| panic!("{found:?} in {text}"));
+    glovebox_plan::config::Config::parse(&text, "glovebox.toml").unwrap_or_else(|found| panic!("{found:?} in {text}"));
 }
 
 #[test]

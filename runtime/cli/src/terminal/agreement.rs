@@ -5,8 +5,8 @@
 
 use crate::terminal::rows::Rows;
 use crate::terminal::visible;
-use glovebox_engine::lock::{Lock, LockedPlugin};
 use glovebox_host::grants::{FileTier, Grants};
+use glovebox_plan::lock::{Lock, LockedPlugin};
 use glovebox_record::Network;
 
 /// What a plugin asks for, what the operator offers, and what both agree on.

@@ -5,8 +5,8 @@
 
 use crate::terminal::paint::{Colour, Paint};
 use crate::terminal::{counted, duration, lines, order, visible};
-use glovebox_engine::event::{Attempt, Event, NodeId, Record, RunFinished, StageFinished, Work};
 use glovebox_host::call::Progress;
+use glovebox_journal::event::{Attempt, Event, NodeId, Record, RunFinished, StageFinished, Work};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::{Status, Tokens};
 use std::time::Instant;

@@ -5,7 +5,7 @@
 use super::paint::Paint;
 use super::rows::Rows;
 use super::{duration, of_generation, summary, visible};
-use glovebox_engine::event::{Attempt, BranchId, StageFinished};
+use glovebox_journal::event::{Attempt, BranchId, StageFinished};
 use glovebox_models::chat::{FieldName, TEXT, TOOL_CALL, TOOL_RESULT};
 use glovebox_models::image::IMAGE;
 use glovebox_record::session::{Message, MessagePart};

@@ -4,19 +4,19 @@
 //! stage is escaped. Refusals come from the journal's record, not from the live hint, so that each is printed once.
 
 use crate::terminal::{counted, duration, of_generation, visible};
-use glovebox_engine::event::{
+use glovebox_host::call::{LogLine, Progress};
+use glovebox_host::model::Provider;
+use glovebox_journal::event::{
     Attempt, BranchId, Event, FanInFinished, IgnoredFiles, LoopRestarted, NodeId, Record, Refusal, RunPaused,
     RunResumed, RunStarted, StageFinished, Task, Verdict, Work,
 };
-use glovebox_engine::event::{
+use glovebox_journal::event::{
     ChildObserved, ForkStarted, PolicyDecided, QuestionAnswered, QuestionAsked, SupervisionEnd,
 };
-use glovebox_engine::evidence::configuration::NewConfiguration;
-use glovebox_engine::folded::Folded;
-use glovebox_host::call::{LogLine, Progress};
-use glovebox_host::model::Provider;
 use glovebox_record::question::Answer;
 use glovebox_record::{Failure, Status};
+use glovebox_state::evidence::configuration::NewConfiguration;
+use glovebox_state::folded::Folded;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;

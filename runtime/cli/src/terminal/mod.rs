@@ -23,8 +23,8 @@ pub mod summary;
 pub mod visible;
 
 use crate::exit::Stop;
-use glovebox_engine::evidence::configuration::NewConfiguration;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_state::evidence::configuration::NewConfiguration;
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::panic::PanicHookInfo;

@@ -5,8 +5,8 @@
 
 use crate::terminal::board::Board;
 use crate::terminal::{self, lines, visible};
-use glovebox_engine::event::{NodeId, Record};
 use glovebox_host::call::Progress;
+use glovebox_journal::event::{NodeId, Record};
 use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
 use std::fmt;

@@ -8,9 +8,9 @@ use super::rows::Rows;
 use super::{counted, duration, summary, visible};
 use crate::review::{Check, ChoiceReview, Review, ReviewedFile, Spent};
 use crate::shell;
-use glovebox_engine::event::{QuestionAsked, moment};
-use glovebox_engine::plan::CapabilityLists;
+use glovebox_journal::event::{QuestionAsked, moment};
 use glovebox_pipeline::ir::NodeId;
+use glovebox_plan::plan::CapabilityLists;
 use glovebox_record::Choice;
 use std::collections::BTreeSet;
 

@@ -5,9 +5,9 @@
 
 use crate::terminal::visible;
 use crate::toolchain;
-use glovebox_engine::evidence::RunSummary;
 use glovebox_models::error::ERRORS;
 use glovebox_record::{LimitName, Receipt};
+use glovebox_state::evidence::RunSummary;
 
 /// The code a shell ends with when there is no such program.
 const NO_SUCH_PROGRAM: i32 = 127;

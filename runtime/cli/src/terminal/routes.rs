@@ -1,7 +1,7 @@
 //! The edges that a route looked at, as `show` and `why` print them.
 
 use super::rows::Rows;
-use glovebox_engine::why::EdgeWhy;
+use glovebox_state::why::EdgeWhy;
 
 /// Adds a row for each edge: `+` for one that could be taken, and the values that its condition read.
 pub fn edges<'e>(rows: &mut Rows, edges: impl IntoIterator<Item = &'e EdgeWhy>) {

@@ -7,17 +7,17 @@ use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::attempt::exchanges::Held;
-use glovebox_engine::event::{ChangeOp, FileChange};
-use glovebox_engine::evidence::configuration::NewConfiguration;
-use glovebox_engine::evidence::{
-    CommandEvidence, DroppedChecks, FailedBranch, PolicyDecision, Proof, Resumption, RunStatus, RunSummary,
-    UnverifiedStage,
-};
-use glovebox_engine::folded::Folded;
+use glovebox_journal::event::{ChangeOp, FileChange};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_record::spend::{Money, SpendTotals};
 use glovebox_record::{Hook, HookKind, Receipt, Tokens};
+use glovebox_state::evidence::configuration::NewConfiguration;
+use glovebox_state::evidence::{
+    CommandEvidence, DroppedChecks, FailedBranch, PolicyDecision, Proof, Resumption, RunStatus, RunSummary,
+    UnverifiedStage,
+};
+use glovebox_state::folded::Folded;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most stages in the row of unverified stages.

@@ -4,7 +4,7 @@
 
 use super::machine::{Machine, Variable, prefix_of};
 use super::{Found, Missing};
-use glovebox_engine::config::Toolchain;
+use glovebox_plan::config::Toolchain;
 use glovebox_sandbox::regular_file::{self, Links};
 use std::fs;
 use std::path::{Path, PathBuf};

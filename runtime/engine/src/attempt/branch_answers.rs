@@ -4,8 +4,8 @@
 //! lines, each behind a mark, so that no answer can look like something that the host says.
 
 use super::preamble::one_line;
-use crate::state::{Branch, share};
 use glovebox_names::visible::is_deceptive;
+use glovebox_state::run_state::{Branch, share};
 use serde_json::Value;
 use std::fmt::Write as _;
 

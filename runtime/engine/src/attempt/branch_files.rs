@@ -5,12 +5,12 @@
 
 use super::{AttemptError, Workbench};
 use crate::driver::Assignment;
-use crate::event::BranchId;
-use crate::ports::BlobStore;
 use crate::run::branch_workspace;
-use crate::state::Branch;
+use glovebox_journal::event::BranchId;
+use glovebox_journal::ports::BlobStore;
 use glovebox_record::Digest;
 use glovebox_sandbox::{branch, commit};
+use glovebox_state::run_state::Branch;
 use std::io;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ impl<B: BlobStore> Workbench<B> {
         &self,
         id: &BranchId,
         branch: &Branch,
-        attempt: &crate::event::AttemptId,
+        attempt: &glovebox_journal::event::AttemptId,
     ) -> Result<String, AttemptError> {
         let Some(origin) = &branch.origin else { return Ok(branch_workspace(&BranchId::main())) };
         let below = self.workspace_of(&origin.parent, &origin.branch, attempt)?;

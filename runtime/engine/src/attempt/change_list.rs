@@ -5,14 +5,14 @@
 
 mod lines;
 
-use crate::event::{ChangeOp, Digest, FileChange, NodeId};
-use crate::ports::{BlobStore, PortError};
-use crate::state::Branch;
+use glovebox_journal::event::{ChangeOp, Digest, FileChange, NodeId};
+use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::diff_limits::{FILES_MAX, SINCE_RUN, listed};
 use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::key;
 use glovebox_record::path::ScopePath;
 use glovebox_sandbox::project::Base;
+use glovebox_state::run_state::Branch;
 use lines::{Effort, Lines};
 use serde::Serialize;
 use std::borrow::Cow;

@@ -4,9 +4,9 @@
 //! that says so. Claims of unknown kinds are ignored.
 
 use super::replace;
-use crate::event::{ChangeOp, Ending, StageFinished};
 use cap_std::fs::Dir;
 use glovebox_host::call::Claim;
+use glovebox_journal::event::{ChangeOp, Ending, StageFinished};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, FailureClass, FailureCode};
 

@@ -5,7 +5,7 @@
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, REPOSITORIES_DIR, SandboxEnv, SharedSubjects, SharedView};
 use super::subject;
-use crate::plan::Binding;
+use glovebox_plan::plan::Binding;
 use glovebox_sandbox::jail::{Bind, Jail, JailChannels, JailSetting, Source};
 use glovebox_sandbox::lazy_jail::{LazyJail, OpenError};
 use glovebox_sandbox::repository::{self, REPOSITORY_DIR};

@@ -1,7 +1,7 @@
 //! Why an attempt could not be made. What a stage did wrong is an outcome, and none of these.
 
-use crate::ports::PortError;
 use glovebox_host::model::TestAttributeError;
+use glovebox_journal::ports::PortError;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_sandbox::cache::CacheError;
 use glovebox_sandbox::commit::CommitError;

@@ -3,11 +3,11 @@
 //! One file for each attempt, named by its task and ordinal: an attempt that is made again finds what was asked before. The folder is in
 //! the run's directory, which no stage reaches.
 
-use crate::event::{Attempt, Event, Record, Verdict};
 use crate::run::RunDir;
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use glovebox_host::model::Exchanges;
 use glovebox_host::tools::ToolAnswers;
+use glovebox_journal::event::{Attempt, Event, Record, Verdict};
 use glovebox_record::spend::SpendTotals;
 use glovebox_record::{Digest, FailureClass};
 use glovebox_sandbox::regular_file;

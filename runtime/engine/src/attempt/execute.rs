@@ -6,11 +6,11 @@
 
 use super::{AttemptError, Prepared, Workbench, required_tool};
 use crate::driver::Assignment;
-use crate::event::{BranchId, StageFinished};
-use crate::plan::Plan;
-use crate::ports::BlobStore;
 use futures_util::FutureExt;
 use glovebox_host::component::Component;
+use glovebox_journal::event::{BranchId, StageFinished};
+use glovebox_journal::ports::BlobStore;
+use glovebox_plan::plan::Plan;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,8 +3,8 @@
 //! The host's receipt says which one failed. A stage that runs a plan says whose command it was, which one could not even start, and which
 //! ones it dropped.
 
-use crate::event::{CommandSource, FailedCommand};
 use glovebox_host::call::Report;
+use glovebox_journal::event::{CommandSource, FailedCommand};
 use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_record::Receipt;

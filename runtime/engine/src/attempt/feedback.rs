@@ -4,8 +4,8 @@
 //! reach passes on only its notes, which are the verdict and public hints: a builder would learn from more what it is judged by
 //! (decision verdict-and-hints-only).
 
-use crate::ports::{BlobStore, PortError};
-use crate::state::FailedStage;
+use glovebox_journal::ports::{BlobStore, PortError};
+use glovebox_state::run_state::FailedStage;
 
 /// Characters kept of what the handler said.
 const SUMMARY_CHARS_MAX: usize = 2200;
@@ -98,10 +98,10 @@ fn cut(text: &str, bytes_max: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blobs::DirBlobs;
-    use crate::event::Work;
     use cap_std::ambient_authority;
     use cap_std::fs::Dir;
+    use glovebox_journal::blobs::DirBlobs;
+    use glovebox_journal::event::Work;
 
     fn details(stdout: &[u8], stderr: &[u8], is_withheld: bool) -> String {
         let folder = tempfile::tempdir().unwrap();

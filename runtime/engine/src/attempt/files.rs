@@ -1,8 +1,8 @@
 //! The files that one call is given: a layer or a folder of its own, or the workspace to read.
 
 use super::Workbench;
-use crate::plan::Binding;
 use glovebox_host::call::{FileSetting, FileSource, FileTier};
+use glovebox_plan::plan::Binding;
 use glovebox_record::scope::Scope;
 
 impl<B> Workbench<B> {

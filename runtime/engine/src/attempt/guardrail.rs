@@ -3,10 +3,10 @@
 //! The reason begins with a fixed sentence (decision stray-writes-fail-the-stage). It stays short, because the next stage gets it and every
 //! projection contains it.
 
-use crate::event::{IgnoredFiles, Recoverable, StageFinished};
-use crate::folded::Folded;
+use glovebox_journal::event::{IgnoredFiles, Recoverable, StageFinished};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_sandbox::ignored::LeftOut;
+use glovebox_state::folded::Folded;
 use std::borrow::Cow;
 use std::fmt::Display;
 

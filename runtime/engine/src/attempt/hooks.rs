@@ -6,8 +6,8 @@
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv, setting};
 use super::side_files::SideFiles;
-use crate::plan::Binding;
 use glovebox_host::call::HookSetting;
+use glovebox_plan::plan::Binding;
 use glovebox_record::scope::Scope;
 use glovebox_sandbox::exec::Program;
 use glovebox_sandbox::jail::{JailSetting, ResourceUsage};

@@ -5,16 +5,16 @@
 
 use super::{AttemptError, Workbench, change_list, feedback, redact};
 use crate::driver::Assignment;
-use crate::plan::{Binding, Plan};
-use crate::ports::BlobStore;
-use crate::state::Branch;
-use crate::verify::{Role, ToldBase};
 use glovebox_host::input::{OutgoingEdge, StageInput};
 use glovebox_host::model::Model;
+use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::ir::{Node, Pipeline};
 use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_pipeline::planning::Planning;
+use glovebox_plan::plan::{Binding, Plan};
+use glovebox_plan::verify::{Role, ToldBase};
 use glovebox_record::Digest;
+use glovebox_state::run_state::Branch;
 
 /// Context keys of the engine that no stage gets, in either spelling.
 const INTERNAL: [&str; 2] = ["internal.", "context.internal."];

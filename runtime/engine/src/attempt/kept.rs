@@ -2,9 +2,9 @@
 
 use super::redact::WITHHELD_FILE;
 use super::{LOG_FILE, Workbench};
-use crate::event::{Artifact, Captured, Digest, StageFinished};
-use crate::ports::{BlobStore, PortError};
 use glovebox_host::call::LogLine;
+use glovebox_journal::event::{Artifact, Captured, Digest, StageFinished};
+use glovebox_journal::ports::{BlobStore, PortError};
 
 impl<B: BlobStore + 'static> Workbench<B> {
     /// What the stage logged, kept like an artifact: one JSON object per line.

@@ -3,10 +3,10 @@
 //! The sandbox prevents leaks; this check reports them. A find fails the attempt and drops its changes. The text is quoted nowhere: only
 //! the record's refusals name the hold-out, and no stage sees them.
 
-use crate::event::{Artifact, Captured, Digest, Ending, Refusal, StageFinished};
-use crate::ports::{BlobStore, PortError};
 use crate::run::Holdouts;
 use glovebox_host::model::{Model, TextGuard};
+use glovebox_journal::event::{Artifact, Captured, Digest, Ending, Refusal, StageFinished};
+use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_sandbox::holdout::canary::{Canary, Leak};
 use std::sync::Arc;

@@ -3,10 +3,10 @@
 //! Only for people, and only a guess: the stage names no hold-outs, and no other stage has them, or it printed the name of their folder.
 
 use super::redact::printed;
-use crate::plan::{HoldoutAccess, Plan};
 use glovebox_host::call::Report;
 use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::lower::handler::Role;
+use glovebox_plan::plan::{HoldoutAccess, Plan};
 use glovebox_record::Status;
 use glovebox_record::scope::Entry;
 

@@ -2,13 +2,13 @@
 
 use super::{AttemptError, Workbench, exchanges, input, leak_check};
 use crate::driver::Assignment;
-use crate::event::{Artifact, AskedModel};
-use crate::plan::PlannedModel;
-use crate::ports::{BlobStore, PortError};
 use glovebox_host::model::{Live, Model};
+use glovebox_journal::event::{Artifact, AskedModel};
+use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_models::chat::ModelId;
 use glovebox_models::target::Target;
 use glovebox_pipeline::ir::{Node, NodeId};
+use glovebox_plan::plan::PlannedModel;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -3,12 +3,12 @@
 //! It follows from the pipeline and the fold of the journal, so the same attempt made again gets the same text. Each mode has a bound
 //! in bytes. Of a stage whose answer is withheld it tells only whether it passed, and it tells no number that such a stage can choose.
 
-use crate::context::ContextKey;
-use crate::state::Branch;
 use glovebox_names::visible;
 use glovebox_pipeline::ir::{Handler, NodeId, Pipeline};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Fidelity, RunId, Status};
+use glovebox_state::context::ContextKey;
+use glovebox_state::run_state::Branch;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 

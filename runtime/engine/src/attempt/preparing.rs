@@ -2,8 +2,8 @@
 //!
 //! A hint of progress for people: it is in no record and may be lost.
 
-use crate::event::AttemptId;
 use glovebox_host::call::{LogLine, Progress};
+use glovebox_journal::event::AttemptId;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};

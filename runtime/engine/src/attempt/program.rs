@@ -1,8 +1,8 @@
 //! The agent program of an attempt as the host starts it: what the plan decided, with the home that the attempt has for it.
 
 use super::sandbox::AttemptSandbox;
-use crate::plan::Binding;
 use glovebox_host::agents::ProgramSetting;
+use glovebox_plan::plan::Binding;
 use glovebox_sandbox::private_home::PrivateHome;
 use std::sync::Arc;
 

@@ -4,10 +4,10 @@
 //! is asked. The bytes are stored before anybody is asked, so no later change of a file counts.
 
 use super::AttemptError;
-use crate::event::{BranchId, ProposedWrite, Recoverable, StageFinished};
-use crate::plan::{NodeRecovery, Plan};
-use crate::ports::PortError;
+use glovebox_journal::event::{BranchId, ProposedWrite, Recoverable, StageFinished};
+use glovebox_journal::ports::PortError;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_plan::plan::{NodeRecovery, Plan};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, FailureCode, Outcome, Status};
 use glovebox_sandbox::commit;

@@ -7,8 +7,8 @@
 
 mod choices;
 
-use crate::event::{Ending, StageFinished};
 use glovebox_host::call::Report;
+use glovebox_journal::event::{Ending, StageFinished};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use glovebox_sandbox::holdout::canary::Canary;

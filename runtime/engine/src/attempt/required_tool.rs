@@ -4,10 +4,10 @@
 //! command that passed there. Files of the workspace, the context and the words of a stage are not looked at.
 
 use crate::driver::Assignment;
-use crate::event::{StageFinished, Work};
-use crate::state::Branch;
+use glovebox_journal::event::{StageFinished, Work};
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
+use glovebox_state::run_state::Branch;
 
 /// The end of an attempt whose work does not begin; none where nothing holds it back.
 pub(super) fn held_back(node: &Node, assignment: &Assignment) -> Option<StageFinished> {

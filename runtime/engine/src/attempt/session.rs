@@ -8,15 +8,15 @@ use super::branch_answers;
 use super::input::{FAILURE_KEYS, HOLDOUT_KEYS};
 use super::preamble::Before;
 use crate::driver::Assignment;
-use crate::event::Artifact;
-use crate::plan::Binding;
-use crate::ports::{BlobStore, PortError};
-use crate::state::{CONVERSATION_FILE, LastConversation};
+use glovebox_journal::event::Artifact;
+use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::Node;
+use glovebox_plan::plan::Binding;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use glovebox_record::session::{Conversation, Message};
 use glovebox_record::{Fidelity, Session, ThreadId};
+use glovebox_state::run_state::{CONVERSATION_FILE, LastConversation};
 
 /// Most bytes of a conversation that is continued; the oldest stages are left out first.
 pub const CONVERSATION_BYTES_MAX: usize = 256 << 10;

@@ -5,7 +5,7 @@
 
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv};
-use crate::plan::{Binding, HoldoutAccess, Plan};
+use glovebox_plan::plan::{Binding, HoldoutAccess, Plan};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::cache::{self, Domain, Set};

@@ -1,10 +1,10 @@
 //! The signature of an attempt's failure: that of the failure, and what the stage's commands printed, without what differs by chance.
 
 use super::{AttemptError, Workbench};
-use crate::event::signature::{plain, text};
-use crate::event::{Digest, StageFinished};
-use crate::ports::{BlobStore, PortError};
-use crate::state::is_output;
+use glovebox_journal::event::{Digest, StageFinished};
+use glovebox_journal::ports::{BlobStore, PortError};
+use glovebox_state::failure_signature::{plain, text};
+use glovebox_state::run_state::is_output;
 use std::io::Read;
 
 /// Most bytes of each output that count: its end, where a command says what is wrong.

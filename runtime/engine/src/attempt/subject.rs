@@ -5,10 +5,10 @@
 
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv, setting, tool_binds, tools};
-use crate::event::{Isolation, Quarantined, Receipt, StageFinished};
-use crate::plan::Binding;
-use crate::plan::Separation;
+use glovebox_journal::event::{Isolation, Quarantined, Receipt, StageFinished};
 use glovebox_pipeline::holdout_roles::Writes;
+use glovebox_plan::plan::Binding;
+use glovebox_plan::plan::Separation;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Network, Tier};
 use glovebox_sandbox::cache::Caches;
@@ -179,7 +179,7 @@ impl Keeps {
 
 /// Whether a stage's verdict was reached where no code of a builder ran; none when it had no hold-outs in reach.
 pub(super) fn isolation(binding: &Binding, env: &SandboxEnv) -> Option<Isolation> {
-    let reaches = binding.holdouts == crate::plan::HoldoutAccess::ReadOnly && !binding.is_builder();
+    let reaches = binding.holdouts == glovebox_plan::plan::HoldoutAccess::ReadOnly && !binding.is_builder();
     // Where nothing can be mounted a cache is the workspace's own folder, with what builders left there.
     let shows_caches = !binding.command_access.cache.is_empty() && !env.tier.is_some_and(Tier::can_mount);
     let is_isolated = binding.separation.as_ref().is_some_and(|separation| separation.is_isolated) && !shows_caches;

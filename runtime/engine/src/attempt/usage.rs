@@ -1,6 +1,6 @@
 //! Limits whose use is known only after a stage's jail has ended and its changes were found. The host reports the others.
 
-use crate::event::StageFinished;
+use glovebox_journal::event::StageFinished;
 use glovebox_record::LimitName;
 use glovebox_sandbox::found::{Found, Op};
 use glovebox_sandbox::ignored::LeftOut;

@@ -4,13 +4,13 @@
 //! a small part of its memory; else it gets the references, so that no stage can fill another one's memory.
 
 use super::{AttemptError, Workbench};
-use crate::context::{Context, ContextKey, STORED_VALUE_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::event::{Artifact, Ending, StageFinished};
-use crate::plan::Binding;
-use crate::ports::{BlobStore, PortError};
-use crate::state::Branch;
 use glovebox_host::input::StageInput;
+use glovebox_journal::event::{Artifact, Ending, StageFinished};
+use glovebox_journal::ports::{BlobStore, PortError};
+use glovebox_plan::plan::Binding;
 use glovebox_record::StoredValue;
+use glovebox_state::context::{Context, ContextKey, STORED_VALUE_BYTES_MAX, VALUE_BYTES_MAX};
+use glovebox_state::run_state::Branch;
 
 /// The part of a handler's memory that whole values may take.
 const MEMORY_PART: u64 = 8;

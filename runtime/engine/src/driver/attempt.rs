@@ -4,15 +4,15 @@
 //! given up when it does not listen. No result is looked at beyond that.
 
 use super::{Driver, Fault, LEASE_MS, RunError, Stops};
-use crate::context::{StoredUpdates, filter_updates};
-use crate::decide::{out_of_time, time_of_node_exceeded};
-use crate::event::{Attempt, AttemptId, BranchId, Ending, Event, NodeId, RunStarted, StageFinished};
-use crate::ports::{ClaimQueue, Delivery, RunLog, Signals};
-use crate::state::Branch;
 use glovebox_host::steering::Steering;
+use glovebox_journal::event::{Attempt, AttemptId, BranchId, Ending, Event, NodeId, RunStarted, StageFinished};
+use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use glovebox_pipeline::key;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
+use glovebox_state::context::{StoredUpdates, filter_updates};
+use glovebox_state::decide::{out_of_time, time_of_node_exceeded};
+use glovebox_state::run_state::Branch;
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -6,10 +6,11 @@
 use super::attempt::Assignment;
 use super::commit::{Batch, Committed};
 use super::{Driver, LEASE_MS, RunError};
-use crate::decide::out_of_time;
-use crate::event::{AttemptId, BranchId, Event, Record, StageStarted, Subject};
-use crate::ports::{ClaimQueue, Delivery, RunLog, Signals};
-use crate::state::{OpenTask, RunState};
+use glovebox_host::steering::Steering;
+use glovebox_journal::event::{AttemptId, BranchId, Event, Record, StageStarted, Subject};
+use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};
+use glovebox_state::decide::out_of_time;
+use glovebox_state::run_state::{OpenTask, RunState};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -100,7 +101,8 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         let attempt = open.attempt(id);
         let granted = self.state.granted(&attempt.task.node);
         let run = Arc::clone(self.state.run.as_ref()?);
-        let steering = self.state.steering(open);
+        let steering = Steering::default();
+        self.state.steering(open).for_each(|message| steering.push(message));
         let (token, branch, stop) = (open.head, Arc::clone(branch), Arc::default());
         Some(Assignment { token, attempt, run, granted, branch, stop, steering })
     }

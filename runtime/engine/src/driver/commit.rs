@@ -2,16 +2,16 @@
 //!
 //! Events are folded and decided on a copy of the state. The copy is kept only if the append was stored, so the state never holds
 //! what the journal does not. When another driver appended first, its records are read and the decision is made again on them.
-//! One append has a bound, since a loop of nodes without work may have no end: the rest is outstanding, and the loop comes back to it.
+//! One append has a bound, since a loop of nodes without work may have no end: the rest is pending, and the loop comes back to it.
 
 use super::claim::NextClaim;
 use super::{CHUNK, Driver, RunError};
-use crate::decide::{decide, fork_step, next_step, resumes_at};
-use crate::event::{Event, Record, Subject, whole_milliseconds};
 use crate::merge_check::MergeCheck;
-use crate::ports::{PortError, RunLog};
-use crate::state::RunState;
+use glovebox_journal::event::{Event, Record, Subject, whole_milliseconds};
+use glovebox_journal::ports::{PortError, RunLog};
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_state::decide::{decide, fork_step, next_step, resumes_at};
+use glovebox_state::run_state::RunState;
 use jiff::Timestamp;
 
 /// About the most events of an append. Between two of them the run's time and requests to stop are looked at.
@@ -21,7 +21,7 @@ const EVENTS_MAX: usize = 256;
 pub(super) struct Batch {
     pub(super) expect: Vec<(Subject, u64)>,
     pub(super) events: Vec<Event>,
-    /// Events of the past whose consequences may be outstanding. They follow from the first event.
+    /// Events of the past whose consequences may be pending. They follow from the first event.
     pub(super) because: Vec<Event>,
     /// Claims what the events make ready.
     pub(super) claim: Option<NextClaim>,
@@ -54,7 +54,7 @@ impl<J: RunLog, S> Driver<'_, J, S> {
             };
             let at = whole_milliseconds(Timestamp::now());
             let folded = fold_and_decide((self.pipeline, self.merge_check), self.state.clone(), (at, because), events);
-            let Decided { state: mut decided, mut events, outstanding } = folded?;
+            let Decided { state: mut decided, mut events, pending } = folded?;
             // Nothing follows from a claim.
             if let Some(claimed) = claim.and_then(|claim| claim.event(&decided, at, &events)) {
                 decided.fold(at, &claimed);
@@ -68,14 +68,14 @@ impl<J: RunLog, S> Driver<'_, J, S> {
                 Ok(stored) => {
                     stored.iter().zip(&events).for_each(|(place, event)| decided.note_position(place.seq, event));
                     self.state = decided;
-                    self.outstanding.follow(&events, outstanding);
+                    self.pending.follow(&events, pending);
                     records.extend(stored.into_iter().zip(events).map(|(place, event)| place.record(at, event)));
                     return Ok(Committed { records, is_stored: true });
                 }
                 Err(PortError::Ambiguous(what)) => {
                     let found = self.find(&what, &events).await?;
                     if found.len() == events.len() {
-                        self.outstanding.follow(&events, outstanding);
+                        self.pending.follow(&events, pending);
                     }
                     records.extend(found);
                     return Ok(Committed { records, is_stored: true });
@@ -91,7 +91,7 @@ impl<J: RunLog, S> Driver<'_, J, S> {
 
     /// Goes on with what follows from an earlier append, if that was too much for it. Whoever appended since does it in its place.
     pub(super) async fn go_on(&mut self) -> Result<Vec<Record>, RunError> {
-        let because = std::mem::take(&mut self.outstanding.0);
+        let because = std::mem::take(&mut self.pending.0);
         if because.is_empty() {
             return Ok(Vec::new());
         }
@@ -127,7 +127,7 @@ impl<J: RunLog, S> Driver<'_, J, S> {
     fn take_in(&mut self, read: &[Record]) {
         read.iter().for_each(|record| self.state.apply(record));
         if !read.is_empty() {
-            self.outstanding.0.clear();
+            self.pending.0.clear();
         }
     }
 
@@ -160,7 +160,7 @@ struct Decided {
     state: RunState,
     events: Vec<Event>,
     /// Those whose consequences were too many, in the order of the journal.
-    outstanding: Vec<Event>,
+    pending: Vec<Event>,
 }
 
 /// Folds events and what follows from them: first what follows on a branch from its own events, then what follows from where all
@@ -171,7 +171,7 @@ fn fold_and_decide(
     (at, because): (Timestamp, Vec<Event>),
     mut events: Vec<Event>,
 ) -> Result<Decided, RunError> {
-    let (mut folded, mut because, mut outstanding) = (0, because.into_iter(), Vec::new());
+    let (mut folded, mut because, mut pending) = (0, because.into_iter(), Vec::new());
     loop {
         while let Some(event) = events.get_mut(folded) {
             if let Event::RunFinished(ended) = event {
@@ -180,11 +180,11 @@ fn fold_and_decide(
             state.fold(at, event);
             folded += 1;
             // A branch that was moved since, by its fork, does not go on from where it was.
-            outstanding.retain(|one: &Event| one.branch() != event.branch());
+            pending.retain(|one: &Event| one.branch() != event.branch());
             let follow = follow((pipeline, check), &state, event)?;
             // Only the last event can wait: it is also the one that a resume finds.
             if events.len() >= EVENTS_MAX && folded == events.len() && !follow.is_empty() {
-                outstanding.extend(because.by_ref().chain(events.last().cloned()));
+                pending.extend(because.by_ref().chain(events.last().cloned()));
             } else {
                 events.extend(follow);
             }
@@ -194,10 +194,10 @@ fn fold_and_decide(
             continue;
         }
         // Other branches begin, whatever one of them waits for.
-        let step = if outstanding.is_empty() { next_step(pipeline, &state) } else { fork_step(pipeline, &state) };
+        let step = if pending.is_empty() { next_step(pipeline, &state) } else { fork_step(pipeline, &state) };
         match step {
             Some(event) => events.push(event),
-            None => return Ok(Decided { state, events, outstanding }),
+            None => return Ok(Decided { state, events, pending }),
         }
     }
 }

@@ -4,10 +4,11 @@
 
 use super::commit::{Batch, Committed};
 use super::{Arrival, Driver, RunError};
-use crate::event::{BranchId, Event, HeldStage, Record, RunCanceled, RunPaused, Subject, Task};
 use crate::inbox::{GivenSteering, Inbox};
-use crate::ports::{ClaimQueue, RunLog, Signals};
+use glovebox_journal::event::{BranchId, Event, HeldStage, Record, RunCanceled, RunPaused, Subject, Task};
+use glovebox_journal::ports::{ClaimQueue, RunLog, Signals};
 use glovebox_record::{Failure, FailureClass, FailureCode};
+use glovebox_state::decide::next_due;
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         if inbox.is_pausing() || !self.state.questions().any(|open| inbox.waits_for(&open.asked, now)) {
             return self.pause(inbox).await;
         }
-        let due = self.state.questions().filter_map(|open| open.asked.due_at).chain(self.state.fork_due()).min();
+        let due = self.state.questions().filter_map(|open| open.asked.due_at).chain(next_due(&self.state)).min();
         let left = due.map(|due| Duration::try_from(due.duration_since(now)).unwrap_or(Duration::ZERO));
         let records = tokio::select! {
             biased;

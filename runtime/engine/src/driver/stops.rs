@@ -1,11 +1,11 @@
 //! What reaches attempts that are under way: requests to stop those of branches that their forks do not need any more, and what people
 //! tell their agents.
 //!
-//! A request is kept until its attempt looks. That of a whole run comes another way: see [`crate::ports::Signals`].
+//! A request is kept until its attempt looks. That of a whole run comes another way: see [`glovebox_journal::ports::Signals`].
 
 use super::Assignment;
-use crate::event::{BranchId, Event, Record};
 use glovebox_host::steering::Steering;
+use glovebox_journal::event::{BranchId, Event, Record};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Notify;

@@ -1,13 +1,13 @@
 //! The loop over a real journal, with stages that are closures.
 
 use super::*;
-use crate::event::{Attempt, Ending, FileChange};
 use crate::inbox::Inbox;
 use crate::signals::LocalSignals;
-use crate::simulation::{finished, pipeline, started};
-use crate::sqlite::SqliteLog;
-use crate::state::OpenTask;
+use glovebox_journal::event::{Attempt, Ending, FileChange};
+use glovebox_journal::sqlite::SqliteLog;
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
+use glovebox_state::run_state::{OpenTask, PendingDecisions, resume_state};
+use glovebox_state::simulation::{finished, pipeline, started};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -68,7 +68,7 @@ fn driver<'a>(
         parallel_max: 4,
         inbox: Inbox::default(),
         state,
-        outstanding: Outstanding::default(),
+        pending: PendingDecisions::default(),
     }
 }
 
@@ -84,8 +84,8 @@ fn names(state: &RunState) -> Vec<&str> {
     state.main().completed.kept().map(NodeId::as_str).collect()
 }
 
-async fn replayed(log: &SqliteLog) -> (RunState, Outstanding) {
-    replay(&log.read(&RUN.into(), 1, usize::MAX).await.unwrap()).unwrap()
+async fn replayed(log: &SqliteLog) -> (RunState, PendingDecisions) {
+    resume_state(&log.read(&RUN.into(), 1, usize::MAX).await.unwrap()).unwrap()
 }
 
 fn reason(state: &RunState) -> String {
@@ -163,7 +163,7 @@ async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u3
         // A component may answer after its command was cut, and what it answers is worth nothing.
         let changed = FileChange {
             path: glovebox_record::path::ScopePath::parse("half.txt").unwrap(),
-            op: crate::event::ChangeOp::Mkdir,
+            op: glovebox_journal::event::ChangeOp::Mkdir,
             digest: None,
             bytes: 0,
             executable: false,
@@ -375,7 +375,7 @@ async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
         let path = format!("file{}", claim.attempt.task.visit % 3);
         let change = FileChange {
             path: glovebox_record::path::ScopePath::parse(&path).unwrap(),
-            op: crate::event::ChangeOp::Mkdir,
+            op: glovebox_journal::event::ChangeOp::Mkdir,
             digest: None,
             bytes: 0,
             executable: false,

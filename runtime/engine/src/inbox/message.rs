@@ -3,8 +3,8 @@
 //! A stage cannot reach the folder. The MAC is the second wall: whoever can write there but has no key is not heard.
 
 use super::GivenSteering;
-use crate::event::{QuestionId, RunId};
 use cap_std::fs::Dir;
+use glovebox_journal::event::{QuestionId, RunId};
 use glovebox_record::Digest;
 use glovebox_sandbox::regular_file;
 use glovebox_sandbox::user_key::UserKey;

@@ -2,7 +2,7 @@
 //!
 //! Each line is used once. When none is left, nobody is there.
 
-use crate::event::{Digest, Event, NodeId, PolicyAction, Record, SheetLine};
+use glovebox_journal::event::{Digest, Event, NodeId, PolicyAction, Record, SheetLine};
 use glovebox_pipeline::ir::{Handler, Pipeline};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -79,7 +79,7 @@ fn is_asked(pipeline: &Pipeline, id: &NodeId, answer: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulation;
+    use glovebox_state::simulation;
 
     #[test]
     fn a_line_names_a_gate_or_is_the_next_answer() {

@@ -1,6 +1,6 @@
 //! A message to the agents of a node, as somebody sent it.
 
-use crate::event::{Attempt, Digest, NodeId, StageSteered, whole_milliseconds};
+use glovebox_journal::event::{Attempt, Digest, NodeId, StageSteered, whole_milliseconds};
 use glovebox_record::MessageId;
 use glovebox_record::steering::STEERING_BYTES_MAX;
 use jiff::Timestamp;

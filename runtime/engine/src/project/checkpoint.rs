@@ -3,11 +3,11 @@
 //! For people and other tools. A resume reads the journal and never this file, so a change of it has no effect. Its lists are bounded:
 //! it does not grow with the run. What came before is in `trace.jsonl` and in the journal, whose place it names.
 
-use crate::context::Context;
-use crate::event::moment;
-use crate::event::{BranchId, Digest, NodeId, Record, RunId};
-use crate::evidence::is_first;
-use crate::state::{Branch, RunState};
+use glovebox_journal::event::moment;
+use glovebox_journal::event::{BranchId, Digest, NodeId, Record, RunId};
+use glovebox_state::context::Context;
+use glovebox_state::evidence::is_first;
+use glovebox_state::run_state::{Branch, RunState};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

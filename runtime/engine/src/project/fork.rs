@@ -4,8 +4,8 @@ use super::run_files::task_folder;
 use super::status::{Owner, encode};
 use super::{Content, ProjectError, Projector};
 use crate::attempt::QUARANTINE_DIR;
-use crate::event::{BranchId, FanInFinished, ForkJoined, NodeId, Task};
-use crate::ports::BlobStore;
+use glovebox_journal::event::{BranchId, FanInFinished, ForkJoined, NodeId, Task};
+use glovebox_journal::ports::BlobStore;
 use glovebox_record::Outcome;
 
 /// Most characters of a name in the quarantine.

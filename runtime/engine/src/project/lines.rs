@@ -3,8 +3,8 @@
 //! Lines are gathered and written in one piece. While a journal is read back they go into a file beside, which takes the place of
 //! whatever is there at the end: a crash may have left a part of a line.
 
-use crate::event::{Record, write_canonical};
 use cap_std::fs::{Dir, OpenOptions};
+use glovebox_journal::event::{Record, write_canonical};
 use serde::Serialize;
 use std::io::{self, Write};
 

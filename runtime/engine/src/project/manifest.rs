@@ -4,12 +4,14 @@
 //! `final.json` exists once the run has ended, whichever way; its status is binary and a canceled run is a failed one
 //! (decision run-status-is-binary).
 
-use crate::event::moment;
-use crate::event::{Digest, ForkedFrom, NodeId, Record, RunFinished, RunId, RunStarted, StageFinished, Verdict};
-use crate::evidence::is_first;
 use crate::run::WORKSPACE_DIR;
+use glovebox_journal::event::moment;
+use glovebox_journal::event::{
+    Digest, ForkedFrom, NodeId, Record, RunFinished, RunId, RunStarted, StageFinished, Verdict,
+};
 use glovebox_record::Tokens;
 use glovebox_record::spend::Money;
+use glovebox_state::evidence::is_first;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -7,12 +7,12 @@
 use super::{CHECKPOINT_FILE, FINAL_FILE, LIVE_FILE, MANIFEST_FILE, PROGRESS_FILE, TRACE_FILE};
 use crate::attempt::exchanges::EXCHANGES_DIR;
 use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
-use crate::blobs::BLOBS_DIR;
-use crate::event::{Attempt, BranchId, NodeId, Task, Work};
 use crate::inbox::INBOX_DIR;
 use crate::run::{HOLDOUTS_DIR, OWNER_FILE, WORKSPACE_DIR};
-use crate::sqlite::LOG_FILE;
 use cap_std::fs::{Dir, MetadataExt, OpenOptions};
+use glovebox_journal::blobs::BLOBS_DIR;
+use glovebox_journal::event::{Attempt, BranchId, NodeId, Task, Work};
+use glovebox_journal::sqlite::LOG_FILE;
 use glovebox_sandbox::cache;
 use glovebox_sandbox::regular_file;
 use glovebox_sandbox::run::JOURNAL_FILE;

@@ -7,11 +7,11 @@ use super::manifest::{FinalFile, ManifestFile};
 use super::stage::ReceiptsFile;
 use super::status::StatusFile;
 use super::trace::TraceLine;
-use crate::event::Record;
-use crate::evidence::VerdictFile;
-use crate::plan::PlanFile;
+use glovebox_journal::event::Record;
+use glovebox_plan::plan::PlanFile;
 use glovebox_record::hook::HookInput;
 use glovebox_record::session::Conversation;
+use glovebox_state::evidence::VerdictFile;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, schema_for};
 

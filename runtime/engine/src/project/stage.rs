@@ -5,10 +5,10 @@
 use super::run_files::{history_folder, task_folder};
 use super::status::{Owner, StatusFile, encode};
 use super::{Content, ProjectError, Projector};
-use crate::event::{
+use glovebox_journal::event::{
     Artifact, Attempt, FailureMeta, PolicyDecided, QuestionAnswered, Receipt, Record, StageFinished, StagePassed, Work,
 };
-use crate::ports::BlobStore;
+use glovebox_journal::ports::BlobStore;
 use glovebox_record::Outcome;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -39,7 +39,7 @@ pub(super) fn log_line(record: &Record, finished: &StageFinished) -> String {
     let Attempt { task, ordinal, .. } = &finished.attempt;
     format!(
         "{} {}#{} attempt {ordinal} {status}{reason}",
-        crate::event::moment::text(&record.at),
+        glovebox_journal::event::moment::text(&record.at),
         task.node,
         task.visit
     )
@@ -122,7 +122,7 @@ fn has_valid_name(Artifact { name, .. }: &Artifact) -> bool {
 #[cfg(test)]
 mod tests {
     use super::has_valid_name;
-    use crate::event::{Artifact, Digest};
+    use glovebox_journal::event::{Artifact, Digest};
 
     fn is_valid(name: &str) -> bool {
         let media_type = "text/plain".to_owned();

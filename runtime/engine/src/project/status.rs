@@ -3,7 +3,7 @@
 //! Written in one dialect, read in the three that exist. The file is a projection for people and other tools: routing never
 //! reads it, and no stage can reach it. A class of failure found in somebody else's file is not believed, the host decides those.
 
-use crate::event::{AttemptId, FailureMeta, Task};
+use glovebox_journal::event::{AttemptId, FailureMeta, Task};
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -261,7 +261,7 @@ mod tests {
             branch: "main".into(),
             node: "n".into(),
             visit: 1,
-            work: crate::event::Work::Handler,
+            work: glovebox_journal::event::Work::Handler,
         };
         let attempt = "a1".into();
         let file = encode(&outcome, Owner { task: &task, attempt: Some(&attempt) });

@@ -4,12 +4,14 @@
 //! from one record and the state before and after it, so the same journal gives the same lines.
 
 use super::run_files::task_folder;
-use crate::context::Context;
-use crate::event::moment;
-use crate::event::{BranchId, Event, NodeId, QuestionAnswered, Record, RouteTaken, RunId, StagePassed, Task, Verdict};
-use crate::state::{Branch, RunState};
+use glovebox_journal::event::moment;
+use glovebox_journal::event::{
+    BranchId, Event, NodeId, QuestionAnswered, Record, RouteTaken, RunId, StagePassed, Task, Verdict,
+};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::{Failure, Outcome, Status};
+use glovebox_state::context::Context;
+use glovebox_state::run_state::{Branch, RunState};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -5,15 +5,16 @@
 
 use super::session::{driver, stores};
 use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session, Worker, holdouts};
-use crate::driver::{Outstanding, RunError};
-use crate::event::{Digest, Event, Record, RunId, RunStarted, SCHEMA_VERSION, SandboxRecord};
-use crate::plan::{Plan, RunBounds};
-use crate::ports::BlobStore;
-use crate::state::RunState;
+use crate::driver::RunError;
+use glovebox_journal::event::{Digest, Event, Record, RunId, RunStarted, SCHEMA_VERSION};
+use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::holdout_roles::Copies;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_plan::plan::{Plan, RunBounds};
+use glovebox_record::SandboxRecord;
 use glovebox_record::spend::SpendBounds;
 use glovebox_sandbox::project::{self, Base, Include};
+use glovebox_state::run_state::{PendingDecisions, RunState};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,7 +72,6 @@ impl Session {
         if !open_copies.is_empty() && plan.pipeline.scenario_copies == Copies::Refuse {
             return Err(RunError::Holdouts(Box::new(HoldoutError::Copied(open_copies))));
         }
-        let bytes = serde_json::to_vec(&base).map_err(|error| RunError::Workspace(Box::new(error)))?;
         let bounds = RunBounds {
             steps_max: plan.pipeline.steps_max(new.steps_max),
             wall_max_ms: wall_max_ms(plan, &new),
@@ -88,7 +88,7 @@ impl Session {
                 .map(|(path, text)| Ok((path.clone(), blobs.put_bytes(text.as_bytes())?)))
                 .collect::<Result<_, RunError>>()?,
             transformed_digest: transformed.map(|text| blobs.put_bytes(text.as_bytes())).transpose()?,
-            base_digest: blobs.put_bytes(&bytes)?,
+            base_digest: blobs.put_bytes(&base.to_json())?,
             capabilities_digest: Some(blobs.put_bytes(&capabilities)?),
             script_digest: new.script.map(|script| blobs.put_bytes(script)).transpose()?,
             holdouts,
@@ -97,13 +97,13 @@ impl Session {
         flush(vec![dir.workspace(), dir.path.join(HOLDOUTS_DIR)]).await?;
         let run = started.run_id.clone();
         let mut driver = driver(
-            (run, RunState::default(), Outstanding::default()),
+            (run, RunState::default(), PendingDecisions::default()),
             &plan.pipeline,
             (&journal, &blobs, &()),
             &worker,
         );
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
-        let (state, last) = (driver.state, driver.outstanding);
+        let (state, last) = (driver.state, driver.pending);
         let (dir, left_out) = (Arc::new(dir), base.skipped);
         let session = Self { dir, journal, blobs, state, worker, last, open_copies, left_out, _owner: owner };
         Ok((session, records))
@@ -175,5 +175,5 @@ fn wall_max_ms(plan: &Plan, new: &NewRun<'_>) -> Option<u64> {
 }
 
 fn tier_word(sandbox: Option<&SandboxRecord>) -> String {
-    sandbox.map_or_else(|| crate::plan::TIER_NONE.to_owned(), |sandbox| sandbox.tier.to_string())
+    sandbox.map_or_else(|| glovebox_plan::plan::TIER_NONE.to_owned(), |sandbox| sandbox.tier.to_string())
 }

@@ -4,8 +4,8 @@
 
 use super::{RunDir, WORKSPACE_DIR};
 use crate::attempt::REPOSITORIES_DIR;
-use crate::event::BranchId;
 use crate::project::run_files::BRANCHES_DIR;
+use glovebox_journal::event::BranchId;
 use glovebox_sandbox::{cache, tree};
 use std::io;
 use std::path::Path;

@@ -6,9 +6,9 @@ use super::session::Session;
 use super::{RunDir, Worker, project_error};
 use crate::attempt::sweep;
 use crate::driver::RunError;
-use crate::event::RunCanceled;
 use crate::project::Projector;
-use crate::sqlite::VerifiedJournal;
+use glovebox_journal::event::RunCanceled;
+use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_pipeline::ir::Pipeline;
 use std::sync::Arc;
 

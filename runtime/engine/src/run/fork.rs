@@ -6,14 +6,15 @@
 use super::restore::{BASE_BYTES_MAX, in_folder};
 use super::session::stores;
 use super::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
-use crate::blobs::DirBlobs;
-use crate::driver::{RunError, replay};
-use crate::event::{BranchId, Digest, Event, ForkedFrom, NodeId, Record, RunId};
-use crate::ports::{BlobStore, PortError, RunLog};
+use crate::driver::RunError;
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::event::{BranchId, Digest, Event, ForkedFrom, NodeId, Record, RunId};
+use glovebox_journal::ports::{BlobStore, PortError, RunLog};
 use glovebox_record::FileChange;
 use glovebox_sandbox::flush::flush_all;
 use glovebox_sandbox::project::Base;
 use glovebox_sandbox::{branch, restore};
+use glovebox_state::run_state::resume_state;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read};
@@ -216,7 +217,7 @@ fn copy_blob(from: &DirBlobs, to: &DirBlobs, digest: &Digest) -> Result<(), RunE
 
 /// Makes the files as they were: from blobs, from the project, or from the other run's workspace, whichever still has them.
 fn make_workspace(dir: &RunDir, source: &Source<'_>, (records, base): (&[Record], &Base)) -> Result<(), RunError> {
-    let (state, _) = replay(records)?;
+    let (state, _) = resume_state(records).ok_or(RunError::NotStarted)?;
     let Some(started) = &state.run else { return Err(RunError::NotStarted) };
     let (project, other) = (Path::new(&started.source_dir), source.dir.join(WORKSPACE_DIR));
     let open = |digest: &Digest| -> io::Result<Box<dyn Read + Send>> {

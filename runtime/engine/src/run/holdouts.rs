@@ -5,14 +5,14 @@
 
 use super::RunDir;
 use crate::driver::RunError;
-use crate::event::HoldoutsSealed;
-use crate::plan::HoldoutPlan;
-use crate::state::RunState;
+use glovebox_journal::event::HoldoutsSealed;
+use glovebox_plan::plan::HoldoutPlan;
 use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
 use glovebox_sandbox::holdout::canary::{Canary, PublicSummary};
 use glovebox_sandbox::holdout::{self, COPY_BYTES_MIN, Seal, SealError};
 use glovebox_sandbox::project::{Base, Include};
+use glovebox_state::run_state::RunState;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 

@@ -4,16 +4,16 @@
 //! again from the run's blobs or, if no stage changed it, from the user's project.
 
 use super::RunDir;
-use crate::blobs::DirBlobs;
 use crate::driver::RunError;
-use crate::event::Repaired;
-use crate::ports::{BlobStore, PortError};
-use crate::state::RunState;
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::event::Repaired;
+use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_record::Digest;
 use glovebox_sandbox::apply::open_before;
 use glovebox_sandbox::commit::CommitError;
 use glovebox_sandbox::project::Base;
 use glovebox_sandbox::{cache, restore, tree};
+use glovebox_state::run_state::RunState;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 

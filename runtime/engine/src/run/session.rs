@@ -8,27 +8,27 @@ use super::branches::{self, branch_workspace};
 use super::restore::{remove_caches, restore};
 use super::workspace::keep_replaced;
 use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, Worker, apply_changes};
-use crate::blobs::DirBlobs;
-use crate::decide::{limit_reached, resumes_at, visits_used_up};
 use crate::disk::DiskGauge;
-use crate::driver::{Assignment, Driver, GRACE, Outstanding, Replay, RunError, replay};
-use crate::event::{
+use crate::driver::{Assignment, Driver, GRACE, RunError};
+use crate::inbox::{Inbox, forget_requests};
+use crate::merge_check::MergeCheck;
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::event::{
     BranchId, CacheFilled, Digest, Event, Record, Repaired, Replanned, RunCanceled, RunId, RunResumed, StageFinished,
     Verdict, WentBack,
 };
-use crate::inbox::{Inbox, forget_requests};
-use crate::merge_check::MergeCheck;
-use crate::no_change::NoChangeRule;
-use crate::plan::compare::{Addition, Change, additions};
-use crate::plan::{Plan, PlanCapabilities, RunBounds};
-use crate::ports::{BlobStore, RunLog, Signals};
-use crate::rewind;
-use crate::sqlite::{Owner, Queue, SqliteLog, Tip, VerifiedJournal};
-use crate::state::RunState;
+use glovebox_journal::ports::{BlobStore, RunLog, Signals};
+use glovebox_journal::rewind;
+use glovebox_journal::sqlite::{Owner, Queue, SqliteLog, Tip, VerifiedJournal};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_plan::plan::compare::{Addition, Change, additions};
+use glovebox_plan::plan::{Plan, PlanCapabilities, RunBounds};
+use glovebox_record::no_change::NoChangeRule;
 use glovebox_record::spend::SpendBounds;
 use glovebox_sandbox::project::Skipped;
 use glovebox_sandbox::run::JOURNAL_FILE;
+use glovebox_state::decide::{limit_reached, resumes_at, visits_used_up};
+use glovebox_state::run_state::{PendingDecisions, ResumeState, RunState, resume_state};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -50,7 +50,7 @@ pub struct Session {
     /// What of the project the copy could not take; found by [`Session::create`].
     pub left_out: Vec<Skipped>,
     pub(super) worker: Worker,
-    pub(super) last: Outstanding,
+    pub(super) last: PendingDecisions,
     // Dropped last: no other process may open the stores above before they are closed.
     pub(super) _owner: Owner,
 }
@@ -122,13 +122,13 @@ impl Unread {
     /// Reads and verifies the journal of a run that never went back, and keeps no more of it than the state. `take` gets every record, in
     /// order and some at once.
     pub fn read(self, mut take: impl FnMut(&[Record]) -> Result<(), RunError>) -> Result<Session, RunError> {
-        let (mut replay, mut queue) = (Replay::default(), Queue::default());
+        let (mut fold, mut queue) = (ResumeState::default(), Queue::default());
         self.pages(&mut queue, |page| {
             take(&page)?;
-            page.into_iter().for_each(|record| replay.take(record));
+            page.into_iter().for_each(|record| fold.take(record));
             Ok(())
         })?;
-        self.session(replay.finish()?, queue)
+        self.session(fold.finish().ok_or(RunError::NotStarted)?, queue)
     }
 
     /// The same with every record, whatever the run did.
@@ -139,7 +139,7 @@ impl Unread {
             records.iter_mut().for_each(|record: &mut Record| record.text.forget());
             Ok(())
         })?;
-        let session = self.session(replay(&records)?, queue)?;
+        let session = self.session(resume_state(&records).ok_or(RunError::NotStarted)?, queue)?;
         Ok((session, records))
     }
 
@@ -159,7 +159,7 @@ impl Unread {
         }
     }
 
-    fn session(self, (state, last): (RunState, Outstanding), queue: Queue) -> Result<Session, RunError> {
+    fn session(self, (state, last): (RunState, PendingDecisions), queue: Queue) -> Result<Session, RunError> {
         let Self { dir, blobs, journal, worker, owner, .. } = self;
         journal.begin_queue(queue);
         let (open_copies, left_out) = (Vec::new(), Vec::new());
@@ -182,7 +182,7 @@ impl Session {
     }
 
     /// Takes the run over: brings the workspace to where the journal says, abandons an attempt that was cut off and appends
-    /// whatever decision was outstanding. A run that failed begins again at the node that failed, or at the node that is asked for.
+    /// whatever decision was pending. A run that failed begins again at the node that failed, or at the node that is asked for.
     /// One that succeeded, or that was canceled for good, is an error that says how it ended.
     /// `past` is where the run stood before the visit that it goes back to.
     pub async fn resume(
@@ -211,9 +211,9 @@ impl Session {
         let begun = self.begun();
         let mut driver = driver(begun, pipeline, (&self.journal, &self.blobs, &()), &self.worker);
         let resumed = driver.resume(last, resumed).await;
-        (self.state, self.last) = (driver.state, driver.outstanding);
+        (self.state, self.last) = (driver.state, driver.pending);
         let records = resumed?;
-        // A fan-in that was outstanding takes changes over.
+        // A fan-in that was pending takes changes over.
         follow(&self.dir, &self.blobs, &records).map_err(RunError::Project)?;
         Ok(records)
     }
@@ -236,7 +236,7 @@ impl Session {
         let begun = self.begun();
         let mut driver = driver(begun, pipeline, (&self.journal, &self.blobs, &()), &self.worker);
         let ended = driver.cancel_idle(canceled).await;
-        (self.state, self.last) = (driver.state, driver.outstanding);
+        (self.state, self.last) = (driver.state, driver.pending);
         let records = ended?;
         apply_changes(&workspace, &self.blobs, self.state.main().changes.values())?;
         Ok(records)
@@ -300,7 +300,7 @@ impl Session {
         let begun = self.begun();
         let mut driver = driver(begun, pipeline, (&self.journal, &self.blobs, &()), &self.worker);
         let noted = driver.note(events).await;
-        (self.state, self.last) = (driver.state, driver.outstanding);
+        (self.state, self.last) = (driver.state, driver.pending);
         noted
     }
 
@@ -337,12 +337,12 @@ impl Session {
             project(records, state)
         });
         let driven = driven.await;
-        (self.state, self.last) = (driver.state, driver.outstanding);
+        (self.state, self.last) = (driver.state, driver.pending);
         driven
     }
 
     /// What a driver takes over, and gives back.
-    fn begun(&mut self) -> (RunId, RunState, Outstanding) {
+    fn begun(&mut self) -> (RunId, RunState, PendingDecisions) {
         (self.run_id(), std::mem::take(&mut self.state), std::mem::take(&mut self.last))
     }
 
@@ -364,7 +364,7 @@ impl Session {
 
 /// A driver of a run that stands at this state.
 pub(super) fn driver<'a, J: RunLog, S>(
-    (run, state, outstanding): (RunId, RunState, Outstanding),
+    (run, state, pending): (RunId, RunState, PendingDecisions),
     pipeline: &'a Pipeline,
     (journal, blobs, signals): (&'a J, &'a DirBlobs, &'a S),
     worker: &Worker,
@@ -383,7 +383,7 @@ pub(super) fn driver<'a, J: RunLog, S>(
         parallel_max: 1,
         inbox: Inbox::default(),
         state,
-        outstanding,
+        pending,
     }
 }
 

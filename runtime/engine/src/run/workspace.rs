@@ -3,9 +3,9 @@
 //! Knows how a change in the journal becomes a change on disk, and nothing of who may change what: that was settled before
 //! the change was recorded.
 
-use crate::blobs::DirBlobs;
 use crate::driver::RunError;
-use crate::ports::PortError;
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::ports::PortError;
 use glovebox_record::{Digest, FileChange};
 use glovebox_sandbox::{apply, commit};
 use std::path::Path;

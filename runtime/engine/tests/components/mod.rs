@@ -10,19 +10,19 @@
 #[path = "../../../../tests/guests/mod.rs"]
 mod guests;
 
-use glovebox_engine::bind::effective::{grant_lines, granted};
-use glovebox_engine::bind::{BindErrors, BindOptions, bind};
-use glovebox_engine::components::{Catalog, PluginFile};
-use glovebox_engine::config::Config;
 use glovebox_engine::driver::Assignment;
-use glovebox_engine::event::{Attempt, BranchId, Digest, Task, Work};
-use glovebox_engine::lock::{Lock, LockedPlugin};
-use glovebox_engine::plan::Plan;
-use glovebox_engine::state::Branch;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::inspect::inspect;
+use glovebox_journal::event::{Attempt, BranchId, Digest, Task, Work};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_plan::bind::effective::{grant_lines, granted};
+use glovebox_plan::bind::{BindErrors, BindOptions, bind};
+use glovebox_plan::components::{Catalog, PluginFile};
+use glovebox_plan::config::Config;
+use glovebox_plan::lock::{Lock, LockedPlugin};
+use glovebox_plan::plan::Plan;
+use glovebox_state::run_state::Branch;
 use std::sync::{Arc, OnceLock};
 
 /// What the built-in tool wants.

@@ -1,8 +1,8 @@
 //! Blobs: what is put is what is opened, and what was put before an append is there for every later process.
 
 use super::{Blobs, note};
-use glovebox_engine::event::{Digest, Subject};
-use glovebox_engine::ports::{BlobStore, PortError};
+use glovebox_journal::event::{Digest, Subject};
+use glovebox_journal::ports::{BlobStore, PortError};
 use std::io::Read;
 
 /// Around the size up to which blobs travel with the append.

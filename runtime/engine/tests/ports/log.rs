@@ -1,8 +1,8 @@
 //! The journal: appends are exclusive, whole and in order.
 
 use super::{Adapter, note, ready, task};
-use glovebox_engine::event::{Attempt, Digest, Event, StageStarted, Subject, canonical, chain, whole_milliseconds};
-use glovebox_engine::ports::{Next, PortError};
+use glovebox_journal::event::{Attempt, Digest, Event, StageStarted, Subject, canonical, chain, whole_milliseconds};
+use glovebox_journal::ports::{Next, PortError};
 use jiff::Timestamp;
 use std::sync::Arc;
 

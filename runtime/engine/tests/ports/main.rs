@@ -9,11 +9,11 @@ mod log;
 mod queue;
 mod run;
 
-use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{BranchId, Event, Record, RunCanceled, RunId, StageReady, Subject, Task, Work};
-use glovebox_engine::memory::{MemoryBlobs, MemoryLog};
-use glovebox_engine::ports::{BlobStore, ClaimQueue, PortError, RunLog, Stored};
-use glovebox_engine::sqlite::SqliteLog;
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::event::{BranchId, Event, Record, RunCanceled, RunId, StageReady, Subject, Task, Work};
+use glovebox_journal::memory::{MemoryBlobs, MemoryLog};
+use glovebox_journal::ports::{BlobStore, ClaimQueue, PortError, RunLog, Stored};
+use glovebox_journal::sqlite::SqliteLog;
 use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
 use std::sync::Arc;

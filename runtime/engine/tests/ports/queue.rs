@@ -1,8 +1,8 @@
 //! The queue: at least once, in order of time, and never the judge of who owns a task.
 
 use super::{Adapter, Under, after, ready, task};
-use glovebox_engine::event::{Attempt, Event, NodeId, RunResumed, StageStarted, Subject};
-use glovebox_engine::ports::{Delivery, Next, PortError};
+use glovebox_journal::event::{Attempt, Event, NodeId, RunResumed, StageStarted, Subject};
+use glovebox_journal::ports::{Delivery, Next, PortError};
 use jiff::Timestamp;
 
 async fn due<L: Adapter>(under: &Under<L>, now: Timestamp, lease_ms: u64) -> Delivery {

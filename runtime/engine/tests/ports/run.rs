@@ -1,17 +1,17 @@
 //! A run over an adapter: deliveries that come twice, workers that pause, answers that are lost, a cancel in the wrong moment.
 
 use super::{Adapter, Under};
-use glovebox_engine::driver::{Assignment, Driver, GRACE, Outstanding, replay};
-use glovebox_engine::event::{
+use glovebox_engine::driver::{Assignment, Driver, GRACE};
+use glovebox_engine::inbox::Inbox;
+use glovebox_engine::signals::LocalSignals;
+use glovebox_journal::event::{
     Attempt, Event, Record, RunFinished, RunId, RunResumed, StageFinished, Subject, Task, Verdict,
 };
-use glovebox_engine::inbox::Inbox;
-use glovebox_engine::memory::MemoryLog;
-use glovebox_engine::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals, Stored};
-use glovebox_engine::signals::LocalSignals;
-use glovebox_engine::state::RunState;
+use glovebox_journal::memory::MemoryLog;
+use glovebox_journal::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals, Stored};
 use glovebox_pipeline::{Inputs, Source, check, ir::Pipeline};
 use glovebox_record::{Outcome, Status};
+use glovebox_state::run_state::RunState;
 use jiff::Timestamp;
 use std::cell::{Cell, RefCell};
 use std::sync::Mutex;
@@ -28,7 +28,7 @@ fn pipeline() -> Pipeline {
 }
 
 fn started() -> Event {
-    let digest = glovebox_engine::event::Digest::ZERO;
+    let digest = glovebox_journal::event::Digest::ZERO;
     let started = serde_json::json!({
         "schema_version": 2, "engine_version": "0.1.0", "run_id": "run", "generation": 0, "pipeline_name": "g", "goal": "",
         "pipeline_path": "pipeline.dot", "pipeline_digest": digest, "plan_digest": digest, "base_digest": digest,
@@ -70,12 +70,12 @@ fn driver<'a, L>(pipeline: &'a Pipeline, log: &'a L, signals: &'a LocalSignals) 
         parallel_max: 4,
         inbox: Inbox::default(),
         state,
-        outstanding: Outstanding::default(),
+        pending: PendingDecisions::default(),
     }
 }
 
 fn fold(records: &[Record]) -> RunState {
-    replay(records).unwrap().0
+    resume_state(records).unwrap().0
 }
 
 fn finishes(records: &[Record]) -> usize {
@@ -117,7 +117,7 @@ impl<'l, L> Unkind<'l, L> {
 /// Takes the run over from an attempt that was just claimed, and drives it to its end.
 async fn overtake<L: Adapter>(log: &L, run: &RunId) {
     let (pipeline, signals) = (pipeline(), LocalSignals::new());
-    let (state, last) = replay(&log.read(run, 1, usize::MAX).await.unwrap()).unwrap();
+    let (state, last) = resume_state(&log.read(run, 1, usize::MAX).await.unwrap()).unwrap();
     let open = state.main().open().cloned().unwrap();
     let mut successor = Driver { state, ..driver(&pipeline, log, &signals) };
     successor.resume(last, RunResumed::default()).await.unwrap();
@@ -288,7 +288,7 @@ pub(crate) async fn a_cancel_and_a_commit_race_and_one_order_is_stored<L: Adapte
         let stage = async |assignment: Assignment| {
             if is_before {
                 // Another process cancels the run while the attempt is under way: the commit is decided again.
-                let canceled = Event::RunCanceled(glovebox_engine::event::RunCanceled { by: "the operator".into() });
+                let canceled = Event::RunCanceled(glovebox_journal::event::RunCanceled { by: "the operator".into() });
                 under.append(&[], &[canceled]).await.unwrap();
             } else {
                 signals.cancel("the operator");
@@ -313,7 +313,7 @@ pub(crate) async fn a_journal_that_moves_to_another_adapter_folds_the_same<L: Ad
         to.log.append(&to.run, &[], record.at, std::slice::from_ref(&record.event)).await.unwrap();
     }
     assert_eq!(to.records().await, records, "the same records with the same hashes");
-    let (state, last) = replay(&to.records().await).unwrap();
+    let (state, last) = resume_state(&to.records().await).unwrap();
     assert_eq!(state, first.state);
     let mut second = Driver { state, ..driver(&pipeline, &*to.log, &signals) };
     second.resume(last, RunResumed::default()).await.unwrap();

@@ -6,8 +6,8 @@
 
 use crate::bindings::chat::{Message, Part};
 use crate::bindings::llm::Request;
-use crate::steering::SteeringMessage;
 use glovebox_models::chat::TEXT;
+use glovebox_record::SteeringMessage;
 use glovebox_record::{Digest, Heard};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The lines of the live view, as a function of records, time and screen.
 
 use super::*;
-use glovebox_engine::event::{BranchId, Digest, EventText, StagePassed};
+use glovebox_journal::event::{BranchId, Digest, EventText, StagePassed};
 use glovebox_pipeline::{Inputs, Source};
 use std::time::Duration;
 

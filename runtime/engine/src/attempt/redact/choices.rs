@@ -3,10 +3,10 @@
 //! A context key counts when the condition of an edge names it, and its value only as far as these conditions distinguish values. A
 //! choice of the next edge counts when the stage's edges leave the choice to it. `tool` and `verify` never choose.
 
-use crate::context::{Context, ContextKey};
 use glovebox_pipeline::condition::{Clause, Operator};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_record::Outcome;
+use glovebox_state::context::{Context, ContextKey};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! Nothing of a text, a number or a name gets through, whatever field it stands in; the verdict and public hints do.
 
 use super::*;
-use crate::event::{Attempt, LimitUse, Quarantined};
-use crate::simulation::receipt;
+use glovebox_journal::event::{Attempt, LimitUse, Quarantined};
 use glovebox_pipeline::Source;
 use glovebox_record::{CommandEnding, Tokens};
+use glovebox_state::simulation::receipt;
 use serde_json::{Value, json};
 
 const SECRET: &str = "expected 42 apples";
@@ -13,7 +13,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
     let failure = Failure::new(FailureClass::Deterministic, code.to_owned(), reason);
     let updates = json!({ "tool.output": SECRET, "ok": false, "n": 3, "list": [SECRET], "expected 42": true });
     StageFinished {
-        attempt: Attempt { task: crate::simulation::task("n"), ordinal: 1, id: "A".into() },
+        attempt: Attempt { task: glovebox_state::simulation::task("n"), ordinal: 1, id: "A".into() },
         handler: handler.to_owned(),
         outcome: Outcome {
             preferred_label: Some(SECRET.to_owned()),
@@ -38,7 +38,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         tool_calls: Vec::new(),
         network: None,
         changes: Vec::new(),
-        recoverable: Some(Box::new(crate::event::Recoverable {
+        recoverable: Some(Box::new(glovebox_journal::event::Recoverable {
             outcome: Outcome { notes: SECRET.to_owned(), ..Outcome::of(Status::Success) },
             verifying: false,
             proposed: Vec::new(),

@@ -1,12 +1,12 @@
 //! An append that was not stored leaves the state as it was; one that met another driver's records is decided again.
 
 use super::*;
-use crate::driver::Outstanding;
-use crate::event::{CacheFilled, RunCanceled, RunId};
 use crate::inbox::Inbox;
-use crate::memory::MemoryLog;
-use crate::ports::Stored;
-use crate::simulation::{pipeline, started};
+use glovebox_journal::event::{CacheFilled, RunCanceled, RunId};
+use glovebox_journal::memory::MemoryLog;
+use glovebox_journal::ports::Stored;
+use glovebox_state::run_state::{PendingDecisions, resume_state};
+use glovebox_state::simulation::{pipeline, started};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ fn driver<'a>(pipeline: &'a Pipeline, journal: &'a Faulty) -> Driver<'a, Faulty,
         parallel_max: 4,
         inbox: Inbox::default(),
         state,
-        outstanding: Outstanding::default(),
+        pending: PendingDecisions::default(),
     }
 }
 
@@ -87,7 +87,7 @@ fn filled(node: &str) -> Vec<Event> {
 }
 
 async fn replayed(journal: &Faulty) -> RunState {
-    super::super::replay(&journal.read(&RUN.into(), 1, 100).await.unwrap()).unwrap().0
+    resume_state(&journal.read(&RUN.into(), 1, 100).await.unwrap()).unwrap().0
 }
 
 #[tokio::test]

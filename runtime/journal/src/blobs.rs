@@ -1,0 +1,245 @@
+//! The blobs of a run: small ones in the journal's database, large ones as files in `blobs/`.
+//!
+//! Knows bytes and digests, never what they are for. With a journal, what is put is durable with the next append and not before. Without
+//! one, every blob is a file and durable at once. Bytes from the disk are digested again whenever they are opened, so a blob that rotted
+//! is an error and never an input.
+
+mod files;
+mod outbox;
+pub(crate) mod rows;
+
+pub use outbox::{Outbox, Parcel, SMALL_BYTES_MAX};
+
+use crate::event::Digest;
+use crate::ports::{BlobStore, PortError, read_at_most};
+use cap_std::fs::Dir;
+use files::BlobFiles;
+use rows::BlobRows;
+use std::io::{self, Cursor, Read, Seek};
+use std::sync::Arc;
+
+/// Folder of the blobs in the run's folder.
+pub const BLOBS_DIR: &str = "blobs";
+
+/// Blobs up to this size are handed out from memory, so that what was digested is what is read.
+const IN_MEMORY_MAX: u64 = 8 * 1024 * 1024;
+
+/// The blobs of a run's folder.
+pub struct DirBlobs {
+    files: Arc<BlobFiles>,
+    small: Option<SmallBlobs>,
+}
+
+/// Where small blobs are: waiting for an append, or in the database.
+pub(crate) struct SmallBlobs {
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) rows: BlobRows,
+}
+
+impl DirBlobs {
+    /// Takes the directory `blobs/`; it must be out of reach of every stage. Every blob is a file.
+    pub fn new(root: Dir) -> Self {
+        Self { files: Arc::new(BlobFiles::new(root)), small: None }
+    }
+
+    /// Opens `blobs` in a run directory, made when it is not there. Every blob is a file.
+    pub fn open_in(run: &Dir) -> Result<Self, PortError> {
+        run.create_dir_all(BLOBS_DIR).and_then(|()| run.open_dir(BLOBS_DIR)).map(Self::new).map_err(unavailable)
+    }
+
+    /// The same with a journal, which keeps the small ones and makes all durable.
+    pub(crate) fn with(self, small: SmallBlobs) -> Self {
+        small.outbox.flushes(&self.files);
+        Self { small: Some(small), ..self }
+    }
+
+    /// Removes what a killed process left half-written. Only for the process that drives the run.
+    pub fn sweep(&self) -> Result<(), PortError> {
+        self.files.sweep().map_err(unavailable)
+    }
+
+    /// Bytes on disk of files that were new when they were put here, as far as this store was asked to.
+    pub fn written_bytes(&self) -> u64 {
+        self.files.written_bytes()
+    }
+
+    /// Opens a blob without digesting it, for readers that do so themselves while they copy. One that is nowhere is
+    /// [`io::ErrorKind::NotFound`].
+    pub fn open_unverified(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>> {
+        match self.small(digest).map_err(io::Error::other)? {
+            Some(bytes) => Ok(Box::new(Cursor::new(bytes))),
+            None => Ok(Box::new(self.files.open(digest)?)),
+        }
+    }
+
+    /// Checks that a blob is there, with this length and its digest.
+    pub fn verify(&self, digest: &Digest, bytes: u64) -> Result<(), PortError> {
+        // Compared before it is digested: a sparse file can be of any length.
+        match self.files.bytes(digest).is_some_and(|found| found != bytes) {
+            true => Err(corrupt(digest, &format!("its length is not {bytes} bytes"))),
+            false => self.open(digest).map(drop),
+        }
+    }
+
+    /// Stores what a file holds. A large one that is stored already is only read.
+    pub fn keep(&self, file: &mut std::fs::File) -> Result<(), PortError> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(&mut *file).map_err(unavailable)?;
+        let bytes = file.stream_position().map_err(unavailable)?;
+        if self.files.has(&hasher.finalize().into(), bytes) {
+            return Ok(());
+        }
+        file.rewind().map_err(unavailable)?;
+        self.put(file).map(drop)
+    }
+
+    /// A small blob, if it is one.
+    fn small(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, PortError> {
+        let Some(small) = &self.small else { return Ok(None) };
+        match small.outbox.get(digest) {
+            Some(bytes) => Ok(Some(bytes)),
+            None => small.rows.read(digest),
+        }
+    }
+
+    fn put_file(&self, bytes: &mut dyn Read) -> Result<Digest, PortError> {
+        let digest = self.files.put(bytes)?;
+        if self.small.is_none() {
+            self.files.flush()?;
+        }
+        Ok(digest)
+    }
+}
+
+impl BlobStore for DirBlobs {
+    fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError> {
+        let mut beginning = Vec::new();
+        Read::take(&mut *bytes, SMALL_BYTES_MAX as u64 + 1).read_to_end(&mut beginning).map_err(unavailable)?;
+        match beginning.len() <= SMALL_BYTES_MAX {
+            true => self.put_bytes(&beginning),
+            false => self.put_file(&mut beginning.as_slice().chain(bytes)),
+        }
+    }
+
+    fn put_bytes(&self, mut bytes: &[u8]) -> Result<Digest, PortError> {
+        let digest = Digest::of(bytes);
+        let is_taken = match &self.small {
+            Some(small) => small.outbox.offer(&digest, bytes)?,
+            None => false,
+        };
+        if is_taken || self.files.has(&digest, bytes.len() as u64) { Ok(digest) } else { self.put_file(&mut bytes) }
+    }
+
+    fn read_all(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
+        // Asked before it is digested: a sparse file can be of any length.
+        if self.files.bytes(digest).is_some_and(|bytes| bytes > bytes_max) {
+            return Err(corrupt(digest, &format!("it has more than {bytes_max} bytes, the most that is read at once")));
+        }
+        read_at_most(self.open(digest)?, digest, bytes_max)
+    }
+
+    fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError> {
+        if let Some(SmallBlobs { outbox, rows }) = &self.small {
+            // What is at hand was digested when it was put, and never left this memory.
+            if let Some(bytes) = outbox.get(digest) {
+                return Ok(Box::new(Cursor::new(bytes)));
+            }
+            if let Some(bytes) = rows.read(digest)? {
+                return verified(digest, bytes);
+            }
+        }
+        let mut file = self.files.open(digest).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => corrupt(digest, "it is missing"),
+            _ => unavailable(error),
+        })?;
+        if file.metadata().map_err(unavailable)?.len() <= IN_MEMORY_MAX {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map_err(unavailable)?;
+            return verified(digest, bytes);
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(&mut file).map_err(unavailable)?;
+        if Digest::from(hasher.finalize()) != *digest {
+            return Err(corrupt(digest, "its bytes have another digest"));
+        }
+        file.rewind().map_err(unavailable)?;
+        Ok(Box::new(file))
+    }
+}
+
+/// Hands out bytes that have the digest they are asked by.
+fn verified<B>(digest: &Digest, bytes: B) -> Result<Box<dyn Read + Send>, PortError>
+where
+    B: AsRef<[u8]> + Send + 'static,
+{
+    match Digest::of(bytes.as_ref()) == *digest {
+        true => Ok(Box::new(Cursor::new(bytes))),
+        false => Err(corrupt(digest, "its bytes have another digest")),
+    }
+}
+
+fn unavailable(error: io::Error) -> PortError {
+    PortError::Unavailable(error.to_string())
+}
+
+fn corrupt(digest: &Digest, found: &str) -> PortError {
+    PortError::Corrupt { what: format!("blob {digest}"), found: found.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cap_std::ambient_authority;
+    use files::file_name;
+
+    fn store() -> (tempfile::TempDir, DirBlobs) {
+        let dir = tempfile::tempdir().unwrap();
+        let run = Dir::open_ambient_dir(dir.path(), ambient_authority()).unwrap();
+        let blobs = DirBlobs::open_in(&run).unwrap();
+        (dir, blobs)
+    }
+
+    #[test]
+    fn what_is_put_is_what_is_opened_and_the_second_time_costs_nothing() {
+        let (dir, blobs) = store();
+        let large = vec![7u8; IN_MEMORY_MAX as usize + 1];
+        for bytes in [&b""[..], b"hello", &large] {
+            let digest = blobs.put(&mut &bytes[..]).unwrap();
+            assert_eq!(digest, Digest::of(bytes));
+            assert_eq!(blobs.put_bytes(bytes).unwrap(), digest);
+            assert_eq!(blobs.read_all(&digest, bytes.len() as u64).unwrap(), bytes);
+        }
+        let left: Vec<_> =
+            std::fs::read_dir(dir.path().join("blobs")).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert!(left.iter().all(|name| name.len() == 2), "no temporary file stays: {left:?}");
+    }
+
+    #[test]
+    fn a_blob_that_rotted_is_refused() {
+        let (dir, blobs) = store();
+        let large = vec![7u8; IN_MEMORY_MAX as usize + 1];
+        for bytes in [&b"hello"[..], &large] {
+            let digest = blobs.put_bytes(bytes).unwrap();
+            let path = dir.path().join("blobs").join(file_name(&digest));
+            let mut rotten = bytes.to_vec();
+            rotten[0] ^= 1;
+            std::fs::write(&path, rotten).unwrap();
+            assert!(matches!(blobs.open(&digest), Err(PortError::Corrupt { .. })));
+        }
+    }
+
+    #[test]
+    fn a_blob_that_is_not_there_is_named() {
+        let (_dir, blobs) = store();
+        let digest = Digest::of(b"never stored");
+        let error = blobs.open(&digest).err().unwrap().to_string();
+        assert_eq!(error, format!("blob {digest} is corrupt: it is missing"));
+    }
+
+    #[test]
+    fn reading_more_than_the_bound_is_an_error() {
+        let (_dir, blobs) = store();
+        let digest = blobs.put_bytes(b"hello").unwrap();
+        assert!(blobs.read_all(&digest, 4).is_err());
+    }
+}

@@ -1,0 +1,478 @@
+//! What happened in a run: facts in the past tense, one enum for journal, progress lines and tests.
+//!
+//! The journal is a promise: [`glovebox_record`] holds the types that host and sandbox produce, and a golden journal freezes
+//! them. A field may be added with a default; none is renamed or removed without a new [`SCHEMA_VERSION`]. Nothing here knows where records are kept.
+
+mod canonical;
+mod failure_meta;
+mod fork;
+mod forked_from;
+mod holdouts_sealed;
+pub mod moment;
+mod place;
+mod policy;
+mod question;
+mod record;
+mod route;
+mod stage;
+mod steered;
+mod went_back;
+
+pub use canonical::canonical;
+pub use canonical::write_canonical;
+pub use failure_meta::{CommandSource, FailedCommand, FailureMeta};
+pub use fork::{
+    BranchCanceled, BranchEnd, BranchFinished, BranchStarted, ChildObserved, ConflictSide, FanInFinished, ForkChild,
+    ForkExpired, ForkJoined, ForkStarted, MergeConflict, SupervisionEnd,
+};
+pub use forked_from::ForkedFrom;
+pub use glovebox_record::{
+    Artifact, Attempt, AttemptId, BranchId, Captured, ChangeOp, Digest, Ending, FileChange, HostTraffic, LimitUse,
+    NodeId, NotADigest, Quarantined, QuestionId, Receipt, Refusal, RunId, Subject, Task, Traffic, Work,
+};
+pub use holdouts_sealed::HoldoutsSealed;
+pub use policy::{PolicyAction, PolicyDecided, PolicyQuestion, PolicyReason, ProposedWrite, Recoverable};
+pub use question::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, RunPaused, SheetLine};
+pub use record::{EventText, Record, chain, whole_milliseconds};
+pub use route::{GateUnmet, LoopRestarted, RouteCandidate, RouteTaken};
+pub use stage::{
+    AskedModel, CacheFilled, IgnoredFiles, Isolation, StageFinished, StageReady, StageRetrying, StageStarted,
+};
+pub use steered::StageSteered;
+pub use went_back::WentBack;
+
+use glovebox_pipeline::lower::handler::{HandlerKind, Role};
+use glovebox_pipeline::transform::RuleRecord;
+use glovebox_record::VerifyLimits;
+use glovebox_record::spend::SpendBounds;
+use glovebox_record::{Failure, SandboxRecord, Status};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Version of the event vocabulary, written into `run.started` and into the journal's database. Other versions are refused.
+pub const SCHEMA_VERSION: u32 = 2;
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind")]
+pub enum Event {
+    /// The run was created; always the first record.
+    #[serde(rename = "run.started")]
+    RunStarted(Box<RunStarted>),
+    /// Another process took the run over.
+    #[serde(rename = "run.resumed")]
+    RunResumed(Box<RunResumed>),
+    /// The caches of a node with `cache_from="base"` were filled, before any stage changed a file.
+    #[serde(rename = "cache.filled")]
+    CacheFilled(Box<CacheFilled>),
+    /// An attempt may be claimed; at once a fact and a queue entry.
+    #[serde(rename = "stage.ready")]
+    StageReady(StageReady),
+    /// A worker claimed the attempt; the sequence number of this record is its fencing token.
+    #[serde(rename = "stage.started")]
+    StageStarted(StageStarted),
+    /// A person told the attempt's agent something.
+    #[serde(rename = "stage.steered")]
+    StageSteered(Box<StageSteered>),
+    /// The attempt was committed.
+    #[serde(rename = "stage.finished")]
+    StageFinished(Box<StageFinished>),
+    /// Another attempt of the same visit follows.
+    #[serde(rename = "stage.retrying")]
+    StageRetrying(StageRetrying),
+    /// An engine-native node was passed.
+    #[serde(rename = "stage.passed")]
+    StagePassed(StagePassed),
+    /// The next node was chosen.
+    #[serde(rename = "route.taken")]
+    RouteTaken(RouteTaken),
+    /// An exit was reached while a goal gate was unmet.
+    #[serde(rename = "gate.unmet")]
+    GateUnmet(GateUnmet),
+    /// A new generation of the run began.
+    #[serde(rename = "loop.restarted")]
+    LoopRestarted(Box<LoopRestarted>),
+    /// A branch waits for the branches of a fork.
+    #[serde(rename = "fork.started")]
+    ForkStarted(ForkStarted),
+    /// The time of a fork is over.
+    #[serde(rename = "fork.expired")]
+    ForkExpired(ForkExpired),
+    /// A supervisor looked at its child pipeline.
+    #[serde(rename = "child.observed")]
+    ChildObserved(Box<ChildObserved>),
+    /// A branch of a fork began.
+    #[serde(rename = "branch.started")]
+    BranchStarted(BranchStarted),
+    /// A branch of a fork is not needed any more.
+    #[serde(rename = "branch.canceled")]
+    BranchCanceled(BranchCanceled),
+    /// A branch of a fork ended.
+    #[serde(rename = "branch.finished")]
+    BranchFinished(Box<BranchFinished>),
+    /// Every branch of a fork that began has ended.
+    #[serde(rename = "fork.joined")]
+    ForkJoined(Box<ForkJoined>),
+    /// A fan-in chose a branch and took changes over.
+    #[serde(rename = "fan_in.finished")]
+    FanInFinished(Box<FanInFinished>),
+    /// A person is asked.
+    #[serde(rename = "question.asked")]
+    QuestionAsked(Box<QuestionAsked>),
+    /// The question was answered, or its time has passed.
+    #[serde(rename = "question.answered")]
+    QuestionAnswered(Box<QuestionAnswered>),
+    /// It was decided what happens to disallowed writes.
+    #[serde(rename = "policy.decided")]
+    PolicyDecided(Box<PolicyDecided>),
+    /// The run holds no process until it is resumed.
+    #[serde(rename = "run.paused")]
+    RunPaused(Box<RunPaused>),
+    /// Somebody asked the run to stop.
+    #[serde(rename = "run.canceled")]
+    RunCanceled(RunCanceled),
+    /// The run ended; always the last record.
+    #[serde(rename = "run.finished")]
+    RunFinished(RunFinished),
+}
+
+impl Event {
+    /// The dotted name.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Event::RunStarted(_) => "run.started",
+            Event::RunResumed(_) => "run.resumed",
+            Event::CacheFilled(_) => "cache.filled",
+            Event::StageReady(_) => "stage.ready",
+            Event::StageStarted(_) => "stage.started",
+            Event::StageSteered(_) => "stage.steered",
+            Event::StageFinished(_) => "stage.finished",
+            Event::StageRetrying(_) => "stage.retrying",
+            Event::StagePassed(_) => "stage.passed",
+            Event::RouteTaken(_) => "route.taken",
+            Event::GateUnmet(_) => "gate.unmet",
+            Event::LoopRestarted(_) => "loop.restarted",
+            Event::ForkStarted(_) => "fork.started",
+            Event::ForkExpired(_) => "fork.expired",
+            Event::ChildObserved(_) => "child.observed",
+            Event::BranchStarted(_) => "branch.started",
+            Event::BranchCanceled(_) => "branch.canceled",
+            Event::BranchFinished(_) => "branch.finished",
+            Event::ForkJoined(_) => "fork.joined",
+            Event::FanInFinished(_) => "fan_in.finished",
+            Event::QuestionAsked(_) => "question.asked",
+            Event::QuestionAnswered(_) => "question.answered",
+            Event::PolicyDecided(_) => "policy.decided",
+            Event::RunPaused(_) => "run.paused",
+            Event::RunCanceled(_) => "run.canceled",
+            Event::RunFinished(_) => "run.finished",
+        }
+    }
+
+    /// The subject under whose head the event is stored.
+    pub fn subject(&self) -> Subject {
+        let branch = match self {
+            Event::BranchStarted(event) => Some(&event.parent),
+            Event::BranchCanceled(event) => Some(&event.parent),
+            Event::BranchFinished(event) => Some(&event.parent),
+            _ => self.branch(),
+        };
+        match (self.task(), self.question(), branch) {
+            (Some(task), ..) => task.into(),
+            (None, Some(question), _) => question.into(),
+            (None, None, Some(branch)) => branch.into(),
+            (None, None, None) => Subject::Run,
+        }
+    }
+
+    fn question(&self) -> Option<&QuestionId> {
+        match self {
+            Event::QuestionAsked(event) => Some(&event.question),
+            Event::QuestionAnswered(event) => Some(&event.question),
+            _ => None,
+        }
+    }
+
+    /// The task that an attempt of it is about.
+    fn task(&self) -> Option<&Task> {
+        match self {
+            Event::StageReady(event) => Some(&event.task),
+            Event::StageStarted(event) => Some(&event.attempt.task),
+            Event::StageFinished(event) => Some(&event.attempt.task),
+            Event::StageRetrying(event) => Some(&event.task),
+            _ => None,
+        }
+    }
+}
+
+/// The run was created.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunStarted {
+    /// Version of this vocabulary: [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Version of the program that wrote it.
+    pub engine_version: String,
+    /// The run's id.
+    pub run_id: RunId,
+    /// The run whose records this one begins with; absent for a run of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Box<ForkedFrom>>,
+    /// Counts loop restarts; 0 for the first generation (decision run-generations).
+    pub generation: u32,
+    /// The graph's name.
+    pub pipeline_name: String,
+    /// The goal, inputs expanded.
+    pub goal: String,
+    /// Graph attributes; the context mirrors them as `graph.<key>` (spec §3.1).
+    #[serde(default)]
+    pub graph: BTreeMap<String, String>,
+    /// Where the pipeline was read from, for people.
+    pub pipeline_path: String,
+    /// Blob with the pipeline's source.
+    pub pipeline_digest: Digest,
+    /// Blobs with the files that the source refers to, by path; absent when it refers to none, and in journals of before it could.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, Digest>,
+    /// The project's own rules that judged the graph, in the order they were asked, and what each changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleRecord>,
+    /// Blob with the pipeline as the rules' transforms made it, which is what runs; absent when none changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transformed_digest: Option<Digest>,
+    /// Plugins that the operator bound as verifiers, by handler type.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub verifiers: BTreeSet<String>,
+    /// The components that the nodes are bound to: digest of the bytes by handler. Absent in journals of before it was recorded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub components: BTreeMap<String, Digest>,
+    /// Digest of the plan: what was bound, with which grants and limits.
+    pub plan_digest: Digest,
+    /// Blob with what the plan allows; absent in journals of before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities_digest: Option<Digest>,
+    /// The node that the run begins at; absent when that is the start node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<NodeId>,
+    /// Blob with the list of files the workspace began with.
+    pub base_digest: Digest,
+    /// Folder the workspace was copied from, for `apply` and for people.
+    pub source_dir: String,
+    /// The model: `scripted`, `live` or `simulated`.
+    pub model: String,
+    /// Nodes with simulated answers; absent when there are none.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub simulated: BTreeSet<NodeId>,
+    /// Blob with the script of a scripted model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script_digest: Option<Digest>,
+    /// `--set` values.
+    #[serde(default)]
+    pub inputs: BTreeMap<String, String>,
+    /// Tier of subprocesses: `full`, `bwrap`, `landlock`, `unconfined`, or `none` when no stage runs any.
+    pub sandbox_tier: String,
+    /// What was asked of the walls and what this machine made of them; absent when no stage runs commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxRecord>,
+    /// Most steps in this run, the lower of attribute and flag.
+    pub steps_max: u64,
+    /// Longest driven time of this run, milliseconds; none is unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_max_ms: Option<u64>,
+    /// What its model calls may cost; absent when unlimited.
+    #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
+    pub spend_max: SpendBounds,
+    /// How often work is repeated after a failed verification; absent where the operator has no `[verify]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_retry: Option<VerifyLimits>,
+    /// Hold-outs under seal; absent when the run has none, and in journals of before there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdouts: Option<HoldoutsSealed>,
+    /// Free labels, for people and for finding the run again.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+}
+
+impl RunStarted {
+    /// The role of a handler in this run.
+    pub fn role(&self, handler: &str) -> Role {
+        match self.verifiers.contains(handler) {
+            true => Role::Verifier,
+            false => HandlerKind::of(handler).role().unwrap_or_default(),
+        }
+    }
+
+    /// What holds after a resume: the same, but for what the resume changed.
+    #[must_use]
+    pub fn resumed(mut self, resumed: &RunResumed) -> Self {
+        self.steps_max = resumed.steps_max.unwrap_or(self.steps_max);
+        self.wall_max_ms = resumed.wall_max_ms.or(self.wall_max_ms);
+        self.spend_max = resumed.spend_max.or(self.spend_max);
+        self.script_digest = resumed.script_digest.or(self.script_digest);
+        if let Some(replanned) = &resumed.replanned {
+            self.plan_digest = replanned.plan_digest;
+            self.components.clone_from(&replanned.components);
+            self.capabilities_digest = Some(replanned.capabilities_digest);
+        }
+        self
+    }
+}
+
+/// Another process took the run over.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunResumed {
+    /// Who drives it now.
+    pub worker: String,
+    /// The confinement of its commands from here on; absent when no stage runs commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxRecord>,
+    /// The node that it begins again at; absent when it continues where it stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<NodeId>,
+    /// The visit of that node which the run went back to: state, context and files are as they were before it. Absent when it begins with
+    /// what is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<WentBack>,
+    /// What the user set in the context before it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub context: BTreeMap<String, String>,
+    /// The most steps from here on; absent when the limit stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps_max: Option<u64>,
+    /// The longest driven time from here on, milliseconds; absent when the limit stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_max_ms: Option<u64>,
+    /// What its model calls may cost from here on, with what they have cost; absent when the bounds stay.
+    #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
+    pub spend_max: SpendBounds,
+    /// Blob with another script for the model; absent when the script stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script_digest: Option<Digest>,
+    /// The plan from here on; absent when the plan stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replanned: Option<Replanned>,
+    /// How the workspace was not what the journal says; absent when it was, and in journals of before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repaired: Option<Repaired>,
+    /// Whether the run's caches were removed, since an attempt was under way when its process was killed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub caches_removed: bool,
+}
+
+/// A workspace was changed while nobody drove its run, and is as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Repaired {
+    /// Paths that were made again.
+    pub made: u64,
+    /// Paths that were removed: no record has them, or they were something else.
+    pub removed: u64,
+}
+
+/// A run continues with another plan, as the user asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Replanned {
+    /// Digest of the new plan.
+    pub plan_digest: Digest,
+    /// Its components: digest of the bytes by handler.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub components: BTreeMap<String, Digest>,
+    /// Blob with what the new plan allows.
+    pub capabilities_digest: Digest,
+    /// What the new plan allows and the plan before did not.
+    #[serde(default)]
+    pub more: Vec<String>,
+    /// What the plan before allowed and the new plan does not.
+    #[serde(default)]
+    pub less: Vec<String>,
+    /// Who answers its model calls: `scripted`, `live` or `simulated`; absent in journals of before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Stages that get a simulated answer if they are visited.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub simulated: BTreeSet<NodeId>,
+}
+
+/// An engine-native node was passed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StagePassed {
+    /// Counts loop restarts; 0 before the first.
+    pub generation: u32,
+    /// The branch that passed it.
+    pub branch: BranchId,
+    /// The node.
+    pub node: NodeId,
+    /// Which visit.
+    pub visit: u32,
+    /// The status it passes on: a diamond hands the previous one through (decision diamonds-pass-outcomes-through).
+    pub status: Status,
+}
+
+impl StagePassed {
+    /// The visit as a task, which names its folder and owns its status.
+    pub fn task(&self) -> Task {
+        Task::of_handler(self.generation, (&self.branch, &self.node), self.visit)
+    }
+}
+
+/// Somebody asked the run to stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunCanceled {
+    /// Who: `signal INT`, `signal TERM`, or the name of a person.
+    pub by: String,
+}
+
+/// What the name of a signal begins with in [`RunCanceled::by`].
+pub const SIGNAL: &str = "signal ";
+
+impl RunCanceled {
+    /// A person canceled the run for good, whatever the person is called.
+    pub fn by_person(name: &str) -> Self {
+        let by = match name.trim() {
+            "" => "a person".to_owned(),
+            name if name.starts_with(SIGNAL) => format!("a person named {name}"),
+            name => name.to_owned(),
+        };
+        Self { by }
+    }
+
+    /// True when a signal stopped the run: it may go on later. A run that was canceled for good may not (decision signals-are-resumable).
+    pub fn is_stop(&self) -> bool {
+        self.by.starts_with(SIGNAL)
+    }
+}
+
+/// How a run ended (decision run-status-is-binary).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// An exit was reached with every goal gate satisfied.
+    Success,
+    /// Anything else.
+    Fail,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Success => "success",
+            Verdict::Fail => "fail",
+        })
+    }
+}
+
+/// The run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunFinished {
+    /// How.
+    pub status: Verdict,
+    /// The exit that was reached, after success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_node: Option<NodeId>,
+    /// Why, after a failure: the stage's reason unchanged (decision reasons-stay-unchanged).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// The stage that a resume begins again at; absent where it continues, and in journals of before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumes_at: Option<NodeId>,
+}

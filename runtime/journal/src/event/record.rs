@@ -1,0 +1,122 @@
+//! An event in its place: numbered, stamped, and chained to the record before by a hash.
+//!
+//! Knows how a record is hashed and written, not where it is kept.
+
+use super::{Digest, Event, moment, write_canonical};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+/// An event with its place in the journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Counts from 1 without gaps.
+    pub seq: u64,
+    /// When it was appended, whole milliseconds. Not trusted for order; `seq` is.
+    #[serde(with = "moment")]
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+    /// Hash of the previous record; all zeros for the first.
+    pub prev: Digest,
+    /// Hash over `prev`, `seq`, `at` and the event: [`chain`].
+    pub hash: Digest,
+    /// What happened.
+    pub event: Event,
+    /// The event as it is stored, if the record comes from a journal.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub text: EventText,
+}
+
+impl Record {
+    /// Adds the record as canonical JSON. Takes the event as it is stored, if that is known: nothing is written twice then.
+    pub fn write(&self, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
+        let Some(text) = self.text.get() else { return write_canonical(bytes, self) };
+        bytes.extend_from_slice(b"{\"at\":");
+        write_canonical(bytes, &moment::text(&self.at))?;
+        bytes.extend_from_slice(b",\"event\":");
+        bytes.extend_from_slice(text.as_bytes());
+        for (name, digest) in [(",\"hash\":", &self.hash), (",\"prev\":", &self.prev)] {
+            bytes.extend_from_slice(name.as_bytes());
+            write_canonical(bytes, digest)?;
+        }
+        bytes.extend_from_slice(b",\"seq\":");
+        write_canonical(bytes, &self.seq)?;
+        bytes.push(b'}');
+        Ok(())
+    }
+}
+
+/// The text of an event as it was stored, where it is known. It is not compared.
+#[derive(Clone, Default)]
+pub struct EventText(Option<Arc<str>>);
+
+impl EventText {
+    /// Forgets the text, for records that are kept.
+    pub fn forget(&mut self) {
+        self.0 = None;
+    }
+
+    pub fn get(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
+impl From<String> for EventText {
+    fn from(text: String) -> Self {
+        Self(Some(text.into()))
+    }
+}
+
+impl PartialEq for EventText {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for EventText {}
+
+impl fmt::Debug for EventText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "known" } else { "unknown" })
+    }
+}
+
+/// Cuts a moment to the whole milliseconds that records keep, so that a record reads back as it was made.
+pub fn whole_milliseconds(at: Timestamp) -> Timestamp {
+    Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at)
+}
+
+/// Hashes a record: BLAKE3 over previous hash, sequence number, milliseconds since the epoch (both little-endian) and the
+/// event's [`super::canonical`] text. The hash has a context of its own, so that no other hash of this program can replace it.
+pub fn chain(prev: &Digest, seq: u64, at: Timestamp, canonical_event: &str) -> Digest {
+    let mut hasher = blake3::Hasher::new_derive_key("glovebox 2026 journal record v1");
+    hasher.update(prev.as_bytes());
+    hasher.update(&seq.to_le_bytes());
+    hasher.update(&at.as_millisecond().to_le_bytes());
+    hasher.update(canonical_event.as_bytes());
+    hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::canonical;
+    use super::*;
+
+    #[test]
+    fn a_record_is_written_the_same_from_its_text() {
+        let event: Event = serde_json::from_value(serde_json::json!({
+            "kind": "stage.retrying", "branch": "main", "node": "build", "visit": 2, "work": "handler", "ordinal": 1,
+            "attempt_id": "01", "generation": 0, "delay_ms": 5, "due_at": "2026-11-25T00:00:00.005Z", "reason": "\"quoted\"\n",
+        }))
+        .unwrap();
+        let text = EventText::from(canonical(&event).unwrap());
+        let at = Timestamp::from_millisecond(1_764_000_000_007).unwrap();
+        let record = Record { seq: 12, at, prev: Digest::ZERO, hash: Digest::of(b"it"), event, text };
+        let mut from_text = Vec::new();
+        record.write(&mut from_text).unwrap();
+        assert_eq!(String::from_utf8(from_text).unwrap(), canonical(&record).unwrap());
+    }
+}

@@ -1,0 +1,31 @@
+//! A person told an agent something while it was at work.
+
+use super::{Attempt, moment};
+use glovebox_record::{MessageId, SteeringMessage};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A message of a person to the agent of an attempt that was under way. Whether its model heard it is in `stage.finished`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StageSteered {
+    /// The attempt.
+    #[serde(flatten)]
+    pub attempt: Attempt,
+    /// The message; several attempts get the same one if their branches are at the same node.
+    pub message: MessageId,
+    /// Who said it.
+    pub by: String,
+    /// When.
+    #[serde(with = "moment")]
+    #[schemars(with = "String")]
+    pub said_at: Timestamp,
+    /// What was said.
+    pub text: String,
+}
+
+impl From<&StageSteered> for SteeringMessage {
+    fn from(steered: &StageSteered) -> Self {
+        Self { id: steered.message.clone(), text: steered.text.clone() }
+    }
+}

@@ -1,0 +1,166 @@
+//! Going back: a resume may begin again before an earlier visit, and what the run did since counts no more.
+//!
+//! No record is ever removed. So a journal has one line of records that lead to its end: the record that went back follows the one before
+//! the visit, and those between them are history. Folds begin again with what was before, and keep what the run has spent.
+
+use crate::event::{Event, Record};
+use std::ops::RangeInclusive;
+
+/// What is computed from the records of a run, one after the other.
+pub trait Fold {
+    /// What is computed from the records before an earlier visit when a resume goes back to it.
+    type Past: Fold + Default;
+
+    /// Adds the next record.
+    fn apply(&mut self, record: &Record);
+
+    /// Goes back to what `past` was computed from. The record that went back is applied next.
+    fn go_back(&mut self, past: Self::Past);
+}
+
+/// Folds all records of a journal in memory.
+pub fn fold<F: Fold>(records: &[Record], fold: &mut F) {
+    for part in parts(records) {
+        if let Some(before) = part.before {
+            fold.go_back(after(before));
+        }
+        part.records.iter().for_each(|record| fold.apply(record));
+    }
+}
+
+/// Folds records that follow each other.
+pub fn after<'a, F: Fold + Default>(records: impl IntoIterator<Item = &'a Record>) -> F {
+    let mut fold = F::default();
+    records.into_iter().for_each(|record| fold.apply(record));
+    fold
+}
+
+/// How often a run may go back. Each time costs a reader as much as all records before it.
+pub const BACKS_MAX: usize = 100;
+
+/// Records that follow each other.
+pub struct Part<'a> {
+    /// The records that lead to the first of these, if that one went back.
+    pub before: Option<Vec<&'a Record>>,
+    /// The records.
+    pub records: &'a [Record],
+}
+
+/// The records of a journal, with a new part at each that went back.
+pub fn parts(records: &[Record]) -> impl Iterator<Item = Part<'_>> {
+    let begins = (1..records.len()).filter(|at| back_to(&records[*at]).is_some()).take(BACKS_MAX);
+    let starts: Vec<usize> = (0..1).chain(begins).collect();
+    let ends: Vec<usize> = starts.iter().skip(1).copied().chain([records.len()]).collect();
+    starts.into_iter().zip(ends).map(|(start, end)| {
+        let before = || back_to(&records[start]).map(|seq| before(&records[..start], seq));
+        Part { before: (start > 0).then(before).flatten(), records: &records[start..end] }
+    })
+}
+
+/// The records that lead to the end of a journal, in order.
+pub fn in_force(records: &[Record]) -> Vec<&Record> {
+    let mut line = Vec::new();
+    let mut rest = records;
+    while let Some((last, others)) = rest.split_last() {
+        line.push(last);
+        rest = back_to(last).map_or(others, |seq| up_to(others, seq));
+    }
+    line.reverse();
+    line
+}
+
+/// The records that lead to this one and its own, in order.
+pub fn before(records: &[Record], seq: u64) -> Vec<&Record> {
+    in_force(up_to(records, seq))
+}
+
+/// The sequence numbers that lead to this one and its own, in order, from the records that went back alone. The same as [`before`] of
+/// all records, whose numbers have no gap.
+pub fn ranges(resumes: &[Record], seq: u64) -> Vec<RangeInclusive<u64>> {
+    let mut ranges = Vec::new();
+    let mut end = seq;
+    for (at, back) in resumes.iter().rev().filter_map(|record| Some((record.seq, back_to(record)?))) {
+        if at <= end {
+            ranges.push(at..=end);
+            end = back.min(at.saturating_sub(1));
+        }
+    }
+    ranges.extend((end > 0).then_some(1..=end));
+    ranges.reverse();
+    ranges
+}
+
+fn up_to(records: &[Record], seq: u64) -> &[Record] {
+    &records[..records.partition_point(|record| record.seq <= seq)]
+}
+
+/// How often a run went back.
+pub fn backs(records: &[Record]) -> usize {
+    records.iter().filter(|record| back_to(record).is_some()).count()
+}
+
+/// The record that a resume went back to.
+pub(crate) fn back_to(record: &Record) -> Option<u64> {
+    match &record.event {
+        Event::RunResumed(resumed) => resumed.back.as_ref().map(|back| back.seq),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Digest, EventText, RunResumed, WentBack};
+    use jiff::Timestamp;
+
+    /// Records that go back to these.
+    fn journal(backs: &[u64]) -> Vec<Record> {
+        let record = |(seq, back): (u64, &u64)| {
+            let back = (*back > 0).then_some(WentBack { visit: 1, generation: 0, seq: *back });
+            let event = Event::RunResumed(Box::new(RunResumed { back, ..RunResumed::default() }));
+            let hash = Digest::of(&seq.to_le_bytes());
+            Record { seq, at: Timestamp::UNIX_EPOCH, prev: hash, hash, event, text: EventText::default() }
+        };
+        (1..).zip(backs).map(record).collect()
+    }
+
+    fn places(records: Vec<&Record>) -> Vec<u64> {
+        records.into_iter().map(|record| record.seq).collect()
+    }
+
+    #[test]
+    fn what_follows_a_visit_that_a_resume_went_back_to_is_history() {
+        let records = journal(&[0, 0, 0, 2, 0, 3, 0]);
+        assert_eq!(places(in_force(&records)), [1, 2, 3, 6, 7], "also back to what was left");
+        assert_eq!(places(before(&records, 5)), [1, 2, 4, 5]);
+        let parts: Vec<_> = parts(&records).map(|part| (part.before.map(places), part.records.len())).collect();
+        assert_eq!(parts, [(None, 3), (Some(vec![1, 2]), 2), (Some(vec![1, 2, 3]), 2)]);
+    }
+
+    #[test]
+    fn a_record_that_goes_nowhere_ends_the_line() {
+        // A foreign journal may say anything.
+        assert_eq!(places(in_force(&journal(&[0, 2, 3, 9, 0]))), [1, 2, 3, 4, 5]);
+        assert!(in_force(&[]).is_empty());
+        assert_eq!(parts(&[]).map(|part| part.records.len()).sum::<usize>(), 0);
+        assert_eq!(parts(&journal(&[1, 0])).count(), 1);
+    }
+
+    #[test]
+    fn ranges_are_the_records_before() {
+        for backs in [&[0, 0, 0, 2, 0, 3, 0][..], &[0, 2, 3, 9, 0], &[0, 0, 1, 1, 4, 2, 0, 6], &[0], &[]] {
+            let records = journal(backs);
+            for seq in 0..=records.len() as u64 {
+                let ranges = ranges(&records, seq).into_iter().flatten().collect::<Vec<_>>();
+                assert_eq!(ranges, places(before(&records, seq)), "up to {seq} of {backs:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn many_resumes_that_go_back_cost_no_more_than_their_records() {
+        let backs: Vec<u64> = (0..400).map(|at| if at > 1 { at } else { 0 }).collect();
+        assert_eq!(in_force(&journal(&backs)).len(), 400);
+        assert_eq!(parts(&journal(&backs)).count(), BACKS_MAX + 1);
+    }
+}

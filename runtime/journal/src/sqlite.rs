@@ -1,0 +1,312 @@
+//! The journal and its queue in one SQLite database: the adapter for one machine.
+//!
+//! One writer commits what has queued up meanwhile in one transaction; readers have a connection of their own.
+//! What is ready follows from the records alone, so that a fact and its place in the queue cannot part.
+//! The hash chain is verified from the first record to the last whenever a journal is opened.
+
+mod connection;
+mod empty_file;
+mod guard;
+mod log_file;
+mod owner;
+mod pages;
+mod queue;
+mod rows;
+mod signature;
+mod writer;
+
+pub use log_file::{LOG_BYTES, LOG_FILE};
+pub use owner::Owner;
+pub use pages::Pages;
+pub use signature::Provenance;
+
+use crate::blobs::rows::{BlobRows, SharedReader};
+use crate::blobs::{DirBlobs, Outbox, SmallBlobs};
+use crate::event::{Digest, Event, Record, RunId, Subject, whole_milliseconds};
+use crate::ports::{PortError, RunLog, Stored};
+use cap_std::fs::Dir;
+use glovebox_record::spend::SpendTotals;
+use glovebox_sandbox::user_key::UserKey;
+use jiff::Timestamp;
+pub use queue::Queue;
+use queue::{Leases, SharedQueue};
+pub use rows::Tip;
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use writer::{Batch, Entry, Writer};
+
+/// Records of a page of a journal.
+const PAGE_RECORDS: usize = 256;
+
+/// The journal of one run, to append to. Its opener holds the run's [`Owner`] lock. Calls for another run are refused.
+///
+/// When it is dropped, everything is brought into the database's one file, so that a copy of it is a copy of the journal.
+pub struct SqliteLog {
+    run: RunId,
+    writer: Writer,
+    reader: SharedReader,
+    outbox: Arc<Outbox>,
+    queue: SharedQueue,
+    leases: Leases,
+}
+
+impl Drop for SqliteLog {
+    fn drop(&mut self) {
+        self.outbox.close();
+        // Closed first: the log's file can be emptied and removed only by the last connection, and that one must be able to write.
+        drop(self.reader.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.writer.close();
+    }
+}
+
+impl SqliteLog {
+    /// Opens the journal of a run at `path`, or creates an empty one, and verifies its chain. What is appended is not signed.
+    pub fn open(path: &Path, run: RunId) -> Result<Self, PortError> {
+        Self::open_signed(path, run, None)
+    }
+
+    /// The same with the user's key: a journal that is not wholly signed with it is refused, and what is appended is signed. Without a
+    /// key a signed journal is refused, since what would follow could not be signed.
+    pub fn open_signed(path: &Path, run: RunId, key: Option<UserKey>) -> Result<Self, PortError> {
+        let connection = connection::writable(path)?;
+        let tip = rows::verify(&connection)?;
+        if tip.seq > 0 {
+            tracing::debug!(records = tip.seq, "verified the journal");
+        }
+        signature::require_own(signature::provenance(&connection, key.as_ref())?, key.as_ref())?;
+        if let Some(Event::RunStarted(started)) = rows::read(&connection, 1, 1)?.first().map(|first| &first.event) {
+            require_run(&started.run_id, &run)?;
+        }
+        Self::start((path, run), connection, (tip, key))
+    }
+
+    /// Puts an empty journal into the directory of a new run. Otherwise its tables are made when it is opened,
+    /// which takes more time and flushes.
+    pub fn create_in(run: &Dir) -> Result<(), PortError> {
+        empty_file::create(run).map_err(|error| PortError::Unavailable(error.to_string()))
+    }
+
+    /// Opens a journal that was verified up to some record, and answers whether there are more, which are verified when they are read.
+    /// Refused are an empty journal, one that another user signed, and an unsigned one where what follows is to be signed.
+    pub fn reopen(path: &Path, key: Option<UserKey>, verified: &VerifiedJournal) -> Result<(Self, bool), PortError> {
+        let run = verified.run_id().cloned();
+        let run = run.ok_or_else(|| PortError::Unavailable(format!("no run has begun in `{}`", path.display())))?;
+        let connection = connection::writable(path)?;
+        let tip = rows::tip_after(&connection, &verified.tip)?;
+        // Signatures of the known records were checked; with new records, all are checked again.
+        let has_grown = tip != verified.tip;
+        let provenance = match has_grown {
+            true => signature::provenance(&connection, key.as_ref())?,
+            false => verified.provenance,
+        };
+        signature::require_own(provenance, key.as_ref())?;
+        Ok((Self::start((path, run), connection, (tip, key))?, has_grown))
+    }
+
+    /// The records after one, a few at once, each checked against its predecessor. Moves on to the last of them.
+    pub fn next_page(&self, tip: &mut Tip) -> Result<Vec<Record>, PortError> {
+        self.reading(|reader| rows::page(reader, tip, PAGE_RECORDS))
+    }
+
+    /// Begins with the queue that the records say, which are not read for it then. Only before the first append of a process.
+    pub fn begin_queue(&self, queue: Queue) {
+        self.queue.set(queue);
+    }
+
+    fn start(
+        (path, run): (&Path, RunId),
+        connection: Connection,
+        (tip, key): (Tip, Option<UserKey>),
+    ) -> Result<Self, PortError> {
+        let reader = Arc::new(Mutex::new(Some(connection::read_only(path)?)));
+        let outbox = Arc::new(Outbox::default());
+        let queue = if tip.seq == 0 { SharedQueue::empty() } else { SharedQueue::default() };
+        let writer = Writer::new(connection, (tip, key), (Arc::clone(&outbox), queue.clone()))?;
+        Ok(Self { run, writer, reader, outbox, queue, leases: Leases::default() })
+    }
+
+    /// The blobs of this run in its directory: small ones are stored with the appends, and larger ones flushed before them.
+    pub fn blobs(&self, run: &Dir) -> Result<DirBlobs, PortError> {
+        let small = SmallBlobs { outbox: Arc::clone(&self.outbox), rows: BlobRows::new(Arc::clone(&self.reader)) };
+        Ok(DirBlobs::open_in(run)?.with(small))
+    }
+
+    /// Makes the log's file long, so that appends write in place: now for the first ones, later to its full length.
+    pub fn lengthen(&self, run: &Dir) -> Result<(), PortError> {
+        self.writer.lengthen(run)
+    }
+
+    /// The hash of the last record: two journals with the same one are the same.
+    pub fn tip(&self) -> Result<Digest, PortError> {
+        Ok(self.reading(rows::tip)?.hash)
+    }
+
+    fn reading<T>(&self, read: impl FnOnce(&Connection) -> Result<T, PortError>) -> Result<T, PortError> {
+        match &*self.reader.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(reader) => read(reader),
+            None => Err(PortError::Unavailable("the journal is closed".into())),
+        }
+    }
+
+    fn require(&self, run: &RunId) -> Result<(), PortError> {
+        require_run(&self.run, run)
+    }
+}
+
+/// Refuses a call for another run than the journal's.
+fn require_run(own: &RunId, run: &RunId) -> Result<(), PortError> {
+    match own == run {
+        true => Ok(()),
+        false => Err(PortError::Unavailable(format!("this journal is of run `{own}`, not of `{run}`"))),
+    }
+}
+
+impl RunLog for SqliteLog {
+    async fn append(
+        &self,
+        run: &RunId,
+        expect: &[(Subject, u64)],
+        at: Timestamp,
+        events: &[Event],
+    ) -> Result<Vec<Stored>, PortError> {
+        self.require(run)?;
+        let entries = events.iter().map(Entry::of).collect::<Result<_, _>>();
+        let entries = entries.map_err(|error| PortError::Unavailable(error.to_string()))?;
+        self.writer.append(Batch { expect: expect.to_vec(), at: whole_milliseconds(at), entries }).await
+    }
+
+    async fn read(&self, run: &RunId, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
+        self.require(run)?;
+        self.reading(|reader| rows::read(reader, from, records_max))
+    }
+}
+
+/// A journal that is only read, also while another process drives the run.
+pub struct SqliteReader {
+    connection: Connection,
+}
+
+/// A verified journal that is open, so that its records can be read again.
+pub struct OpenJournal {
+    /// Reads it.
+    pub reader: SqliteReader,
+    /// What was verified.
+    pub verified: VerifiedJournal,
+}
+
+impl OpenJournal {
+    /// Closes it. While it is open, the journal's log cannot be removed.
+    pub fn close(self) -> VerifiedJournal {
+        self.verified
+    }
+}
+
+/// A journal that was verified from its first record to its last.
+#[derive(Debug, Clone)]
+pub struct VerifiedJournal {
+    /// Records in order: every one, or those that say how the run was started and taken up, as it was read.
+    pub records: Vec<Record>,
+    /// Whose journal it is.
+    pub provenance: Provenance,
+    tip: Tip,
+}
+
+impl VerifiedJournal {
+    /// One without records.
+    pub fn empty() -> Self {
+        Self { records: Vec::new(), provenance: Provenance::Own, tip: Tip::START }
+    }
+
+    /// The run that it is the journal of; none before the first record.
+    pub fn run_id(&self) -> Option<&RunId> {
+        match &self.records.first()?.event {
+            Event::RunStarted(started) => Some(&started.run_id),
+            _ => None,
+        }
+    }
+
+    /// How many records the journal has, kept here or not.
+    pub fn records_count(&self) -> u64 {
+        self.tip.seq
+    }
+
+    /// The hash of its last record; zeros without one.
+    pub fn head(&self) -> Digest {
+        self.tip.hash
+    }
+}
+
+impl SqliteReader {
+    /// Opens the journal at `path`. A journal that is not there is unavailable, never created.
+    pub fn open(path: &Path) -> Result<Self, PortError> {
+        Ok(Self { connection: connection::read_only(path)? })
+    }
+
+    /// Reads every record and verifies the chain and the signatures, in one pass over the content.
+    pub fn read_verified(&self, key: Option<&UserKey>) -> Result<VerifiedJournal, PortError> {
+        self.verified(key, |connection| {
+            let mut tip = Tip::START;
+            let mut records = rows::page(connection, &mut tip, usize::MAX)?;
+            records.iter_mut().for_each(|record| record.text.forget());
+            Ok((records, tip))
+        })
+    }
+
+    /// The same, but keeps only the records that say how the run was started and taken up.
+    pub fn read_terms(&self, key: Option<&UserKey>) -> Result<VerifiedJournal, PortError> {
+        self.verified(key, |connection| rows::terms(connection, Tip::START))
+    }
+
+    fn verified(
+        &self,
+        key: Option<&UserKey>,
+        read: impl FnOnce(&Connection) -> Result<(Vec<Record>, Tip), PortError>,
+    ) -> Result<VerifiedJournal, PortError> {
+        // One transaction: a driver may append between the two queries.
+        let snapshot = self.connection.unchecked_transaction().map_err(port_error)?;
+        let (records, tip) = read(&snapshot)?;
+        let provenance = signature::provenance(&snapshot, key)?;
+        tracing::debug!(records = tip.seq, "verified the journal");
+        Ok(VerifiedJournal { records, provenance, tip })
+    }
+
+    /// Reads the first and the last record without verifying them: good enough for a list of runs, and for nothing else.
+    pub fn ends(&self) -> Result<Vec<Record>, PortError> {
+        rows::ends(&self.connection)
+    }
+
+    /// What the attempts of a run have spent, without verifying their records: good enough for a list of runs, and for nothing else.
+    pub fn spent(&self) -> Result<SpendTotals, PortError> {
+        rows::spent(&self.connection)
+    }
+
+    /// Whose journal it is, by the signatures of its records.
+    pub fn provenance(&self, key: Option<&UserKey>) -> Result<Provenance, PortError> {
+        signature::provenance(&self.connection, key)
+    }
+
+    /// The blobs of the same run, to be read.
+    pub fn into_blobs(self, run: &Dir) -> Result<DirBlobs, PortError> {
+        let outbox = Arc::new(Outbox::default());
+        outbox.close();
+        let rows = BlobRows::new(Arc::new(Mutex::new(Some(self.connection))));
+        Ok(DirBlobs::open_in(run)?.with(SmallBlobs { outbox, rows }))
+    }
+
+    /// Sequence number and hash of the last record.
+    pub fn tip(&self) -> Result<(u64, Digest), PortError> {
+        rows::tip(&self.connection).map(|tip| (tip.seq, tip.hash))
+    }
+}
+
+/// What SQLite says, in the four kinds.
+fn port_error(error: rusqlite::Error) -> PortError {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, TooBig};
+    match error.sqlite_error_code() {
+        Some(DatabaseCorrupt | NotADatabase | TooBig) => {
+            PortError::Corrupt { what: "the journal's database".into(), found: error.to_string() }
+        }
+        _ => PortError::Unavailable(error.to_string()),
+    }
+}

@@ -1,0 +1,161 @@
+//! Ready attempts, as the records say it.
+//!
+//! The queue lives in the memory of the process that drives the run. Only that process delivers. The queue changes with each append, once
+//! the append is durable. Leases live in memory too, because they must end with the process. If the queue is unknown, the next question
+//! reads the records: after the journal was opened, or after an append that may have failed.
+
+use super::rows::{self, Tip};
+use super::{PAGE_RECORDS, SqliteLog};
+use crate::event::{Event, Record, RunId, Task};
+use crate::lease::LeaseTable;
+use crate::ports::{ClaimQueue, Delivery, Next, PortError};
+use jiff::Timestamp;
+use rusqlite::Connection;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The leases of this process.
+#[derive(Default)]
+pub(super) struct Leases(Mutex<LeaseTable>);
+
+impl Leases {
+    fn lock(&self) -> MutexGuard<'_, LeaseTable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an event changes in the queue: append is enqueue.
+pub(super) enum QueueChange {
+    Nothing,
+    Ready { task: Task, due_at: Option<i64> },
+    Done { task: Task },
+    Clear,
+}
+
+impl QueueChange {
+    /// What follows for the queue from an event.
+    pub(super) fn of(event: &Event) -> Self {
+        match event {
+            Event::StageReady(ready) => {
+                Self::Ready { task: ready.task.clone(), due_at: ready.due_at.map(Timestamp::as_millisecond) }
+            }
+            Event::StageFinished(finished) => Self::Done { task: finished.attempt.task.clone() },
+            Event::RunFinished(_) => Self::Clear,
+            // It begins again at a node: what was ready, or under way in a process that was killed, is not made.
+            Event::RunResumed(resumed) if resumed.from.is_some() => Self::Clear,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// When a task is due, in milliseconds since 1970, and the number of the record that says so: the order of the queue.
+type Place = (i64, u64);
+
+/// What records say is ready and not finished.
+#[derive(Debug, Default, PartialEq)]
+pub struct Queue {
+    waiting: BTreeMap<Place, Task>,
+    places: HashMap<Task, Place>,
+}
+
+impl Queue {
+    /// Takes in a record, in the order of the journal.
+    pub fn apply(&mut self, record: &Record) {
+        self.change(QueueChange::of(&record.event), (record.seq, record.at));
+    }
+
+    /// Makes the change of a record with this number and time.
+    fn change(&mut self, change: QueueChange, (seq, at): (u64, Timestamp)) {
+        match change {
+            QueueChange::Ready { task, due_at } => {
+                let place = (due_at.unwrap_or(at.as_millisecond()), seq);
+                self.remove(&task);
+                self.waiting.insert(place, task.clone());
+                self.places.insert(task, place);
+            }
+            QueueChange::Done { task } => self.remove(&task),
+            QueueChange::Clear => *self = Self::default(),
+            QueueChange::Nothing => {}
+        }
+    }
+
+    fn remove(&mut self, task: &Task) {
+        if let Some(place) = self.places.remove(task) {
+            self.waiting.remove(&place);
+        }
+    }
+
+    /// Reads what is ready out of the records.
+    fn read(connection: &Connection) -> Result<Self, PortError> {
+        let (mut queue, mut tip) = (Self::default(), Tip::START);
+        loop {
+            let page = rows::page(connection, &mut tip, PAGE_RECORDS)?;
+            if page.is_empty() {
+                return Ok(queue);
+            }
+            page.iter().for_each(|record| queue.apply(record));
+        }
+    }
+}
+
+/// The queue of a journal; none while the records have to be read for it.
+#[derive(Clone, Default)]
+pub(super) struct SharedQueue(Arc<Mutex<Option<Queue>>>);
+
+impl SharedQueue {
+    /// The queue of a journal without records.
+    pub(super) fn empty() -> Self {
+        Self(Arc::new(Mutex::new(Some(Queue::default()))))
+    }
+
+    /// Begins with what the records say.
+    pub(super) fn set(&self, queue: Queue) {
+        *self.lock() = Some(queue);
+    }
+
+    /// Makes the changes of records that are durable now.
+    pub(super) fn follow(&self, changes: Vec<(QueueChange, u64, Timestamp)>) {
+        if let Some(queue) = &mut *self.lock() {
+            changes.into_iter().for_each(|(change, seq, at)| queue.change(change, (seq, at)));
+        }
+    }
+
+    /// Has the records read the next time it is asked.
+    pub(super) fn forget(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Queue>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClaimQueue for SqliteLog {
+    async fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
+        self.require(run)?;
+        // Held while the records are read: what is appended meanwhile follows.
+        let mut queue = self.queue.lock();
+        let queue = match &mut *queue {
+            Some(queue) => queue,
+            unknown => unknown.insert(self.reading(Queue::read)?),
+        };
+        let waiting = queue.waiting.iter().map(|((due_at, ready_seq), task)| {
+            (Delivery { run: run.clone(), task: task.clone(), ready_seq: *ready_seq }, *due_at)
+        });
+        Ok(self.leases.lock().next(waiting, now, lease_ms))
+    }
+
+    async fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError> {
+        Ok(self.leases.lock().extend(delivery, now, lease_ms))
+    }
+
+    async fn hold(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<(), PortError> {
+        self.leases.lock().hold(delivery, now, lease_ms);
+        Ok(())
+    }
+
+    async fn done(&self, delivery: &Delivery) -> Result<(), PortError> {
+        self.leases.lock().end(delivery);
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! Records as rows: reading them back, and proving that they are what was written.
+//!
+//! The hash covers the stored text of the event, not what a newer program would make of it, so that an old journal verifies
+//! for ever. Any gap, any changed byte is [`PortError::Corrupt`] with the sequence number.
+
+use super::port_error;
+use crate::event::{Digest, Event, EventText, Record, Subject, chain};
+use crate::ports::PortError;
+use glovebox_record::Tokens;
+use glovebox_record::spend::{Money, SpendTotals};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+/// Where a journal ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tip {
+    /// The last sequence number; 0 when there is none.
+    pub(crate) seq: u64,
+    /// The last hash; zeros when there is none.
+    pub(crate) hash: Digest,
+}
+
+impl Tip {
+    /// The end of a journal without records.
+    pub const START: Tip = Tip { seq: 0, hash: Digest::ZERO };
+}
+
+/// A row as stored.
+struct Stored {
+    seq: u64,
+    at: Timestamp,
+    subject: String,
+    prev: Digest,
+    hash: Digest,
+    event: String,
+}
+
+const COLUMNS: &str = "SELECT seq, at, subject, prev, hash, event FROM record";
+
+/// Walks the chain from the first record to the last.
+pub(super) fn verify(connection: &Connection) -> Result<Tip, PortError> {
+    walk(connection, (Tip::START, usize::MAX), |_| Ok(()))
+}
+
+/// Where a journal ends of which the records up to `known` were verified; none that follow are verified. A last known record that is no
+/// longer what it was is corrupt.
+pub(super) fn tip_after(connection: &Connection, known: &Tip) -> Result<Tip, PortError> {
+    if before(connection, known.seq + 1)? != *known {
+        return Err(changed(known.seq));
+    }
+    tip(connection)
+}
+
+/// Reads records and checks each against its predecessor.
+pub(super) fn read(connection: &Connection, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
+    page(connection, &mut before(connection, from.max(1))?, records_max)
+}
+
+/// Reads the records after one, checks each against its predecessor, and moves on to the last of them.
+pub(super) fn page(connection: &Connection, tip: &mut Tip, records_max: usize) -> Result<Vec<Record>, PortError> {
+    let mut records = Vec::new();
+    *tip = walk(connection, (*tip, records_max), |stored| {
+        records.push(parse(stored)?);
+        Ok(())
+    })?;
+    Ok(records)
+}
+
+/// Checks every record after one against its predecessor, and reads those that say how the run was started and taken up; where all of
+/// them end.
+pub(super) fn terms(connection: &Connection, after: Tip) -> Result<(Vec<Record>, Tip), PortError> {
+    let mut records = Vec::new();
+    let tip = walk(connection, (after, usize::MAX), |stored| {
+        // What the hash covers decides, not the subject.
+        if stored.seq == 1 || stored.event.contains(RESUMED) {
+            let record = parse(stored)?;
+            let is_of_terms = record.seq == 1 || matches!(record.event, Event::RunResumed(_));
+            records.extend(is_of_terms.then_some(record));
+        }
+        Ok(())
+    })?;
+    Ok((records, tip))
+}
+
+/// In the text of every `run.resumed`.
+const RESUMED: &str = "\"run.resumed\"";
+
+/// Goes through the records after one, each checked against its predecessor; the last of them.
+fn walk(
+    connection: &Connection,
+    (mut tip, records_max): (Tip, usize),
+    mut take: impl FnMut(Stored) -> Result<(), PortError>,
+) -> Result<Tip, PortError> {
+    let sql = format!("{COLUMNS} WHERE seq > ?1 ORDER BY seq LIMIT ?2");
+    let mut statement = connection.prepare_cached(&sql).map_err(port_error)?;
+    let limit = i64::try_from(records_max).unwrap_or(i64::MAX);
+    let mut rows = statement.query((tip.seq.cast_signed(), limit)).map_err(port_error)?;
+    while let Some(row) = rows.next().map_err(port_error)? {
+        let stored = decode(row, tip.seq + 1)?;
+        check(&stored, &tip)?;
+        tip = Tip { seq: stored.seq, hash: stored.hash };
+        take(stored)?;
+    }
+    Ok(tip)
+}
+
+/// Reads the first and the last record, each once, and checks neither.
+pub(super) fn ends(connection: &Connection) -> Result<Vec<Record>, PortError> {
+    let sql =
+        format!("{COLUMNS} WHERE seq IN ((SELECT min(seq) FROM record), (SELECT max(seq) FROM record)) ORDER BY seq");
+    let mut statement = connection.prepare(&sql).map_err(port_error)?;
+    let mut rows = statement.query([]).map_err(port_error)?;
+    let mut records = Vec::with_capacity(2);
+    while let Some(row) = rows.next().map_err(port_error)? {
+        records.push(parse(decode(row, 1)?)?);
+    }
+    Ok(records)
+}
+
+/// What all attempts have spent, without a look at any other record.
+pub(super) fn spent(connection: &Connection) -> Result<SpendTotals, PortError> {
+    // Most attempts ask no model, and their records are not parsed.
+    let field = |path: &str| format!("json_extract(event, '$.{path}')");
+    let fields = ["tokens.input", "tokens.output", "cost", "is_estimated"].map(field).join(", ");
+    let sql = format!(
+        "SELECT {fields} FROM record WHERE subject GLOB 'task.*' AND instr(event, '\"tokens\":') > 0 AND {} = 'stage.finished'",
+        field("kind")
+    );
+    let mut statement = connection.prepare(&sql).map_err(port_error)?;
+    let mut rows = statement.query([]).map_err(port_error)?;
+    let mut spent = SpendTotals::default();
+    while let Some(row) = rows.next().map_err(port_error)? {
+        // A forged record may have anything there.
+        let number = |at| row.get::<_, Option<i64>>(at).ok().flatten().unwrap_or_default().max(0).cast_unsigned();
+        let tokens = Tokens { input: number(0), output: number(1) };
+        spent.add(SpendTotals { tokens, cost: Money(number(2)), is_estimated: number(3) != 0 });
+    }
+    Ok(spent)
+}
+
+/// The sequence number of a subject's last record; 0 when it has none.
+pub(super) fn head(connection: &Connection, subject: &Subject) -> Result<u64, PortError> {
+    // From the end: a subject that is asked for is one of the last, and only the first append of a process asks.
+    let sql = "SELECT seq FROM record WHERE subject = ?1 ORDER BY seq DESC LIMIT 1";
+    let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
+    let head: Option<i64> =
+        statement.query_row([subject.to_string()], |row| row.get(0)).optional().map_err(port_error)?;
+    Ok(head.unwrap_or(0).cast_unsigned())
+}
+
+/// The subjects that are branches, each with its last record, by one walk over the journal.
+pub(super) fn branch_heads(connection: &Connection) -> Result<Vec<(String, u64)>, PortError> {
+    // As `Subject` writes them.
+    let sql =
+        "SELECT subject, max(seq) FROM record WHERE subject >= 'branch.' AND subject < 'branch/' GROUP BY subject";
+    let mut statement = connection.prepare(sql).map_err(port_error)?;
+    let heads = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())));
+    heads.and_then(Iterator::collect).map_err(port_error)
+}
+
+/// Where the journal ends, unverified.
+pub(super) fn tip(connection: &Connection) -> Result<Tip, PortError> {
+    let seq: i64 =
+        connection.query_row("SELECT coalesce(max(seq), 0) FROM record", [], |row| row.get(0)).map_err(port_error)?;
+    before(connection, seq.cast_unsigned() + 1)
+}
+
+/// What the record with sequence number `seq` has to link to.
+pub(super) fn before(connection: &Connection, seq: u64) -> Result<Tip, PortError> {
+    let last = seq - 1;
+    let sql = "SELECT hash FROM record WHERE seq = ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
+    let hash: Option<Vec<u8>> =
+        statement.query_row([last.cast_signed()], |row| row.get(0)).optional().map_err(port_error)?;
+    match hash {
+        Some(bytes) => Ok(Tip { seq: last, hash: digest(&bytes, last)? }),
+        None if last == 0 => Ok(Tip { seq: 0, hash: Digest::ZERO }),
+        // Beyond the end there is nothing to read, and nothing to link to.
+        None => Ok(Tip { seq: last, hash: Digest::ZERO }),
+    }
+}
+
+fn check(stored: &Stored, tip: &Tip) -> Result<(), PortError> {
+    if stored.seq != tip.seq + 1 {
+        return Err(corrupt(tip.seq + 1, format!("it is missing, record {} follows", stored.seq)));
+    }
+    if stored.prev != tip.hash {
+        return Err(corrupt(stored.seq, "it does not link to the record before"));
+    }
+    if chain(&stored.prev, stored.seq, stored.at, &stored.event) != stored.hash {
+        return Err(corrupt(stored.seq, "its hash is not that of its content"));
+    }
+    Ok(())
+}
+
+fn decode(row: &Row<'_>, expected_seq: u64) -> Result<Stored, PortError> {
+    let broken = |error: rusqlite::Error| match port_error(error) {
+        PortError::Unavailable(found) => corrupt(expected_seq, found),
+        corrupt => corrupt,
+    };
+    let seq = row.get::<_, i64>(0).map_err(broken)?.cast_unsigned();
+    let at = Timestamp::from_millisecond(row.get(1).map_err(broken)?)
+        .map_err(|error| corrupt(expected_seq, error.to_string()))?;
+    let prev: Vec<u8> = row.get(3).map_err(broken)?;
+    let hash: Vec<u8> = row.get(4).map_err(broken)?;
+    Ok(Stored {
+        seq,
+        at,
+        subject: row.get(2).map_err(broken)?,
+        prev: digest(&prev, seq)?,
+        hash: digest(&hash, seq)?,
+        event: row.get(5).map_err(broken)?,
+    })
+}
+
+fn parse(stored: Stored) -> Result<Record, PortError> {
+    let event: Event = serde_json::from_str(&stored.event).map_err(|error| corrupt(stored.seq, error.to_string()))?;
+    // The subject column is outside the hash; it is only an index into what is inside.
+    if event.subject().to_string() != stored.subject {
+        return Err(corrupt(stored.seq, format!("it is filed under `{}`", stored.subject)));
+    }
+    let Stored { seq, at, prev, hash, event: text, .. } = stored;
+    // A foreign journal may have lines between its tokens.
+    let text = if text.bytes().any(|byte| byte < b' ') { EventText::default() } else { text.into() };
+    Ok(Record { seq, at, prev, hash, event, text })
+}
+
+pub(super) fn digest(bytes: &[u8], seq: u64) -> Result<Digest, PortError> {
+    let bytes: [u8; 32] = bytes.try_into().map_err(|_| corrupt(seq, "a hash of it is not 32 bytes long"))?;
+    Ok(Digest::from(bytes))
+}
+
+/// Why a record is refused that was verified before and is another one now.
+pub(super) fn changed(seq: u64) -> PortError {
+    corrupt(seq, "it is not what it was when the journal was verified")
+}
+
+fn corrupt(seq: u64, found: impl Into<String>) -> PortError {
+    PortError::Corrupt { what: format!("journal record {seq}"), found: found.into() }
+}

@@ -1,0 +1,76 @@
+//! The golden journal: one small journal of schema version 2 with every kind of event, frozen byte for byte.
+//!
+//! A change of a field's name, form or default breaks it. To accept such a change, raise `SCHEMA_VERSION`, edit the events in
+//! `golden/journal.jsonl`, and run the test with `UPDATE_GOLDEN=1`, which writes the lines and their hashes anew.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+use glovebox_journal::event::{Digest, Event, EventText, Record, SCHEMA_VERSION, canonical, chain};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/journal.jsonl")
+}
+
+/// Numbers and chains the events of the lines again, whatever stands around them.
+fn chained(text: &str) -> String {
+    let mut prev = Digest::ZERO;
+    let mut lines = String::new();
+    for (seq, line) in (1..).zip(text.lines()) {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let at: Timestamp = serde_json::from_value(line["at"].clone()).unwrap();
+        let event: Event = serde_json::from_value(line["event"].clone()).unwrap();
+        let hash = chain(&prev, seq, at, &canonical(&event).unwrap());
+        lines += &(canonical(&Record { seq, at, prev, hash, event, text: EventText::default() }).unwrap() + "\n");
+        prev = hash;
+    }
+    lines
+}
+
+#[test]
+fn the_golden_journal_is_read_and_written_byte_for_byte() {
+    let text = std::fs::read_to_string(file()).unwrap();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(file(), chained(&text)).unwrap();
+        return;
+    }
+    let mut prev = Digest::ZERO;
+    for (seq, line) in (1..).zip(text.lines()) {
+        let record: Record = serde_json::from_str(line).unwrap_or_else(|error| panic!("line {seq}: {error}"));
+        assert_eq!(canonical(&record).unwrap(), line, "line {seq}");
+        assert_eq!((record.seq, record.prev), (seq, prev), "line {seq}");
+        assert_eq!(record.hash, chain(&prev, seq, record.at, &canonical(&record.event).unwrap()), "line {seq}");
+        prev = record.hash;
+    }
+    let Value::Object(first) = serde_json::from_str(text.lines().next().unwrap()).unwrap() else { panic!("an object") };
+    assert_eq!(first["event"]["schema_version"], SCHEMA_VERSION);
+}
+
+#[test]
+fn times_without_three_decimals_are_read() {
+    // As journals and their lines had them before there was one spelling.
+    for line in std::fs::read_to_string(file()).unwrap().lines() {
+        let before = line.replace(".000Z", "Z").replace(".070Z", ".07Z");
+        let read = |text: &str| serde_json::from_str::<Record>(text).unwrap();
+        assert_eq!(read(&before), read(line));
+    }
+}
+
+#[test]
+fn the_golden_journal_has_every_kind_of_event() {
+    let text = std::fs::read_to_string(file()).unwrap();
+    let kinds = text.lines().map(|line| serde_json::from_str::<Record>(line).unwrap().event.kind());
+    let kinds: BTreeSet<&str> = kinds.collect();
+    let schema = schemars::schema_for!(Event).to_value();
+    let known: BTreeSet<&str> = schema["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|variant| variant["properties"]["kind"]["const"].as_str().unwrap())
+        .collect();
+    assert!(known.len() > 10);
+    assert_eq!(kinds, known);
+}

@@ -1,0 +1,102 @@
+//! Blobs in a journal's database: what rotted is refused, and runs of before there were such rows are read and continued.
+
+use super::{Place, RUN, append, note, records};
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use glovebox_journal::blobs::DirBlobs;
+use glovebox_journal::ports::{BlobStore, PortError};
+use glovebox_journal::sqlite::{SqliteLog, SqliteReader};
+use rusqlite::Connection;
+
+fn folder(place: &Place) -> Dir {
+    Dir::open_ambient_dir(place.path.parent().unwrap(), ambient_authority()).unwrap()
+}
+
+fn reading(place: &Place) -> DirBlobs {
+    SqliteReader::open(&place.path).unwrap().into_blobs(&folder(place)).unwrap()
+}
+
+#[tokio::test]
+async fn a_row_that_rotted_is_refused() {
+    let place = Place::make();
+    let log = place.open();
+    let digest = log.blobs(&folder(&place)).unwrap().put_bytes(b"hello").unwrap();
+    append(&log, 0, vec![note("a")]).await.unwrap();
+    drop(log);
+    assert_eq!(reading(&place).read_all(&digest, 5).unwrap(), b"hello");
+    let changed = Connection::open(&place.path).unwrap().execute("UPDATE blob SET bytes = CAST('hallo' AS BLOB)", []);
+    assert_eq!(changed.unwrap(), 1);
+    assert!(matches!(reading(&place).open(&digest), Err(PortError::Corrupt { .. })));
+    let log = place.open();
+    assert!(matches!(log.blobs(&folder(&place)).unwrap().open(&digest), Err(PortError::Corrupt { .. })));
+}
+
+#[tokio::test]
+async fn what_no_append_followed_is_not_there_and_what_is_only_read_takes_nothing() {
+    let place = Place::make();
+    let log = place.open();
+    append(&log, 0, vec![note("a")]).await.unwrap();
+    let blobs = log.blobs(&folder(&place)).unwrap();
+    let digest = blobs.put_bytes(b"hello").unwrap();
+    assert!(matches!(reading(&place).open(&digest), Err(PortError::Corrupt { .. })), "nothing says that it is durable");
+    assert!(reading(&place).put_bytes(b"other").is_err(), "nothing would make it durable");
+    drop(log);
+    assert!(blobs.put_bytes(b"other").is_err(), "its journal is closed");
+}
+
+#[tokio::test]
+async fn a_journal_that_is_closed_is_one_file() {
+    let place = Place::make();
+    let log = place.open();
+    log.lengthen(&folder(&place)).unwrap();
+    let digest = log.blobs(&folder(&place)).unwrap().put_bytes(b"hello").unwrap();
+    append(&log, 0, vec![note("a"), note("b")]).await.unwrap();
+    drop(log);
+    let names = ["journal.sqlite-wal", "journal.sqlite-shm"].map(|name| place.path.with_file_name(name));
+    assert!(names.iter().all(|name| !name.exists()), "nothing is left beside it");
+    let copy = Place::make();
+    std::fs::copy(&place.path, &copy.path).unwrap();
+    let log = SqliteLog::open(&copy.path, RUN.into()).unwrap();
+    assert_eq!(records(&log).await.len(), 2);
+    assert_eq!(log.blobs(&folder(&copy)).unwrap().read_all(&digest, 5).unwrap(), b"hello");
+}
+
+/// Room in the log saves time only: without it the records are stored as well.
+#[tokio::test]
+async fn a_log_that_cannot_be_lengthened_refuses_no_record() {
+    let place = Place::make();
+    let log = place.open();
+    log.lengthen(&folder(&place)).unwrap();
+    let file = place.path.with_file_name("journal.sqlite-wal");
+    let (away, first) = (place.path.with_file_name("away"), std::fs::metadata(&file).unwrap().len());
+    // The database has it open, and nobody else finds it.
+    std::fs::rename(&file, &away).unwrap();
+    for head in 0..9 {
+        append(&log, head, vec![note("a")]).await.unwrap();
+    }
+    std::fs::rename(&away, &file).unwrap();
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), first, "it was not lengthened");
+    drop(log);
+    assert_eq!(records(&place.open()).await.len(), 9);
+}
+
+#[tokio::test]
+async fn a_log_that_was_lengthened_is_written_in_place() {
+    let place = Place::make();
+    let log = place.open();
+    log.lengthen(&folder(&place)).unwrap();
+    let file = place.path.with_file_name("journal.sqlite-wal");
+    let length = || std::fs::metadata(&file).unwrap().len();
+    let mut lengths = vec![length()];
+    let text = "x".repeat(4000);
+    for head in 0..400 {
+        append(&log, head, vec![note(&text)]).await.unwrap();
+        lengths.push(length());
+    }
+    let first = lengths[0];
+    assert!((1 << 16..1 << 19).contains(&first), "a short run makes a short log");
+    let whole = lengths[lengths.iter().position(|length| *length != first).unwrap()];
+    assert!(whole > 1 << 20);
+    assert!(lengths.iter().all(|length| [first, whole].contains(length)) && lengths.is_sorted(), "{lengths:?}");
+    assert_eq!(SqliteReader::open(&place.path).unwrap().read_verified(None).unwrap().records.len(), 400);
+}

@@ -1,0 +1,102 @@
+//! What only a journal on disk promises: commits that writers share, a queue and timers that outlive their process, one owner.
+
+use super::{Place, RUN, note, ready, records, task};
+use glovebox_journal::event::Event;
+use glovebox_journal::ports::{ClaimQueue, Next, RunLog};
+use glovebox_journal::sqlite::Owner;
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+const WRITERS: usize = 16;
+
+#[tokio::test]
+async fn sixteen_producers_share_commits() {
+    let place = Place::make();
+    let log = Arc::new(place.open());
+    let wal = place.path.with_extension("sqlite-wal");
+    let before = commits(&std::fs::read(&wal).unwrap());
+    let producers = (0..WRITERS).map(|producer| {
+        let log = Arc::clone(&log);
+        tokio::spawn(async move {
+            for index in 0..8 {
+                let event = ready(&format!("p{producer}_{index}"));
+                log.append(&RUN.into(), &[], Timestamp::now(), &[event]).await.unwrap();
+            }
+        })
+    });
+    for producer in producers.collect::<Vec<_>>() {
+        producer.await.unwrap();
+    }
+    let commits = commits(&std::fs::read(&wal).unwrap()) - before;
+    assert_eq!(records(&log).await.len(), WRITERS * 8);
+    assert!(commits <= WRITERS * 4, "{commits} commits for {} appends", WRITERS * 8);
+}
+
+/// Nothing but the caller's own turns: no thread is there that could take over, and nothing wakes it.
+#[test]
+fn one_producer_appends_on_its_own_thread() {
+    let place = Place::make();
+    let log = place.open();
+    let (run, events) = (RUN.into(), [ready("n")]);
+    let mut append = std::pin::pin!(log.append(&run, &[], Timestamp::now(), &events));
+    let mut turn = || append.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(turn().is_pending(), "others are let in before a commit");
+    assert!(matches!(turn(), Poll::Ready(Ok(stored)) if stored.len() == 1));
+}
+
+/// A producer that is dropped before its turn leaves nothing behind: nobody could learn what became of its records.
+#[tokio::test]
+async fn who_gives_up_before_the_commit_stores_nothing() {
+    let place = Place::make();
+    let log = place.open();
+    let (run, given_up) = (RUN.into(), [note("given up")]);
+    {
+        let mut append = std::pin::pin!(log.append(&run, &[], Timestamp::now(), &given_up));
+        assert!(append.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    log.append(&run, &[], Timestamp::now(), &[note("kept")]).await.unwrap();
+    let events: Vec<Event> = records(&log).await.into_iter().map(|record| record.event).collect();
+    assert_eq!(events, [note("kept")]);
+}
+
+/// Commit frames in a write-ahead log: those whose header carries a database size (SQLite file format §4.1).
+fn commits(wal: &[u8]) -> usize {
+    let word = |at: usize| u32::from_be_bytes(wal[at..at + 4].try_into().unwrap());
+    let frame = 24 + word(8) as usize;
+    (32..).step_by(frame).take_while(|at| at + frame <= wal.len()).filter(|at| word(at + 4) != 0).count()
+}
+
+#[tokio::test]
+async fn another_process_finds_what_was_out_with_the_first() {
+    let (place, run, now) = (Place::make(), RUN.into(), Timestamp::now());
+    let log = place.open();
+    log.append(&run, &[], now, &[ready("n")]).await.unwrap();
+    assert!(matches!(log.next(&run, now, 100).await.unwrap(), Next::Due(_)));
+    drop(log);
+    let Next::Due(delivery) = place.open().next(&run, now, 100).await.unwrap() else { panic!("it is ready") };
+    assert_eq!((delivery.task, delivery.ready_seq), (task("n"), 1));
+}
+
+#[tokio::test]
+async fn a_timer_survives_its_process() {
+    let (place, run, now) = (Place::make(), RUN.into(), Timestamp::now());
+    let due = Timestamp::from_millisecond(now.as_millisecond() + 60_000).unwrap();
+    let Event::StageReady(mut timer) = ready("n") else { unreachable!("ready makes no other") };
+    timer.due_at = Some(due);
+    place.open().append(&run, &[], now, &[Event::StageReady(timer)]).await.unwrap();
+    let log = place.open();
+    assert_eq!(log.next(&run, now, 100).await.unwrap(), Next::At(due));
+    assert!(matches!(log.next(&run, due, 100).await.unwrap(), Next::Due(_)));
+}
+
+#[test]
+fn one_owner_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("owner.sqlite");
+    let first = Owner::acquire(&path).unwrap();
+    let refused = Owner::acquire(&path).err().expect("it is taken").to_string();
+    assert!(refused.contains("another process drives this run"), "{refused}");
+    drop(first);
+    Owner::acquire(&path).unwrap();
+}

@@ -1,0 +1,120 @@
+//! What the first record says of custom rules: the plugins that checked the graph, and what they changed in it.
+
+use super::{Change, ChangeOp, ChangePlace};
+use glovebox_record::Digest;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The longest value of a recorded change, bytes. The whole is in the transformed pipeline.
+const VALUE_BYTES_MAX: usize = 256;
+/// The most changes of one component that are recorded one by one.
+const CHANGES_MAX: usize = 200;
+
+/// A rule plugin that checked the graph.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RuleRecord {
+    /// Its name in `[rules]`.
+    pub name: String,
+    /// BLAKE3 of its bytes.
+    pub digest: Digest,
+    /// What its transform changed, in the order graph, nodes, edges; the first two hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<GraphChange>,
+    /// How many changes there are in all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub changes_total: u64,
+    /// What the pipeline could do after it and not as the file has it; the first two hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub widened: Vec<String>,
+}
+
+/// What the rule plugins made of a pipeline. `resume` uses it and does not call them again. The default: no rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleReport {
+    /// The components in order, and what each changed.
+    pub rules: Vec<RuleRecord>,
+    /// The pipeline as canonical text; none when no component changed it.
+    pub transformed: Option<String>,
+}
+
+/// One change of a graph. Without a node and an edge it is about the graph.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GraphChange {
+    /// `added`, `removed`, `changed` or `reordered`.
+    pub op: String,
+    /// The node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The edge's ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edge: Option<(String, String)>,
+    /// The attribute; absent when it is about the whole node or edge, or the graph's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribute: Option<String>,
+    /// The value before, its first 256 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// The value now, its first 256 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+impl RuleRecord {
+    /// Records a plugin and what it changed.
+    pub fn new(name: String, digest: Digest, changes: Vec<Change>) -> Self {
+        let changes_total = changes.len() as u64;
+        let changes = changes.into_iter().take(CHANGES_MAX).map(GraphChange::of).collect();
+        Self { name, digest, changes, changes_total, widened: Vec::new() }
+    }
+
+    /// Records what the plugin widened.
+    pub fn widen(&mut self, lines: impl IntoIterator<Item = String>) {
+        self.widened = lines.into_iter().take(CHANGES_MAX).map(cut).collect();
+    }
+}
+
+impl GraphChange {
+    fn of(change: Change) -> Self {
+        let Change { op, place, attribute, before, after } = change;
+        let (node, edge) = match place {
+            ChangePlace::Graph => (None, None),
+            ChangePlace::Node(id) => (Some(id), None),
+            ChangePlace::Edge(from, to) => (None, Some((from, to))),
+        };
+        Self { op: op.as_str().to_owned(), node, edge, attribute, before: before.map(cut), after: after.map(cut) }
+    }
+}
+
+impl From<GraphChange> for Change {
+    fn from(change: GraphChange) -> Self {
+        let GraphChange { op, node, edge, attribute, before, after } = change;
+        let place = match (node, edge) {
+            (Some(id), _) => ChangePlace::Node(id),
+            (None, Some((from, to))) => ChangePlace::Edge(from, to),
+            (None, None) => ChangePlace::Graph,
+        };
+        Change { op: ChangeOp::parse(&op).unwrap_or(ChangeOp::Changed), place, attribute, before, after }
+    }
+}
+
+/// `+ node build: timeout="5m"`, as [`Change`] is printed.
+impl fmt::Display for GraphChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Change::from(self.clone()).fmt(f)
+    }
+}
+
+fn cut(mut value: String) -> String {
+    let end = value.floor_char_boundary(VALUE_BYTES_MAX);
+    if end < value.len() {
+        value.truncate(end);
+        value.push('…');
+    }
+    value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

@@ -1,0 +1,494 @@
+//! Pipeline to plan: each node that does work gets its component, grants and limits.
+//!
+//! All errors are reported at once, in three classes: the pipeline's file asks for what this version does not enforce or names an
+//! unknown handler (exit 3), a plugin differs from the lock (exit 7), no sandbox confines commands as the operator requires (exit 6).
+//! This module opens no file: the caller passes bytes.
+
+mod choose_model;
+mod choose_tier;
+pub mod command_access;
+pub mod effective;
+pub mod holdout_access;
+mod no_change;
+mod problem;
+mod program;
+mod recovery;
+pub mod request;
+pub mod role;
+pub mod subject;
+mod tool_hooks;
+mod tool_servers;
+
+pub use problem::{BindClass, BindErrors};
+
+use crate::components::{Catalog, PluginFile, PluginProblem};
+use crate::config::{Config, PluginEntry, is_plugin_name};
+use crate::lock::{Lock, Offer};
+use crate::plan::capability::MachineFolder;
+use crate::plan::{Binding, BoundComponent, Confinement, HostCapability, Plan, SandboxPlan};
+use effective::{Effective, GrantInputs, effective, grant_lines, granted};
+use foldhash::fast::RandomState;
+use glovebox_host::component::{LoadError, check_handler};
+use glovebox_host::grants::Grants;
+use glovebox_host::host::Host;
+use glovebox_host::inspect::{Inspection, inspect, read_validated};
+use glovebox_host::model::{Model, Provider, Script, TEST_PREFIX};
+use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
+use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
+use glovebox_pipeline::key;
+use glovebox_pipeline::lower::handler::{HandlerKind, Role};
+use glovebox_pipeline::reach::HoldoutReach;
+use glovebox_pipeline::transform::RuleReport;
+use glovebox_record::scope::Entry;
+use glovebox_sandbox::refusal::escaped;
+use request::{Holdouts, Place, Request};
+use role::HandlerSource;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+
+/// What the caller decided, and what it knows of the machine. The default refuses all commands, because it has no sandbox.
+#[derive(Clone, Default)]
+pub struct BindOptions {
+    /// `--dangerously-no-sandbox`: commands run without a sandbox, whatever the machine can enforce.
+    pub no_sandbox: bool,
+    /// What the machine can enforce.
+    pub available: HostCapability,
+    /// Nothing will run: a tier that is too low and a plugin that is not locked are shown in the plan and are not errors.
+    pub plan_only: bool,
+    /// The hold-out folders that are sealed in this run; none when the project has none.
+    pub sealed: Vec<Entry>,
+    /// Folders of installed dependencies, which commands see read-only.
+    pub dependencies: Vec<Entry>,
+    /// Folders of the machine to which they link, which commands see too.
+    pub stores: Vec<MachineFolder>,
+    /// `--script`.
+    pub script: Option<Arc<Script>>,
+    /// Without a script, every node gets a simulated answer, whatever models are configured.
+    pub simulate: bool,
+}
+
+/// Binds each node that does work, or reports every reason why it cannot.
+pub fn bind(
+    pipeline: Arc<Pipeline>,
+    catalog: &Catalog,
+    operator: (&Config, &Lock),
+    host: &Host,
+    options: BindOptions,
+) -> Result<Plan, BindErrors> {
+    let (config, _) = operator;
+    let reach = HoldoutReach::of(&pipeline);
+    let mut binder = Binder::new(&reach, (catalog, Some(host)), operator, &options);
+    let mut bindings = BTreeMap::new();
+    let warnings = binder.nodes(&pipeline, |id, binding| {
+        bindings.insert(id.clone(), binding);
+    });
+    let Binder { mut errors, mut unlocked, .. } = binder;
+    let asks = |node: &&Node| bindings.get(&node.id).is_some_and(|binding| binding.model);
+    let asking = pipeline.nodes.iter().filter(|_| options.script.is_none() && !options.simulate).filter(asks);
+    let chosen = choose_model::choose(config, asking);
+    errors.diagnostics.extend(chosen.problems);
+    let confinement = match choose_tier::choose_tier(&bindings, &config.sandbox, &options) {
+        Confinement::Unmet(problem) if !options.plan_only => {
+            errors.policy = Some(Box::new(problem));
+            Confinement::NotNeeded
+        }
+        confinement => confinement,
+    };
+    if !errors.is_empty() {
+        errors.diagnostics.extend(warnings);
+        errors.plugins.append(&mut unlocked);
+        return Err(errors);
+    }
+    let held_back: Vec<Entry> = reach.folders().iter().chain(&options.sealed).cloned().collect();
+    let recovery = recovery::plan(&pipeline, &bindings, config, &held_back);
+    let unconfigured = unconfigured_model(&options);
+    let is_verification =
+        |node: &Node| node.verification.is_some() || node.handler.kind().role() == Some(Role::Verifier);
+    let verify = config.verify.clone().filter(|_| pipeline.nodes.iter().any(is_verification));
+    let no_change = no_change::rule(config, &pipeline, &bindings);
+    Ok(Plan {
+        pipeline,
+        no_change,
+        bindings,
+        exec: config.exec.clone(),
+        workspace_include: config.workspace.include.clone(),
+        sandbox: SandboxPlan::new(confinement, &config.sandbox, options.available),
+        sealed: options.sealed,
+        dependencies: options.dependencies,
+        stores: options.stores,
+        rule_report: RuleReport::default(),
+        unlocked,
+        models: chosen.models,
+        price: config.models.get(unconfigured).and_then(|entry| entry.price),
+        script: options.script,
+        verify,
+        recovery,
+        spend_max: config.run.spend_max,
+        disk_bytes_max: config.run.disk_bytes_max,
+        parallel_max: config.run.parallel_max,
+        warnings,
+        hidden: OnceLock::new(),
+    })
+}
+
+/// Every reason why a run of the pipeline would be refused on a machine with the best sandbox, and every warning. Without a host
+/// nothing is compiled, so a component that only the compiler refuses is not found.
+pub fn check(
+    pipeline: &Pipeline,
+    catalog: &Catalog,
+    operator: (&Config, &Lock),
+    host: Option<&Host>,
+    sealed: Vec<Entry>,
+) -> BindErrors {
+    let options = BindOptions { sealed, ..BindOptions::default() };
+    let reach = HoldoutReach::of(pipeline);
+    let mut binder = Binder::new(&reach, (catalog, host), operator, &options);
+    let warnings = binder.nodes(pipeline, |_, _| {});
+    binder.errors.diagnostics.extend(warnings);
+    binder.errors
+}
+
+/// What this version would not enforce, as errors.
+fn refused(pipeline: &Pipeline) -> Vec<Diagnostic> {
+    let mut found = glovebox_pipeline::lint::not_enforced(pipeline);
+    for diagnostic in &mut found {
+        diagnostic.severity = Severity::Error;
+    }
+    // The lint reports each handler once. Should it ever report none, a node without a handler is still refused here.
+    for node in pipeline.nodes.iter().filter(|_| found.is_empty()) {
+        let Handler::Unavailable(name) = &node.handler else { continue };
+        let message = format!("node `{}` needs the handler `{name}`, which this version does not execute", node.id);
+        return vec![Diagnostic::error("not_enforced", message, node.span).with_node(node.id.as_str())];
+    }
+    found
+}
+
+/// Turns of a script for nodes that do not exist: a misspelt name would leave the node to be simulated.
+fn unknown_in_script(pipeline: &Pipeline, script: &Script) -> Vec<Diagnostic> {
+    let unknown = script.node_ids().filter(|id| pipeline.node(id).is_none());
+    let found = |id: &NodeId| {
+        let shown = escaped(id.as_str());
+        let message = format!("the script has turns for node `{shown}`, but the pipeline has no such node");
+        let diagnostic = Diagnostic::error("script_node", message, pipeline.span);
+        match glovebox_pipeline::nearest::nearest(id.as_str(), pipeline.nodes.iter().map(|node| node.id.as_str())) {
+            Some(nearest) => diagnostic.with_note(format!("did you mean `{nearest}`?")),
+            None => diagnostic,
+        }
+    };
+    let unasked = pipeline.nodes.iter().filter(|node| script.mentions(&node.id) && !asks_model(node));
+    let unasked = unasked.map(|node| {
+        let message =
+            format!("the script has turns for `{}`, but a `{}` node asks no model", node.id, node.handler.name());
+        let diagnostic = Diagnostic::error("script_node", message, node.span).with_node(node.id.as_str());
+        diagnostic.with_help("remove its turns from the script: such a node runs what the pipeline says")
+    });
+    unknown.map(found).chain(unasked).collect()
+}
+
+/// True for a node that may ask a model: an agent stage, or a plugin, whose grants decide.
+pub fn asks_model(node: &Node) -> bool {
+    matches!(node.handler.kind(), HandlerKind::Codergen | HandlerKind::Plugin)
+}
+
+struct Binder<'a> {
+    catalog: &'a Catalog,
+    config: &'a Config,
+    lock: &'a Lock,
+    /// None if nothing is to be compiled.
+    host: Option<&'a Host>,
+    script: Option<&'a Script>,
+    holdouts: Holdouts<'a>,
+    /// An unlocked plugin is no error.
+    plan_only: bool,
+    loaded: BTreeMap<&'a str, Option<LoadedHandler>>,
+    unlocked: Vec<PluginProblem>,
+    errors: BindErrors,
+}
+
+/// A handler type that may run.
+#[derive(Clone)]
+struct LoadedHandler {
+    component: BoundComponent,
+    /// What author and operator agree on, whatever a node says.
+    granted: Arc<Grants>,
+}
+
+impl<'a> Binder<'a> {
+    fn new(
+        reach: &'a HoldoutReach,
+        (catalog, host): (&'a Catalog, Option<&'a Host>),
+        (config, lock): (&'a Config, &'a Lock),
+        options: &'a BindOptions,
+    ) -> Self {
+        Self {
+            catalog,
+            config,
+            lock,
+            host,
+            script: options.script.as_deref(),
+            holdouts: Holdouts { reach, sealed: &options.sealed, verify: config.verify.as_deref() },
+            plan_only: options.plan_only,
+            loaded: BTreeMap::new(),
+            unlocked: Vec::new(),
+            errors: BindErrors::default(),
+        }
+    }
+
+    /// Binds every node that a component executes, and passes each binding to `keep`. Returns the warnings.
+    fn nodes(&mut self, pipeline: &'a Pipeline, mut keep: impl FnMut(&'a NodeId, Arc<Binding>)) -> Vec<Diagnostic> {
+        self.errors.diagnostics.extend(refused(pipeline));
+        self.errors.diagnostics.extend(self.script.iter().flat_map(|script| unknown_in_script(pipeline, script)));
+        let mut warnings = Vec::new();
+        // Only bindings without a finding: a finding names its node.
+        let mut known: HashMap<Request<'a>, Arc<Binding>, RandomState> = HashMap::default();
+        for node in pipeline.stages() {
+            let Some(handler) = node.handler.component() else { continue };
+            let source = HandlerSource { name: handler, plugin: self.config.plugins.get(handler.as_str()) };
+            if let Some(verified) = node.id.verified().filter(|_| source.role() != Role::Verifier) {
+                self.errors.diagnostics.push(role::no_verifier(node, verified, source));
+                continue;
+            }
+            let request = Request::of(node, source, self.holdouts);
+            let binding = match known.get(&request) {
+                Some(binding) => Arc::clone(binding),
+                None => {
+                    let Some((binding, findings)) = self.node(node, source, &request) else { continue };
+                    let binding = Arc::new(binding);
+                    if findings.is_empty() {
+                        known.insert(request, Arc::clone(&binding));
+                    }
+                    let (wrong, odd): (Vec<_>, Vec<_>) = findings.into_iter().partition(Diagnostic::is_error);
+                    self.errors.diagnostics.extend(wrong);
+                    warnings.extend(odd);
+                    binding
+                }
+            };
+            if binding.model {
+                self.errors.diagnostics.extend(wrong_test_answers(node));
+            }
+            keep(&node.id, binding);
+        }
+        warnings
+    }
+
+    /// The binding of a node, with the findings about it; none if its component may not run.
+    fn node(
+        &mut self,
+        node: &Node,
+        source: HandlerSource<'a>,
+        request: &Request<'a>,
+    ) -> Option<(Binding, Vec<Diagnostic>)> {
+        if source.plugin.is_none() && !self.catalog.builtins.contains_key(source.name) {
+            self.errors.diagnostics.push(self.unknown_type(node, source));
+            return None;
+        }
+        let LoadedHandler { component, granted } = self.handler(source)?;
+        let inputs = GrantInputs {
+            request,
+            place: Place::of(node),
+            source,
+            inspection: component.inspection(),
+            granted: &granted,
+            limits: &self.config.limits,
+            agents: &self.config.agents,
+            sandbox: &self.config.sandbox,
+            servers: &self.config.mcp,
+            verify: self.config.verify.as_deref(),
+            holdouts: self.holdouts,
+        };
+        let Effective {
+            tier,
+            scope,
+            may_write,
+            commands,
+            command_access,
+            holdouts,
+            separation,
+            model,
+            program,
+            hooks,
+            servers,
+            limits,
+            mut grants,
+            diagnostics,
+        } = effective(inputs);
+        grants.sort();
+        let digest = component.inspection().digest;
+        let binding = Binding {
+            handler: source.name.to_owned(),
+            component,
+            digest,
+            first_party: source.plugin.is_none(),
+            role: source.role(),
+            tier,
+            scope,
+            may_write,
+            commands,
+            command_access,
+            holdouts,
+            separation,
+            limits,
+            model,
+            program: program.map(Arc::new),
+            hooks,
+            servers,
+            grants,
+        };
+        Some((binding, diagnostics))
+    }
+
+    /// A handler type, with its component loaded; each is loaded once.
+    fn handler(&mut self, source: HandlerSource<'a>) -> Option<LoadedHandler> {
+        if !self.loaded.contains_key(source.name) {
+            let loaded = self.load(source).map_err(|problem| self.errors.plugins.push(problem)).ok();
+            let loaded = loaded.map(|component| {
+                let granted = Arc::new(granted(component.inspection(), source.plugin));
+                LoadedHandler { component, granted }
+            });
+            self.loaded.insert(source.name, loaded);
+        }
+        self.loaded.get(source.name)?.clone()
+    }
+
+    /// Compares with the lock before the compiler runs: it never sees bytes that the operator did not agree to.
+    fn load(&mut self, source: HandlerSource<'_>) -> Result<BoundComponent, PluginProblem> {
+        let handler = source.name;
+        let bytes = match source.plugin {
+            None => self
+                .catalog
+                .builtins
+                .get(handler)
+                .ok_or_else(|| source.problem("it is not built in".to_owned()))?
+                .as_ref(),
+            Some(entry) => {
+                let bytes = source.plugin_bytes(entry, self.catalog.plugins.get(handler))?;
+                let inspection = self.check_plugin(source, entry, bytes)?;
+                if let Err(problem) = self.check_agreed(source, entry, &inspection) {
+                    check_handler(&inspection).map_err(|error| source.refused(&error))?;
+                    // Its nodes are looked at all the same, so that everything is reported at once.
+                    if self.plan_only { &mut self.unlocked } else { &mut self.errors.plugins }.push(problem);
+                    return Ok(BoundComponent::Unlocked(Arc::new(inspection)));
+                }
+                bytes
+            }
+        };
+        let Some(host) = self.host else {
+            // A plugin was validated above, and a built-in component when it was built.
+            let inspection = read_validated(bytes).map_err(|error| source.refused(&LoadError::from(error)))?;
+            check_handler(&inspection).map_err(|error| source.refused(&error))?;
+            return Ok(BoundComponent::Unlocked(Arc::new(inspection)));
+        };
+        let loaded = host.load_within(bytes, self.config.component_bytes(handler));
+        loaded.map(BoundComponent::Loaded).map_err(|error| source.refused(&error))
+    }
+
+    /// Reads a plugin, and checks its manifest and role.
+    fn check_plugin(
+        &self,
+        source: HandlerSource<'_>,
+        entry: &PluginEntry,
+        bytes: &[u8],
+    ) -> Result<Inspection, PluginProblem> {
+        let handler = source.name;
+        let inspection = self.host.map_or_else(|| inspect(bytes), |host| host.inspect(bytes));
+        let inspection = inspection.map_err(|error| PluginProblem {
+            help: error.help(),
+            ..source.problem(format!("plugin `{handler}` cannot be used: {error}"))
+        })?;
+        let named = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
+        if let Some(named) = named.filter(|named| *named != handler) {
+            let help = format!("rename the table in glovebox.toml to `[plugins.\"{named}\"]`");
+            let problem = source.problem(format!("the manifest of plugin `{handler}` names it `{named}`"));
+            return Err(PluginProblem { help: Some(help), ..problem });
+        }
+        let granted = granted(&inspection, Some(entry));
+        let fault = role::verifier_fault(&inspection, &granted).filter(|_| entry.role == Role::Verifier);
+        if let Some(fault) = fault {
+            let line = entry.line;
+            let help = format!("remove `role = \"verifier\"` from `[plugins.\"{handler}\"]` (glovebox.toml:{line})");
+            let problem = source.problem(format!("plugin `{handler}` cannot be a verifier: {fault}"));
+            return Err(PluginProblem { help: Some(help), ..problem });
+        }
+        Ok(inspection)
+    }
+
+    /// Compares a plugin with the lock.
+    fn check_agreed(
+        &self,
+        source: HandlerSource<'_>,
+        entry: &PluginEntry,
+        inspection: &Inspection,
+    ) -> Result<(), PluginProblem> {
+        let grants = grant_lines(&granted(inspection, Some(entry)), entry.role);
+        let offer = Offer { name: source.name, digest: inspection.digest, grants: &grants };
+        self.lock.verify(offer).map_err(|mismatch| PluginProblem {
+            help: Some(mismatch.help().to_owned()),
+            ..source.problem(mismatch.to_string())
+        })
+    }
+
+    fn unknown_type(&self, node: &Node, source: HandlerSource<'_>) -> Diagnostic {
+        let handler = source.name;
+        let known = self.catalog.builtins.keys().chain(self.config.plugins.keys()).map(String::as_str);
+        let nearest = glovebox_pipeline::nearest::nearest(handler, known);
+        let span = Place::of(node).span_of(key::TYPE);
+        let message = format!("node `{}` has the type `{handler}`, but no built-in handler or plugin has it", node.id);
+        let diagnostic = Diagnostic::error("type_unknown", message, span).with_node(node.id.as_str());
+        let diagnostic = match nearest {
+            Some(nearest) => diagnostic.with_note(format!("did you mean `{nearest}`?")),
+            None => diagnostic,
+        };
+        match is_plugin_name(handler) {
+            true => diagnostic.with_help(format!(
+                "add the component to glovebox.toml:\n[plugins.\"{handler}\"]\npath = \"plugin.wasm\"\n\
+                 grants = {{ filesystem = \"workspace\", read = [\"src/\"] }}"
+            )),
+            false => diagnostic.with_help("the type of a plugin has a dot, such as `acme.review`"),
+        }
+    }
+}
+
+impl HandlerSource<'_> {
+    fn problem(self, message: String) -> PluginProblem {
+        PluginProblem { name: self.name.to_owned(), message, help: None }
+    }
+
+    fn refused(self, error: &LoadError) -> PluginProblem {
+        PluginProblem { help: error.help(), ..self.problem(format!("`{}` cannot be loaded: {error}", self.name)) }
+    }
+
+    fn plugin_bytes<'f>(
+        self,
+        entry: &PluginEntry,
+        file: Option<&'f PluginFile>,
+    ) -> Result<&'f Arc<[u8]>, PluginProblem> {
+        let handler = self.name;
+        let content = file.map_or(Err("its file was not opened"), PluginFile::content);
+        content.map_err(|reason| {
+            let path = file.map_or(&entry.path, |file| &file.path);
+            let line = entry.line;
+            let help = format!("build it, or set `path` under `[plugins.\"{handler}\"]` (glovebox.toml:{line})");
+            let problem = self.problem(format!("plugin `{handler}` cannot be read from `{path}`: {reason}"));
+            PluginProblem { help: Some(help), ..problem }
+        })
+    }
+}
+
+/// The table with the price of answers that no provider gives.
+fn unconfigured_model(options: &BindOptions) -> &'static str {
+    if options.script.is_some() { Provider::Scripted.as_str() } else { Provider::Simulated.as_str() }
+}
+
+fn wrong_test_answers(node: &Node) -> Option<Diagnostic> {
+    let tested = node.attributes.iter().filter(|(key, _)| key.as_str().starts_with(TEST_PREFIX));
+    let attributes: Vec<(String, String)> =
+        tested.map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect();
+    if attributes.is_empty() {
+        return None;
+    }
+    let error = Model::bind(&node.id, &attributes, None, 0, 0).err()?;
+    Some(
+        Diagnostic::error("test_attribute", format!("node `{}`: {error}", node.id), node.span)
+            .with_node(node.id.as_str()),
+    )
+}

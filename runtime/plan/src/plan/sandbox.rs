@@ -1,0 +1,221 @@
+//! The sandbox of a plan's commands: its tier, what the operator requires, and what this machine does not enforce.
+//!
+//! The tier depends on the machine. A plan prints it and a run records it, but the plan's digest covers only what the operator decided.
+
+use crate::config::sandbox::SandboxSetting;
+use glovebox_pipeline::ir::NodeId;
+use glovebox_record::{Network, SandboxRecord, Tier};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::fmt;
+
+/// Sandbox tier of a run whose commands nothing confines.
+pub const TIER_UNCONFINED: &str = "unconfined";
+
+/// Sandbox tier of a run none of whose nodes can start a process.
+pub const TIER_NONE: &str = "none";
+
+/// Sandbox tier of a plan that this machine cannot run; no run has it.
+pub const TIER_UNAVAILABLE: &str = "unavailable";
+
+/// What the commands of a plan run in.
+#[derive(Debug, Clone)]
+pub struct SandboxPlan {
+    /// What confines them.
+    pub confinement: Confinement,
+    /// What the operator decided: the least tier, the network at most, folders of the machine to read.
+    pub setting: SandboxSetting,
+    /// What the tier does not do on this machine, in words.
+    pub degradations: Vec<String>,
+}
+
+/// What confines the commands of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confinement {
+    /// No node runs commands.
+    NotNeeded,
+    /// The sandbox of this tier.
+    Tier(Tier),
+    /// No tier of this machine is enough, and the plan is only shown.
+    Unmet(PolicyProblem),
+}
+
+impl SandboxPlan {
+    /// A plan's sandbox with what the tier does not enforce on the machine.
+    pub fn new(confinement: Confinement, setting: &SandboxSetting, machine: HostCapability) -> Self {
+        let degradations = match confinement {
+            Confinement::Tier(tier) if tier != Tier::Unconfined => machine.degradations,
+            _ => Vec::new(),
+        };
+        Self { confinement, setting: setting.clone(), degradations }
+    }
+
+    /// The word in records and output: a tier, [`TIER_NONE`] or [`TIER_UNAVAILABLE`].
+    pub fn tier_word(&self) -> &'static str {
+        match &self.confinement {
+            Confinement::NotNeeded => TIER_NONE,
+            Confinement::Tier(tier) => tier.as_str(),
+            Confinement::Unmet(_) => TIER_UNAVAILABLE,
+        }
+    }
+
+    /// The tier that commands run in; none when there are no commands, or no tier is high enough.
+    pub fn tier(&self) -> Option<Tier> {
+        match self.confinement {
+            Confinement::Tier(tier) => Some(tier),
+            Confinement::NotNeeded | Confinement::Unmet(_) => None,
+        }
+    }
+
+    /// True when commands run without a sandbox.
+    pub fn is_unconfined(&self) -> bool {
+        self.confinement == Confinement::Tier(Tier::Unconfined)
+    }
+
+    /// What the journal records of the sandbox; none when no stage runs commands.
+    pub fn record(&self, landlock_abi: u32) -> Option<SandboxRecord> {
+        let tier = self.tier()?;
+        Some(SandboxRecord {
+            tier,
+            require: self.setting.require,
+            network: self.setting.network.clone(),
+            landlock_abi: if tier == Tier::Unconfined { 0 } else { landlock_abi },
+            degradations: self.degradations.clone(),
+        })
+    }
+
+    pub(super) fn printed(&self) -> PlanSandbox<'_> {
+        PlanSandbox {
+            require: self.setting.require,
+            network: &self.setting.network,
+            read: &self.setting.read,
+            degradations: &self.degradations,
+        }
+    }
+}
+
+/// What the operator asks of the sandbox, in a printed plan.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanSandbox<'a> {
+    /// The least tier: `full`, `bwrap` or `landlock`.
+    pub require: Tier,
+    /// `none`, `full` or `proxy:` and domains; a node may lower it.
+    pub network: &'a Network,
+    /// Folders of the machine that commands may read.
+    pub read: &'a [String],
+    /// What the tier does not do on this machine.
+    pub degradations: &'a [String],
+}
+
+/// What a machine can enforce. The default is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostCapability {
+    /// The highest tier that passed its self-test.
+    pub tier: Option<Tier>,
+    /// What that tier does not enforce here, in words.
+    pub degradations: Vec<String>,
+    /// Why there is no higher tier; may be empty.
+    pub why: String,
+    /// What to do about it, to paste; may be empty.
+    pub remedy: String,
+}
+
+/// Nodes whose commands cannot run as the operator's policy demands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyProblem {
+    /// The nodes, by id.
+    pub nodes: Vec<NodeId>,
+    /// What the policy demands.
+    pub kind: PolicyKind,
+}
+
+/// Which demand of the policy is not met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicyKind {
+    /// The machine cannot enforce the required tier.
+    TierTooLow {
+        /// The lowest tier that the run accepts.
+        require: Tier,
+        /// What the machine can enforce.
+        machine: HostCapability,
+    },
+    /// The tier cannot keep commands to a proxy.
+    NoProxy(Tier),
+    /// The tier cannot run the program of `verify_subject` apart from the nodes' own commands.
+    NoSubject(Tier),
+    /// The tier cannot give an agent program its gateway and nothing else.
+    NoGateway(Tier),
+    /// The run has hold-outs, and commands would run without a sandbox.
+    HoldoutsOpen,
+}
+
+impl PolicyProblem {
+    /// What to do about it, one way per line.
+    pub fn help(&self) -> String {
+        match &self.kind {
+            PolicyKind::TierTooLow { machine, .. } => machine.help(),
+            PolicyKind::HoldoutsOpen => {
+                "run without `--dangerously-no-sandbox`; `glovebox doctor` shows what this machine can enforce"
+                    .to_owned()
+            }
+            PolicyKind::NoGateway(_) => format!("remove `agent.backend` from the nodes\n{HIGHER_TIER}"),
+            PolicyKind::NoSubject(_) => format!(
+                "`verify_subject` needs the tier `bwrap`, `verify_subject_port` needs the tier `full`\n{HIGHER_TIER}"
+            ),
+            PolicyKind::NoProxy(_) => format!(
+                "set `network=\"none\"` on the nodes, or `network = \"none\"` under `[sandbox]` in glovebox.toml\n{HIGHER_TIER}"
+            ),
+        }
+    }
+}
+
+/// The command that shows how to get a higher tier.
+const HIGHER_TIER: &str = "`glovebox doctor` shows how this machine gets a higher tier";
+
+impl HostCapability {
+    /// What to do when the machine cannot enforce the required tier, one way per line.
+    fn help(&self) -> String {
+        let mut ways: Vec<&str> = Vec::new();
+        if !self.remedy.is_empty() {
+            ways.push(&self.remedy);
+        }
+        let lower = self
+            .tier
+            .filter(|tier| *tier != Tier::Unconfined)
+            .map(|tier| format!("set `require = \"{tier}\"` under `[sandbox]` in glovebox.toml to accept this tier"));
+        ways.extend(lower.as_deref());
+        ways.push("`glovebox doctor` shows what this machine can enforce");
+        ways.push("run with `--dangerously-no-sandbox`: commands and what they build may then do all that you may do");
+        ways.join("\n")
+    }
+}
+
+impl fmt::Display for PolicyProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes = self.nodes.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(", ");
+        match &self.kind {
+            PolicyKind::TierTooLow { require, machine } => {
+                match machine.tier {
+                    Some(tier) => write!(f, "this machine can enforce `{tier}`, but the run requires `{require}`")?,
+                    None => write!(f, "this machine can enforce no sandbox, but the run requires `{require}`")?,
+                }
+                if !machine.why.is_empty() {
+                    write!(f, ": {}", machine.why)?;
+                }
+                write!(f, " (commands of {nodes})")
+            }
+            PolicyKind::HoldoutsOpen => {
+                write!(f, "the run has hold-outs, and without a sandbox the commands of {nodes} could read them")
+            }
+            PolicyKind::NoSubject(tier) => {
+                write!(f, "tier `{tier}` cannot separate the program of `verify_subject` from the commands of {nodes}")
+            }
+            PolicyKind::NoGateway(tier) => {
+                write!(f, "tier `{tier}` cannot give the agent programs of {nodes} a gateway and no other network")
+            }
+            PolicyKind::NoProxy(tier) => {
+                write!(f, "tier `{tier}` cannot restrict commands to a proxy, but {nodes} need one")
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What the operator asks of agents that change nothing (decision no-change-is-a-failure): how often their work is repeated, and what else
+//! may confirm it.
+//!
+//! Plain data. Which nodes it holds for is decided with the plan; what follows from it is decided in the crate `glovebox-state`.
+
+use crate::NodeId;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// Repetitions of work that changed nothing, unless the operator says how many (decision no-change-is-a-failure).
+const RECOVERY_ATTEMPTS: u32 = 5;
+
+/// The two settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoChange {
+    /// Times that the work of a visit is repeated.
+    pub recovery_attempts: u32,
+    /// What confirms work that changed nothing.
+    pub confirm: Confirm,
+}
+
+impl Default for NoChange {
+    fn default() -> Self {
+        Self { recovery_attempts: RECOVERY_ATTEMPTS, confirm: Confirm::default() }
+    }
+}
+
+/// What confirms work that changed nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Confirm {
+    /// The verification of the node, where it has one.
+    #[default]
+    Verify,
+    /// Nothing.
+    Off,
+}
+
+impl Confirm {
+    /// The words that openTiger reads as [`Confirm::Off`] (decision no-change-is-a-failure).
+    const OFF: [&str; 5] = ["off", "false", "strict", "disabled", "none"];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Verify => "verify",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// A word that names no way to confirm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownConfirm;
+
+impl fmt::Display for UnknownConfirm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected `verify` or `off`")
+    }
+}
+
+impl FromStr for Confirm {
+    type Err = UnknownConfirm;
+
+    fn from_str(word: &str) -> Result<Self, UnknownConfirm> {
+        match word.to_ascii_lowercase().as_str() {
+            "verify" => Ok(Self::Verify),
+            word if Self::OFF.contains(&word) => Ok(Self::Off),
+            _ => Err(UnknownConfirm),
+        }
+    }
+}
+
+/// The settings, and the nodes of a plan that they hold for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoChangeRule {
+    /// The settings.
+    pub setting: NoChange,
+    /// Agents that may write.
+    pub nodes: BTreeSet<NodeId>,
+}

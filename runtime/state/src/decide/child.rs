@@ -1,0 +1,133 @@
+//! What follows in a child pipeline, whose stages are the one branch of a fork (`glovebox_pipeline::child`).
+
+use super::BranchDecision;
+use crate::run_state::{Branch, Fork, RunState};
+use glovebox_journal::event::{BranchId, ChildObserved, Event, SupervisionEnd};
+use glovebox_pipeline::child::Child;
+use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
+use glovebox_record::{Failure, FailureClass, Outcome, Status};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The child that a fork runs.
+fn child<'p>(pipeline: &'p Pipeline, fork: &NodeId) -> Option<&'p Child> {
+    pipeline.node(fork)?.child.as_deref()
+}
+
+/// The context that a fork's child begins with: what the node names, and the child's goal. None for any other fork.
+pub(super) fn context_of(pipeline: &Pipeline, fork: &Fork, branch: &Branch) -> Option<BTreeMap<String, Value>> {
+    let child = child(pipeline, &fork.node)?;
+    let named = child.context_in.iter().filter_map(|key| Some((key.to_string(), branch.context.get(key)?.clone())));
+    let goal = ("graph.goal".to_owned(), Value::String(child.goal.to_string()));
+    Some(named.chain([goal]).collect())
+}
+
+/// What the context gets of the child that a fork ran.
+pub(super) fn context_from(pipeline: &Pipeline, fork: &Fork, branch: &Branch) -> BTreeMap<String, Value> {
+    let mut context = child(pipeline, &fork.node).map(|child| named_out(child, branch)).unwrap_or_default();
+    context.extend(end_in_context(pipeline, &fork.node, Status::Success));
+    context
+}
+
+fn named_out(child: &Child, branch: &Branch) -> BTreeMap<String, Value> {
+    let named = child.context_out.iter();
+    named.filter_map(|key| Some((key.to_string(), branch.context.get(key)?.clone()))).collect()
+}
+
+/// What the context gets of how a supervisor's child ended (spec §4.11); nothing of any other fork.
+pub(super) fn end_in_context(pipeline: &Pipeline, fork: &NodeId, status: Status) -> BTreeMap<String, Value> {
+    if child(pipeline, fork).is_none_or(|child| child.supervision.is_none()) {
+        return BTreeMap::new();
+    }
+    let (status, outcome) = if status == Status::Fail { ("failed", "fail") } else { ("completed", "success") };
+    [("stack.child.status", status), ("stack.child.outcome", outcome)]
+        .map(|(key, value)| (key.to_owned(), Value::from(value)))
+        .into()
+}
+
+/// What a supervisor sees of its child now, what it says, and whether it ends it.
+pub(super) fn observation(
+    pipeline: &Pipeline,
+    state: &RunState,
+    (id, fork): (&BranchId, &Fork),
+    now: Timestamp,
+) -> Option<Event> {
+    let child = child(pipeline, &fork.node)?;
+    let supervision = child.supervision.as_ref()?;
+    let running = fork.children.iter().find_map(|child| state.branches.get(&child.id))?;
+    let stage = running.node.as_ref().map(NodeId::to_string).unwrap_or_default();
+    let seen = [("stack.child.status", "running".to_owned()), ("stack.child.stage", stage)];
+    let mut context = named_out(child, running);
+    context.extend(seen.map(|(key, value)| (key.to_owned(), Value::from(value))));
+    let cycle = fork.cycle.saturating_add(1);
+    context.insert("stack.child.cycle".to_owned(), Value::from(cycle));
+    let around = state.branch(id);
+    let lookup = |key: &str| context.get(key).map_or_else(|| around.context.text(key), text);
+    let outcome = Outcome::of(running.previous.status);
+    let is_done = supervision.stop.as_ref().is_some_and(|stop| stop.holds(&super::answer(&outcome), &lookup));
+    let ends = match is_done {
+        true => Some(SupervisionEnd::StopCondition),
+        false => (cycle >= supervision.cycles_max).then_some(SupervisionEnd::MaxCycles),
+    };
+    let wait = SignedDuration::try_from(supervision.interval).unwrap_or(SignedDuration::MAX);
+    Some(Event::ChildObserved(Box::new(ChildObserved {
+        generation: state.generation(),
+        branch: id.to_owned(),
+        node: fork.node.to_owned(),
+        visit: fork.visit,
+        cycle,
+        steering: supervision.steering.as_ref().filter(|_| cycle == 1).map(ToString::to_string),
+        observe_at: ends.is_none().then(|| now.checked_add(wait).unwrap_or(Timestamp::MAX)),
+        ends,
+        context,
+    })))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// How a fork ends whose supervisor has ended its child.
+pub(super) fn end_of_supervision(pipeline: &Pipeline, fork: &Fork) -> (Status, Option<Failure>) {
+    match fork.supervision_end {
+        Some(SupervisionEnd::StopCondition) => (Status::Success, None),
+        _ => {
+            let supervision = child(pipeline, &fork.node).and_then(|child| child.supervision.as_ref());
+            let most = supervision.map_or(fork.cycle, |supervision| supervision.cycles_max);
+            let reason = format!("Max cycles exceeded: `{}` looked {most} times (`manager.max_cycles`)", fork.node);
+            (Status::Fail, Some(Failure::new(FailureClass::Budget, "limit/max_cycles", reason)))
+        }
+    }
+}
+
+/// The child's own `max_steps`, when this stage would be one too many.
+pub(super) fn steps_exceeded(pipeline: &Pipeline, branch: &Branch, node: &Node) -> Option<Failure> {
+    let owner = node.child_of.as_ref()?;
+    let most = child(pipeline, owner)?.steps_max?;
+    let before = branch.origin.as_ref().map_or(0, |origin| origin.branch.completed.total());
+    (branch.completed.total().saturating_sub(before) >= most).then(|| {
+        let reason = format!("the child pipeline of `{owner}` exceeded its `max_steps` ({most}).");
+        Failure::new(FailureClass::Budget, "limit/child_max_steps", reason)
+    })
+}
+
+impl BranchDecision<'_> {
+    /// When the supervisor of a child looks at it for the first time.
+    pub(super) fn first_look(&self, fork: &NodeId) -> Option<Timestamp> {
+        child(self.pipeline, fork)?.supervision.as_ref().map(|supervision| self.due(supervision.interval))
+    }
+
+    /// At a child's exit: its goal gates, and then the child has succeeded, whatever its last stage said.
+    pub(super) fn leave_child(&self, exit: &Node) -> Vec<Event> {
+        let Some(gate) = self.unmet_gate(exit) else {
+            return match exit.verification {
+                Some(_) => self.verify(&self.next_task(&exit.id)),
+                None => vec![self.passed(&exit.id, Status::Success)],
+            };
+        };
+        let targets = [gate, exit].map(|node| [&node.retry_target, &node.fallback_retry_target]);
+        let target = targets.into_iter().flatten().flatten().next();
+        vec![self.gate_unmet(exit, gate, target)]
+    }
+}

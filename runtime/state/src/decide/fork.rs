@@ -1,0 +1,424 @@
+//! What follows at forks and fan-ins.
+//!
+//! [`next_step`] looks at no event, only at where the branches stand: it begins the next branch of a fork, cancels those that are not
+//! needed any more, and joins them when the last has ended. It is asked when nothing else follows, and states one thing at a time.
+
+use super::merge::merge;
+use super::{BranchDecision, Choice, branch_name, child, failed, out_of_bounds};
+use crate::failure_signature;
+use crate::run_state::{Branch, EndedBranch, Fork, Position, RunState};
+use glovebox_journal::event::{
+    BranchCanceled, BranchEnd, BranchFinished, BranchId, BranchStarted, Event, FanInFinished, ForkChild, ForkJoined,
+    ForkStarted, StageFinished, StageReady, Task,
+};
+use glovebox_pipeline::fork::{ErrorPolicy, ForkSetting, JoinFault, JoinPolicy, Region};
+use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
+use glovebox_record::{Failure, FailureClass, Status};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Who chooses at a fan-in without a component.
+const HEURISTIC: &str = "heuristic";
+
+/// The next thing that follows from where the branches stand; none when each of them waits.
+pub fn next_step(pipeline: &Pipeline, state: &RunState) -> Option<Event> {
+    let is_over = state.verdict.is_some() || state.canceled.is_some();
+    fork_step(pipeline, state).or_else(|| held_back(state).filter(|_| !is_over))
+}
+
+/// The next thing that a fork does, while a branch may still have to go on.
+pub fn fork_step(pipeline: &Pipeline, state: &RunState) -> Option<Event> {
+    if state.verdict.is_some() || state.canceled.is_some() {
+        return None;
+    }
+    let forked = |(id, branch): (_, &Arc<Branch>)| branch.fork().map(|fork| (id, Arc::clone(branch), Arc::clone(fork)));
+    let mut steps = state
+        .branches
+        .iter()
+        .filter_map(forked)
+        .filter_map(|(id, branch, fork)| ForkDecision { pipeline, state, id, branch: &branch, fork: &fork }.next());
+    steps.next()
+}
+
+/// A branch that met a bound of the run waits for the attempts of the others; with the last of them the run ends.
+fn held_back(state: &RunState) -> Option<Event> {
+    let is_held = |branch: &Arc<Branch>| branch.at == Position::Deciding;
+    let has_begun = state.run.is_some() && state.branches.len() > 1;
+    let is_stuck = has_begun && !state.is_under_way() && state.branches.values().any(is_held);
+    out_of_bounds(state).filter(|_| is_stuck).map(failed)
+}
+
+fn setting(pipeline: &Pipeline, fork: &NodeId) -> ForkSetting {
+    pipeline.node(fork).map(|node| node.fork).unwrap_or_default()
+}
+
+/// What one fork does next.
+struct ForkDecision<'a> {
+    pipeline: &'a Pipeline,
+    state: &'a RunState,
+    id: &'a BranchId,
+    branch: &'a Branch,
+    fork: &'a Fork,
+}
+
+impl ForkDecision<'_> {
+    fn next(&self) -> Option<Event> {
+        let ended = self.ended();
+        if ended.is_none() && self.branch.canceled.is_none() {
+            return self.begin_next();
+        }
+        let alive = self.fork.children[..self.fork.started].iter().filter_map(|child| {
+            let branch = self.state.branches.get(&child.id)?;
+            Some((&child.id, branch))
+        });
+        let alive: Vec<(&BranchId, &Arc<Branch>)> = alive.collect();
+        if let Some((id, _)) = alive.iter().find(|(_, branch)| branch.canceled.is_none()) {
+            return Some(self.cancel(id));
+        }
+        match (alive.is_empty(), ended) {
+            (false, _) => None,
+            (true, _) if self.branch.canceled.is_some() => Some(end_of(self.state, self.id, self.branch, None)),
+            (true, Some((status, failure))) => Some(self.join(status, failure)),
+            (true, None) => None,
+        }
+    }
+
+    /// Generation and branch of what is said of the fork.
+    fn place(&self) -> (u32, BranchId) {
+        (self.state.generation(), self.id.clone())
+    }
+
+    fn setting(&self) -> ForkSetting {
+        setting(self.pipeline, &self.fork.node)
+    }
+
+    fn begin_next(&self) -> Option<Event> {
+        let most = usize::try_from(self.setting().parallel_max).unwrap_or(usize::MAX);
+        let child = self.fork.children.get(self.fork.started).filter(|_| self.fork.running() < most)?;
+        let (generation, parent) = self.place();
+        let ForkChild { id: branch, to, edge } = child.clone();
+        let context = child::context_of(self.pipeline, self.fork, self.branch);
+        Some(Event::BranchStarted(BranchStarted { generation, branch, parent, to, edge, context }))
+    }
+
+    fn cancel(&self, id: &BranchId) -> Event {
+        let reason = match &self.branch.canceled {
+            Some(reason) => reason.to_string(),
+            None => format!("the fork `{}` does not need it any more", self.fork.node),
+        };
+        let (generation, parent) = self.place();
+        Event::BranchCanceled(BranchCanceled { generation, branch: id.clone(), parent, reason })
+    }
+
+    fn join(&self, status: Status, failure: Option<Failure>) -> Event {
+        let fork = self.fork;
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let (generation, branch) = self.place();
+        Event::ForkJoined(Box::new(ForkJoined {
+            generation,
+            branch,
+            node: fork.node.clone(),
+            visit: fork.visit,
+            join: fork.join.clone(),
+            status,
+            succeeded: count(fork.succeeded),
+            failed: count(fork.failed),
+            canceled: count(fork.canceled),
+            never_started: count(fork.children.len() - fork.started),
+            failure,
+        }))
+    }
+
+    /// How the fork ends by its policies; none while more of its branches are needed (decision join-and-error-policies).
+    fn ended(&self) -> Option<(Status, Option<Failure>)> {
+        let Fork { succeeded, failed, .. } = *self.fork;
+        let needed = self.setting().join.needed(self.fork.children.len());
+        let is_enough = self.setting().join != JoinPolicy::WaitAll && succeeded >= needed;
+        let have_all = self.fork.ended.len() == self.fork.children.len();
+        match self.setting().error {
+            _ if self.fork.has_expired => Some((Status::Fail, Some(self.too_late()))),
+            _ if self.fork.supervision_end.is_some() => Some(child::end_of_supervision(self.pipeline, self.fork)),
+            ErrorPolicy::FailFast if failed > 0 => Some((Status::Fail, Some(self.first_failure()))),
+            _ if is_enough => Some((Status::Success, None)),
+            _ if !have_all => None,
+            _ if succeeded == 0 => Some((Status::Fail, Some(self.first_failure()))),
+            _ if self.setting().join != JoinPolicy::WaitAll => Some((Status::Fail, Some(self.too_few(needed)))),
+            ErrorPolicy::Continue if failed > 0 => Some((Status::PartialSuccess, None)),
+            _ => Some((Status::Success, None)),
+        }
+    }
+
+    fn failures(&self) -> impl Iterator<Item = (&EndedBranch, &Failure)> {
+        let failed = self.fork.ended.iter().filter(|one| one.end.outcome == BranchEnd::Fail);
+        failed.filter_map(|one| Some((&**one, one.end.failure.as_ref()?)))
+    }
+
+    /// The reason of the branch that failed first, unchanged (decision reasons-stay-unchanged).
+    fn first_failure(&self) -> Failure {
+        let first = self.failures().next().map(|(_, failure)| failure.clone());
+        first.unwrap_or_else(|| {
+            let reason = format!("no branch of the fork `{}` succeeded", self.fork.node);
+            Failure::new(FailureClass::Deterministic, "fork/failed", reason)
+        })
+    }
+
+    fn too_late(&self) -> Failure {
+        let node = &self.fork.node;
+        let reason = match self.pipeline.node(node).is_some_and(|node| node.child.is_some()) {
+            true => format!("the child pipeline of `{node}` did not end within its `timeout`"),
+            false => format!("the branches of the fork `{node}` did not end within its `timeout`"),
+        };
+        Failure::new(FailureClass::Budget, "limit/fork_timeout", reason)
+    }
+
+    fn too_few(&self, needed: usize) -> Failure {
+        let Fork { node, children, succeeded, .. } = self.fork;
+        let cause = self.failures().next();
+        let class = cause.map_or(FailureClass::Deterministic, |(_, failure)| failure.class);
+        let cause = cause.map(|(one, failure)| format!("; branch `{}` failed: {}", one.end.branch, failure.reason));
+        let policy = self.setting().join.as_str();
+        let reason = format!(
+            "`join_policy={policy}` of `{node}` needs {needed} branches to succeed, and {succeeded} of {} did{}",
+            children.len(),
+            cause.unwrap_or_default()
+        );
+        Failure::new(class, "fork/too-few", reason)
+    }
+}
+
+/// The end of a branch: at its fan-in, or with a failure.
+pub(super) fn end_of(state: &RunState, id: &BranchId, branch: &Branch, failure: Option<Failure>) -> Event {
+    let previous = &branch.previous;
+    let canceled = branch.canceled.as_ref();
+    let canceled = canceled.map(|why| Failure::new(FailureClass::Canceled, "branch/canceled", why.to_string()));
+    let (outcome, failure) = match (canceled, failure, previous.status) {
+        (Some(why), ..) => (BranchEnd::Canceled, Some(why)),
+        (None, Some(failure), _) => (BranchEnd::Fail, Some(failure)),
+        (None, None, Status::Fail | Status::Retry) => (BranchEnd::Fail, previous.failure.clone()),
+        (None, None, Status::PartialSuccess) => (BranchEnd::PartialSuccess, None),
+        (None, None, Status::Success | Status::Skipped) => (BranchEnd::Success, None),
+    };
+    Event::BranchFinished(Box::new(BranchFinished {
+        generation: state.generation(),
+        branch: id.clone(),
+        parent: branch.origin.as_ref().map_or_else(BranchId::main, |origin| origin.parent.clone()),
+        outcome,
+        node: branch.node.clone(),
+        score: branch.context.get("score").and_then(Value::as_f64).filter(|score| score.is_finite()).unwrap_or(0.0),
+        notes: previous.notes.clone(),
+        failure,
+    }))
+}
+
+impl BranchDecision<'_> {
+    /// Ends a branch of a fork, or the run where there is none around it.
+    pub(super) fn fail(&self, failure: Failure) -> Vec<Event> {
+        match self.branch.origin {
+            Some(_) => vec![end_of(self.state, self.id, self.branch, Some(failure))],
+            None => vec![failed(failure)],
+        }
+    }
+
+    /// The end of a branch that was canceled; none while an attempt of it is under way, or branches of its own.
+    pub(super) fn acknowledge_cancel(&self) -> Vec<Event> {
+        match self.branch.is_under_way() || self.branch.fork().is_some() {
+            true => Vec::new(),
+            false => vec![end_of(self.state, self.id, self.branch, None)],
+        }
+    }
+
+    /// The fan-in at which the branch ends, or an exit, which it must not reach.
+    pub(super) fn end_at(&self, node: &Node) -> Option<Vec<Event>> {
+        let origin = self.branch.origin.as_ref()?;
+        if node.id == origin.join {
+            return Some(vec![end_of(self.state, self.id, self.branch, None)]);
+        }
+        let reason =
+            || format!("branch `{}` reached the exit `{}` without the fan-in `{}`", self.id, node.id, origin.join);
+        let failure = || Failure::new(FailureClass::Contract, "fork/exit", reason());
+        (node.handler == Handler::Exit).then(|| self.fail(failure()))
+    }
+
+    pub(super) fn begin_fork(&self, id: &NodeId) -> Vec<Event> {
+        let visit = self.branch.next_visit(id);
+        let join = match self.pipeline.region(id) {
+            Ok(Region { join, .. }) => join.clone(),
+            Err(fault) => {
+                let reason = match fault {
+                    JoinFault::Exit(exit) => format!("a branch of the fork `{id}` leads to the exit `{exit}`"),
+                    JoinFault::Back(to) => format!("a branch of the fork `{id}` leads back to the fork `{to}`"),
+                    _ => format!("the branches of the fork `{id}` do not meet in one fan-in"),
+                };
+                return self.fail(Failure::new(FailureClass::Contract, "fork/join", reason));
+            }
+        };
+        let targets: Vec<(usize, &NodeId)> =
+            self.pipeline.outgoing(id).map(|(index, edge)| (index.0, &edge.to)).collect();
+        let place = (id, visit, self.state.generation());
+        let names = branch_name::of(self.pipeline, self.id, place, targets.iter().map(|(_, to)| *to));
+        let children = names.into_iter().zip(targets).map(|(id, (edge, to))| ForkChild { id, to: to.clone(), edge });
+        let Task { generation, branch, node, visit, .. } = self.next_task(id);
+        let due_at = self.pipeline.node(id).and_then(|node| node.timeout).map(|timeout| self.due(timeout));
+        vec![Event::ForkStarted(ForkStarted {
+            generation,
+            branch,
+            node,
+            visit,
+            join,
+            children: children.collect(),
+            due_at,
+            observe_at: self.first_look(id),
+        })]
+    }
+
+    /// A fork that failed leads to its own target, if it has one. Any other way leads to the fan-in.
+    pub(super) fn leave_fork(&self, joined: &ForkJoined) -> Vec<Event> {
+        let node = self.pipeline.node(&joined.node).filter(|_| joined.status == Status::Fail);
+        let target = node.and_then(|node| match (&node.retry_target, &node.fallback_retry_target) {
+            (Some(target), _) => Some(("retry_target", target)),
+            (None, Some(target)) => Some(("fallback_retry_target", target)),
+            (None, None) => None,
+        });
+        let (how, to) = target.unwrap_or(("join", &joined.join));
+        self.route(&joined.node, to, Choice { how, edge: None, candidates: Vec::new() })
+    }
+
+    /// At a fan-in: a fork that failed has nothing to choose from, a component is asked, or outcomes are compared (spec §4.9).
+    pub(super) fn fan_in(&self, node: &Node) -> Vec<Event> {
+        let visit = self.branch.next_visit(&node.id);
+        let Some(fork) = &self.branch.joined else {
+            let reason = "No parallel results to evaluate";
+            let failure = Failure::new(FailureClass::Deterministic, "fan_in/no-results", reason);
+            return vec![self.unmerged(node, visit, failure)];
+        };
+        let failure = || {
+            let reasons = [&self.branch.previous.failure, &self.branch.last_failure];
+            reasons.into_iter().flatten().next().cloned()
+        };
+        match &node.handler {
+            _ if fork.status == Some(Status::Fail) => {
+                let unspoken = || Failure::new(FailureClass::Deterministic, "fork/failed", "the fork failed");
+                vec![self.unmerged(node, visit, failure().unwrap_or_else(unspoken))]
+            }
+            Handler::FanIn(Some(_)) => {
+                vec![Event::StageReady(StageReady { task: self.next_task(&node.id), ordinal: 1, due_at: None })]
+            }
+            _ => match best(fork) {
+                Some(best) => vec![self.merged(node, visit, (fork, best))],
+                None => Vec::new(),
+            },
+        }
+    }
+
+    /// A component has judged the branches: it names the best by its id or its first node.
+    pub(super) fn judged(&self, node: &Node, finished: &StageFinished) -> Vec<Event> {
+        let (visit, outcome) = (finished.attempt.task.visit, &finished.outcome);
+        let Some(fork) = &self.branch.joined else { return self.leave_stage(&node.id, outcome) };
+        if !outcome.status.satisfies_gate() {
+            return vec![self.unmerged(node, visit, super::cause_of(&node.id, outcome))];
+        }
+        let said = outcome.context_updates.get("last_response").and_then(Value::as_str);
+        let named = outcome.preferred_label.iter().chain(&outcome.suggested_next_ids).map(String::as_str);
+        let mut found = named.filter_map(|name| candidate(fork, name));
+        let named = found.next().or_else(|| said.and_then(|said| mentioned(fork, said)));
+        // A simulated model chooses nothing.
+        let is_simulated = self.state.run.as_ref().is_some_and(|run| run.simulated.contains(&node.id));
+        match named.or_else(|| best(fork).filter(|_| is_simulated)) {
+            Some(best) => vec![self.merged(node, visit, (fork, best))],
+            None => {
+                let ids: Vec<&str> = fork.candidates().map(|one| one.end.branch.as_str()).collect();
+                let reason = format!(
+                    "fan-in `{}` named no branch, expected one of {} as its preferred label",
+                    node.id,
+                    ids.join(", ")
+                );
+                let failure = Failure::new(FailureClass::Contract, "fan_in/no-choice", reason);
+                vec![self.unmerged(node, visit, failure)]
+            }
+        }
+    }
+
+    fn merged(&self, node: &Node, visit: u32, (fork, best): (&Fork, &EndedBranch)) -> Event {
+        let taken = merge(fork, best, node.merge);
+        let failure = (!taken.conflicts.is_empty()).then(|| {
+            let paths: Vec<&str> = taken.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
+            let reason = format!("branches changed the same paths in different ways: {}", paths.join(", "));
+            Failure::new(FailureClass::Deterministic, "fan_in/conflict", reason)
+        });
+        let is_whole = failure.is_none();
+        Event::FanInFinished(Box::new(FanInFinished {
+            status: if is_whole { Status::Success } else { Status::Fail },
+            signature: failure.as_ref().and_then(failure_signature::of_failure),
+            failure,
+            best: Some(best.end.branch.clone()),
+            best_outcome: Some(best.end.outcome),
+            merged: taken.merged,
+            changes: taken.changes,
+            conflicts: taken.conflicts,
+            context: child::context_from(self.pipeline, fork, &best.branch),
+            verifying: is_whole && node.verification.is_some(),
+            ..self.fan_in_finished(node, visit)
+        }))
+    }
+
+    fn unmerged(&self, node: &Node, visit: u32, failure: Failure) -> Event {
+        let finished = self.fan_in_finished(node, visit);
+        let fork = self.branch.joined.as_ref().map(|fork| &fork.node);
+        Event::FanInFinished(Box::new(FanInFinished {
+            context: fork.map(|fork| child::end_in_context(self.pipeline, fork, Status::Fail)).unwrap_or_default(),
+            signature: failure_signature::of_failure(&failure),
+            failure: Some(failure),
+            ..finished
+        }))
+    }
+
+    fn fan_in_finished(&self, node: &Node, visit: u32) -> FanInFinished {
+        let (generation, branch) = self.place();
+        FanInFinished {
+            generation,
+            branch,
+            node: node.id.clone(),
+            visit,
+            judge: node.handler.component().map_or(HEURISTIC, |name| name.as_str()).to_owned(),
+            status: Status::Fail,
+            best: None,
+            best_outcome: None,
+            merged: Vec::new(),
+            changes: Vec::new(),
+            conflicts: Vec::new(),
+            failure: None,
+            signature: None,
+            context: BTreeMap::new(),
+            verifying: false,
+        }
+    }
+}
+
+/// By outcome, then by score, then by id (spec §4.9).
+fn best(fork: &Fork) -> Option<&EndedBranch> {
+    fork.candidates().min_by(|one, other| {
+        let is_partial = |one: &EndedBranch| one.end.outcome != BranchEnd::Success;
+        let by_outcome = is_partial(one).cmp(&is_partial(other));
+        let by_score = other.end.score.total_cmp(&one.end.score);
+        by_outcome.then(by_score).then_with(|| one.end.branch.cmp(&other.end.branch))
+    })
+}
+
+/// The candidate with this id, or the only one with this first node.
+fn candidate<'f>(fork: &'f Fork, name: &str) -> Option<&'f EndedBranch> {
+    let name = name.trim();
+    if let Some(found) = fork.candidates().find(|one| one.end.branch == *name) {
+        return Some(found);
+    }
+    let mut found = fork.candidates().filter(|one| one.first == *name);
+    found.next().filter(|_| found.next().is_none())
+}
+
+/// The only candidate whose id is a word of a text.
+fn mentioned<'f>(fork: &'f Fork, text: &str) -> Option<&'f EndedBranch> {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    let is_word = |name: &str| text.split(|letter| !is_part(letter)).any(|word| word == name);
+    let mut found = fork.candidates().filter(|one| is_word(one.end.branch.as_str()));
+    found.next().filter(|_| found.next().is_none())
+}

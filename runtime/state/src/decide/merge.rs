@@ -1,0 +1,77 @@
+//! What a fan-in takes over from branches: the changes of the best one, or of all that succeeded where they agree.
+//!
+//! Two branches agree on a path when they made the same of it. Nothing is taken of a path on which they do not, and nothing where one of
+//! them needs a folder and another removed or replaced it. No branch wins by being last.
+
+use crate::run_state::{EndedBranch, Fork};
+use glovebox_journal::event::{BranchId, ChangeOp, ConflictSide, FileChange, MergeConflict};
+use glovebox_pipeline::fork::Merge;
+use glovebox_record::path::ScopePath;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was taken.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Taken {
+    pub(super) merged: Vec<BranchId>,
+    pub(super) changes: Vec<FileChange>,
+    pub(super) conflicts: Vec<MergeConflict>,
+}
+
+/// What each branch made of each path.
+type Sides<'a> = BTreeMap<&'a ScopePath, Vec<(&'a BranchId, &'a FileChange)>>;
+
+pub(super) fn merge(fork: &Fork, best: &EndedBranch, what: Merge) -> Taken {
+    if what == Merge::Best {
+        let changes = best.branch.changes.values().cloned().collect();
+        return Taken { merged: vec![best.end.branch.clone()], changes, conflicts: Vec::new() };
+    }
+    let mut sides = Sides::new();
+    for one in fork.candidates() {
+        for (path, change) in one.branch.changes.iter() {
+            sides.entry(path).or_default().push((&one.end.branch, change));
+        }
+    }
+    let disputed = disputed(&sides);
+    let mut taken = Taken { merged: fork.candidates().map(|one| one.end.branch.clone()).collect(), ..Taken::default() };
+    for (path, of_path) in &sides {
+        match disputed.contains(path) {
+            true => taken.conflicts.push(conflict(path, of_path)),
+            false => taken.changes.extend(of_path.first().map(|(_, change)| (*change).clone())),
+        }
+    }
+    taken
+}
+
+fn conflict(path: &ScopePath, sides: &[(&BranchId, &FileChange)]) -> MergeConflict {
+    let side = |&(branch, change): &(&BranchId, &FileChange)| {
+        let (branch, change) = (branch.to_owned(), change.to_owned());
+        ConflictSide { branch, change }
+    };
+    MergeConflict { path: path.clone(), sides: sides.iter().map(side).collect() }
+}
+
+/// Paths on which branches do not agree, and paths above and below each other that cannot both be.
+fn disputed<'a>(sides: &Sides<'a>) -> BTreeSet<&'a ScopePath> {
+    let mut disputed = BTreeSet::new();
+    for (path, of_path) in sides {
+        if of_path.windows(2).any(|pair| pair[0].1 != pair[1].1) {
+            disputed.insert(*path);
+        }
+        let mut above = path.parent();
+        while let Some(folder) = above.filter(|folder| !folder.is_root()) {
+            if let Some((known, of_folder)) = sides.get_key_value(&folder)
+                && of_folder.iter().any(|one| of_path.iter().any(|other| clash(*one, *other)))
+            {
+                disputed.extend([*known, *path]);
+            }
+            above = folder.parent();
+        }
+    }
+    disputed
+}
+
+/// True if what one branch made of a folder leaves no place for what another made below it.
+fn clash((one, above): (&BranchId, &FileChange), (other, below): (&BranchId, &FileChange)) -> bool {
+    let agree = above.op == ChangeOp::Mkdir || above.op.removes() && below.op.removes();
+    one != other && !agree
+}

@@ -1,0 +1,121 @@
+//! What follows from writes outside of a stage's scope, if the operator lets people decide about them (decision write-recovery).
+//!
+//! The engine asks and never answers: whatever names no action denies. What a decision commits and grants is what the attempt's record
+//! named before anybody was asked.
+
+use super::BranchDecision;
+use crate::folded::Folded;
+use glovebox_journal::event::{
+    Event, PolicyAction, PolicyDecided, PolicyQuestion, PolicyReason, QuestionAnswered, QuestionAsked, Recoverable,
+    StageFinished,
+};
+use glovebox_pipeline::ir::NodeId;
+use glovebox_record::{Choice, QuestionType};
+use std::time::Duration;
+
+/// Most groups of files that a question lists as discardable.
+const GROUPS_SHOWN_MAX: usize = 8;
+/// Most characters of a path that a stage chose.
+const PATH_CHARACTERS_MAX: usize = 200;
+
+impl BranchDecision<'_> {
+    /// Asks what happens to the disallowed writes of an attempt.
+    pub(super) fn ask_policy(&self, finished: &StageFinished) -> Vec<Event> {
+        let Some(recoverable) = finished.recoverable.as_deref() else { return Vec::new() };
+        let task = finished.attempt.task.clone();
+        let due_at = recoverable.timeout_ms.map(|timeout| self.due(Duration::from_millis(timeout)));
+        let is_offered = |action: &PolicyAction| *action != PolicyAction::Allow || !recoverable.proposed.is_empty();
+        vec![Event::QuestionAsked(Box::new(QuestionAsked {
+            question: QuestionAsked::id_of_policy(&task),
+            generation: task.generation,
+            branch: task.branch,
+            node: task.node,
+            visit: task.visit,
+            question_type: QuestionType::MultipleChoice,
+            text: text(finished, recoverable),
+            choices: PolicyAction::ALL.into_iter().filter(is_offered).map(choice).collect(),
+            default: None,
+            due_at,
+            policy: Some(Box::new(PolicyQuestion {
+                attempt: finished.attempt.id.clone(),
+                grants: recoverable.proposed.clone(),
+            })),
+        }))]
+    }
+
+    /// What an answer about disallowed writes comes to; nothing when the branch has none that wait.
+    pub(super) fn decide_policy(&self, answered: &QuestionAnswered) -> Vec<Event> {
+        let held = self.branch.held.as_deref();
+        let Some((held, recoverable)) = held.and_then(|held| Some((held, held.recoverable.as_deref()?))) else {
+            return Vec::new();
+        };
+        let action = answered.action();
+        let is_denied = action == PolicyAction::Deny;
+        let is_allowed = action == PolicyAction::Allow;
+        let proposed = recoverable.proposed.iter().filter(|_| is_allowed);
+        let (outcome, signature) = match is_denied {
+            true => (&held.outcome, held.signature),
+            false => (&recoverable.outcome, recoverable.signature),
+        };
+        vec![Event::PolicyDecided(Box::new(PolicyDecided {
+            attempt: held.attempt.clone(),
+            handler: held.handler.clone(),
+            question: answered.question.clone(),
+            action,
+            reason: is_allowed.then_some(PolicyReason::PolicyAllowedPathsAdjusted),
+            how: answered.how,
+            by: answered.by.clone(),
+            changes: proposed.map(|write| write.change.clone()).collect(),
+            outcome: outcome.clone(),
+            verifying: recoverable.verifying && !is_denied,
+            stored_values: held.stored_values.clone(),
+            signature,
+        }))]
+    }
+
+    /// Goes on after a decision: to the verification of the visit, or out of the stage.
+    pub(super) fn leave_decided(&self, decided: &PolicyDecided) -> Vec<Event> {
+        match decided.verifying {
+            true => self.verify(&decided.attempt.task),
+            false => self.leave_stage(decided.node(), &decided.outcome),
+        }
+    }
+}
+
+/// An action as a choice. Its key is the whole word, so that no answer means it by accident.
+fn choice(action: PolicyAction) -> Choice {
+    let (key, label) = (action.as_str().to_owned(), action.as_str().to_owned());
+    Choice { key, label, to: NodeId::from(action.as_str()), declines: action == PolicyAction::Deny }
+}
+
+/// The question: what was written, why it is proposed, and what each answer does. Bounded, whatever the stage wrote.
+fn text(finished: &StageFinished, recoverable: &Recoverable) -> String {
+    let node = &finished.attempt.task.node;
+    let mut text = format!("stage `{node}` wrote outside of its write scope");
+    if !recoverable.proposed.is_empty() {
+        text += &format!("\nallow commits these files, and lets `{node}` write these paths for the rest of the run:");
+        for write in &recoverable.proposed {
+            let (path, bytes) = (&write.change.path, write.change.bytes);
+            let digest = write.change.digest.map(|digest| digest.hex()).unwrap_or_default();
+            text += &format!("\n- {path} ({bytes} bytes, digest {digest:.12}): proposed by {}", write.why);
+        }
+    }
+    let own = recoverable.outcome.status.as_str();
+    text += &format!("\ndiscard leaves everything in quarantine, and the stage's own outcome counts: {own}");
+    let is_proposed = |path: &str| recoverable.proposed.iter().any(|write| write.change.path.as_str() == path);
+    let others = finished.quarantined.iter().filter(|file| !is_proposed(&file.path));
+    let groups = Folded::of(others.map(|file| (file.path.as_str(), file.reason.as_str())));
+    if !groups.is_empty() && !recoverable.proposed.is_empty() {
+        text += "\nnever committed, also not by allow:";
+    }
+    for group in groups.iter().take(GROUPS_SHOWN_MAX) {
+        let at: String = group.at.chars().take(PATH_CHARACTERS_MAX).collect();
+        let files = if group.files == 1 { "1 file".to_owned() } else { format!("{} files", group.files) };
+        text += &format!("\n- {at} ({files})");
+    }
+    let unshown: usize = groups.iter().skip(GROUPS_SHOWN_MAX).map(|group| group.files).sum();
+    if unshown > 0 {
+        text += &format!("\n- {unshown} more files");
+    }
+    text + "\ndeny leaves everything in quarantine, and the stage fails"
+}

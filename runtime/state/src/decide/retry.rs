@@ -1,0 +1,190 @@
+//! Whether an attempt is repeated, when, and what it counts for when it is not (spec §3.5, §3.6, decision what-is-retried).
+//!
+//! The decision is made once, before the attempt is appended, and is part of its record. These rules are not evaluated a second time.
+
+use super::no_change::{self, Ruling};
+use super::{verification, verify_limits};
+use crate::run_state::{Branch, RunState, is_of_budget};
+use glovebox_journal::event::{Ending, Recoverable, RunId, StageFinished, StageRetrying, Work};
+use glovebox_pipeline::ir::{Backoff, Node, Pipeline};
+use glovebox_pipeline::route;
+use glovebox_record::no_change::NoChangeRule;
+use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
+use jiff::{SignedDuration, Timestamp};
+
+/// Brings a finished attempt into its recorded form: whether another follows, and if not, what its status counts for.
+/// An attempt that may not be repeated any more keeps the status `retry` only where an edge waits for it. Nothing is repeated once the run is
+/// `stopping`.
+/// What the operator asks of agents that change nothing is part of that.
+pub fn finalize_attempt(
+    (pipeline, rule): (&Pipeline, Option<&NoChangeRule>),
+    state: &RunState,
+    stopping: bool,
+    finished: &mut StageFinished,
+) {
+    let Some(node) = pipeline.node(&finished.attempt.task.node) else { return };
+    let branch = state.branch(&finished.attempt.task.branch);
+    let ruling = match finished.attempt.task.work {
+        Work::Verify => {
+            verification::settle(node, branch, finished);
+            Ruling::Open
+        }
+        Work::Handler | Work::Join => {
+            accept_silence(node, finished.ending == Ending::Returned, &mut finished.outcome);
+            no_change::judge(node, (rule, branch), finished)
+        }
+    };
+    let stopping = stopping || branch.canceled.is_some() || state.canceled.is_some();
+    let may_repeat = |ordinal: u32| {
+        let counted = ordinal.saturating_sub(no_change::repeated(node, branch));
+        counted < attempts_max(pipeline, node, &finished.outcome)
+    };
+    let is_repeated = match ruling {
+        Ruling::Open => repeated(branch, finished).is_some_and(may_repeat),
+        Ruling::Repeated => true,
+        Ruling::Refused => false,
+    };
+    finished.retrying = is_repeated && !stopping;
+    let bound = steps_of_node_exceeded(state, node).or_else(|| verify_limits::not_repeated(pipeline, state, finished));
+    if let Some(bound) = bound.filter(|_| finished.retrying) {
+        finished.retrying = false;
+        let notes = &mut finished.outcome.notes;
+        let separator = if notes.is_empty() { "" } else { "\n" };
+        *notes = format!("{notes}{separator}not repeated: {}", bound.reason);
+    }
+    if finished.outcome.status == Status::Retry && !finished.retrying {
+        exhaust((pipeline, node), !stopping, &mut finished.outcome);
+    }
+    // A judge's word is verified with what the fan-in makes of it.
+    let is_verified = node.verification.is_some() && !node.handler.is_fan_in();
+    let is_of_handler = finished.attempt.task.work == Work::Handler;
+    finished.verifying = is_of_handler && is_verified && finished.outcome.status.satisfies_gate();
+    settle_recoverable((pipeline, node), stopping, finished);
+}
+
+/// Brings what a person may decide into its recorded form. Nobody is asked about a run that is stopping, or about an attempt that did not
+/// end by itself. The stage's own outcome is final: a decision repeats nothing.
+fn settle_recoverable((pipeline, node): (&Pipeline, &Node), stopping: bool, finished: &mut StageFinished) {
+    let is_final = !finished.retrying && finished.attempt.task.work == Work::Handler;
+    let is_of_scope = finished.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::SCOPE_WRITE);
+    let is_kept = is_final && is_of_scope && !stopping && finished.ending == Ending::Returned;
+    let is_spent = |recoverable: &Recoverable| recoverable.outcome.failure.as_ref().is_some_and(is_of_budget);
+    let Some(recoverable) = finished.recoverable.take() else { return };
+    let recoverable = Some(recoverable).filter(|recoverable| is_kept && !is_spent(recoverable));
+    if recoverable.is_none() {
+        // They are of the outcome that counts no more.
+        finished.stored_values.clear();
+    }
+    finished.recoverable = recoverable.map(|mut recoverable| {
+        let own = &mut recoverable.outcome;
+        accept_silence(node, true, own);
+        if own.status == Status::Retry {
+            exhaust((pipeline, node), true, own);
+        }
+        recoverable.verifying = node.verification.is_some() && own.status.satisfies_gate();
+        recoverable
+    });
+}
+
+/// The attempt of the node's work that a repetition would follow; none where nothing can be repeated.
+fn repeated(branch: &Branch, finished: &StageFinished) -> Option<u32> {
+    match finished.attempt.task.work {
+        Work::Verify => branch.unverified.as_ref()?.ordinal,
+        Work::Handler | Work::Join => Some(finished.attempt.ordinal),
+    }
+}
+
+/// The failure of a node that has used up its `max_steps`.
+pub(super) fn steps_of_node_exceeded(state: &RunState, node: &Node) -> Option<Failure> {
+    let most = node.steps_max.filter(|most| state.efforts.of(&node.id).steps >= *most)?;
+    let reason = format!("node `{}` exceeded `max_steps` ({most})", node.id);
+    Some(Failure::new(FailureClass::Budget, FailureCode::NODE_STEPS, reason))
+}
+
+/// What `stage.retrying` says about an attempt that is repeated.
+pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> StageRetrying {
+    let task = &finished.attempt.task.handling();
+    let ordinal = &repeated(state.branch(&task.branch), finished).unwrap_or(finished.attempt.ordinal);
+    let backoff = pipeline.node(&task.node).map(|node| node.backoff);
+    let run_id = state.run_id().map_or("", RunId::as_str);
+    let seed = format!("{run_id}\n{}\n{}", task, ordinal);
+    let delay_ms = backoff.map_or(0, |backoff| delay_ms(&backoff, *ordinal, &seed));
+    let delay_ms = delay_ms.max(verify_limits::cooldown_ms(state, finished));
+    let at = state.at.unwrap_or(Timestamp::UNIX_EPOCH);
+    let delay = SignedDuration::from_millis(i64::try_from(delay_ms).unwrap_or(i64::MAX));
+    StageRetrying {
+        task: task.clone(),
+        ordinal: ordinal + 1,
+        delay_ms,
+        due_at: at.checked_add(delay).unwrap_or(Timestamp::MAX),
+    }
+}
+
+/// `auto_status`: only where nothing was said, never over a trap, a bound or a failure that has a cause
+/// (decision auto-status-fills-silence).
+fn accept_silence(node: &Node, has_returned: bool, outcome: &mut Outcome) {
+    let silent = outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::OUTCOME_MISSING);
+    if node.auto_status && silent && has_returned {
+        outcome.status = Status::Success;
+        outcome.failure = None;
+        outcome.notes = "auto-status: handler completed without writing status".to_owned();
+    }
+}
+
+/// Attempts in all that this outcome may have.
+fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
+    let failure = outcome.failure.as_ref();
+    if outcome.status.satisfies_gate() || outcome.status == Status::Skipped || failure.is_some_and(is_final) {
+        return 1;
+    }
+    let explicit = node.max_retries.map(|retries| retries.saturating_add(1)).or(node.backoff.attempts);
+    let passing = outcome.status == Status::Retry || failure.is_some_and(|f| f.class == FailureClass::Transient);
+    match explicit {
+        Some(attempts) => attempts,
+        None if passing => pipeline.default_max_retries.saturating_add(1),
+        None => 1,
+    }
+}
+
+/// Failures that a repetition cannot fix, whatever the pipeline asks for.
+fn is_final(failure: &Failure) -> bool {
+    use FailureClass::{Budget, Canceled, Contract, Scope, Transient};
+    let refused_by_provider = failure.code.family() == FailureFamily::Provider && failure.class != Transient;
+    // The same stage is as unsuccessful at once.
+    let is_held_back = failure.code == FailureCode::REQUIRED_TOOL;
+    matches!(failure.class, Scope | Contract | Canceled | Budget) || refused_by_provider || is_held_back
+}
+
+/// What an outcome `retry` counts for when no attempt follows. With `goes_on`, the run goes on from here.
+fn exhaust((pipeline, node): (&Pipeline, &Node), goes_on: bool, outcome: &mut Outcome) {
+    if node.allow_partial && goes_on {
+        outcome.status = Status::PartialSuccess;
+        outcome.notes = "retries exhausted, partial accepted".to_owned();
+        return;
+    }
+    // A fan-in always says how it ended itself.
+    let is_awaited = goes_on && !node.handler.is_fan_in() && route::awaits_retry(pipeline, &node.id);
+    outcome.status = if is_awaited { Status::Retry } else { Status::Fail };
+    // A reason the handler gave stays as it is (decision reasons-stay-unchanged).
+    outcome
+        .failure
+        .get_or_insert_with(|| Failure::new(FailureClass::Transient, "retry/exhausted", "max retries exceeded"));
+}
+
+/// Back-off before the retry that follows attempt `ordinal` (spec §3.6). Jitter comes from a hash, not from chance: the same
+/// journal gives the same delay.
+fn delay_ms(backoff: &Backoff, ordinal: u32, seed: &str) -> u64 {
+    let exponent = i32::try_from(ordinal.saturating_sub(1)).unwrap_or(i32::MAX);
+    let grown = backoff.initial_ms as f64 * backoff.factor.powi(exponent);
+    let capped = grown.min(backoff.max_ms as f64);
+    let jittered = if backoff.jitter { capped * (0.5 + fraction(seed)) } else { capped };
+    // Casting saturates, and takes the NaN of an absurd factor to zero.
+    jittered as u64
+}
+
+/// A number in [0, 1) that depends on nothing but the text.
+fn fraction(seed: &str) -> f64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&blake3::hash(seed.as_bytes()).as_bytes()[..8]);
+    (u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64
+}

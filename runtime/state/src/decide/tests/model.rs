@@ -1,0 +1,250 @@
+//! Any pipeline of stages, loops, gates and forks inside forks, in any order of ends, killed anywhere: it ends within its bounds, as a
+//! second and simpler account of the rules says.
+//!
+//! Stages answer the same whoever asks. A scheduler chooses which attempt begins, which ends, and when the process dies; what was appended
+//! last may be cut short. Nothing here reads the engine's state to judge it, only what it recorded.
+
+mod graphs;
+mod oracle;
+
+use crate::decide::finalize_attempt;
+use crate::run_state::{OpenTask, RunState};
+use crate::simulation::{Simulation, finished, pipeline, started};
+use glovebox_journal::event::{
+    AnsweredBy, BranchId, ChangeOp, Event, FileChange, PolicyAction, ProposedWrite, QuestionAnswered, Recoverable,
+    RunCanceled, StageFinished, StageStarted, Work,
+};
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_record::path::ScopePath;
+use glovebox_record::question::Answer;
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
+use graphs::{chain, text};
+use jiff::Timestamp;
+use proptest::prelude::*;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+const STEPS_MAX: u64 = 120;
+/// Most attempts at a time of a run.
+const PARALLEL_MAX: usize = 3;
+/// Choices of the scheduler, far above what any run needs.
+const CHOICES_MAX: usize = 5_000;
+
+/// What happens around a run.
+#[derive(Debug, Clone, Copy)]
+struct World {
+    answers: u64,
+    order: u64,
+    kills: usize,
+    /// The number of the choice at which an operator cancels the run.
+    cancel_at: Option<usize>,
+}
+
+fn chance(of: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn answer(seed: u64, open: &OpenTask) -> StageFinished {
+    let chance = chance((seed, &open.task.branch, &open.task.node, open.task.visit, open.ordinal));
+    let words =
+        [Status::Success, Status::Success, Status::PartialSuccess, Status::Fail, Status::Retry, Status::Skipped];
+    let status = words[(chance % 6) as usize];
+    let failure =
+        matches!(status, Status::Fail).then(|| Failure::new(FailureClass::Deterministic, "test/failed", "it broke"));
+    let mut ended = finished(open, Outcome { failure, ..Outcome::of(status) });
+    ended.outcome.context_updates.insert("score".into(), serde_json::json!(chance / 8 % 4));
+    ended.outcome.context_updates.insert("parallel.results".into(), serde_json::json!("forged"));
+    let path = ScopePath::parse(&format!("file{}", chance / 64 % 4)).unwrap();
+    ended.changes = vec![FileChange { bytes: chance / 512 % 2, ..FileChange::bare(path, ChangeOp::Write) }];
+    if open.task.work == Work::Handler && open.task.branch == BranchId::main() && (chance / 4096).is_multiple_of(2) {
+        violate(&mut ended, chance / 8192 % 4);
+    }
+    ended
+}
+
+/// Makes an attempt one that also wrote outside of its scope, about which a person decides.
+fn violate(ended: &mut StageFinished, number: u64) {
+    let reason = "guardrail_violation: wrote disallowed files: lock";
+    let violated = Outcome::failed(Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason));
+    let change = FileChange::bare(ScopePath::parse(&format!("lock{number}")).unwrap(), ChangeOp::Write);
+    ended.recoverable = Some(Box::new(Recoverable {
+        outcome: std::mem::replace(&mut ended.outcome, violated),
+        verifying: false,
+        proposed: vec![ProposedWrite { change, why: "a test".into() }],
+        signature: None,
+        timeout_ms: None,
+    }));
+}
+
+/// A run in this world, from its first record to its end.
+fn live(pipeline: &Pipeline, world: World) -> Simulation<'_> {
+    let mut run = Simulation::new(pipeline);
+    run.append(vec![Event::RunStarted(Box::new(started(pipeline, STEPS_MAX, None)))]);
+    let mut kills = world.kills;
+    for choice in 0..CHOICES_MAX {
+        if run.state.verdict.is_some() {
+            return run;
+        }
+        let appended = run.records.len();
+        let order = chance((world.order, choice));
+        if world.cancel_at == Some(choice) {
+            run.append(vec![Event::RunCanceled(RunCanceled { by: "the operator".into() })]);
+        } else {
+            step(&mut run, world, order);
+        }
+        if kills > 0 && order / 1024 % 4 == 0 && run.state.verdict.is_none() {
+            kills -= 1;
+            // The process dies in its last append, which may be there in part.
+            let kept = appended + (order / 4096) as usize % (run.records.len() - appended + 1);
+            run = resumed(pipeline, &run.records[..kept]);
+        }
+    }
+    panic!("the run did not end: {:?}", run.records.last());
+}
+
+/// One of the things that can happen next.
+fn step(run: &mut Simulation<'_>, world: World, order: u64) {
+    let open: Vec<OpenTask> = run.state.branches.values().filter_map(|branch| branch.open()).cloned().collect();
+    let (begun, waiting): (Vec<_>, Vec<_>) = open.into_iter().partition(|open| open.attempt_id.is_some());
+    let asked: Vec<_> = run.state.questions().map(|open| open.asked.clone()).collect();
+    let may_begin = run.state.canceled.is_none() && begun.len() < PARALLEL_MAX;
+    let waiting = if may_begin { waiting } else { Vec::new() };
+    let asked = if run.state.canceled.is_none() { asked } else { Vec::new() };
+    let count = begun.len() + waiting.len() + asked.len();
+    assert!(count > 0, "the run waits for nothing: {:?}", run.records.last());
+    let chosen = (order % count as u64) as usize;
+    if let Some(open) = begun.get(chosen) {
+        let mut ended = answer(world.answers, open);
+        finalize_attempt((run.pipeline, None), &run.state, run.state.canceled.is_some(), &mut ended);
+        run.append(vec![Event::StageFinished(Box::new(ended))]);
+    } else if let Some(open) = waiting.get(chosen - begun.len()) {
+        let attempt = finished(open, Outcome::of(Status::Success)).attempt;
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
+    } else {
+        let asked = &asked[chosen - begun.len() - waiting.len()];
+        let pick = chance((world.answers, &asked.question, asked.visit)) as usize % asked.choices.len();
+        let choice = asked.choices[pick].clone();
+        run.append(vec![Event::QuestionAnswered(Box::new(QuestionAnswered {
+            generation: asked.generation,
+            branch: asked.branch.clone(),
+            node: asked.node.clone(),
+            visit: asked.visit,
+            question: asked.question.clone(),
+            how: AnsweredBy::Command,
+            by: "ada".into(),
+            answered_at: Timestamp::UNIX_EPOCH,
+            value: choice.label.clone(),
+            answer: Some(Answer::Choice(choice)),
+            text: String::new(),
+            sheet: None,
+            policy: asked.policy.is_some(),
+        }))]);
+    }
+}
+
+/// Another process takes the run up. Two of them would take the same next steps.
+fn resumed<'p>(pipeline: &'p Pipeline, prefix: &[glovebox_journal::event::Record]) -> Simulation<'p> {
+    let mut run = Simulation::from_prefix(pipeline, prefix);
+    let other = Simulation::from_prefix(pipeline, prefix);
+    assert_eq!(run.records, other.records, "the same journal, another next step");
+    if run.state.verdict.is_none() {
+        run.append(vec![Event::RunResumed(Box::default())]);
+    }
+    run
+}
+
+fn replayed(run: &Simulation<'_>) -> RunState {
+    let mut state = RunState::default();
+    for record in &run.records {
+        let line = serde_json::to_string(record).unwrap();
+        state.apply(&serde_json::from_str(&line).unwrap());
+    }
+    state
+}
+
+/// What of a run must not depend on who was faster, or on where it was killed. Which failure is named as the reason of a fork does: the first.
+fn end(run: &Simulation<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
+    let verdict = run.state.verdict.clone().unwrap();
+    let main = run.state.main();
+    let visits: Vec<_> =
+        main.nodes.iter().map(|(node, history)| (node.clone(), history.visits, history.retries)).collect();
+    let mut results = main.context.get("parallel.results").cloned();
+    for result in results.iter_mut().filter_map(serde_json::Value::as_array_mut).flatten() {
+        result["failure_reason"] = serde_json::Value::Null;
+    }
+    let grants = run.state.grants.clone();
+    (verdict.status, verdict.exit_node.clone(), main.changes.clone(), visits, results, (run.state.steps, grants))
+}
+
+fn world() -> impl Strategy<Value = World> {
+    (any::<u64>(), any::<u64>(), 0..5usize).prop_map(|(answers, order, kills)| World {
+        answers,
+        order,
+        kills,
+        cancel_at: None,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_run_ends_within_its_bounds_as_the_rules_say(parts in chain(), world in world()) {
+        let text = text(&parts, false);
+        let pipeline = pipeline(&text);
+        let run = live(&pipeline, world);
+        oracle::check(&pipeline, &run.records);
+        prop_assert!(run.state.steps <= STEPS_MAX);
+        prop_assert_eq!(replayed(&run), run.state, "replay is not the live state");
+    }
+
+    #[test]
+    fn a_path_is_granted_only_where_a_person_allowed_it(parts in chain(), world in world()) {
+        let text = text(&parts, false);
+        let pipeline = pipeline(&text);
+        let run = live(&pipeline, world);
+        let mut allowed = std::collections::BTreeSet::new();
+        let mut answered = None;
+        for record in &run.records {
+            match &record.event {
+                Event::QuestionAnswered(answer) if answer.policy => answered = Some(answer.action()),
+                Event::PolicyDecided(decided) => {
+                    prop_assert_eq!(Some(decided.action), answered.take(), "decided without an answer");
+                    prop_assert_eq!(decided.changes.is_empty(), decided.action != PolicyAction::Allow);
+                    allowed.extend(decided.granted().map(|path| (decided.node().clone(), path.clone())));
+                }
+                _ => {}
+            }
+        }
+        let granted = run.state.grants.iter().flat_map(|(node, paths)| paths.iter().map(|path| (node.clone(), path.clone())));
+        prop_assert_eq!(granted.collect::<std::collections::BTreeSet<_>>(), allowed);
+    }
+
+    #[test]
+    fn neither_speed_nor_kills_change_how_a_run_ends(parts in chain(), world in world(), order: u64) {
+        let text = text(&parts, true);
+        let pipeline = pipeline(&text);
+        let calm = live(&pipeline, World { kills: 0, ..world });
+        let rough = live(&pipeline, World { order, kills: 8, ..world });
+        // At the bound of steps it does depend on who was faster.
+        let is_cut = |run: &Simulation<'_>| run.verdict().contains("limit/max_steps");
+        if !is_cut(&calm) && !is_cut(&rough) {
+            prop_assert_eq!(end(&calm), end(&rough), "{}", text);
+        }
+    }
+
+    #[test]
+    fn a_cancel_of_the_run_beats_every_policy(parts in chain(), world in world(), at in 0..40usize) {
+        let text = text(&parts, false);
+        let pipeline = pipeline(&text);
+        let run = live(&pipeline, World { cancel_at: Some(at), ..world });
+        let Some(canceled) = run.records.iter().position(|record| matches!(record.event, Event::RunCanceled(_))) else {
+            return Ok(());
+        };
+        prop_assert_eq!(run.verdict(), "fail run/canceled: canceled by the operator");
+        let kinds: Vec<&str> = run.records[canceled + 1..].iter().map(|record| record.event.kind()).collect();
+        let is_end = |kind: &&str| matches!(*kind, "stage.finished" | "run.resumed" | "run.finished");
+        prop_assert!(kinds.iter().all(is_end), "{kinds:?}");
+    }
+}

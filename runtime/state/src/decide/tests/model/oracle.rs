@@ -1,0 +1,142 @@
+//! The rules told a second time, from the records of a run alone: what may begin, how often, and how a fork ends.
+
+use glovebox_journal::event::{BranchEnd, BranchId, Event, Record, Task, Verdict};
+use glovebox_pipeline::fork::{ErrorPolicy, JoinPolicy};
+use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_record::Status;
+use std::collections::BTreeMap;
+
+/// A fork whose branches run.
+#[derive(Default)]
+struct Forked {
+    node: Option<NodeId>,
+    began: usize,
+    ends: Vec<BranchEnd>,
+}
+
+#[derive(Default)]
+struct Account {
+    forks: BTreeMap<BranchId, Forked>,
+    parents: BTreeMap<BranchId, BranchId>,
+    ready: BTreeMap<Task, u32>,
+    begun: BTreeMap<Task, u32>,
+    last: BTreeMap<NodeId, Status>,
+}
+
+/// Fails where the records break a rule.
+pub(super) fn check(pipeline: &Pipeline, records: &[Record]) {
+    let mut account = Account::default();
+    for (number, record) in records.iter().enumerate() {
+        account.follow(pipeline, &record.event);
+        let is_last = number + 1 == records.len();
+        assert_eq!(matches!(record.event, Event::RunFinished(_)), is_last, "a run has one end, and nothing follows it");
+    }
+}
+
+impl Account {
+    fn follow(&mut self, pipeline: &Pipeline, event: &Event) {
+        match event {
+            Event::StageReady(ready) => {
+                let node = pipeline.node(&ready.task.node).unwrap();
+                assert!(
+                    ready.ordinal <= node.max_retries.unwrap_or(0) + 1,
+                    "{ready:?} has more attempts than retries allow"
+                );
+                assert!(node.visits_max.is_none_or(|most| ready.task.visit <= most), "{ready:?} is above `max_visits`");
+                self.ready.insert(ready.task.clone(), ready.ordinal);
+            }
+            Event::StageStarted(started) => {
+                assert_eq!(
+                    self.ready.get(&started.attempt.task),
+                    Some(&started.attempt.ordinal),
+                    "began without being ready"
+                );
+                let twice = self.begun.insert(started.attempt.task.clone(), started.attempt.ordinal);
+                assert_eq!(twice, None, "began twice");
+            }
+            Event::RunResumed(_) => self.begun.clear(),
+            Event::StageFinished(finished) => {
+                let attempt = &finished.attempt;
+                assert_eq!(self.begun.remove(&attempt.task), Some(attempt.ordinal), "ended without a beginning");
+                let is_settled = !finished.retrying && finished.recoverable.is_none();
+                if is_settled && finished.outcome.status != Status::Skipped {
+                    self.last.insert(attempt.task.node.clone(), finished.outcome.status);
+                }
+            }
+            Event::PolicyDecided(decided) if decided.outcome.status != Status::Skipped => {
+                self.last.insert(decided.node().clone(), decided.outcome.status);
+            }
+            Event::ForkStarted(started) => {
+                let forked = Forked { node: Some(started.node.clone()), ..Forked::default() };
+                assert!(self.forks.insert(started.branch.clone(), forked).is_none(), "a branch is at two forks");
+            }
+            Event::BranchStarted(started) => {
+                let fork = self.forks.get_mut(&started.parent).expect("a branch begins at a fork");
+                fork.began += 1;
+                let most = pipeline.node(fork.node.as_ref().unwrap()).unwrap().fork.parallel_max as usize;
+                assert!(fork.began - fork.ends.len() <= most, "more branches at a time than `max_parallel`");
+                assert!(self.parents.insert(started.branch.clone(), started.parent.clone()).is_none(), "began twice");
+            }
+            Event::BranchFinished(ended) => {
+                // Only a branch that is canceled ends at a fork of its own, with the last of that one's branches.
+                let own = self.forks.remove(&ended.branch);
+                let is_over = |fork: &Forked| ended.outcome == BranchEnd::Canceled && fork.began == fork.ends.len();
+                assert!(own.as_ref().is_none_or(is_over), "a branch ended before its own fork");
+                assert_eq!(self.parents.get(&ended.branch), Some(&ended.parent));
+                self.forks.get_mut(&ended.parent).expect("the fork waits").ends.push(ended.outcome);
+            }
+            Event::ForkJoined(joined) => {
+                let fork = self.forks.remove(&joined.branch).expect("the fork began");
+                assert_eq!(fork.began, fork.ends.len(), "joined before every branch had ended");
+                assert_eq!(joined.status, fork.status(pipeline), "{joined:?}: {:?}", fork.ends);
+            }
+            Event::RunFinished(finished) if finished.status == Verdict::Success => {
+                for gate in pipeline.nodes.iter().filter(|node| node.goal_gate) {
+                    let last = self.last.get(&gate.id);
+                    assert!(
+                        last.is_some_and(|status| status.satisfies_gate()),
+                        "gate `{}` is unmet: {last:?}",
+                        gate.id
+                    );
+                }
+                assert!(self.forks.is_empty() && self.begun.is_empty(), "something goes on behind the end");
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Forked {
+    /// How the fork ends, by its policies and by how its branches ended, in this order.
+    fn status(&self, pipeline: &Pipeline) -> Status {
+        let id = self.node.as_ref().unwrap();
+        let setting = pipeline.node(id).unwrap().fork;
+        let all = pipeline.outgoing(id).count();
+        let (mut good, mut bad) = (0, 0);
+        let needed = match setting.join {
+            JoinPolicy::WaitAll => usize::MAX,
+            JoinPolicy::FirstSuccess => 1,
+            JoinPolicy::KOfN(k) => k as usize,
+            JoinPolicy::Quorum(share) => ((all as f64) * share).ceil().max(1.0) as usize,
+        };
+        for end in &self.ends {
+            match end {
+                BranchEnd::Success | BranchEnd::PartialSuccess => good += 1,
+                BranchEnd::Fail => bad += 1,
+                BranchEnd::Canceled => {}
+            }
+            // The first end that decides the fork is the one that counts: what comes after it was stopped.
+            match (setting.error, end) {
+                (ErrorPolicy::FailFast, BranchEnd::Fail) => return Status::Fail,
+                _ if good >= needed => return Status::Success,
+                _ => {}
+            }
+        }
+        match (setting.join, setting.error) {
+            _ if good == 0 => Status::Fail,
+            (JoinPolicy::WaitAll, ErrorPolicy::Continue) if bad > 0 => Status::PartialSuccess,
+            (JoinPolicy::WaitAll, _) => Status::Success,
+            _ => Status::Fail,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Work that changed nothing: how often it is repeated, what confirms it, and that every resume decides the same.
+
+use super::{FRAME, outcome};
+use crate::run_state::OpenTask;
+use crate::simulation::{Simulation, finished, pipeline, receipt, started};
+use glovebox_journal::event::{ChangeOp, Event, FileChange, StageFinished, Work};
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_record::CommandEnding;
+use glovebox_record::no_change::{Confirm, NoChange, NoChangeRule};
+use glovebox_record::path::ScopePath;
+
+/// An answer by its letter: `n` success without a change, `c` success with one, `f` failure; a verification passes with `p`.
+fn answer(open: &OpenTask, letter: char) -> StageFinished {
+    let is_success = matches!(letter, 'n' | 'c' | 'p');
+    let mut ended = finished(open, outcome(if is_success { "success" } else { "fail" }));
+    if letter == 'c' {
+        ended.changes = vec![FileChange::bare(ScopePath::parse("src/a").unwrap(), ChangeOp::Write)];
+    }
+    if open.task.work == Work::Verify {
+        ended.receipts = vec![receipt(Some(i32::from(letter != 'p')), CommandEnding::Exited)];
+    }
+    ended
+}
+
+fn rule(recovery_attempts: u32, confirm: Confirm) -> NoChangeRule {
+    NoChangeRule { setting: NoChange { recovery_attempts, confirm }, nodes: ["a".into()].into() }
+}
+
+fn graph(node: &str) -> Pipeline {
+    pipeline(&format!("digraph g {{ {FRAME} a [{node}]; start -> a -> exit }}"))
+}
+
+/// Runs with answers in order, and again from each prefix of its records; returns how it ended.
+fn run(node: &str, rule: &NoChangeRule, letters: &str) -> String {
+    let graph = graph(node);
+    let letters: Vec<char> = letters.chars().collect();
+    let mut whole = Simulation::new(&graph);
+    whole.no_change = Some(rule);
+    whole.append(vec![Event::RunStarted(Box::new(started(&graph, 50, None)))]);
+    let mut used = 0;
+    whole.go_on(&mut |open| {
+        used += 1;
+        answer(open, letters[used - 1])
+    });
+    assert_eq!(used, letters.len(), "{node} {letters:?}");
+    for kept in 1..whole.records.len() {
+        let mut resumed = Simulation::from_prefix(&graph, &whole.records[..kept]);
+        resumed.no_change = Some(rule);
+        let before = resumed.attempts().split_whitespace().count();
+        let mut rest = letters[before..].iter();
+        resumed.go_on(&mut |open| answer(open, *rest.next().unwrap()));
+        assert_eq!(resumed.verdict(), whole.verdict(), "after {kept} records of {letters:?}");
+        assert_eq!(resumed.attempts(), whole.attempts(), "after {kept} records of {letters:?}");
+    }
+    whole.verdict()
+}
+
+const SUCCESS: &str = "success exit";
+const REFUSED: &str = "fail no_actionable_changes: no changes were made: ";
+
+#[test]
+fn it_is_repeated_so_often_and_then_fails() {
+    let check = |node: &str, attempts: u32, letters: &str, expected: &str| {
+        let ended = run(node, &rule(attempts, Confirm::Verify), letters);
+        assert!(ended.starts_with(expected), "{letters}: {ended}");
+    };
+    check("", 2, "nnn", REFUSED);
+    check("", 0, "n", REFUSED);
+    check("", 2, "nnc", SUCCESS);
+    check("", 2, "c", SUCCESS);
+    check("", 2, "nf", "fail test/failed");
+    check("max_retries=1", 2, "nfnc", SUCCESS);
+    check("max_retries=1", 1, "nfn", REFUSED);
+    check("max_retries=1", 1, "nff", "fail test/failed");
+    check("max_steps=2", 5, "nn", "fail no_actionable_changes: No changes detected.");
+}
+
+#[test]
+fn a_verification_confirms_it_where_the_operator_says_so() {
+    let check = |confirm: Confirm, letters: &str, expected: &str| {
+        let ended = run("verify_command=x", &rule(1, confirm), letters);
+        assert!(ended.starts_with(expected), "{letters}: {ended}");
+    };
+    check(Confirm::Verify, "np", SUCCESS);
+    check(Confirm::Verify, "nf", "fail test/failed");
+    check(Confirm::Verify, "cp", SUCCESS);
+    check(Confirm::Off, "nn", REFUSED);
+    check(Confirm::Off, "ncp", SUCCESS);
+}
+
+#[test]
+fn a_node_that_is_not_meant_may_change_nothing() {
+    let rule = NoChangeRule { nodes: ["b".into()].into(), ..rule(2, Confirm::Verify) };
+    assert_eq!(run("", &rule, "n"), SUCCESS);
+}
+
+/// A verifier that ran no command has only its word, which confirms nothing.
+#[test]
+fn only_a_receipt_confirms_it() {
+    let (graph, rule) = (graph("verify_command=x"), rule(1, Confirm::Verify));
+    let mut run = Simulation::new(&graph);
+    run.no_change = Some(&rule);
+    run.append(vec![Event::RunStarted(Box::new(started(&graph, 50, None)))]);
+    run.go_on(&mut |open| finished(open, outcome("success")));
+    assert!(run.verdict().starts_with("fail claim/unproven"), "{}", run.verdict());
+}
+
+/// A new visit has all its repetitions.
+#[test]
+fn each_visit_counts_for_itself() {
+    let graph = pipeline(&format!(
+        "digraph g {{ {FRAME} start -> a; a -> b [condition=\"outcome=success\"]; a -> exit [condition=\"outcome=fail\"]; b -> a }}"
+    ));
+    let rule = rule(1, Confirm::Verify);
+    let mut run = Simulation::new(&graph);
+    run.no_change = Some(&rule);
+    run.append(vec![Event::RunStarted(Box::new(started(&graph, 50, None)))]);
+    let mut letters = "nccnn".chars();
+    run.go_on(&mut |open| answer(open, letters.next().unwrap()));
+    assert_eq!(run.attempts(), "a a b a a");
+}

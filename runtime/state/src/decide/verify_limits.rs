@@ -1,0 +1,121 @@
+//! How often work is repeated after a failure of its verification, where the operator has `[verify]` (decision repetitions-by-category).
+//!
+//! One bound for each way to repeat it: retries within a visit, an edge or target that leads back to the verification, and an arrival there
+//! by any other way. What does not lead back is not touched. The counts are those of the journal.
+
+use super::{BranchDecision, cause_of};
+use crate::run_state::{RunState, VerifyFailures};
+use glovebox_journal::event::{NodeId, StageFinished};
+use glovebox_pipeline::fixability::leads_to;
+use glovebox_pipeline::ir::{Node, Pipeline};
+use glovebox_record::VerifyLimits;
+use glovebox_record::{Failure, FailureClass, Outcome};
+use jiff::{SignedDuration, Timestamp};
+
+/// What bounds the repetitions of one node's verification.
+struct Bound<'a> {
+    retry: VerifyLimits,
+    failures: &'a VerifyFailures,
+    pipeline: &'a Pipeline,
+    node: &'a NodeId,
+    cause: Failure,
+}
+
+impl<'a> Bound<'a> {
+    /// The bound of a node whose verification has not passed since it failed; none without `[verify]`.
+    fn of(at: &'a BranchDecision<'_>, node: &'a NodeId) -> Option<Self> {
+        let failures = at.branch.nodes.get(node)?.verify_failures.as_deref()?;
+        let unspoken = Outcome::of(glovebox_record::Status::Fail);
+        let cause = cause_of(node, at.branch.outcome(node).unwrap_or(&unspoken));
+        Some(Self { retry: retry_of(at.state)?, failures, pipeline: at.pipeline, node, cause })
+    }
+
+    /// The end of a run in which the same failure comes again and again. The lower of two limits acts.
+    fn repeated(&self) -> Option<Failure> {
+        let (own, graph) = (self.retry.repeated_signature_threshold, self.pipeline.signature_limit);
+        let (limit, name) = match own <= graph {
+            true => (own, "repeated_signature_threshold` of `[verify.retry]"),
+            false => (graph, "loop_restart_signature_limit"),
+        };
+        let (node, times, cause) = (self.node, self.failures.in_a_row, &self.cause.reason);
+        let reason = || {
+            format!(
+                "repeated_same_failure_signature: `{node}` failed {times} times in a row in the same way, `{name}` is {limit}: {cause}"
+            )
+        };
+        (times >= limit).then(|| Failure::new(FailureClass::Deterministic, "loop/repeated_signature", reason()))
+    }
+
+    /// The end of a run in which failures of one category come too often.
+    fn exhausted(&self) -> Option<Failure> {
+        let (node, last, cause) = (self.node, self.failures.last, &self.cause.reason);
+        let (code, category, times) = (last.code, last.category.as_str(), self.failures.of_category());
+        if !last.is_retryable {
+            let reason =
+                format!("`{node}` failed with `{code}` (category `{category}`), which is not retried: {cause}");
+            return Some(Failure::new(self.cause.class, "loop/not_retryable", reason));
+        }
+        let (limit, name) = match self.retry.max_retries.filter(|most| *most < last.retry_limit()) {
+            Some(most) => (most, "`max_retries` of `[verify.retry]`"),
+            None => (last.retry_limit(), "the limit of the category"),
+        };
+        let reason = || {
+            format!(
+                "`{node}` failed {times} times with failures of category `{category}`, {name} is {limit} retries: {cause}"
+            )
+        };
+        (times > limit).then(|| Failure::new(self.cause.class, "loop/retry_limit", reason()))
+    }
+}
+
+fn retry_of(state: &RunState) -> Option<VerifyLimits> {
+    state.run.as_ref()?.verify_retry
+}
+
+/// Why the work is not repeated within the visit after this attempt of a verification, which is not folded in yet.
+pub(super) fn not_repeated(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> Option<Failure> {
+    let retry = retry_of(state).filter(|_| finished.is_bounded_by_category())?;
+    let task = &finished.attempt.task;
+    let before = state.branch(&task.branch).nodes.get(&task.node).and_then(|history| history.verify_failures.as_ref());
+    let failures = VerifyFailures::after(before, Timestamp::UNIX_EPOCH, finished)?;
+    let cause = cause_of(&task.node, &finished.outcome);
+    let bound = Bound { retry, failures: &failures, pipeline, node: &task.node, cause };
+    bound.repeated().or_else(|| bound.exhausted())
+}
+
+/// Least delay before the work is repeated after this attempt, which is folded in.
+pub(super) fn cooldown_ms(state: &RunState, finished: &StageFinished) -> u64 {
+    let task = &finished.attempt.task;
+    let waits = |failures: &VerifyFailures| finished.is_bounded_by_category() && failures.last.category.waits();
+    let history = state.branch(&task.branch).nodes.get(&task.node);
+    let is_cooled = history.and_then(|history| history.verify_failures.as_deref()).is_some_and(waits);
+    let cooldown = retry_of(state).filter(|_| is_cooled).map_or(0, |retry| retry.cooldown_seconds);
+    u64::from(cooldown) * 1000
+}
+
+impl BranchDecision<'_> {
+    /// The end of the run instead of a way that leads back to a verification which may not be repeated; `to` is none where no way leads on.
+    pub(super) fn not_verified_again(&self, node: &NodeId, to: Option<&NodeId>) -> Option<Failure> {
+        let bound = Bound::of(self, node)?;
+        match to {
+            Some(to) if to != node && !leads_to(self.pipeline, to, node) => None,
+            Some(_) => bound.repeated().or_else(|| bound.exhausted()),
+            // The stage's own words end the run, unless they are the same again and again.
+            None => bound.repeated(),
+        }
+    }
+
+    /// The end of the run instead of one more visit, however it comes about.
+    pub(super) fn verified_too_often(&self, node: &Node) -> Option<Failure> {
+        let bound = Bound::of(self, &node.id)?;
+        bound.repeated().or_else(|| bound.exhausted())
+    }
+
+    /// When the work of a node may be repeated; none where it need not wait.
+    pub(super) fn cooled_at(&self, node: &NodeId) -> Option<Timestamp> {
+        let failures = self.branch.nodes.get(node)?.verify_failures.as_deref()?;
+        let cooldown = retry_of(self.state).filter(|_| failures.last.category.waits())?.cooldown_seconds;
+        let due_at = failures.at.checked_add(SignedDuration::from_secs(i64::from(cooldown))).ok()?;
+        self.state.at.is_none_or(|now| now < due_at).then_some(due_at)
+    }
+}

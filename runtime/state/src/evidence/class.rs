@@ -1,0 +1,183 @@
+//! The exit class of a run: why the process that drove it ended (decision exit-codes).
+//!
+//! Decided from the failure's class and code, and never from the text of a reason. Codes and names are a contract with scripts.
+
+use glovebox_journal::event::{RunCanceled, RunFinished, Verdict};
+use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily};
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+/// How the process that drove a run ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum ExitClass {
+    /// The run succeeded.
+    Ok,
+    /// The pipeline ended `fail`.
+    RunFailed,
+    /// An exit was reached, but a goal gate is not satisfied, or a check of the operator was dropped.
+    Unverified,
+    /// A limit was reached: steps, turns, wall time, memory, output.
+    Budget,
+    /// A stage went outside its grant.
+    Policy,
+    /// A plugin trapped or broke its contract.
+    Plugin,
+    /// A model provider refused for good, or a script has no more turns.
+    Provider,
+    /// Retries are used up, or the run has not ended; resuming may work.
+    #[default]
+    Transient,
+    /// It waits for a person.
+    Paused,
+    /// A fault of Glovebox itself.
+    Internal,
+    /// Ctrl-C stopped it, or a person canceled it.
+    Interrupted,
+    /// SIGTERM stopped it.
+    Terminated,
+}
+
+/// What asked a run to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CanceledBy {
+    /// SIGTERM.
+    Termination,
+    /// Ctrl-C.
+    Interrupt,
+    /// A person, for good.
+    Person,
+}
+
+impl CanceledBy {
+    /// What the record of a cancellation names.
+    pub fn of(cancel: &RunCanceled) -> Self {
+        match (cancel.is_stop(), cancel.by.contains("TERM")) {
+            (false, _) => CanceledBy::Person,
+            (true, true) => CanceledBy::Termination,
+            (true, false) => CanceledBy::Interrupt,
+        }
+    }
+}
+
+impl ExitClass {
+    /// Decides the class of a run that ended.
+    pub fn of(run: &RunFinished, canceled_by: Option<CanceledBy>) -> Self {
+        match (run.status, &run.failure) {
+            (Verdict::Success, _) => ExitClass::Ok,
+            (Verdict::Fail, None) => ExitClass::RunFailed,
+            (Verdict::Fail, Some(failure)) => Self::of_failure(failure, canceled_by),
+        }
+    }
+
+    fn of_failure(failure: &Failure, canceled_by: Option<CanceledBy>) -> Self {
+        match failure.class {
+            FailureClass::Canceled if canceled_by == Some(CanceledBy::Termination) => ExitClass::Terminated,
+            FailureClass::Canceled => ExitClass::Interrupted,
+            FailureClass::Budget => ExitClass::Budget,
+            FailureClass::Scope => ExitClass::Policy,
+            FailureClass::Transient => ExitClass::Transient,
+            _ if failure.code.is_of_model() => ExitClass::Provider,
+            FailureClass::Contract => ExitClass::Plugin,
+            FailureClass::Internal if failure.code.family() == FailureFamily::Trap => ExitClass::Plugin,
+            FailureClass::Internal => ExitClass::Internal,
+            FailureClass::Deterministic
+                if [FailureCode::GATE_UNSATISFIED, FailureCode::CHECK_DROPPED].contains(&failure.code) =>
+            {
+                ExitClass::Unverified
+            }
+            FailureClass::Deterministic => ExitClass::RunFailed,
+        }
+    }
+
+    /// Returns the process exit code.
+    pub const fn code(self) -> u8 {
+        match self {
+            ExitClass::Ok => 0,
+            ExitClass::RunFailed => 1,
+            ExitClass::Unverified => 4,
+            ExitClass::Budget => 5,
+            ExitClass::Policy => 6,
+            ExitClass::Plugin => 7,
+            ExitClass::Provider => 8,
+            ExitClass::Transient => 9,
+            ExitClass::Paused => 10,
+            ExitClass::Internal => 70,
+            ExitClass::Interrupted => 130,
+            ExitClass::Terminated => 143,
+        }
+    }
+
+    /// Returns the stable name, for people and for JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ExitClass::Ok => "ok",
+            ExitClass::RunFailed => "run-failed",
+            ExitClass::Unverified => "unverified",
+            ExitClass::Budget => "budget",
+            ExitClass::Policy => "policy",
+            ExitClass::Plugin => "plugin",
+            ExitClass::Provider => "provider",
+            ExitClass::Transient => "transient",
+            ExitClass::Paused => "paused",
+            ExitClass::Internal => "internal",
+            ExitClass::Interrupted => "interrupted",
+            ExitClass::Terminated => "terminated",
+        }
+    }
+}
+
+impl Serialize for ExitClass {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut exit = serializer.serialize_struct("ExitClass", 2)?;
+        exit.serialize_field("code", &self.code())?;
+        exit.serialize_field("name", self.name())?;
+        exit.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_follows_from_class_and_code_and_never_from_the_reason() {
+        for (class, code, by, exit) in [
+            (FailureClass::Deterministic, "tool/exit-code", None, ExitClass::RunFailed),
+            (FailureClass::Deterministic, "GoalGateUnsatisfied", None, ExitClass::Unverified),
+            (FailureClass::Deterministic, "verification/dropped-check", None, ExitClass::Unverified),
+            (FailureClass::Deterministic, "script/exhausted", None, ExitClass::Provider),
+            (FailureClass::Deterministic, "provider/authentication", None, ExitClass::Provider),
+            (FailureClass::Transient, "provider/rate_limit", None, ExitClass::Transient),
+            (FailureClass::Budget, "limit/wall_ms", None, ExitClass::Budget),
+            (FailureClass::Scope, "scope/write", None, ExitClass::Policy),
+            (FailureClass::Contract, "outcome/malformed", None, ExitClass::Plugin),
+            (FailureClass::Internal, "trap/unreachable", None, ExitClass::Plugin),
+            (FailureClass::Internal, "host/fault", None, ExitClass::Internal),
+            (FailureClass::Canceled, "run/canceled", Some(CanceledBy::Person), ExitClass::Interrupted),
+            (FailureClass::Canceled, "run/canceled", Some(CanceledBy::Interrupt), ExitClass::Interrupted),
+            (FailureClass::Canceled, "run/canceled", Some(CanceledBy::Termination), ExitClass::Terminated),
+        ] {
+            let failure = Failure::new(class, code, "signal TERM: budget GoalGateUnsatisfied");
+            let run = RunFinished { status: Verdict::Fail, failure: Some(failure), exit_node: None, resumes_at: None };
+            assert_eq!(ExitClass::of(&run, by), exit, "{code}");
+        }
+        let run = RunFinished { status: Verdict::Fail, failure: None, exit_node: None, resumes_at: None };
+        assert_eq!(ExitClass::of(&run, None), ExitClass::RunFailed);
+    }
+
+    #[test]
+    fn no_name_of_a_person_is_taken_for_a_signal() {
+        for (name, by) in [
+            ("signal INT", "a person named signal INT"),
+            ("signal TERM", "a person named signal TERM"),
+            ("ATERMAN", "ATERMAN"),
+            (" ", "a person"),
+        ] {
+            let cancel = RunCanceled::by_person(name);
+            assert_eq!((cancel.by.as_str(), cancel.is_stop()), (by, false));
+            assert_eq!(CanceledBy::of(&cancel), CanceledBy::Person);
+        }
+        let by = |by: &str| CanceledBy::of(&RunCanceled { by: by.to_owned() });
+        assert_eq!((by("signal INT"), by("signal TERM")), (CanceledBy::Interrupt, CanceledBy::Termination));
+    }
+}

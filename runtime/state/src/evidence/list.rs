@@ -1,0 +1,197 @@
+//! Every command of a run with its receipt and what it proves, and every stage that passed without one.
+//!
+//! A fold of the journal beside the summary, which keeps the last attempts only. The tree that a command began with is not recorded: it
+//! follows from the list of files that the run began with and the changes of its branch since.
+
+use super::{CommandEvidence, EndedStage, JournalHead, Proof, RunSummary, StartupFile, UnverifiedStage, is_first};
+use crate::replay::Replay;
+use crate::run_state::RunState;
+use glovebox_journal::event::{Attempt, BranchId, Digest, Event, FileChange, Receipt, Record, StageFinished};
+use glovebox_journal::ports::PortError;
+use glovebox_journal::reading::{self, ReadRecords};
+use glovebox_journal::rewind::Fold;
+use glovebox_record::NodeId;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+/// Every command of a run, in order.
+#[derive(Debug)]
+pub struct Evidence {
+    /// What the run came to.
+    pub summary: RunSummary,
+    /// Its commands.
+    pub commands: Vec<Command>,
+}
+
+/// One command of an attempt.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Command {
+    /// The record of the journal that has the receipt.
+    pub record: u64,
+    /// The attempt.
+    #[serde(flatten)]
+    pub attempt: Attempt,
+    /// What it proves.
+    pub proof: Proof,
+    /// True if a resume went back to before it, so that it counts no more; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_left: bool,
+    /// Digest of the list of files that its attempt began with; the same list has the same digest as `base_digest`.
+    pub tree: Digest,
+    /// What confined it.
+    pub layers: &'static [&'static str],
+    /// The receipt, and whose it is.
+    pub evidence: CommandEvidence,
+}
+
+/// A stage that passed without a receipt: nothing but its own word says so.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Claim {
+    /// The node and its handler.
+    #[serde(flatten)]
+    pub stage: UnverifiedStage,
+    /// The generation of its last visit; absent for the first.
+    #[serde(skip_serializing_if = "is_first")]
+    pub generation: u32,
+    /// Its last visit.
+    pub visit: u32,
+    /// What it claims.
+    pub status: &'static str,
+}
+
+impl Evidence {
+    /// Reads a verified journal. `digest_after` is the digest of the list of files that the run began with, after these changes.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or changed after it was verified.
+    pub fn read(
+        journal: &impl ReadRecords,
+        digest_after: impl Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest,
+    ) -> Result<Self, PortError> {
+        let mut fold = EvidenceFold {
+            replay: Replay::default(),
+            commands: Vec::new(),
+            in_force: journal.in_force(),
+            not_taken: BTreeSet::new(),
+            trees: Trees { digest_after, last: None },
+        };
+        reading::fold(journal, &mut fold)?;
+        let mut evidence = Self { summary: fold.replay.summary, commands: fold.commands };
+        evidence.note_not_taken(&fold.not_taken);
+        Ok(evidence)
+    }
+
+    /// Takes from all commands of a branch what they prove, if one of them has such a receipt: changes of the branch were not taken.
+    fn note_not_taken(&mut self, receipts: &BTreeSet<String>) {
+        let of_them = self.commands.iter().filter(|command| receipts.contains(&command.evidence.receipt.id));
+        let branches: BTreeSet<BranchId> = of_them.map(|command| command.attempt.task.branch.clone()).collect();
+        for command in self.commands.iter_mut().filter(|command| branches.contains(&command.attempt.task.branch)) {
+            command.evidence.not_taken = true;
+            command.proof = command.evidence.proof();
+        }
+    }
+
+    /// The stages whose last visit passed on their own word.
+    pub fn claims(&self) -> Vec<Claim> {
+        let last = |node: &NodeId| self.summary.visited.iter().rev().find(|visit| visit.node == *node);
+        let claim = |stage: &UnverifiedStage| {
+            let visit = last(&stage.node)?;
+            let (generation, visit, status) = (visit.generation, visit.visit, visit.status);
+            Some(Claim { stage: stage.clone(), generation, visit, status })
+        };
+        self.summary.unverified.iter().filter_map(claim).collect()
+    }
+
+    /// Where the journal ends.
+    pub fn head(&self) -> JournalHead {
+        self.summary.head
+    }
+}
+
+impl RunSummary {
+    /// The commands of an attempt with what each proves.
+    fn commands_of(&self, finished: &StageFinished, (record, is_left): (u64, bool), tree: Digest) -> Vec<Command> {
+        let task = &finished.attempt.task;
+        let ended = EndedStage {
+            node: &task.node,
+            branch: None,
+            handler: &finished.handler,
+            role: self.role(finished),
+            has_passed: finished.outcome.status.satisfies_gate(),
+            isolation: finished.isolation,
+            at: record,
+        };
+        let startup = self.startup.of_commands(finished, ended.role);
+        let command = |(receipt, files): (&Receipt, Vec<StartupFile>)| {
+            let evidence = CommandEvidence::of(ended, receipt.clone(), files);
+            let (proof, layers) = (evidence.proof(), receipt.tier.layers());
+            Command { record, attempt: finished.attempt.clone(), proof, is_left, tree, layers, evidence }
+        };
+        finished.receipts.iter().zip(startup).map(command).collect()
+    }
+}
+
+struct EvidenceFold<D> {
+    replay: Replay,
+    commands: Vec<Command>,
+    in_force: Vec<RangeInclusive<u64>>,
+    /// Receipts of branches whose changes were not taken. The summary forgets them when their nodes are visited again.
+    not_taken: BTreeSet<String>,
+    trees: Trees<D>,
+}
+
+impl<D: Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest> Fold for EvidenceFold<D> {
+    type Past = Replay;
+
+    fn apply(&mut self, record: &Record) {
+        let Self { replay, commands, in_force, not_taken, trees } = self;
+        if let Event::StageFinished(finished) = &record.event {
+            let is_left = !in_force.iter().any(|range| range.contains(&record.seq));
+            if !finished.receipts.is_empty() {
+                let tree = trees.of(&replay.state, &finished.attempt.task.branch);
+                commands.extend(replay.summary.commands_of(finished, (record.seq, is_left), tree));
+            }
+        }
+        trees.note(&record.event);
+        replay.apply(record);
+        if matches!(record.event, Event::ForkJoined(_) | Event::FanInFinished(_)) {
+            let ended = replay.summary.receipts.iter().filter(|command| command.not_taken);
+            not_taken.extend(ended.map(|command| command.receipt.id.clone()));
+        }
+    }
+
+    fn go_back(&mut self, past: Replay) {
+        self.replay.go_back(past);
+    }
+}
+
+/// The trees of attempts. Those of a branch between two records that change files are one.
+struct Trees<D> {
+    digest_after: D,
+    /// The last one, until a record changes files.
+    last: Option<(BranchId, Digest)>,
+}
+
+impl<D: Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest> Trees<D> {
+    fn of(&mut self, state: &RunState, branch: &BranchId) -> Digest {
+        if let Some((_, tree)) = self.last.as_ref().filter(|(last, _)| last == branch) {
+            return *tree;
+        }
+        let tree = (self.digest_after)(&mut state.branch(branch).changes.values());
+        self.last = Some((branch.clone(), tree));
+        tree
+    }
+
+    /// Takes note of a record that was applied.
+    fn note(&mut self, event: &Event) {
+        let changes_files = match event {
+            Event::StageFinished(finished) => !finished.changes.is_empty(),
+            Event::PolicyDecided(decided) => !decided.changes.is_empty(),
+            Event::FanInFinished(_) | Event::BranchStarted(_) | Event::RunResumed(_) => true,
+            _ => false,
+        };
+        self.last = self.last.take().filter(|_| !changes_files);
+    }
+}

@@ -1,0 +1,111 @@
+//! What one command proves.
+//!
+//! The host makes a receipt. What it proves depends on who chose the command, how the command and its stage ended, and whether the
+//! program under test was separated from the hold-outs.
+
+use super::StartupFile;
+use glovebox_journal::event::{Isolation, Receipt};
+use glovebox_pipeline::lower::handler::Role;
+use glovebox_record::{BranchId, NodeId};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A receipt, its stage, and whether the command verifies that stage.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct CommandEvidence {
+    /// The node.
+    pub node: NodeId,
+    /// The node's handler.
+    pub handler: String,
+    /// True when a verifier ran the command, it exited 0 and proves something, and its stage passed.
+    pub verified: bool,
+    /// True when a verifier ran the command: a tool or verify stage, or a plugin that the operator bound as a verifier.
+    #[serde(skip)]
+    pub is_of_verifier: bool,
+    /// The branch of a fork that ran it; absent outside of forks, and once the fork has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<BranchId>,
+    /// True when the changes of its branch were not taken: it proves nothing of the result.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub not_taken: bool,
+    /// Whether code of a builder could decide the verdict; none when the stage had no hold-outs in reach and its caches were clean.
+    pub isolation: Option<Isolation>,
+    /// Files of other stages that the command loaded by itself, at most 20; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub startup: Vec<StartupFile>,
+    /// The record with which its stage ended.
+    #[serde(skip)]
+    pub(super) ended_at: u64,
+    /// The receipt.
+    #[serde(flatten)]
+    pub receipt: Receipt,
+}
+
+/// What the evidence of a command needs to know of its stage.
+#[derive(Clone, Copy)]
+pub(super) struct EndedStage<'a> {
+    pub(super) node: &'a NodeId,
+    pub(super) branch: Option<&'a BranchId>,
+    pub(super) handler: &'a String,
+    pub(super) role: Role,
+    pub(super) has_passed: bool,
+    pub(super) isolation: Option<Isolation>,
+    pub(super) at: u64,
+}
+
+/// What a command proves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// It is a program under test, and proves nothing by itself.
+    Subject,
+    /// It is a hook of a tool call: it judged a call, not the work.
+    Hook,
+    /// The command of a verifier passed.
+    Verified,
+    /// The command of a verifier passed, but code of a builder could have forged that.
+    VerifiedNotIsolated,
+    /// The command of a verifier passed, and began with caches that code of a builder could have changed in a stage before.
+    VerifiedWithCaches,
+    /// The command of a verifier passed, and its programs load files by themselves that stages of the run wrote.
+    VerifiedWithStartupFiles,
+    /// The command of a verifier did not pass.
+    NotVerified,
+    /// The command of a verifier ran in a branch whose changes were not taken.
+    NotTaken,
+    /// A model chose the command, or a plugin that is not bound as a verifier.
+    Ran,
+}
+
+impl CommandEvidence {
+    pub(super) fn of(stage: EndedStage<'_>, receipt: Receipt, startup: Vec<StartupFile>) -> Self {
+        let is_of_verifier = stage.role == Role::Verifier && receipt.hook.is_none();
+        Self {
+            node: stage.node.clone(),
+            handler: stage.handler.clone(),
+            verified: stage.has_passed && receipt.proves() && !receipt.subject && is_of_verifier,
+            is_of_verifier,
+            branch: stage.branch.cloned(),
+            not_taken: false,
+            isolation: stage.isolation,
+            startup,
+            ended_at: stage.at,
+            receipt,
+        }
+    }
+
+    /// Decides what the command proves.
+    pub fn proof(&self) -> Proof {
+        match (self.verified, self.is_of_verifier) {
+            _ if self.receipt.subject => Proof::Subject,
+            _ if self.receipt.hook.is_some() => Proof::Hook,
+            (_, true) if self.not_taken => Proof::NotTaken,
+            (true, _) if self.isolation == Some(Isolation::NotIsolated) => Proof::VerifiedNotIsolated,
+            (true, _) if !self.startup.is_empty() => Proof::VerifiedWithStartupFiles,
+            (true, _) if self.isolation == Some(Isolation::BuildersCaches) => Proof::VerifiedWithCaches,
+            (true, _) => Proof::Verified,
+            (false, true) => Proof::NotVerified,
+            (false, false) => Proof::Ran,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Files that stages wrote and that a verifier's command loads by itself: what passed may be the work of such a file.
+//!
+//! A fold of the changes and the receipts. A change counts for the branch that has it, and where a fan-in took it. What a verifier wrote
+//! itself does not count for it.
+
+mod modules;
+mod programs;
+mod table;
+
+pub(super) use table::any_reader;
+
+use glovebox_journal::event::{BranchId, ChangeOp, FanInFinished, FileChange, Receipt, StageFinished, Work};
+use glovebox_pipeline::lower::handler::Role;
+use glovebox_record::NodeId;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Entry;
+use programs::Loaded;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Files of the evidence of one command.
+const FILES_MAX: usize = 20;
+
+/// A file that a command loaded by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StartupFile {
+    /// The file.
+    #[schemars(with = "String")]
+    pub path: ScopePath,
+    /// The stage that wrote it last.
+    pub by: NodeId,
+    /// Who loads it, in words.
+    pub reader: &'static str,
+}
+
+/// Who wrote a file: a node, or what verifies it.
+type Author = (NodeId, Work);
+
+/// Files that stages wrote. Any of them may be loaded: a variable of a command can name it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StartupFiles {
+    /// Who wrote each of them last, by branch.
+    written: BTreeMap<BranchId, Arc<BTreeMap<ScopePath, Author>>>,
+}
+
+impl StartupFiles {
+    /// The same, and takes note of what the stage changed.
+    pub(super) fn of_stage(&mut self, stage: &StageFinished, role: Role) -> Vec<Vec<StartupFile>> {
+        let loaded = self.of_commands(stage, role);
+        let task = &stage.attempt.task;
+        self.note(&task.branch, &(task.node.clone(), task.work), &stage.changes);
+        loaded
+    }
+
+    /// The files that each command of a verifier loaded; none for another stage.
+    pub(super) fn of_commands(&self, stage: &StageFinished, role: Role) -> Vec<Vec<StartupFile>> {
+        let loaded = |receipt: &Receipt| match role {
+            Role::Verifier => self.loaded(stage, receipt),
+            Role::Builder => Vec::new(),
+        };
+        stage.receipts.iter().map(loaded).collect()
+    }
+
+    /// The files that a command of this stage loaded, and its stage could see.
+    fn loaded(&self, stage: &StageFinished, receipt: &Receipt) -> Vec<StartupFile> {
+        let task = &stage.attempt.task;
+        let Some(written) = self.written.get(&task.branch).filter(|_| receipt.hook.is_none() && !receipt.subject)
+        else {
+            return Vec::new();
+        };
+        let loaded = Loaded::of(&receipt.argv, &receipt.cwd);
+        let sees = |path: &ScopePath| stage.sees.as_ref().is_none_or(|seen| seen.iter().any(|one| is_in(path, one)));
+        let is_own = |(by, work): &Author| (by, work) == (&task.node, &task.work);
+        let others = written.iter().filter(|(path, by)| !is_own(by) && sees(path));
+        let file = |(path, (by, _)): (&ScopePath, &Author)| {
+            Some(StartupFile { path: path.clone(), by: by.clone(), reader: table::reader(path, &loaded)? })
+        };
+        others.filter_map(file).take(FILES_MAX).collect()
+    }
+
+    /// Takes note of what a stage, or a person's answer, changed.
+    pub(super) fn note<'a>(
+        &mut self,
+        branch: &BranchId,
+        by: &Author,
+        changes: impl IntoIterator<Item = &'a FileChange>,
+    ) {
+        for change in changes {
+            match change.op {
+                ChangeOp::Write | ChangeOp::Symlink => {
+                    let written = self.written.entry(branch.clone()).or_default();
+                    Arc::make_mut(written).insert(change.path.clone(), by.clone());
+                }
+                ChangeOp::Delete | ChangeOp::Mkdir | ChangeOp::Rmdir => {
+                    let written = self.written.get_mut(branch).filter(|written| written.contains_key(&change.path));
+                    written.map(|written| Arc::make_mut(written).remove(&change.path));
+                }
+            }
+        }
+    }
+
+    /// A branch begins with what its parent has.
+    pub(super) fn fork(&mut self, parent: &BranchId, branch: &BranchId) {
+        if let Some(written) = self.written.get(parent) {
+            self.written.insert(branch.clone(), Arc::clone(written));
+        }
+    }
+
+    /// Branches have ended, and their changes were taken or not.
+    pub(super) fn end(&mut self, branches: &BTreeSet<BranchId>) {
+        self.written.retain(|branch, _| !branches.contains(branch));
+    }
+
+    /// A fan-in takes changes of branches; each keeps its author.
+    pub(super) fn merge(&mut self, finished: &FanInFinished) {
+        for change in &finished.changes {
+            let of_branch = |branch: &BranchId| self.written.get(branch)?.get(&change.path);
+            let author = finished.merged.iter().find_map(of_branch).cloned();
+            let author = author.unwrap_or_else(|| (finished.node.clone(), Work::Handler));
+            self.note(&finished.branch, &author, [change]);
+        }
+    }
+}
+
+/// True for a path that an entry of a read scope covers.
+fn is_in(path: &ScopePath, entry: &str) -> bool {
+    Entry::parse(entry).is_ok_and(|entry| path.starts_with(entry.path()))
+}

@@ -1,0 +1,133 @@
+//! The verdict of a run as one document: for auditors, who pin it by the hash of the journal's last record, and for other programs.
+//!
+//! It says the same as the summary for people and adds what the run was made of. Digests have the prefix `blake3:`, times are in UTC with
+//! three decimals.
+
+use super::configuration::NewConfiguration;
+use super::{ExitClass, RunStatus, RunSummary};
+use glovebox_journal::event::{Digest, RunStarted, moment};
+use glovebox_record::{NodeId, SandboxRecord, Traffic};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// What `show --json` prints, and `run --json` and `resume --json` as their last line.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "verdict.json")]
+pub struct VerdictFile<'a> {
+    /// Always `verdict`: no record of the journal has this field.
+    pub document: &'static str,
+    /// Version of this document.
+    pub schema_version: u32,
+    /// When the run started.
+    #[serde(with = "moment::option")]
+    #[schemars(with = "Option<String>")]
+    pub started: Option<Timestamp>,
+    /// When it ended; null as long as it has not.
+    #[serde(with = "moment::option")]
+    #[schemars(with = "Option<String>")]
+    pub finished: Option<Timestamp>,
+    /// The exit code; null as long as the run has not ended.
+    #[schemars(with = "Option<ExitShape>")]
+    pub exit: Option<ExitClass>,
+    /// The result.
+    #[serde(flatten)]
+    pub summary: &'a RunSummary,
+    /// Version of the program that started it.
+    pub engine_version: &'a str,
+    /// The project that it copied.
+    pub source_dir: &'a str,
+    /// Tier of the commands at the start: `full`, `bwrap`, `landlock`, `unconfined`, or `none` if no stage runs any.
+    pub sandbox_tier: &'a str,
+    /// What was asked of the sandbox and what this machine made of it; null if no stage runs commands.
+    pub sandbox: Option<&'a SandboxRecord>,
+    /// The components by handler; empty for runs from before they were recorded.
+    pub components: &'a BTreeMap<String, Digest>,
+    /// Digest of the pipeline's source.
+    pub pipeline_digest: Digest,
+    /// Digest of the plan: components, grants and limits.
+    pub plan_digest: Digest,
+    /// Digest of the list of files that the run began with.
+    pub base_digest: Digest,
+    /// Digest of the script; null without one.
+    pub script_digest: Option<Digest>,
+    /// Commitment to the hold-outs; null if none were sealed.
+    pub holdouts_root: Option<Digest>,
+    /// New files and folders from which programs take settings or code, by path; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub new_configuration: Vec<NewConfiguration>,
+    /// Where the journal ends. Its hash covers every record.
+    pub journal: JournalHead,
+}
+
+/// The last record of a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JournalHead {
+    /// How many records there are.
+    pub records: u64,
+    /// The hash of the last one.
+    pub hash: Digest,
+}
+
+impl Default for JournalHead {
+    fn default() -> Self {
+        Self { records: 0, hash: Digest::ZERO }
+    }
+}
+
+/// An exit as it is written.
+#[derive(JsonSchema)]
+pub struct ExitShape {
+    /// The number.
+    pub code: u8,
+    /// The name.
+    pub name: String,
+}
+
+/// What the commands of one node asked of the network.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NodeTraffic<'a> {
+    /// The node.
+    pub node: &'a NodeId,
+    /// By host.
+    #[serde(flatten)]
+    pub traffic: &'a Traffic,
+}
+
+impl<'a> VerdictFile<'a> {
+    /// The document of a run that began so. Who knows what the project had fills in what is new.
+    pub fn of(summary: &'a RunSummary, started: &'a RunStarted) -> Self {
+        let has_ended = matches!(summary.status, RunStatus::Success | RunStatus::Fail);
+        Self {
+            document: "verdict",
+            schema_version: 1,
+            started: summary.started_at,
+            finished: summary.finished_at,
+            exit: has_ended.then_some(summary.exit),
+            summary,
+            engine_version: &started.engine_version,
+            source_dir: &started.source_dir,
+            sandbox_tier: &started.sandbox_tier,
+            sandbox: started.sandbox.as_ref(),
+            components: &started.components,
+            pipeline_digest: started.pipeline_digest,
+            plan_digest: started.plan_digest,
+            base_digest: started.base_digest,
+            script_digest: started.script_digest,
+            holdouts_root: started.holdouts.as_ref().map(|sealed| sealed.root),
+            new_configuration: Vec::new(),
+            journal: summary.head,
+        }
+    }
+}
+
+/// Writes traffic as a list of nodes.
+pub(super) fn by_node<S: Serializer>(traffic: &BTreeMap<NodeId, Traffic>, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut list = serializer.serialize_seq(Some(traffic.len()))?;
+    for (node, traffic) in traffic {
+        list.serialize_element(&NodeTraffic { node, traffic })?;
+    }
+    list.end()
+}

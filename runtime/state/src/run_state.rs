@@ -1,0 +1,388 @@
+//! What is known of a run: a fold of its events and of nothing else.
+//!
+//! The same code folds while a run lives and when it is read back, so replay and life cannot differ. It decides nothing (that
+//! is [`crate::decide`]). What belongs to one branch is in its [`Branch`]; the run has what all branches share.
+
+mod authors;
+mod branch;
+mod conversations;
+mod effort;
+mod failure_chain;
+mod fork;
+mod generation;
+mod history;
+mod judged;
+mod pending_decisions;
+mod policy;
+mod question;
+mod results;
+mod rewind;
+mod spending;
+mod steering;
+mod verify_failures;
+mod visits;
+
+pub use authors::Author;
+pub use branch::is_output;
+pub use branch::{Branch, OpenTask, Position};
+pub use conversations::{CONVERSATION_FILE, Conversations, LastConversation};
+pub use effort::{Efforts, NodeEffort};
+pub use failure_chain::FailureChain;
+pub(crate) use failure_chain::Prospects;
+pub use fork::{EndedBranch, Fork, Origin};
+pub use history::NodeHistory;
+pub use judged::{FailedStage, Unverified};
+pub use pending_decisions::{PendingDecisions, ResumeState, resume_state};
+pub use question::{OpenQuestion, Wait};
+pub use results::share;
+pub use spending::Spending;
+pub(crate) use spending::is_of_budget;
+pub use verify_failures::VerifyFailures;
+pub use visits::Visits;
+
+use glovebox_journal::event::{
+    BranchFinished, BranchId, BranchStarted, ChildObserved, Ending, Event, NodeId, Record, RunFinished, RunId,
+    RunResumed, RunStarted, StageFinished, StageSteered, Subject, Verdict, Work,
+};
+use glovebox_pipeline::child::STEERING_KEY;
+use glovebox_pipeline::lower::handler::Role;
+use glovebox_record::path::ScopePath;
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
+use jiff::Timestamp;
+use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync, VectorSync};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
+
+/// What is known of a branch before its first event.
+static UNBORN: LazyLock<Arc<Branch>> = LazyLock::new(Arc::default);
+
+/// The fold.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunState {
+    /// The last record; 0 before the first.
+    pub seq: u64,
+    /// The last record about the run itself.
+    pub head: u64,
+    /// When the last record was appended.
+    pub at: Option<Timestamp>,
+    /// Time in which a process drove the run, milliseconds; pauses before a resume do not count.
+    pub driven_ms: u64,
+    /// How the run was started.
+    pub run: Option<Arc<RunStarted>>,
+    /// Counts loop restarts; 0 before the first.
+    pub generation: u32,
+    /// Every branch that has begun.
+    pub branches: BTreeMap<BranchId, Arc<Branch>>,
+    /// Node executions so far: attempts, engine-native nodes passed, gates found unmet.
+    pub steps: u64,
+    /// What each node has taken of it.
+    pub efforts: Efforts,
+    /// What its model calls have cost.
+    pub spending: Spending,
+    /// The bound on that which a call would have crossed since a process drives the run.
+    pub overspent: Option<Failure>,
+    /// Paths that people allowed nodes to write beside their write scopes.
+    pub grants: RedBlackTreeMapSync<NodeId, RedBlackTreeSetSync<ScopePath>>,
+    /// Bytes of the context values that it stored apart, those that were replaced since included.
+    pub stored_bytes: u64,
+    /// Refusals so far.
+    pub refusals_total: u64,
+    /// Nodes whose caches were filled from the base.
+    pub caches_filled: RedBlackTreeSetSync<NodeId>,
+    /// What people told its agents, in order.
+    pub steered: VectorSync<Arc<StageSteered>>,
+    /// Who asked the run to stop.
+    pub canceled: Option<Arc<str>>,
+    /// The run as if no signal and no limit of the run had stopped it, when one has: a resume goes on from there
+    /// (decision signals-are-resumable).
+    pub stopped: Option<Box<RunState>>,
+    /// How it ended.
+    pub verdict: Option<Arc<RunFinished>>,
+}
+
+impl RunState {
+    /// Folds a record in.
+    pub fn apply(&mut self, record: &Record) {
+        self.fold(record.at, &record.event);
+        self.note_position(record.seq, &record.event);
+    }
+
+    /// Folds in what an event says, before it has a place in the journal.
+    pub fn fold(&mut self, at: Timestamp, event: &Event) {
+        if let (Event::RunResumed(_), Some(last)) = (event, self.at) {
+            self.efforts.stop(last);
+        }
+        self.count_time(at, event);
+        self.efforts.count_time(at, event);
+        match event {
+            Event::RunStarted(started) => self.start(started),
+            Event::RunResumed(resumed) => self.resume(resumed),
+            Event::CacheFilled(filled) => self.caches_filled.insert_mut(filled.node.clone()),
+            Event::StageSteered(steered) => self.steered.push_back_mut(Arc::new((**steered).clone())),
+            Event::StageFinished(finished) => {
+                if self.stopped.is_none() && self.is_cut_on_a_branch(finished) {
+                    self.stopped = Some(self.without_stop());
+                }
+                if let Some(stopped) = self.stopped.as_mut().filter(|_| !was_cut(finished)) {
+                    stopped.fold(at, event);
+                }
+                self.refusals_total = self.refusals_total.saturating_add(finished.refusals_total);
+                self.note_spending(finished);
+                self.note_stored(&finished.attempt.task.branch, (&finished.stored_values, &finished.outcome));
+                self.fold_branch(event);
+                self.note_proof(finished);
+                self.note_verification(at, finished);
+            }
+            Event::RunCanceled(canceled) => {
+                self.stopped = canceled.is_stop().then(|| self.without_stop());
+                self.canceled = Some(canceled.by.as_str().into());
+            }
+            Event::RunFinished(finished) => {
+                if can_continue(finished) && self.stopped.is_none() {
+                    self.stopped = Some(self.without_stop());
+                }
+                self.finish(finished);
+            }
+            Event::StageReady(_) | Event::StageStarted(_) | Event::StageRetrying(_) => self.fold_branch(event),
+            Event::StagePassed(_) | Event::RouteTaken(_) | Event::GateUnmet(_) => self.fold_branch(event),
+            Event::ForkStarted(_) | Event::ForkExpired(_) | Event::BranchCanceled(_) => self.fold_branch(event),
+            Event::ChildObserved(observed) => {
+                self.fold_branch(event);
+                self.steer(observed);
+            }
+            Event::ForkJoined(_) | Event::FanInFinished(_) => self.fold_branch(event),
+            Event::LoopRestarted(restarted) => self.restart(restarted),
+            Event::BranchStarted(started) => self.begin_branch(started),
+            Event::BranchFinished(finished) => self.end_branch(finished),
+            Event::QuestionAsked(_) | Event::QuestionAnswered(_) => self.fold_branch(event),
+            Event::PolicyDecided(decided) => {
+                let branch = &decided.attempt.task.branch;
+                self.note_stored(branch, (&decided.stored_values, &decided.outcome));
+                self.note_decided(decided);
+                self.fold_branch(event);
+            }
+            Event::RunPaused(_) => {}
+        }
+    }
+
+    /// Notes where a folded event stands in the journal.
+    pub fn note_position(&mut self, seq: u64, event: &Event) {
+        if let Some(stopped) = &mut self.stopped {
+            stopped.note_position(seq, event);
+        }
+        self.seq = seq;
+        match event.subject() {
+            Subject::Run => self.head = seq,
+            // A branch may have ended with a later event of the same append.
+            Subject::Branch(id) => {
+                if let Some(branch) = self.branches.get_mut(&id) {
+                    Arc::make_mut(branch).head = seq;
+                }
+            }
+            Subject::Task(task) => {
+                let branch = self.branches.get_mut(&task.branch).map(Arc::make_mut);
+                if let Some(open) = branch.and_then(|branch| branch.open_task(&task)) {
+                    open.head = seq;
+                    open.ready_seq = if matches!(event, Event::StageReady(_)) { seq } else { open.ready_seq };
+                }
+            }
+            Subject::Question(id) => {
+                if let Some(open) = self.question_mut(&id) {
+                    open.head = seq;
+                }
+            }
+        }
+    }
+
+    /// A branch of the run; one without events before its first.
+    pub fn branch(&self, id: &BranchId) -> &Arc<Branch> {
+        self.branches.get(id).unwrap_or(&UNBORN)
+    }
+
+    /// The branch that the run began with.
+    pub fn main(&self) -> &Arc<Branch> {
+        self.branch(&BranchId::main())
+    }
+
+    /// True while an attempt of any branch is under way.
+    pub fn is_under_way(&self) -> bool {
+        self.branches.values().any(|branch| branch.is_under_way())
+    }
+
+    /// True while an attempt of any branch waits for its claim.
+    pub fn has_unclaimed(&self) -> bool {
+        self.branches.values().any(|branch| branch.open().is_some_and(|open| open.attempt_id.is_none()))
+    }
+
+    /// Counts loop restarts of the run.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// The run's id; none before it was started.
+    pub fn run_id(&self) -> Option<&RunId> {
+        self.run.as_ref().map(|run| &run.run_id)
+    }
+
+    /// True when nothing of the run is left to do: it has ended, and not because a signal stopped it.
+    pub fn is_over(&self) -> bool {
+        self.verdict.is_some() && self.stopped.is_none()
+    }
+
+    /// True when a resume can take the run up: it has not ended, or it failed and was not canceled for good.
+    pub fn can_be_resumed(&self) -> bool {
+        let failed = || self.verdict.as_ref().is_some_and(|ended| ended.status == Verdict::Fail);
+        !self.is_over() || failed() && self.canceled.is_none()
+    }
+
+    fn branch_mut(&mut self, id: &BranchId) -> &mut Branch {
+        Arc::make_mut(self.branches.entry(id.clone()).or_default())
+    }
+
+    fn fold_branch(&mut self, event: &Event) {
+        let Some(id) = event.branch() else { return };
+        if self.branch_mut(id).fold(event) {
+            self.steps = self.steps.saturating_add(1);
+            self.efforts.count_step(event);
+        }
+    }
+
+    /// Only what a verifier ran proves anything (decision receipts-prove-verdicts). One that checked a part of what it was to check proves
+    /// nothing.
+    fn note_proof(&mut self, finished: &StageFinished) {
+        let is_verifier = self.run.as_ref().is_some_and(|run| run.role(&finished.handler) == Role::Verifier);
+        let (status, work) = (finished.outcome.status, finished.attempt.task.work);
+        let is_partial = status == Status::PartialSuccess || !finished.dropped_checks.is_empty();
+        let is_whole = work != Work::Handler || !is_partial;
+        let is_proven = status.satisfies_gate() && is_whole && finished.has_passing_receipt();
+        if is_verifier && is_proven && finished.is_final() {
+            let task = &finished.attempt.task;
+            self.branch_mut(&task.branch).update(&task.node, |history| history.proven = true);
+        }
+        if !finished.dropped_checks.is_empty() && finished.is_final() {
+            let (task, dropped) = (&finished.attempt.task, finished.dropped_checks.as_slice());
+            self.branch_mut(&task.branch).update(&task.node, |history| history.dropped = dropped.into());
+        }
+    }
+
+    fn note_stored(&mut self, branch: &BranchId, (stored, outcome): (&BTreeSet<String>, &Outcome)) {
+        let (context, updates) = (&self.branch(branch).context, &outcome.context_updates);
+        let new: u64 = stored.iter().filter_map(|key| Some(context.newly_stored(key, updates.get(key)?))).sum();
+        self.stored_bytes = self.stored_bytes.saturating_add(new);
+    }
+
+    fn begin_branch(&mut self, started: &BranchStarted) {
+        let parent = Arc::clone(self.branch(&started.parent));
+        let Some(join) = parent.fork().map(|fork| fork.join.clone()) else { return };
+        let BranchStarted { branch, parent: of, to, context, .. } = started.clone();
+        let mut child = parent.child(of, (join, to));
+        context.into_iter().for_each(|context| child.begin_child_pipeline(context));
+        self.branches.insert(branch, Arc::new(child));
+        self.branch_mut(&started.parent).begin_child();
+    }
+
+    /// What a supervisor says reaches its child, as long as that runs.
+    fn steer(&mut self, observed: &ChildObserved) {
+        let (Some(text), Some(fork)) = (&observed.steering, self.branch(&observed.branch).fork().map(Arc::clone))
+        else {
+            return;
+        };
+        for child in fork.children.iter() {
+            if let Some(branch) = self.branches.get_mut(&child.id) {
+                Arc::make_mut(branch).context.set(STEERING_KEY, Value::from(text.as_str()));
+            }
+        }
+    }
+
+    /// Only its fork knows a branch that ended, until the fan-in has chosen.
+    fn end_branch(&mut self, finished: &BranchFinished) {
+        if let Some(branch) = self.branches.remove(&finished.branch) {
+            self.branch_mut(&finished.parent).end_child(finished, branch);
+        }
+    }
+
+    fn count_time(&mut self, at: Timestamp, event: &Event) {
+        if let (Some(last), false) = (self.at, matches!(event, Event::RunResumed(_))) {
+            let elapsed = at.as_millisecond().saturating_sub(last.as_millisecond());
+            self.driven_ms = self.driven_ms.saturating_add(u64::try_from(elapsed).unwrap_or(0));
+        }
+        self.at = Some(at);
+    }
+
+    /// True for an attempt of a branch of a fork that the run's time cut. Its branch has not failed: a resume makes the attempt again. On the
+    /// branch that the run began with, a resume begins again at the stage.
+    fn is_cut_on_a_branch(&self, finished: &StageFinished) -> bool {
+        let is_of_time = |failure: &Failure| failure.code == FailureCode::RUN_WALL_TIME;
+        was_cut(finished)
+            && self.branch(&finished.attempt.task.branch).origin.is_some()
+            && finished.outcome.failure.as_ref().is_some_and(is_of_time)
+    }
+
+    fn without_stop(&self) -> Box<Self> {
+        Box::new(Self { stopped: None, ..self.clone() })
+    }
+
+    /// Another process drives from here on. A run that a signal or a limit stopped is as it was before, but for what ended by itself.
+    fn resume(&mut self, resumed: &RunResumed) {
+        self.continue_stopped();
+        self.overspent = None;
+        for (key, value) in &resumed.context {
+            self.branch_mut(&BranchId::main()).context.set(key.as_str(), Value::String(value.clone()));
+        }
+        if let Some(from) = &resumed.from {
+            (self.verdict, self.canceled) = (None, None);
+            // Whatever forked begins again, if it is reached again.
+            self.branches.retain(|id, _| *id == BranchId::main());
+            self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).begin_again(from));
+        }
+        self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).abandon_attempt());
+        let had_script = self.run.as_ref().is_some_and(|run| run.script_digest.is_some());
+        if resumed.script_digest.is_some() && !had_script {
+            // A first script answers from its first turn on, whatever answered before.
+            self.branches.values_mut().for_each(|branch| Arc::make_mut(branch).forget_turns());
+        }
+        let begun = self.run.take().map(Arc::unwrap_or_clone);
+        self.run = begun.map(|started| Arc::new(started.resumed(resumed)));
+    }
+
+    fn continue_stopped(&mut self) {
+        if let Some(stopped) = self.stopped.take() {
+            let ended = std::mem::replace(self, *stopped);
+            self.at = ended.at;
+            self.driven_ms = ended.driven_ms;
+            self.refusals_total = ended.refusals_total;
+            self.spending = ended.spending;
+            self.stored_bytes = ended.stored_bytes;
+            self.efforts = ended.efforts;
+            self.caches_filled = ended.caches_filled;
+            self.steered = ended.steered;
+        }
+    }
+
+    fn finish(&mut self, finished: &RunFinished) {
+        for (id, branch) in &mut self.branches {
+            let exit = finished.exit_node.as_ref().filter(|_| *id == BranchId::main());
+            Arc::make_mut(branch).end(exit);
+        }
+        self.verdict = Some(Arc::new(finished.clone()));
+    }
+}
+
+/// True for the end of a run that only a limit of the run brought about: with a higher limit it continues.
+fn can_continue(finished: &RunFinished) -> bool {
+    let limits = [
+        FailureCode::RUN_DISK,
+        FailureCode::RUN_STEPS,
+        FailureCode::RUN_WALL_TIME,
+        FailureCode::RUN_TOKENS,
+        FailureCode::RUN_COST,
+    ];
+    let is_limit = |failure: &Failure| failure.class == FailureClass::Budget && limits.contains(&failure.code);
+    finished.failure.as_ref().is_some_and(is_limit)
+}
+
+/// True for an attempt that ended because it was asked to: it counts for nothing once the run goes on.
+pub(crate) fn was_cut(finished: &StageFinished) -> bool {
+    finished.ending == Ending::Canceled
+}

@@ -1,0 +1,72 @@
+//! The beginning of a generation: of the first with the run, of a later one by an edge with `loop_restart`.
+//!
+//! A generation begins with the files as they are, with the context of a new run, and with no visit, outcome or conversation. What
+//! counts over all of them: failures that are the same, so that a loop over restarts ends too, and how far a script or a simulation is.
+
+use super::{Branch, NodeHistory, RunState, Visits};
+use crate::context::Context;
+use glovebox_journal::event::{BranchId, LoopRestarted, RunStarted};
+use serde_json::Value;
+use std::sync::Arc;
+
+impl RunState {
+    pub(super) fn start(&mut self, started: &RunStarted) {
+        self.generation = started.generation;
+        self.branch_mut(&BranchId::main()).context = Context::beginning(started);
+        self.run = Some(Arc::new(started.clone()));
+    }
+
+    pub(super) fn restart(&mut self, restarted: &LoopRestarted) {
+        self.generation = restarted.generation;
+        let context = self.run.as_ref().map(|run| Context::beginning(run)).unwrap_or_default();
+        self.branch_mut(&restarted.branch).restart(restarted, context);
+    }
+}
+
+impl Context {
+    /// What a run and each generation of it begin with.
+    fn beginning(started: &RunStarted) -> Self {
+        let mut context = Self::default();
+        for (key, value) in &started.graph {
+            context.set(format!("graph.{key}"), Value::String(value.clone()));
+        }
+        context.set("graph.goal", Value::String(started.goal.clone()));
+        context
+    }
+}
+
+impl Branch {
+    fn restart(&mut self, restarted: &LoopRestarted, mut context: Context) {
+        for key in &restarted.kept {
+            context.take_over(key, &self.context);
+        }
+        context.set("loop_restart.iteration_count", Value::from(restarted.generation));
+        context.set("loop_restart.from_node", Value::String(restarted.from.to_string()));
+        let nodes = self.nodes.iter().map(|(node, history)| (node.clone(), history.of_next_generation())).collect();
+        let (changes, authors) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.authors));
+        let last = self.completed.total();
+        *self = Self {
+            head: self.head,
+            context,
+            nodes,
+            changes,
+            authors,
+            completed: Visits::after(last),
+            ..Self::default()
+        };
+    }
+}
+
+impl NodeHistory {
+    /// What stays of it when a child pipeline begins: the visits too, which name its attempts.
+    pub(super) fn of_next_generation_with_visits(&self) -> Self {
+        Self { visits: self.visits, counted: self.counted, ..self.of_next_generation() }
+    }
+
+    /// What stays of it when a generation begins.
+    fn of_next_generation(&self) -> Self {
+        let (turns, attempts) = (self.turns, self.attempts);
+        let verify_failures = self.verify_failures.clone();
+        Self { turns, attempts, verify_failures, signatures: self.signatures.clone(), ..Self::default() }
+    }
+}

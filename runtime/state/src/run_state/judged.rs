@@ -1,0 +1,99 @@
+//! What a branch keeps of a stage whose word does not stand alone: one that failed, and one that is being verified.
+
+use super::Branch;
+use super::branch::is_output;
+use glovebox_journal::event::{Digest, GateUnmet, NodeId, StageFinished, Work};
+use glovebox_record::{Failure, FailureClass, Outcome};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What is kept of a stage that failed: enough to show the next one what it printed (decision failure-feedback).
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailedStage {
+    /// The node.
+    pub node: NodeId,
+    /// What failed there.
+    pub work: Work,
+    /// What its handler said for people.
+    pub notes: String,
+    /// Artifacts with output, by name.
+    pub printed: Vec<(String, Digest)>,
+}
+
+impl FailedStage {
+    /// A node that printed nothing.
+    pub(super) fn silent(node: &NodeId) -> Self {
+        Self { node: node.clone(), work: Work::Handler, notes: String::new(), printed: Vec::new() }
+    }
+
+    /// The stage that failed: the node, or its verification.
+    pub fn stage(&self) -> NodeId {
+        if self.work == Work::Verify { self.node.verification() } else { self.node.clone() }
+    }
+
+    pub(super) fn of(finished: &StageFinished) -> Self {
+        let printed = finished.artifacts.iter().filter(|artifact| is_output(&artifact.name));
+        Self {
+            node: finished.attempt.task.node.clone(),
+            work: finished.attempt.task.work,
+            notes: finished.outcome.notes.clone(),
+            printed: printed.map(|artifact| (artifact.name.clone(), artifact.digest)).collect(),
+        }
+    }
+}
+
+/// An outcome that a verification decides about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unverified {
+    /// The attempt that ended so; none where the work cannot be repeated.
+    pub ordinal: Option<u32>,
+    /// What executed it.
+    pub handler: String,
+    /// The outcome, whose context updates count with the verdict.
+    pub outcome: Outcome,
+    /// Keys of these updates whose value is a reference.
+    pub stored: BTreeSet<String>,
+    /// True if the work changed nothing though the operator asks for changes.
+    pub no_change: bool,
+}
+
+impl Branch {
+    /// Keeps the outcome of an attempt until its verification has ended.
+    pub(super) fn hold_unverified(&mut self, finished: &StageFinished) {
+        let (outcome, stored) = (finished.outcome.clone(), finished.stored_values.clone());
+        let (ordinal, no_change) = (Some(finished.attempt.ordinal), finished.no_change);
+        let handler = finished.handler.clone();
+        self.unverified = Some(Arc::new(Unverified { ordinal, handler, outcome, stored, no_change }));
+    }
+
+    /// Keeps the outcome of a fan-in, which cannot be repeated, until its verification has ended.
+    pub(super) fn hold_fan_in(&mut self, outcome: Outcome) {
+        let (handler, stored) = (String::new(), BTreeSet::new());
+        self.unverified = Some(Arc::new(Unverified { ordinal: None, handler, outcome, stored, no_change: false }));
+    }
+
+    /// What was verified counts now, whatever the verdict: its context updates are those of the visit.
+    pub(super) fn settle_unverified(&mut self) {
+        let Some(unverified) = self.unverified.take() else { return };
+        self.set_updates(&unverified.outcome);
+        self.note_values((&unverified.handler, &unverified.stored), &unverified.outcome);
+    }
+
+    pub(super) fn note_unmet_gate(&mut self, unmet: &GateUnmet) {
+        self.arrive(&unmet.exit_node, self.next_visit(&unmet.exit_node));
+        let failure = self.outcome(&unmet.gate).and_then(|outcome| outcome.failure.clone());
+        self.last_failure = Some(failure.unwrap_or_else(|| {
+            let found =
+                unmet.status.map_or("was never visited".into(), |status| format!("ended with `{}`", status.as_str()));
+            let reason = match unmet.dropped_checks.is_empty() {
+                true => format!("goal gate `{}` {found}", unmet.gate),
+                false => format!("`{}` dropped checks of the operator", unmet.gate),
+            };
+            Failure::new(FailureClass::Deterministic, "gate/unmet", reason)
+        }));
+        self.failure_chain.note_unmet_gate(&unmet.gate);
+        if self.last_failed.as_ref().is_none_or(|failed| failed.node != unmet.gate) {
+            self.last_failed = Some(Arc::new(FailedStage::silent(&unmet.gate)));
+        }
+    }
+}

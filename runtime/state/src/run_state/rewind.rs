@@ -1,0 +1,40 @@
+//! Going back to an earlier visit: state, context and files of then. What was spent stays spent, and no attempt gets the name of another.
+
+use super::{Branch, RunState};
+use glovebox_journal::event::{BranchId, Record};
+use glovebox_journal::rewind::Fold;
+use std::sync::Arc;
+
+impl Fold for RunState {
+    type Past = Self;
+
+    fn apply(&mut self, record: &Record) {
+        Self::apply(self, record);
+    }
+
+    fn go_back(&mut self, past: Self) {
+        Self::go_back(self, &past);
+    }
+}
+
+impl RunState {
+    /// Begins again with what was before. Steps, time, money and generations count on.
+    pub fn go_back(&mut self, past: &Self) {
+        self.continue_stopped();
+        (self.verdict, self.canceled) = (None, None);
+        let mut main = Branch::clone(past.main());
+        main.count_on_from(self.main());
+        self.grants = past.grants.clone();
+        self.branches = [(BranchId::main(), Arc::new(main))].into();
+    }
+}
+
+impl Branch {
+    /// Visits get the numbers after those that there were. Only those before count for `max_visits`.
+    fn count_on_from(&mut self, last: &Self) {
+        self.head = last.head;
+        for (node, history) in &last.nodes {
+            self.update(node, |own| own.visits = own.visits.max(history.visits));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! How a node's verification has failed since it last passed: what bounds its repetitions (decision repetitions-by-category).
+//!
+//! Attempts count, not visits: a repetition within a visit costs as much as one by way of an edge.
+
+use super::{Branch, RunState};
+use super::{spending::is_bound_of_run, was_cut};
+use glovebox_journal::event::{Digest, StageFinished};
+use glovebox_record::{ClassifiedFailure, Failure, FailureCategory, FailureClass, FailureCode, FailureSource, Status};
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// The failures of a node's verification since it last passed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VerifyFailures {
+    /// The last one.
+    pub last: ClassifiedFailure,
+    /// When it happened.
+    pub at: Timestamp,
+    /// Failures in a row up to the last one with its signature; 0 if it has none.
+    pub in_a_row: u32,
+    /// Failures of each category, in the order of [`FailureCategory::ALL`].
+    counts: [u32; FailureCategory::ALL.len()],
+    signature: Option<Digest>,
+}
+
+impl VerifyFailures {
+    /// Failures of the category of the last one.
+    pub fn of_category(&self) -> u32 {
+        self.counts[index(self.last.category)]
+    }
+
+    /// What is known after one more attempt; none once the verification has passed.
+    pub(crate) fn after(before: Option<&Arc<Self>>, at: Timestamp, finished: &StageFinished) -> Option<Arc<Self>> {
+        let outcome = &finished.outcome;
+        let is_cut = was_cut(finished) || outcome.failure.as_ref().is_some_and(is_bound_of_run);
+        match outcome.status {
+            Status::Success | Status::PartialSuccess => return None,
+            Status::Fail | Status::Retry if !is_cut => {}
+            _ => return before.map(Arc::clone),
+        }
+        let unspoken = Failure::new(FailureClass::Transient, FailureCode::STAGE_FAILED, "");
+        let last = ClassifiedFailure::of(FailureSource::Verification, outcome.failure.as_ref().unwrap_or(&unspoken));
+        let mut counts = before.map(|before| before.counts).unwrap_or_default();
+        let count = &mut counts[index(last.category)];
+        *count = count.saturating_add(1);
+        let signature = finished.signature;
+        let is_same = |before: &&Arc<Self>| before.signature == signature;
+        let in_a_row = signature.map_or(0, |_| before.filter(is_same).map_or(1, |before| before.in_a_row + 1));
+        Some(Arc::new(Self { last, at, in_a_row, counts, signature }))
+    }
+}
+
+fn index(category: FailureCategory) -> usize {
+    category as usize
+}
+
+impl RunState {
+    /// Counts a failure of a verification. Without the operator's `[verify]`, nothing reads such a count.
+    pub(super) fn note_verification(&mut self, at: Timestamp, finished: &StageFinished) {
+        let is_bounded = self.run.as_ref().is_some_and(|run| run.verify_retry.is_some());
+        if is_bounded && finished.is_bounded_by_category() {
+            let task = &finished.attempt.task;
+            self.branch_mut(&task.branch).update(&task.node, |history| {
+                history.verify_failures = VerifyFailures::after(history.verify_failures.as_ref(), at, finished);
+            });
+        }
+    }
+}
+
+impl Branch {
+    /// Begins to count anew: a person has decided that the run goes on after its end.
+    pub(super) fn forget_verify_failures(&mut self) {
+        let failed = self.nodes.iter().filter(|(_, history)| history.verify_failures.is_some());
+        let failed: Vec<_> = failed.map(|(node, _)| node.clone()).collect();
+        failed.iter().for_each(|node| self.update(node, |history| history.verify_failures = None));
+    }
+}

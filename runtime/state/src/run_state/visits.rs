@@ -1,0 +1,87 @@
+//! The finished visits of a branch: how many there were, and the last of them.
+//!
+//! It does not grow with the run. The journal has all of them, and so has `trace.jsonl`.
+
+use glovebox_journal::event::NodeId;
+use rpds::VectorSync;
+
+/// Visits that are kept.
+const VISITS_KEPT_MAX: usize = 256;
+
+/// Finished visits in order, failed ones included, exits not (decision completed-nodes).
+#[derive(Debug, Clone)]
+pub struct Visits {
+    total: u64,
+    /// The last ones and at most as many before them, so that most are added without moving any.
+    recent: VectorSync<NodeId>,
+}
+
+impl Default for Visits {
+    fn default() -> Self {
+        Self { total: 0, recent: VectorSync::new_sync() }
+    }
+}
+
+/// Compares the visits that count as kept. Older ones in `recent` do not matter.
+impl PartialEq for Visits {
+    fn eq(&self, other: &Self) -> bool {
+        self.total == other.total && self.kept().eq(other.kept())
+    }
+}
+
+impl Visits {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The last 256, oldest first.
+    pub fn kept(&self) -> impl DoubleEndedIterator<Item = &NodeId> {
+        self.recent.iter().skip(self.recent.len().saturating_sub(VISITS_KEPT_MAX))
+    }
+
+    /// The last one.
+    pub fn last(&self) -> Option<&NodeId> {
+        self.recent.last()
+    }
+
+    /// None yet, after so many that are forgotten.
+    pub(super) fn after(total: u64) -> Self {
+        Self { total, ..Self::default() }
+    }
+
+    /// Those that are kept of the ones after the first `before`.
+    pub(super) fn since(&self, before: u64) -> Vec<&NodeId> {
+        let own = usize::try_from(self.total.saturating_sub(before)).unwrap_or(usize::MAX);
+        let known = self.recent.len().saturating_sub(own.min(VISITS_KEPT_MAX));
+        self.recent.iter().skip(known).collect()
+    }
+
+    /// Adds one. Returns how many there were before.
+    pub(super) fn add(&mut self, node: &NodeId) -> u64 {
+        let before = self.total;
+        self.total = self.total.saturating_add(1);
+        if self.recent.len() >= 2 * VISITS_KEPT_MAX {
+            self.recent = self.kept().cloned().collect();
+        }
+        self.recent.push_back_mut(node.clone());
+        before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_does_not_grow_with_the_visits() {
+        let mut visits = Visits::default();
+        for visit in 0..10_000_u64 {
+            assert_eq!(visits.add(&NodeId::new(format!("n{}", visit % 7))), visit);
+            assert!(visits.kept().count() <= VISITS_KEPT_MAX && visits.recent.len() <= 2 * VISITS_KEPT_MAX);
+            assert_eq!(visits.since(visit).len(), 1);
+        }
+        assert_eq!((visits.total(), visits.kept().count()), (10_000, VISITS_KEPT_MAX));
+        assert_eq!(visits.last(), visits.kept().last());
+    }
+}

@@ -1,0 +1,204 @@
+//! Runs a pipeline with given answers, without journal, clock or component: what tests of decisions use.
+
+use crate::decide::{decide, finalize_attempt, next_step};
+use crate::run_state::{OpenTask, RunState, resume_state};
+use glovebox_journal::event::{
+    Attempt, AttemptId, BranchId, Digest, Event, EventText, NodeId, Receipt, Record, RunStarted, SCHEMA_VERSION,
+    StageFinished, StageStarted, Task, Work,
+};
+use glovebox_pipeline::Source;
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::{Inputs, dot, lower};
+use glovebox_record::no_change::NoChangeRule;
+use glovebox_record::{CommandEnding, Outcome, Tier};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+
+/// Lowers a file without linting it: decisions must stay inside their bounds for any graph.
+pub fn pipeline(source: &str) -> Pipeline {
+    let (ast, _) = dot::parse(Source::new(source));
+    lower::lower(Source::new(source), ast, &Inputs::default()).0
+}
+
+/// The first visit of a node.
+pub fn task(node: &str) -> Task {
+    Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler }
+}
+
+/// A first record with these bounds.
+pub fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u64>) -> RunStarted {
+    RunStarted {
+        schema_version: SCHEMA_VERSION,
+        engine_version: "0".into(),
+        run_id: "run".into(),
+        forked_from: None,
+        generation: 0,
+        pipeline_name: pipeline.name.clone(),
+        goal: pipeline.goal.clone(),
+        graph: BTreeMap::new(),
+        pipeline_path: "pipeline.dot".into(),
+        pipeline_digest: Digest::ZERO,
+        files: BTreeMap::new(),
+        rules: Vec::new(),
+        transformed_digest: None,
+        verifiers: std::collections::BTreeSet::new(),
+        components: BTreeMap::new(),
+        plan_digest: Digest::ZERO,
+        capabilities_digest: None,
+        from: None,
+        base_digest: Digest::ZERO,
+        source_dir: ".".into(),
+        model: "simulated".into(),
+        simulated: std::collections::BTreeSet::new(),
+        script_digest: None,
+        inputs: BTreeMap::new(),
+        sandbox_tier: "none".into(),
+        sandbox: None,
+        steps_max,
+        wall_max_ms,
+        spend_max: glovebox_record::spend::SpendBounds::default(),
+        verify_retry: None,
+        holdouts: None,
+        labels: BTreeMap::new(),
+    }
+}
+
+fn attempt(open: &OpenTask) -> Attempt {
+    let id = open
+        .attempt_id
+        .clone()
+        .unwrap_or_else(|| AttemptId::new(format!("{}-{}-{}", open.task.node, open.task.visit, open.ordinal)));
+    Attempt { task: open.task.clone(), ordinal: open.ordinal, id }
+}
+
+/// The receipt of a command that ended so.
+pub fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
+    let nothing = String::new;
+    Receipt {
+        id: "r".to_owned(),
+        argv: vec!["sh".to_owned()],
+        cwd: nothing(),
+        program: None,
+        env_names: Vec::new(),
+        tier: Tier::Full,
+        how,
+        code,
+        duration_ms: 1,
+        subject: false,
+        hook: None,
+        stdout_digest: Digest::ZERO,
+        stdout_bytes: 0,
+        stderr_digest: Digest::ZERO,
+        stderr_bytes: 0,
+        degradations: Vec::new(),
+        over: None,
+        no_proof: None,
+    }
+}
+
+/// An attempt's record with this answer and nothing else.
+pub fn finished(open: &OpenTask, outcome: Outcome) -> StageFinished {
+    StageFinished { turns_used: 1, duration_ms: 1, ..StageFinished::of(attempt(open), outcome) }
+}
+
+/// A run in the making.
+pub struct Simulation<'a> {
+    pub pipeline: &'a Pipeline,
+    pub no_change: Option<&'a NoChangeRule>,
+    pub state: RunState,
+    pub records: Vec<Record>,
+    /// Milliseconds that each attempt takes.
+    pub attempt_ms: i64,
+    at: Timestamp,
+}
+
+impl<'a> Simulation<'a> {
+    pub fn new(pipeline: &'a Pipeline) -> Self {
+        let at = Timestamp::UNIX_EPOCH;
+        Self { pipeline, no_change: None, state: RunState::default(), records: Vec::new(), attempt_ms: 1, at }
+    }
+
+    /// A run from its first record to its end.
+    pub fn run(pipeline: &'a Pipeline, steps_max: u64, answer: &mut dyn FnMut(&OpenTask) -> StageFinished) -> Self {
+        let mut run = Self::new(pipeline);
+        run.append(vec![Event::RunStarted(Box::new(started(pipeline, steps_max, None)))]);
+        run.go_on(answer);
+        run
+    }
+
+    /// The state after these records, and what was pending.
+    pub fn from_prefix(pipeline: &'a Pipeline, prefix: &[Record]) -> Self {
+        let mut run = Self::new(pipeline);
+        let (state, pending) = resume_state(prefix).expect("the run was started");
+        run.state = state;
+        run.records = prefix.to_vec();
+        run.at = prefix.last().map_or(run.at, |last| last.at);
+        for event in pending.0 {
+            let follow = decide(pipeline, &run.state, &event);
+            run.append_without_steps(follow);
+        }
+        run.append(Vec::new());
+        run
+    }
+
+    /// Appends events and all that follows.
+    pub fn append(&mut self, events: Vec<Event>) {
+        self.append_without_steps(events);
+        while let Some(event) = next_step(self.pipeline, &self.state) {
+            self.append_without_steps(vec![event]);
+        }
+    }
+
+    fn append_without_steps(&mut self, mut events: Vec<Event>) {
+        events.reverse();
+        while let Some(event) = events.pop() {
+            let seq = self.state.seq + 1;
+            let record =
+                Record { seq, at: self.at, prev: Digest::ZERO, hash: Digest::ZERO, event, text: EventText::default() };
+            self.state.apply(&record);
+            events.splice(0..0, decide(self.pipeline, &self.state, &record.event));
+            self.records.push(record);
+        }
+    }
+
+    /// Claims, answers and commits until the run has ended.
+    pub fn go_on(&mut self, answer: &mut dyn FnMut(&OpenTask) -> StageFinished) {
+        while self.state.verdict.is_none() {
+            let others = self.state.branches.len() > 1;
+            // On branches the next one may begin before the last one ends.
+            if let Some(open) = self.next_open(false).filter(|_| others || self.next_open(true).is_none()) {
+                self.at = open.due_at.map_or(self.at, |due| due.max(self.at));
+                self.append(vec![Event::StageStarted(StageStarted { attempt: attempt(&open), worker: "test".into() })]);
+            }
+            let open = self.next_open(true).expect("a run that has not ended waits for an attempt");
+            self.at = self.at.checked_add(SignedDuration::from_millis(self.attempt_ms)).expect("early enough");
+            let mut finished = answer(&open);
+            finalize_attempt((self.pipeline, self.no_change), &self.state, false, &mut finished);
+            self.append(vec![Event::StageFinished(Box::new(finished))]);
+        }
+    }
+
+    /// The first attempt that waits for its claim, or for its end.
+    fn next_open(&self, is_claimed: bool) -> Option<OpenTask> {
+        let open = self.state.branches.values().filter_map(|branch| branch.open());
+        open.filter(|open| open.attempt_id.is_some() == is_claimed).min_by_key(|open| open.due_at).cloned()
+    }
+
+    /// The nodes that were executed, one word per attempt.
+    pub fn attempts(&self) -> String {
+        let nodes = self.records.iter().filter_map(|record| match &record.event {
+            Event::StageFinished(finished) => Some(finished.attempt.task.node.as_str()),
+            _ => None,
+        });
+        nodes.collect::<Vec<_>>().join(" ")
+    }
+
+    /// `success EXIT` or `fail CODE: REASON`.
+    pub fn verdict(&self) -> String {
+        let ended = self.state.verdict.as_ref().expect("the run has ended");
+        match (&ended.failure, &ended.exit_node) {
+            (Some(failure), _) => format!("fail {}: {}", failure.code, failure.reason),
+            (None, exit) => format!("success {}", exit.as_ref().map_or("?", NodeId::as_str)),
+        }
+    }
+}

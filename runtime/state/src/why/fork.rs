@@ -1,0 +1,88 @@
+//! Steps of forks and fan-ins: how each branch ended, what joined them by which policy, and whom the fan-in chose.
+
+use glovebox_journal::event::{BranchFinished, BranchId, FanInFinished, ForkJoined};
+use glovebox_pipeline::fork::ForkSetting;
+use glovebox_record::Failure;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A branch that ended.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BranchWhy {
+    /// The branch.
+    pub ended: BranchId,
+    /// `success`, `partial_success`, `fail` or `canceled`.
+    pub outcome: &'static str,
+    /// What a fan-in compares among branches with the same outcome.
+    pub score: f64,
+    /// Why it failed or was canceled; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// A fork whose branches were joined.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct JoinWhy {
+    /// `join_policy` of the fork.
+    pub join_policy: &'static str,
+    /// `error_policy` of the fork.
+    pub error_policy: &'static str,
+    /// How the fork ended by them.
+    pub status: &'static str,
+    /// Branches that succeeded.
+    pub succeeded: u32,
+    /// Branches that failed.
+    pub failed: u32,
+    /// Branches that were canceled.
+    pub canceled: u32,
+    /// Branches that never began.
+    pub never_started: u32,
+}
+
+/// What a fan-in chose.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ChoiceWhy {
+    /// `heuristic`, or the component that judged.
+    pub judge: String,
+    /// The branch that it chose; absent if it chose none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best: Option<BranchId>,
+    /// Branches whose changes it took.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<BranchId>,
+    /// Paths on which those branches did not agree.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
+    /// Why it failed; absent if it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+impl BranchWhy {
+    pub(super) fn of(ended: &BranchFinished) -> Self {
+        let BranchFinished { branch, outcome, score, failure, .. } = ended.to_owned();
+        Self { ended: branch, outcome: outcome.as_str(), score, failure }
+    }
+}
+
+impl JoinWhy {
+    pub(super) fn of(setting: ForkSetting, joined: &ForkJoined) -> Self {
+        Self {
+            join_policy: setting.join.as_str(),
+            error_policy: setting.error.as_str(),
+            status: joined.status.as_str(),
+            succeeded: joined.succeeded,
+            failed: joined.failed,
+            canceled: joined.canceled,
+            never_started: joined.never_started,
+        }
+    }
+}
+
+impl ChoiceWhy {
+    pub(super) fn of(chosen: &FanInFinished) -> Self {
+        let conflicts = chosen.conflicts.iter().map(|conflict| conflict.path.to_string()).collect();
+        let FanInFinished { judge, best, merged, failure, .. } = chosen.to_owned();
+        Self { judge, best, merged, conflicts, failure }
+    }
+}
