@@ -50,7 +50,7 @@ fn exists(test: &str) -> bool {
             (format!("runtime/pipeline/tests/check/{file}.rs"), "runtime/pipeline/tests/check/main.rs", module(file))
         }
         Some(("decide", file)) => {
-            (format!("runtime/engine/src/decide/tests/{file}.rs"), "runtime/engine/src/decide/tests.rs", module(file))
+            (format!("runtime/state/src/decide/tests/{file}.rs"), "runtime/state/src/decide/tests.rs", module(file))
         }
         _ => (format!("tests/{suite}.rs"), "runtime/cli/Cargo.toml", format!("path = \"../../tests/{suite}.rs\"")),
     };

@@ -168,7 +168,7 @@ fn names_in(folder: &Path, names: &mut BTreeSet<String>) {
 fn explain_knows_what_is_told_where_a_pipeline_meets_its_configuration() {
     let mut names = BTreeSet::new();
     for folder in ["bind", "config"] {
-        names_in(&root().join("runtime/engine/src").join(folder), &mut names);
+        names_in(&root().join("runtime/plan/src").join(folder), &mut names);
     }
     assert!(names.contains("network_not_granted") && names.contains("config_value"), "{names:?}");
     let bench = Workbench::new();

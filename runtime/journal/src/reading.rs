@@ -24,7 +24,7 @@ pub trait ReadRecords {
 
     /// The sequence numbers of the records that lead to the end of the run: all but those that a resume went back behind.
     fn in_force(&self) -> Vec<RangeInclusive<u64>> {
-        rewind::ranges(self.resumes(), u64::MAX)
+        rewind::ranges(self.resumes(), self.last_seq())
     }
 }
 

@@ -17,18 +17,18 @@ pub struct NoChange {
     /// Times that the work of a visit is repeated.
     pub recovery_attempts: u32,
     /// What confirms work that changed nothing.
-    pub confirm: Confirm,
+    pub confirm: Confirmation,
 }
 
 impl Default for NoChange {
     fn default() -> Self {
-        Self { recovery_attempts: RECOVERY_ATTEMPTS, confirm: Confirm::default() }
+        Self { recovery_attempts: RECOVERY_ATTEMPTS, confirm: Confirmation::default() }
     }
 }
 
 /// What confirms work that changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Confirm {
+pub enum Confirmation {
     /// The verification of the node, where it has one.
     #[default]
     Verify,
@@ -36,8 +36,8 @@ pub enum Confirm {
     Off,
 }
 
-impl Confirm {
-    /// The words that openTiger reads as [`Confirm::Off`] (decision no-change-is-a-failure).
+impl Confirmation {
+    /// The words that openTiger reads as [`Confirmation::Off`] (decision no-change-is-a-failure).
     const OFF: [&str; 5] = ["off", "false", "strict", "disabled", "none"];
 
     /// The word for it.
@@ -51,22 +51,22 @@ impl Confirm {
 
 /// A word that names no way to confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownConfirm;
+pub struct UnknownConfirmation;
 
-impl fmt::Display for UnknownConfirm {
+impl fmt::Display for UnknownConfirmation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("expected `verify` or `off`")
     }
 }
 
-impl FromStr for Confirm {
-    type Err = UnknownConfirm;
+impl FromStr for Confirmation {
+    type Err = UnknownConfirmation;
 
-    fn from_str(word: &str) -> Result<Self, UnknownConfirm> {
+    fn from_str(word: &str) -> Result<Self, UnknownConfirmation> {
         match word.to_ascii_lowercase().as_str() {
             "verify" => Ok(Self::Verify),
             word if Self::OFF.contains(&word) => Ok(Self::Off),
-            _ => Err(UnknownConfirm),
+            _ => Err(UnknownConfirmation),
         }
     }
 }

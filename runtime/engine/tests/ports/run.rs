@@ -11,7 +11,7 @@ use glovebox_journal::memory::MemoryLog;
 use glovebox_journal::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals, Stored};
 use glovebox_pipeline::{Inputs, Source, check, ir::Pipeline};
 use glovebox_record::{Outcome, Status};
-use glovebox_state::run_state::RunState;
+use glovebox_state::run_state::{PendingDecisions, RunState, resume_state};
 use jiff::Timestamp;
 use std::cell::{Cell, RefCell};
 use std::sync::Mutex;

@@ -2,7 +2,7 @@
 
 use super::settings::{Part, SETTINGS, Setting};
 use super::*;
-use glovebox_record::no_change::Confirm;
+use glovebox_record::no_change::Confirmation;
 use std::collections::BTreeMap;
 
 const CONTRACT: &str = r#"{
@@ -153,8 +153,8 @@ fn one_of_the_settings_for_no_change_brings_the_default_of_the_other() {
         Setting::of_field(Part::Worker, field).unwrap().apply(&mut verify, value).unwrap();
         verify.no_change.map(|setting| (setting.recovery_attempts, setting.confirm))
     };
-    assert_eq!(set("no_change_confirm_mode", "off"), Some((5, Confirm::Off)));
-    assert_eq!(set("no_change_recovery_attempts", "2"), Some((2, Confirm::Verify)));
+    assert_eq!(set("no_change_confirm_mode", "off"), Some((5, Confirmation::Off)));
+    assert_eq!(set("no_change_recovery_attempts", "2"), Some((2, Confirmation::Verify)));
     assert_eq!(Verify::default().no_change, None);
 }
 

@@ -7,7 +7,7 @@ use crate::failure_signature;
 use crate::run_state::Branch;
 use glovebox_journal::event::{StageFinished, Work};
 use glovebox_pipeline::ir::Node;
-use glovebox_record::no_change::{Confirm, NoChangeRule};
+use glovebox_record::no_change::{Confirmation, NoChangeRule};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 
 /// Why the work is repeated; the next attempt is told so.
@@ -34,7 +34,7 @@ pub(super) fn judge(
     let is_meant = |rule: &&NoChangeRule| finished.attempt.task.work == Work::Handler && rule.nodes.contains(&node.id);
     let Some(rule) = rule.filter(|_| is_unchanged).filter(is_meant) else { return Ruling::Open };
     finished.no_change = true;
-    if rule.setting.confirm == Confirm::Verify && node.verification.is_some() {
+    if rule.setting.confirm == Confirmation::Verify && node.verification.is_some() {
         return Ruling::Open;
     }
     let most = rule.setting.recovery_attempts;

@@ -6,7 +6,7 @@ use crate::simulation::{Simulation, finished, pipeline, receipt, started};
 use glovebox_journal::event::{ChangeOp, Event, FileChange, StageFinished, Work};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::CommandEnding;
-use glovebox_record::no_change::{Confirm, NoChange, NoChangeRule};
+use glovebox_record::no_change::{Confirmation, NoChange, NoChangeRule};
 use glovebox_record::path::ScopePath;
 
 /// An answer by its letter: `n` success without a change, `c` success with one, `f` failure; a verification passes with `p`.
@@ -22,7 +22,7 @@ fn answer(open: &OpenTask, letter: char) -> StageFinished {
     ended
 }
 
-fn rule(recovery_attempts: u32, confirm: Confirm) -> NoChangeRule {
+fn rule(recovery_attempts: u32, confirm: Confirmation) -> NoChangeRule {
     NoChangeRule { setting: NoChange { recovery_attempts, confirm }, nodes: ["a".into()].into() }
 }
 
@@ -61,7 +61,7 @@ const REFUSED: &str = "fail no_actionable_changes: no changes were made: ";
 #[test]
 fn it_is_repeated_so_often_and_then_fails() {
     let check = |node: &str, attempts: u32, letters: &str, expected: &str| {
-        let ended = run(node, &rule(attempts, Confirm::Verify), letters);
+        let ended = run(node, &rule(attempts, Confirmation::Verify), letters);
         assert!(ended.starts_with(expected), "{letters}: {ended}");
     };
     check("", 2, "nnn", REFUSED);
@@ -77,27 +77,27 @@ fn it_is_repeated_so_often_and_then_fails() {
 
 #[test]
 fn a_verification_confirms_it_where_the_operator_says_so() {
-    let check = |confirm: Confirm, letters: &str, expected: &str| {
+    let check = |confirm: Confirmation, letters: &str, expected: &str| {
         let ended = run("verify_command=x", &rule(1, confirm), letters);
         assert!(ended.starts_with(expected), "{letters}: {ended}");
     };
-    check(Confirm::Verify, "np", SUCCESS);
-    check(Confirm::Verify, "nf", "fail test/failed");
-    check(Confirm::Verify, "cp", SUCCESS);
-    check(Confirm::Off, "nn", REFUSED);
-    check(Confirm::Off, "ncp", SUCCESS);
+    check(Confirmation::Verify, "np", SUCCESS);
+    check(Confirmation::Verify, "nf", "fail test/failed");
+    check(Confirmation::Verify, "cp", SUCCESS);
+    check(Confirmation::Off, "nn", REFUSED);
+    check(Confirmation::Off, "ncp", SUCCESS);
 }
 
 #[test]
 fn a_node_that_is_not_meant_may_change_nothing() {
-    let rule = NoChangeRule { nodes: ["b".into()].into(), ..rule(2, Confirm::Verify) };
+    let rule = NoChangeRule { nodes: ["b".into()].into(), ..rule(2, Confirmation::Verify) };
     assert_eq!(run("", &rule, "n"), SUCCESS);
 }
 
 /// A verifier that ran no command has only its word, which confirms nothing.
 #[test]
 fn only_a_receipt_confirms_it() {
-    let (graph, rule) = (graph("verify_command=x"), rule(1, Confirm::Verify));
+    let (graph, rule) = (graph("verify_command=x"), rule(1, Confirmation::Verify));
     let mut run = Simulation::new(&graph);
     run.no_change = Some(&rule);
     run.append(vec![Event::RunStarted(Box::new(started(&graph, 50, None)))]);
@@ -111,7 +111,7 @@ fn each_visit_counts_for_itself() {
     let graph = pipeline(&format!(
         "digraph g {{ {FRAME} start -> a; a -> b [condition=\"outcome=success\"]; a -> exit [condition=\"outcome=fail\"]; b -> a }}"
     ));
-    let rule = rule(1, Confirm::Verify);
+    let rule = rule(1, Confirmation::Verify);
     let mut run = Simulation::new(&graph);
     run.no_change = Some(&rule);
     run.append(vec![Event::RunStarted(Box::new(started(&graph, 50, None)))]);
