@@ -28,7 +28,6 @@ use glovebox_sandbox::commit::fold;
 use glovebox_sandbox::project::Base;
 use glovebox_state::evidence::RunSummary;
 use glovebox_state::evidence::configuration::{self, EntryKind, NewConfiguration};
-use glovebox_state::evidence::configuration::{self, NewConfiguration};
 use jiff::Timestamp;
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
