@@ -14,6 +14,8 @@ const MESSAGE_CLIENT_HELLO: u8 = 1;
 const EXTENSION_SERVER_NAME: u16 = 0;
 const NAME_TYPE_HOST: u8 = 0;
 
+const SECOND_MESSAGE: &str = "a second message follows the ClientHello";
+
 /// The result of reading the bytes so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hello {
@@ -52,11 +54,13 @@ fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
         }
         let arrived = &payload[..length.min(payload.len())];
         joined.extend_from_slice(arrived);
-        if let Some(body) = body(&joined)? {
-            return Ok(Some(body.to_vec()));
-        }
-        if arrived.len() < length {
-            return Ok(None);
+        let is_whole = arrived.len() == length;
+        match body(&joined)? {
+            Some(body) if is_whole => return Ok(Some(body.to_vec())),
+            // What else the record has may be on its way: the answer must not depend on when it comes.
+            Some(_) => return Err(SECOND_MESSAGE),
+            None if is_whole => {}
+            None => return Ok(None),
         }
         rest = &payload[length..];
     }
@@ -77,7 +81,7 @@ fn body(joined: &[u8]) -> Result<Option<&[u8]>, &'static str> {
     match rest.len().cmp(&length) {
         std::cmp::Ordering::Less => Ok(None),
         std::cmp::Ordering::Equal => Ok(Some(rest)),
-        std::cmp::Ordering::Greater => Err("a second message follows the ClientHello"),
+        std::cmp::Ordering::Greater => Err(SECOND_MESSAGE),
     }
 }
 
@@ -217,6 +221,10 @@ pub(super) mod tests {
             &records(&[hello(&name("a.b")), hello(&name("c.d"))].concat(), 5000),
             "a second message follows the ClientHello",
         );
+        let two = records(&[hello(&name("a.b")), hello(&name("c.d"))].concat(), 5000);
+        for end in 0..two.len() {
+            assert!(!matches!(read(&two[..end]), Hello::Names(_)), "{end} bytes of two messages in one record");
+        }
         let mut short = hello(&name("a.b"));
         short[3] -= 1;
         short.pop();
