@@ -5,7 +5,9 @@ use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 /// Longest head, bytes.
-const HEAD_BYTES_MAX: usize = 64 << 10;
+pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Most bytes that are read at a time.
+const PIECE_BYTES: usize = 16 << 10;
 /// Most headers.
 const HEADERS_MAX: usize = 128;
 /// Longest body, bytes: a conversation with pictures.
@@ -72,7 +74,7 @@ impl Incoming {
             if bytes.len() > HEAD_BYTES_MAX {
                 return Err(Unread::Malformed("the head of the request is too long"));
             }
-            more(connection, &mut bytes)?;
+            more(connection, &mut bytes, PIECE_BYTES)?;
         };
         // A body in chunks does not say how long it gets. Room for the longest is reserved at once: to wait for more of it with some in
         // hand would let two bodies wait for each other.
@@ -86,11 +88,13 @@ impl Incoming {
             Length::Bytes(length) => {
                 let mut body = bytes;
                 body.truncate(length);
-                read_to(&mut timed, &mut body, length)?;
+                read_to(&mut timed, &mut body, length, length)?;
                 body
             }
             Length::Chunked => chunks(&mut timed, bytes)?,
         };
+        // What is reserved from now on is what the body takes.
+        incoming.body.shrink_to_fit();
         room.shrink_to(incoming.body.len());
         Ok((incoming, room))
     }
@@ -105,9 +109,10 @@ impl Incoming {
     }
 }
 
-fn more(connection: &mut impl Read, bytes: &mut Vec<u8>) -> Result<(), Unread> {
-    let mut piece = [0; 16 << 10];
-    match connection.read(&mut piece)? {
+/// Reads once, at most so many bytes.
+fn more(connection: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> Result<(), Unread> {
+    let mut piece = [0; PIECE_BYTES];
+    match connection.read(&mut piece[..most.min(PIECE_BYTES)])? {
         0 => Err(Unread::Gone(io::ErrorKind::UnexpectedEof.into())),
         count => {
             bytes.extend_from_slice(&piece[..count]);
@@ -123,26 +128,30 @@ struct Timed<'c, C> {
 }
 
 impl<C: Read> Timed<'_, C> {
-    fn more(&mut self, bytes: &mut Vec<u8>) -> Result<(), Unread> {
+    fn more(&mut self, bytes: &mut Vec<u8>, most: usize) -> Result<(), Unread> {
         if Instant::now() >= self.until {
             return Err(Unread::Busy("the body of the request took too long"));
         }
-        more(self.connection, bytes)
+        more(self.connection, bytes, most)
     }
 }
 
-/// Reads until there are so many bytes, and nothing beyond what the client has sent by then.
-fn read_to(timed: &mut Timed<'_, impl Read>, bytes: &mut Vec<u8>, length: usize) -> Result<(), Unread> {
-    // Grows with what arrives, but never beyond the length: doubling would take up to twice of what was reserved.
-    while bytes.len() < length {
-        let before = bytes.len();
-        if bytes.capacity() < length {
-            bytes.reserve_exact(before.max(HEAD_BYTES_MAX).min(length - before));
-        }
-        timed.more(bytes)?;
-        bytes.truncate(length);
+/// Reads until there are `length` bytes of a body of at most `body_max`, and nothing beyond them.
+fn read_to(timed: &mut Timed<'_, impl Read>, body: &mut Vec<u8>, length: usize, body_max: usize) -> Result<(), Unread> {
+    while body.len() < length {
+        let most = PIECE_BYTES.min(length - body.len());
+        grow(body, most, body_max);
+        timed.more(body, most)?;
     }
     Ok(())
+}
+
+/// Makes room for `count` more bytes. A body doubles with what arrives, but never beyond its bound: what was reserved is not exceeded.
+fn grow(body: &mut Vec<u8>, count: usize, body_max: usize) {
+    if body.capacity() - body.len() < count {
+        let doubled = body.len().max(HEAD_BYTES_MAX).min(body_max - body.len());
+        body.reserve_exact(doubled.max(count));
+    }
 }
 
 /// The head and its length; none if there is more of it to come.
@@ -218,7 +227,7 @@ fn chunks(timed: &mut Timed<'_, impl Read>, mut bytes: Vec<u8>) -> Result<Vec<u8
             if bytes.len() > HEAD_BYTES_MAX {
                 return Err(malformed);
             }
-            timed.more(&mut bytes)?;
+            timed.more(&mut bytes, PIECE_BYTES)?;
         };
         let digits = std::str::from_utf8(&bytes[..end]).unwrap_or_default();
         let digits = digits.split(';').next().unwrap_or_default().trim();
@@ -230,17 +239,13 @@ fn chunks(timed: &mut Timed<'_, impl Read>, mut bytes: Vec<u8>) -> Result<Vec<u8
             return Ok(body);
         }
         bytes.drain(..end + 2);
-        let mut missing = size;
-        while missing > 0 {
-            if bytes.is_empty() {
-                timed.more(&mut bytes)?;
-            }
-            let piece = bytes.len().min(missing);
-            body.extend(bytes.drain(..piece));
-            missing -= piece;
-        }
+        let early = bytes.len().min(size);
+        grow(&mut body, early, BODY_BYTES_MAX);
+        body.extend(bytes.drain(..early));
+        let length = body.len() + size - early;
+        read_to(timed, &mut body, length, BODY_BYTES_MAX)?;
         while bytes.len() < 2 {
-            timed.more(&mut bytes)?;
+            timed.more(&mut bytes, PIECE_BYTES)?;
         }
         bytes.drain(..2);
     }
@@ -295,6 +300,16 @@ mod tests {
             read(&format!("{head}Transfer-Encoding: chunked\r\n\r\n2;x=1\r\n{{\"\r\n2\r\n\"}}\r\n0\r\n\r\n")).unwrap();
         assert_eq!((chunked.body, chunked.features), (long.body, vec!["a".to_owned()]));
         assert!(read("GET /models?key=abc HTTP/1.1\r\n\r\n").unwrap().has_credential("abc"));
+    }
+
+    #[test]
+    fn the_longest_body_takes_no_more_memory_than_was_reserved() {
+        for coding in ["Content-Length: 33554432\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n2000000\r\n"] {
+            let request = [b"POST / HTTP/1.1\r\n", coding.as_bytes(), &vec![b'x'; BODY_BYTES_MAX], b"\r\n0\r\n\r\n"];
+            let in_flight = InFlight::default();
+            let (incoming, _room) = Incoming::read(&mut Cursor::new(request.concat()), &in_flight).unwrap();
+            assert_eq!((incoming.body.len(), incoming.body.capacity()), (BODY_BYTES_MAX, BODY_BYTES_MAX), "{coding}");
+        }
     }
 
     #[test]
