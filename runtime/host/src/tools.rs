@@ -4,6 +4,9 @@
 //! searched for hold-outs, and freed of the values that it was given. A server that breaks the protocol is ended; its tools fail from then
 //! on. Every request leaves a record.
 
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod kept;
 mod message;
 mod secret;

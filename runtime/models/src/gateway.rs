@@ -5,6 +5,9 @@
 //! This module knows neither the program's credential nor its budget: the caller checks both.
 
 mod fields;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod in_flight;
 mod incoming;
 mod items;

@@ -9,6 +9,9 @@ mod address;
 mod client_hello;
 mod connection;
 pub mod dialer;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod refused;
 mod request_head;
 mod serving;

@@ -8,6 +8,7 @@ mod examples;
 mod files;
 mod fixability;
 mod format;
+mod fuzz;
 mod graph;
 mod holdout_rules;
 mod lint;

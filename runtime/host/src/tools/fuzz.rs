@@ -1,0 +1,100 @@
+//! The reader of a tool server's lines, with what must hold of any bytes.
+//!
+//! The target of `fuzz/` calls it, and the test below with a kept corpus. Nothing else is built with this module.
+
+use super::message::{self, DESCRIPTION_BYTES_MAX, Line, NAME_BYTES_MAX, SCHEMA_BYTES_MAX, Tool};
+use super::{ANSWER_BYTES_MAX, TOOLS_MAX};
+use glovebox_names::visible;
+use glovebox_schema::document;
+use serde_json::Value;
+
+/// The request that is open.
+const ID: u64 = 7;
+/// Most bytes of a message to people about a server: its text is cut, and an escape takes up to ten bytes for a character.
+const REASON_BYTES_MAX: usize = 6_000;
+
+/// Reads a line of a server, and an answer as that to each request.
+///
+/// # Panics
+/// If a text of the server goes on beyond its bound or with a character that hides, or a reply is not one message.
+pub fn message(line: &[u8]) {
+    match message::read(line, ID) {
+        Ok(Line::Answer(Ok(answer))) => {
+            message::check_version(&answer).unwrap_or_else(|reason| check_reason(&reason));
+            check_page(&answer);
+            check_said(&answer);
+        }
+        Ok(Line::Answer(Err(reason))) | Err(reason) => check_reason(&reason),
+        Ok(Line::Request(reply)) => check_reply(&reply, line),
+        Ok(Line::Notification) => {}
+    }
+}
+
+/// What people read is one line, and shows every character.
+fn check_reason(reason: &str) {
+    assert!(visible::line(reason) == reason && reason.len() <= REASON_BYTES_MAX, "{reason:?}");
+}
+
+fn check_page(answer: &Value) {
+    let page = match message::page(answer, TOOLS_MAX) {
+        Ok(page) => page,
+        Err(reason) => return check_reason(&reason),
+    };
+    assert!(page.tools.len() <= TOOLS_MAX && page.next.as_deref() != Some(""), "{page:?}");
+    for tool in page.tools {
+        match tool {
+            Ok(tool) => check_tool(&tool),
+            Err(reason) => check_reason(&reason),
+        }
+    }
+}
+
+fn check_tool(tool: &Tool) {
+    let Tool { name, description, parameters } = tool;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    assert!((1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain), "{name:?}");
+    assert!(description.len() <= DESCRIPTION_BYTES_MAX + '…'.len_utf8(), "{} bytes", description.len());
+    assert!(!description.contains(hides), "{description:?}");
+    assert!(parameters.len() <= SCHEMA_BYTES_MAX && !parameters.contains(hides), "{parameters:?}");
+    let parameters = document::read(parameters.as_bytes()).unwrap_or_else(|error| panic!("{parameters:?}: {error}"));
+    assert_eq!(parameters["type"], "object");
+}
+
+fn check_said(answer: &Value) {
+    match message::said(answer) {
+        Ok(said) => {
+            let said = said.cut().text;
+            assert!(!said.contains(hides), "{said:?}");
+            assert!(said.len() <= ANSWER_BYTES_MAX + 64, "{} bytes", said.len());
+        }
+        Err(reason) => check_reason(&reason),
+    }
+}
+
+/// A character that must have become an escape in a text of several lines.
+fn hides(character: char) -> bool {
+    !matches!(character, '\n' | '\t') && visible::is_deceptive(character)
+}
+
+/// A reply is one line, and answers the request that the server made.
+fn check_reply(reply: &str, line: &[u8]) {
+    assert!(!reply.contains(['\n', '\r']), "{reply:?}");
+    let read = |text: &[u8]| document::read(text).unwrap_or_else(|error| panic!("{}: {error}", text.escape_ascii()));
+    let (reply, asked) = (read(reply.as_bytes()), read(line));
+    assert_eq!((&reply["jsonrpc"], &reply["id"]), (&asked["jsonrpc"], &asked["id"]));
+    assert!(reply.get("result").is_some() != reply.get("error").is_some(), "{reply}");
+}
+
+#[cfg(test)]
+mod tests {
+    use glovebox_short_run::{Counting, run_within};
+
+    #[global_allocator]
+    static COUNTING: Counting = Counting;
+
+    /// A value takes up to 80 times the bytes of its text. A schema is copied, and a check reads an answer again.
+    #[test]
+    fn message() {
+        run_within("message", |length| (64 << 10) + 200 * length, super::message);
+    }
+}

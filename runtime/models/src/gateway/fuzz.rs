@@ -1,0 +1,96 @@
+//! The reader of a program's requests to its gateway, with what must hold of any bytes.
+//!
+//! The target of `fuzz/` calls it, and the test below with a kept corpus. Nothing else is built with this module.
+
+use super::in_flight::{BODIES_BYTES_MAX, InFlight, Room};
+use super::incoming::{HEAD_BYTES_MAX, Incoming, Unread};
+use std::io::{self, Read, Write};
+use std::mem::discriminant;
+
+/// A connection that gives its bytes in pieces and keeps what is written.
+struct Pieces<'b> {
+    unread: &'b [u8],
+    bytes_max: usize,
+    written: Vec<u8>,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let most = into.len().min(self.bytes_max);
+        self.unread.read(&mut into[..most])
+    }
+}
+
+impl Write for Pieces<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.written.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn read<'p>(bytes: &[u8], bytes_max: usize, pools: &'p InFlight) -> Result<(Incoming, Room<'p>), Unread> {
+    let mut connection = Pieces { unread: bytes, bytes_max, written: Vec::new() };
+    let found = Incoming::read(&mut connection, pools);
+    let written = connection.written.escape_ascii().to_string();
+    assert!(["", r"HTTP/1.1 100 Continue\r\n\r\n"].contains(&written.as_str()), "it writes {written}");
+    found
+}
+
+/// Reads a request, at once and in small pieces.
+///
+/// # Panics
+/// If a request is longer than what came, has text that ends a line, or depends on how much came at a time; or if the room of a request is
+/// not that of its body.
+pub fn incoming(bytes: &[u8]) {
+    let pools = InFlight::default();
+    let whole = read(bytes, usize::MAX, &pools);
+    match &whole {
+        Ok((incoming, _room)) => {
+            check(incoming, bytes.len());
+            let rest = BODIES_BYTES_MAX - incoming.body.len();
+            assert!(pools.reserve(rest).is_some(), "a body of {} bytes holds more", incoming.body.len());
+        }
+        Err(Unread::Busy(reason)) => panic!("refused for others, of which there are none: {reason}"),
+        Err(Unread::Gone(_) | Unread::Malformed(_)) => {}
+    }
+    let whole = whole.map(|(incoming, _)| incoming);
+    assert!(pools.reserve(BODIES_BYTES_MAX).is_some(), "a request that is over holds room");
+    // A head of the longest length may end in the piece that goes beyond it.
+    if bytes.len() <= HEAD_BYTES_MAX {
+        let pieces = read(bytes, 1 + bytes.len() / 32, &pools).map(|(incoming, _)| incoming);
+        let same = match (&whole, &pieces) {
+            (Ok(whole), Ok(pieces)) => whole == pieces,
+            (Err(whole), Err(pieces)) => discriminant(whole) == discriminant(pieces),
+            _ => false,
+        };
+        assert!(same, "at once {whole:?}, in pieces {pieces:?}");
+    }
+}
+
+fn check(incoming: &Incoming, bytes: usize) {
+    let Incoming { method, path, query, credentials, features, body } = incoming;
+    assert!(body.len() < bytes, "a body of {} bytes out of {bytes}", body.len());
+    assert_eq!(body.capacity(), body.len(), "memory that nobody counts");
+    let is_word = |text: &str| !text.contains(|character: char| character.is_ascii_control() || character == ' ');
+    assert!(!method.is_empty() && !path.is_empty() && !path.contains('?'), "{incoming:?}");
+    assert!(is_word(method) && is_word(path) && is_word(query), "{incoming:?}");
+    let mut values = credentials.iter().chain(features);
+    assert!(values.all(|value| !value.contains(['\r', '\n', '\0']) && value.len() < bytes), "{incoming:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use glovebox_short_run::{Counting, run_within};
+
+    #[global_allocator]
+    static COUNTING: Counting = Counting;
+
+    /// A body grows with what arrives, whatever length the head names: a head, a step of reading, and what came.
+    #[test]
+    fn incoming() {
+        run_within("incoming", |length| (192 << 10) + 8 * length, super::incoming);
+    }
+}
