@@ -160,7 +160,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(usize, Head)>, Unread> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let httparse::Status::Complete(end) = request.parse(bytes).map_err(|_| malformed())? else { return Ok(None) };
-    let target = request.path.ok_or_else(malformed)?;
+    let target = request.path.filter(|target| target.starts_with('/')).ok_or_else(malformed)?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut incoming = Incoming {
         method: request.method.unwrap_or_default().to_owned(),
@@ -324,6 +324,9 @@ mod tests {
         refused("Content-Encoding: gzip\r\nContent-Length: 1\r\n");
         refused("Content-Length: 99999999999\r\n");
         refused("Content-Length: -1\r\n");
+        for target in ["?key=k", "*", "http://api.example.com/"] {
+            assert!(matches!(read(&format!("GET {target} HTTP/1.1\r\n\r\n")), Err(Unread::Malformed(_))), "{target}");
+        }
         refused(&format!("X: {}\r\n", "x".repeat(HEAD_BYTES_MAX)));
         assert!(matches!(
             read("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n"),
