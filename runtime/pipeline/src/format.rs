@@ -191,7 +191,7 @@ impl Writer<'_> {
         let text = self.source.at(comment.span).trim_end();
         match text.strip_prefix('#') {
             Some(rest) => format!("//{rest}"),
-            None => text.replace("\r\n", "\n"),
+            None => text.split('\n').map(|line| line.trim_end_matches('\r')).collect::<Vec<_>>().join("\n"),
         }
     }
 
