@@ -108,7 +108,7 @@ fn the_cache_of_a_list_is_believed_only_where_this_user_wrote_it_and_the_journal
         std::fs::write(&index, spoilt).unwrap();
         assert_eq!(listed(&bench, &[]), whole, "{spoilt:?}");
     }
-    let key = glovebox_sandbox::user_key::UserKey::read(&workbench::state_dir()).unwrap().unwrap();
+    let key = glovebox_workspace::user_key::UserKey::read(&workbench::state_dir()).unwrap().unwrap();
     // As it was left by the last list, which the forgeries made read the journals again.
     let forged = std::fs::read_to_string(&index).unwrap().replace("\"pipeline\":\"ship\"", "\"pipeline\":\"evil\"");
     let rows = forged.split_once('\n').unwrap().1;

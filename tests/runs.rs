@@ -8,7 +8,7 @@
 mod workbench;
 
 use glovebox_journal::event::{Digest, chain};
-use glovebox_sandbox::user_key::{KEY_FILE, UserKey};
+use glovebox_workspace::user_key::{KEY_FILE, UserKey};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use std::io::{BufRead, BufReader};

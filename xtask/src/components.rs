@@ -15,7 +15,7 @@ use std::process::Command;
 const FIRST_PARTY: [&str; 9] =
     ["codergen", "diff-limits", "json-schema", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
 /// The program that confines host programs, embedded in the sandbox, and the one that attacks it, embedded in the binary.
-const PROGRAMS: [&str; 2] = ["glovebox-jail", "glovebox-hostile"];
+const PROGRAMS: [(&str, &str); 2] = [("glovebox-jail-helper", "glovebox-jail"), ("glovebox-hostile", "glovebox-hostile")];
 /// The plugin of the quickstart: own workspace, own lock, plain `cargo build`, as its author would have it.
 pub(crate) const REVIEW_PLUGIN: &str = "examples/quickstart/review-plugin";
 /// The plugins of all examples.
@@ -89,12 +89,12 @@ pub(crate) fn build_programs() -> Step<()> {
     let mut cargo = nested_cargo(&repository(), &flags);
     // With `--target`, flags are for the program alone and not for build scripts and macros, which cannot be static.
     cargo.args(["build", "--locked", "--profile", "component"]);
-    for program in PROGRAMS {
-        cargo.args(["--package", program, "--bin", program]);
+    for (package, program) in PROGRAMS {
+        cargo.args(["--package", package, "--bin", program]);
     }
     demand(cargo.args(["--target", &triple, "--target-dir"]).arg(&folder))?;
     let built = folder.join(triple).join("component");
-    PROGRAMS.iter().try_for_each(|program| publish(&built.join(program), program))
+    PROGRAMS.iter().try_for_each(|(_, program)| publish(&built.join(program), program))
 }
 
 fn host_triple() -> Step<String> {

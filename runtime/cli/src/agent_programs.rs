@@ -5,9 +5,9 @@
 use crate::exit::{Exit, Stop};
 use crate::terminal::{self, visible};
 use glovebox_host::agents::programs::{Driven, driven};
+use glovebox_jail_helper::jail::ExecPolicy;
 use glovebox_plan::plan::{Plan, PlannedProgram};
-use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::regular_file::{self, Links};
+use glovebox_workspace::regular_file::{self, Links};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 //! The sandbox probes the machine. This file keeps the result and converts it for the binder.
 
 use crate::project::cache_dir;
+use glovebox_jail_helper::jail::{ProbeReport, probe};
 use glovebox_plan::plan::HostCapability;
-use glovebox_sandbox::jail::{ProbeReport, probe};
 
 /// The file with the result, in the cache folder.
 const CAPABILITY_FILE: &str = "sandbox.json";

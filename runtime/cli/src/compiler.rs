@@ -6,8 +6,8 @@
 use crate::exit::{Exit, Stop};
 use glovebox_host::aot;
 use glovebox_host::compile::{CompileBounds, Compiler, MEMORY_BOUND, TIME_BOUND};
+use glovebox_jail_helper::worker::Worker;
 use glovebox_record::LimitUnit;
-use glovebox_sandbox::worker::Worker;
 use std::path::PathBuf;
 
 /// The hidden command that compiles what it reads; see `commands/compile.rs`.

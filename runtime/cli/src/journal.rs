@@ -11,9 +11,9 @@ use glovebox_journal::event::{Event, Record, RunStarted};
 use glovebox_journal::ports::PortError;
 use glovebox_journal::sqlite::{OpenJournal, Provenance, SqliteReader, VerifiedJournal};
 use glovebox_record::spend::SpendTotals;
-use glovebox_sandbox::run::JOURNAL_FILE;
-use glovebox_sandbox::user_key::UserKey;
 use glovebox_state::run_state::{RunState, resume_state};
+use glovebox_workspace::run::JOURNAL_FILE;
+use glovebox_workspace::user_key::UserKey;
 
 /// Reads and verifies every record of a run.
 pub fn read(run: &RunFolder) -> Result<VerifiedJournal, Stop> {

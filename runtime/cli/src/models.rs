@@ -11,7 +11,7 @@ use glovebox_models::key::Key;
 use glovebox_models::target::{Authorities, Target};
 use glovebox_plan::config::{KeySource, ModelAccess};
 use glovebox_plan::plan::Plan;
-use glovebox_sandbox::regular_file::{self, Links};
+use glovebox_workspace::regular_file::{self, Links};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};

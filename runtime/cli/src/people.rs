@@ -116,7 +116,7 @@ fn put(folder: &Path, name: &str, (content, is_first_only): (&str, bool)) -> io:
     } else {
         fs::rename(&beside, place)
     };
-    glovebox_sandbox::regular_file::flush_folder(folder)?;
+    glovebox_workspace::regular_file::flush_folder(folder)?;
     match placed {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),

@@ -17,7 +17,7 @@ use glovebox_pipeline::{Inputs, Source};
 use glovebox_plan::plan::RunBounds;
 use glovebox_plan::plan::compare::{Change, OtherPlan, PlanDiff};
 use glovebox_plan::rules::Extent;
-use glovebox_sandbox::holdout;
+use glovebox_workspace::holdout;
 use std::path::Path;
 
 /// The capabilities of another plan, and its name.

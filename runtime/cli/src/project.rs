@@ -13,7 +13,7 @@ use glovebox_pipeline::span::Span;
 use glovebox_plan::config::{CONFIG_FILE_NAME, Config};
 use glovebox_plan::lock::{LOCK_FILE_NAME, Lock};
 use glovebox_record::scope::Entry;
-use glovebox_sandbox::project::Include;
+use glovebox_workspace::project::Include;
 use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

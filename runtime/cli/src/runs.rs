@@ -15,7 +15,7 @@ use cap_std::fs::Dir;
 use glovebox_engine::attempt::exchanges::{self, Held};
 use glovebox_engine::run::OWNER_FILE;
 use glovebox_journal::sqlite::Owner;
-use glovebox_sandbox::run::JOURNAL_FILE;
+use glovebox_workspace::run::JOURNAL_FILE;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 //! [`BYTES_MAX`] bytes; other files are not checked. A run has sealed copies of its own.
 
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_sandbox::regular_file::{self, Links};
+use glovebox_workspace::regular_file::{self, Links};
 use std::path::{Path, PathBuf};
 
 /// The most files for one pipeline.

@@ -20,7 +20,7 @@ use glovebox_pipeline::transform::RuleReport;
 use glovebox_pipeline::transform::{self, Applied};
 use glovebox_pipeline::{Checked, Inputs, Lowered};
 use glovebox_plan::rules::{Linted, TransformStep};
-use glovebox_sandbox::regular_file::{self, Links};
+use glovebox_workspace::regular_file::{self, Links};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@
 use crate::runs::{self, RunFolder};
 use crate::terminal;
 use glovebox_engine::run::OWNER_FILE;
-use glovebox_sandbox::regular_file::{self, Links};
+use glovebox_workspace::regular_file::{self, Links};
 use rustix::process::{Flock, FlockType, Pid, Signal, fcntl_getlk, kill_process};
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,7 @@
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::{self, visible};
-use glovebox_sandbox::user_key::{KEY_FILE, UserKey};
+use glovebox_workspace::user_key::{KEY_FILE, UserKey};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};

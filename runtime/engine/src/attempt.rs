@@ -53,19 +53,19 @@ use glovebox_host::budget::Budget;
 use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::model::{Provider, is_of_another_model};
+use glovebox_jail_helper::subject::EndedSubjects;
 use glovebox_journal::event::{Artifact, AttemptId, Ending, Isolation, Quarantined, Receipt, StageFinished, Work};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_plan::plan::{Binding, Plan};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode};
-use glovebox_sandbox::commit;
-use glovebox_sandbox::ignored::Ignored;
-use glovebox_sandbox::project::Base;
-use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::quarantine::{Caps, quarantine};
-use glovebox_sandbox::stage::{ChangeLimits, ChangeRules, Examined, Found, StageError, WorkspaceView};
-use glovebox_sandbox::subject::EndedSubjects;
+use glovebox_workspace::commit;
+use glovebox_workspace::ignored::Ignored;
+use glovebox_workspace::project::Base;
+use glovebox_workspace::protect::Protected;
+use glovebox_workspace::quarantine::{Caps, quarantine};
+use glovebox_workspace::stage::{ChangeLimits, ChangeRules, Examined, Found, StageError, WorkspaceView};
 pub use preparing::Preparing;
 use recovery::Recovery;
 use sandbox::{AttemptPaths, Sealed};
@@ -352,7 +352,7 @@ pub fn sweep(run: &RunDir) {
 }
 
 fn remove_folder(run: &RunDir, folder: impl AsRef<Path>) {
-    if let Err(error) = glovebox_sandbox::tree::remove_all(&run.path.join(folder.as_ref())) {
+    if let Err(error) = glovebox_workspace::tree::remove_all(&run.path.join(folder.as_ref())) {
         tracing::warn!(folder = %folder.as_ref().display(), %error, "not removed");
     }
 }

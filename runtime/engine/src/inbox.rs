@@ -18,8 +18,8 @@ use glovebox_journal::event::{
 };
 use glovebox_journal::ports::Signals;
 use glovebox_record::question::Answer;
-use glovebox_sandbox::user_key::UserKey;
 use glovebox_state::run_state::OpenQuestion;
+use glovebox_workspace::user_key::UserKey;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;

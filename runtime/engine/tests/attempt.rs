@@ -16,9 +16,9 @@ use glovebox_plan::lock::Lock;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, LimitName, Limits, Outcome, Receipt, Status};
-use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::view::View;
 use glovebox_state::run_state::Branch;
+use glovebox_workspace::protect::Protected;
+use glovebox_workspace::view::View;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Bench {
             sandbox_env: SandboxEnv {
                 tier: None,
                 can_mount: false,
-                policy: glovebox_sandbox::jail::ExecPolicy::default(),
+                policy: glovebox_jail_helper::jail::ExecPolicy::default(),
                 project: PathBuf::from("/project"),
                 private: Vec::new(),
                 environment: None,

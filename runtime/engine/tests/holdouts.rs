@@ -12,6 +12,7 @@ use glovebox_engine::driver::{Assignment, RunError};
 use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session, Worker};
 use glovebox_host::call::{Artifact, FileSource, Report};
 use glovebox_host::input::StageInput;
+use glovebox_jail_helper::jail::ExecPolicy;
 use glovebox_journal::event::{
     BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, Work,
 };
@@ -23,11 +24,10 @@ use glovebox_plan::plan::{Plan, PolicyKind};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Limits, Outcome, Status, Tier};
-use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::project::Include;
-use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::view::View;
 use glovebox_state::run_state::{Branch, FailedStage, RunState};
+use glovebox_workspace::project::Include;
+use glovebox_workspace::protect::Protected;
+use glovebox_workspace::view::View;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

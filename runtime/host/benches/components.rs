@@ -16,7 +16,7 @@ use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::input::StageInput;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Attempt, BranchId, Ending, Limits, Task, Work};
-use glovebox_sandbox::protect::Protected;
+use glovebox_workspace::protect::Protected;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

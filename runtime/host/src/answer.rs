@@ -10,9 +10,9 @@ use crate::input::{OutgoingEdge, StageInput};
 use glovebox_names::visible::is_deceptive;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, LimitName, Outcome, Status};
-use glovebox_sandbox::refusal::escaped;
-use glovebox_sandbox::view::View;
 use glovebox_schema::document;
+use glovebox_workspace::refusal::escaped;
+use glovebox_workspace::view::View;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

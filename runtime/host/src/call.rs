@@ -6,9 +6,9 @@ pub use crate::grants::FileTier;
 use crate::input::StageInput;
 use crate::model::Model;
 use crate::tools::ToolSetting;
+use glovebox_jail_helper::exec::Program;
 use glovebox_record::spend::Money;
 use glovebox_record::{CommandEnding, Ending, Heard, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens, ToolCall};
-use glovebox_sandbox::exec::Program;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct CommandSetting {
     /// What may run.
     pub grant: CommandGrant,
     /// The jail they run in, opened for the first of them; its files are those of [`FileSetting::source`] when there are any.
-    pub jail: Arc<glovebox_sandbox::lazy_jail::LazyJail>,
+    pub jail: Arc<glovebox_jail_helper::lazy_jail::LazyJail>,
     /// Where they start when they do not say.
     pub workdir: glovebox_record::path::ScopePath,
 }
@@ -44,7 +44,7 @@ pub struct HookSetting {
     /// Runs after each call.
     pub post: Option<Program>,
     /// Their jail, which shares nothing with that of the stage's commands; opened for the first hook.
-    pub jail: Arc<glovebox_sandbox::lazy_jail::LazyJail>,
+    pub jail: Arc<glovebox_jail_helper::lazy_jail::LazyJail>,
     /// Where they start.
     pub workdir: glovebox_record::path::ScopePath,
 }
@@ -100,7 +100,7 @@ pub enum FileSource {
     /// A folder of the host, which the call changes.
     Folder(PathBuf),
     /// A layer over the workspace, which takes the call's changes.
-    Layer(Arc<glovebox_sandbox::layer::Layer>),
+    Layer(Arc<glovebox_workspace::layer::Layer>),
 }
 
 /// The files a call works on.
@@ -110,7 +110,7 @@ pub struct FileSetting {
     /// What may be read, written and must stay hidden.
     pub scope: glovebox_record::scope::Scope,
     /// What no grant can allow; refusals say so.
-    pub protected: glovebox_sandbox::protect::Protected,
+    pub protected: glovebox_workspace::protect::Protected,
     /// Absolute paths that mean the root, such as the one commands see it at. Every other absolute path is refused.
     pub known_as: Vec<String>,
     /// Whether the component is a plugin, which has grants beside its node's attributes.

@@ -8,8 +8,8 @@
 
 use crate::component::LoadError;
 use crate::engine;
+use glovebox_jail_helper::worker::{Answer, Bounds, Worker, WorkerError};
 use glovebox_names::visible;
-use glovebox_sandbox::worker::{Answer, Bounds, Worker, WorkerError};
 use std::any::Any;
 use std::io::{self, Read, Write};
 use std::thread;

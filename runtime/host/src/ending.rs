@@ -4,7 +4,7 @@ use crate::call::Claim;
 use crate::probe::CarriedTooMuch;
 use crate::stop::Stop;
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, LimitName, Limits, Outcome};
-use glovebox_sandbox::refusal::escaped;
+use glovebox_workspace::refusal::escaped;
 use std::fmt::Display;
 use wasmtime::{Error, PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wasmtime_wasi::{I32Exit, ResourceTableError};

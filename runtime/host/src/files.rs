@@ -9,7 +9,7 @@ use crate::call::FileTier;
 use crate::wasi_files::FilesView;
 use glovebox_record::Refusal;
 use glovebox_record::path::ScopePath;
-use glovebox_sandbox::view::{Denied, DirectoryEntry, Kind, Operation, View};
+use glovebox_workspace::view::{Denied, DirectoryEntry, Kind, Operation, View};
 use std::fmt;
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use crate::instance_count::InstanceCount;
 use crate::provided::{self, State};
 use crate::refused_bytes::{self, Feature};
 use glovebox_record::Digest;
-use glovebox_sandbox::refusal::escaped;
+use glovebox_workspace::refusal::escaped;
 use serde::{Deserialize, Serialize};
 use std::hash::Hash;
 use wasmparser::{ComponentTypeRef, FromReader, Parser, Payload, SectionLimited, WasmFeatures};

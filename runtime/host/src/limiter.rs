@@ -4,8 +4,8 @@
 //! call at once, so that the record names the bound instead of what a guest makes of a failed allocation.
 
 use crate::stop::Stop;
+use glovebox_jail_helper::exec::Exit;
 use glovebox_record::{LimitName, Limits};
-use glovebox_sandbox::exec::Exit;
 use wasmtime::{Error, ResourceLimiter, Result};
 
 /// What a call has used.

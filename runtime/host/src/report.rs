@@ -6,7 +6,7 @@ use crate::component::Component;
 use crate::ending::Ended;
 use glovebox_record::spend::Money;
 use glovebox_record::{FailureClass, LimitName, LimitUse, Limits, Outcome, Tokens};
-use glovebox_sandbox::view::View;
+use glovebox_workspace::view::View;
 use std::time::Duration;
 
 /// The report of a call that ran.

@@ -13,7 +13,7 @@ mod streams;
 use crate::files::GuestPath;
 use codes::{denied, kind_type};
 use glovebox_record::path::ScopePath;
-use glovebox_sandbox::view::{Denied, DirectoryEntry, FileHandle, Identity, Operation, View};
+use glovebox_workspace::view::{Denied, DirectoryEntry, FileHandle, Identity, Operation, View};
 use std::sync::Arc;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use glovebox_record::Limits;
     use glovebox_record::scope::Scope;
-    use glovebox_sandbox::view::Kind;
+    use glovebox_workspace::view::Kind;
 
     /// A C library asks this of each entry that it reads; a program compares it with that of a file that it has open.
     #[tokio::test]

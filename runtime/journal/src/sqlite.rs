@@ -26,7 +26,7 @@ use crate::event::{Digest, Event, Record, RunId, Subject, whole_milliseconds};
 use crate::ports::{PortError, RunLog, Stored};
 use cap_std::fs::Dir;
 use glovebox_record::spend::SpendTotals;
-use glovebox_sandbox::user_key::UserKey;
+use glovebox_workspace::user_key::UserKey;
 use jiff::Timestamp;
 pub use queue::Queue;
 use queue::{Leases, SharedQueue};

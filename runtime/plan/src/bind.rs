@@ -40,7 +40,7 @@ use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_pipeline::transform::RuleReport;
 use glovebox_record::scope::Entry;
-use glovebox_sandbox::refusal::escaped;
+use glovebox_workspace::refusal::escaped;
 use request::{Holdouts, Place, Request};
 use role::HandlerSource;
 use std::collections::{BTreeMap, HashMap};

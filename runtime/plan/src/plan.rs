@@ -51,7 +51,7 @@ use glovebox_record::Digest;
 use glovebox_record::no_change::NoChangeRule;
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::{Price, SpendBounds};
-use glovebox_sandbox::cache::Domain;
+use glovebox_workspace::cache::Domain;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::io::{BufWriter, Write};

@@ -10,9 +10,9 @@ use glovebox_host::host::{Host, HostConfig};
 use glovebox_hostile::evaluate::{EvaluatedRow, Verdict};
 use glovebox_hostile::target::{self, Confinement};
 use glovebox_hostile::{battery, rows};
+use glovebox_jail_helper::jail::{self};
+use glovebox_jail_helper::worker::Worker;
 use glovebox_record::Tier;
-use glovebox_sandbox::jail::{self};
-use glovebox_sandbox::worker::Worker;
 
 /// The program that attacks.
 const HOSTILE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/glovebox-hostile"));

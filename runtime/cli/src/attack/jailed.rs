@@ -8,16 +8,16 @@ use glovebox_hostile::target::{
     self, AttackCommand, CHANGES_MAX, Change, CommandResult, Confinement, Ending, HIDDEN, NotRun, OUTPUT_BYTES_MAX,
     Program, Target, WRITE,
 };
+use glovebox_jail_helper::exec::{self, Captured, ExecError};
+use glovebox_jail_helper::jail::{Bind, ExecPolicy, Jail, JailSetting};
+use glovebox_jail_helper::subject::{FOLDER, SubjectSetting, Subjects};
 use glovebox_record::network::HostRules;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{CommandEnding, Network, Tier};
-use glovebox_sandbox::exec::{self, Captured, ExecError};
-use glovebox_sandbox::found;
-use glovebox_sandbox::jail::{Bind, ExecPolicy, Jail, JailSetting};
-use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
-use glovebox_sandbox::subject::{FOLDER, SubjectSetting, Subjects};
+use glovebox_workspace::found;
+use glovebox_workspace::protect::Protected;
+use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

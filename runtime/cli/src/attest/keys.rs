@@ -4,7 +4,7 @@
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::visible;
-use glovebox_sandbox::regular_file::{self, Links};
+use glovebox_workspace::regular_file::{self, Links};
 use ring::digest::{SHA256, digest};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use rustls_pki_types::pem::PemObject;

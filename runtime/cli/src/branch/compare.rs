@@ -7,9 +7,9 @@ use crate::exit::Stop;
 use crate::patch::Version;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, FileChange};
-use glovebox_sandbox::apply::{self, Conflict};
-use glovebox_sandbox::commit::fold;
-use glovebox_sandbox::project::Base;
+use glovebox_workspace::apply::{self, Conflict};
+use glovebox_workspace::commit::fold;
+use glovebox_workspace::project::Base;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub const SUBMODULE: &str = "160000";

@@ -23,7 +23,7 @@ use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_plan::plan::{TIER_NONE, TIER_UNCONFINED};
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{NodeId, Tier};
-use glovebox_sandbox::holdout;
+use glovebox_workspace::holdout;
 use std::path::Path;
 
 /// Resumes a run. A run that succeeded, or that was canceled for good, is shown again with the same exit code.

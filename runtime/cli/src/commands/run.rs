@@ -15,8 +15,8 @@ use glovebox_engine::run::{Executor, NewRun, Run};
 use glovebox_plan::plan::Plan;
 use glovebox_record::Tier;
 use glovebox_record::scope::Entry;
-use glovebox_sandbox::project::Include;
-use glovebox_sandbox::user_key::UserKey;
+use glovebox_workspace::project::Include;
+use glovebox_workspace::user_key::UserKey;
 use std::path::Path;
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 //! Compares bytes, not names. A length that no hold-out has is compared with nothing, so most files are only listed.
 
 use glovebox_record::scope::Entry;
-use glovebox_sandbox::holdout::COPY_BYTES_MIN;
-use glovebox_sandbox::regular_file::{self, Links};
+use glovebox_workspace::holdout::COPY_BYTES_MIN;
+use glovebox_workspace::regular_file::{self, Links};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! A link is only a hint, since a package may have made it. A folder is shown because a package manager keeps packages at this very
 //! place, or because its content is an interpreter, and because no repository is around it.
 
-use glovebox_sandbox::regular_file::{self, Links};
+use glovebox_workspace::regular_file::{self, Links};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;

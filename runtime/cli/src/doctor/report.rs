@@ -5,8 +5,8 @@
 use super::message::{AttackRow, RowResult};
 use crate::exit::Exit;
 use crate::terminal::{self, visible};
+use glovebox_jail_helper::jail::ProbeReport;
 use glovebox_record::Tier;
-use glovebox_sandbox::jail::ProbeReport;
 use schemars::JsonSchema;
 use serde::Serialize;
 

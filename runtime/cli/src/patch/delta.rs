@@ -4,8 +4,8 @@
 
 use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, Digest, FileChange};
-use glovebox_sandbox::commit::fold;
-use glovebox_sandbox::project::Base;
+use glovebox_workspace::commit::fold;
+use glovebox_workspace::project::Base;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;

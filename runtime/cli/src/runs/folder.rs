@@ -5,8 +5,8 @@
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::{self, visible};
-use glovebox_sandbox::regular_file::{self, Links};
-use glovebox_sandbox::run;
+use glovebox_workspace::regular_file::{self, Links};
+use glovebox_workspace::run;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, Metadata, Permissions};

@@ -8,7 +8,7 @@ use crate::exit::{Exit, Stop};
 use glovebox_engine::attempt::REPOSITORIES_DIR;
 use glovebox_engine::run::OWNER_FILE;
 use glovebox_journal::sqlite::Owner;
-use glovebox_sandbox::{run, tree};
+use glovebox_workspace::{run, tree};
 use std::fs;
 use std::path::{Path, PathBuf};
 

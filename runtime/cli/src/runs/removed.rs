@@ -3,7 +3,7 @@
 use super::{RunFolder, remove};
 use crate::exit::Stop;
 use crate::terminal::{self, about, counted, visible};
-use glovebox_sandbox::tree;
+use glovebox_workspace::tree;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! A folder of the user's project, read with bounds: regular files up to 1 MiB, and names that can be written into a pipeline.
 
-use glovebox_sandbox::regular_file::{self, Links};
+use glovebox_workspace::regular_file::{self, Links};
 use std::fs;
 use std::path::{Path, PathBuf};
 

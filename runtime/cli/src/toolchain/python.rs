@@ -5,7 +5,7 @@
 use super::machine::{Machine, Variable, prefix_of};
 use super::{Found, Missing};
 use glovebox_plan::config::Toolchain;
-use glovebox_sandbox::regular_file::{self, Links};
+use glovebox_workspace::regular_file::{self, Links};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -9,8 +9,8 @@ use crate::run::branch_workspace;
 use glovebox_journal::event::BranchId;
 use glovebox_journal::ports::BlobStore;
 use glovebox_record::Digest;
-use glovebox_sandbox::{branch, commit};
 use glovebox_state::run_state::Branch;
+use glovebox_workspace::{branch, commit};
 use std::io;
 use std::path::Path;
 

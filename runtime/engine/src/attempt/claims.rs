@@ -17,7 +17,7 @@ pub(super) fn check(run: (&Dir, &str), fact: &mut StageFinished, stated: &[Claim
     }
     let untrue = stated.iter().find_map(|claim| Some((claim, objection(run, fact, claim)?)));
     if let Some((Claim { kind, value }, objection)) = untrue {
-        let shown = glovebox_sandbox::refusal::escaped(value);
+        let shown = glovebox_workspace::refusal::escaped(value);
         let reason = format!("the stage claims `{kind}` for `{shown}`, but {objection}");
         replace(fact, Failure::new(FailureClass::Contract, FailureCode::CLAIM_UNPROVEN, reason));
     }

@@ -5,10 +5,10 @@
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, REPOSITORIES_DIR, SandboxEnv, SharedSubjects, SharedView};
 use super::subject;
+use glovebox_jail_helper::jail::{Bind, Jail, JailChannels, JailSetting, Source};
+use glovebox_jail_helper::lazy_jail::{LazyJail, OpenError};
 use glovebox_plan::plan::Binding;
-use glovebox_sandbox::jail::{Bind, Jail, JailChannels, JailSetting, Source};
-use glovebox_sandbox::lazy_jail::{LazyJail, OpenError};
-use glovebox_sandbox::repository::{self, REPOSITORY_DIR};
+use glovebox_workspace::repository::{self, REPOSITORY_DIR};
 use std::sync::{Arc, PoisonError};
 
 /// What the jail of a stage's commands is opened with.

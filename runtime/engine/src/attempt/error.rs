@@ -1,14 +1,14 @@
 //! Why an attempt could not be made. What a stage did wrong is an outcome, and none of these.
 
 use glovebox_host::model::TestAttributeError;
+use glovebox_jail_helper::jail::JailError;
+use glovebox_jail_helper::lazy_jail::OpenError;
+use glovebox_jail_helper::subject::SubjectError;
 use glovebox_journal::ports::PortError;
 use glovebox_pipeline::ir::NodeId;
-use glovebox_sandbox::cache::CacheError;
-use glovebox_sandbox::commit::CommitError;
-use glovebox_sandbox::jail::JailError;
-use glovebox_sandbox::lazy_jail::OpenError;
-use glovebox_sandbox::stage::StageError;
-use glovebox_sandbox::subject::SubjectError;
+use glovebox_workspace::cache::CacheError;
+use glovebox_workspace::commit::CommitError;
+use glovebox_workspace::stage::StageError;
 use std::io;
 
 /// Why an attempt could not be made: a fault of the runtime, never of the stage.

@@ -10,7 +10,7 @@ use glovebox_host::tools::ToolAnswers;
 use glovebox_journal::event::{Attempt, Event, Record, Verdict};
 use glovebox_record::spend::SpendTotals;
 use glovebox_record::{Digest, FailureClass};
-use glovebox_sandbox::regular_file;
+use glovebox_workspace::regular_file;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io;

@@ -7,15 +7,15 @@ use super::sandbox::{AttemptPaths, AttemptSandbox, SandboxEnv, Sealed};
 use super::subject::CacheOwner;
 use super::{AttemptError, STAGE_DIR, Workbench, subject};
 use crate::run::RunDir;
+use glovebox_jail_helper::exec::{Command, Program};
+use glovebox_jail_helper::subject::Call;
 use glovebox_journal::event::{CacheFilled, Receipt};
 use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_plan::plan::Binding;
 use glovebox_record::CommandEnding;
-use glovebox_sandbox::cache;
-use glovebox_sandbox::exec::{Command, Program};
-use glovebox_sandbox::subject::Call;
 use glovebox_state::run_state::RunState;
+use glovebox_workspace::cache;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -143,7 +143,7 @@ fn fill(
 /// Puts the caches where each visit copies them from. Those over the bound for caches are not kept, nor those of a command that was
 /// killed: what it was writing would look whole to every visit.
 fn keep(folder: &Path, into: &Path, calls: &[(Call, bool)]) -> Result<(), AttemptError> {
-    glovebox_sandbox::tree::remove_all(into).map_err(AttemptError::Folder)?;
+    glovebox_workspace::tree::remove_all(into).map_err(AttemptError::Folder)?;
     let has_ended = calls.first().is_some_and(|(own, _)| own.exit.how == CommandEnding::Exited);
     if !has_ended || calls.iter().any(|(call, _)| call.exit.over.is_some()) {
         return Ok(());

@@ -7,10 +7,10 @@ use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv, setting};
 use super::side_files::SideFiles;
 use glovebox_host::call::HookSetting;
+use glovebox_jail_helper::exec::Program;
+use glovebox_jail_helper::jail::{JailSetting, ResourceUsage};
 use glovebox_plan::plan::Binding;
 use glovebox_record::scope::Scope;
-use glovebox_sandbox::exec::Program;
-use glovebox_sandbox::jail::{JailSetting, ResourceUsage};
 use std::path::PathBuf;
 
 /// Folder of the hooks in the attempt's folder.

@@ -8,7 +8,7 @@ use glovebox_host::model::{Model, TextGuard};
 use glovebox_journal::event::{Artifact, Captured, Digest, Ending, Refusal, StageFinished};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
-use glovebox_sandbox::holdout::canary::{Canary, Leak};
+use glovebox_workspace::holdout::canary::{Canary, Leak};
 use std::sync::Arc;
 
 /// Where a hold-out was found.

@@ -2,8 +2,8 @@
 
 use super::sandbox::AttemptSandbox;
 use glovebox_host::agents::ProgramSetting;
+use glovebox_jail_helper::private_home::PrivateHome;
 use glovebox_plan::plan::Binding;
-use glovebox_sandbox::private_home::PrivateHome;
 use std::sync::Arc;
 
 impl AttemptSandbox {

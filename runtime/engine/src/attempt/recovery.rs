@@ -10,9 +10,9 @@ use glovebox_pipeline::ir::NodeId;
 use glovebox_plan::plan::{NodeRecovery, Plan};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, FailureCode, Outcome, Status};
-use glovebox_sandbox::commit;
-use glovebox_sandbox::found::Op;
-use glovebox_sandbox::stage::{Found, WorkspaceView};
+use glovebox_workspace::commit;
+use glovebox_workspace::found::Op;
+use glovebox_workspace::stage::{Found, WorkspaceView};
 use std::io::{self, Read};
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use glovebox_host::call::Report;
 use glovebox_journal::event::{Ending, StageFinished};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
-use glovebox_sandbox::holdout::canary::Canary;
+use glovebox_workspace::holdout::canary::Canary;
 
 /// The artifact with the whole answer.
 pub(super) const WITHHELD_FILE: &str = "withheld.json";

@@ -12,20 +12,20 @@ use super::sets::{begins_with_builders, protect_compiled, set};
 use super::subject::{self, CacheOwner, Private};
 use glovebox_host::call::{FileSource, HookSetting};
 use glovebox_host::grants::FileTier;
+use glovebox_jail_helper::jail::ExecPolicy;
+use glovebox_jail_helper::jail::{Bind, JailSetting, ResourceUsage};
+use glovebox_jail_helper::lazy_jail::LazyJail;
+use glovebox_jail_helper::private_home::PrivateHome;
+use glovebox_jail_helper::subject::{EndedSubjects, Subjects};
 use glovebox_plan::plan::{Binding, Plan};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Network, NodeId, Tier};
-use glovebox_sandbox::cache::{self, Caches, Set};
-use glovebox_sandbox::dependencies::{Dependencies, Places};
-use glovebox_sandbox::ignored::{LeftOut, Store};
-use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Bind, JailSetting, ResourceUsage};
-use glovebox_sandbox::lazy_jail::LazyJail;
-use glovebox_sandbox::private_home::PrivateHome;
-use glovebox_sandbox::repository::{self, REPOSITORY_DIR};
-use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
-use glovebox_sandbox::subject::{EndedSubjects, Subjects};
+use glovebox_workspace::cache::{self, Caches, Set};
+use glovebox_workspace::dependencies::{Dependencies, Places};
+use glovebox_workspace::ignored::{LeftOut, Store};
+use glovebox_workspace::repository::{self, REPOSITORY_DIR};
+use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -231,7 +231,8 @@ impl AttemptSandbox {
         }
         kept.extend(made.home.as_ref().map(PrivateHome::bind));
         let mut setting = JailSetting { inner: binds, kept, network, ..setting(env, binding, paths) };
-        shown.activate(env.environment.as_ref(), &mut setting);
+        let environment = env.environment.iter().filter(|entry| shown.has(entry));
+        environment.for_each(|entry| setting.activate_environment(entry.path()));
         let commands = Commands {
             setting,
             env: env.clone(),
@@ -462,7 +463,7 @@ fn hidden(env: &SandboxEnv, paths: &AttemptPaths) -> Vec<PathBuf> {
 /// True when the project has a repository and the sandbox of commands can show one.
 fn wants_repository(env: &SandboxEnv, binding: &Binding) -> bool {
     let can_show = binding.runs_commands() && env.tier == Some(Tier::Full);
-    can_show && repository::is_wanted(&env.project, &env.policy)
+    can_show && repository::is_wanted(&env.project, &env.policy.path)
 }
 
 /// The operator's policy with the stage's cap on output.

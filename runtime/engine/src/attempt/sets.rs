@@ -5,11 +5,11 @@
 
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv};
+use glovebox_jail_helper::jail::{Bind, HOME_INSIDE};
 use glovebox_plan::plan::{Binding, HoldoutAccess, Plan};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
-use glovebox_sandbox::cache::{self, Domain, Set};
-use glovebox_sandbox::jail::{Bind, HOME_INSIDE};
+use glovebox_workspace::cache::{self, Domain, Set};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 

@@ -5,11 +5,11 @@
 
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv};
+use glovebox_jail_helper::jail::{Jail, JailSetting, ResourceUsage};
+use glovebox_jail_helper::lazy_jail::{LazyJail, OpenError};
 use glovebox_record::Tier;
 use glovebox_record::scope::Scope;
-use glovebox_sandbox::jail::{Jail, JailSetting, ResourceUsage};
-use glovebox_sandbox::lazy_jail::{LazyJail, OpenError};
-use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
+use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 

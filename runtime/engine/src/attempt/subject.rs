@@ -5,19 +5,19 @@
 
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv, setting, tool_binds, tools};
+use glovebox_jail_helper::jail::CommandLine;
+use glovebox_jail_helper::jail::JailSetting;
+use glovebox_jail_helper::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
 use glovebox_journal::event::{Isolation, Quarantined, Receipt, StageFinished};
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_plan::plan::Binding;
 use glovebox_plan::plan::Separation;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Network, Tier};
-use glovebox_sandbox::cache::Caches;
-use glovebox_sandbox::found::Verdict;
-use glovebox_sandbox::jail::CommandLine;
-use glovebox_sandbox::jail::JailSetting;
-use glovebox_sandbox::quarantine::{Caps, quarantine};
-use glovebox_sandbox::stage::{ChangeRules, Found, StageError, ViewOverrides, WorkspaceView};
-use glovebox_sandbox::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
+use glovebox_workspace::cache::Caches;
+use glovebox_workspace::found::Verdict;
+use glovebox_workspace::quarantine::{Caps, quarantine};
+use glovebox_workspace::stage::{ChangeRules, Found, StageError, ViewOverrides, WorkspaceView};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -104,7 +104,10 @@ pub(super) fn offer(
     overrides.mount_points.extend(shown.mount_points());
     inner.extend(shown.binds(inside));
     let mut of_jail = setting(env, binding, paths);
-    shown.activate(env.environment.as_ref(), &mut of_jail);
+    env.environment
+        .iter()
+        .filter(|entry| shown.has(entry))
+        .for_each(|entry| of_jail.activate_environment(entry.path()));
     of_jail.policy.grace = GRACE;
     let subjects = Subjects::offer(SubjectSetting {
         jail: JailSetting { network: Network::None, inner, kept, ..of_jail },

@@ -1,10 +1,10 @@
 //! Limits whose use is known only after a stage's jail has ended and its changes were found. The host reports the others.
 
+use glovebox_jail_helper::jail::ResourceUsage;
 use glovebox_journal::event::StageFinished;
 use glovebox_record::LimitName;
-use glovebox_sandbox::found::{Found, Op};
-use glovebox_sandbox::ignored::LeftOut;
-use glovebox_sandbox::jail::ResourceUsage;
+use glovebox_workspace::found::{Found, Op};
+use glovebox_workspace::ignored::LeftOut;
 
 /// Adds what only the jail saw to the limits the host reported.
 pub(super) fn of_jail(spent: ResourceUsage, fact: &mut StageFinished) {

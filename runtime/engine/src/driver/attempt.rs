@@ -179,7 +179,7 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
             reason = self.reason_to_stop() => reason,
             error = self.keep_lease(&delivery) => return Err(error),
         };
-        glovebox_sandbox::jail::cancel(&stop);
+        glovebox_jail_helper::jail::cancel(&stop);
         let finished = match tokio::time::timeout(self.grace, executing).await {
             Ok(finished) => finished.map_err(failed)?,
             Err(_) => abandoned(&attempt, self.grace),
@@ -242,7 +242,7 @@ fn filter_context(branch: &Branch, finished: &mut StageFinished, run_bytes: u64)
     finished.stored_values.retain(|key| accepted.contains_key(key));
     finished.outcome.context_updates = accepted;
     finished.refusals_total = finished.refusals_total.saturating_add(refusals.len() as u64);
-    finished.refusals.extend(refusals.into_iter().take(glovebox_sandbox::refusal::REFUSALS_MAX));
+    finished.refusals.extend(refusals.into_iter().take(glovebox_workspace::refusal::REFUSALS_MAX));
 }
 
 /// What is committed for an attempt that did not listen: nothing of it.

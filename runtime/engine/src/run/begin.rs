@@ -13,8 +13,8 @@ use glovebox_pipeline::ir::NodeId;
 use glovebox_plan::plan::{Plan, RunBounds};
 use glovebox_record::SandboxRecord;
 use glovebox_record::spend::SpendBounds;
-use glovebox_sandbox::project::{self, Base, Include};
 use glovebox_state::run_state::{PendingDecisions, RunState};
+use glovebox_workspace::project::{self, Base, Include};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,7 +122,7 @@ async fn copy(from: PathBuf, to: PathBuf, include: Include) -> Result<Base, RunE
 async fn flush(folders: Vec<PathBuf>) -> Result<(), RunError> {
     let flushed = tokio::task::spawn_blocking(move || {
         let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
-        glovebox_sandbox::flush::flush_all(&folders)
+        glovebox_workspace::flush::flush_all(&folders)
     });
     match flushed.await {
         Ok(flushed) => flushed.map_err(|error| RunError::Workspace(Box::new(error))),

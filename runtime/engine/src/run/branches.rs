@@ -6,7 +6,7 @@ use super::{RunDir, WORKSPACE_DIR};
 use crate::attempt::REPOSITORIES_DIR;
 use crate::project::run_files::BRANCHES_DIR;
 use glovebox_journal::event::BranchId;
-use glovebox_sandbox::{cache, tree};
+use glovebox_workspace::{cache, tree};
 use std::io;
 use std::path::Path;
 

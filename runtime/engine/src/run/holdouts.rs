@@ -9,10 +9,10 @@ use glovebox_journal::event::HoldoutsSealed;
 use glovebox_plan::plan::HoldoutPlan;
 use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
-use glovebox_sandbox::holdout::canary::{Canary, PublicSummary};
-use glovebox_sandbox::holdout::{self, COPY_BYTES_MIN, Seal, SealError};
-use glovebox_sandbox::project::{Base, Include};
 use glovebox_state::run_state::RunState;
+use glovebox_workspace::holdout::canary::{Canary, PublicSummary};
+use glovebox_workspace::holdout::{self, COPY_BYTES_MIN, Seal, SealError};
+use glovebox_workspace::project::{Base, Include};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 

@@ -9,11 +9,11 @@ use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::Repaired;
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_record::Digest;
-use glovebox_sandbox::apply::open_before;
-use glovebox_sandbox::commit::CommitError;
-use glovebox_sandbox::project::Base;
-use glovebox_sandbox::{cache, restore, tree};
 use glovebox_state::run_state::RunState;
+use glovebox_workspace::apply::open_before;
+use glovebox_workspace::commit::CommitError;
+use glovebox_workspace::project::Base;
+use glovebox_workspace::{cache, restore, tree};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 

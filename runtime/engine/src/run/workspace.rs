@@ -7,7 +7,7 @@ use crate::driver::RunError;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::ports::PortError;
 use glovebox_record::{Digest, FileChange};
-use glovebox_sandbox::{apply, commit};
+use glovebox_workspace::{apply, commit};
 use std::path::Path;
 
 /// Brings the workspace to where the changes say. Again is the same as once.

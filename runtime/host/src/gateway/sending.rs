@@ -1,8 +1,8 @@
 //! An answer on its way to a program. While the provider still answers, a stream gets a comment now and then: a client gives up on silence.
 
+use glovebox_jail_helper::port::Connection;
 use glovebox_models::error::ModelError;
 use glovebox_models::gateway::refusal;
-use glovebox_sandbox::port::Connection;
 use serde_json::Value;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};

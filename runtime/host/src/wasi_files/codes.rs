@@ -1,6 +1,6 @@
 //! Between the words of a view and those of `wasi:filesystem`.
 
-use glovebox_sandbox::view::{Denied, Identity, Kind, Metadata, NewTime};
+use glovebox_workspace::view::{Denied, Identity, Kind, Metadata, NewTime};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wasmtime_wasi::p2::FsError;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;

@@ -7,7 +7,7 @@ use super::streams::{CHUNK_BYTES_MAX, Reader, Target, Writer};
 use super::{FilesView, Folder, LISTED_MAX, Node};
 use crate::files::GuestPath;
 use glovebox_record::path::ScopePath;
-use glovebox_sandbox::view::{Create, Denied, Kind, Metadata, OpenOptions, Operation, View};
+use glovebox_workspace::view::{Create, Denied, Kind, Metadata, OpenOptions, Operation, View};
 use std::sync::Arc;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::filesystem::types::{

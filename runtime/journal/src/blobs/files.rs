@@ -7,7 +7,7 @@ use super::unavailable;
 use crate::event::Digest;
 use crate::ports::PortError;
 use cap_std::fs::{Dir, File, OpenOptions};
-use glovebox_sandbox::regular_file;
+use glovebox_workspace::regular_file;
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};

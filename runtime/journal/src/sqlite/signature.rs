@@ -8,7 +8,7 @@ use super::port_error;
 use super::rows::digest;
 use crate::event::Digest;
 use crate::ports::PortError;
-use glovebox_sandbox::user_key::UserKey;
+use glovebox_workspace::user_key::UserKey;
 use rusqlite::Connection;
 
 /// Keeps these MACs from standing in for any other.

@@ -13,7 +13,7 @@ use crate::blobs::Outbox;
 use crate::event::{Event, Subject, canonical};
 use crate::ports::{PortError, Stored};
 use cap_std::fs::Dir;
-use glovebox_sandbox::user_key::UserKey;
+use glovebox_workspace::user_key::UserKey;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use std::collections::VecDeque;

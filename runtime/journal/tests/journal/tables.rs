@@ -6,7 +6,7 @@ use cap_std::fs::Dir;
 use glovebox_journal::event::Digest;
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_journal::sqlite::{Provenance, SqliteLog, SqliteReader};
-use glovebox_sandbox::user_key::UserKey;
+use glovebox_workspace::user_key::UserKey;
 use rusqlite::Connection;
 
 fn key() -> UserKey {

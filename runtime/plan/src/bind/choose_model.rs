@@ -17,7 +17,7 @@ use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_pipeline::key::{self, Key};
 use glovebox_pipeline::nearest::nearest;
 use glovebox_record::program::AgentProgram;
-use glovebox_sandbox::refusal::escaped;
+use glovebox_workspace::refusal::escaped;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

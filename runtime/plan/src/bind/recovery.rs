@@ -12,7 +12,7 @@ use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
 use glovebox_pipeline::key;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
-use glovebox_sandbox::protect::Protected;
+use glovebox_workspace::protect::Protected;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

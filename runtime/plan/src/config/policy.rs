@@ -6,7 +6,7 @@ use super::field::{Field, Fields};
 use glovebox_pipeline::lower::duration;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
-use glovebox_sandbox::protect::Protected;
+use glovebox_workspace::protect::Protected;
 use std::fmt;
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use glovebox_pipeline::nearest::nearest;
 use glovebox_record::network::{HostRule, HostRules};
 use glovebox_record::scope::Entry;
 use glovebox_record::{Network, Tier};
-use glovebox_sandbox::protect::Protected;
+use glovebox_workspace::protect::Protected;
 use std::path::Path;
 
 /// The `[sandbox]` table.

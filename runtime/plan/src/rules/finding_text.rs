@@ -8,7 +8,7 @@ use glovebox_host::rules::Finding;
 use glovebox_pipeline::Lowered;
 use glovebox_pipeline::diagnostic::{Diagnostic, RuleName, Severity};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
-use glovebox_sandbox::refusal::escaped;
+use glovebox_workspace::refusal::escaped;
 
 /// The rule of remarks about changes of the graph; no finding of a plugin may have it.
 const TRANSFORM: &str = "transform";

@@ -5,7 +5,7 @@
 use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::key;
 use glovebox_record::Digest;
-use glovebox_sandbox::project::{Base, FileFact};
+use glovebox_workspace::project::{Base, FileFact};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -13,7 +13,7 @@ use crate::blobs::{Outbox, Parcel};
 use crate::event::{Digest, Subject, chain};
 use crate::ports::{PortError, Stored};
 use cap_std::fs::Dir;
-use glovebox_sandbox::user_key::UserKey;
+use glovebox_workspace::user_key::UserKey;
 use jiff::Timestamp;
 use rusqlite::{Connection, Params};
 use std::collections::HashMap;

@@ -1,0 +1,117 @@
+//! Limits of a command that the system enforces by itself: resource limits and the number of process ids.
+//!
+//! Only a control group can bound the memory of all processes together. Without one, the host watches it.
+#![forbid(unsafe_code)]
+
+use crate::fault::At;
+use glovebox_jail_helper::policy::{Bounds, Confinement};
+use glovebox_jail_helper::wire::Failure;
+use rustix::fd::AsFd;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::path::Path;
+
+/// The least `kernel.pid_max` that the system accepts.
+const PID_MAX_FLOOR: u64 = 301;
+/// The first version of Linux in which `kernel.pid_max` belongs to a PID namespace. Before, it is the whole machine's.
+const PID_MAX_SINCE: (u32, u32) = (6, 14);
+
+/// Processor time that a process gets beyond its limit before the system kills it. The host samples ten times a second and ends the
+/// whole command with the limit's name. A kill by the system ends one process only, and its parent may hide that. Twenty processors
+/// use this much time between two samples.
+const CPU_SECONDS_BEYOND: u64 = 2;
+/// A jail gets this fraction of a user's inotify limits.
+const INOTIFY_PARTS: u64 = 4;
+
+/// Sets the resource limits of a command, in the process that becomes it.
+pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Failure> {
+    let cpu_seconds = bounds.cpu_ms.div_ceil(1000).saturating_add(CPU_SECONDS_BEYOND);
+    let mut limits = vec![
+        // With 0, a core-dump program of the host would still run; 1 disables core dumps completely.
+        (Resource::Core, 1, 1),
+        // A process can handle the signal of the soft limit, but not the kill of the hard one a second later.
+        (Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(1)),
+        (Resource::Data, bounds.command_memory_bytes, bounds.command_memory_bytes),
+        (Resource::Fsize, bounds.file_bytes, bounds.file_bytes),
+        (Resource::Memlock, 1 << 20, 1 << 20),
+        (Resource::Msgqueue, 0, 0),
+        (Resource::Nice, 0, 0),
+        (Resource::Nofile, bounds.descriptors, bounds.descriptors),
+        (Resource::Rtprio, 0, 0),
+        (Resource::Sigpending, 1024, 1024),
+    ];
+    if confinement.has_namespaces() {
+        // Counted per user namespace. Without its own namespace, processes of the same user outside would count.
+        limits.push((Resource::Nproc, bounds.processes, bounds.processes));
+    }
+    limits.into_iter().try_for_each(|(resource, soft, hard)| {
+        // Never above the inherited limit: raising it is a privilege.
+        let hard = getrlimit(resource).maximum.map_or(hard, |given| given.min(hard));
+        let wanted = Rlimit { current: Some(soft.min(hard)), maximum: Some(hard) };
+        setrlimit(resource, wanted).at(format!("set the resource limit {resource:?}"))
+    })
+}
+
+/// Bounds the process ids of the jail's namespace through its `/proc`, if the system supports that. True if they are bounded.
+pub(crate) fn limit_process_ids(proc: impl AsFd, bounds: &Bounds) -> bool {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    if version(&release) < PID_MAX_SINCE {
+        return false;
+    }
+    // Ids up to this one exclusive; PID 1 has one, and the first 300 are not given out a second time.
+    let ids = bounds.processes.saturating_add(2).clamp(PID_MAX_FLOOR, 1 << 22);
+    set(proc, Path::new("sys/kernel/pid_max"), ids)
+}
+
+/// Bounds inotify, which a user has on the whole machine, so that a jail cannot exhaust it for the user's other programs. Also
+/// bounds segments of System V, if the system allows that to the owner of an IPC namespace.
+pub(crate) fn limit_shared(proc: impl AsFd, bounds: &Bounds) {
+    for (of_user, of_jail) in [
+        ("sys/fs/inotify/max_user_instances", "sys/user/max_inotify_instances"),
+        ("sys/fs/inotify/max_user_watches", "sys/user/max_inotify_watches"),
+    ] {
+        let all = read(&proc, Path::new(of_user)).and_then(|text| text.trim().parse::<u64>().ok());
+        // A kernel without inotify has neither.
+        all.map(|all| set(&proc, Path::new(of_jail), (all / INOTIFY_PARTS).max(1)));
+    }
+    // An ordinary user cannot set them; the host counts segments in any case.
+    set(&proc, Path::new("sys/kernel/shmall"), bounds.command_memory_bytes.div_ceil(rustix::param::page_size() as u64));
+    set(&proc, Path::new("sys/kernel/shmmax"), bounds.command_memory_bytes);
+}
+
+#[expect(clippy::disallowed_methods, reason = "the kernel's own file")]
+fn read(proc: impl AsFd, path: &Path) -> Option<String> {
+    let file = openat(proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    std::io::read_to_string(std::fs::File::from(file)).ok()
+}
+
+fn set(proc: impl AsFd, path: &Path, value: u64) -> bool {
+    let file = openat(proc, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    file.and_then(|file| rustix::io::write(file, value.to_string().as_bytes())).is_ok()
+}
+
+fn version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|character: char| !character.is_ascii_digit()).map_while(|part| part.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_by_number() {
+        for (release, expected) in [
+            ("6.18.44-fc", (6, 18)),
+            ("6.9.0", (6, 9)),
+            ("6.14-rc1", (6, 14)),
+            ("5.15.0-91-generic", (5, 15)),
+            ("", (0, 0)),
+        ] {
+            assert_eq!(version(release), expected, "{release}");
+        }
+        assert!(
+            version("6.9") < PID_MAX_SINCE && version("6.14.0") >= PID_MAX_SINCE && version("10.1") > PID_MAX_SINCE
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! A process of the jail's first one that becomes a command. It gives up all rights in a fixed order.
+//!
+//! Session, stdio and limits come first, because the later steps take away what they need. Seccomp comes last, because it forbids
+//! what the steps before it need. Until it is a program, it has the memory of the first process, which waits and finds a failure there.
+#![forbid(unsafe_code)]
+
+use crate::fault::At;
+use crate::landlock::Rules;
+use crate::program::{Image, Start};
+use crate::raw::{self, Texts};
+use crate::seccomp::Filters;
+use crate::{bounds, credentials, selftest};
+use glovebox_jail_helper::policy::{Confinement, Policy};
+use glovebox_jail_helper::wire::{Failure, Targets};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, fchdir, getpid, getppid, set_parent_process_death_signal, setsid};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use std::fs::File;
+use std::io::{Read, Write};
+
+/// What confines a command.
+#[derive(Debug, Default)]
+pub(crate) struct CommandConfinement {
+    /// Landlock, if the tier has it.
+    pub(crate) rules: Option<Rules>,
+    /// Seccomp filters that this process does not have already; compiled before the first command.
+    pub(crate) filters: Filters,
+}
+
+/// Starts a command. Returns its process id once the program runs, or why it does not.
+pub(crate) fn start(
+    policy: &Policy,
+    confinement: &CommandConfinement,
+    start: &Start,
+    folder: OwnedFd,
+    stdio: &[OwnedFd; 3],
+) -> Result<Pid, Failure> {
+    let parent = getpid();
+    let give_up_rights = || give_up_rights(policy, confinement, &folder, stdio);
+    match &start.image {
+        Image::File(path) => {
+            let (arguments, environment) = (Texts::of(&start.arguments), Texts::of(&start.environment));
+            let mut failure = None;
+            let pid = raw::start(&mut || {
+                if is_alone(parent) {
+                    return FAILED;
+                }
+                let execute = || {
+                    let errno = raw::execute(path, &arguments, &environment);
+                    Err::<(), Errno>(errno).at(format!("exec {}", path.to_string_lossy()))
+                };
+                failure = give_up_rights().and_then(|()| execute()).err();
+                FAILED
+            });
+            let pid = pid.at("start a process")?;
+            failure.map_or(Ok(pid), Err)
+        }
+        Image::SelfTest(targets) => start_self_test(policy, targets, parent, give_up_rights),
+    }
+}
+
+/// Starts the helper's own test, in a copy of this process. As after an exec only three descriptors are left, and a closed pipe shows
+/// that the test runs.
+fn start_self_test(
+    policy: &Policy,
+    targets: &Targets,
+    parent: Pid,
+    give_up_rights: impl FnOnce() -> Result<(), Failure>,
+) -> Result<Pid, Failure> {
+    let (result, report) = pipe_with(PipeFlags::CLOEXEC).at("make a pipe")?;
+    let Some(pid) = raw::fork().at("fork")? else {
+        drop(result);
+        if is_alone(parent) {
+            raw::exit_now(FAILED);
+        }
+        if let Err(failure) = give_up_rights() {
+            // Without a reader the jail is gone, and this process with it.
+            let _ = serde_json::to_vec(&failure).map(|text| File::from(report).write_all(&text));
+            raw::exit_now(FAILED);
+        }
+        let closed = raw::close_rest();
+        std::mem::forget(report);
+        raw::exit_now(if closed.is_ok() && selftest::run(policy, targets) { 0 } else { 1 })
+    };
+    drop(report);
+    let mut failure = Vec::new();
+    File::from(result).read_to_end(&mut failure).at("wait for the test")?;
+    if failure.is_empty() {
+        return Ok(pid);
+    }
+    Err(serde_json::from_slice(&failure).map_err(std::io::Error::from).at("start the test")?)
+}
+
+/// The exit code of a process that became no program.
+const FAILED: i32 = 127;
+
+/// Has this process die with its parent. True if that has ended already: no process is left that would end this one.
+fn is_alone(parent: Pid) -> bool {
+    set_parent_process_death_signal(Some(Signal::KILL)).is_err() || getppid() != Some(parent)
+}
+
+fn give_up_rights(
+    policy: &Policy,
+    confinement: &CommandConfinement,
+    folder: &OwnedFd,
+    stdio: &[OwnedFd; 3],
+) -> Result<(), Failure> {
+    let [input, output, error] = stdio;
+    raw::unblock_signals();
+    setsid().at("setsid")?;
+    dup2_stdin(input).at("redirect standard input")?;
+    dup2_stdout(output).at("redirect standard output")?;
+    dup2_stderr(error).at("redirect standard error")?;
+    fchdir(folder).at("enter folder")?;
+    bounds::limit(&policy.bounds, policy.confinement)?;
+    if policy.confinement != Confinement::Unconfined {
+        credentials::demand_none()?;
+    }
+    raw::close_rest_on_exec().at("close_range")?;
+    if let Some(rules) = &confinement.rules {
+        rules.enforce()?;
+    }
+    confinement.filters.enforce()
+}

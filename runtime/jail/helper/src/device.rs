@@ -1,0 +1,57 @@
+//! The devices of a jail: five that programs need and a private set of terminals. No `tty`, `kmsg`, `fuse` or `kvm`.
+#![forbid(unsafe_code)]
+
+use crate::fault::At;
+use crate::mounts::{Root, below_root, bind_at};
+use glovebox_jail_helper::policy::Bind;
+use glovebox_jail_helper::wire::Failure;
+use rustix::fs::{Mode, symlinkat};
+use rustix::mount::{MountFlags, mount};
+use std::path::Path;
+
+/// Bound from the host: making devices is a privilege that a user namespace does not give.
+pub(crate) const NODES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+
+const TERMINALS: &str = "/dev/pts";
+const SHARED_MEMORY: &str = "/dev/shm";
+
+const LINKS: [(&str, &str); 5] = [
+    ("dev/fd", "/proc/self/fd"),
+    ("dev/stdin", "/proc/self/fd/0"),
+    ("dev/stdout", "/proc/self/fd/1"),
+    ("dev/stderr", "/proc/self/fd/2"),
+    ("dev/ptmx", "pts/ptmx"),
+];
+
+/// Fills the part of `/dev` that is the same for all jails, in a new root, which is the current folder.
+pub(crate) fn fill_fixed(root: &Root) -> Result<(), Failure> {
+    for name in NODES {
+        let path = Path::new("/dev").join(name);
+        // Read-only: the device can still be written, but its owner cannot change its mode, on the host as well.
+        bind_at(root, &Bind { source: path.clone(), at: path, writable: false, optional: false }, Nature::Device)?;
+    }
+    for folder in [TERMINALS, SHARED_MEMORY] {
+        root.folder(Path::new(folder))?;
+    }
+    for (at, to) in LINKS {
+        symlinkat(to, root, at).at(format!("link /{at}"))?;
+    }
+    Ok(())
+}
+
+/// Mounts what belongs to one jail alone: terminals and shared memory.
+pub(crate) fn mount_own(root: &Root, shared_memory_bytes: u64) -> Result<(), Failure> {
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    let options = c"newinstance,ptmxmode=0666,mode=620";
+    mount("devpts", below_root(Path::new(TERMINALS)), "devpts", flags, options).at(format!("mount {TERMINALS}"))?;
+    root.memory(Path::new(SHARED_MEMORY), Mode::from_raw_mode(0o1777), shared_memory_bytes)
+}
+
+/// The kind of a bind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nature {
+    /// Files and folders: devices in them do not work.
+    Files,
+    /// A device itself: it cannot be executed.
+    Device,
+}

@@ -1,0 +1,103 @@
+//! Where the helper was started: on the host, or inside the namespaces that `bwrap` made.
+//!
+//! All differences between the two are here and in [`crate::bwrap`]. Decides nothing about a command.
+#![forbid(unsafe_code)]
+
+use crate::bwrap;
+use crate::credentials;
+use crate::fault::{At, refused};
+use crate::reaper::Reach;
+use crate::stores::Stores;
+use glovebox_jail_helper::control::send_frame;
+use glovebox_jail_helper::policy::{Confinement, Network, Policy, Source};
+use glovebox_jail_helper::wire::{Enforcement, Failure, Reply};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, setsid};
+
+/// Where the helper was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// On the host, by glovebox.
+    Host,
+    /// Inside what `bwrap` made, by `bwrap`.
+    Bwrap(bwrap::Inside),
+}
+
+impl Entry {
+    /// Reads it from the arguments of this process.
+    pub(crate) fn of_this_process() -> Self {
+        bwrap::Inside::of_this_process().map_or(Self::Host, Self::Bwrap)
+    }
+
+    /// Leaves the session of the host's terminal. Its signals would end the one process that can kill the others.
+    pub(crate) fn leave_session(&self) -> Result<(), Failure> {
+        match self {
+            Self::Host => setsid().at("setsid").map(drop),
+            // `bwrap` made a session of its own.
+            Self::Bwrap(_) => Ok(()),
+        }
+    }
+
+    /// Refuses a policy that needs namespaces which this process does not have, and enters the control groups.
+    pub(crate) fn check(&self, policy: &Policy) -> Result<(), Failure> {
+        if let Self::Bwrap(_) = self {
+            return Ok(());
+        }
+        if matches!(policy.workspace.source, Source::Overlay { .. }) || !policy.workspace.inner.is_empty() {
+            return Err(refused("set up the workspace", "layers and inner mounts need tier `full`"));
+        }
+        if policy.network == Network::Proxy {
+            return Err(refused("set up the network", "a proxy needs a network namespace"));
+        }
+        if policy.sockets {
+            return Err(refused("set up the network", "sockets for the host need tier `full`"));
+        }
+        enter_cgroups(policy)
+    }
+
+    /// Gives up supplementary groups, and names what this place cannot enforce. Returns the stores that belong to the jail alone.
+    pub(crate) fn prepare(&self, policy: &Policy, enforcement: &mut Enforcement) -> Result<Option<Stores>, Failure> {
+        let stores = match self {
+            Self::Host => {
+                if policy.confinement != Confinement::Unconfined {
+                    credentials::clear_groups()?;
+                }
+                enforcement.degradations.push("processes=shared".to_owned());
+                // These are folders of the host, which have no size.
+                enforcement.degradations.push("tmp=none".to_owned());
+                None
+            }
+            Self::Bwrap(inside) => Some(inside.stores(policy)?),
+        };
+        if policy.cgroup_procs.is_empty() {
+            // The limit of the user would count processes of others here.
+            enforcement.degradations.push("processes=soft".to_owned());
+        }
+        Ok(stores)
+    }
+
+    /// Determines how far a kill by this process reaches. `host` is the process that started it.
+    pub(crate) fn reach(&self, confinement: Confinement, host: Option<Pid>) -> Reach {
+        match self {
+            Self::Host => Reach::of_subreaper(confinement, host),
+            Self::Bwrap(inside) => inside.reach(),
+        }
+    }
+
+    /// Announces this process to the host. Inside `bwrap`, that has already happened.
+    pub(crate) fn announce(&self, control: &OwnedFd) -> Result<(), Failure> {
+        if let Self::Bwrap(_) = self {
+            return Ok(());
+        }
+        let own = pidfd_open(getpid(), PidfdFlags::empty()).at("open a pidfd")?;
+        send_frame(control, &Reply::Spawned, &[own.as_fd()]).map_err(|error| refused("send a reply", error.to_string()))
+    }
+}
+
+/// Enters the control groups that the host made.
+pub(crate) fn enter_cgroups(policy: &Policy) -> Result<(), Failure> {
+    policy
+        .cgroup_procs
+        .iter()
+        .try_for_each(|file| std::fs::write(file, "0").at(format!("enter cgroup {}", file.display())))
+}

@@ -1,0 +1,109 @@
+//! The workspace of a jail: an overlay or a copy, and the mounts inside it.
+#![forbid(unsafe_code)]
+
+use super::{Root, attach, below_root, open_source};
+use crate::device::Nature;
+use crate::fault::At;
+use glovebox_jail_helper::policy::{Bind, Source, Workspace};
+use glovebox_jail_helper::wire::Failure;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
+use rustix::io::Errno;
+use rustix::mount::{self, MountFlags};
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+
+/// Most jails that are built over the same layers after the first.
+const WORKS_MAX: u32 = 64;
+
+/// Mounts the workspace, then what belongs inside it. Returns a descriptor of its root, as seen inside.
+pub(crate) fn mount(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failure> {
+    let at = root.folder(&workspace.at)?;
+    match &workspace.source {
+        Source::Overlay { lower, upper, work } => overlay(&workspace.at, lower, upper, work)?,
+        Source::Directory(source) => {
+            let copy = open_source(source).at(format!("open workspace {}", source.display()))?;
+            attach(&copy, &at, true, Nature::Files).at("bind workspace")?;
+        }
+    }
+    // Opened anew: `at` is what lies below the mount.
+    let mounted =
+        openat(root, below_root(&workspace.at), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .at("open workspace")?;
+    for path in workspace.above_inner() {
+        pin(&mounted, path)?;
+    }
+    for bind in &workspace.inner {
+        inner(&mounted, workspace, bind)?;
+    }
+    openat(root, below_root(&workspace.at), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .at("open workspace")
+}
+
+/// Mounts an overlay that the kernel does not write to the disk: what a stage changes is recorded elsewhere or thrown away, and otherwise
+/// each end of an overlay flushes the whole file system of its layers.
+fn overlay(at: &Path, lower: &[PathBuf], upper: &Path, work: &Path) -> Result<(), Failure> {
+    let open = |path: &Path| open_source(path).at(format!("open layer {}", path.display()));
+    let lower: Vec<OwnedFd> = lower.iter().map(|path| open(path)).collect::<Result<_, _>>()?;
+    let (upper, work) = (open(upper)?, open(work)?);
+    match mount_layers(at, &lower, &upper, &work) {
+        // The kernel mounts such an overlay over a work folder once. A jail that is built again gets a new one.
+        Err(Errno::INVAL) => {
+            let again = next_work(&work).at("make a work folder")?;
+            mount_layers(at, &lower, &upper, &again)
+        }
+        answer => answer,
+    }
+    .at("mount overlay")
+}
+
+/// Names layers by descriptor, because a path with `:`, `,` or `\` would split the options.
+fn mount_layers(at: &Path, lower: &[OwnedFd], upper: &OwnedFd, work: &OwnedFd) -> Result<(), Errno> {
+    let name = |layer: &OwnedFd| format!("/proc/self/fd/{}", layer.as_raw_fd());
+    let options = format!(
+        "lowerdir={},upperdir={},workdir={},userxattr,redirect_dir=nofollow,metacopy=off,index=off,xino=off,volatile",
+        lower.iter().map(name).collect::<Vec<_>>().join(":"),
+        name(upper),
+        name(work),
+    );
+    let options = CString::new(options).map_err(|_| Errno::INVAL)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount::mount("overlay", below_root(at), "overlay", flags, options.as_c_str())
+}
+
+/// Makes the first folder of a work folder that is not there yet. No command sees them.
+fn next_work(work: &OwnedFd) -> Result<OwnedFd, Errno> {
+    for number in 1..=WORKS_MAX {
+        let name = format!("again-{number}");
+        match mkdirat(work, &name, Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => return made.and_then(|()| below(work, Path::new(&name))),
+        }
+    }
+    Err(Errno::EXIST)
+}
+
+/// Mounts a path inside the workspace. Follows no link, because a stage could have made one.
+fn inner(mounted: &OwnedFd, workspace: &Workspace, bind: &Bind) -> Result<(), Failure> {
+    let step = || format!("mount {} inside the workspace", bind.at.display());
+    let source = match open_source(&bind.source) {
+        Err(Errno::NOENT) if bind.optional => return Ok(()),
+        opened => opened.at(step())?,
+    };
+    let path = bind.at.strip_prefix(&workspace.at).ok().filter(|path| !path.as_os_str().is_empty());
+    let path = path.ok_or_else(|| crate::fault::refused(step(), "it is outside the workspace"))?;
+    let target = below(mounted, path).at(step())?;
+    attach(&source, &target, bind.writable, Nature::Files).at(step())
+}
+
+/// Mounts a folder on itself, so that no command can move it and the mounts below.
+fn pin(mounted: &OwnedFd, path: &Path) -> Result<(), Failure> {
+    let step = || format!("pin {}", path.display());
+    let folder = below(mounted, path).at(step())?;
+    attach(&folder, &folder, true, Nature::Files).at(step())
+}
+
+fn below(mounted: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(mounted, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+}

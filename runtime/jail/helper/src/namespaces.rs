@@ -1,0 +1,79 @@
+//! The namespaces of a jail, and the one identity that exists in them.
+//!
+//! A single user and a single group are mapped, so that no other owner can be taken on; inside they are never 0, as a
+//! root inside would have privileges in what is mounted later.
+#![forbid(unsafe_code)]
+
+use crate::fault::{At, refused};
+use crate::raw;
+use glovebox_jail_helper::policy::{Network, Policy};
+use glovebox_jail_helper::wire::Failure;
+use rustix::fd::AsFd;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Pid, getegid, geteuid, set_dumpable_behavior};
+use rustix::thread::UnshareFlags;
+use std::fs;
+
+/// Leaves the host's namespaces; processes are in the new PID namespace from the next fork on.
+pub(crate) fn enter(policy: &Policy) -> Result<(), Failure> {
+    check_ids(policy.uid, policy.gid)?;
+    let outside = (geteuid().as_raw(), getegid().as_raw());
+    raw::unshare(of_jail(policy.network) | UnshareFlags::NEWCGROUP).at("unshare")?;
+    // Without this a user could leave a group that denies him something; the system demands it.
+    fs::write("/proc/self/setgroups", "deny").at("setgroups")?;
+    map_ids((policy.uid, policy.gid), outside)
+}
+
+/// Leaves the host's users and mounts, for a template that prepares mounts.
+pub(crate) fn enter_template(uid: u32, gid: u32) -> Result<(), Failure> {
+    check_ids(uid, gid)?;
+    let outside = (geteuid().as_raw(), getegid().as_raw());
+    raw::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS).at("unshare")?;
+    fs::write("/proc/self/setgroups", "deny").at("setgroups")?;
+    map_ids((uid, gid), outside)
+}
+
+/// Copies this process into namespaces of its own, all of them fresh; none in the copy. Groups stay denied as in the user namespace
+/// above. The copy of a process that cannot be looked into must allow that until it has called [`map_same_ids`].
+pub(crate) fn fork_into_own() -> Result<Option<Pid>, Errno> {
+    raw::fork_into(of_jail(Network::None))
+}
+
+/// Maps the ids of the user namespace above to themselves. Leaves the host's control groups for a view that begins at the own one.
+pub(crate) fn map_same_ids(uid: u32, gid: u32) -> Result<(), Failure> {
+    set_dumpable_behavior(DumpableBehavior::Dumpable).at("set dumpable")?;
+    map_ids((uid, gid), (uid, gid))?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).at("set dumpable")
+}
+
+/// Makes the own control group the root of what is seen of them.
+pub(crate) fn hide_cgroups() -> Result<(), Failure> {
+    raw::unshare(UnshareFlags::NEWCGROUP).at("unshare")
+}
+
+fn of_jail(network: Network) -> UnshareFlags {
+    let flags = UnshareFlags::NEWUSER
+        | UnshareFlags::NEWNS
+        | UnshareFlags::NEWPID
+        | UnshareFlags::NEWIPC
+        | UnshareFlags::NEWUTS;
+    if network == Network::Full { flags } else { flags | UnshareFlags::NEWNET }
+}
+
+fn check_ids(uid: u32, gid: u32) -> Result<(), Failure> {
+    if uid == 0 || gid == 0 { Err(refused("map ids", "the ids inside must not be 0")) } else { Ok(()) }
+}
+
+/// Maps one user and one group: inside, outside.
+fn map_ids(inside: (u32, u32), outside: (u32, u32)) -> Result<(), Failure> {
+    fs::write("/proc/self/uid_map", format!("{} {} 1", inside.0, outside.0)).at("write uid_map")?;
+    fs::write("/proc/self/gid_map", format!("{} {} 1", inside.1, outside.1)).at("write gid_map")
+}
+
+/// Allows no user namespace inside ours, a second time beside seccomp. Where `/proc` is the host's that is not possible.
+pub(crate) fn forbid_more(proc: impl AsFd) {
+    let file = openat(proc, "sys/user/max_user_namespaces", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    // Only a second lock: what it would stop is stopped by the first.
+    let _ = file.and_then(|file| rustix::io::write(file, b"0"));
+}

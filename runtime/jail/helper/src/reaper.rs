@@ -1,0 +1,103 @@
+//! Kills everything that a command started, and proves that no child is left.
+//!
+//! One kill reaches all of them at once where this process may signal no other process: in a PID namespace, and where Landlock
+//! holds its signals back. Elsewhere it looks for descendants again and again, because a fork race can outrun one search. As their
+//! subreaper it inherits all of them. Only `ECHILD` proves that none is left. After [`DEADLINE`] it reports how many are left.
+#![forbid(unsafe_code)]
+
+use crate::raw::{self, Reaped, Wait};
+use crate::watch::{self, ProcessStat};
+use glovebox_jail_helper::policy::Confinement;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal, test_kill_process};
+use std::time::{Duration, Instant};
+
+/// How long descendants are searched for where there is no PID namespace.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How far a kill by this process reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// It is PID 1: all processes of the namespace, at once.
+    Namespace,
+    /// It is a subreaper whose signals reach only its descendants: all of those, at once.
+    Domain,
+    /// It is a subreaper: its descendants, one by one.
+    Descendants,
+}
+
+impl Reach {
+    /// Determines whether the signals of a subreaper on the host reach only its descendants. `host` is the process that started it.
+    /// Only proof counts: without it, a kill of all processes could reach processes of others.
+    pub(crate) fn of_subreaper(confinement: Confinement, host: Option<Pid>) -> Self {
+        // Tier `landlock` demands Landlock's signal scope. `EPERM` for the host, which has the same user, proves that it is in force.
+        let is_held = || host == getppid() && host.is_some_and(|host| test_kill_process(host) == Err(Errno::PERM));
+        if confinement == Confinement::Landlock && is_held() { Self::Domain } else { Self::Descendants }
+    }
+}
+
+/// Returns the name of the PID namespace of this process.
+pub(crate) fn pid_namespace() -> std::io::Result<String> {
+    Ok(std::fs::read_link("/proc/self/ns/pid")?.to_string_lossy().into_owned())
+}
+
+/// The result of a kill of all processes.
+#[derive(Debug, Default)]
+pub(crate) struct Killed {
+    /// The processes that were reaped, zombies included.
+    pub(crate) reaped: Vec<Reaped>,
+    /// The number that was alive at the deadline.
+    pub(crate) survivors: u32,
+}
+
+/// Kills what can be killed now, without waiting.
+pub(crate) fn kill(reach: Reach) {
+    match reach {
+        Reach::Namespace | Reach::Domain => raw::kill_all_reachable(),
+        Reach::Descendants => {
+            // A fork race can outrun a search: kill the direct children first, as the kernel lists them.
+            for one in watch::children() {
+                kill_one(&one);
+            }
+            for one in watch::descendants() {
+                kill_one(&one);
+            }
+        }
+    }
+}
+
+/// Kills and reaps until no child is left.
+pub(crate) fn kill_all(reach: Reach) -> Killed {
+    let mut killed = Killed::default();
+    let deadline = Instant::now() + DEADLINE;
+    if reach == Reach::Namespace {
+        kill(reach);
+    }
+    // To ask for a child is cheaper than to search for descendants.
+    loop {
+        let wait = if reach == Reach::Namespace { Wait::Until } else { Wait::Never };
+        match raw::reap(wait) {
+            Ok(Some(reaped)) => killed.reaped.push(reaped),
+            Ok(None) => {
+                if Instant::now() > deadline {
+                    killed.survivors = u32::try_from(watch::descendants().len()).unwrap_or(u32::MAX).max(1);
+                    return killed;
+                }
+                kill(reach);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(_) => return killed,
+        }
+    }
+}
+
+/// Kills one process that was seen, unless another has its id by now.
+fn kill_one(seen: &ProcessStat) {
+    let Some(pid) = Pid::from_raw(seen.pid) else { return };
+    let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    // The descriptor holds the process with this id now. If it is the one that was seen, a later reuse of the id does not matter.
+    if watch::stat(seen.pid).is_some_and(|now| now.started == seen.started) {
+        // A process that has already ended needs no kill.
+        let _ = pidfd_send_signal(descriptor, Signal::KILL);
+    }
+}

@@ -1,0 +1,203 @@
+//! The loop of the jail's first process: one request at a time, and no process outlives its command.
+//!
+//! When the process of a command ends, this process kills and reaps everything the command started, and only then replies. When the
+//! host closes its end of the control socket, everything dies at once.
+#![forbid(unsafe_code)]
+
+use crate::command::{self, CommandConfinement};
+use crate::fault::{At, refused};
+use crate::network;
+use crate::program;
+use crate::raw::{self, Reaped, Wait};
+use crate::reaper::{self, Killed, Reach};
+use glovebox_jail_helper::control::{receive_frame, send_frame};
+use glovebox_jail_helper::policy::Policy;
+use glovebox_jail_helper::wire::{Command, Ended, Failure, Reply, Request};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::path::Path;
+use std::time::Duration;
+
+/// A jail that is ready.
+#[derive(Debug)]
+pub(crate) struct Jail {
+    /// What it is like.
+    pub(crate) policy: Policy,
+    /// The control socket.
+    pub(crate) control: OwnedFd,
+    /// Receives the host's requests for sockets of this network, if the policy allows them.
+    pub(crate) sockets: Option<OwnedFd>,
+    /// Readable when a child has changed.
+    pub(crate) children: OwnedFd,
+    /// The workspace's root, as seen inside.
+    pub(crate) workspace: OwnedFd,
+    /// What confines each command.
+    pub(crate) confinement: CommandConfinement,
+    /// How far a kill reaches.
+    pub(crate) reach: Reach,
+}
+
+/// A running command, and what is known about it so far.
+#[derive(Debug)]
+struct Running {
+    pid: Pid,
+    ended: Ended,
+    cpu: Duration,
+}
+
+/// Serves until the host is gone. When this returns, no process is alive, as far as [`Reach`] goes.
+pub(crate) fn serve(jail: &Jail) {
+    let mut running = None;
+    while serve_next(jail, &mut running).is_some() {}
+    reaper::kill_all(jail.reach);
+}
+
+/// Waits for one event and answers it. `None` when the host is gone or sends something that is not a frame.
+fn serve_next(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
+    let Events { has_request, has_dead_child, wants_socket } = wait(jail)?;
+    if let Some(sockets) = jail.sockets.as_ref().filter(|_| wants_socket) {
+        receive_frame::<()>(sockets).ok()??;
+        network::hand_out(sockets).ok()?;
+    }
+    if has_dead_child {
+        drain(&jail.children);
+        reap(jail, running)?;
+    }
+    if has_request {
+        let (request, descriptors) = receive_frame::<Request>(&jail.control).ok()??;
+        serve_request(jail, running, request, descriptors)?;
+    }
+    Some(())
+}
+
+/// What there is to do.
+struct Events {
+    has_request: bool,
+    has_dead_child: bool,
+    wants_socket: bool,
+}
+
+fn wait(jail: &Jail) -> Option<Events> {
+    let descriptors = [&jail.control, &jail.children].into_iter().chain(&jail.sockets);
+    let mut polled: Vec<PollFd<'_>> = descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
+    match poll(&mut polled, None) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(_) => return None,
+    }
+    let is_ready = |index: usize| polled.get(index).is_some_and(|polled| !polled.revents().is_empty());
+    Some(Events { has_request: is_ready(0), has_dead_child: is_ready(1), wants_socket: is_ready(2) })
+}
+
+fn serve_request(
+    jail: &Jail,
+    running: &mut Option<Running>,
+    request: Request,
+    descriptors: Vec<OwnedFd>,
+) -> Option<()> {
+    match (request, running.as_ref()) {
+        (Request::Run(command), None) => {
+            let reply = match start(jail, &command, descriptors) {
+                Ok(started) => {
+                    *running = Some(started);
+                    Reply::Started
+                }
+                Err(failure) => {
+                    reaper::kill_all(jail.reach);
+                    Reply::Failed(failure)
+                }
+            };
+            send_reply(jail, &reply)
+        }
+        (Request::Run(_), Some(_)) => {
+            send_reply(jail, &Reply::Failed(refused("run a command", "another command is running")))
+        }
+        (Request::Setup(_) | Request::Prepare(_) | Request::Fork, _) => {
+            send_reply(jail, &Reply::Failed(refused("set up", "the jail is already set up")))
+        }
+        (Request::Terminate, Some(running)) => {
+            // A group that is gone needs no signal.
+            let _ = kill_process_group(running.pid, Signal::TERM);
+            Some(())
+        }
+        (Request::Kill, Some(_)) => {
+            reaper::kill(jail.reach);
+            Some(())
+        }
+        // The command has ended meanwhile.
+        (Request::Terminate | Request::Kill, None) => Some(()),
+    }
+}
+
+fn start(jail: &Jail, command: &Command, descriptors: Vec<OwnedFd>) -> Result<Running, Failure> {
+    let stdio: [OwnedFd; 3] =
+        descriptors.try_into().map_err(|_| refused("run a command", "a command needs three descriptors"))?;
+    let prepared = program::prepare(command, &jail.policy.workspace.at)?;
+    let folder = folder(&jail.workspace, Path::new(&command.cwd))?;
+    let pid = command::start(&jail.policy, &jail.confinement, &prepared, folder, &stdio)?;
+    Ok(Running { pid, ended: Ended::default(), cpu: Duration::ZERO })
+}
+
+/// Opens the folder a command starts in. The filters leave no call that stays below the workspace by itself, so the place of what was opened
+/// is checked: it is what the command gets, wherever links led.
+fn folder(workspace: &OwnedFd, cwd: &Path) -> Result<OwnedFd, Failure> {
+    let step = "open the command's folder";
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let relative = if cwd.as_os_str().is_empty() { Path::new(".") } else { cwd };
+    let opened = openat(workspace, relative, flags, Mode::empty()).at(step)?;
+    let place = |opened: &OwnedFd| std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).at(step);
+    if cwd.is_absolute() || !place(&opened)?.starts_with(place(workspace)?) {
+        return Err(refused(step, "it is outside the workspace"));
+    }
+    Ok(opened)
+}
+
+/// Reaps the children that have ended; when the command's own process has, kills all others.
+fn reap(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
+    while let Ok(Some(reaped)) = raw::reap(Wait::Never) {
+        let Some(current) = running.as_mut() else { continue };
+        current.count(&reaped);
+        if reaped.pid == current.pid {
+            current.ended.code = reaped.code;
+            current.ended.signal = reaped.signal;
+            let ended = running.take()?.finish(jail);
+            send_reply(jail, &Reply::Ended(ended))?;
+        }
+    }
+    Some(())
+}
+
+impl Running {
+    fn count(&mut self, reaped: &Reaped) {
+        self.cpu += reaped.cpu;
+        self.ended.memory_peak_bytes = self.ended.memory_peak_bytes.max(reaped.memory_bytes);
+    }
+
+    fn finish(mut self, jail: &Jail) -> Ended {
+        // Zombies first, so that `killed` counts only processes that were alive.
+        while let Ok(Some(reaped)) = raw::reap(Wait::Never) {
+            self.count(&reaped);
+        }
+        let Killed { reaped, survivors } = reaper::kill_all(jail.reach);
+        for one in &reaped {
+            self.count(one);
+        }
+        let mut ended = self.ended;
+        ended.killed = u32::try_from(reaped.len()).unwrap_or(u32::MAX);
+        ended.survivors = survivors;
+        ended.cpu_ms = u64::try_from(self.cpu.as_millis()).unwrap_or(u64::MAX);
+        ended
+    }
+}
+
+fn send_reply(jail: &Jail, reply: &Reply) -> Option<()> {
+    send_frame(&jail.control, reply, &[]).ok()
+}
+
+/// Empties the signal descriptor. `wait4` gives the details, because signals of one kind merge.
+fn drain(children: &OwnedFd) {
+    let mut record = [0; 128];
+    while rustix::io::read(children, &mut record).is_ok_and(|bytes| bytes > 0) {}
+}

@@ -1,0 +1,116 @@
+//! The template: a helper that prepares what many jails have in common, and forks the first process of each from itself.
+//!
+//! It never sees a policy, a file of a stage or anything a stage says: the fork reads its policy from its own control socket. Every
+//! jail gets fresh namespaces of every kind; only read-only files, filters and memory from before any stage are the same. A jail
+//! cannot name the template: it is outside of the jail's PID namespace and above its user namespace, and holds no privilege itself.
+//! When it dies, all its jails die.
+#![forbid(unsafe_code)]
+
+use crate::entry::enter_cgroups;
+use crate::fault::{At, refused};
+use crate::mounts::PreparedRoot;
+use crate::seccomp::Filters;
+use crate::stage::{self, Base, Raised};
+use crate::{credentials, namespaces, raw};
+use glovebox_jail_helper::control::{receive_frame, send_frame};
+use glovebox_jail_helper::policy::{Confinement, Network, Policy, Preparation};
+use glovebox_jail_helper::wire::{Failure, Reply, Request};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{DumpableBehavior, PidfdFlags, geteuid, getpid, pidfd_open, set_dumpable_behavior};
+use std::process::ExitCode;
+
+/// What a template has prepared.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    preparation: Preparation,
+    is_root_outside: bool,
+    /// The read-only part of every root.
+    pub(crate) root: PreparedRoot,
+    /// Filters that each jail adds to those that the template carries.
+    pub(crate) filters: Filters,
+    /// The template itself, whose end its jails must not outlive.
+    own: OwnedFd,
+}
+
+/// Prepares, and forks jails until the host closes the socket. Ends after the last of its jails.
+pub(crate) fn serve(mut control: OwnedFd, preparation: Preparation) -> ExitCode {
+    let prepared = match prepare(preparation) {
+        Ok(prepared) => prepared,
+        Err(failure) => return stage::fail(&control, failure),
+    };
+    while let Ok(Some((request, descriptors))) = receive_frame::<Request>(&control) {
+        let (Request::Fork, Ok([jail])) = (request, <[OwnedFd; 1]>::try_from(descriptors)) else { break };
+        match namespaces::fork_into_own() {
+            Ok(Some(_)) => {}
+            // In the copy, the socket of the template gives way to that of the jail.
+            Ok(None) => match rustix::io::dup3(&jail, &mut control, rustix::io::DupFlags::CLOEXEC) {
+                Ok(()) => {
+                    drop(jail);
+                    raw::exit_now(stage::serve_or_fail(&control, first_process(&control, &prepared)))
+                }
+                Err(_) => raw::exit_now(1),
+            },
+            Err(error) => {
+                let failed = Err::<(), _>(error).at("fork into namespaces").err();
+                // A host that is gone needs no reply.
+                failed.map(|failure| send_frame(&jail, &Reply::Failed(failure), &[]));
+            }
+        }
+    }
+    drop(control);
+    // Children are reaped by the kernel; this returns when the last one is gone.
+    while !matches!(raw::reap(raw::Wait::Until), Err(_) | Ok(None)) {}
+    ExitCode::SUCCESS
+}
+
+fn prepare(preparation: Preparation) -> Result<Prepared, Failure> {
+    stage::die_with_host()?;
+    stage::release_stdin()?;
+    let is_root_outside = geteuid().is_root();
+    credentials::clear_groups()?;
+    namespaces::enter_template(preparation.uid, preparation.gid)?;
+    // Not before the id maps: they are files of a process that can be looked into.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).at("set dumpable")?;
+    let root = PreparedRoot::build(&preparation, is_root_outside)?;
+    let (carried, filters) = Filters::compile(Confinement::Full, Network::None)?.split();
+    carried.enforce()?;
+    credentials::drop_held()?;
+    raw::ignore_children();
+    let own = pidfd_open(getpid(), PidfdFlags::empty()).at("open a pidfd")?;
+    Ok(Prepared { preparation, is_root_outside, root, filters, own })
+}
+
+/// Builds a jail around this process, a copy of the template in fresh namespaces.
+fn first_process(control: &OwnedFd, prepared: &Prepared) -> Result<Raised, Failure> {
+    stage::die_with(&prepared.own)?;
+    raw::heed_children();
+    let policy = match receive_frame::<Request>(control) {
+        Ok(Some((Request::Setup(policy), _))) => *policy,
+        Ok(Some(_)) => return Err(refused("set up", "the first request must be `setup`")),
+        Ok(None) => raw::exit_now(1),
+        Err(error) => return Err(refused("set up", error.to_string())),
+    };
+    check(&policy, prepared)?;
+    namespaces::map_same_ids(policy.uid, policy.gid)?;
+    enter_cgroups(&policy)?;
+    namespaces::hide_cgroups()?;
+    announce(control)?;
+    stage::raise(control, policy, &Base { is_root_outside: prepared.is_root_outside, prepared: Some(prepared) })
+}
+
+fn check(policy: &Policy, prepared: &Prepared) -> Result<(), Failure> {
+    if policy.preparation().as_ref() == Some(&prepared.preparation) {
+        return Ok(());
+    }
+    Err(refused("set up", "the policy differs from what the template has prepared"))
+}
+
+/// Tells the host that this process exists. The mount namespace beside it lets the host remove the mounts later.
+fn announce(control: &OwnedFd) -> Result<(), Failure> {
+    let own = pidfd_open(getpid(), PidfdFlags::empty()).at("open a pidfd")?;
+    let mounts = open("/proc/self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    let mounts = mounts.at("open the mount namespace")?;
+    send_frame(control, &Reply::Spawned, &[own.as_fd(), mounts.as_fd()])
+        .map_err(|error| refused("send a reply", error.to_string()))
+}

@@ -1,0 +1,157 @@
+//! Types for host programs: a command, how it ended, and the part of its output that is kept.
+//!
+//! [`crate::jail`] runs commands and decides what they can reach.
+
+pub(crate) mod capture;
+pub(crate) mod pipes;
+
+use glovebox_workspace::tree::Tree;
+use glovebox_record::path::ScopePath;
+use glovebox_record::{CommandEnding, Digest, LimitName};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+/// The program of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// A program and its arguments, started directly.
+    Argv(Vec<String>),
+    /// One text for `/bin/sh -c`.
+    Shell(String),
+}
+
+impl Program {
+    /// The words that start it.
+    pub fn words(&self) -> Vec<String> {
+        match self {
+            Self::Argv(words) => words.clone(),
+            Self::Shell(text) => ["sh", "-c", text].map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+/// One command of a stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// What is started.
+    pub program: Program,
+    /// Where, relative to the copy; no component may be a link.
+    pub cwd: ScopePath,
+    /// Variables that the command sets. Dangerous names are refused unless the operator set the same value.
+    pub env: Vec<(String, String)>,
+    /// Its standard input; none is `/dev/null`.
+    pub stdin: Option<Vec<u8>>,
+    /// Wall time.
+    pub timeout: Duration,
+}
+
+/// What was kept of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// The first bytes.
+    pub head: Vec<u8>,
+    /// The last bytes; directly after `head` unless `truncated`.
+    pub tail: Vec<u8>,
+    /// Length of the whole stream in bytes.
+    pub total_bytes: u64,
+    /// True when bytes between head and tail were dropped.
+    pub truncated: bool,
+    /// True when reading stopped at a deadline because something still held the stream open.
+    pub cut: bool,
+    /// Digest of the whole stream.
+    pub digest: Digest,
+}
+
+/// How a command went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// How it ended.
+    pub how: CommandEnding,
+    /// Exit code for [`CommandEnding::Exited`], signal number for [`CommandEnding::Signaled`].
+    pub code: Option<i32>,
+    /// Wall time from start to the death of its whole tree.
+    pub duration: Duration,
+    /// Standard output.
+    pub stdout: Captured,
+    /// Standard error.
+    pub stderr: Captured,
+    /// Processes that were alive when the command itself had ended, and were killed.
+    pub killed: u32,
+    /// Processor time of everything it started, in milliseconds.
+    pub cpu_ms: u64,
+    /// Largest memory of all its processes together; without a control group, the largest that was seen.
+    pub memory_peak_bytes: u64,
+    /// Most processes seen at the same time. This and the following are none when it ended before the first sample.
+    pub processes_peak: Option<u64>,
+    /// Most descriptors of one process.
+    pub descriptors_peak: Option<u64>,
+    /// Length of the largest file it wrote.
+    pub file_peak_bytes: Option<u64>,
+    /// Bytes in the fullest of `/tmp`, home and `/dev/shm` at its end; none when these are folders of the host.
+    pub tmp_bytes: Option<u64>,
+    /// The limit that it passed, and for which it was killed or could not continue.
+    pub over: Option<LimitName>,
+}
+
+/// Why a command did not run or could not be ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// The fixed `PATH` has no such program.
+    #[error("no program `{0}` in the fixed PATH; add folders with `[exec] path` or `toolchains` in glovebox.toml")]
+    NotFound(String),
+    /// The command is not allowed or malformed.
+    #[error("{0}")]
+    Invalid(String),
+    /// Its jail is gone, or ended while it ran.
+    #[error("the sandbox of the stage has ended: {0}")]
+    Lost(&'static str),
+    /// Some of its processes could not be killed in time.
+    #[error("{count} processes of the command could not be killed within {waited:?}")]
+    Survivors {
+        /// How many.
+        count: usize,
+        /// How long the sandbox tried.
+        waited: Duration,
+    },
+    /// The operating system refused.
+    #[error("could not run the command: failed to {act}: {source}")]
+    Io {
+        /// What failed.
+        act: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// The exit of a command that was canceled before it began.
+pub(crate) fn not_begun(duration: Duration) -> Exit {
+    let nothing = || capture::Capture::new(0).finish(false);
+    Exit {
+        how: CommandEnding::Canceled,
+        code: None,
+        duration,
+        stdout: nothing(),
+        stderr: nothing(),
+        killed: 0,
+        cpu_ms: 0,
+        memory_peak_bytes: 0,
+        processes_peak: None,
+        descriptors_peak: None,
+        file_peak_bytes: None,
+        tmp_bytes: None,
+        over: None,
+    }
+}
+
+/// Opens the folder a command starts in; no component may be a link.
+pub(crate) fn working_directory(root: &Path, cwd: &ScopePath) -> Result<OwnedFd, ExecError> {
+    let tree = Tree::open(root).map_err(io_error("open the workspace"))?;
+    let missing = |_| ExecError::Invalid(format!("`{cwd}` is not a directory of the workspace that the stage may see"));
+    tree.directory(Path::new(cwd.as_str())).map_err(missing)
+}
+
+pub(crate) fn io_error(act: &'static str) -> impl Fn(io::Error) -> ExecError {
+    move |source| ExecError::Io { act, source }
+}

@@ -1,0 +1,478 @@
+//! A jail: one helper process and the whole sandbox of a stage's commands, from its start to its end.
+//!
+//! The host sends a policy, then one command at a time; the helper builds and runs. A jail keeps no state after its end, knows neither
+//! stages nor grants, and always dies with this program.
+
+mod alarm;
+mod binary;
+mod bounds;
+mod bwrap;
+mod cgroup;
+mod control;
+mod disk;
+mod environment;
+mod exec_policy;
+mod loopback;
+mod namespaces;
+mod origin;
+mod pace;
+mod probe;
+mod processes;
+mod program;
+mod reaper;
+mod receipt;
+mod run;
+mod setting;
+mod sockets;
+mod spawner;
+mod stores;
+mod streamed;
+mod template;
+mod watchdog;
+
+pub use alarm::cancel;
+pub(crate) use binary::program_bytes;
+pub use bounds::ResourceUsage;
+pub use exec_policy::ExecPolicy;
+pub use glovebox_jail_helper::policy::{Bind, Source};
+pub use glovebox_jail_helper::wire::SelfTestCheck;
+pub use probe::{Missing, ProbeReport, probe, probe_tier};
+pub use reaper::wait_for_cleanup;
+pub use receipt::CommandLine;
+pub use setting::{HOME_INSIDE, JailChannels, JailSetting, is_system};
+pub use streamed::OnBytes;
+
+use crate::exec::{Command, ExecError, Exit};
+use crate::proxy::dialer::{Dialer, Internet};
+use crate::proxy::{self, Proxy};
+use cgroup::Cgroup;
+use control::Control;
+use disk::Disk;
+use glovebox_jail_helper::policy::{Policy, Preparation};
+use glovebox_jail_helper::wire::{Reply, Request};
+use glovebox_record::{Limits, Network, Tier};
+use namespaces::Namespaces;
+use origin::Origin;
+use processes::JailProcesses;
+use reaper::JailCleanup;
+use serde::{Deserialize, Serialize};
+use setting::{Checked, Writable};
+use sockets::Sockets;
+use std::borrow::Cow;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use stores::Stores;
+
+/// Longest time that building a jail may take.
+const OPEN_MAX: Duration = Duration::from_secs(20);
+/// Longest time that a template may take to fork a jail's first process.
+const FORK_MAX: Duration = Duration::from_secs(5);
+
+/// Why a jail could not be built, or did not end.
+#[derive(Debug, thiserror::Error)]
+pub enum JailError {
+    /// Its setting is not allowed.
+    #[error("{0}")]
+    Setting(String),
+    /// The helper could not build it.
+    #[error("could not build the `{tier}` sandbox: {step}: {text}; `glovebox doctor` shows what this machine lacks")]
+    Build {
+        /// The requested tier.
+        tier: Tier,
+        /// The step at which it ended.
+        step: String,
+        /// The system's answer.
+        text: String,
+    },
+    /// Some of its processes could not be killed in time.
+    #[error("processes of the sandbox could not be killed within {0:?}")]
+    Survivors(Duration),
+    /// The operating system refused.
+    #[error("could not use the sandbox: failed to {act}: {source}")]
+    Io {
+        /// What was tried.
+        act: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// What a jail enforces; part of the record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JailStatus {
+    /// Its tier.
+    pub tier: Tier,
+    /// Landlock's ABI that is enforced; 0 where none is.
+    pub landlock_abi: u32,
+    /// What is weaker than the tier promises, such as `memory=soft`.
+    pub degradations: Vec<String>,
+}
+
+/// A jail that is ready. Dropped, it is killed with everything in it.
+#[derive(Debug)]
+pub struct Jail {
+    /// None once the jail is lost.
+    control: Mutex<Option<Control>>,
+    /// None once the jail is dead.
+    origin: Option<Origin>,
+    /// Readable when everything in the jail is dead.
+    pidfd: Option<OwnedFd>,
+    /// The workspace's root as commands see it, if that is not a folder of the host.
+    merged: Option<OwnedFd>,
+    /// The workspace's folder, if it is one of the host.
+    folder: Option<PathBuf>,
+    proxy: Option<Proxy>,
+    sockets: Option<Sockets>,
+    workspace: PathBuf,
+    writable: Writable,
+    home: PathBuf,
+    tmp: PathBuf,
+    kept: PathBuf,
+    policy: ExecPolicy,
+    /// Taken when the proxy starts.
+    network: Network,
+    limits: Limits,
+    disk: Disk,
+    processes: JailProcesses,
+    namespaces: Namespaces,
+    status: JailStatus,
+    usage: Mutex<ResourceUsage>,
+    cgroup: Option<Cgroup>,
+}
+
+impl Jail {
+    /// Starts a helper and waits until it has built the jail. Blocks for milliseconds.
+    ///
+    /// Denied to everything that runs in it, with [`Tier::Full`]: every file that is not the system's own programs, a bind or
+    /// the workspace; the network, the host's processes, its terminal; more than [`Limits`]; outliving the jail.
+    ///
+    /// # Errors
+    /// [`JailError::Setting`] before anything was started, [`JailError::Build`] when this system cannot build it.
+    pub fn open(setting: &JailSetting, source: Source) -> Result<Self, JailError> {
+        Self::open_with_channels(setting, source, &JailChannels::default())
+    }
+
+    /// The same with ties to a part of this program.
+    ///
+    /// # Errors
+    /// As [`Jail::open`]; [`JailError::Build`] where the tier has no such tie.
+    pub fn open_with_channels(
+        setting: &JailSetting,
+        source: Source,
+        channels: &JailChannels,
+    ) -> Result<Self, JailError> {
+        Self::build(setting, source, channels, Arc::new(Internet))
+    }
+
+    /// The same with another way out for the proxy of [`Network::Proxy`].
+    ///
+    /// # Errors
+    /// As [`Jail::open`].
+    pub fn open_with_dialer(setting: &JailSetting, source: Source, dialer: Arc<dyn Dialer>) -> Result<Self, JailError> {
+        Self::build(setting, source, &JailChannels::default(), dialer)
+    }
+
+    /// Builds it by a template if possible, else by a helper of its own, which enforces the same.
+    fn build(
+        setting: &JailSetting,
+        source: Source,
+        channels: &JailChannels,
+        dialer: Arc<dyn Dialer>,
+    ) -> Result<Self, JailError> {
+        let checked = setting::check(setting, channels, &source)?;
+        let Some(preparation) = checked.policy.preparation().filter(|_| template::is_usable()) else {
+            return Self::build_alone(setting, checked, dialer);
+        };
+        let why = match Self::build_forked(setting, checked, &preparation, Arc::clone(&dialer)) {
+            Ok(jail) => return Ok(jail),
+            Err(why) => why,
+        };
+        let jail = Self::build_alone(setting, setting::check(setting, channels, &source)?, dialer)?;
+        // Not before: a jail that nothing can build is not the fault of a template.
+        template::failed(&preparation, &why);
+        Ok(jail)
+    }
+
+    fn build_forked(
+        setting: &JailSetting,
+        checked: Checked,
+        preparation: &Preparation,
+        dialer: Arc<dyn Dialer>,
+    ) -> Result<Self, JailError> {
+        let (control, theirs) = Control::pair().map_err(io_error("make the control socket of a jail"))?;
+        template::fork(preparation, theirs).map_err(io_error("start the template of jails"))?;
+        let jail = Self::raise(setting, checked, control, || Ok(Origin::Fork(None)), dialer)?;
+        template::succeeded();
+        Ok(jail)
+    }
+
+    fn build_alone(setting: &JailSetting, checked: Checked, dialer: Arc<dyn Dialer>) -> Result<Self, JailError> {
+        let (control, theirs) = Control::pair().map_err(io_error("make the control socket of the jail helper"))?;
+        let starting = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
+        Self::raise(setting, checked, control, || starting.wait().map(Origin::Program), dialer)
+    }
+
+    /// Goes on while the helper starts: it waits for its first request.
+    fn raise(
+        setting: &JailSetting,
+        Checked { mut policy, writable }: Checked,
+        control: Control,
+        started: impl FnOnce() -> io::Result<Origin>,
+        dialer: Arc<dyn Dialer>,
+    ) -> Result<Self, JailError> {
+        let cgroup = Cgroup::make(&setting.limits).inspect_err(|why| tracing::debug!(why, "no control group")).ok();
+        let procs = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
+        policy.cgroup_procs = procs.into_iter().map(setting::utf8).collect::<Result<_, _>>()?;
+        let disk = watched(&policy.workspace.source, setting);
+        let origin = started().map_err(io_error("start the jail helper"))?;
+        let (home, tmp) = setting.home_and_tmp();
+        let mut jail = Self {
+            control: Mutex::new(None),
+            processes: JailProcesses::of(&origin),
+            origin: Some(origin),
+            pidfd: None,
+            merged: None,
+            folder: host_folder(&policy.workspace.source),
+            proxy: None,
+            sockets: None,
+            workspace: policy.workspace.at.clone(),
+            writable,
+            home,
+            tmp,
+            kept: setting.kept_at(),
+            policy: setting.policy.clone(),
+            network: setting.network.clone(),
+            limits: setting.limits,
+            disk,
+            namespaces: Namespaces::of(setting.tier),
+            status: JailStatus { tier: setting.tier, landlock_abi: 0, degradations: Vec::new() },
+            usage: Mutex::default(),
+            cgroup,
+        };
+        if let Err(error) = jail.set_up(&control, policy, dialer) {
+            // Closed before the jail is dropped: this ends a helper without a namespace.
+            drop(control);
+            return Err(error);
+        }
+        let is_root = rustix::process::geteuid().is_root();
+        jail.namespaces.correct(&mut jail.status.degradations, is_root);
+        bounds::name_not_enforced(&mut jail.status.degradations, jail.cgroup.is_some(), || jail.processes.can_look());
+        jail.control = Mutex::new(Some(control));
+        Ok(jail)
+    }
+
+    /// Sends the setup and reads replies until the jail is ready.
+    fn set_up(&mut self, control: &Control, policy: Policy, dialer: Arc<dyn Dialer>) -> Result<(), JailError> {
+        let has_sockets = policy.sockets;
+        let setup = Request::Setup(Box::new(policy));
+        let (begin, is_forked) = (Instant::now(), matches!(self.origin, Some(Origin::Fork(_))));
+        control.send(&setup, &[]).map_err(io_error("send the setup to the jail helper"))?;
+        loop {
+            let max = if is_forked && self.pidfd.is_none() { FORK_MAX } else { OPEN_MAX };
+            let reply = control.receive_until(begin + max).map_err(io_error("read a reply of the jail helper"))?;
+            let Some((reply, descriptors)) = reply else { return Err(self.silent()) };
+            let mut descriptors = descriptors.into_iter();
+            match reply {
+                Reply::Spawned => {
+                    self.pidfd = descriptors.next();
+                    self.take_fork(&mut descriptors)?;
+                    let spawned = self.namespaces.spawned(control, &setup, descriptors);
+                    spawned.map_err(io_error("send the setup to the jail helper"))?;
+                }
+                Reply::Stores => self.processes.set_stores(Stores::of(descriptors.collect())),
+                Reply::Ready(enforcement) => {
+                    self.status.landlock_abi = enforcement.landlock_abi;
+                    self.status.degradations = enforcement.degradations;
+                    if self.folder.is_none() || self.status.tier == Tier::Full {
+                        self.merged = descriptors.next();
+                    }
+                    self.check_complete()?;
+                    let is_proxied = matches!(self.network, Network::Proxy(_));
+                    let listener = if is_proxied { descriptors.next() } else { None };
+                    if has_sockets {
+                        let sockets = descriptors.next().ok_or_else(|| self.missing("the descriptor for sockets"))?;
+                        self.sockets = Some(Sockets::new(sockets));
+                    }
+                    return self.start_proxy(listener, dialer);
+                }
+                Reply::Failed(failure) => {
+                    return Err(JailError::Build { tier: self.status.tier, step: failure.step, text: failure.text });
+                }
+                Reply::Started | Reply::Ended(_) => return Err(self.missing("the expected reply")),
+            }
+        }
+    }
+
+    /// Takes what the first process of a forked jail sends beside its own descriptor.
+    fn take_fork(&mut self, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<(), JailError> {
+        let Some(Origin::Fork(_)) = self.origin else { return Ok(()) };
+        let mounts = descriptors.next().ok_or_else(|| self.missing("the mount namespace"))?;
+        self.origin = Some(Origin::Fork(Some(mounts)));
+        let first = self.pidfd.as_ref().map(OwnedFd::try_clone).transpose().map_err(io_error("copy a descriptor"))?;
+        first.into_iter().for_each(|first| self.processes.set_first(first));
+        Ok(())
+    }
+
+    fn check_complete(&self) -> Result<(), JailError> {
+        if self.pidfd.is_none() {
+            return Err(self.missing("a descriptor of its first process"));
+        }
+        if self.merged.is_none() && self.folder.is_none() {
+            return Err(self.missing("its workspace"));
+        }
+        Ok(())
+    }
+
+    /// Starts the proxy on the socket that listens inside.
+    fn start_proxy(&mut self, listener: Option<OwnedFd>, dialer: Arc<dyn Dialer>) -> Result<(), JailError> {
+        if let Network::Proxy(rules) = std::mem::take(&mut self.network) {
+            let listener = listener.ok_or_else(|| self.missing("the proxy's socket"))?;
+            let proxy = Proxy::start_with(listener, rules, proxy::Bounds::default(), dialer);
+            self.proxy = Some(proxy.map_err(io_error("start the proxy"))?);
+        }
+        Ok(())
+    }
+
+    /// Returns why a helper ended before it was ready.
+    fn silent(&self) -> JailError {
+        self.namespaces.explain_silence().unwrap_or_else(|| {
+            let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended and did not reply");
+            JailError::Io { act: "read a reply of the jail helper", source }
+        })
+    }
+
+    fn missing(&self, what: &str) -> JailError {
+        let text = format!("the helper did not send {what}");
+        JailError::Build { tier: self.status.tier, step: "start the helper".to_owned(), text }
+    }
+
+    /// Runs a command and returns when no process of it is alive. Blocks; one command at a time.
+    ///
+    /// Denied: the caller's environment, programs from folders a stage can write, dangerous variables, a terminal, outliving
+    /// the command.
+    ///
+    /// # Errors
+    /// [`ExecError`] when it was not started, when something of it could not be killed, or when the jail is gone.
+    pub fn run(&self, command: &Command, canceled: &AtomicBool) -> Result<Exit, ExecError> {
+        run::run(self, command, None, canceled)
+    }
+
+    /// The same with pipes for standard input, output and error. Output and error are passed on as they come; only their length and
+    /// digest are kept.
+    ///
+    /// # Errors
+    /// As [`Jail::run`].
+    pub fn run_piped(&self, command: &Command, pipes: [OwnedFd; 3], canceled: &AtomicBool) -> Result<Exit, ExecError> {
+        run::run(self, command, Some(pipes), canceled)
+    }
+
+    /// Returns the workspace as commands see it, for opening: a folder, or the path of a descriptor this jail holds.
+    pub fn root(&self) -> Cow<'_, Path> {
+        match (&self.folder, &self.merged) {
+            (None, Some(merged)) => PathBuf::from(format!("/proc/self/fd/{}", merged.as_raw_fd())).into(),
+            (Some(folder), _) => folder.into(),
+            (None, None) => self.workspace.as_path().into(),
+        }
+    }
+
+    /// Returns the workspace's path inside.
+    pub fn inside(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// Returns what the jail enforces.
+    pub fn status(&self) -> &JailStatus {
+        &self.status
+    }
+
+    /// Kills everything in the jail and returns when it is dead, with what its commands used.
+    ///
+    /// # Errors
+    /// [`JailError::Survivors`] when something could not be killed in time.
+    pub fn end(mut self) -> Result<ResourceUsage, JailError> {
+        self.kill()?;
+        let mut usage = std::mem::take(&mut *self.usage.lock().unwrap_or_else(PoisonError::into_inner));
+        if usage.commands > 0 {
+            usage.disk_peak_bytes = Some(self.disk.finish());
+            usage.file_peak_bytes = Some(self.disk.largest()).filter(|bytes| *bytes > 0);
+        }
+        usage.traffic = self.proxy.take().map(Proxy::stop);
+        Ok(usage)
+    }
+
+    fn control(&self) -> MutexGuard<'_, Option<Control>> {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Kills the first process of a namespace and so everything in it, or has the helper kill what it started. When this returns, all
+    /// of it is dead. The mounts of a jail with namespaces are removed later.
+    fn kill(&mut self) -> Result<(), JailError> {
+        drop(self.control().take());
+        self.await_death()?;
+        let Some(origin) = self.origin.take() else { return Ok(()) };
+        let cleanup = JailCleanup { origin, merged: self.merged.take(), cgroup: self.cgroup.take() };
+        if self.pidfd.is_some() && self.status.tier.has_own_root() {
+            reaper::reap_later(cleanup);
+            return Ok(());
+        }
+        cleanup.run().map_err(io_error("end the jail helper"))
+    }
+
+    /// Waits until everything in the jail is dead. Its end of the control socket must be closed, or its first process
+    /// dead already.
+    fn await_death(&self) -> Result<(), JailError> {
+        let Some(pidfd) = &self.pidfd else { return Ok(()) };
+        let max = self.policy.kill_max;
+        let is_dead = self.namespaces.kill(pidfd, max).map_err(io_error("wait for the end of the sandbox"))?;
+        // A command may have killed a helper without a namespace. The control group still lists every process.
+        let left = match &self.cgroup {
+            Some(group) if is_dead && !self.status.tier.has_own_root() => group.kill_all(Instant::now() + max),
+            _ => 0,
+        };
+        if is_dead && left == 0 { Ok(()) } else { Err(JailError::Survivors(max)) }
+    }
+}
+
+impl Drop for Jail {
+    fn drop(&mut self) {
+        if self.origin.is_some()
+            && let Err(error) = self.kill()
+        {
+            tracing::error!(%error, "a sandbox did not end");
+        }
+    }
+}
+
+/// Returns the workspace's folder on the host; none for an overlay, whose merged folder only the jail has.
+fn host_folder(source: &Source) -> Option<PathBuf> {
+    match source {
+        Source::Directory(folder) => Some(folder.to_owned()),
+        Source::Overlay { .. } => None,
+    }
+}
+
+/// Returns the folders whose size is limited.
+fn watched(source: &Source, setting: &JailSetting) -> Disk {
+    let (home, tmp) = setting.home_and_tmp();
+    let (mut folders, filled) = match source {
+        Source::Overlay { upper, .. } => (vec![upper.to_owned()], false),
+        Source::Directory(copy) => (vec![copy.to_owned()], true),
+    };
+    if !setting.tier.has_own_root() {
+        folders.extend([home, tmp]);
+    }
+    // Caches keep what earlier stages left; only what is added counts.
+    let before = folders.len();
+    let mounted = setting.inner.iter().chain(&setting.kept);
+    folders.extend(mounted.filter(|bind| bind.writable).map(|bind| bind.source.to_owned()));
+    let filled = filled || folders.len() > before;
+    Disk::new(folders, setting.limits.disk_bytes, filled)
+}
+
+fn io_error(act: &'static str) -> impl Fn(io::Error) -> JailError {
+    move |source| JailError::Io { act, source }
+}

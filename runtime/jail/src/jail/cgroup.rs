@@ -1,0 +1,395 @@
+//! A control group for each jail, if this system allows one. It is the only exact bound of memory and processes.
+//!
+//! Version 2: below our own group or the nearest ancestor that hands memory and pids to its children and that we may write
+//! (delegated by systemd, or as root). Version 1: below our own groups, as root. Existing groups are never changed.
+//! Out of memory must not kill the whole group: the jail's first process must survive to prove that nothing is left. The host
+//! sees the event and kills the command.
+
+use glovebox_workspace::regular_file;
+use glovebox_record::Limits;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The helper and its first process count too.
+const OWN_PROCESSES: u64 = 2;
+/// What the helper and its first process need beside the commands.
+const OWN_MEMORY_BYTES: u64 = 8 << 20;
+/// Longest time an emptied group is tried to be removed.
+const REMOVE_MAX: Duration = Duration::from_secs(2);
+/// How often a group that should be empty is looked at.
+const NAP: Duration = Duration::from_millis(5);
+/// How far up a group that hands out controllers is looked for.
+const ANCESTORS_MAX: usize = 8;
+const PREFIX: &str = "glovebox-";
+
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+/// Where this program has looked for groups that were left behind.
+static TIDIED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// The groups of one jail. Dropped, they are removed.
+#[derive(Debug)]
+pub(super) struct Cgroup {
+    memory: PathBuf,
+    /// None in version 2, where it is the same group.
+    pids: Option<PathBuf>,
+    version: Version,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// Where groups of jails are made.
+#[derive(Debug)]
+struct Parents {
+    memory: PathBuf,
+    /// None in version 2, where it is the same group.
+    pids: Option<PathBuf>,
+}
+
+/// What happened in a group so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    pub(super) memory_peak_bytes: u64,
+    pub(super) processes_peak: u64,
+    /// Processes killed for memory.
+    pub(super) killed: u64,
+    /// Forks refused.
+    pub(super) forks_refused: u64,
+}
+
+impl Cgroup {
+    /// Makes a group that bounds memory and processes. The error text is the reason for a failure.
+    pub(super) fn make(limits: &Limits) -> Result<Self, String> {
+        // Where a group could be made, another can; looking for it again takes longer than making it.
+        static FOUND: OnceLock<Parents> = OnceLock::new();
+        if let Some(group) = FOUND.get().and_then(|parents| parents.make(limits).ok()) {
+            return Ok(group);
+        }
+        let made = Self::find(limits)?;
+        if let Some(parents) = made.parents() {
+            let _ = FOUND.set(parents);
+        }
+        Ok(made)
+    }
+
+    fn parents(&self) -> Option<Parents> {
+        let above = |group: &PathBuf| group.parent().map(Path::to_owned);
+        Some(Parents { memory: above(&self.memory)?, pids: self.pids.as_ref().and_then(above) })
+    }
+
+    /// Looks for a place where this program may make groups, and makes one.
+    fn find(limits: &Limits) -> Result<Self, String> {
+        let groups = regular_file::kernel_text("/proc/self/cgroup").map_err(|error| error.to_string())?;
+        let mounts = mounts().map_err(|error| error.to_string())?;
+        let own = Own { groups: &groups, mounts };
+        let second = make_second(&own, limits);
+        let Err(why) = second else { return second };
+        make_first(&own, limits).map_err(|also| format!("version 2: {why}; version 1: {also}"))
+    }
+
+    /// Returns the files to which the helper writes its own thread. The helper has one thread, and moving a single thread is
+    /// fast. To move a process, the kernel waits for all forks on the machine, which takes longer than the rest of a jail.
+    pub(super) fn procs(&self) -> Vec<PathBuf> {
+        let file = match self.version {
+            Version::One => "tasks",
+            Version::Two => "cgroup.procs",
+        };
+        let mut all = vec![self.memory.join(file)];
+        all.extend(self.pids.iter().map(|group| group.join(file)));
+        all
+    }
+
+    fn pids(&self) -> &Path {
+        self.pids.as_ref().unwrap_or(&self.memory)
+    }
+
+    /// Resets the peaks, where the kernel can.
+    pub(super) fn forget_peaks(&self) {
+        // Where it cannot, peaks are those of the jail so far.
+        let _ = match self.version {
+            Version::One => fs::write(self.memory.join("memory.max_usage_in_bytes"), "0"),
+            Version::Two => Ok(()),
+        };
+    }
+
+    /// Kills the processes of the group until it is empty, at most until `deadline`. Returns the number that is left.
+    pub(super) fn kill_all(&self, deadline: Instant) -> usize {
+        loop {
+            if self.version == Version::Two {
+                // Missing before 5.14; then one by one as in version 1.
+                let _ = fs::write(self.memory.join("cgroup.kill"), "1");
+            }
+            let inside = self.members();
+            if inside.is_empty() || Instant::now() >= deadline {
+                return inside.len();
+            }
+            for pid in inside {
+                let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+                // Still in the group, so it is not a later process of that number.
+                if self.members().contains(&pid) {
+                    // A process that has already ended needs no kill.
+                    let _ = pidfd_send_signal(held, Signal::KILL);
+                }
+            }
+            std::thread::sleep(NAP);
+        }
+    }
+
+    fn members(&self) -> Vec<Pid> {
+        let text = regular_file::kernel_text(self.memory.join("cgroup.procs")).unwrap_or_default();
+        text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect()
+    }
+
+    /// Reads how many processes were killed for memory so far.
+    pub(super) fn killed(&self) -> u64 {
+        let events = match self.version {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        field(&self.memory.join(events), "oom_kill")
+    }
+
+    /// Reads what happened so far.
+    pub(super) fn usage(&self) -> Usage {
+        let peak = match self.version {
+            Version::One => "memory.max_usage_in_bytes",
+            Version::Two => "memory.peak",
+        };
+        Usage {
+            memory_peak_bytes: number(&self.memory.join(peak)),
+            processes_peak: number(&self.pids().join("pids.peak")).saturating_sub(OWN_PROCESSES),
+            killed: self.killed(),
+            forks_refused: field(&self.pids().join("pids.events"), "max"),
+        }
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        for folder in [&self.memory].into_iter().chain(&self.pids) {
+            let deadline = Instant::now() + REMOVE_MAX;
+            // Busy until the parent of the last process reaps it.
+            while let Err(error) = fs::remove_dir(folder) {
+                if error.kind() == io::ErrorKind::NotFound || Instant::now() >= deadline {
+                    break;
+                }
+                std::thread::sleep(NAP);
+            }
+        }
+    }
+}
+
+/// The groups of this program, from `/proc`.
+struct Own<'t> {
+    groups: &'t str,
+    mounts: &'t str,
+}
+
+impl Own<'_> {
+    /// Finds our own folder of a hierarchy and the folder it is mounted at.
+    fn folder(&self, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
+        let own = self.groups.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':');
+            let (number, names, path) = (fields.next()?, fields.next()?, fields.next()?);
+            let is_it = match controller {
+                None => number == "0",
+                Some(name) => names.split(',').any(|found| found == name),
+            };
+            is_it.then_some(path)
+        })?;
+        self.mounts.lines().find_map(|line| {
+            let (place, system) = line.split_once(" - ")?;
+            let mut system = system.split(' ');
+            let (kind, options) = (system.next()?, system.nth(1)?);
+            let is_it = match controller {
+                None => kind == "cgroup2",
+                Some(name) => kind == "cgroup" && options.split(',').any(|found| found == name),
+            };
+            let mut place = place.split(' ').skip(3);
+            let (root, at) = (place.next()?, PathBuf::from(place.next()?));
+            let below = Path::new(own).strip_prefix(root).ok()?;
+            is_it.then(|| (at.join(below), at))
+        })
+    }
+}
+
+fn make_second(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
+    let (folder, mounted) = own.folder(None).ok_or("not mounted")?;
+    let within = folder.ancestors().take(ANCESTORS_MAX).take_while(|ancestor| ancestor.starts_with(&mounted));
+    let mut refused = "no ancestor hands memory and pids to its children".to_owned();
+    for parent in within {
+        let handed = regular_file::kernel_text(parent.join("cgroup.subtree_control")).unwrap_or_default();
+        if !["memory", "pids"].iter().all(|name| handed.split_whitespace().any(|found| found == *name)) {
+            continue;
+        }
+        match in_second(parent, limits) {
+            Err(MakeError::Refused(why)) => refused = why,
+            Err(MakeError::Unbounded(why)) => return Err(why),
+            Ok(made) => return Ok(made),
+        }
+    }
+    Err(refused)
+}
+
+fn make_first(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("only root may".to_owned());
+    }
+    let folder = |name: &str| own.folder(Some(name)).map(|(folder, _)| folder).ok_or(format!("no {name} controller"));
+    in_first(&folder("memory")?, &folder("pids")?, limits)
+}
+
+impl Parents {
+    fn make(&self, limits: &Limits) -> Result<Cgroup, String> {
+        match &self.pids {
+            Some(pids) => in_first(&self.memory, pids, limits),
+            None => in_second(&self.memory, limits).map_err(MakeError::reason),
+        }
+    }
+}
+
+/// Why there is no group in a folder.
+enum MakeError {
+    /// None can be made there.
+    Refused(String),
+    /// One was made, but does not bound.
+    Unbounded(String),
+}
+
+impl MakeError {
+    fn reason(self) -> String {
+        match self {
+            Self::Refused(why) | Self::Unbounded(why) => why,
+        }
+    }
+}
+
+/// Makes a group of version 2.
+fn in_second(parent: &Path, limits: &Limits) -> Result<Cgroup, MakeError> {
+    let made = begin(parent).map_err(|error| MakeError::Refused(format!("`{}`: {error}", parent.display())))?;
+    let group = Cgroup { memory: made, pids: None, version: Version::Two };
+    let limits = [
+        ("memory.max", limits.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES)),
+        ("pids.max", limits.processes.saturating_add(OWN_PROCESSES)),
+    ];
+    let set = limits.into_iter().try_for_each(|(name, value)| limit(&group.memory, name, value));
+    set.map_err(MakeError::Unbounded)?;
+    // Missing where the kernel counts no swap.
+    let _ = fs::write(group.memory.join("memory.swap.max"), "0");
+    Ok(group)
+}
+
+/// Makes the two groups of version 1.
+fn in_first(memory: &Path, pids: &Path, limits: &Limits) -> Result<Cgroup, String> {
+    let made = |folder: &Path| begin(folder).map_err(|error| format!("`{}`: {error}", folder.display()));
+    let memory = made(memory)?;
+    // From here on, dropping removes what was made.
+    let mut group = Cgroup { pids: None, memory, version: Version::One };
+    group.pids = Some(made(pids)?);
+    let bytes = limits.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES);
+    limit(&group.memory, "memory.limit_in_bytes", bytes)?;
+    // Missing where the kernel counts no swap.
+    let _ = limit(&group.memory, "memory.memsw.limit_in_bytes", bytes);
+    limit(group.pids(), "pids.max", limits.processes.saturating_add(OWN_PROCESSES))?;
+    Ok(group)
+}
+
+/// Makes a new group in `parent`. The first one there removes those that programs of ours left behind.
+fn begin(parent: &Path) -> io::Result<PathBuf> {
+    let space = own_space()?;
+    let mut tidied = TIDIED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !tidied.iter().any(|known| known == parent) {
+        tidy(parent, space)?;
+        tidied.push(parent.to_owned());
+    }
+    drop(tidied);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let made = parent.join(format!("{PREFIX}{space}-{}-{number}", std::process::id()));
+    fs::create_dir(&made)?;
+    Ok(made)
+}
+
+/// Returns what is mounted, read once: hierarchies of control groups are mounted when a machine starts.
+fn mounts() -> io::Result<&'static str> {
+    static MOUNTS: OnceLock<String> = OnceLock::new();
+    if let Some(mounts) = MOUNTS.get() {
+        return Ok(mounts);
+    }
+    let mounts = regular_file::kernel_text("/proc/self/mountinfo")?;
+    Ok(MOUNTS.get_or_init(|| mounts))
+}
+
+/// Returns the number of the process namespace of this program, which stays the same.
+fn own_space() -> io::Result<&'static str> {
+    static SPACE: OnceLock<String> = OnceLock::new();
+    if let Some(space) = SPACE.get() {
+        return Ok(space);
+    }
+    let link = fs::read_link("/proc/self/ns/pid")?;
+    Ok(SPACE.get_or_init(|| link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()))
+}
+
+/// Removes the groups of programs of this process namespace that are gone: killed, or ended before the last was removed.
+fn tidy(parent: &Path, space: &str) -> io::Result<()> {
+    for entry in fs::read_dir(parent)?.flatten() {
+        let name = entry.file_name();
+        let mut parts = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).unwrap_or_default().split('-');
+        let (Some(its_space), Some(process)) = (parts.next(), parts.next()) else { continue };
+        if its_space == space && !Path::new("/proc").join(process).exists() {
+            // Not empty: a process in it is still dying.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn limit(group: &Path, name: &str, value: u64) -> Result<(), String> {
+    fs::write(group.join(name), value.to_string()).map_err(|error| format!("`{name}`: {error}"))
+}
+
+/// More than any file that is read here has.
+const FILE_BYTES_MAX: usize = 1024;
+
+fn number(path: &Path) -> u64 {
+    read(path).and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+fn field(path: &Path, name: &str) -> u64 {
+    let text = read(path).unwrap_or_default();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok());
+    value.unwrap_or(0)
+}
+
+/// The text of a file of a group, which one call reads.
+#[expect(clippy::disallowed_methods, reason = "a file of the kernel, of which a page is read")]
+fn read(path: &Path) -> Option<String> {
+    let mut bytes = [0; FILE_BYTES_MAX];
+    let length = File::open(path).and_then(|mut file| file.read(&mut bytes)).ok()?;
+    Some(std::str::from_utf8(&bytes[..length]).ok()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_group_is_found_through_its_mount() {
+        let groups = "9:name=systemd:/\n4:memory:/a/b\n3:cpu,cpuacct:/\n0::/user.slice/x.scope\n";
+        let mounts = "30 20 0:26 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n\
+                      31 20 0:27 /a /sys/fs/cgroup/memory rw shared:7 - cgroup cgroup rw,memory\n";
+        let own = Own { groups, mounts };
+        let pair = |a: &str, b: &str| Some((PathBuf::from(a), PathBuf::from(b)));
+        let unified = "/sys/fs/cgroup/unified";
+        assert_eq!(own.folder(None), pair(&format!("{unified}/user.slice/x.scope"), unified));
+        assert_eq!(own.folder(Some("memory")), pair("/sys/fs/cgroup/memory/b", "/sys/fs/cgroup/memory"));
+        assert_eq!(own.folder(Some("pids")), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! How often a running command is looked at: often while it works, seldom while it waits.
+//!
+//! A command works if its processes use processor time, begin or end. What only the host bounds cannot grow without that, so a command that
+//! waits is looked at less and less often. One that goes on to work is noticed at the next look.
+
+use super::processes::Sample;
+use std::time::Duration;
+
+/// Time from the start of a command to the first look, and between two looks while it works.
+pub(super) const PERIOD: Duration = Duration::from_millis(100);
+/// Longest time between two looks.
+pub(super) const PERIOD_MAX: Duration = Duration::from_secs(1);
+/// Bytes of free space that others of the machine may take without a look at the folders of the command.
+const FREE_STEP: u64 = 1 << 20;
+
+/// The pace of the looks at one command.
+#[derive(Debug)]
+pub(super) struct Pace {
+    max: Duration,
+    period: Duration,
+    seen: Vec<[u64; 4]>,
+    held_disk_bytes: u64,
+    free_bytes: u64,
+}
+
+impl Pace {
+    /// Of a command whose memory and processes the kernel bounds, or not.
+    pub(super) fn of(is_bounded: bool) -> Self {
+        let max = if is_bounded { PERIOD_MAX } else { PERIOD };
+        Self { max, period: PERIOD, seen: Vec::new(), held_disk_bytes: 0, free_bytes: 0 }
+    }
+
+    /// Notes a look, with the free space of the file system by then. True if the folders of the command may hold more.
+    pub(super) fn note(&mut self, sample: &Sample, free_bytes: u64) -> bool {
+        let seen = sample.processes.iter().map(|one| [one.pid as u64, one.started, one.threads, one.cpu_ticks]);
+        let seen: Vec<[u64; 4]> = seen.collect();
+        // Nothing is known of processes that cannot be seen.
+        let works = seen.is_empty() || seen != self.seen;
+        self.seen = seen;
+        self.period = if works { PERIOD } else { (self.period * 2).min(self.max) };
+        let holds_more = sample.held.hides_disk || sample.held.disk_bytes != self.held_disk_bytes;
+        let disk = works || holds_more || free_bytes.saturating_add(FREE_STEP) < self.free_bytes;
+        self.held_disk_bytes = sample.held.disk_bytes;
+        self.free_bytes = if disk { free_bytes } else { self.free_bytes.max(free_bytes) };
+        disk
+    }
+
+    /// Time to the next look.
+    pub(super) fn period(&self) -> Duration {
+        self.period
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_jail_helper::process::ProcessStat;
+
+    const FREE: u64 = 1 << 30;
+
+    fn sample(ticks: &[u64]) -> Sample {
+        let of = |(pid, cpu_ticks): (i32, u64)| ProcessStat {
+            pid,
+            started: 7,
+            parent: 1,
+            threads: 1,
+            is_headless: false,
+            resident_bytes: 0,
+            cpu_ticks,
+        };
+        Sample { processes: (1..).zip(ticks.iter().copied()).map(of).collect(), ..Sample::default() }
+    }
+
+    #[test]
+    fn a_command_that_waits_is_looked_at_ever_less_until_it_works() {
+        let mut pace = Pace::of(true);
+        let mut look = |ticks: &[u64]| (pace.note(&sample(ticks), FREE), pace.period().as_millis());
+        assert_eq!([look(&[1]), look(&[1]), look(&[1])], [(true, 100), (false, 200), (false, 400)]);
+        assert_eq!([look(&[1]), look(&[1]), look(&[1])], [(false, 800), (false, 1_000), (false, 1_000)]);
+        assert_eq!([look(&[2]), look(&[2, 0]), look(&[2])], [(true, 100); 3], "time, one more, one less");
+        assert_eq!([look(&[]), look(&[])], [(true, 100); 2], "processes that cannot be seen");
+    }
+
+    #[test]
+    fn without_bounds_of_the_kernel_the_pace_stays() {
+        let mut pace = Pace::of(false);
+        assert!(pace.note(&sample(&[1]), FREE) && !pace.note(&sample(&[1]), FREE));
+        assert_eq!(pace.period(), PERIOD);
+    }
+
+    #[test]
+    fn less_free_space_and_files_without_a_name_make_a_look_at_the_folders() {
+        let mut pace = Pace::of(true);
+        let mut look = |held: u64, free: u64| {
+            let mut sample = sample(&[1]);
+            sample.held.disk_bytes = held;
+            pace.note(&sample, free)
+        };
+        assert!(look(0, FREE) && !look(0, FREE - FREE_STEP) && look(0, FREE - FREE_STEP - 1));
+        assert!(look(4096, FREE) && !look(4096, FREE) && look(0, FREE));
+        assert!(!look(0, FREE - FREE_STEP / 2) && look(0, FREE - 2 * FREE_STEP), "what is taken in steps adds up");
+    }
+}

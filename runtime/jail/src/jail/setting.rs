@@ -1,0 +1,411 @@
+//! The setting of a jail, and the policy that the helper gets.
+//!
+//! Everything is checked before a helper exists. The sources of binds are resolved once, here. No bind may show the run's record, the
+//! user's project or the kernel's own files.
+
+use super::bounds::enforced_inside;
+use super::{ExecPolicy, JailError};
+use glovebox_jail_helper::policy::{self, Bind, Confinement, Policy, Source, Workspace};
+use glovebox_jail_helper::subject;
+use glovebox_record::{Limits, Network, Tier};
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+/// The user's name inside.
+const USER: &str = "glovebox";
+/// TMPDIR of commands in a tier with a root of its own.
+const TMP_INSIDE: &str = "/tmp";
+/// The user and group inside if Glovebox runs as root. No command ever is root.
+const ID_INSIDE: u32 = 1000;
+/// Folders of the kernel and of services. They are never bound, and neither is anything in them.
+const KERNELS: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
+/// The permission of all users to read a file.
+const FOR_OTHERS: u32 = 0o004;
+/// Folders of the system, which every command can read.
+const SYSTEMS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/// The setting of a jail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JailSetting {
+    /// The tier.
+    pub tier: Tier,
+    /// What the operator allows every command.
+    pub policy: ExecPolicy,
+    /// What can be reached.
+    pub network: Network,
+    /// The limits of its commands.
+    pub limits: Limits,
+    /// Path of the workspace inside, if the tier has a root of its own. Otherwise the workspace is where its files are.
+    pub inside: PathBuf,
+    /// Mounts inside the workspace: absolute paths below `inside`. Their mount points exist in the layers.
+    pub inner: Vec<Bind>,
+    /// Writable folders of the run outside the workspace, in which toolchains keep caches. The first is what `{kept}` in a variable
+    /// stands for.
+    pub kept: Vec<Bind>,
+    /// Folders of the host that no other bind may show, hold or lie in: the run's folder, the user's project.
+    pub hidden: Vec<PathBuf>,
+    /// The attempt's folder. HOME and TMPDIR are made in it if the tier has no root of its own.
+    pub folder: PathBuf,
+}
+
+/// The channels between a jail and this program, beside its control socket. The default: none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JailChannels {
+    /// A folder of this program's own that is shown read-only at [`glovebox_jail_helper::subject::FOLDER`].
+    pub client_folder: Option<PathBuf>,
+    /// Whether this program may take sockets of the jail's network; [`Tier::Full`] only.
+    pub sockets: bool,
+}
+
+impl JailSetting {
+    /// Puts the programs of a Python virtual environment in the workspace first, as its activation does.
+    pub fn activate_environment(&mut self, folder: &ScopePath) {
+        let at = self.inside.join(folder.as_str());
+        self.policy.path.insert(0, at.join("bin"));
+        self.policy.env.entry("VIRTUAL_ENV".to_owned()).or_insert_with(|| at.display().to_string());
+    }
+
+    /// Returns the folder that `{kept}` in a variable stands for. Without one of the run it ends with the jail.
+    pub(super) fn kept_at(&self) -> PathBuf {
+        self.kept.first().map_or_else(|| self.home_and_tmp().0.join(".cache/kept"), |bind| bind.at.to_owned())
+    }
+
+    /// Removes HOME and TMPDIR of a jail that has ended, so that the next one with this setting begins with empty ones.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn remove_own_folders(&self) -> std::io::Result<()> {
+        if self.tier.has_own_root() {
+            return Ok(());
+        }
+        let (home, tmp) = self.home_and_tmp();
+        [home, tmp].iter().try_for_each(|folder| glovebox_workspace::tree::remove_all(folder))
+    }
+
+    /// Returns HOME and TMPDIR as commands see them.
+    pub(super) fn home_and_tmp(&self) -> (PathBuf, PathBuf) {
+        if self.tier.has_own_root() {
+            (HOME_INSIDE.into(), TMP_INSIDE.into())
+        } else {
+            (self.folder.join("home"), self.folder.join("tmp"))
+        }
+    }
+}
+
+/// A setting that was checked: the policy for the helper, and where no program is started from.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) policy: Policy,
+    /// Where a stage can write.
+    pub(super) writable: Writable,
+}
+
+/// Where a stage can write, and where a read-only bind lies over that.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Writable {
+    folders: Vec<PathBuf>,
+    shown: Vec<PathBuf>,
+}
+
+impl Writable {
+    /// True if a stage could have written the file at this path, or the target of a link there.
+    pub(super) fn holds(&self, path: &Path) -> bool {
+        let deepest = |folders: &[PathBuf], path: &Path| {
+            let above = folders.iter().filter(|folder| path.starts_with(folder));
+            above.map(|folder| folder.components().count()).max()
+        };
+        let is_held = |path: &Path| deepest(&self.folders, path) > deepest(&self.shown, path);
+        is_held(path) || glovebox_workspace::canonical::canonical(path).is_ok_and(|real| is_held(&real))
+    }
+}
+
+/// Checks everything, and makes the folders that a tier without a root of its own needs.
+pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Source) -> Result<Checked, JailError> {
+    let has_root = setting.tier.has_own_root();
+    let (home, tmp) = setting.home_and_tmp();
+    let source = checked_source(source)?;
+    if !has_root {
+        make_folders(&[&home, &tmp])?;
+    }
+    let hidden = hidden(setting, &source)?;
+    let at = if has_root { normal(&setting.inside)? } else { main_folder(&source).to_owned() };
+    let configuration = configuration(&setting.policy.configuration)?;
+    let binds = if has_root {
+        // After the requested binds, so that nothing lies over a mask.
+        [binds(&setting.policy.binds, &hidden, &at)?, configuration, masks(setting, &hidden)?, offered(channels)?]
+            .concat()
+    } else {
+        [unrooted(setting, &hidden)?, configuration].concat()
+    };
+    let kept: Vec<Bind> = setting.kept.iter().map(|bind| checked_kept(bind, setting)).collect::<Result<_, _>>()?;
+    let binds = [binds, kept].concat();
+    let inner: Vec<Bind> =
+        setting.inner.iter().map(|bind| checked_inner(bind, setting, &at)).collect::<Result<_, _>>()?;
+    let (uid, gid) = ids();
+    let folders = if has_root {
+        vec![at.clone(), home.clone(), tmp.clone()]
+    } else {
+        vec![at.clone(), canonical(&setting.folder)?]
+    };
+    let read_only = binds.iter().filter(|bind| has_root && !bind.writable);
+    let read_only = read_only.chain(inner.iter().filter(|bind| !bind.writable));
+    let shown = read_only.map(|bind| bind.at.to_owned()).collect();
+    let written = inner.iter().chain(&binds).filter(|bind| bind.writable).map(|bind| bind.at.to_owned());
+    let writable = Writable { folders: folders.into_iter().chain(written).collect(), shown };
+    check_path(&setting.policy, &writable)?;
+    let policy = Policy {
+        confinement: confinement(setting.tier),
+        workspace: Workspace { at: utf8(at)?, source, inner },
+        binds,
+        files: if has_root { files(uid, gid) } else { Vec::new() },
+        home: utf8(home)?,
+        tmp: utf8(tmp)?,
+        uid,
+        gid,
+        network: match setting.network {
+            Network::None => policy::Network::None,
+            Network::Proxy(_) => policy::Network::Proxy,
+            Network::Full => policy::Network::Full,
+        },
+        sockets: channels.sockets,
+        bounds: enforced_inside(&setting.limits),
+        cgroup_procs: Vec::new(),
+    };
+    Ok(Checked { policy, writable })
+}
+
+fn confinement(tier: Tier) -> Confinement {
+    match tier {
+        Tier::Unconfined => Confinement::Unconfined,
+        Tier::Landlock => Confinement::Landlock,
+        Tier::Bwrap => Confinement::Bwrap,
+        Tier::Full => Confinement::Full,
+    }
+}
+
+/// Resolves the paths of the workspace's layers once.
+fn checked_source(source: &Source) -> Result<Source, JailError> {
+    let resolve = |path: &PathBuf| utf8(canonical(path)?);
+    Ok(match source {
+        Source::Directory(folder) => Source::Directory(resolve(folder)?),
+        Source::Overlay { lower, upper, work } => {
+            let (upper, work) = (resolve(upper)?, resolve(work)?);
+            Source::Overlay { lower: lower.iter().map(resolve).collect::<Result<_, _>>()?, upper, work }
+        }
+    })
+}
+
+/// The folder that takes the changes.
+fn main_folder(source: &Source) -> &Path {
+    match source {
+        Source::Directory(folder) => folder,
+        Source::Overlay { upper, .. } => upper,
+    }
+}
+
+/// Everything of the host that must stay unseen: what the setting names, the attempt, the workspace's own layers.
+fn hidden(setting: &JailSetting, source: &Source) -> Result<Vec<PathBuf>, JailError> {
+    let mut hidden = vec![canonical(&setting.folder)?];
+    // A folder that does not exist cannot be shown.
+    hidden.extend(setting.hidden.iter().filter_map(|folder| canonical(folder).ok()));
+    match source {
+        Source::Directory(folder) => hidden.push(folder.to_owned()),
+        Source::Overlay { lower, upper, work } => {
+            hidden.extend([upper, work].into_iter().chain(lower).map(PathBuf::from));
+        }
+    }
+    let seen = hidden.iter().find(|folder| is_in_any(folder, &SYSTEMS));
+    if let (Tier::Landlock, Some(seen)) = (setting.tier, seen) {
+        return Err(JailError::Setting(format!(
+            "`{}` is in a folder of the system, which every command can read in tier `landlock`; expected the project and its runs elsewhere",
+            seen.display()
+        )));
+    }
+    Ok(hidden)
+}
+
+/// Empty folders over hidden folders below the folders of the system, which are shown as a whole.
+fn masks(setting: &JailSetting, hidden: &[PathBuf]) -> Result<Vec<Bind>, JailError> {
+    let nothing = setting.folder.join("nothing");
+    let mut masks: Vec<Bind> = Vec::new();
+    let mut below: Vec<&PathBuf> = hidden.iter().filter(|folder| is_in_any(folder, &SYSTEMS)).collect();
+    below.sort();
+    for folder in below {
+        if !masks.iter().any(|mask| folder.starts_with(&mask.at)) {
+            make_folders(&[&nothing])?;
+            masks.push(Bind::read_only(utf8(canonical(&nothing)?)?, utf8(folder.to_owned())?));
+        }
+    }
+    Ok(masks)
+}
+
+/// The folder with the command `subject`, which starts the program under test.
+fn offered(channels: &JailChannels) -> Result<Vec<Bind>, JailError> {
+    let Some(folder) = &channels.client_folder else { return Ok(Vec::new()) };
+    Ok(vec![Bind::read_only(utf8(canonical(folder)?)?, subject::FOLDER.into())])
+}
+
+/// True for a path in the folders of the system, which every command can read.
+pub fn is_system(path: &Path) -> bool {
+    is_in_any(path, &SYSTEMS)
+}
+
+fn is_in_any(path: &Path, folders: &[&str]) -> bool {
+    folders.iter().any(|folder| path.starts_with(folder))
+}
+
+/// The binds of a tier with a root of its own, shallow paths first, each path once.
+fn binds(requested: &[Bind], hidden: &[PathBuf], workspace: &Path) -> Result<Vec<Bind>, JailError> {
+    let mut all: Vec<Bind> = Vec::new();
+    for bind in requested {
+        let at = normal(&bind.at)?;
+        if at.starts_with(workspace) {
+            return Err(refused(bind, &"it is in the workspace"));
+        }
+        if at == Path::new("/") || at.starts_with("/etc") || is_in_any(&at, &KERNELS) {
+            return Err(refused(bind, &"the sandbox has its own files there"));
+        }
+        let source = match glovebox_workspace::canonical::canonical(&bind.source) {
+            Ok(source) => source,
+            Err(_) if bind.optional => continue,
+            Err(error) => return Err(refused(bind, &error)),
+        };
+        check_shown(bind, &source, hidden)?;
+        // It exists already. In the system's folders, which are read-only, no mount point could be made.
+        if source == at && is_in_any(&at, &SYSTEMS) || all.iter().any(|other| other.at == at) {
+            continue;
+        }
+        all.push(Bind { source: utf8(source)?, at: utf8(at)?, writable: bind.writable, optional: bind.optional });
+    }
+    all.sort_by_key(|bind| bind.at.components().count());
+    Ok(all)
+}
+
+/// Files of `/etc` at their own paths. Refuses a file directly in `/etc`, one behind a link, and one that not every user may read: the
+/// system's own secrets are such files.
+fn configuration(files: &[PathBuf]) -> Result<Vec<Bind>, JailError> {
+    files.iter().map(|file| checked_configuration(file)).collect()
+}
+
+fn checked_configuration(file: &Path) -> Result<Bind, JailError> {
+    let bind = Bind::read_only(file.to_owned(), file.to_owned());
+    let path = normal(file)?;
+    let below = path.strip_prefix("/etc").map(|below| below.components().count()).unwrap_or_default();
+    if below < 2 || canonical(&path)? != path {
+        return Err(refused(&bind, &"expected a file in a folder of `/etc`, without links on the way"));
+    }
+    let status = fs::symlink_metadata(&path).map_err(|error| refused(&bind, &error))?;
+    if !status.is_file() || status.permissions().mode() & FOR_OTHERS == 0 {
+        return Err(refused(&bind, &"expected a file that every user may read"));
+    }
+    Ok(Bind::read_only(utf8(path.clone())?, path))
+}
+
+/// What commands may read in a tier without a root of its own. A path means the same inside and outside.
+fn unrooted(setting: &JailSetting, hidden: &[PathBuf]) -> Result<Vec<Bind>, JailError> {
+    let mut all = binds(&setting.policy.binds, hidden, &hidden[0])?;
+    for bind in &mut all {
+        bind.at.clone_from(&bind.source);
+    }
+    Ok(all)
+}
+
+/// Refuses to show what is never shown, by its real path.
+fn check_shown(bind: &Bind, source: &Path, hidden: &[PathBuf]) -> Result<(), JailError> {
+    if source == Path::new("/") || is_in_any(source, &KERNELS) {
+        return Err(refused(bind, &"it contains files of the kernel or of services"));
+    }
+    if let Some(folder) = hidden.iter().find(|folder| folder.starts_with(source) || source.starts_with(folder)) {
+        return Err(refused(bind, &format_args!("it would show `{}`", folder.display())));
+    }
+    let kind = fs::symlink_metadata(source).map_err(|error| refused(bind, &error))?.file_type();
+    if kind.is_socket() || kind.is_fifo() || kind.is_block_device() || kind.is_char_device() {
+        return Err(refused(bind, &"it is neither a file nor a folder"));
+    }
+    Ok(())
+}
+
+fn checked_inner(bind: &Bind, setting: &JailSetting, workspace: &Path) -> Result<Bind, JailError> {
+    let at = normal(&bind.at)?;
+    let below = match at.strip_prefix(&setting.inside) {
+        Ok(below) if !below.as_os_str().is_empty() => workspace.join(below),
+        _ => return Err(refused(bind, &"it is not in the workspace")),
+    };
+    let source = canonical(&bind.source)?;
+    let shows_record = canonical(&setting.folder)?.starts_with(&source);
+    if shows_record || is_in_any(&source, &KERNELS) {
+        return Err(refused(bind, &"it would show what is hidden from all stages"));
+    }
+    Ok(Bind { source: utf8(source)?, at: utf8(below)?, writable: bind.writable, optional: bind.optional })
+}
+
+/// A folder of the run, which the run itself names: it may lie in what is hidden, and must not show the attempt.
+fn checked_kept(bind: &Bind, setting: &JailSetting) -> Result<Bind, JailError> {
+    let (at, source) = (normal(&bind.at)?, canonical(&bind.source)?);
+    let is_in_place = if setting.tier.has_own_root() { at.starts_with(HOME_INSIDE) } else { at == source };
+    if !is_in_place || canonical(&setting.folder)?.starts_with(&source) {
+        return Err(refused(bind, &"it would show what is hidden from all stages"));
+    }
+    Ok(Bind { source: utf8(source)?, at: utf8(at)?, ..bind.clone() })
+}
+
+fn refused(bind: &Bind, reason: &dyn fmt::Display) -> JailError {
+    JailError::Setting(format!("commands cannot see `{}`: {reason}", bind.source.display()))
+}
+
+/// Refuses a folder of the fixed PATH that a stage can write: the stage could replace every program.
+fn check_path(policy: &ExecPolicy, writable: &Writable) -> Result<(), JailError> {
+    match policy.path.iter().find(|folder| !folder.is_absolute() || writable.holds(folder)) {
+        None => Ok(()),
+        Some(folder) => Err(JailError::Setting(format!(
+            "`{}` cannot be in the fixed PATH, expected an absolute folder outside the workspace",
+            folder.display()
+        ))),
+    }
+}
+
+/// The files of `/etc` that are made for the jail.
+fn files(uid: u32, gid: u32) -> Vec<(PathBuf, String)> {
+    vec![
+        ("/etc/passwd".into(), format!("{USER}:x:{uid}:{gid}::{HOME_INSIDE}:/bin/sh\n")),
+        ("/etc/group".into(), format!("{USER}:x:{gid}:\n")),
+        ("/etc/hosts".into(), "127.0.0.1 localhost\n::1 localhost\n".to_owned()),
+    ]
+}
+
+fn ids() -> (u32, u32) {
+    let inside = |id: u32| if id == 0 { ID_INSIDE } else { id };
+    (inside(rustix::process::geteuid().as_raw()), inside(rustix::process::getegid().as_raw()))
+}
+
+fn make_folders(folders: &[&PathBuf]) -> Result<(), JailError> {
+    for folder in folders {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|source| JailError::Io { act: "make the folders of the sandbox", source })?;
+    }
+    Ok(())
+}
+
+/// Requires an absolute path without `..`, and removes `.` segments and double slashes.
+fn normal(path: &Path) -> Result<PathBuf, JailError> {
+    let mut parts = path.components();
+    let rooted = parts.next() == Some(Component::RootDir);
+    if rooted && parts.all(|part| matches!(part, Component::Normal(_))) {
+        return Ok(path.components().collect());
+    }
+    Err(JailError::Setting(format!("`{}` must be an absolute path without `..`", path.display())))
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, JailError> {
+    glovebox_workspace::canonical::canonical(path).map_err(|error| JailError::Setting(format!("`{}`: {error}", path.display())))
+}
+
+/// Requires a path that the policy can hold, which is JSON.
+pub(super) fn utf8(path: PathBuf) -> Result<PathBuf, JailError> {
+    if path.to_str().is_some_and(|text| !text.contains('\0')) {
+        return Ok(path);
+    }
+    Err(JailError::Setting(format!("`{}` must be a valid UTF-8 path", glovebox_workspace::tree::shown(&path))))
+}

@@ -1,0 +1,133 @@
+//! The templates of this program: helpers from which the first processes of jails are forked.
+//!
+//! Jails with the same [`Preparation`] share one. A template shows the host's programs and configuration as they were when it was
+//! started, so it is replaced after [`AGE_MAX`]. One that does not answer is replaced as well, and its jail is built by a helper of
+//! its own. It is never waited for: what it could not do shows at the socket of the jail.
+
+use super::control::Control;
+use super::spawner;
+use glovebox_jail_helper::policy::Preparation;
+use glovebox_jail_helper::wire::{Reply, Request};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Child;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Longest time a template is used for new jails.
+const AGE_MAX: Duration = Duration::from_secs(60);
+/// Most templates at the same time.
+const TEMPLATES_MAX: usize = 4;
+/// After so many failures in a row this program starts no more templates.
+const FAILURES_MAX: u32 = 3;
+
+static TEMPLATES: Mutex<Templates> = Mutex::new(Templates { live: Vec::new(), retired: Vec::new(), failures: 0 });
+
+struct Templates {
+    live: Vec<Template>,
+    /// They end when the last of their jails has.
+    retired: Vec<Child>,
+    failures: u32,
+}
+
+struct Template {
+    preparation: Preparation,
+    control: Control,
+    child: Child,
+    started: Instant,
+}
+
+/// False if templates do not work on this machine.
+pub(super) fn is_usable() -> bool {
+    lock().failures < FAILURES_MAX
+}
+
+/// Has a template fork the first process of a jail, whose control socket is `jail`.
+pub(super) fn fork(preparation: &Preparation, jail: OwnedFd) -> io::Result<()> {
+    let mut templates = lock();
+    templates.reap();
+    templates.retire(|template| template.started.elapsed() >= AGE_MAX);
+    let request = |template: &Template| template.control.send(&Request::Fork, &[jail.as_fd()]);
+    if let Some(known) = templates.live.iter().find(|known| known.preparation == *preparation) {
+        if request(known).is_ok() {
+            return Ok(());
+        }
+        templates.fail(preparation, &"it has ended");
+    }
+    if templates.live.len() >= TEMPLATES_MAX {
+        let oldest = templates.live.iter().map(|template| template.started).min();
+        templates.retire(|template| Some(template.started) == oldest);
+    }
+    let template = Template::start(preparation)?;
+    request(&template)?;
+    templates.live.push(template);
+    Ok(())
+}
+
+/// Notes that a jail came up.
+pub(super) fn succeeded() {
+    lock().failures = 0;
+}
+
+/// Retires the template of these jails, because one of them did not come up.
+pub(super) fn failed(preparation: &Preparation, why: &dyn std::fmt::Display) {
+    lock().fail(preparation, why);
+}
+
+/// Ends all templates and waits for them. Their jails must have ended.
+pub(super) fn end_all() {
+    let mut templates = lock();
+    templates.retire(|_| true);
+    for mut child in std::mem::take(&mut templates.retired) {
+        if let Err(error) = child.wait() {
+            tracing::error!(%error, "a template of jails did not end");
+        }
+    }
+}
+
+fn lock() -> MutexGuard<'static, Templates> {
+    TEMPLATES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Templates {
+    /// Closes the sockets of templates: they take no more requests and end after their last jail.
+    fn retire(&mut self, is_over: impl Fn(&Template) -> bool) {
+        self.retired.extend(self.live.extract_if(.., |template| is_over(template)).map(|template| template.child));
+    }
+
+    /// Reaps the templates that have ended.
+    fn reap(&mut self) {
+        self.retired.retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
+    }
+
+    fn fail(&mut self, preparation: &Preparation, why: &dyn std::fmt::Display) {
+        self.failures += 1;
+        for template in self.live.iter().filter(|template| template.preparation == *preparation) {
+            let own = template.reason();
+            let own = own.as_ref().map_or("", String::as_str);
+            tracing::warn!(%why, own, "the template of a jail failed; a helper of its own builds the jail");
+        }
+        self.retire(|template| template.preparation == *preparation);
+        if self.failures == FAILURES_MAX {
+            tracing::warn!("templates failed {FAILURES_MAX} times; every jail gets a helper of its own from now on");
+        }
+    }
+}
+
+impl Template {
+    fn start(preparation: &Preparation) -> io::Result<Self> {
+        let (control, theirs) = Control::pair()?;
+        let starting = spawner::spawn(theirs)?;
+        control.send(&Request::Prepare(preparation.clone()), &[])?;
+        let child = starting.wait()?;
+        Ok(Self { preparation: preparation.clone(), control, child, started: Instant::now() })
+    }
+
+    /// Returns why it could not prepare, if it said so.
+    fn reason(&self) -> Option<String> {
+        match self.control.receive_until(Instant::now()) {
+            Ok(Some((Reply::Failed(failure), _))) => Some(format!("{}: {}", failure.step, failure.text)),
+            _ => None,
+        }
+    }
+}

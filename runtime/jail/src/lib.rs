@@ -1,0 +1,25 @@
+//! Sandboxed commands.
+//!
+//! [`exec`] describes a command, [`jail`] runs it: three tiers, from namespaces to Landlock alone, each proven by a probe before it is used.
+//! The helper `glovebox-jail-helper` builds the jail and is process 1 in it; all `unsafe` code of the walls is there. [`lazy_jail`] opens a jail
+//! when a stage first needs it, [`private_home`] is the home folder of its programs.
+//!
+//! [`proxy`] lets a jail reach named hosts, [`port`] and [`worker`] answer its programs, [`server`] speaks with a tool server in a jail of its own, [`subject`] runs the
+//! program under test in a second one.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("this version of glovebox supports Linux only: its sandbox needs openat2, namespaces and Landlock");
+
+mod acceptor;
+pub mod exec;
+pub mod jail;
+pub mod lazy_jail;
+pub mod port;
+pub mod private_home;
+pub mod proxy;
+mod relay;
+pub mod server;
+pub mod subject;
+pub mod worker;

@@ -1,0 +1,228 @@
+//! One call of `subject`: takes the request, starts the program, reports its end.
+//!
+//! The caller runs in the verifier's jail and is not trusted. It decides only what runs, how long it waits and when it leaves.
+
+use super::sandbox::SubjectSandbox;
+use super::service::Shared;
+use crate::exec::{Command, Exit, Program};
+use crate::jail::{self, JailStatus};
+use crate::relay::{Stop, Woken};
+use glovebox_jail_helper::control::{receive_frame, send_frame};
+use glovebox_jail_helper::subject::{Answer, End, NOT_STARTED, Request};
+use glovebox_record::{CommandEnding, LimitName};
+use rustix::event::PollFlags;
+use rustix::net::RecvFlags;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::io::{self, PipeReader};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest time without a byte of a request; a stage does not end before its callers do.
+const REQUEST_MAX: Duration = Duration::from_secs(2);
+/// How often a waiting caller is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long a caller waits before it gets a notice.
+const NOTICE_AFTER: Duration = Duration::from_secs(3);
+/// Most bytes of one call's words: every receipt keeps them.
+const WORDS_BYTES_MAX: usize = 64 << 10;
+/// Most bytes of a request: those words in JSON, where a byte takes at most six. Callers of a stage send theirs at the same time.
+const REQUEST_BYTES_MAX: usize = 6 * WORDS_BYTES_MAX + (64 << 10);
+/// Exit code for a call whose time was over, as of `timeout`.
+const TIMED_OUT: u8 = 124;
+const SIGKILL: u8 = 9;
+const SIGTERM: u8 = 15;
+
+/// One program under test that ran, for its receipt.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The requested program and arguments.
+    pub words: Vec<String>,
+    /// Where, relative to the workspace.
+    pub cwd: String,
+    /// How it went; of output and error only length and digest are kept.
+    pub exit: Exit,
+    /// What it ran in.
+    pub status: JailStatus,
+}
+
+/// Serves one connection.
+pub(super) fn serve(shared: &Shared, caller: &OwnedFd, stop: Stop<'_>) {
+    let answer = match request(caller).and_then(|request| checked(shared, request)) {
+        Ok(checked) => run(shared, caller, checked, stop),
+        Err(why) => Some(Answer::Refused(why)),
+    };
+    if let Some(answer) = answer {
+        // A caller who has left needs no answer.
+        let _ = send_frame(caller, &answer, &[]);
+    }
+}
+
+fn request(caller: &OwnedFd) -> Result<Request, String> {
+    let lost = |error: &dyn std::fmt::Display| format!("the request could not be read: {error}");
+    rustix::io::ioctl_fionbio(caller, false).map_err(|error| lost(&error))?;
+    for direction in [Timeout::Recv, Timeout::Send] {
+        set_socket_timeout(caller, direction, Some(REQUEST_MAX)).map_err(|error| lost(&error))?;
+    }
+    let bytes = announced(caller).map_err(|error| lost(&error))?;
+    if bytes > REQUEST_BYTES_MAX {
+        return Err(format!("the request has {bytes} bytes, expected at most {REQUEST_BYTES_MAX}"));
+    }
+    let frame = receive_frame::<Request>(caller).map_err(|error| lost(&error))?;
+    frame.map(|(request, _)| request).ok_or_else(|| "the request is missing".to_owned())
+}
+
+/// The length in a frame's head, which stays in the socket. A caller of ours sends it at once.
+fn announced(caller: &OwnedFd) -> io::Result<usize> {
+    let mut head = [0; 4];
+    let (got, _) = rustix::net::recv(caller, &mut head[..], RecvFlags::PEEK)?;
+    match got {
+        4 => Ok(u32::from_le_bytes(head) as usize),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// A request that was checked.
+struct CheckedRequest {
+    program: Program,
+    words: Vec<String>,
+    cwd: String,
+}
+
+fn checked(shared: &Shared, request: Request) -> Result<CheckedRequest, String> {
+    let Request { words, cwd } = request;
+    let bytes = words.iter().map(|word| word.len() + 1).sum::<usize>() + cwd.len();
+    if bytes > WORDS_BYTES_MAX {
+        return Err(format!("the arguments have {bytes} bytes, expected at most {WORDS_BYTES_MAX}"));
+    }
+    if !words.is_empty() {
+        // The shell finds a name in PATH and runs a path as it is, as it does for every command of the caller's.
+        let script = ["/bin/sh", "-c", "exec \"$@\"", "sh"].into_iter().map(str::to_owned);
+        return Ok(CheckedRequest {
+            program: Program::Argv(script.chain(words.iter().cloned()).collect()),
+            words,
+            cwd,
+        });
+    }
+    match (&shared.setting.command, shared.setting.port) {
+        (Some(_), Some(port)) => Err(format!("the command of `verify_subject` is already running at 127.0.0.1:{port}")),
+        (Some(text), None) => {
+            let words = ["sh", "-c", text].map(str::to_owned).to_vec();
+            Ok(CheckedRequest { program: Program::Shell(text.clone()), words, cwd })
+        }
+        (None, _) => {
+            Err("expected a program, because the node has no `verify_subject`; see `subject --help`".to_owned())
+        }
+    }
+}
+
+/// Runs the program in its turn. No answer when the caller has left.
+fn run(shared: &Shared, caller: &OwnedFd, request: CheckedRequest, stop: Stop<'_>) -> Option<Answer> {
+    let mut turn = wait_for_turn(shared, caller, stop)?;
+    if let Err(why) = shared.count() {
+        return Some(Answer::Refused(why));
+    }
+    let files = shared.setting.jail.folder.join(super::service::FILES);
+    let sandbox = match turn.as_mut() {
+        Some(sandbox) => sandbox,
+        None => match SubjectSandbox::make(&shared.setting, &files, false) {
+            Ok(sandbox) => turn.insert(sandbox),
+            Err(error) => return Some(Answer::Refused(error.to_string())),
+        },
+    };
+    let (theirs, ours) = match pipes() {
+        Ok(pipes) => pipes,
+        Err(error) => return Some(Answer::Refused(format!("failed to make pipes: {error}"))),
+    };
+    let [input, output, error] = theirs.each_ref().map(AsFd::as_fd);
+    send_frame(caller, &Answer::Started, &[input, output, error]).ok()?;
+    drop(theirs);
+    let cwd = sandbox.cwd(Path::new(&request.cwd), &shared.setting);
+    let command =
+        Command { program: request.program, cwd, env: Vec::new(), stdin: None, timeout: shared.setting.timeout };
+    let ran = while_there(caller, stop, |gone| sandbox.jail.run_piped(&command, ours, gone));
+    match ran {
+        Ok(exit) => {
+            let end = end(&exit);
+            let status = sandbox.jail.status().clone();
+            shared.record(Call { words: request.words, cwd: command.cwd.as_str().to_owned(), exit, status });
+            Some(Answer::Ended(end))
+        }
+        Err(error) => Some(Answer::Ended(End { code: NOT_STARTED, note: Some(error.to_string()) })),
+    }
+}
+
+/// Waits until no other call of the stage runs. None when the caller leaves first.
+fn wait_for_turn<'s>(
+    shared: &'s Shared,
+    caller: &OwnedFd,
+    stop: Stop<'_>,
+) -> Option<MutexGuard<'s, Option<SubjectSandbox>>> {
+    let mut notice_at = Some(Instant::now() + NOTICE_AFTER);
+    loop {
+        if let Some(turn) = shared.turn() {
+            return Some(turn);
+        }
+        // Readable means gone: a caller sends nothing after its request.
+        match stop.wait(&[(caller.as_fd(), PollFlags::IN)], Instant::now() + LOOK) {
+            Ok(Woken::Late) => {}
+            Ok(Woken::Ready | Woken::Stopped) | Err(_) => return None,
+        }
+        if notice_at.is_some_and(|at| Instant::now() >= at) {
+            notice_at = None;
+            send_frame(caller, &Answer::Waiting, &[]).ok()?;
+        }
+    }
+}
+
+/// The caller's ends of three pipes and ours, in the order of the streams.
+fn pipes() -> io::Result<([OwnedFd; 3], [OwnedFd; 3])> {
+    let pair = || pipe_with(PipeFlags::CLOEXEC);
+    let ((input, feed), (output, out), (error, err)) = (pair()?, pair()?, pair()?);
+    Ok(([feed, output, error], [input, out, err]))
+}
+
+/// Calls `act` with a flag that is set when the caller leaves or the stage ends.
+fn while_there<T>(caller: &OwnedFd, stop: Stop<'_>, act: impl FnOnce(&AtomicBool) -> T) -> T {
+    let (gone, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let Ok((ended, end)) = io::pipe() else { return act(&gone) };
+    thread::scope(|scope| {
+        scope.spawn(|| watch(caller, stop, &ended, (&gone, &done)));
+        let result = act(&gone);
+        done.store(true, Ordering::Relaxed);
+        drop(end);
+        result
+    })
+}
+
+fn watch(caller: &OwnedFd, stop: Stop<'_>, ended: &PipeReader, (gone, done): (&AtomicBool, &AtomicBool)) {
+    let on = [(caller.as_fd(), PollFlags::IN), (ended.as_fd(), PollFlags::IN)];
+    while !done.load(Ordering::Relaxed) {
+        match stop.wait(&on, Instant::now() + REQUEST_MAX) {
+            Ok(Woken::Late) => {}
+            Ok(Woken::Ready | Woken::Stopped) | Err(_) => {
+                jail::cancel(gone);
+                return;
+            }
+        }
+    }
+}
+
+/// How a program ended, for the caller.
+fn end(exit: &Exit) -> End {
+    let number = exit.code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(SIGKILL);
+    let limit = exit.over.or((exit.how == CommandEnding::TimedOut).then_some(LimitName::CommandMs));
+    let code = match exit.how {
+        // It ended by itself, but not within its bounds: no success.
+        CommandEnding::Exited if number == 0 && limit.is_some() => 128 + SIGKILL,
+        CommandEnding::Exited => number,
+        CommandEnding::Signaled => 128_u8.saturating_add(number),
+        CommandEnding::TimedOut => TIMED_OUT,
+        CommandEnding::Canceled => 128 + SIGTERM,
+    };
+    End { code, note: limit.map(|limit| format!("the program under test reached `limits.{limit}`")) }
+}

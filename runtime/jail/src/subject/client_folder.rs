@@ -1,0 +1,30 @@
+//! The folder at [`glovebox_jail_helper::subject::FOLDER`] in a verifier's jail: the command `subject` and its socket.
+
+use crate::jail::program_bytes;
+use glovebox_workspace::regular_file;
+use glovebox_jail_helper::subject::{PROGRAM, SOCKET};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Callers that wait for their turn.
+const WAITING_MAX: i32 = 128;
+
+/// Makes the folder `at` with both, and returns the listening socket.
+pub(super) fn make(at: &Path) -> io::Result<OwnedFd> {
+    DirBuilder::new().mode(0o700).create(at)?;
+    let mut program = OpenOptions::new().write(true).create_new(true).mode(0o500).open(at.join(PROGRAM))?;
+    program.write_all(program_bytes())?;
+    drop(program);
+    // An address has room for 107 bytes, which a run's folder may exceed; through its descriptor every folder is near.
+    let folder = regular_file::open_folder(at)?;
+    let near = PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd()));
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &SocketAddrUnix::new(near)?)?;
+    fs::set_permissions(at.join(SOCKET), std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    listen(&socket, WAITING_MAX)?;
+    Ok(socket)
+}

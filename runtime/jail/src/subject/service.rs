@@ -1,0 +1,222 @@
+//! The service behind `subject` for one stage. It runs from before the first command until after the last one.
+
+use super::SubjectSetting;
+use super::call::{self, Call};
+use super::client_folder;
+use super::port::Server;
+use super::sandbox::SubjectSandbox;
+use crate::acceptor::{Acceptor, Threads};
+use crate::exec::Program;
+use crate::jail::{Jail, JailChannels, JailError, ResourceUsage};
+use glovebox_workspace::stage::WorkspaceView;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// Name of the files of a program under test in the attempt's folder.
+pub(super) const FILES: &str = "subject";
+/// Folder of the command and its socket in the attempt's folder.
+const OFFER: &str = "offer";
+/// Most bytes of words and folders in the receipts of a stage; further receipts have the first words, shortened.
+const RECORDED_BYTES_MAX: usize = 1 << 20;
+const SHORT_WORDS: usize = 4;
+const SHORT_CHARS: usize = 64;
+/// One at a time runs; the others wait for their turn.
+const THREADS: Threads = Threads { name: "subject", connections: 32, stack_bytes: 2 << 20 };
+
+/// Why the program under test cannot be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum SubjectError {
+    /// The command could not be put where the stage finds it.
+    #[error("could not offer `subject` to the stage: {0}")]
+    Offer(#[source] io::Error),
+    /// The files or the sandbox of a server could not be made.
+    #[error("could not make the sandbox of `verify_subject`: {0}")]
+    SubjectSandbox(String),
+    /// A server could not be started or its port not be opened.
+    #[error("could not {act} `verify_subject_port` {port}: {source}")]
+    Port {
+        /// The port.
+        port: u16,
+        /// What was tried.
+        act: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A sandbox did not end.
+    #[error(transparent)]
+    Jail(#[from] JailError),
+}
+
+/// What the threads of one stage share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) setting: SubjectSetting,
+    sandbox: Mutex<Option<SubjectSandbox>>,
+    calls: Mutex<Calls>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    begun: u64,
+    words_bytes: usize,
+    ended: Vec<Call>,
+}
+
+impl Shared {
+    /// Returns the sandbox if no call is using it.
+    pub(super) fn turn(&self) -> Option<MutexGuard<'_, Option<SubjectSandbox>>> {
+        match self.sandbox.try_lock() {
+            Ok(sandbox) => Some(sandbox),
+            Err(TryLockError::Poisoned(sandbox)) => Some(sandbox.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Counts a call that begins.
+    pub(super) fn count(&self) -> Result<(), String> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if calls.begun >= self.setting.calls_max {
+            return Err(format!("the stage reached `limits.commands` ({})", self.setting.calls_max));
+        }
+        calls.begun += 1;
+        Ok(())
+    }
+
+    /// Keeps what is known of a call that ended; of its words only as many as there is room for.
+    pub(super) fn record(&self, mut call: Call) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.words_bytes = calls.words_bytes.saturating_add(bytes(&call));
+        if calls.words_bytes > RECORDED_BYTES_MAX {
+            call.words = shortened(&call.words);
+            if call.cwd.len() > SHORT_CHARS {
+                call.cwd = short(&call.cwd);
+            }
+        }
+        calls.ended.push(call);
+    }
+}
+
+/// What a call's words take at most in a record: an escaped byte is six.
+fn bytes(call: &Call) -> usize {
+    let escaped = |text: &str| text.bytes().map(|byte| if byte.is_ascii_control() { 6 } else { 1 }).sum::<usize>();
+    call.words.iter().map(|word| escaped(word) + 3).sum::<usize>() + escaped(&call.cwd)
+}
+
+/// The first words of a call whose receipt has no room for all.
+fn shortened(words: &[String]) -> Vec<String> {
+    let mut kept: Vec<String> = words.iter().take(SHORT_WORDS).map(|word| short(word)).collect();
+    if words.len() > SHORT_WORDS {
+        kept.push(format!("… {} more arguments", words.len() - SHORT_WORDS));
+    }
+    kept
+}
+
+fn short(word: &str) -> String {
+    match word.char_indices().nth(SHORT_CHARS) {
+        Some((at, _)) => format!("{}…", &word[..at]),
+        None => word.to_owned(),
+    }
+}
+
+/// The programs under test of one stage. Dropped, they are killed.
+#[derive(Debug)]
+pub struct Subjects {
+    shared: Arc<Shared>,
+    offer: PathBuf,
+    accepting: Option<Acceptor>,
+    server: Option<Server>,
+    /// What sandboxes used from which the stage started over.
+    used: Vec<ResourceUsage>,
+}
+
+/// What a stage's programs under test left.
+#[derive(Debug, Default)]
+pub struct EndedSubjects {
+    /// Those that ran, in the order of their ends.
+    pub calls: Vec<Call>,
+    /// What each sandbox used.
+    pub usage: Vec<ResourceUsage>,
+    /// The files of each sandbox, nothing alive in them any more.
+    pub views: Vec<WorkspaceView>,
+}
+
+impl Subjects {
+    /// Makes the command and begins to serve it. Starts no program.
+    ///
+    /// # Errors
+    /// [`SubjectError::Offer`] when the system refuses.
+    pub fn offer(setting: SubjectSetting) -> Result<Self, SubjectError> {
+        let offer = setting.jail.folder.join(OFFER);
+        let listener = client_folder::make(&offer).map_err(SubjectError::Offer)?;
+        let shared = Arc::new(Shared { setting, sandbox: Mutex::default(), calls: Mutex::default() });
+        let serving = Arc::clone(&shared);
+        let accepting = Acceptor::start(listener, THREADS, move |caller, stop| call::serve(&serving, &caller, stop));
+        Ok(Self {
+            shared,
+            offer,
+            accepting: Some(accepting.map_err(SubjectError::Offer)?),
+            server: None,
+            used: Vec::new(),
+        })
+    }
+
+    /// What the verifier's jail must be opened with. Its PATH must begin with [`glovebox_jail_helper::subject::FOLDER`].
+    pub fn channels(&self) -> JailChannels {
+        JailChannels { client_folder: Some(self.offer.clone()), sockets: self.shared.setting.port.is_some() }
+    }
+
+    /// Starts the program of `verify_subject` when it serves a port, and waits until it accepts, at most 30 seconds and no
+    /// longer than until `is_stopped`.
+    ///
+    /// # Errors
+    /// [`SubjectError::SubjectSandbox`] and [`SubjectError::Port`].
+    pub fn begin(&mut self, verifier: &Jail, is_stopped: &AtomicBool) -> Result<(), SubjectError> {
+        let setting = &self.shared.setting;
+        if let (Some(text), Some(port)) = (&setting.command, setting.port) {
+            self.server = Some(Server::start(setting, Program::Shell(text.to_owned()), port, (verifier, is_stopped))?);
+        }
+        Ok(())
+    }
+
+    /// Ends what runs and removes what it wrote: the next call, and the next [`Subjects::begin`], find the files as they were at first.
+    /// To be called when the verifier's jail is dead.
+    ///
+    /// # Errors
+    /// [`SubjectError::Jail`] when something could not be killed, [`SubjectError::SubjectSandbox`] when files could not be removed.
+    pub fn start_over(&mut self) -> Result<(), SubjectError> {
+        for view in self.end_sandboxes()? {
+            view.remove().map_err(|error| SubjectError::SubjectSandbox(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Ends everything and returns what was left. To be called when the verifier's jail is dead.
+    ///
+    /// # Errors
+    /// [`SubjectError::Jail`] when something could not be killed.
+    pub fn end(mut self) -> Result<EndedSubjects, SubjectError> {
+        self.accepting = None;
+        let views = self.end_sandboxes()?;
+        let calls = std::mem::take(&mut self.calls().ended);
+        Ok(EndedSubjects { calls, usage: self.used, views })
+    }
+
+    /// Ends the sandboxes, notes what they used and returns their files.
+    fn end_sandboxes(&mut self) -> Result<Vec<WorkspaceView>, SubjectError> {
+        let (served, call) = self.server.take().map_or((None, None), Server::end);
+        let sandbox = self.shared.sandbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut views = Vec::new();
+        for SubjectSandbox { view, jail } in sandbox.into_iter().chain(served) {
+            self.used.push(jail.end()?);
+            views.push(view);
+        }
+        self.calls().ended.extend(call);
+        Ok(views)
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.shared.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,86 @@
+//! Installed dependencies of the project in the sandbox of an attempt: shown read-only where they are, and never copied.
+//!
+//! A folder that the workspace has itself is not replaced. What tools cached in a dependency does not exist: it can be written, ends
+//! with the attempt, and could otherwise have something of a hold-out. Only a tier with a root of its own can mount.
+
+use glovebox_jail_helper::policy::Bind;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Entry, Scope};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Folders in a dependency that tools write: caches of bundlers and test runners.
+const WRITTEN: [&str; 5] = [".cache", ".vite", ".vite-temp", ".vitest", ".tmp"];
+/// The same in a virtual environment: what `tox` and `nox` write in theirs. Elsewhere these are names of packages.
+const WRITTEN_BY_TESTS: [&str; 2] = ["log", "tmp"];
+/// Folder of what is written there, in the attempt's folder.
+const WRITTEN_DIR: &str = "dependencies";
+
+/// The folders of one attempt.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'p> {
+    /// The user's project.
+    pub project: &'p Path,
+    /// The run's workspace.
+    pub workspace: &'p Path,
+    /// The attempt's own folder.
+    pub attempt: &'p Path,
+}
+
+/// What an attempt sees of the dependencies. The default: nothing.
+#[derive(Debug, Default)]
+pub struct Dependencies<'d> {
+    /// Each with the folder of the user's project.
+    shown: Vec<(&'d ScopePath, PathBuf)>,
+    /// Folders in them that can be written, each with what takes the writes.
+    written: Vec<(ScopePath, PathBuf)>,
+}
+
+impl<'d> Dependencies<'d> {
+    /// Finds those of `folders` that the commands of an attempt with this scope see. Denied: a folder with something hidden in it.
+    ///
+    /// # Errors
+    /// The system's error, when the folder for writes cannot be made.
+    pub fn of(folders: &'d [Entry], scope: &Scope, places: Places<'_>) -> io::Result<Self> {
+        let mut found = Self::default();
+        let is_folder = |at: &Path| fs::symlink_metadata(at).is_ok_and(|found| found.is_dir());
+        for path in folders.iter().map(Entry::path) {
+            let (at, source) = (places.workspace.join(path.as_str()), places.project.join(path.as_str()));
+            let is_hidden = scope.is_hidden(path) || scope.hides_below(path);
+            if is_hidden || fs::symlink_metadata(&at).is_ok() || !is_folder(&source) {
+                continue;
+            }
+            let is_environment = source.join("pyvenv.cfg").is_file();
+            let by_tests = WRITTEN_BY_TESTS.iter().filter(|_| is_environment);
+            for name in WRITTEN.iter().chain(by_tests).filter(|name| is_folder(&source.join(name))) {
+                let takes = places.attempt.join(WRITTEN_DIR).join(found.written.len().to_string());
+                let inside = path.join(name).map_err(io::Error::other)?;
+                fs::create_dir_all(&takes)?;
+                found.written.push((inside, takes));
+            }
+            found.shown.push((path, source));
+        }
+        Ok(found)
+    }
+
+    /// The paths at which they are mounted, for [`crate::stage::ViewOverrides`].
+    pub fn mount_points(&self) -> impl Iterator<Item = ScopePath> {
+        self.shown.iter().map(|(path, _)| (*path).clone())
+    }
+
+    /// The mounts of a jail whose workspace is at `inside`, outer ones first.
+    pub fn binds(&self, inside: &Path) -> Vec<Bind> {
+        let bind = |path: &ScopePath, source: &Path, writable| Bind {
+            writable,
+            ..Bind::read_only(source.to_owned(), inside.join(path.as_str()))
+        };
+        let shown = self.shown.iter().map(|(path, source)| bind(path, source, false));
+        shown.chain(self.written.iter().map(|(path, source)| bind(path, source, true))).collect()
+    }
+
+    /// True if a folder is one of them.
+    pub fn has(&self, folder: &Entry) -> bool {
+        self.shown.iter().any(|(path, _)| *path == folder.path())
+    }
+}

@@ -1,0 +1,46 @@
+//! The files of a run: the copy of the project, what stages see of it, and what is kept of their changes.
+//!
+//! [`project`] copies the user's project once, [`ignored`] knows what git ignores there. [`glovebox_record::scope`] decides what a stage may do
+//! with a path; [`view`] does it on a real directory and never leaves it, [`layer`] takes the changes of a component. [`stage`] is the
+//! files of one attempt, [`branch`] the folder of a branch. [`refusal`] records what was denied and which grant would allow it.
+//!
+//! Afterwards [`found`] lists the changes, [`protect`] and [`repository_shape`] refuse what would make other programs run, [`commit`] keeps
+//! allowed changes as blobs and applies them, [`quarantine`] keeps the rest. [`apply`] changes the user's project, [`restore`] repairs the
+//! workspace of a resumed run. [`holdout`] seals hold-outs, [`cache`], [`dependencies`] and [`repository`] are what lasts between stages.
+//!
+//! [`regular_file`] is the one bounded reader of what a project or a run folder brings, [`tree`] walks directories without following
+//! links, [`user_key`] authenticates the records of this user's runs. This crate starts no process.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+pub mod apply;
+mod beneath;
+pub mod branch;
+pub mod cache;
+mod canonical;
+pub mod commit;
+pub mod dependencies;
+pub mod exposure;
+pub mod flush;
+pub mod found;
+pub mod holdout;
+mod holes;
+pub mod ignored;
+pub mod layer;
+mod link;
+pub mod project;
+pub mod protect;
+pub mod quarantine;
+pub mod record_files;
+pub mod refusal;
+pub mod regular_file;
+pub mod repository;
+pub mod repository_shape;
+pub mod restore;
+pub mod run;
+pub mod stage;
+pub mod tree;
+pub mod user_key;
+pub mod view;
+pub mod work_tree;

@@ -1,0 +1,201 @@
+//! A repository with one commit that contains only what a stage sees of its workspace, so that `git` works in the sandbox.
+//!
+//! The project's own repository is never read, because its objects, reflogs, stashes and index contain hidden content. No program runs to
+//! make this one: its objects go into one packfile, so that a large project costs little more than reading it once. It must be
+//! mounted read-only at `.git`.
+
+mod digest;
+mod pack;
+mod snapshot;
+
+use crate::stage::is_seen;
+use crate::tree::{self, Tree, WalkEntry, WalkError};
+use digest::{Kind, ObjectId};
+use glovebox_record::scope::{Entry, Scope};
+use pack::Pack;
+use rustix::fs::FileType;
+use snapshot::{Files, Mode, Tracked};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Name of the repository in a workspace, and below the folder it is kept in.
+pub const REPOSITORY_DIR: &str = ".git";
+/// The largest file that the commit has. Larger ones are listed in `info/exclude`, so that git leaves them alone.
+const FILE_BYTES_MAX: u64 = 32 << 20;
+/// Times of files mean the same in every view of the workspace; nothing else of their status does.
+const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = false\n\t\
+    autocrlf = false\n\tcheckStat = minimal\n\ttrustctime = false\n[gc]\n\tauto = 0\n";
+const HEAD: &str = "ref: refs/heads/main\n";
+const AUTHOR: &str = "glovebox <glovebox@localhost>";
+const MESSAGE: &str = "the workspace as this run has it";
+
+/// Why a repository could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RepositoryError {
+    /// The workspace could not be read.
+    #[error("could not read `{path}`: {source}")]
+    Read {
+        /// What was read, unprintable characters escaped.
+        path: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The repository could not be written.
+    #[error("could not write the repository: {0}")]
+    Write(#[from] io::Error),
+}
+
+impl From<WalkError> for RepositoryError {
+    fn from(error: WalkError) -> Self {
+        Self::Read { path: tree::shown(&error.path), source: error.source }
+    }
+}
+
+/// True when the project has a repository and commands would find a `git` in one of the folders of `path`: else there is nothing to stand
+/// in for.
+pub fn is_wanted(project: &Path, path: &[PathBuf]) -> bool {
+    let has_git = |folder: &PathBuf| folder.join("git").is_file();
+    project.join(REPOSITORY_DIR).symlink_metadata().is_ok() && path.iter().any(has_git)
+}
+
+/// True if a repository was begun below `all`.
+pub fn has_any(all: &Path) -> bool {
+    all.symlink_metadata().is_ok()
+}
+
+/// Returns the repository of a scope below `all`; the first call for what the scope shows makes it. So the last commit is the workspace as
+/// the first of all stages that see the same found it.
+///
+/// # Errors
+/// As [`make`].
+pub fn kept(workspace: &Path, scope: &Scope, all: &Path) -> Result<PathBuf, RepositoryError> {
+    let key = blake3::hash(format!("{:?}", shown(scope)).as_bytes()).to_hex();
+    let into = all.join(&key.as_str()[..32]);
+    let repository = into.join(REPOSITORY_DIR);
+    if repository.symlink_metadata().is_ok() {
+        return Ok(repository);
+    }
+    if all.symlink_metadata().is_err() {
+        drop(Tree::create(all)?);
+    }
+    // A crash can leave an unfinished repository.
+    tree::remove_all(&into)?;
+    make(workspace, scope, &into)?;
+    Ok(repository)
+}
+
+/// What decides which files a scope shows: the entries that it grants in any way, and what it hides. What another entry covers adds nothing.
+fn shown(scope: &Scope) -> [Vec<&Entry>; 2] {
+    let granted: Vec<&Entry> = [&scope.read, &scope.write, &scope.scratch].into_iter().flatten().collect();
+    [granted, scope.hidden.iter().collect()].map(|entries| {
+        let is_covered = |entry: &&Entry| entries.iter().any(|other| other != entry && other.covers(entry));
+        let widest: BTreeSet<&Entry> = entries.iter().filter(|entry| !is_covered(entry)).copied().collect();
+        widest.into_iter().collect()
+    })
+}
+
+/// Makes a repository of what `scope` shows of `workspace` and keeps it as `<into>/.git`; `into` is a new folder, and what is
+/// made is 0700 for this user.
+///
+/// # Errors
+/// [`RepositoryError`]; nothing of the attempt stays then.
+pub fn make(workspace: &Path, scope: &Scope, into: &Path) -> Result<(), RepositoryError> {
+    drop(Tree::create(into)?);
+    // The name that counts is given last: a repository with that name is whole.
+    let (unfinished, finished) = (into.join("unfinished"), into.join(REPOSITORY_DIR));
+    let made = fill(workspace, scope, &unfinished).and_then(|()| Ok(std::fs::rename(&unfinished, &finished)?));
+    if made.is_err() {
+        tree::remove_all(into)?;
+    }
+    made
+}
+
+fn fill(workspace: &Path, scope: &Scope, at: &Path) -> Result<(), RepositoryError> {
+    let repository = Tree::create(at)?;
+    for folder in ["objects", "objects/pack", "objects/info", "refs", "refs/heads", "refs/tags", "info"] {
+        drop(Tree::create(&at.join(folder))?);
+    }
+    let packs = repository.directory(Path::new("objects/pack"))?;
+    let mut pack = Pack::begin(pack::file(&packs, "new")?)?;
+    let Content { files, left_out } = add_files(workspace, scope, &mut pack)?;
+    let tree = snapshot::trees(&files, &mut pack)?;
+    let commit = pack.add(Kind::Commit, commit(tree).as_bytes())?;
+    let (name, index) = pack.finish()?;
+    rustix::fs::renameat(&packs, "new", &packs, format!("pack-{name}.pack")).map_err(io::Error::from)?;
+    write(&repository, &format!("objects/pack/pack-{name}.idx"), &index)?;
+    write(&repository, "index", &snapshot::index(&files))?;
+    write(&repository, "info/exclude", &left_out)?;
+    write(&repository, "config", CONFIG.as_bytes())?;
+    write(&repository, "refs/heads/main", format!("{commit}\n").as_bytes())?;
+    Ok(write(&repository, "HEAD", HEAD.as_bytes())?)
+}
+
+/// What the workspace shows.
+#[derive(Default)]
+struct Content {
+    files: Files,
+    /// Lines of `info/exclude`.
+    left_out: Vec<u8>,
+}
+
+fn add_files(workspace: &Path, scope: &Scope, pack: &mut Pack) -> Result<Content, RepositoryError> {
+    let workspace = Tree::open(workspace)?;
+    let mut content = Content::default();
+    tree::walk::<RepositoryError>(&workspace, &mut |entry: &WalkEntry<'_>| {
+        let read = |source| RepositoryError::Read { path: tree::shown(entry.path), source };
+        let is_repository = entry.name == OsStr::new(REPOSITORY_DIR);
+        if is_repository || !is_seen(entry.kind(), scope, entry.path) {
+            return Ok(false);
+        }
+        let path = entry.path.as_os_str().as_bytes().to_vec();
+        let (mode, bytes) = match entry.kind() {
+            FileType::RegularFile if tree::length(&entry.stat) > FILE_BYTES_MAX => (Mode::File, None),
+            FileType::RegularFile => {
+                let file = tree::open_regular(entry.directory, entry.name, workspace.owner).map_err(read)?;
+                let mode = if tree::is_executable(&entry.stat) { Mode::Executable } else { Mode::File };
+                (mode, pack::content(file, FILE_BYTES_MAX).map_err(read)?)
+            }
+            FileType::Symlink => (Mode::Link, Some(entry.target().map_err(read)?.into_vec())),
+            _ => return Ok(true),
+        };
+        match bytes {
+            Some(bytes) => {
+                let id = pack.add(Kind::Blob, &bytes)?;
+                content.files.insert(path, Tracked { id, mode, stat: entry.stat });
+            }
+            None => content.left_out.extend(pattern(&path)),
+        }
+        Ok(false)
+    })?;
+    Ok(content)
+}
+
+/// A line of `info/exclude` that names exactly this path; none for a name with a line break, which no line can hold.
+fn pattern(path: &[u8]) -> Vec<u8> {
+    if path.contains(&b'\n') {
+        return Vec::new();
+    }
+    let mut line = b"/".to_vec();
+    for byte in path {
+        if matches!(byte, b'*' | b'?' | b'[' | b'\\' | b' ') {
+            line.push(b'\\');
+        }
+        line.push(*byte);
+    }
+    line.push(b'\n');
+    line
+}
+
+fn commit(tree: ObjectId) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    format!("tree {tree}\nauthor {AUTHOR} {now} +0000\ncommitter {AUTHOR} {now} +0000\n\n{MESSAGE}\n")
+}
+
+fn write(repository: &Tree, path: &str, content: &[u8]) -> io::Result<()> {
+    let (parent, name) = repository.parent(Path::new(path))?;
+    tree::create_file(parent, name, tree::file_mode(false))?.write_all(content)
+}

@@ -1,0 +1,305 @@
+//! The files of a stage: a private copy, an overlay over the run's workspace, or a layer over it. After a program ran in it, the content
+//! is untrusted.
+//!
+//! All answer the same questions: where a jail finds the files, what was changed, what a changed file contains. So one engine
+//! decides about changes, stores, applies and quarantines them. Paths that the stage may not see exist in none of them.
+
+mod compare;
+mod copied;
+mod copy;
+mod decide;
+pub(crate) mod findings;
+
+mod layered;
+pub(crate) mod lower;
+mod lower_entry;
+mod mask;
+mod overlay;
+mod upper;
+
+pub use crate::found::{ChangeLimits, Found, Op, Verdict};
+pub use copy::Copy;
+pub(crate) use mask::set_opaque;
+pub use overlay::Overlay;
+pub(crate) use upper::remove_overlay_attributes;
+
+use crate::ignored::{Ignored, LeftOut};
+use crate::layer::Layer;
+use crate::protect::Protected;
+use crate::repository_shape;
+use crate::tree::{self, Tree, WalkError};
+use glovebox_jail_helper::policy::Source;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Access, Scope};
+use rustix::fs::FileType;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why a stage's files could not be made or examined.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// The stage left more than a limit allows.
+    #[error("the stage reached `limits.{limit}` ({max}) at `{path}`")]
+    Limit {
+        /// Name of the limit.
+        limit: &'static str,
+        /// Its value.
+        max: u64,
+        /// Where it was reached, unprintable characters escaped.
+        path: String,
+    },
+    /// The operating system refused.
+    #[error("could not read the stage's files at `{path}`: {source}")]
+    Io {
+        /// Path at which it happened.
+        path: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl StageError {
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: tree::shown(path), source }
+    }
+}
+
+impl From<WalkError> for StageError {
+    fn from(error: WalkError) -> Self {
+        Self::io(&error.path, error.source)
+    }
+}
+
+/// What a stage sees in its workspace that is not the workspace's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ViewOverrides {
+    /// Folders whose content lies over the workspace's, the first on top. The scope does not apply to them, the verdict about
+    /// changes does. Where a layer and the workspace have the same path, both have a directory or the layer has a file.
+    pub layers: Vec<PathBuf>,
+    /// Paths at which the jail mounts something: empty directories, made with those above them, in which nothing of the
+    /// workspace shows and nothing is ever committed.
+    pub mount_points: Vec<ScopePath>,
+    /// Folder whose content lies under the workspace's: what earlier stages left at paths that git ignores. What the scope hides does
+    /// not show through.
+    pub below: Option<PathBuf>,
+}
+
+/// What decides about the changes of a stage, beside its scope.
+#[derive(Debug, Clone, Copy)]
+pub struct ChangeRules<'r> {
+    /// Caps.
+    pub limits: &'r ChangeLimits,
+    /// What no stage may change.
+    pub protected: &'r Protected,
+    /// What git ignores: neither committed nor a violation.
+    pub ignored: &'r Ignored,
+}
+
+/// What a stage changed.
+#[derive(Debug)]
+pub struct Examined {
+    /// Changes with their verdicts, by path.
+    pub found: Vec<Found>,
+    /// Changes at paths that git ignores.
+    pub ignored: LeftOut,
+}
+
+/// The files of one stage.
+#[derive(Debug)]
+pub enum WorkspaceView {
+    /// A private copy.
+    Copy(Copy),
+    /// An overlay. A process with its own mount namespace mounts it.
+    Overlay(Overlay),
+    /// A layer, which becomes an overlay when something mounts it.
+    Layer(Arc<Layer>),
+}
+
+impl WorkspaceView {
+    /// Copies what `scope` lets a stage see to the new folder `at`. Denied: everything hidden or not granted does not exist.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when `at` exists already or the system refuses.
+    pub fn copy(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
+        Copy::with(workspace, at, scope, overrides).map(Self::Copy)
+    }
+
+    /// Prepares an overlay in the new folder `at`. Denied: everything hidden or not granted does not exist; the workspace is
+    /// only read. It must not change until the changes have been found: a file that did is not committed.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when `at` exists already or the system refuses.
+    pub fn overlay(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
+        Overlay::create(workspace, at, scope, overrides).map(Self::Overlay)
+    }
+
+    /// Makes a layer for a component; `at` is made when the stage changes something. Denied: as for an overlay.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when the system refuses.
+    pub fn layer(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
+        Layer::open(workspace, at, scope, overrides).map(Self::Layer)
+    }
+
+    /// Makes a layer for a component that may run commands: it becomes an overlay with the first one. Makes a copy if files of the
+    /// workspace belong to other users, because an overlay cannot copy those up.
+    ///
+    /// # Errors
+    /// As [`WorkspaceView::copy`] and [`WorkspaceView::layer`].
+    pub fn layer_to_mount(
+        workspace: &Path,
+        at: &Path,
+        scope: &Scope,
+        overrides: &ViewOverrides,
+    ) -> Result<Self, StageError> {
+        match overlay::is_ours(workspace)? {
+            true => Self::layer(workspace, at, scope, overrides),
+            false => Self::copy(workspace, at, scope, overrides),
+        }
+    }
+
+    /// Prepares an overlay. Makes a copy if files of the workspace belong to other users, because an overlay cannot copy those up.
+    ///
+    /// # Errors
+    /// As [`WorkspaceView::copy`] and [`WorkspaceView::overlay`].
+    pub fn choose(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
+        match overlay::is_ours(workspace)? {
+            true => Self::overlay(workspace, at, scope, overrides),
+            false => Self::copy(workspace, at, scope, overrides),
+        }
+    }
+
+    /// Returns where a jail takes the files from.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when the path of a copy is not UTF-8.
+    pub fn source(&self) -> Result<Source, StageError> {
+        match self {
+            Self::Copy(copy) => overlay::resolved(copy.root()).map(Source::Directory),
+            Self::Overlay(overlay) => Ok(overlay.source()),
+            Self::Layer(layer) => layer.source(),
+        }
+    }
+
+    /// Returns the folder with the files; none for an overlay, whose merged folder only the jail has, and for a layer.
+    pub fn root(&self) -> Option<&Path> {
+        match self {
+            Self::Copy(copy) => Some(copy.root()),
+            Self::Overlay(_) | Self::Layer(_) => None,
+        }
+    }
+
+    /// True when the stage has a folder of its own.
+    pub fn has_folder(&self) -> bool {
+        match self {
+            Self::Copy(_) | Self::Overlay(_) => true,
+            Self::Layer(layer) => layer.has_folder(),
+        }
+    }
+
+    /// Returns the layer, if it is one.
+    pub fn as_layer(&self) -> Option<&Arc<Layer>> {
+        match self {
+            Self::Layer(layer) => Some(layer),
+            Self::Copy(_) | Self::Overlay(_) => None,
+        }
+    }
+
+    /// Finds what the stage changed, by path, each with its verdict: deceiving names, protected paths, scratch (left out
+    /// silently), the scope, concurrent changes, folders that would be repositories. Call it when no program of the stage is alive.
+    ///
+    /// # Errors
+    /// [`StageError::Limit`] when the stage left more than `limits` allow.
+    pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
+        let ignored = &Ignored::default();
+        self.examine(ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
+    }
+
+    /// The same, and what it changed at paths that git ignores.
+    ///
+    /// # Errors
+    /// As [`WorkspaceView::changes`].
+    pub fn examine(&self, rules: ChangeRules<'_>) -> Result<Examined, StageError> {
+        let (mut examined, workspace) = match self {
+            Self::Copy(copy) => (copied::changes(copy, rules)?, &copy.workspace),
+            Self::Overlay(overlay) => (upper::changes(overlay, rules)?, &overlay.lower.workspace),
+            Self::Layer(layer) => (layered::changes(layer, rules)?, &layer.lower.workspace),
+        };
+        repository_shape::refuse(&mut examined.found, workspace, self)?;
+        Ok(examined)
+    }
+
+    /// The folder in which the stage's changes lie; a layer is laid out for it.
+    pub(crate) fn changed_tree(&self) -> Result<&Tree, StageError> {
+        match self {
+            Self::Copy(copy) => Ok(&copy.tree),
+            Self::Overlay(overlay) => Ok(&overlay.upper),
+            Self::Layer(layer) => layer.changed_tree(),
+        }
+    }
+
+    /// Makes the files again what they were when the stage began: everything that its component and its commands changed is gone, also
+    /// for a view of the component. Call it when no program of the stage is alive.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when the system refuses, and for an overlay, which nobody but the jail could mount again.
+    pub fn start_over(&mut self) -> Result<(), StageError> {
+        match self {
+            Self::Copy(copy) => copy.start_over(),
+            Self::Layer(layer) => layer.start_over(),
+            Self::Overlay(_) => Err(StageError::io(Path::new(""), io::ErrorKind::Unsupported.into())),
+        }
+    }
+
+    /// Removes the stage's own folder, however deep and unreadable the stage made it. The workspace is not touched.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when the system refuses.
+    pub fn remove(self) -> Result<(), StageError> {
+        match self {
+            Self::Copy(copy) => copy.remove(),
+            Self::Overlay(overlay) => overlay.remove(),
+            Self::Layer(layer) => layer.remove_folder(),
+        }
+    }
+}
+
+/// Where the content of changed files is read: no link is followed, nothing blocks.
+pub trait Changed {
+    /// Opens the regular file a change found there.
+    ///
+    /// # Errors
+    /// The system's error, also if the path is no longer a regular file.
+    fn open(&self, change: &Found) -> io::Result<File>;
+}
+
+impl Changed for WorkspaceView {
+    fn open(&self, change: &Found) -> io::Result<File> {
+        match self {
+            Self::Copy(copy) => copy.open(change),
+            Self::Overlay(overlay) => overlay.open(change),
+            Self::Layer(layer) => layer.open_changed(&change.raw),
+        }
+    }
+}
+
+/// True when a stage with this scope sees what is at the path.
+pub(crate) fn is_seen(kind: FileType, scope: &Scope, path: &Path) -> bool {
+    is_visible(kind, access(scope, path))
+}
+
+/// True when something of this kind exists for a stage: what is only passed through is a directory.
+fn is_visible(kind: FileType, access: Access) -> bool {
+    match kind {
+        FileType::Directory => access >= Access::Traverse,
+        FileType::RegularFile | FileType::Symlink => access >= Access::Read,
+        _ => false,
+    }
+}
+
+/// Returns the access to a path; one that is not a valid scope path does not exist.
+fn access(scope: &Scope, path: &Path) -> Access {
+    ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).map_or(Access::Absent, |path| scope.access(&path))
+}
