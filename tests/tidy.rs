@@ -144,10 +144,7 @@ const MAY_USE: [(&str, &str); 22] = [
     ("runtime/host", "jail models names record schema workspace"),
     ("runtime/plan", "host models names pipeline record workspace"),
     ("runtime/engine", "host jail journal models names pipeline plan record state workspace"),
-    (
-        "runtime/cli",
-        "drawing engine host hostile jail journal models names pipeline plan record state workspace",
-    ),
+    ("runtime/cli", "drawing engine host hostile jail journal models names pipeline plan record state workspace"),
     ("tests/attack/hostile", ""),
     ("plugin-sdk", ""),
     ("plugins/codergen", "plugin-sdk"),

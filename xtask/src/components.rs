@@ -15,7 +15,8 @@ use std::process::Command;
 const FIRST_PARTY: [&str; 9] =
     ["codergen", "diff-limits", "json-schema", "junit", "tool", "tree-assert", "verify", "verification", "intruder"];
 /// The program that confines host programs, embedded in the sandbox, and the one that attacks it, embedded in the binary.
-const PROGRAMS: [(&str, &str); 2] = [("glovebox-jail-helper", "glovebox-jail"), ("glovebox-hostile", "glovebox-hostile")];
+const PROGRAMS: [(&str, &str); 2] =
+    [("glovebox-jail-helper", "glovebox-jail"), ("glovebox-hostile", "glovebox-hostile")];
 /// The plugin of the quickstart: own workspace, own lock, plain `cargo build`, as its author would have it.
 pub(crate) const REVIEW_PLUGIN: &str = "examples/quickstart/review-plugin";
 /// The plugins of all examples.

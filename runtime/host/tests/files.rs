@@ -5,14 +5,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../sandbox/tests/view/fixture.rs"]
+#[path = "../../workspace/tests/view/fixture.rs"]
 #[allow(dead_code)]
 mod fixture;
 #[path = "../../../tests/guests/mod.rs"]
 mod guests;
-#[path = "../../sandbox/tests/view/swap.rs"]
+#[path = "../../workspace/tests/view/swap.rs"]
 mod swap;
-#[path = "../../sandbox/tests/view/table.rs"]
+#[path = "../../workspace/tests/view/table.rs"]
 mod table;
 
 use fixture::{Fixture, SECRET, scope};

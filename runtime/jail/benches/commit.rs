@@ -9,11 +9,11 @@
 #[path = "../../../benches/table.rs"]
 mod table;
 
+use glovebox_jail_helper::jail::ExecPolicy;
+use glovebox_jail_helper::jail::{Jail, JailSetting, Source};
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Digest, Limits, Network, Tier};
 use glovebox_workspace::commit;
-use glovebox_jail_helper::jail::ExecPolicy;
-use glovebox_jail_helper::jail::{Jail, JailSetting, Source};
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::stage::{ChangeLimits, ViewOverrides, WorkspaceView};
 use std::cell::Cell;

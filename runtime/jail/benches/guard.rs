@@ -13,12 +13,12 @@ mod processors;
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_record::path::ScopePath;
-use glovebox_record::scope::{Entry, Scope};
-use glovebox_record::{Limits, Network, Tier};
 use glovebox_jail_helper::exec::{Command, Program};
 use glovebox_jail_helper::jail::ExecPolicy;
 use glovebox_jail_helper::jail::{Jail, JailSetting, Source, wait_for_cleanup};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Entry, Scope};
+use glovebox_record::{Limits, Network, Tier};
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::stage::{ChangeLimits, Copy};
 use std::fs;

@@ -5,9 +5,9 @@
 pub(crate) mod capture;
 pub(crate) mod pipes;
 
-use glovebox_workspace::tree::Tree;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Digest, LimitName};
+use glovebox_workspace::tree::Tree;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -34,12 +34,13 @@ pub use alarm::cancel;
 pub(crate) use binary::program_bytes;
 pub use bounds::ResourceUsage;
 pub use exec_policy::ExecPolicy;
+pub use glovebox_jail_helper::policy::HOME_INSIDE;
 pub use glovebox_jail_helper::policy::{Bind, Source};
 pub use glovebox_jail_helper::wire::SelfTestCheck;
 pub use probe::{Missing, ProbeReport, probe, probe_tier};
 pub use reaper::wait_for_cleanup;
 pub use receipt::CommandLine;
-pub use setting::{HOME_INSIDE, JailChannels, JailSetting, is_system};
+pub use setting::{JailChannels, JailSetting, is_system};
 pub use streamed::OnBytes;
 
 use crate::exec::{Command, ExecError, Exit};

@@ -15,9 +15,9 @@ pub use glovebox_jail_helper::subject::FOLDER;
 pub use service::{EndedSubjects, SubjectError, Subjects};
 
 use crate::jail::JailSetting;
-use glovebox_workspace::stage::ViewOverrides;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
+use glovebox_workspace::stage::ViewOverrides;
 use std::path::PathBuf;
 use std::time::Duration;
 

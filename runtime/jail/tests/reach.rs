@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+use glovebox_jail_helper::exec::{Command, Exit, Program};
+use glovebox_jail_helper::jail::ExecPolicy;
+use glovebox_jail_helper::jail::{Bind, Jail, JailSetting};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Limits, Network, Tier};
-use glovebox_jail_helper::exec::{Command, Exit, Program};
 use glovebox_workspace::holdout::{Seal, seal};
-use glovebox_jail_helper::jail::ExecPolicy;
-use glovebox_jail_helper::jail::{Bind, Jail, JailSetting};
 use glovebox_workspace::project::{self, Include};
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::repository;

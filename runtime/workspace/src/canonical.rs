@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const REMOVED: &[u8] = b" (deleted)";
 
 /// Returns the absolute path of a file that exists, without links, as [`Path::canonicalize`] does.
-pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
+pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     let held = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let named = std::fs::read_link(format!("/proc/self/fd/{}", held.as_raw_fd()));
     match named {

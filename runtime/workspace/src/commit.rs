@@ -323,7 +323,7 @@ fn is_already(parent: &OwnedFd, name: &OsStr, change: &FileChange) -> io::Result
 }
 
 /// Returns the digest of everything a file holds.
-pub(crate) fn digest_of(file: File) -> io::Result<Digest> {
+pub fn digest_of(file: File) -> io::Result<Digest> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(file)?;
     Ok(hasher.finalize().into())

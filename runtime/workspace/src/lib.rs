@@ -18,7 +18,7 @@ pub mod apply;
 mod beneath;
 pub mod branch;
 pub mod cache;
-mod canonical;
+pub mod canonical;
 pub mod commit;
 pub mod dependencies;
 pub mod exposure;

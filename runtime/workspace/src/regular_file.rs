@@ -118,7 +118,7 @@ pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a folder, to flush or to mark it.
-pub(crate) fn open_folder(folder: &Path) -> io::Result<File> {
+pub fn open_folder(folder: &Path) -> io::Result<File> {
     let flags = (OFlags::DIRECTORY | OFlags::NOCTTY).bits().cast_signed();
     OpenOptions::new().read(true).custom_flags(flags).open(folder)
 }

@@ -21,7 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Longest relative path the kernel takes in one call, in bytes.
-pub(crate) const PATH_BYTES_MAX: u64 = 4095;
+pub const PATH_BYTES_MAX: u64 = 4095;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
@@ -43,7 +43,7 @@ pub(crate) enum Owner {
 
 /// A folder held by its descriptor.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub struct Tree {
     root: OwnedFd,
     walker: Walker,
     pub(crate) owner: Owner,
@@ -51,7 +51,7 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// Opens an existing folder; links on the way to it are followed, it is the caller's own path.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path) -> io::Result<Self> {
         let root = rustix::fs::open(path, DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { root, walker: Walker::new(), owner: Owner::Somebody })
     }
@@ -79,7 +79,7 @@ impl Tree {
     }
 
     /// Opens a directory below; the empty path is the folder itself.
-    pub(crate) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
+    pub fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         // Never cross into another mount in folders that programs wrote.
         let how = How { one_mount: self.owner == Owner::Us, ..How::existing(DIRECTORY | CAREFUL) };
@@ -119,7 +119,7 @@ impl Tree {
 }
 
 /// True if an error means that the path, or a directory in it, does not exist.
-pub(crate) fn is_absent(error: &io::Error) -> bool {
+pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn is_unreachable(error: &io::Error) -> bool {
 }
 
 /// Returns what is at a name, links not followed.
-pub(crate) fn stat_at(directory: impl AsFd, name: &OsStr) -> io::Result<Option<Stat>> {
+pub fn stat_at(directory: impl AsFd, name: &OsStr) -> io::Result<Option<Stat>> {
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
@@ -324,7 +324,7 @@ impl Stamp {
 }
 
 /// Returns the length of a file in bytes.
-pub(crate) fn length(stat: &Stat) -> u64 {
+pub fn length(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 

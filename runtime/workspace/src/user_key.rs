@@ -141,7 +141,7 @@ fn place(folder: &OwnedFd, temporary: &str) -> Result<(), Errno> {
     }
 }
 
-pub(crate) fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
+pub fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
     let mut bytes = [0; BYTES];
     let mut filled = 0;
     while filled < BYTES {

@@ -74,7 +74,12 @@ fn the_examples_with_suites_raise_no_alarm() {
 #[test]
 fn work_that_has_nothing_to_do_with_a_suite_raises_no_alarm() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = [files(&root.join("examples")), files(&root.join("runtime/workspace/src")), files(&root.join("runtime/jail/src"))].concat();
+    let shared = [
+        files(&root.join("examples")),
+        files(&root.join("runtime/workspace/src")),
+        files(&root.join("runtime/jail/src")),
+    ]
+    .concat();
     for style in STYLES {
         let others = STYLES.into_iter().filter(|other| *other != style);
         let mut work = shared.clone();

@@ -5,8 +5,8 @@
 //! Out of memory must not kill the whole group: the jail's first process must survive to prove that nothing is left. The host
 //! sees the event and kills the command.
 
-use glovebox_workspace::regular_file;
 use glovebox_record::Limits;
+use glovebox_workspace::regular_file;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::{self, File};
 use std::io::{self, Read};

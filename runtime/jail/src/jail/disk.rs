@@ -6,8 +6,8 @@
 //! Files without a name are found through the processes that hold them, see [`super::processes`].
 
 use super::watchdog::Watchdog;
-use glovebox_workspace::tree::{self, PATH_BYTES_MAX, Tree};
 use glovebox_record::LimitName;
+use glovebox_workspace::tree::{self, PATH_BYTES_MAX, Tree};
 use rustix::fs::{Dir, FileType};
 use std::ffi::OsStr;
 use std::io;

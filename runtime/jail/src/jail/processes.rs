@@ -9,8 +9,8 @@ mod held;
 
 use super::origin::{self, Origin};
 use super::stores::Stores;
-use glovebox_workspace::regular_file;
 use glovebox_jail_helper::process::{self, ProcessStat};
+use glovebox_workspace::regular_file;
 pub(super) use held::Held;
 use held::HeldFiles;
 use std::collections::HashSet;

@@ -3,11 +3,11 @@
 //! A file that the stage could have written is never started as a program. This module does not interpret arguments.
 
 use super::ExecPolicy;
-use glovebox_workspace::canonical::canonical;
-use glovebox_workspace::commit::digest_of;
 use crate::exec::{ExecError, Program};
 use glovebox_jail_helper::wire;
 use glovebox_record::{Digest, DigestedFile};
+use glovebox_workspace::canonical::canonical;
+use glovebox_workspace::commit::digest_of;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;

@@ -5,8 +5,9 @@
 
 use super::bounds::enforced_inside;
 use super::{ExecPolicy, JailError};
-use glovebox_jail_helper::policy::{self, Bind, Confinement, Policy, Source, Workspace};
+use glovebox_jail_helper::policy::{self, Bind, Confinement, HOME_INSIDE, Policy, Source, Workspace};
 use glovebox_jail_helper::subject;
+use glovebox_record::path::ScopePath;
 use glovebox_record::{Limits, Network, Tier};
 use std::fmt;
 use std::fs;
@@ -399,7 +400,8 @@ fn normal(path: &Path) -> Result<PathBuf, JailError> {
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, JailError> {
-    glovebox_workspace::canonical::canonical(path).map_err(|error| JailError::Setting(format!("`{}`: {error}", path.display())))
+    glovebox_workspace::canonical::canonical(path)
+        .map_err(|error| JailError::Setting(format!("`{}`: {error}", path.display())))
 }
 
 /// Requires a path that the policy can hold, which is JSON.

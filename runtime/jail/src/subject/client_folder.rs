@@ -1,8 +1,8 @@
 //! The folder at [`glovebox_jail_helper::subject::FOLDER`] in a verifier's jail: the command `subject` and its socket.
 
 use crate::jail::program_bytes;
-use glovebox_workspace::regular_file;
 use glovebox_jail_helper::subject::{PROGRAM, SOCKET};
+use glovebox_workspace::regular_file;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};

@@ -3,8 +3,8 @@
 use super::SubjectSetting;
 use crate::exec::working_directory;
 use crate::jail::{Jail, JailChannels, JailError};
-use glovebox_workspace::stage::{StageError, WorkspaceView};
 use glovebox_record::path::ScopePath;
+use glovebox_workspace::stage::{StageError, WorkspaceView};
 use std::path::Path;
 
 /// Why the sandbox of the program under test could not be made.

@@ -4,11 +4,11 @@
 //! test's: one server on loopback stands for every public address.
 
 use crate::fixture::{Fixture, argv, never, output};
-use glovebox_record::network::{Host, HostRules};
-use glovebox_record::{Network, Tier};
 use glovebox_jail_helper::exec::{Command, Exit};
 use glovebox_jail_helper::jail::{Bind, Jail};
 use glovebox_jail_helper::proxy::dialer::{Dialer, start};
+use glovebox_record::network::{Host, HostRules};
+use glovebox_record::{Network, Tier};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

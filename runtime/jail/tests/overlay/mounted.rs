@@ -2,12 +2,12 @@
 
 use super::bench::{Bench, entries, scope, snapshot};
 use super::upper::{commit, lines, look, overlay};
-use glovebox_record::path::ScopePath;
-use glovebox_record::scope::Scope;
-use glovebox_record::{CommandEnding, Limits, Network, Tier};
 use glovebox_jail_helper::exec::{Command, Program};
 use glovebox_jail_helper::jail::ExecPolicy;
 use glovebox_jail_helper::jail::{Jail, JailSetting};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
+use glovebox_record::{CommandEnding, Limits, Network, Tier};
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
 use std::collections::BTreeMap;
 use std::fs;

@@ -5,8 +5,8 @@
 
 use super::super::binary;
 use super::{ProbeReport, evaluate, witness};
-use glovebox_workspace::regular_file;
 use glovebox_record::Tier;
+use glovebox_workspace::regular_file;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};

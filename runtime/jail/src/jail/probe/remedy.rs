@@ -4,8 +4,8 @@
 
 use super::super::bwrap::BWRAP;
 use super::ProbeFailure;
-use glovebox_workspace::regular_file;
 use glovebox_record::Tier;
+use glovebox_workspace::regular_file;
 use std::path::{Path, PathBuf};
 
 /// The setting with which AppArmor takes all rights in a new user namespace.

@@ -2,8 +2,8 @@
 //!
 //! A program's own report proves little. The result counts only if nothing arrived at these witnesses.
 
-use glovebox_workspace::regular_file::{self, Links};
 use glovebox_jail_helper::wire::Targets;
+use glovebox_workspace::regular_file::{self, Links};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -3,8 +3,8 @@
 //! Each file counts once, even if several processes hold it. Files in memory count as memory, all others as disk. Only root of the
 //! host can read the size of a mapping without a descriptor. Descriptors in transit in a socket can be detected but not measured.
 
-use glovebox_workspace::regular_file;
 use glovebox_jail_helper::process::ProcessStat;
+use glovebox_workspace::regular_file;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstatfs, open, openat, statat};
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -60,7 +60,9 @@ impl HeldFiles {
     pub(super) fn examine(&mut self, process: &ProcessStat) {
         let Some(folder) = ProcessFolder::of(process) else { return };
         let is_seen = self.descriptors(&folder).is_some() && self.mappings(&folder).is_some();
-        if !is_seen && glovebox_jail_helper::process::stat(process.pid).is_some_and(|now| now.started == process.started) {
+        if !is_seen
+            && glovebox_jail_helper::process::stat(process.pid).is_some_and(|now| now.started == process.started)
+        {
             (self.held.hides_disk, self.held.hides_memory) = (true, true);
         }
     }
