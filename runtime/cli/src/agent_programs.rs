@@ -5,7 +5,7 @@
 use crate::exit::{Exit, Stop};
 use crate::terminal::{self, visible};
 use glovebox_host::agents::programs::{Driven, driven};
-use glovebox_jail_helper::jail::ExecPolicy;
+use glovebox_jail::jail::ExecPolicy;
 use glovebox_plan::plan::{Plan, PlannedProgram};
 use glovebox_workspace::regular_file::{self, Links};
 use serde::Deserialize;

@@ -3,7 +3,7 @@
 //! The sandbox probes the machine. This file keeps the result and converts it for the binder.
 
 use crate::project::cache_dir;
-use glovebox_jail_helper::jail::{ProbeReport, probe};
+use glovebox_jail::jail::{ProbeReport, probe};
 use glovebox_plan::plan::HostCapability;
 
 /// The file with the result, in the cache folder.

@@ -6,7 +6,7 @@
 use crate::exit::{Exit, Stop};
 use glovebox_host::aot;
 use glovebox_host::compile::{CompileBounds, Compiler, MEMORY_BOUND, TIME_BOUND};
-use glovebox_jail_helper::worker::Worker;
+use glovebox_jail::worker::Worker;
 use glovebox_record::LimitUnit;
 use std::path::PathBuf;
 

@@ -12,7 +12,7 @@ use crate::project::{Project, cache_dir};
 use crate::toolchain::kind::KINDS;
 use crate::user_key;
 use copies::HoldoutFiles;
-use glovebox_jail_helper::jail::Bind;
+use glovebox_jail::jail::Bind;
 use glovebox_plan::plan::capability::MachineFolder;
 use glovebox_record::scope::Entry;
 use glovebox_workspace::ignored::ProjectFiles;

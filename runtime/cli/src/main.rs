@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         dispatch(arguments.command)
     });
     // What is left of the last jails is gone before we are.
-    glovebox_jail_helper::jail::wait_for_cleanup();
+    glovebox_jail::jail::wait_for_cleanup();
     match ended {
         Ok(Ok(exit)) => exit.into(),
         Ok(Err(stop)) => {

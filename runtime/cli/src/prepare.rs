@@ -15,7 +15,7 @@ use glovebox_engine::attempt::{SandboxEnv, ServerEnv, Targets};
 use glovebox_engine::run::{Executor, Worker};
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
-use glovebox_jail_helper::jail::{Bind, ProbeReport};
+use glovebox_jail::jail::{Bind, ProbeReport};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_plan::bind::{BindClass, BindErrors, BindOptions, bind};

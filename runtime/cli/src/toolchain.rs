@@ -13,8 +13,8 @@ mod python;
 mod rust;
 
 use crate::exit::{Exit, Stop};
-use glovebox_jail_helper::jail::Bind;
-use glovebox_jail_helper::jail::ExecPolicy;
+use glovebox_jail::jail::Bind;
+use glovebox_jail::jail::ExecPolicy;
 use glovebox_plan::config::{ExecSetting, Toolchain};
 use glovebox_record::Tier;
 use machine::Machine;
@@ -155,7 +155,7 @@ fn add(policy: &mut ExecPolicy, found: Found, tier: Tier) -> Result<(), Stop> {
     for (source, below) in found.shown.into_iter().map(|source| (source, None)).chain(homed) {
         require_utf8(&source)?;
         let at = match below {
-            Some(below) if tier.has_own_root() => Path::new(glovebox_jail_helper::jail::HOME_INSIDE).join(below),
+            Some(below) if tier.has_own_root() => Path::new(glovebox_jail::jail::HOME_INSIDE).join(below),
             _ => source.clone(),
         };
         let bind = Bind::read_only(source, at);

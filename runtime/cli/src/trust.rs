@@ -9,7 +9,7 @@ use crate::models::{self, Configured};
 use crate::project::Project;
 use crate::terminal::{self, visible};
 use crate::{shell, user_key};
-use glovebox_jail_helper::jail;
+use glovebox_jail::jail;
 use glovebox_plan::plan::{Egress, EgressSink, EgressSource, Plan, PlanEgress};
 use glovebox_record::Digest;
 use glovebox_workspace::regular_file::{self, Links};

@@ -53,7 +53,7 @@ use glovebox_host::budget::Budget;
 use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::model::{Provider, is_of_another_model};
-use glovebox_jail_helper::subject::EndedSubjects;
+use glovebox_jail::subject::EndedSubjects;
 use glovebox_journal::event::{Artifact, AttemptId, Ending, Isolation, Quarantined, Receipt, StageFinished, Work};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};

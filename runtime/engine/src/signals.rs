@@ -37,7 +37,7 @@ impl Signals for LocalSignals {
             first
         });
         // After the request: what is woken by the flag finds it.
-        glovebox_jail_helper::jail::cancel(&self.flag);
+        glovebox_jail::jail::cancel(&self.flag);
     }
 
     async fn canceled(&self) -> String {

@@ -53,7 +53,7 @@ impl Bench {
             sandbox_env: SandboxEnv {
                 tier: None,
                 can_mount: false,
-                policy: glovebox_jail_helper::jail::ExecPolicy::default(),
+                policy: glovebox_jail::jail::ExecPolicy::default(),
                 project: PathBuf::from("/project"),
                 private: Vec::new(),
                 environment: None,

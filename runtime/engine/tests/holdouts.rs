@@ -12,7 +12,7 @@ use glovebox_engine::driver::{Assignment, RunError};
 use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session, Worker};
 use glovebox_host::call::{Artifact, FileSource, Report};
 use glovebox_host::input::StageInput;
-use glovebox_jail_helper::jail::ExecPolicy;
+use glovebox_jail::jail::ExecPolicy;
 use glovebox_journal::event::{
     BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, Work,
 };

@@ -6,7 +6,7 @@ pub use crate::grants::FileTier;
 use crate::input::StageInput;
 use crate::model::Model;
 use crate::tools::ToolSetting;
-use glovebox_jail_helper::exec::Program;
+use glovebox_jail::exec::Program;
 use glovebox_record::spend::Money;
 use glovebox_record::{CommandEnding, Ending, Heard, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens, ToolCall};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct CommandSetting {
     /// What may run.
     pub grant: CommandGrant,
     /// The jail they run in, opened for the first of them; its files are those of [`FileSetting::source`] when there are any.
-    pub jail: Arc<glovebox_jail_helper::lazy_jail::LazyJail>,
+    pub jail: Arc<glovebox_jail::lazy_jail::LazyJail>,
     /// Where they start when they do not say.
     pub workdir: glovebox_record::path::ScopePath,
 }
@@ -44,7 +44,7 @@ pub struct HookSetting {
     /// Runs after each call.
     pub post: Option<Program>,
     /// Their jail, which shares nothing with that of the stage's commands; opened for the first hook.
-    pub jail: Arc<glovebox_jail_helper::lazy_jail::LazyJail>,
+    pub jail: Arc<glovebox_jail::lazy_jail::LazyJail>,
     /// Where they start.
     pub workdir: glovebox_record::path::ScopePath,
 }

@@ -8,7 +8,7 @@
 
 use crate::component::LoadError;
 use crate::engine;
-use glovebox_jail_helper::worker::{Answer, Bounds, Worker, WorkerError};
+use glovebox_jail::worker::{Answer, Bounds, Worker, WorkerError};
 use glovebox_names::visible;
 use std::any::Any;
 use std::io::{self, Read, Write};

@@ -10,7 +10,7 @@ use crate::bindings::llm::Request;
 use crate::call::{HookSetting, LogLine, Progress};
 use crate::exec::shorten;
 use crate::stop::Stop;
-use glovebox_jail_helper::exec::{Captured, Command, ExecError, Exit, Program};
+use glovebox_jail::exec::{Captured, Command, ExecError, Exit, Program};
 use glovebox_models::chat::AgentId;
 use glovebox_record::hook::{HookInput, HookResult};
 use glovebox_record::{CommandEnding, Hook, HookKind, LimitName, Receipt, Refusal, RunId};

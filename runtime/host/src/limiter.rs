@@ -4,7 +4,7 @@
 //! call at once, so that the record names the bound instead of what a guest makes of a failed allocation.
 
 use crate::stop::Stop;
-use glovebox_jail_helper::exec::Exit;
+use glovebox_jail::exec::Exit;
 use glovebox_record::{LimitName, Limits};
 use wasmtime::{Error, ResourceLimiter, Result};
 

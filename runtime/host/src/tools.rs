@@ -21,7 +21,7 @@ use crate::bindings::tools::{Error, Host, Output};
 use crate::call::{LogLine, Progress};
 use crate::llm::Side;
 use crate::stop::Stop;
-use glovebox_jail_helper::lazy_jail::LazyJail;
+use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, LimitName, Refusal, ToolCall};
 use glovebox_schema::document;

@@ -7,7 +7,7 @@ mod world;
 use glovebox_host::call::{CommandGrant, CommandSetting, Progress};
 use glovebox_host::component::LoadError;
 use glovebox_host::model::{Model, Script, TextGuard};
-use glovebox_jail_helper::jail::{Jail, JailSetting, Source};
+use glovebox_jail::jail::{Jail, JailSetting, Source};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Ending, FailureClass, LimitName, Network, Status, Tier};
 use std::path::PathBuf;
@@ -127,7 +127,7 @@ fn commands(prefix: &str) -> CommandSetting {
     let copy = folder("copy");
     let setting = JailSetting {
         tier: Tier::Unconfined,
-        policy: glovebox_jail_helper::jail::ExecPolicy::default(),
+        policy: glovebox_jail::jail::ExecPolicy::default(),
         network: Network::None,
         limits: glovebox_record::Limits::default(),
         inside: copy.clone(),
@@ -139,7 +139,7 @@ fn commands(prefix: &str) -> CommandSetting {
     let jail = Jail::open(&setting, Source::Directory(copy)).unwrap();
     CommandSetting {
         grant: CommandGrant { argv_prefixes: vec![vec![prefix.to_owned()]], ..CommandGrant::default() },
-        jail: Arc::new(glovebox_jail_helper::lazy_jail::LazyJail::opened(jail)),
+        jail: Arc::new(glovebox_jail::lazy_jail::LazyJail::opened(jail)),
         workdir: ScopePath::root(),
     }
 }

@@ -9,8 +9,8 @@
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_jail_helper::jail::ExecPolicy;
-use glovebox_jail_helper::jail::{Jail, JailSetting, Source};
+use glovebox_jail::jail::ExecPolicy;
+use glovebox_jail::jail::{Jail, JailSetting, Source};
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Digest, Limits, Network, Tier};
 use glovebox_workspace::commit;

@@ -13,9 +13,9 @@ mod processors;
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_jail_helper::exec::{Command, Program};
-use glovebox_jail_helper::jail::ExecPolicy;
-use glovebox_jail_helper::jail::{Jail, JailSetting, Source, wait_for_cleanup};
+use glovebox_jail::exec::{Command, Program};
+use glovebox_jail::jail::ExecPolicy;
+use glovebox_jail::jail::{Jail, JailSetting, Source, wait_for_cleanup};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Limits, Network, Tier};

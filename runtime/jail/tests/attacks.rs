@@ -19,7 +19,7 @@ use glovebox_hostile::host_fixture::{HostFixture, Mark};
 use glovebox_hostile::row::{Limits, Row};
 use glovebox_hostile::target::{AttackCommand, Confinement, Program, Target};
 use glovebox_hostile::{observe, rows};
-use glovebox_jail_helper::jail::{probe, probe_tier};
+use glovebox_jail::jail::{probe, probe_tier};
 use glovebox_record::Tier;
 use jailed::JailConfinement;
 use not_run::not_run;

@@ -9,7 +9,7 @@
 #[allow(unreachable_pub, reason = "each suite includes this file")]
 mod not_run;
 
-use glovebox_jail_helper::jail::probe_tier;
+use glovebox_jail::jail::probe_tier;
 use glovebox_record::Tier;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

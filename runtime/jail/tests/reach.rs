@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
-use glovebox_jail_helper::exec::{Command, Exit, Program};
-use glovebox_jail_helper::jail::ExecPolicy;
-use glovebox_jail_helper::jail::{Bind, Jail, JailSetting};
+use glovebox_jail::exec::{Command, Exit, Program};
+use glovebox_jail::jail::ExecPolicy;
+use glovebox_jail::jail::{Bind, Jail, JailSetting};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Limits, Network, Tier};
@@ -122,7 +122,7 @@ fn shell(text: &str) -> Command {
 }
 
 fn said(exit: &Exit) -> String {
-    let text = |stream: &glovebox_jail_helper::exec::Captured| {
+    let text = |stream: &glovebox_jail::exec::Captured| {
         String::from_utf8([stream.head.clone(), stream.tail.clone()].concat()).unwrap()
     };
     text(&exit.stdout) + &text(&exit.stderr)

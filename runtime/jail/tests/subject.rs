@@ -6,10 +6,10 @@
 #[allow(unreachable_pub, reason = "each suite includes this file")]
 mod not_run;
 
-use glovebox_jail_helper::exec::{Command, Exit, Program};
-use glovebox_jail_helper::jail::ExecPolicy;
-use glovebox_jail_helper::jail::{Jail, JailSetting, Source, probe_tier};
-use glovebox_jail_helper::subject::{EndedSubjects, SubjectSetting, Subjects};
+use glovebox_jail::exec::{Command, Exit, Program};
+use glovebox_jail::jail::ExecPolicy;
+use glovebox_jail::jail::{Jail, JailSetting, Source, probe_tier};
+use glovebox_jail::subject::{EndedSubjects, SubjectSetting, Subjects};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Limits, Network, Tier};

@@ -4,8 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
-use glovebox_jail_helper::exec::{Command, Exit, Program};
-use glovebox_jail_helper::jail::{ExecPolicy, Jail, JailSetting, Source, probe_tier, wait_for_cleanup};
+use glovebox_jail::exec::{Command, Exit, Program};
+use glovebox_jail::jail::{ExecPolicy, Jail, JailSetting, Source, probe_tier, wait_for_cleanup};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Limits, Network, Tier};
 use glovebox_workspace::tree::remove_all;

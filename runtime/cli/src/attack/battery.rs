@@ -10,8 +10,8 @@ use glovebox_host::host::{Host, HostConfig};
 use glovebox_hostile::evaluate::{EvaluatedRow, Verdict};
 use glovebox_hostile::target::{self, Confinement};
 use glovebox_hostile::{battery, rows};
-use glovebox_jail_helper::jail::{self};
-use glovebox_jail_helper::worker::Worker;
+use glovebox_jail::jail::{self};
+use glovebox_jail::worker::Worker;
 use glovebox_record::Tier;
 
 /// The program that attacks.

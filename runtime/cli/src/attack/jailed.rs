@@ -8,9 +8,9 @@ use glovebox_hostile::target::{
     self, AttackCommand, CHANGES_MAX, Change, CommandResult, Confinement, Ending, HIDDEN, NotRun, OUTPUT_BYTES_MAX,
     Program, Target, WRITE,
 };
-use glovebox_jail_helper::exec::{self, Captured, ExecError};
-use glovebox_jail_helper::jail::{Bind, ExecPolicy, Jail, JailSetting};
-use glovebox_jail_helper::subject::{FOLDER, SubjectSetting, Subjects};
+use glovebox_jail::exec::{self, Captured, ExecError};
+use glovebox_jail::jail::{Bind, ExecPolicy, Jail, JailSetting};
+use glovebox_jail::subject::{FOLDER, SubjectSetting, Subjects};
 use glovebox_record::network::HostRules;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};

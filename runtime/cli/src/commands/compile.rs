@@ -5,7 +5,7 @@
 use crate::arguments::CompileArguments;
 use crate::exit::{Ended, Exit, Stop};
 use glovebox_host::compile::{Served, serve};
-use glovebox_jail_helper::worker::confine;
+use glovebox_jail::worker::confine;
 
 /// With less memory than this left, a panic counts as the lack of it.
 const MEMORY_LEFT_MIN: usize = 1 << 20;

@@ -4,7 +4,7 @@ use crate::arguments::DoctorArguments;
 use crate::doctor::machine::MachineReport;
 use crate::exit::Ended;
 use crate::{project, terminal};
-use glovebox_jail_helper::jail;
+use glovebox_jail::jail;
 
 /// Reports what the machine can enforce, or attacks its sandbox.
 pub fn doctor(arguments: &DoctorArguments) -> Ended {

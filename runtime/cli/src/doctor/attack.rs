@@ -7,7 +7,7 @@ use super::message::{AttackAnswer, AttackRequest, RowResult};
 use super::report::AttackReport;
 use crate::exit::{Exit, Stop};
 use crate::{compiler, project};
-use glovebox_jail_helper::jail::{ProbeReport, probe_tier};
+use glovebox_jail::jail::{ProbeReport, probe_tier};
 use glovebox_record::Tier;
 use std::io::ErrorKind;
 use std::path::PathBuf;

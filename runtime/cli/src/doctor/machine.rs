@@ -1,6 +1,6 @@
 //! What this machine can enforce: the tier, what is missing for a better one, and what a run needs besides.
 //!
-//! The sandbox finds the tier by building it, see [`glovebox_jail_helper::jail::probe`]; the rest explains the result. Nothing here
+//! The sandbox finds the tier by building it, see [`glovebox_jail::jail::probe`]; the rest explains the result. Nothing here
 //! changes the machine.
 
 use crate::exit::Exit;
@@ -8,7 +8,7 @@ use crate::project::Project;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, visible};
 use crate::toolchain;
-use glovebox_jail_helper::jail::ProbeReport;
+use glovebox_jail::jail::ProbeReport;
 use glovebox_record::Tier;
 use glovebox_workspace::regular_file;
 use schemars::JsonSchema;
@@ -134,11 +134,11 @@ impl MachineReport {
     }
 }
 
-fn missing(missing: glovebox_jail_helper::jail::Missing) -> MissingTier {
+fn missing(missing: glovebox_jail::jail::Missing) -> MissingTier {
     MissingTier { tier: missing.tier.as_str().to_owned(), reason: missing.reason, remedy: missing.remedy }
 }
 
-fn self_test_check(check: glovebox_jail_helper::jail::SelfTestCheck) -> SelfTestCheck {
+fn self_test_check(check: glovebox_jail::jail::SelfTestCheck) -> SelfTestCheck {
     SelfTestCheck { name: check.name, must_work: check.must_work, answer: check.answer }
 }
 

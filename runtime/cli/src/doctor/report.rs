@@ -5,7 +5,7 @@
 use super::message::{AttackRow, RowResult};
 use crate::exit::Exit;
 use crate::terminal::{self, visible};
-use glovebox_jail_helper::jail::ProbeReport;
+use glovebox_jail::jail::ProbeReport;
 use glovebox_record::Tier;
 use schemars::JsonSchema;
 use serde::Serialize;

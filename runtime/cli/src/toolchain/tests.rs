@@ -77,7 +77,7 @@ fn of_cargos_home_only_programs_and_packages_are_shown() {
             .all(|bind| !bind.writable && !secrets.iter().any(|secret| secret.starts_with(&bind.source)))
     );
     let registry = policy.binds.iter().find(|bind| bind.source.ends_with("registry")).unwrap();
-    assert_eq!(registry.at, format!("{}/.cargo/registry", glovebox_jail_helper::jail::HOME_INSIDE));
+    assert_eq!(registry.at, format!("{}/.cargo/registry", glovebox_jail::jail::HOME_INSIDE));
 }
 
 #[test]
@@ -241,8 +241,8 @@ fn a_home_is_never_shown_for_a_toolchain_in_it() {
 
 #[test]
 fn cargo_builds_in_a_jail_with_a_home_of_its_own() {
-    use glovebox_jail_helper::exec::{Command, Program};
-    use glovebox_jail_helper::jail::{Jail, JailSetting, Source};
+    use glovebox_jail::exec::{Command, Program};
+    use glovebox_jail::jail::{Jail, JailSetting, Source};
     let place = home(&["root/src/main.rs", "attempt/", "project/"]);
     let at = |name: &str| place.path().canonicalize().unwrap().join(name);
     fs::write(at("root/src/main.rs"), "fn main() { print!(\"built\") }").unwrap();

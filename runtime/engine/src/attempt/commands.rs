@@ -5,8 +5,8 @@
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, REPOSITORIES_DIR, SandboxEnv, SharedSubjects, SharedView};
 use super::subject;
-use glovebox_jail_helper::jail::{Bind, Jail, JailChannels, JailSetting, Source};
-use glovebox_jail_helper::lazy_jail::{LazyJail, OpenError};
+use glovebox_jail::jail::{Bind, Jail, JailChannels, JailSetting, Source};
+use glovebox_jail::lazy_jail::{LazyJail, OpenError};
 use glovebox_plan::plan::Binding;
 use glovebox_workspace::repository::{self, REPOSITORY_DIR};
 use std::sync::{Arc, PoisonError};

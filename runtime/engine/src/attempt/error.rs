@@ -1,9 +1,9 @@
 //! Why an attempt could not be made. What a stage did wrong is an outcome, and none of these.
 
 use glovebox_host::model::TestAttributeError;
-use glovebox_jail_helper::jail::JailError;
-use glovebox_jail_helper::lazy_jail::OpenError;
-use glovebox_jail_helper::subject::SubjectError;
+use glovebox_jail::jail::JailError;
+use glovebox_jail::lazy_jail::OpenError;
+use glovebox_jail::subject::SubjectError;
 use glovebox_journal::ports::PortError;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_workspace::cache::CacheError;

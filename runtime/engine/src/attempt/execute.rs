@@ -21,7 +21,7 @@ struct GivenUp(Arc<AtomicBool>);
 
 impl Drop for GivenUp {
     fn drop(&mut self) {
-        glovebox_jail_helper::jail::cancel(&self.0);
+        glovebox_jail::jail::cancel(&self.0);
     }
 }
 

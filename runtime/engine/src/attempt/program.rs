@@ -2,7 +2,7 @@
 
 use super::sandbox::AttemptSandbox;
 use glovebox_host::agents::ProgramSetting;
-use glovebox_jail_helper::private_home::PrivateHome;
+use glovebox_jail::private_home::PrivateHome;
 use glovebox_plan::plan::Binding;
 use std::sync::Arc;
 

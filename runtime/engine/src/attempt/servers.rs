@@ -8,7 +8,7 @@ use super::side_files::SideFiles;
 use super::{AttemptError, Workbench, exchanges};
 use crate::driver::Assignment;
 use glovebox_host::tools::{Secret, ServerSetting, ToolSetting};
-use glovebox_jail_helper::jail::{JailSetting, ResourceUsage};
+use glovebox_jail::jail::{JailSetting, ResourceUsage};
 use glovebox_journal::ports::BlobStore;
 use glovebox_plan::plan::{Binding, BoundServer};
 use glovebox_record::path::ScopePath;

@@ -5,7 +5,7 @@
 
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv};
-use glovebox_jail_helper::jail::{Bind, HOME_INSIDE};
+use glovebox_jail::jail::{Bind, HOME_INSIDE};
 use glovebox_plan::plan::{Binding, HoldoutAccess, Plan};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;

@@ -5,8 +5,8 @@
 
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv};
-use glovebox_jail_helper::jail::{Jail, JailSetting, ResourceUsage};
-use glovebox_jail_helper::lazy_jail::{LazyJail, OpenError};
+use glovebox_jail::jail::{Jail, JailSetting, ResourceUsage};
+use glovebox_jail::lazy_jail::{LazyJail, OpenError};
 use glovebox_record::Tier;
 use glovebox_record::scope::Scope;
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};

@@ -5,9 +5,9 @@
 
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv, setting, tool_binds, tools};
-use glovebox_jail_helper::jail::CommandLine;
-use glovebox_jail_helper::jail::JailSetting;
-use glovebox_jail_helper::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
+use glovebox_jail::jail::CommandLine;
+use glovebox_jail::jail::JailSetting;
+use glovebox_jail::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
 use glovebox_journal::event::{Isolation, Quarantined, Receipt, StageFinished};
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_plan::plan::Binding;

@@ -1,6 +1,6 @@
 //! Limits whose use is known only after a stage's jail has ended and its changes were found. The host reports the others.
 
-use glovebox_jail_helper::jail::ResourceUsage;
+use glovebox_jail::jail::ResourceUsage;
 use glovebox_journal::event::StageFinished;
 use glovebox_record::LimitName;
 use glovebox_workspace::found::{Found, Op};

@@ -179,7 +179,7 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
             reason = self.reason_to_stop() => reason,
             error = self.keep_lease(&delivery) => return Err(error),
         };
-        glovebox_jail_helper::jail::cancel(&stop);
+        glovebox_jail::jail::cancel(&stop);
         let finished = match tokio::time::timeout(self.grace, executing).await {
             Ok(finished) => finished.map_err(failed)?,
             Err(_) => abandoned(&attempt, self.grace),

@@ -8,8 +8,8 @@ use crate::bindings::agents::Event;
 use crate::call::{Artifact, LogLine, Progress};
 use crate::gateway::Gateway;
 use crate::stop::Stop;
-use glovebox_jail_helper::exec::{Command, ExecError, Exit, Program};
-use glovebox_jail_helper::jail::{CommandLine, Jail};
+use glovebox_jail::exec::{Command, ExecError, Exit, Program};
+use glovebox_jail::jail::{CommandLine, Jail};
 use glovebox_record::path::ScopePath;
 use glovebox_record::program::AgentProgram;
 use glovebox_record::{CommandEnding, Failure, FailureClass, LimitName};
@@ -118,7 +118,7 @@ impl Session {
 
     /// Asks the program to end.
     pub(super) fn stop(&self) {
-        glovebox_jail_helper::jail::cancel(&self.stopped);
+        glovebox_jail::jail::cancel(&self.stopped);
     }
 }
 
@@ -182,7 +182,7 @@ impl Attempt {
     /// # Errors
     /// The bound that had ended the program: its guest must not make a success of it.
     pub(crate) fn end_program(&mut self) -> Result<()> {
-        self.running.iter().for_each(|running| glovebox_jail_helper::jail::cancel(&running.stopped));
+        self.running.iter().for_each(|running| glovebox_jail::jail::cancel(&running.stopped));
         self.settle_running().map(drop)
     }
 

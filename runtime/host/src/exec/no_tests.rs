@@ -3,7 +3,7 @@
 //! The report is the word of programs that a stage may have written. So it only takes a proof away: a text that counts tests which did not
 //! run leaves the command what it would be without this file. A report that is not understood takes nothing away.
 
-use glovebox_jail_helper::exec::{Captured, Exit, Program};
+use glovebox_jail::exec::{Captured, Exit, Program};
 
 /// Programs that run tests and whose names do not say so.
 const RUNNERS: [&str; 12] =

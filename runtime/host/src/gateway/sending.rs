@@ -1,6 +1,6 @@
 //! An answer on its way to a program. While the provider still answers, a stream gets a comment now and then: a client gives up on silence.
 
-use glovebox_jail_helper::port::Connection;
+use glovebox_jail::port::Connection;
 use glovebox_models::error::ModelError;
 use glovebox_models::gateway::refusal;
 use serde_json::Value;

@@ -4,8 +4,8 @@
 
 use super::message::{self, Ask, Line, NAME_BYTES_MAX, Said, Tool};
 use super::{MESSAGE_BYTES_MAX, ServerSetting, TOOLS_MAX};
-use glovebox_jail_helper::exec::{Command, Program};
-use glovebox_jail_helper::server::{Server, ServerError, Wait};
+use glovebox_jail::exec::{Command, Program};
+use glovebox_jail::server::{Server, ServerError, Wait};
 use serde_json::Value;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};

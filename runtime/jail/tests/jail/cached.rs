@@ -1,8 +1,8 @@
 //! Build caches in jails: kept for the same domain, never part of the workspace, bounded like everything on disk.
 
 use crate::fixture::{Fixture, never, output, shell};
-use glovebox_jail_helper::exec::Exit;
-use glovebox_jail_helper::jail::{Bind, Jail, probe_tier};
+use glovebox_jail::exec::Exit;
+use glovebox_jail::jail::{Bind, Jail, probe_tier};
 use glovebox_record::scope::Entry;
 use glovebox_record::{LimitName, Tier};
 use glovebox_workspace::cache::{Caches, Domain};

@@ -1,9 +1,9 @@
 //! What a command gets: its program, environment, input, folder, session; and what is kept of its output.
 
 use crate::fixture::{argv, each, never, output, shell};
-use glovebox_jail_helper::exec::{Command, ExecError};
-use glovebox_jail_helper::jail::Bind;
-use glovebox_jail_helper::jail::ExecPolicy;
+use glovebox_jail::exec::{Command, ExecError};
+use glovebox_jail::jail::Bind;
+use glovebox_jail::jail::ExecPolicy;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Tier};
 use std::fs;

@@ -1,9 +1,9 @@
 //! How commands end: by themselves, at their time, with us; and that nothing of them is left.
 
 use crate::fixture::{Fixture, argv, assert_silent, each, never, output, shell, tiers};
-use glovebox_jail_helper::exec::Command;
-use glovebox_jail_helper::jail::{ExecPolicy, cancel};
-use glovebox_jail_helper::lazy_jail::{LazyJail, START_OVERS_MAX, StartOverError};
+use glovebox_jail::exec::Command;
+use glovebox_jail::jail::{ExecPolicy, cancel};
+use glovebox_jail::lazy_jail::{LazyJail, START_OVERS_MAX, StartOverError};
 use glovebox_record::{CommandEnding, Tier};
 use glovebox_workspace::tree::remove_all;
 use std::fs;

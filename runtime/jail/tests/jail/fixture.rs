@@ -1,8 +1,8 @@
 //! A stage's folders for one test, and a jail over them.
 
-use glovebox_jail_helper::exec::{Command, ExecError, Exit, Program};
-use glovebox_jail_helper::jail::ExecPolicy;
-use glovebox_jail_helper::jail::{Jail, JailError, JailSetting, Source, probe_tier};
+use glovebox_jail::exec::{Command, ExecError, Exit, Program};
+use glovebox_jail::jail::ExecPolicy;
+use glovebox_jail::jail::{Jail, JailError, JailSetting, Source, probe_tier};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Limits, Network, Tier};
 use glovebox_workspace::tree::remove_all;

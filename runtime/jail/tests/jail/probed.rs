@@ -1,6 +1,6 @@
 //! What a machine can enforce: found out by doing it, kept, and not believed when forged.
 
-use glovebox_jail_helper::jail::{ProbeReport, probe};
+use glovebox_jail::jail::{ProbeReport, probe};
 use glovebox_record::Tier;
 use std::fs;
 use std::path::Path;

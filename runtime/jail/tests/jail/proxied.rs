@@ -4,9 +4,9 @@
 //! test's: one server on loopback stands for every public address.
 
 use crate::fixture::{Fixture, argv, never, output};
-use glovebox_jail_helper::exec::{Command, Exit};
-use glovebox_jail_helper::jail::{Bind, Jail};
-use glovebox_jail_helper::proxy::dialer::{Dialer, start};
+use glovebox_jail::exec::{Command, Exit};
+use glovebox_jail::jail::{Bind, Jail};
+use glovebox_jail::proxy::dialer::{Dialer, start};
 use glovebox_record::network::{Host, HostRules};
 use glovebox_record::{Network, Tier};
 use std::fs;
@@ -107,7 +107,7 @@ impl Stage {
     }
 
     fn through_proxy(&self, request: &str) -> String {
-        self.ask(glovebox_jail_helper::proxy::ADDRESS, request.as_bytes())
+        self.ask(glovebox_jail::proxy::ADDRESS, request.as_bytes())
     }
 
     fn untouched(&self) -> bool {
@@ -173,7 +173,7 @@ fn a_tunnel_under_another_name_ends_before_a_byte_is_sent() {
     let server = serve_one(stage.server.try_clone().unwrap(), "");
     let hello = client_hello("other.example");
     let head = b"CONNECT api.example.com:443 HTTP/1.1\r\n\r\n";
-    let answer = stage.ask(glovebox_jail_helper::proxy::ADDRESS, &[&head[..], &hello].concat());
+    let answer = stage.ask(glovebox_jail::proxy::ADDRESS, &[&head[..], &hello].concat());
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert!(server.join().unwrap().is_empty());
     let traffic = stage.jail.end().unwrap().traffic.unwrap();

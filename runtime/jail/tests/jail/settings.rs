@@ -1,7 +1,7 @@
 //! What is refused before a jail exists.
 
 use crate::fixture::{Fixture, argv, never, output, shell};
-use glovebox_jail_helper::jail::{Bind, JailError};
+use glovebox_jail::jail::{Bind, JailError};
 use glovebox_record::Tier;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

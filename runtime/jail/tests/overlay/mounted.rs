@@ -2,9 +2,9 @@
 
 use super::bench::{Bench, entries, scope, snapshot};
 use super::upper::{commit, lines, look, overlay};
-use glovebox_jail_helper::exec::{Command, Program};
-use glovebox_jail_helper::jail::ExecPolicy;
-use glovebox_jail_helper::jail::{Jail, JailSetting};
+use glovebox_jail::exec::{Command, Program};
+use glovebox_jail::jail::ExecPolicy;
+use glovebox_jail::jail::{Jail, JailSetting};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
 use glovebox_record::{CommandEnding, Limits, Network, Tier};

@@ -1,7 +1,7 @@
 //! Reports of test runners: which of them say that no test ran.
 
 use super::{Output, only_lists, runs_tests, simple_commands};
-use glovebox_jail_helper::exec::Program;
+use glovebox_jail::exec::Program;
 
 fn count(text: &str) -> Option<u64> {
     Output { text: super::without_colours(text), has_gap: false }.tests_run()
