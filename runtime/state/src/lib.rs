@@ -4,7 +4,7 @@
 //! events that follow from it. The engine appends them, and a resumed run decides the same from the same records.
 //!
 //! Two more folds read the same journal for people: [`evidence`] is what a run came to and what proves it, [`why`] is how it came to that.
-//! [`replay`] folds state and summary together, [`folded`] groups refused writes, [`failure_signature`] tells whether two failures are the same.
+//! [`evidence::Replay`] folds state and summary together, [`folded`] groups refused writes, [`failure_signature`] tells whether two failures are the same.
 //!
 //! Everything here is pure: no file, no clock, no process, no runtime. So a test of a decision takes milliseconds.
 
@@ -16,7 +16,6 @@ pub mod decide;
 pub mod evidence;
 pub mod failure_signature;
 pub mod folded;
-pub mod replay;
 pub mod run_state;
 #[cfg(any(test, feature = "simulation"))]
 pub mod simulation;

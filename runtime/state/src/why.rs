@@ -9,8 +9,8 @@ mod fork;
 pub use edge::{EdgeWhy, ValueRead};
 pub use fork::{BranchWhy, ChoiceWhy, JoinWhy};
 
+use crate::evidence::Replay;
 use crate::evidence::{RunStatus, is_first};
-use crate::replay::Replay;
 use glovebox_journal::event::{
     BranchId, Event, FailureMeta, GateUnmet, LoopRestarted, NodeId, PolicyDecided, Record, RouteTaken, StageFinished,
     StagePassed, Work,

@@ -4,7 +4,7 @@
 //! are never committed. A node's `codex.*` read scope (decision codex-read-scope) becomes entries of the
 //! scope, and other paths do not exist for the node, whatever its handler.
 
-use super::effective::{Effective, GrantInputs, record_all};
+use super::inputs::{Effective, GrantInputs, record_all};
 use super::request::Place;
 use crate::config::sandbox::cache_folder;
 use crate::plan::{Capability, CommandAccess, Giver, Origin, reached};

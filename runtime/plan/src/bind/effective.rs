@@ -5,100 +5,24 @@
 //! nothing (decision unset-write-scope), and a component gets nothing that it does not import.
 
 use super::command_access::{command_access, strict_scope};
-use super::request::{Holdouts, Place, Request};
-use super::role::HandlerSource;
+use super::inputs::{Effective, GrantInputs, record_all};
+use super::request::Place;
 use super::{holdout_access, program, subject, tool_hooks, tool_servers};
-use crate::config::sandbox::SandboxSetting;
-use crate::config::{AgentEntry, PluginEntry, ServerEntry};
+use crate::config::PluginEntry;
 use crate::lock::limit_line;
 use crate::plan::capability::{CommandWords, Region};
-use crate::plan::{
-    BoundServer, Capability, CommandAccess, Giver, Grant, GrantField, HoldoutAccess, HookTexts, Origin, PlannedProgram,
-    Separation,
-};
-use crate::verify::Verify;
-use glovebox_host::call::CommandGrant;
+use crate::plan::{Capability, Giver, GrantField, HoldoutAccess, Origin};
 use glovebox_host::grants::{FileTier, Grants, shared_commands};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::key::Key;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_record::limit::StageKind;
-use glovebox_record::program::AgentProgram;
 use glovebox_record::scope::{Entry, Scope, intersect};
 use glovebox_record::{LimitName, LimitSettings, Limits};
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Paths that do not exist for any stage: they make programs run, or are the run's own.
 const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
-
-/// All inputs that decide what a node may do.
-#[derive(Clone, Copy)]
-pub struct GrantInputs<'a> {
-    /// What the node asks for.
-    pub request: &'a Request<'a>,
-    /// The node, for messages.
-    pub place: Place<'a>,
-    /// Where its component comes from.
-    pub source: HandlerSource<'a>,
-    /// What the component's bytes say: imports and the author's wants.
-    pub inspection: &'a Inspection,
-    /// What author and operator agree on.
-    pub granted: &'a Grants,
-    /// The operator's bounds for every stage.
-    pub limits: &'a LimitSettings,
-    /// What the operator says of agent programs.
-    pub agents: &'a BTreeMap<AgentProgram, AgentEntry>,
-    /// What the operator decided about the confinement of commands.
-    pub sandbox: &'a SandboxSetting,
-    /// The operator's tool servers.
-    pub servers: &'a BTreeMap<String, Arc<ServerEntry>>,
-    /// What verification stages run beside a plan.
-    pub verify: Option<&'a Verify>,
-    /// The hold-outs of the pipeline and the run.
-    pub holdouts: Holdouts<'a>,
-}
-
-impl<'a> GrantInputs<'a> {
-    /// The pipeline's hold-out folders, there or not.
-    pub(super) fn scenarios(&self) -> &'a [Entry] {
-        self.holdouts.reach.folders()
-    }
-}
-
-/// What a node may do. The default denies everything.
-#[derive(Debug, Clone, Default)]
-pub struct Effective {
-    /// How the component reaches files.
-    pub tier: FileTier,
-    /// What it and its commands may read and write.
-    pub scope: Scope,
-    /// What it may write at most, whatever its node says: what author and operator agree on.
-    pub may_write: Vec<Entry>,
-    /// What it may run.
-    pub commands: CommandGrant,
-    /// What its commands reach beyond the scope.
-    pub command_access: CommandAccess,
-    /// What it may do with hold-outs.
-    pub holdouts: HoldoutAccess,
-    /// How it is separated from the program that it judges; none for a stage that judges none.
-    pub separation: Option<Separation>,
-    /// Whether it may ask the model.
-    pub model: bool,
-    /// The agent program that works in its place.
-    pub program: Option<PlannedProgram>,
-    /// What runs around the tool calls of its model.
-    pub hooks: HookTexts,
-    /// The tool servers that it may start.
-    pub servers: Vec<BoundServer>,
-    /// Bounds of one attempt.
-    pub limits: Limits,
-    /// What it is given, and by whom.
-    pub grants: Vec<Grant>,
-    /// Attributes that could not be followed.
-    pub diagnostics: Vec<Diagnostic>,
-}
 
 /// What the author asks for, narrowed by `wants` in glovebox.toml; that alone for a component without a manifest.
 pub fn wanted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
@@ -150,17 +74,6 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
     tool_servers::decide(inputs, &mut effective);
     limits(inputs, &mut effective);
     effective
-}
-
-impl Effective {
-    pub(super) fn record_origin(&mut self, capability: Capability, origin: Origin) {
-        self.grants.push(Grant { capability, origin });
-    }
-}
-
-/// Records capabilities that have one origin.
-pub(super) fn record_all(grants: &mut Vec<Grant>, origin: &Origin, capabilities: impl Iterator<Item = Capability>) {
-    grants.extend(capabilities.map(|capability| Grant { capability, origin: origin.clone() }));
 }
 
 /// Who gave a grant before the node narrowed it.

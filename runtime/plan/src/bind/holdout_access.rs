@@ -3,7 +3,7 @@
 //! Pure. A built-in builder can opt out (decision hold-out-opt-outs), and the plan lists each opt-out; a plugin cannot. What a node blocks
 //! does not exist for it, even if it is not a hold-out. A hold-out folder is in reach as a whole or not at all.
 
-use super::effective::{Effective, GrantInputs};
+use super::inputs::{Effective, GrantInputs};
 use crate::plan::capability::Region;
 use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;

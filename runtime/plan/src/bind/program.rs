@@ -3,7 +3,7 @@
 //! Pure. A program runs whatever it likes inside the jail of its stage, so what could only be asked of it is refused here: a list of
 //! commands, hooks around its calls, a network beside its gateway that has no list of hosts.
 
-use super::effective::{Effective, GrantInputs};
+use super::inputs::{Effective, GrantInputs};
 use crate::plan::capability::MachineFolder;
 use crate::plan::{Capability, Giver, Origin, PlannedProgram};
 use glovebox_pipeline::diagnostic::Diagnostic;

@@ -3,7 +3,7 @@
 //! Pure. The program under test is builders' code. It gets a sandbox of its own, and builders never see what a stage with hold-outs in
 //! reach leaves. The author's opt-outs are in the plan and in the record.
 
-use super::effective::{Effective, GrantInputs};
+use super::inputs::{Effective, GrantInputs};
 use crate::plan::binding::runs_commands;
 use crate::plan::{Capability, HoldoutAccess, Origin, Separation};
 use glovebox_pipeline::diagnostic::Diagnostic;

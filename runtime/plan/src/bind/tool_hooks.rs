@@ -3,7 +3,7 @@
 //! Pure. The pipeline's author writes them, like the text of a tool stage, and they get less than any stage: they read what the stage
 //! reads, keep nothing and reach no network. A hook where no model is asked would never run, so the node's own is refused there.
 
-use super::effective::{Effective, GrantInputs};
+use super::inputs::{Effective, GrantInputs};
 use crate::plan::{Capability, HookTexts, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::key;

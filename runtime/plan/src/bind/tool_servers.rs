@@ -4,7 +4,7 @@
 //! a model. What a node asks for beyond the table is an error. A graph's list leaves out stages that can have no tools: those with an agent
 //! program, and those that read hold-outs.
 
-use super::effective::{Effective, GrantInputs};
+use super::inputs::{Effective, GrantInputs};
 use crate::config::CONFIG_FILE_NAME;
 use crate::plan::{BoundServer, Capability, Giver, HoldoutAccess, Origin, ServerGrant};
 use glovebox_host::tools::AllowedTools;

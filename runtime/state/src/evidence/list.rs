@@ -4,7 +4,7 @@
 //! follows from the list of files that the run began with and the changes of its branch since.
 
 use super::{CommandEvidence, EndedStage, JournalHead, Proof, RunSummary, StartupFile, UnverifiedStage, is_first};
-use crate::replay::Replay;
+use crate::evidence::Replay;
 use crate::run_state::RunState;
 use glovebox_journal::event::{Attempt, BranchId, Digest, Event, FileChange, Receipt, Record, StageFinished};
 use glovebox_journal::ports::PortError;

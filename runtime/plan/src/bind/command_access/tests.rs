@@ -1,6 +1,7 @@
 //! What a node's commands reach: never more than the operator says, and a read scope by absence for every handler.
 
-use crate::bind::effective::{Effective, GrantInputs, effective, granted};
+use crate::bind::effective::{effective, granted};
+use crate::bind::inputs::{Effective, GrantInputs};
 use crate::bind::request::{Holdouts, Place, Request};
 use crate::bind::role::HandlerSource;
 use crate::config::Config;

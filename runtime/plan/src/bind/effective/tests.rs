@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::bind::role::HandlerSource;
+use crate::bind::{Holdouts, Request};
+use crate::config::sandbox::SandboxSetting;
+use glovebox_host::call::CommandGrant;
 use glovebox_host::inspect::{Import, Manifest};
 use glovebox_host::provided::State;
 use glovebox_pipeline::Source;

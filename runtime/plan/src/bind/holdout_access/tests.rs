@@ -1,6 +1,7 @@
 //! Who has hold-outs in reach, and what is said about it: a table over handlers and ways out.
 
-use crate::bind::effective::{Effective, GrantInputs, effective, granted};
+use crate::bind::effective::{effective, granted};
+use crate::bind::inputs::{Effective, GrantInputs};
 use crate::bind::request::{Holdouts, Place, Request};
 use crate::bind::role::HandlerSource;
 use crate::config::Config;

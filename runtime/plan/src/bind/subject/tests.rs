@@ -1,6 +1,7 @@
 //! Which stages are kept apart from the program they judge, and how.
 
-use crate::bind::effective::{Effective, GrantInputs, effective, granted};
+use crate::bind::effective::{effective, granted};
+use crate::bind::inputs::{Effective, GrantInputs};
 use crate::bind::request::{Holdouts, Place, Request};
 use crate::bind::role::HandlerSource;
 use crate::config::Config;

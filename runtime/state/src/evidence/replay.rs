@@ -1,6 +1,6 @@
 //! The fold that every reader of a whole journal shares: the state and the summary of a run at each of its records.
 
-use crate::evidence::RunSummary;
+use super::RunSummary;
 use crate::run_state::RunState;
 use glovebox_journal::event::Record;
 use glovebox_journal::rewind::Fold;
