@@ -5,6 +5,8 @@
 
 #[path = "tidy/architecture.rs"]
 mod architecture;
+#[path = "tidy/circles.rs"]
+mod circles;
 #[path = "tidy/decisions.rs"]
 mod decisions;
 #[path = "tidy/documents.rs"]
