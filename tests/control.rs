@@ -59,9 +59,11 @@ fn sleeps(length: &str) -> bool {
     processes.any(|process| std::fs::read(process.path().join("cmdline")).is_ok_and(|line| line == words.as_bytes()))
 }
 
+/// The events that are written so far; the last line may not be whole yet.
 fn events(bench: &Workbench, run: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(bench.run_folder(run).join("progress.ndjson")).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone()).collect()
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone()).collect()
 }
 
 fn count(events: &[Value], kind: &str, node: &str) -> usize {

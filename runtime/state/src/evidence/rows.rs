@@ -84,7 +84,6 @@ pub struct QuarantinedFile {
     pub reason: String,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub fn is_first(generation: &u32) -> bool {
     *generation == 0
 }
