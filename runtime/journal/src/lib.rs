@@ -6,6 +6,9 @@
 //!
 //! Where records are kept is behind four [`ports`]: the log, the blobs, the queue of work and the signals. [`memory`] is the adapter for
 //! tests. With the feature `disk`, `sqlite` and `blobs` are those for one machine. This crate decides nothing.
+//!
+//! A blob is durable with the append after it: up to 64 KiB it is stored in the same transaction, a larger one is a file that is flushed
+//! right before. So a stage costs one flush of the journal's log. The suite `ports` of the engine holds every adapter to the same promises.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

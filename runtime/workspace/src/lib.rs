@@ -8,6 +8,10 @@
 //! allowed changes as blobs and applies them, [`quarantine`] keeps the rest. [`apply`] changes the user's project, [`restore`] repairs the
 //! workspace of a resumed run. [`holdout`] seals hold-outs, [`cache`], [`dependencies`] and [`repository`] are what lasts between stages.
 //!
+//! A component works on a layer over the workspace: reads go to the workspace, the first write copies a file up. With its first command the
+//! layer becomes the upper folder of an overlay that the jail mounts; where nothing can be mounted the stage has a private copy. The
+//! workspace itself changes only after the attempt was appended to the journal.
+//!
 //! [`regular_file`] is the one bounded reader of what a project or a run folder brings, [`tree`] walks directories without following
 //! links, [`user_key`] authenticates the records of this user's runs. This crate starts no process.
 
