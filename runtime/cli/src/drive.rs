@@ -38,7 +38,7 @@ pub fn open_dir(run: &RunFolder, key: Option<UserKey>) -> Result<RunDir, Stop> {
     Ok(RunDir { path: run.path.clone(), dir, key })
 }
 
-/// How long the end waits for threads whose work nobody waits for any more, such as an attempt that did not end when it was asked to.
+/// How long the process waits at its end for threads that still run, such as an attempt that did not react to a cancellation.
 const THREADS_END_MAX: Duration = Duration::from_secs(5);
 
 /// Waits for a future. What takes long has a thread of its own: the executor only waits, and needs none.

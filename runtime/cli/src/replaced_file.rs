@@ -93,8 +93,8 @@ enum FolderError {
 }
 
 impl Folder {
-    /// Opens a folder that is no link. Below the current folder no folder of the path may be one: a project may have put it there. Above it
-    /// they are the user's.
+    /// Opens a folder and refuses symbolic links in its path that a project may have made: every folder below the current one, and the
+    /// last folder wherever it is. Links above the current folder are the user's own and are followed.
     fn without_links(path: &Path) -> Result<Self, FolderError> {
         let here = openat(CWD, ".", FOLDER, Mode::empty()).map_err(FolderError::System)?;
         let mut is_below = path.is_relative();
