@@ -2,14 +2,7 @@
 //!
 //! Each has the name of the handler that it implements, and is identified by its digest.
 
-/// A component that comes with the binary.
-#[derive(Debug, Clone, Copy)]
-pub struct Builtin {
-    /// The handler it implements.
-    pub name: &'static str,
-    /// The component.
-    pub bytes: &'static [u8],
-}
+use glovebox_plan::prepare::component_host::Builtin;
 
 /// Every built-in component.
 pub const BUILTINS: [Builtin; 8] = [

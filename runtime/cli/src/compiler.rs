@@ -3,10 +3,10 @@
 //! The limits protect the user's machine from the project's components, so a project cannot set them. An invalid value is an error; it
 //! is never ignored.
 
-use crate::exit::{Exit, Stop};
 use glovebox_host::aot;
 use glovebox_host::compile::{CompileBounds, Compiler, MEMORY_BOUND, TIME_BOUND};
 use glovebox_jail::worker::Worker;
+use glovebox_plan::prepare::refusal::{Class, Refusal};
 use glovebox_record::LimitUnit;
 use std::path::PathBuf;
 
@@ -17,12 +17,12 @@ pub const COMMAND: &str = "compile-component";
 const CACHE_BOUND: &str = "GLOVEBOX_CACHE_BYTES";
 
 /// The compiler of this process: the same program, even if its file was replaced.
-pub fn compiler() -> Result<Compiler, Stop> {
+pub fn compiler() -> Result<Compiler, Refusal> {
     worker().map(|(worker, bounds)| Compiler::Child(worker, bounds))
 }
 
 /// The child that compiles, and its bounds.
-pub fn worker() -> Result<(Worker, CompileBounds), Stop> {
+pub fn worker() -> Result<(Worker, CompileBounds), Refusal> {
     let default = CompileBounds::default();
     let milliseconds = amount(TIME_BOUND, LimitUnit::Milliseconds, default.cpu_seconds * 1000)?;
     let memory_bytes = amount(MEMORY_BOUND, LimitUnit::Bytes, default.memory_bytes)?;
@@ -32,17 +32,17 @@ pub fn worker() -> Result<(Worker, CompileBounds), Stop> {
 }
 
 /// The most bytes of compiled components that are kept.
-pub fn cache_bytes_max() -> Result<u64, Stop> {
+pub fn cache_bytes_max() -> Result<u64, Refusal> {
     amount(CACHE_BOUND, LimitUnit::Bytes, aot::BYTES_MAX)
 }
 
-fn amount(name: &str, unit: LimitUnit, default: u64) -> Result<u64, Stop> {
+fn amount(name: &str, unit: LimitUnit, default: u64) -> Result<u64, Refusal> {
     let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else { return Ok(default) };
     let amount = value.to_str().and_then(|text| unit.parse(text)).filter(|amount| *amount > 0);
     amount.ok_or_else(|| {
         let message =
             format!("the environment variable `{name}` is `{}`, which is not an amount", value.to_string_lossy());
         let example = if unit == LimitUnit::Bytes { "1GiB" } else { "2m" };
-        Stop::new(Exit::Usage, message).with_help(format!("set it as in `{name}={example}`, or unset it"))
+        Refusal::new(Class::Usage, message).with_help(format!("set it as in `{name}={example}`, or unset it"))
     })
 }

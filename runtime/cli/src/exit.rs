@@ -116,12 +116,14 @@ pub struct Stop {
     pub message: String,
     /// A command or a value to paste.
     pub help: Option<String>,
+    /// The findings behind it, rendered; printed before the message.
+    pub details: String,
 }
 
 impl Stop {
     /// Stops with a message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), help: None }
+        Self { exit, message: message.into(), help: None, details: String::new() }
     }
 
     /// Stops without a message, because the problems are printed already.

@@ -6,54 +6,39 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![expect(unreachable_pub, reason = "a binary exports nothing; `pub` marks what other modules use")]
 
-mod agent_programs;
 mod arguments;
 mod ask;
 mod attest;
 mod begin_at;
-mod binding_check;
 mod branch;
 mod builtins;
-mod capability;
 mod changes;
-mod children;
 mod commands;
 mod compiler;
-mod dependencies;
 mod doctor;
 mod drive;
 mod exit;
 mod journal;
-mod models;
 mod overlay;
 mod patch;
 mod people;
 mod pipeline_file;
 mod plan_diff;
 mod prepare;
-mod project;
-mod references;
+mod recorded_pipeline;
 mod replaced_file;
 mod replan;
 mod reports;
 mod review;
-mod rule_plugins;
 mod runs;
-mod scenarios;
 #[cfg(test)]
 mod schemas;
 mod sdk_files;
 mod selection;
-mod shell;
-mod source;
 mod starter;
 mod takeover;
 mod terminal;
-mod toolchain;
-mod trust;
 mod user_key;
-mod verify_settings;
-mod widening;
 
 use arguments::{Arguments, Command, Deferred, HoldoutCommand, ModelsCommand, PluginCommand};
 use clap::error::{ContextKind, ContextValue};

@@ -6,7 +6,6 @@
 use crate::arguments::{OutputArguments, PeopleArguments, RunsArguments};
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
-use crate::source;
 use crate::terminal;
 use crate::user_key;
 use cap_std::ambient_authority;
@@ -15,6 +14,7 @@ use glovebox_engine::inbox::{self, AnswerSheet, Attendance, GivenAnswer, INBOX_D
 use glovebox_journal::event::{QuestionAsked, Record, RunId};
 use glovebox_journal::rewind;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_plan::prepare::source;
 use rustix::process::getuid;
 use std::fs::{self, File};
 use std::io::{self, Write};

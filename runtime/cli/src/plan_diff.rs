@@ -5,17 +5,19 @@
 
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Stop};
-use crate::prepare::{self, Request, SharedHost};
-use crate::project::Project;
+use crate::prepare;
 use crate::runs::RunSelector;
-use crate::source::{self, CheckedPipeline};
 use crate::terminal::visible;
-use crate::{journal, references, rule_plugins, runs};
-use glovebox_engine::run::Executor;
+use crate::{journal, recorded_pipeline, runs};
 use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_pipeline::{Inputs, Source};
-use glovebox_plan::plan::RunBounds;
 use glovebox_plan::plan::compare::{Change, OtherPlan, PlanDiff};
+use glovebox_plan::plan::{Plan, RunBounds};
+use glovebox_plan::prepare::binding::{self, Request};
+use glovebox_plan::prepare::component_host::ComponentHost;
+use glovebox_plan::prepare::project::Project;
+use glovebox_plan::prepare::references;
+use glovebox_plan::prepare::source::{self, CheckedPipeline};
 use glovebox_plan::rules::Extent;
 use glovebox_workspace::holdout;
 use std::path::Path;
@@ -29,7 +31,7 @@ pub struct Other {
 }
 
 /// Binds the pipeline or the run of `--against`, if it is set. A file comes before a run of the same name.
-pub fn read(host: &SharedHost, arguments: &PlanArguments, project: &Project) -> Result<Option<Other>, Stop> {
+pub fn read(host: &ComponentHost, arguments: &PlanArguments, project: &Project) -> Result<Option<Other>, Stop> {
     let Some(target) = &arguments.against else { return Ok(None) };
     let is_path = Path::new(target).exists() || target.contains('/') || target.ends_with(".dot");
     let extent = match is_path {
@@ -40,22 +42,22 @@ pub fn read(host: &SharedHost, arguments: &PlanArguments, project: &Project) -> 
     Ok(Some(Other { plan: named(target.clone()), extent }))
 }
 
-fn of_file(host: &SharedHost, file: &Path, arguments: &PlanArguments) -> Result<Extent, Stop> {
+fn of_file(host: &ComponentHost, file: &Path, arguments: &PlanArguments) -> Result<Extent, Stop> {
     let text = source::read_text(file)?;
     let inputs = declared(file, Source::new(&text), &arguments.project.inputs);
-    let (source, project) = rule_plugins::read_pipeline(host, file, &inputs, &arguments.project.workdir)?;
-    let sealed = prepare::holdouts(&source, &project)?;
-    let bound = prepare::bind_plan(host, &source, &project, Request::to_show(sealed))?;
-    Ok(extent(&bound, &source, arguments))
+    let (source, project) = prepare::read_pipeline(host, file, &inputs, &arguments.project.workdir)?;
+    let sealed = binding::holdouts(&source, &project)?;
+    let bound = prepare::bind(host, &source, &project, Request::to_show(sealed))?;
+    Ok(extent(&bound.plan, &source, arguments))
 }
 
 /// What a plan allows, within the bounds of a run with these flags.
-pub fn extent(bound: &Executor, source: &CheckedPipeline, arguments: &PlanArguments) -> Extent {
+pub fn extent(plan: &Plan, source: &CheckedPipeline, arguments: &PlanArguments) -> Extent {
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     let wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     let steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
-    let spend_max = bound.plan.spend_max(arguments.execution.spend.into());
-    Extent::of(&bound.plan, RunBounds { steps_max, wall_max_ms, spend_max })
+    let spend_max = plan.spend_max(arguments.execution.spend.into());
+    Extent::of(plan, RunBounds { steps_max, wall_max_ms, spend_max })
 }
 
 /// The inputs that the other pipeline uses. An input that only the new pipeline uses is not an error of the old one.
@@ -73,7 +75,7 @@ fn declared(file: &Path, text: Source<'_>, set: &[(String, String)]) -> Inputs {
 }
 
 fn of_run(
-    host: &SharedHost,
+    host: &ComponentHost,
     selector: &RunSelector,
     arguments: &PlanArguments,
     project: &Project,
@@ -87,10 +89,10 @@ fn of_run(
         journal::refuse_foreign(&run, provenance, "compare with a pipeline file: `--against FILE`")?;
     }
     let started = journal::beginning(&run, &records)?;
-    let source = source::of_run(&run, started)?;
+    let source = recorded_pipeline::read(&run, started)?;
     let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
-    let bound = prepare::bind_plan(host, &source, project, Request::to_show(holdouts))?;
+    let bound = prepare::bind(host, &source, project, Request::to_show(holdouts))?;
     let bounds =
         RunBounds { steps_max: started.steps_max, wall_max_ms: started.wall_max_ms, spend_max: started.spend_max };
     Ok(Extent::of(&bound.plan, bounds))

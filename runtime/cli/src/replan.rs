@@ -6,10 +6,10 @@ use crate::arguments::ResumeArguments;
 use crate::changes;
 use crate::exit::{Exit, Stop};
 use crate::runs::{self, RunFolder};
-use crate::shell;
 use crate::terminal::{self, visible};
 use glovebox_engine::run::Replan;
 use glovebox_journal::event::RunStarted;
+use glovebox_names::shell;
 use glovebox_plan::plan::{Plan, PlanCapabilities, RunBounds};
 
 /// Compares the plan with that of the run. None if it is the same. Another plan is exit 11 without `--replan`, and exit 6 if it allows

@@ -9,12 +9,13 @@ mod sarif;
 
 use crate::arguments::ReportArguments;
 use crate::exit::{Ended, Exit, Stop};
+use crate::recorded_pipeline;
 use crate::runs::RunFolder;
-use crate::source::CheckedPipeline;
 use crate::terminal::{counted, visible};
-use crate::{journal, source, terminal};
+use crate::{journal, terminal};
 use glovebox_journal::event::{Attempt, BranchId, Event, StageFinished, Task, Work};
 use glovebox_journal::reading::ReadRecords;
+use glovebox_plan::prepare::source::CheckedPipeline;
 use glovebox_record::{AttemptId, Failure, NoProof, NodeId, Status};
 use glovebox_state::evidence::{CommandEvidence, Proof, RunSummary};
 use std::fs::{self, OpenOptions};
@@ -104,7 +105,7 @@ pub fn write(arguments: &ReportArguments, run: &RunFolder) -> Result<(), Stop> {
 impl Report {
     fn read(run: &RunFolder) -> Result<Self, Stop> {
         let journal = journal::open_to_show(run)?;
-        let pipeline = source::of_run(run, journal::beginning(run, &journal.verified.records)?)?;
+        let pipeline = recorded_pipeline::read(run, journal::beginning(run, &journal.verified.records)?)?;
         let in_force = journal.in_force();
         let mut stages: Vec<StageReport> = Vec::new();
         let summary = RunSummary::read(&journal, |record| match &record.event {

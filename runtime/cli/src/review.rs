@@ -5,11 +5,13 @@
 use crate::changes::{AskedAbout, Changes};
 use crate::exit::{Exit, Stop};
 use crate::patch::{self, Counts, Delta, Mode};
+use crate::recorded_pipeline;
 use crate::runs::RunFolder;
 use crate::terminal::summary;
-use crate::{journal, replan, shell, source};
+use crate::{journal, replan};
 use glovebox_journal::event::{BranchId, Event, NodeId, QuestionAsked, QuestionId, Record, RunStarted};
 use glovebox_journal::sqlite::Provenance;
+use glovebox_names::shell;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_plan::plan::{CapabilityLists, PlanCapabilities};
 use glovebox_record::path::ScopePath;
@@ -148,7 +150,7 @@ impl<'a> Reviewer<'a> {
             named: crate::runs::spelled(&run.id, runs_dir),
             records,
             provenance,
-            pipeline: source::of_run(run, &terms)?.pipeline,
+            pipeline: recorded_pipeline::read(run, &terms)?.pipeline,
             capabilities: replan::kept_capabilities(run, &terms).ok(),
             terms,
             summary: RunSummary::of(records),

@@ -8,13 +8,13 @@ pub mod remove;
 pub mod removed;
 
 use crate::exit::{Exit, Stop};
-use crate::shell;
 use crate::terminal::summary::Named;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::attempt::exchanges::{self, Held};
 use glovebox_engine::run::OWNER_FILE;
 use glovebox_journal::sqlite::Owner;
+use glovebox_names::shell;
 use glovebox_workspace::run::JOURNAL_FILE;
 use std::fmt;
 use std::io::ErrorKind;

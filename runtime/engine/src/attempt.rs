@@ -42,9 +42,8 @@ mod values;
 pub use error::AttemptError;
 pub use guardrail::GUARDRAIL;
 use guardrail::replace;
-pub use model::{TRANSCRIPT_FILE, Targets};
-pub use sandbox::{AttemptSandbox, REPOSITORIES_DIR, SandboxEnv};
-pub use servers::ServerEnv;
+pub use model::TRANSCRIPT_FILE;
+pub use sandbox::{AttemptSandbox, REPOSITORIES_DIR};
 pub use session::CONVERSATION_BYTES_MAX;
 
 use crate::driver::Assignment;
@@ -58,6 +57,7 @@ use glovebox_journal::event::{Artifact, AttemptId, Ending, Isolation, Quarantine
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_plan::plan::{Binding, Plan};
+use glovebox_plan::prepare::executor::{SandboxEnv, Targets};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode};
 use glovebox_workspace::commit;

@@ -21,14 +21,13 @@ pub use holdouts::{HOLDOUTS_DIR, HoldoutError, Holdouts, OpenCopy};
 pub use session::{Replan, ResumeTerms, Session, Unread};
 pub use workspace::apply_changes;
 
-use crate::attempt::{AttemptError, Preparing, SandboxEnv, Targets, Workbench, exchanges, sweep};
+use crate::attempt::{AttemptError, Preparing, Workbench, exchanges, sweep};
 use crate::disk::DiskGauge;
 use crate::driver::{Assignment, RunError};
 use crate::inbox::{Attendance, Inbox};
 use crate::project::{ProjectError, Projector};
 use cap_std::fs::Dir;
 use glovebox_host::call::Progress;
-use glovebox_host::host::Host;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{BranchId, Event, Record};
 use glovebox_journal::ports::{BlobStore, Signals};
@@ -36,14 +35,12 @@ use glovebox_journal::rewind;
 use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::lower::handler::HandlerKind;
-use glovebox_plan::plan::Plan;
+use glovebox_plan::prepare::executor::Executor;
 use glovebox_record::NodeId;
-use glovebox_record::SandboxRecord;
 use glovebox_state::evidence::{RunSummary, VerdictFile};
 use glovebox_state::run_state::RunState;
 use glovebox_workspace::ignored::Ignored;
 use glovebox_workspace::project::Skipped;
-use glovebox_workspace::protect::Protected;
 use glovebox_workspace::user_key::UserKey;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -87,31 +84,6 @@ impl RunDir {
     fn without_key(&self) -> io::Result<Self> {
         Ok(Self { path: self.path.clone(), dir: self.dir.try_clone()?, key: None })
     }
-}
-
-/// Who drives a run, and what confines its commands.
-#[derive(Debug, Clone, Default)]
-pub struct Worker {
-    /// The name in the journal.
-    pub name: String,
-    /// What confines commands on this machine; none when no stage runs any.
-    pub sandbox: Option<SandboxRecord>,
-}
-
-/// Everything that executes the stages of a plan on this machine.
-pub struct Executor {
-    /// What may happen.
-    pub plan: Arc<Plan>,
-    /// Executes components.
-    pub host: Arc<Host>,
-    /// What stages work on and behind.
-    pub sandbox_env: SandboxEnv,
-    /// What no stage may change, whatever its scope says.
-    pub protected: Protected,
-    /// How the models are reached that the plan's nodes ask, by their names in glovebox.toml.
-    pub targets: Targets,
-    /// Who drives.
-    pub worker: Worker,
 }
 
 /// Something to show while a run goes on.

@@ -6,8 +6,8 @@
 
 use super::git::{self, Git};
 use crate::exit::{Exit, Stop};
-use crate::shell;
 use crate::terminal::visible;
+use glovebox_names::shell;
 use glovebox_workspace::regular_file::{self, Links};
 use glovebox_workspace::work_tree;
 use std::ffi::OsString;

@@ -1,18 +1,18 @@
 //! `glovebox check`: is a pipeline valid, and if not, where and why; and are the scripts of its hold-outs reliable.
 
-use crate::arguments::{CheckArguments, CheckFormat};
-use crate::binding_check::PLUGIN_REFUSED;
-use crate::children::{CheckedFile, check_file};
+use crate::arguments::{CheckArguments, CheckFor, CheckFormat};
 use crate::exit::{Ended, Exit, Stop};
-use crate::rule_plugins::RuleSets;
-use crate::source::{self, ParsedFile};
 use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine, visible};
-use crate::{children, replaced_file, scenarios};
+use crate::{prepare, replaced_file};
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity, fixed};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::lint::{self, Script};
 use glovebox_pipeline::{Inputs, Source};
+use glovebox_plan::prepare::binding_check::PLUGIN_REFUSED;
+use glovebox_plan::prepare::check::{CheckedFile, RuleSets, check_children, check_file};
+use glovebox_plan::prepare::scenarios;
+use glovebox_plan::prepare::source::{self, ParsedFile};
 use glovebox_record::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -29,7 +29,9 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     // By path: pipelines may share their hold-outs.
     let mut scripts = BTreeMap::new();
     let mut unreadable = None;
-    let mut rule_sets = RuleSets::new(arguments.purpose);
+    let host = prepare::component_host();
+    let mut rule_sets = RuleSets::new(&host, arguments.purpose == CheckFor::Run);
+    let mut refused = None;
     let mut cut = Vec::new();
     let mut reported = BTreeSet::new();
     for (number, file) in arguments.files.iter().enumerate() {
@@ -37,7 +39,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
         match found.map(|opened| check_file(opened, &mut rule_sets)) {
             Ok(CheckedFile { mut findings, pipeline, wanted, is_cut }) => {
                 cut.extend(is_cut.then(|| findings.file.clone()));
-                let below = children::check(file, &mut findings, &wanted, &mut rule_sets);
+                let below = check_children(file, &mut findings, &wanted, &mut rule_sets);
                 checked.push(findings);
                 // Two pipelines may have the same child, which is reported once.
                 checked.extend(below.into_iter().filter(|child| reported.insert(child.file.clone())));
@@ -52,6 +54,10 @@ pub fn check(arguments: &CheckArguments) -> Ended {
                 unreadable.get_or_insert(stop.exit);
             }
         }
+        for stop in rule_sets.take_refusals().into_iter().map(Stop::from) {
+            terminal::report_stop(&stop);
+            refused.get_or_insert(stop.exit);
+        }
     }
     let pipelines = checked.len();
     checked.extend(scripts.into_values());
@@ -59,7 +65,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
         CheckFormat::Json => terminal::print_json(&checked.iter().flat_map(diagnostics::records).collect::<Vec<_>>())?,
         CheckFormat::Sarif => terminal::print_json(&machine::sarif(&checked))?,
         CheckFormat::Github => terminal::print(machine::github(&checked)),
-        CheckFormat::Text => checked.iter().for_each(|findings| source::report(findings, Severity::Info)),
+        CheckFormat::Text => checked.iter().for_each(|findings| prepare::report(findings, Severity::Info)),
     }
     cut.iter().for_each(|file| say_cut(file));
     let total = |severity| checked.iter().map(|findings| findings.count(severity)).sum::<usize>();
@@ -69,7 +75,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
         let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
         terminal::say(format_args!("{pipelines} checked: {errors}, {warnings}\n"));
     }
-    match unreadable.or(rule_sets.refused()) {
+    match unreadable.or(refused) {
         Some(exit) => Err(Stop::silent(exit)),
         None if is_bad && errors == plugins_refused(&checked) && errors > 0 => Err(Stop::silent(Exit::Plugin)),
         None if is_bad => Err(Stop::silent(Exit::Invalid)),

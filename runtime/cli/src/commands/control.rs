@@ -5,14 +5,16 @@
 
 use crate::arguments::{ControlArguments, WaitArguments};
 use crate::exit::{Ended, Exit, Stop};
+use crate::recorded_pipeline;
 use crate::runs::{self, RunFolder};
 use crate::takeover::Watch;
-use crate::{drive, journal, people, prepare, source, terminal, user_key};
+use crate::{drive, journal, people, terminal, user_key};
 use glovebox_engine::driver::RunError;
 use glovebox_engine::inbox::Message;
 use glovebox_engine::run;
 use glovebox_journal::event::{Record, RunCanceled};
 use glovebox_journal::ports::PortError;
+use glovebox_plan::prepare::executor::Worker;
 use glovebox_state::evidence::{ExitClass, ExitShape, RunStatus, RunSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -96,9 +98,9 @@ fn is_canceled(run: &RunFolder, records: &[Record], was_open: bool) -> Result<bo
 fn end(run: &RunFolder, by: &str, began: Instant) -> Result<bool, Stop> {
     let verified = journal::read_terms(run)?;
     let terms = journal::terms(run, &verified.records)?;
-    let pipeline = source::of_run(run, &terms)?.pipeline;
+    let pipeline = recorded_pipeline::read(run, &terms)?.pipeline;
     let dir = drive::open_dir(run, user_key::to_verify()?)?;
-    let canceled = run::cancel(dir, prepare::worker(), pipeline, &verified, RunCanceled::by_person(by));
+    let canceled = run::cancel(dir, Worker::this_process(), pipeline, &verified, RunCanceled::by_person(by));
     match drive::block_on(canceled)? {
         Err(RunError::Port(PortError::Unavailable(_))) if began.elapsed() < TAKEN_UP_WITHIN => Ok(false),
         ended => ended.map_err(|error| drive::stop(run, &error)),

@@ -3,8 +3,9 @@
 use crate::arguments::DoctorArguments;
 use crate::doctor::machine::MachineReport;
 use crate::exit::Ended;
-use crate::{project, terminal};
+use crate::{prepare, terminal};
 use glovebox_jail::jail;
+use glovebox_plan::prepare::folders::cache_dir;
 
 /// Reports what the machine can enforce, or attacks its sandbox.
 pub fn doctor(arguments: &DoctorArguments) -> Ended {
@@ -13,8 +14,8 @@ pub fn doctor(arguments: &DoctorArguments) -> Ended {
     if arguments.attack {
         return attack(arguments, capability);
     }
-    let project = project::read_project(&arguments.workdir, None)?;
-    let report = MachineReport::new(capability, &project, project::cache_dir().as_deref());
+    let project = prepare::read_project(&arguments.workdir, None)?;
+    let report = MachineReport::new(capability, &project, cache_dir().as_deref());
     if arguments.json {
         terminal::print_json(&report)?;
     } else {

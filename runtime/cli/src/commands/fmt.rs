@@ -2,12 +2,13 @@
 
 use crate::arguments::FmtArguments;
 use crate::exit::{Ended, Exit, Stop};
+use crate::replaced_file;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, counted, visible};
-use crate::{replaced_file, source};
 use glovebox_pipeline::Source;
-use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::format::format;
+use glovebox_plan::prepare::refusal::Refusal;
+use glovebox_plan::prepare::source;
 
 /// Formats every file, or with `--check` lists the files that are not formatted. An invalid file does not stop the others.
 pub fn fmt(arguments: &FmtArguments) -> Ended {
@@ -45,8 +46,7 @@ fn one(file: &std::path::Path, is_check: bool) -> Result<bool, Stop> {
         Ok(formatted) => formatted,
         Err(diagnostics) => {
             let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
-            source::report(&findings, Severity::Error);
-            return Err(source::invalid(&findings));
+            return Err(Refusal::for_findings(findings).into());
         }
     };
     let differs = formatted != text;

@@ -2,15 +2,17 @@
 
 use crate::arguments::{GraphArguments, GraphFormat};
 use crate::exit::{Ended, Exit, Stop};
-use crate::source::ParsedFile;
+use crate::prepare;
+use crate::recorded_pipeline;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::visible;
-use crate::{journal, overlay, runs, source, terminal};
+use crate::{journal, overlay, runs, terminal};
 use glovebox_drawing::{CharSet, Overlay, draw, to_json, to_svg, to_text};
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::graph::{to_dot, with_undeclared};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, validate};
+use glovebox_plan::prepare::source::{self, ParsedFile};
 use glovebox_plan::rules::lint_builtin;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,7 +54,7 @@ fn read(arguments: &GraphArguments) -> Result<(Arc<Pipeline>, Option<Overlay>), 
     }
     let run = runs::select(&arguments.runs.runs_dir, &target.clone().into())?;
     let records = journal::read_to_show(&run)?;
-    let source = source::of_run(&run, journal::beginning(&run, &records)?)?;
+    let source = recorded_pipeline::read(&run, journal::beginning(&run, &records)?)?;
     Ok((source.pipeline, Some(overlay::of(&records))))
 }
 
@@ -64,7 +66,10 @@ fn read_file(file: &Path, inputs: &Inputs) -> Result<Arc<Pipeline>, Stop> {
     }
     let pipeline = with_undeclared(opened.draft.pipeline.clone());
     let diagnostics = validate(opened.draft).diagnostics;
-    source::report(&Findings { file: file.display().to_string(), source: opened.text, diagnostics }, Severity::Warning);
+    prepare::report(
+        &Findings { file: file.display().to_string(), source: opened.text, diagnostics },
+        Severity::Warning,
+    );
     Ok(Arc::new(pipeline))
 }
 

@@ -64,8 +64,7 @@ mod tests {
             include_str!("../terminal/paint.rs"),
             include_str!("../terminal/pager.rs"),
             include_str!("../compiler.rs"),
-            include_str!("../project.rs"),
-            include_str!("../user_key.rs"),
+            include_str!("../../../plan/src/prepare/folders.rs"),
         ];
         let page = TOPICS.iter().find(|(name, _)| *name == "environment").unwrap().1;
         let mut found = 0;

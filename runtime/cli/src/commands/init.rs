@@ -2,10 +2,12 @@
 
 use crate::arguments::InitArguments;
 use crate::exit::{Ended, Exit, Stop};
-use crate::starter::{IGNORE_FILE_NAME, Survey, Template, ignored, pipeline, settings};
+use crate::pipeline_file;
+use crate::starter::{IGNORE_FILE_NAME, Template, ignored, pipeline, settings};
 use crate::terminal::{self, visible};
-use crate::{pipeline_file, toolchain};
 use glovebox_plan::config::CONFIG_FILE_NAME;
+use glovebox_plan::prepare::survey::Survey;
+use glovebox_plan::prepare::toolchain;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;

@@ -2,9 +2,9 @@
 
 use crate::arguments::{Arguments, ManArguments};
 use crate::exit::{Ended, Exit, Stop};
-use crate::shell;
 use crate::terminal;
 use clap::CommandFactory;
+use glovebox_names::shell;
 
 /// Writes the pages into a folder, which is made if it does not exist.
 pub fn man(arguments: &ManArguments) -> Ended {

@@ -2,13 +2,15 @@
 
 use crate::arguments::{ModelsListArguments, ModelsTestArguments};
 use crate::exit::{Ended, Exit, Stop};
-use crate::project::{self, Project};
+use crate::prepare;
 use crate::terminal::{self, visible};
-use crate::{models, shell};
 use glovebox_models::ask;
 use glovebox_models::chat::{Request, Settings, text_part};
 use glovebox_models::patience::Patience;
+use glovebox_names::shell;
 use glovebox_plan::config::{KeySource, ModelAccess};
+use glovebox_plan::prepare::project::Project;
+use glovebox_plan::prepare::trust;
 use glovebox_record::session::Message;
 use glovebox_record::spend::Price;
 use schemars::JsonSchema;
@@ -93,7 +95,7 @@ pub struct TestedModel {
 
 /// Lists the models. Asks none.
 pub fn ls(arguments: &ModelsListArguments) -> Ended {
-    let project = project::read_project(&arguments.workdir, None)?;
+    let project = prepare::read_project(&arguments.workdir, None)?;
     let listed: Vec<ListedModel> = configured(&project).map(|model| listed(&project, model)).collect();
     if arguments.json {
         terminal::print_json(&ModelsFile { schema_version: 1, models: listed })?;
@@ -108,7 +110,7 @@ pub fn ls(arguments: &ModelsListArguments) -> Ended {
 
 /// Asks each model, or the one that is named.
 pub fn test(arguments: &ModelsTestArguments) -> Ended {
-    let project = project::read_project(&arguments.workdir, None)?;
+    let project = prepare::read_project(&arguments.workdir, None)?;
     let is_meant = |name: &str| arguments.name.as_ref().is_none_or(|meant| meant == name);
     let tested: Vec<TestedModel> =
         configured(&project).filter(|(name, _)| is_meant(name)).map(|model| tested(&project, model)).collect();
@@ -154,7 +156,7 @@ fn listed(project: &Project, (name, access): (&str, &ModelAccess)) -> ListedMode
         model: access.model.to_string(),
         endpoint: access.endpoint.to_string(),
         key,
-        problem: models::target_alone(project, (name, access)).err().map(|stop| stop.message),
+        problem: trust::target_alone(project, (name, access)).err().map(|stop| stop.message),
         is_default: access.is_default,
         price: project.config.models.get(name).and_then(|entry| entry.price),
     }
@@ -172,7 +174,7 @@ fn tested(project: &Project, (name, access): (&str, &ModelAccess)) -> TestedMode
         message: None,
         help: None,
     };
-    let target = match models::target_alone(project, (name, access)) {
+    let target = match trust::target_alone(project, (name, access)) {
         Ok(target) => target,
         Err(stop) => {
             let kind = glovebox_models::error::ErrorKind::Configuration;

@@ -5,9 +5,10 @@
 use crate::arguments::{EmbedArguments, NewPluginArguments, WitArguments};
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::{self, visible};
-use crate::{replaced_file, sdk_files, source};
+use crate::{replaced_file, sdk_files};
 use glovebox_host::component::LoadError;
 use glovebox_plan::config::{Config, is_plugin_name};
+use glovebox_plan::prepare::source;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -3,11 +3,9 @@
 use crate::arguments::PlanArguments;
 use crate::exit::{Ended, Exit, Stop};
 use crate::plan_diff::{self, Other};
-use crate::prepare::{self, Purpose, Request, SharedHost};
 use crate::terminal::paint::Paint;
 use crate::terminal::{self, pager, visible};
-use crate::trust::Wanted;
-use crate::{pipeline_file, rule_plugins, source, trust, widening};
+use crate::{pipeline_file, prepare};
 use glovebox_host::grants::FileTier;
 use glovebox_models::target::Endpoint;
 use glovebox_pipeline::lower::handler::Role;
@@ -18,6 +16,9 @@ use glovebox_plan::plan::{
     CapabilityLists, Confinement, HoldoutPlan, Plan, PlanChild, PlanComponent, PlanEgress, PlanFile, PlanFork,
     PlanModel, PlanNode, PlanRecovery, PlanSupervision, SandboxPlan,
 };
+use glovebox_plan::prepare::binding::{self, Purpose, Request};
+use glovebox_plan::prepare::trust::{self, Wanted};
+use glovebox_plan::prepare::{script, source, widening};
 use glovebox_plan::rules::{Extent, Wider};
 use glovebox_record::Network;
 use glovebox_record::spend::SpendBounds;
@@ -25,17 +26,17 @@ use std::collections::BTreeSet;
 
 /// Prints the plan, its difference from another one, and the reasons for which a run would be refused.
 pub fn plan(arguments: &PlanArguments) -> Ended {
-    let (rules, host) = (rules(arguments)?, &SharedHost::default());
+    let (rules, host) = (rules(arguments)?, &prepare::component_host());
     let inputs = source::inputs(&arguments.project.inputs);
     let file = pipeline_file::choose(arguments.file.as_deref(), &arguments.project.workdir)?;
-    let (source, project) = rule_plugins::read_pipeline(host, &file, &inputs, &arguments.project.workdir)?;
-    let script = arguments.execution.script.as_deref().map(prepare::read_script).transpose()?;
+    let (source, project) = prepare::read_pipeline(host, &file, &inputs, &arguments.project.workdir)?;
+    let script = arguments.execution.script.as_deref().map(script::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::ShowUnconfined } else { Purpose::Show };
-    let sealed = prepare::holdouts(&source, &project)?;
+    let sealed = binding::holdouts(&source, &project)?;
     let parallel_max = arguments.execution.parallel.max_parallel;
-    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate: false, asks: false };
-    let bound = prepare::bind_plan(host, &source, &project, request)?;
-    prepare::refuse_unpriced(&bound.plan, arguments.execution.spend.into())?;
+    let request = Request { script: script.as_ref(), purpose, sealed, parallel_max, simulate: false };
+    let bound = prepare::bind(host, &source, &project, request)?;
+    binding::refuse_unpriced(&bound.plan, arguments.execution.spend.into())?;
     let other = plan_diff::read(host, arguments, &project)?;
     let mut file = bound.plan.to_json();
     file.steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
@@ -43,7 +44,7 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     file.wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     file.spend_max = bound.plan.spend_max(arguments.execution.spend.into());
     file.egress = trust::of_plan(&project, &bound.plan).iter().map(Wanted::to_plan).collect::<Result<_, _>>()?;
-    evaluate(&mut file, &bound.plan, &plan_diff::extent(&bound, &source, arguments), other, &rules);
+    evaluate(&mut file, &bound.plan, &plan_diff::extent(&bound.plan, &source, arguments), other, &rules);
     if arguments.json {
         terminal::print_json(&file)?;
     } else {

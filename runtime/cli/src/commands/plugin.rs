@@ -2,8 +2,7 @@
 
 use crate::arguments::{InspectArguments, LockArguments};
 use crate::exit::{Ended, Exit, Stop};
-use crate::project::{self, Project};
-use crate::source::read_component;
+use crate::prepare;
 use crate::terminal::agreement::{self, Agreement};
 use crate::terminal::{self, inspection, visible};
 use glovebox_host::component::{LoadError, check_handler};
@@ -13,6 +12,8 @@ use glovebox_plan::bind::effective::{grant_lines, granted, wanted};
 use glovebox_plan::bind::role::verifier_fault;
 use glovebox_plan::config::{CONFIG_FILE_NAME, Config, PluginEntry, RuleEntry};
 use glovebox_plan::lock::{LOCK_FILE_NAME, Lock, LockedPlugin};
+use glovebox_plan::prepare::project::Project;
+use glovebox_plan::prepare::source::read_component;
 use std::io::Write;
 use std::path::Path;
 
@@ -42,7 +43,7 @@ fn cannot_be_used(file: &Path, error: &LoadError) -> Stop {
 
 /// Locks the plugins of `glovebox.toml` as they are now: prints what each may do, and writes `glovebox.lock`.
 pub fn lock(arguments: &LockArguments) -> Ended {
-    let project = project::read_project(&arguments.workdir, arguments.file.as_deref())?;
+    let project = prepare::read_project(&arguments.workdir, arguments.file.as_deref())?;
     if !project.has_config {
         let workdir = arguments.workdir.display();
         return Err(Stop::new(

@@ -8,19 +8,23 @@ use crate::changes;
 use crate::drive;
 use crate::exit::{Ended, Exit, Stop};
 use crate::people::{self, Present};
-use crate::prepare::{self, Purpose, Request, ScriptFile, SharedHost};
+use crate::prepare;
 use crate::runs::{self, RunFolder};
-use crate::source::{self, CheckedPipeline};
 use crate::takeover::Watch;
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::visible;
-use crate::{begin_at, journal, project, replan, reports, rule_plugins, user_key};
-use glovebox_engine::run::{Executor, Replan, ResumeTerms, Run, VisitPoint};
+use crate::{begin_at, journal, recorded_pipeline, replan, reports, user_key};
+use glovebox_engine::run::{Replan, ResumeTerms, Run, VisitPoint};
 use glovebox_host::model::Provider;
 use glovebox_journal::event::{Event, RunStarted};
 use glovebox_journal::rewind;
 use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_plan::plan::{TIER_NONE, TIER_UNCONFINED};
+use glovebox_plan::prepare::binding::{self, Purpose, Request};
+use glovebox_plan::prepare::executor::Executor;
+use glovebox_plan::prepare::rule_plugins;
+use glovebox_plan::prepare::script::{self, ScriptFile};
+use glovebox_plan::prepare::source::CheckedPipeline;
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{NodeId, Tier};
 use glovebox_workspace::holdout;
@@ -54,9 +58,9 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> Ended {
     runs::repair(run)?;
     let terms = journal::terms(run, &verified.records)?;
     refuse_other_confinement(run, &terms, arguments)?;
-    let source = source::of_run(run, &terms)?;
+    let source = recorded_pipeline::read(run, &terms)?;
     let (from, back) = begins(run, (arguments, &source))?;
-    let script = arguments.script.as_deref().map(prepare::read_script).transpose()?;
+    let script = arguments.script.as_deref().map(script::read_script).transpose()?;
     let (executor, replan) = bind(run, &terms, &source, (arguments, script.as_ref()))?;
     let changed = ResumeTerms {
         from,
@@ -138,12 +142,12 @@ fn bind(
     source: &CheckedPipeline,
     (arguments, script): (&ResumeArguments, Option<&ScriptFile>),
 ) -> Result<(Executor, Option<Replan>), Stop> {
-    let project = project::read_project(Path::new(&terms.source_dir), Some(&source.file))?;
-    rule_plugins::check_unchanged(run, &project, &terms.rules)?;
+    let project = prepare::read_project(Path::new(&terms.source_dir), Some(&source.file))?;
+    rule_plugins::check_unchanged(run.id.as_str(), &project, &terms.rules)?;
     let kept = match terms.script_digest.as_ref().filter(|_| script.is_none()) {
         Some(digest) => {
             let text = changes::read_blob_text(run, &changes::open_blobs(run)?, digest)?;
-            Some(prepare::parse_script(text, "of the run")?)
+            Some(script::parse_script(text, "of the run")?)
         }
         None => None,
     };
@@ -154,11 +158,12 @@ fn bind(
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
     let parallel_max = arguments.parallel.max_parallel;
     let simulate = terms.model == Provider::Simulated.as_str();
-    let (script, asks) = (script.or(kept.as_ref()), !arguments.people.no_input);
-    let request = Request { script, purpose, sealed: holdouts, parallel_max, simulate, asks };
-    let executor = prepare::bind_plan(&SharedHost::default(), source, &project, request)?;
+    let script = script.or(kept.as_ref());
+    let request = Request { script, purpose, sealed: holdouts, parallel_max, simulate };
+    let bound = prepare::bind(&prepare::component_host(), source, &project, request)?;
+    let executor = prepare::ready(bound, &project, &source.file, !arguments.people.no_input)?;
     prepare::warn_of_open_access(&executor);
-    prepare::refuse_unpriced(&executor.plan, SpendBounds::from(arguments.spend).or(terms.spend_max))?;
+    binding::refuse_unpriced(&executor.plan, SpendBounds::from(arguments.spend).or(terms.spend_max))?;
     refuse_lower_tier(run, terms, &executor)?;
     let replan = replan::accept(run, terms, &executor.plan, arguments)?;
     Ok((executor, replan))

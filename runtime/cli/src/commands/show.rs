@@ -8,7 +8,7 @@ use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::summary::{self, Named};
 use crate::terminal::{self, duration, lines, pager, routes, visible};
-use crate::{changes, journal, people, reports, runs, shell};
+use crate::{changes, journal, people, reports, runs};
 use glovebox_engine::attempt::TRANSCRIPT_FILE;
 use glovebox_engine::inbox::GivenAnswer;
 use glovebox_journal::blobs::DirBlobs;
@@ -16,6 +16,7 @@ use glovebox_journal::event::{Event, HostTraffic, NodeId, Record, RouteTaken, St
 use glovebox_journal::ports::BlobStore;
 use glovebox_journal::reading::ReadRecords;
 use glovebox_journal::sqlite::OpenJournal;
+use glovebox_names::shell;
 use glovebox_record::Session;
 use glovebox_state::evidence::{Resumption, RunSummary, VerdictFile};
 use glovebox_state::folded::Folded;

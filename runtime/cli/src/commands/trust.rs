@@ -2,11 +2,12 @@
 
 use crate::arguments::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};
 use crate::exit::{Ended, Exit, Stop};
-use crate::prepare::{self, Request, SharedHost};
-use crate::project::{self, Project};
 use crate::terminal::{self, visible};
-use crate::trust::{self, Transfer, Wanted};
-use crate::{pipeline_file, rule_plugins, source};
+use crate::{pipeline_file, prepare};
+use glovebox_plan::prepare::binding::{self, Request};
+use glovebox_plan::prepare::project::Project;
+use glovebox_plan::prepare::source;
+use glovebox_plan::prepare::trust::{self, Transfer, Wanted};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -68,7 +69,7 @@ fn list(arguments: &TrustListArguments) -> Ended {
 
 fn give(arguments: &TrustGiveArguments) -> Ended {
     let wanted = match &arguments.model {
-        Some(name) => of_model(&project::read_project(&arguments.project.workdir, None)?, name)?,
+        Some(name) => of_model(&prepare::read_project(&arguments.project.workdir, None)?, name)?,
         None => of_pipeline(arguments)?,
     };
     if wanted.is_empty() {
@@ -86,12 +87,12 @@ fn give(arguments: &TrustGiveArguments) -> Ended {
 }
 
 fn of_pipeline(arguments: &TrustGiveArguments) -> Result<Vec<Wanted>, Stop> {
-    let (host, workdir) = (&SharedHost::default(), &arguments.project.workdir);
+    let (host, workdir) = (&prepare::component_host(), &arguments.project.workdir);
     let inputs = source::inputs(&arguments.project.inputs);
     let file = pipeline_file::choose(arguments.file.as_deref(), workdir)?;
-    let (source, project) = rule_plugins::read_pipeline(host, &file, &inputs, workdir)?;
-    let sealed = prepare::holdouts(&source, &project)?;
-    let bound = prepare::bind_plan(host, &source, &project, Request::to_show(sealed))?;
+    let (source, project) = prepare::read_pipeline(host, &file, &inputs, workdir)?;
+    let sealed = binding::holdouts(&source, &project)?;
+    let bound = prepare::bind(host, &source, &project, Request::to_show(sealed))?;
     Ok(trust::of_plan(&project, &bound.plan))
 }
 
@@ -106,7 +107,7 @@ fn of_model(project: &Project, name: &str) -> Result<Vec<Wanted>, Stop> {
 fn remove(arguments: &TrustRemoveArguments) -> Ended {
     let all = trust::all()?;
     let found: Vec<&Transfer> = if arguments.ids.is_empty() {
-        let project = project::read_project(&arguments.workdir, None)?;
+        let project = prepare::read_project(&arguments.workdir, None)?;
         all.iter().filter(|known| known.is_of(&project)).collect()
     } else {
         arguments.ids.iter().map(|id| by_id(&all, id)).collect::<Result<_, _>>()?

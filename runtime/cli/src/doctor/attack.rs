@@ -5,9 +5,10 @@
 
 use super::message::{AttackAnswer, AttackRequest, RowResult};
 use super::report::AttackReport;
+use crate::compiler;
 use crate::exit::{Exit, Stop};
-use crate::{compiler, project};
 use glovebox_jail::jail::{ProbeReport, probe_tier};
+use glovebox_plan::prepare::folders::cache_dir;
 use glovebox_record::Tier;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ fn request(tier: Tier, folder: &TemporaryFolder) -> Result<AttackRequest, Stop> 
         version: env!("CARGO_PKG_VERSION").to_owned(),
         tier: tier.as_str().to_owned(),
         folder: folder.0.clone(),
-        cache_dir: project::cache_dir(),
+        cache_dir: cache_dir(),
         cache_bytes_max: compiler::cache_bytes_max()?,
         // This very program, seen from another process.
         compiler: (format!("/proc/{}/exe", std::process::id()).into(), worker.arguments),

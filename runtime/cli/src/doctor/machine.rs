@@ -4,11 +4,11 @@
 //! changes the machine.
 
 use crate::exit::Exit;
-use crate::project::Project;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, visible};
-use crate::toolchain;
 use glovebox_jail::jail::ProbeReport;
+use glovebox_plan::prepare::project::Project;
+use glovebox_plan::prepare::toolchain;
 use glovebox_record::Tier;
 use glovebox_workspace::regular_file;
 use schemars::JsonSchema;

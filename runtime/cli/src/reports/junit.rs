@@ -5,9 +5,9 @@
 
 use super::{Report, StageReport, Standing};
 use crate::exit::{Exit, Stop};
-use crate::shell;
 use crate::terminal::summary::{ending, title};
 use crate::terminal::{duration, visible};
+use glovebox_names::shell;
 use glovebox_pipeline::source::Source;
 use glovebox_state::evidence::ExitClass;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};

@@ -2,8 +2,8 @@
 //!
 //! Stages may write what git ignores, and none of it comes into the project. So without these rules the first build output is a violation.
 
-use super::part::{Part, Survey};
-use crate::toolchain::kind::{KINDS, Kind};
+use glovebox_plan::prepare::survey::kind::{KINDS, Kind};
+use glovebox_plan::prepare::survey::{Part, Survey};
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,10 +1,10 @@
 //! The pipeline for a project: its commands as stages, the loop of the template round them, and comments that explain it.
 
-use super::part::{Part, Step, Survey};
 use super::template::Template;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::format::format as format_dot;
+use glovebox_plan::prepare::survey::{Part, Step, Survey};
 use std::borrow::Cow;
 
 /// How often the loop goes round before the run ends.

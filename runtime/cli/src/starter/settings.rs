@@ -1,6 +1,6 @@
 //! The settings for a project: `glovebox.toml` with what the commands of its stages need of this machine.
 
-use super::part::{Part, Survey};
+use glovebox_plan::prepare::survey::{Part, Survey};
 
 const HEADER: &str = "\
 # What the stages of this project may use of your machine. `glovebox init` wrote it; change it as you like.

@@ -2,6 +2,7 @@
 
 use super::*;
 use glovebox_pipeline::{Inputs, Source};
+use glovebox_plan::prepare::survey::{Survey, sources};
 use std::fs;
 use tempfile::TempDir;
 

@@ -9,33 +9,11 @@ use glovebox_names::visible::{is_deceptive, push_escaped};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::{Diagnostic, Edit, Severity};
 use glovebox_pipeline::span::Span;
+pub use glovebox_plan::prepare::findings::Findings;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::ops::Range;
-
-/// A file's diagnostics with the text that they point into.
-#[derive(Debug)]
-pub struct Findings {
-    /// The file as the user named it.
-    pub file: String,
-    /// Its text.
-    pub source: String,
-    /// What was found, in file order.
-    pub diagnostics: Vec<Diagnostic>,
-}
-
-impl Findings {
-    /// The text that the spans refer to.
-    pub fn source(&self) -> Source<'_> {
-        Source::new(&self.source)
-    }
-
-    /// Counts the findings of this severity.
-    pub fn count(&self, severity: Severity) -> usize {
-        self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count()
-    }
-}
 
 /// How diagnostics look.
 #[derive(Debug, Clone, Copy, Default)]

@@ -122,6 +122,7 @@ pub fn say_new_configuration(new: &[NewConfiguration]) {
 
 /// Prints why a command stopped, and what to do.
 pub fn report_stop(stop: &Stop) {
+    say(&*stop.details);
     if !stop.message.is_empty() {
         say(format_args!("error: {}\n", visible::block(&stop.message)));
     }

@@ -4,8 +4,8 @@
 //! more.
 
 use crate::terminal::visible;
-use crate::toolchain;
 use glovebox_models::error::ERRORS;
+use glovebox_plan::prepare::toolchain;
 use glovebox_record::{LimitName, Receipt};
 use glovebox_state::evidence::RunSummary;
 

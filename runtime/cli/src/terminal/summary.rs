@@ -2,12 +2,12 @@
 //!
 //! It prints the engine's fold of the journal and decides nothing. `run`, `resume` and `show` print the same text.
 
-use crate::shell;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::attempt::exchanges::Held;
 use glovebox_journal::event::{ChangeOp, FileChange};
+use glovebox_names::shell;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_record::spend::{Money, SpendTotals};

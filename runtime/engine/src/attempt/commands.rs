@@ -3,11 +3,12 @@
 //! It decides nothing about the files: what a stage may see is fixed before the first jail, and is the same for those that follow.
 
 use super::AttemptError;
-use super::sandbox::{AttemptPaths, REPOSITORIES_DIR, SandboxEnv, SharedSubjects, SharedView};
+use super::sandbox::{AttemptPaths, REPOSITORIES_DIR, SharedSubjects, SharedView};
 use super::subject;
 use glovebox_jail::jail::{Bind, Jail, JailChannels, JailSetting, Source};
 use glovebox_jail::lazy_jail::{LazyJail, OpenError};
 use glovebox_plan::plan::Binding;
+use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_workspace::repository::{self, REPOSITORY_DIR};
 use std::sync::{Arc, PoisonError};
 

@@ -3,7 +3,7 @@
 //! A judging stage keeps no cache between visits, because builders' code may have run in it. Its own command fills the cache from the
 //! files that the run began with, before any builder runs. The verdict of that command is ignored.
 
-use super::sandbox::{AttemptPaths, AttemptSandbox, SandboxEnv, Sealed};
+use super::sandbox::{AttemptPaths, AttemptSandbox, Sealed};
 use super::subject::CacheOwner;
 use super::{AttemptError, STAGE_DIR, Workbench, subject};
 use crate::run::RunDir;
@@ -13,6 +13,7 @@ use glovebox_journal::event::{CacheFilled, Receipt};
 use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_plan::plan::Binding;
+use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::CommandEnding;
 use glovebox_state::run_state::RunState;
 use glovebox_workspace::cache;

@@ -4,12 +4,13 @@
 //! the stage found it, within what the stage may read and without hold-outs. What a hook writes is dropped, and it reaches no network.
 
 use super::AttemptError;
-use super::sandbox::{AttemptPaths, SandboxEnv, setting};
+use super::sandbox::{AttemptPaths, setting};
 use super::side_files::SideFiles;
 use glovebox_host::call::HookSetting;
 use glovebox_jail::exec::Program;
 use glovebox_jail::jail::{JailSetting, ResourceUsage};
 use glovebox_plan::plan::Binding;
+use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::scope::Scope;
 use std::path::PathBuf;
 

@@ -6,17 +6,12 @@ use glovebox_host::model::{Live, Model};
 use glovebox_journal::event::{Artifact, AskedModel};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_models::chat::ModelId;
-use glovebox_models::target::Target;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_plan::plan::PlannedModel;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What was said to a model and answered, beside the stage's record.
 pub const TRANSCRIPT_FILE: &str = "transcript.ndjson";
-
-/// How models are reached, keys included, by their names in glovebox.toml.
-pub type Targets = Arc<BTreeMap<String, Arc<Target>>>;
 
 impl<B: BlobStore + 'static> Workbench<B> {
     pub(super) fn model(&self, node: &Node, assignment: &Assignment) -> Result<Model, AttemptError> {

@@ -7,7 +7,7 @@
 use super::AttemptError;
 use super::commands::Commands;
 use super::hooks::HookSandbox;
-use super::servers::{self, ServerEnv, ServerSandbox};
+use super::servers::{self, ServerSandbox};
 use super::sets::{begins_with_builders, protect_compiled, set};
 use super::subject::{self, CacheOwner, Private};
 use glovebox_host::call::{FileSource, HookSetting};
@@ -18,6 +18,7 @@ use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_jail::private_home::PrivateHome;
 use glovebox_jail::subject::{EndedSubjects, Subjects};
 use glovebox_plan::plan::{Binding, Plan};
+use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Network, NodeId, Tier};
@@ -29,52 +30,6 @@ use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// What the sandbox of every stage needs to know of the machine. The operator decides it, never a stage.
-#[derive(Debug, Clone)]
-pub struct SandboxEnv {
-    /// The tier of the commands' sandbox; none when no stage runs commands.
-    pub tier: Option<Tier>,
-    /// Whether this machine lets a jail mount an overlay, so that a large workspace need not be copied for each stage.
-    pub can_mount: bool,
-    /// Their PATH, environment and what of the machine they may read.
-    pub policy: ExecPolicy,
-    /// The user's project: the workspace has its path where a jail has a root of its own, and it is never shown itself.
-    pub project: PathBuf,
-    /// Folders of this program on this machine that no command is ever shown: the user's key, compiled components.
-    pub private: Vec<PathBuf>,
-    /// Values for tool servers that name them, by the names of variables.
-    pub server_env: ServerEnv,
-    /// The virtual environment among the dependencies, whose programs come first.
-    pub environment: Option<Entry>,
-}
-
-/// Where the workspace is when the project's own path cannot be had inside.
-const WORKSPACE_INSIDE: &str = "/workspace";
-/// Folders a jail has of its own, below which no workspace can be.
-const OWN: [&str; 11] = ["/proc", "/dev", "/sys", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/run"];
-
-impl SandboxEnv {
-    /// The workspace's path inside a jail with a root of its own: stable between runs, so that build caches stay valid.
-    pub(super) fn inside(&self) -> &Path {
-        let project = &self.project;
-        let taken = OWN.iter().any(|own| project.starts_with(own)) || project.parent().is_none();
-        if taken || project.to_str().is_none() { Path::new(WORKSPACE_INSIDE) } else { project }
-    }
-
-    /// The absolute paths that mean the workspace to a component with a file system: the one its commands see, and the
-    /// project's own (decision project-path-is-the-workspace).
-    pub(super) fn known_as(&self, binding: &Binding, files: Option<&Path>) -> Vec<String> {
-        if binding.tier != FileTier::Posix {
-            return Vec::new();
-        }
-        let has_root = self.tier.is_none_or(Tier::has_own_root);
-        let seen = if has_root { Some(self.inside()) } else { files };
-        let mut paths: Vec<&Path> = seen.into_iter().chain([self.project.as_path()]).collect();
-        paths.dedup();
-        paths.into_iter().filter_map(|path| path.to_str().map(str::to_owned)).collect()
-    }
-}
 
 /// The folders of the run that one attempt uses.
 pub(super) struct AttemptPaths {

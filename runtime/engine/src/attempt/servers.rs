@@ -3,24 +3,20 @@
 //! Each server has one, apart from the stage's commands and from other servers: its files are the workspace as the stage found it, within
 //! the server's own scope and without hold-outs; what it writes is dropped. Its network is its own. All of it ends with the attempt.
 
-use super::sandbox::{AttemptPaths, AttemptSandbox, SandboxEnv, setting};
+use super::sandbox::{AttemptPaths, AttemptSandbox, setting};
 use super::side_files::SideFiles;
 use super::{AttemptError, Workbench, exchanges};
 use crate::driver::Assignment;
-use glovebox_host::tools::{Secret, ServerSetting, ToolSetting};
+use glovebox_host::tools::{ServerSetting, ToolSetting};
 use glovebox_jail::jail::{JailSetting, ResourceUsage};
 use glovebox_journal::ports::BlobStore;
 use glovebox_plan::plan::{Binding, BoundServer};
+use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Folder of the servers in the attempt's folder.
 const SERVERS_DIR: &str = "servers";
-
-/// Values of variables by the names that glovebox.toml has for them. Only servers that name them get them.
-pub type ServerEnv = Arc<BTreeMap<String, Secret>>;
 
 /// The folders that the servers of an attempt need before anything is mounted.
 pub(super) fn folders<'b>(binding: &'b Binding, attempt: &Path) -> impl Iterator<Item = PathBuf> + use<'b> {

@@ -4,9 +4,10 @@
 //! builders runs in stages that judge, so what such a stage leaves is told with the next verdict.
 
 use super::AttemptError;
-use super::sandbox::{AttemptPaths, SandboxEnv};
+use super::sandbox::AttemptPaths;
 use glovebox_jail::jail::{Bind, HOME_INSIDE};
 use glovebox_plan::plan::{Binding, HoldoutAccess, Plan};
+use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_workspace::cache::{self, Domain, Set};

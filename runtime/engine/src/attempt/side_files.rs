@@ -4,9 +4,10 @@
 //! written is dropped.
 
 use super::AttemptError;
-use super::sandbox::{AttemptPaths, SandboxEnv};
+use super::sandbox::AttemptPaths;
 use glovebox_jail::jail::{Jail, JailSetting, ResourceUsage};
 use glovebox_jail::lazy_jail::{LazyJail, OpenError};
+use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::Tier;
 use glovebox_record::scope::Scope;
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};

@@ -4,7 +4,7 @@
 //! writes, goes to the quarantine and is never committed: builders could read it.
 
 use super::AttemptError;
-use super::sandbox::{AttemptPaths, SandboxEnv, setting, tool_binds, tools};
+use super::sandbox::{AttemptPaths, setting, tool_binds, tools};
 use glovebox_jail::jail::CommandLine;
 use glovebox_jail::jail::JailSetting;
 use glovebox_jail::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
@@ -12,6 +12,7 @@ use glovebox_journal::event::{Isolation, Quarantined, Receipt, StageFinished};
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_plan::plan::Binding;
 use glovebox_plan::plan::Separation;
+use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Network, Tier};
 use glovebox_workspace::cache::Caches;

@@ -4,13 +4,14 @@
 //! else lies in it.
 
 use super::session::{driver, stores};
-use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session, Worker, holdouts};
+use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session, holdouts};
 use crate::driver::RunError;
 use glovebox_journal::event::{Digest, Event, Record, RunId, RunStarted, SCHEMA_VERSION};
 use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::holdout_roles::Copies;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_plan::plan::{Plan, RunBounds};
+use glovebox_plan::prepare::executor::Worker;
 use glovebox_record::SandboxRecord;
 use glovebox_record::spend::SpendBounds;
 use glovebox_state::run_state::{PendingDecisions, RunState};

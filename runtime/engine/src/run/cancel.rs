@@ -3,13 +3,14 @@
 //! It needs nothing of the run's plan, so that a run can be canceled whose settings or components are gone.
 
 use super::session::Session;
-use super::{RunDir, Worker, project_error};
+use super::{RunDir, project_error};
 use crate::attempt::sweep;
 use crate::driver::RunError;
 use crate::project::Projector;
 use glovebox_journal::event::RunCanceled;
 use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_plan::prepare::executor::Worker;
 use std::sync::Arc;
 
 /// Ends a run for good, and makes its files those of its journal. False when it had ended by itself before.

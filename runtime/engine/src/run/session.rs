@@ -7,7 +7,7 @@
 use super::branches::{self, branch_workspace};
 use super::restore::{remove_caches, restore};
 use super::workspace::keep_replaced;
-use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, Worker, apply_changes};
+use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, apply_changes};
 use crate::disk::DiskGauge;
 use crate::driver::{Assignment, Driver, GRACE, RunError};
 use crate::inbox::{Inbox, forget_requests};
@@ -23,6 +23,7 @@ use glovebox_journal::sqlite::{Owner, Queue, SqliteLog, Tip, VerifiedJournal};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_plan::plan::compare::{Addition, Change, additions};
 use glovebox_plan::plan::{Plan, PlanCapabilities, RunBounds};
+use glovebox_plan::prepare::executor::Worker;
 use glovebox_record::no_change::NoChangeRule;
 use glovebox_record::spend::SpendBounds;
 use glovebox_state::decide::{limit_reached, resumes_at, visits_used_up};

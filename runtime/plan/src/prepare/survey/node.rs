@@ -4,8 +4,8 @@
 
 use super::folder::Folder;
 use super::part::{Part, Step};
-use crate::toolchain;
-use glovebox_plan::config::Toolchain;
+use crate::config::Toolchain;
+use crate::prepare::toolchain;
 use serde_json::Value;
 
 /// What `npm init` writes as the script `test`.

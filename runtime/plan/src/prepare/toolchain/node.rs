@@ -2,7 +2,7 @@
 
 use super::machine::{Machine, prefix_of};
 use super::{Found, Missing};
-use glovebox_plan::config::Toolchain;
+use crate::config::Toolchain;
 use std::path::Path;
 
 /// npm's cache, empty when a run begins. Nothing of the user's own is shown.

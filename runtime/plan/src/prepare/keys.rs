@@ -2,15 +2,14 @@
 //!
 //! A key is read here and handed on as a value that shows nothing. A key file that a stage could read is refused.
 
-use crate::exit::{Exit, Stop};
-use crate::project::Project;
-use crate::trust;
-use glovebox_engine::attempt::{ServerEnv, Targets};
+use super::executor::{ServerEnv, Targets};
+use super::project::Project;
+use super::refusal::{Class, Refusal};
+use crate::config::{KeySource, ModelAccess};
+use crate::plan::Plan;
 use glovebox_host::tools::Secret;
 use glovebox_models::key::Key;
 use glovebox_models::target::{Authorities, Target};
-use glovebox_plan::config::{KeySource, ModelAccess};
-use glovebox_plan::plan::Plan;
 use glovebox_workspace::regular_file::{self, Links};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -24,19 +23,14 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 pub type Configured<'a> = (&'a str, &'a ModelAccess);
 
 /// The targets of every model that a node of the plan asks, or why one cannot be asked. What leaves with them was confirmed with the plan.
-pub fn targets(project: &Project, plan: &Plan) -> Result<Targets, Stop> {
+pub fn targets(project: &Project, plan: &Plan) -> Result<Targets, Refusal> {
     let asked = plan.asked_models().into_iter();
     let ready = asked.map(|(name, model)| Ok((name.to_owned(), Arc::new(target(project, (name, &model.access))?))));
-    Ok(Arc::new(ready.collect::<Result<_, Stop>>()?))
+    Ok(Arc::new(ready.collect::<Result<_, Refusal>>()?))
 }
 
-/// The target of a model that is asked alone, or why it cannot be asked.
-pub fn target_alone(project: &Project, model: Configured<'_>) -> Result<Target, Stop> {
-    trust::require_model(project, model)?;
-    target(project, model)
-}
-
-fn target(project: &Project, (name, access): Configured<'_>) -> Result<Target, Stop> {
+/// The target of a model, or why it cannot be asked. What leaves with it must be confirmed before.
+pub(super) fn target(project: &Project, (name, access): Configured<'_>) -> Result<Target, Refusal> {
     let key = key(project, (name, access))?;
     let authorities = access.ca_file.as_ref().map(|file| authorities(project, (name, Path::new(file)))).transpose()?;
     let target = Target {
@@ -53,20 +47,20 @@ fn target(project: &Project, (name, access): Configured<'_>) -> Result<Target, S
         images: access.images,
     };
     target.check().map_err(|error| {
-        Stop::new(Exit::Provider, error.to_string()).with_help("use an `https` endpoint, or one on this machine")
+        Refusal::new(Class::Provider, error.to_string()).with_help("use an `https` endpoint, or one on this machine")
     })?;
     Ok(target)
 }
 
 /// The values that tool servers of the plan get, or which variable is not set.
-pub fn server_env(plan: &Plan) -> Result<ServerEnv, Stop> {
+pub fn server_env(plan: &Plan) -> Result<ServerEnv, Refusal> {
     let mut found = BTreeMap::new();
     for (name, entry) in plan.servers() {
         for source in entry.env.values() {
             let Ok(value) = std::env::var(source) else {
                 let message = format!("tool server `{name}`: the environment variable `{source}` is not set");
                 let help = format!("set it: `export {source}=…`, or remove it from `env` under `[mcp.{name}]`");
-                return Err(Stop::new(Exit::Provider, message).with_help(help));
+                return Err(Refusal::new(Class::Provider, message).with_help(help));
             };
             found.insert(source.to_owned(), Secret::new(value));
         }
@@ -75,7 +69,7 @@ pub fn server_env(plan: &Plan) -> Result<ServerEnv, Stop> {
 }
 
 /// The key of a model; none if its provider asks for none.
-fn key(project: &Project, (name, access): Configured<'_>) -> Result<Option<Key>, Stop> {
+fn key(project: &Project, (name, access): Configured<'_>) -> Result<Option<Key>, Refusal> {
     match &access.key {
         KeySource::None => Ok(None),
         KeySource::Variable(variable) => {
@@ -84,10 +78,13 @@ fn key(project: &Project, (name, access): Configured<'_>) -> Result<Option<Key>,
                 let help = format!(
                     "set it: `export {variable}=…`, or name a file: `key_file = \"…\"` under `[models.{name:?}]`"
                 );
-                return Err(Stop::new(Exit::Provider, message).with_help(help));
+                return Err(Refusal::new(Class::Provider, message).with_help(help));
             };
             let wrong = |error| {
-                Stop::new(Exit::Provider, format!("the key of model `{name}` in `{variable}` cannot be used: {error}"))
+                Refusal::new(
+                    Class::Provider,
+                    format!("the key of model `{name}` in `{variable}` cannot be used: {error}"),
+                )
             };
             Key::parse(text).map(Some).map_err(wrong)
         }
@@ -95,7 +92,7 @@ fn key(project: &Project, (name, access): Configured<'_>) -> Result<Option<Key>,
             let file = outside(project, (name, Path::new(file)))?;
             let wrong = |problem: String| {
                 let message = format!("model `{name}` has no key: `{}`: {problem}", file.display());
-                Stop::new(Exit::Provider, message).with_help("write the key into the file, on one line")
+                Refusal::new(Class::Provider, message).with_help("write the key into the file, on one line")
             };
             let bytes = read(&file).map_err(|error| wrong(error.to_string()))?;
             let text = String::from_utf8(bytes).map_err(|_| wrong("it is not text".to_owned()))?;
@@ -105,7 +102,7 @@ fn key(project: &Project, (name, access): Configured<'_>) -> Result<Option<Key>,
 }
 
 /// The path of a key file, unless stages could read it: in the project, or in a folder that commands see.
-fn outside(project: &Project, (name, file): (&str, &Path)) -> Result<PathBuf, Stop> {
+fn outside(project: &Project, (name, file): (&str, &Path)) -> Result<PathBuf, Refusal> {
     let file = place(project, file);
     let real = std::fs::canonicalize(&file).unwrap_or_default();
     let read = project.config.sandbox.read.iter().map(PathBuf::from);
@@ -121,7 +118,7 @@ fn outside(project: &Project, (name, file): (&str, &Path)) -> Result<PathBuf, St
         "stages could read the key of model `{name}`: `{}` is in the project or in a folder that commands see",
         file.display()
     );
-    Err(Stop::new(Exit::Policy, message).with_help("move the file, for example to `~/.config/glovebox/`"))
+    Err(Refusal::new(Class::Policy, message).with_help("move the file, for example to `~/.config/glovebox/`"))
 }
 
 /// The beginning of a file, as long as any key and list of certificates is.
@@ -139,11 +136,11 @@ pub fn place(project: &Project, file: &Path) -> PathBuf {
     }
 }
 
-fn authorities(project: &Project, (name, file): (&str, &Path)) -> Result<Authorities, Stop> {
+fn authorities(project: &Project, (name, file): (&str, &Path)) -> Result<Authorities, Refusal> {
     let file = place(project, file);
-    let bytes = read(&file).map_err(|error| Stop::io(format!("read `ca_file` `{}`", file.display()), &error))?;
+    let bytes = read(&file).map_err(|error| Refusal::io(format!("read `ca_file` `{}`", file.display()), &error))?;
     Authorities::parse(&bytes).ok_or_else(|| {
         let message = format!("`ca_file` of model `{name}`: `{}` has no PEM certificates", file.display());
-        Stop::new(Exit::Invalid, message)
+        Refusal::new(Class::Invalid, message)
     })
 }

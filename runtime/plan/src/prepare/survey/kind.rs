@@ -3,7 +3,7 @@
 //! One row per kind, and no control flow. A new kind is a row here, and a toolchain if it needs another one. Folders are as git ignores
 //! them: a name without a parent is meant at any depth.
 
-use glovebox_plan::config::Toolchain;
+use crate::config::Toolchain;
 
 /// A kind of project.
 #[derive(Debug, PartialEq, Eq)]

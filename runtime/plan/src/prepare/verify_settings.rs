@@ -2,17 +2,17 @@
 //!
 //! All of it is read before the first stage, so that no stage can change what it is verified with.
 
-use crate::exit::{Exit, Stop};
-use crate::source::read_text;
-use crate::starter::Survey;
-use crate::terminal::visible;
-use glovebox_plan::verify::settings::SETTINGS;
-use glovebox_plan::verify::{CONTRACT_BYTES_MAX, CONTRACT_PATH, Contract, DirectCommand, Phase, Verify};
+use super::refusal::{Class, Refusal};
+use super::source::read_text;
+use super::survey::Survey;
+use crate::verify::settings::SETTINGS;
+use crate::verify::{CONTRACT_BYTES_MAX, CONTRACT_PATH, Contract, DirectCommand, Phase, Verify};
+use glovebox_names::visible;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The table with what variables say and with what it names; none if neither the table nor a variable is there.
-pub fn complete(table: Option<&Verify>, workdir: &Path) -> Result<Option<Verify>, Stop> {
+pub fn complete(table: Option<&Verify>, workdir: &Path) -> Result<Option<Verify>, Refusal> {
     let with_variable = SETTINGS.iter().filter(|setting| !setting.variable.is_empty());
     let set = with_variable.filter_map(|setting| Some((setting, std::env::var(setting.variable).ok()?)));
     let set: Vec<_> = set.filter(|(_, value)| !value.trim().is_empty()).collect();
@@ -23,7 +23,7 @@ pub fn complete(table: Option<&Verify>, workdir: &Path) -> Result<Option<Verify>
     for (setting, value) in set {
         setting.apply(&mut verify, &value).map_err(|refused| {
             let message = format!("the variable `{}`: {}", setting.variable, visible::line(&refused.to_string()));
-            Stop::new(Exit::Usage, message).with_help(format!("unset it: `env -u {} glovebox …`", setting.variable))
+            Refusal::new(Class::Usage, message).with_help(format!("unset it: `env -u {} glovebox …`", setting.variable))
         })?;
     }
     for phase in [&mut verify.planner, &mut verify.worker] {
@@ -36,7 +36,7 @@ pub fn complete(table: Option<&Verify>, workdir: &Path) -> Result<Option<Verify>
 }
 
 /// The contract of a phase. Only the usual place may be empty.
-fn contract(phase: &Phase, workdir: &Path) -> Result<Option<Contract>, Stop> {
+fn contract(phase: &Phase, workdir: &Path) -> Result<Option<Contract>, Refusal> {
     if !phase.mode.reads_contract() {
         return Ok(None);
     }
@@ -48,7 +48,7 @@ fn contract(phase: &Phase, workdir: &Path) -> Result<Option<Contract>, Stop> {
     let shown = visible::line(path).into_owned();
     let wrong = |what: String| {
         let help = "docs/verification.md has the form of a contract";
-        Stop::new(Exit::Invalid, format!("the verify contract `{shown}`: {what}")).with_help(help)
+        Refusal::new(Class::Invalid, format!("the verify contract `{shown}`: {what}")).with_help(help)
     };
     let text = read_text(&file)?;
     if text.len() as u64 > CONTRACT_BYTES_MAX {

@@ -5,7 +5,7 @@
 use super::configuration::linked_configuration;
 use super::machine::{Machine, Variable, prefix_of};
 use super::{Found, Missing};
-use glovebox_plan::config::Toolchain;
+use crate::config::Toolchain;
 use glovebox_record::Tier;
 use std::fs;
 use std::path::{Path, PathBuf};

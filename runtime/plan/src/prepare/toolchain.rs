@@ -6,16 +6,15 @@
 mod configuration;
 mod go;
 mod java;
-pub mod kind;
 mod machine;
 mod node;
 mod python;
 mod rust;
 
-use crate::exit::{Exit, Stop};
+use super::refusal::{Class, Refusal};
+use crate::config::{ExecSetting, Toolchain};
 use glovebox_jail::jail::Bind;
 use glovebox_jail::jail::ExecPolicy;
-use glovebox_plan::config::{ExecSetting, Toolchain};
 use glovebox_record::Tier;
 use machine::Machine;
 use std::path::{Path, PathBuf};
@@ -75,7 +74,7 @@ fn program_of(toolchain: Toolchain) -> &'static str {
 }
 
 /// The policy of every command of a run in this sandbox. Stops if this machine lacks a toolchain that `glovebox.toml` names.
-pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -> Result<ExecPolicy, Stop> {
+pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -> Result<ExecPolicy, Refusal> {
     let machine = Machine::here();
     let tier = tier.unwrap_or(Tier::Unconfined);
     let mut policy = ExecPolicy::default();
@@ -144,13 +143,13 @@ fn find(toolchain: Toolchain, machine: &Machine, tier: Tier) -> Result<Found, Mi
     }
 }
 
-fn stop(toolchain: Toolchain, missing: Missing) -> Stop {
+fn stop(toolchain: Toolchain, missing: Missing) -> Refusal {
     let name = toolchain.as_str();
     let message = format!("the toolchain `{name}` of glovebox.toml is not on this machine: {}", missing.why);
-    Stop::new(Exit::Invalid, message).with_help(missing.help)
+    Refusal::new(Class::Invalid, message).with_help(missing.help)
 }
 
-fn add(policy: &mut ExecPolicy, found: Found, tier: Tier) -> Result<(), Stop> {
+fn add(policy: &mut ExecPolicy, found: Found, tier: Tier) -> Result<(), Refusal> {
     let homed = found.homed.into_iter().map(|(source, below)| (source, Some(below)));
     for (source, below) in found.shown.into_iter().map(|source| (source, None)).chain(homed) {
         require_utf8(&source)?;
@@ -178,8 +177,8 @@ fn add(policy: &mut ExecPolicy, found: Found, tier: Tier) -> Result<(), Stop> {
     Ok(())
 }
 
-fn require_utf8(path: &Path) -> Result<(), Stop> {
-    let named = || Stop::new(Exit::Invalid, format!("the path of a toolchain is not UTF-8: `{}`", path.display()));
+fn require_utf8(path: &Path) -> Result<(), Refusal> {
+    let named = || Refusal::new(Class::Invalid, format!("the path of a toolchain is not UTF-8: `{}`", path.display()));
     path.to_str().map(drop).ok_or_else(named)
 }
 

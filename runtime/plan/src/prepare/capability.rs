@@ -2,9 +2,9 @@
 //!
 //! The sandbox probes the machine. This file keeps the result and converts it for the binder.
 
-use crate::project::cache_dir;
+use super::folders::cache_dir;
+use crate::plan::HostCapability;
 use glovebox_jail::jail::{ProbeReport, probe};
-use glovebox_plan::plan::HostCapability;
 
 /// The file with the result, in the cache folder.
 const CAPABILITY_FILE: &str = "sandbox.json";

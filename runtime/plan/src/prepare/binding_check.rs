@@ -1,17 +1,17 @@
 //! What a run of a pipeline would refuse, for `check`: its types, grants, plugins and hold-outs, on a machine with the best sandbox.
 //!
-//! It prints nothing and runs nothing. The engine's binder decides; a host is started only for a pipeline with plugins.
+//! It runs nothing. The binder decides; a host is started only for a pipeline with plugins.
 
-use crate::exit::Stop;
-use crate::prepare::{self, SharedHost};
-use crate::project::{self, Project};
-use crate::scenarios;
+use super::component_host::ComponentHost;
+use super::project::{self, Project};
+use super::refusal::Refusal;
+use super::scenarios;
+use crate::bind;
+use crate::components::PluginProblem;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{Handler, Node, Pipeline, Status};
 use glovebox_pipeline::key;
 use glovebox_pipeline::lower::handler::HandlerKind;
-use glovebox_plan::bind;
-use glovebox_plan::components::PluginProblem;
 use glovebox_record::scope::Entry;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,17 +24,17 @@ pub fn refusals(
     file: &Path,
     pipeline: &Pipeline,
     project: &Project,
-    (host, included): (&SharedHost, &mut BTreeSet<PathBuf>),
-) -> Result<Vec<Diagnostic>, Stop> {
+    (all, included): (&ComponentHost, &mut BTreeSet<PathBuf>),
+) -> Result<Vec<Diagnostic>, Refusal> {
     if included.insert(project.config_dir.clone()) {
         project::refuse_bad_include(project)?;
     }
     let (sealed, mut found) = sealed(file, pipeline);
     let is_plugin = |node: &Node| project.config.plugins.contains_key(node.handler.name());
     let has_plugins = pipeline.nodes.iter().any(is_plugin);
-    let host = if has_plugins { Some(&**host.get()?) } else { None };
+    let host = if has_plugins { Some(&**all.get()?) } else { None };
     let operator = (&project.config, &project.lock);
-    let errors = bind::check(pipeline, &prepare::catalog(project), operator, host, sealed);
+    let errors = bind::check(pipeline, &all.catalog(project), operator, host, sealed);
     found.extend(errors.diagnostics);
     found.extend(errors.plugins.iter().map(|problem| plugin_refused(pipeline, problem)));
     if project.config.verify.is_some() {

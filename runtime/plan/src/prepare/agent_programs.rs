@@ -2,36 +2,35 @@
 //!
 //! The search starts no program. A version is that of the npm package in which the program lies; a program from elsewhere has none here.
 
-use crate::exit::{Exit, Stop};
-use crate::terminal::{self, visible};
+use super::refusal::{Class, Refusal, Warning};
+use crate::plan::{Plan, PlannedProgram};
 use glovebox_host::agents::programs::{Driven, driven};
 use glovebox_jail::jail::ExecPolicy;
-use glovebox_plan::plan::{Plan, PlannedProgram};
+use glovebox_names::visible;
 use glovebox_workspace::regular_file::{self, Links};
 use serde::Deserialize;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// How far above a program its package may be.
 const FOLDERS_MAX: usize = 8;
 const PACKAGE_BYTES_MAX: u64 = 1 << 20;
 
-/// Requires each program that a live stage of the plan starts, and warns of versions.
-pub fn require(plan: &Plan, policy: &ExecPolicy) -> Result<(), Stop> {
-    let mut told = BTreeSet::new();
+/// Requires each program that a live stage of the plan starts. Returns a warning for each version that was not tested.
+pub fn require(plan: &Plan, policy: &ExecPolicy) -> Result<Vec<Warning>, Refusal> {
+    let mut warnings: Vec<Warning> = Vec::new();
     for (node, binding) in plan.bindings.iter().filter(|(node, _)| plan.models.contains_key(*node)) {
         let Some(planned) = &binding.program else { continue };
         let Some(file) = find(planned, policy) else {
             let (program, name) = (planned.program, visible::line(name_of(planned)));
             let message = format!("configured {program} executable not found: {name}, which node `{node}` starts");
-            return Err(Stop::new(Exit::Invalid, message).with_help(how_to_install(planned)));
+            return Err(Refusal::new(Class::Invalid, message).with_help(how_to_install(planned)));
         };
-        let warning = file.and_then(|file| warning(planned, &file));
-        if let Some(warning) = warning.filter(|warning| told.insert(warning.to_owned())) {
-            terminal::say(format_args!("warning: {warning}\nhelp: {}\n", how_to_install(planned)));
+        let problem = file.and_then(|file| warning(planned, &file));
+        if let Some(problem) = problem.filter(|problem| warnings.iter().all(|known| known.problem != *problem)) {
+            warnings.push(Warning { problem, help: how_to_install(planned) });
         }
     }
-    Ok(())
+    Ok(warnings)
 }
 
 fn name_of(planned: &PlannedProgram) -> &str {

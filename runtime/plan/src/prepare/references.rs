@@ -3,7 +3,7 @@
 //! The author of the pipeline chooses the paths, and the texts become prompts. So a path, links included, must stay inside the folder
 //! and must not lead into hold-outs. Pipes and devices are refused. The pipeline's findings report a file that cannot be read.
 
-use crate::{scenarios, starter};
+use super::{scenarios, survey};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use glovebox_pipeline::Source;
@@ -37,7 +37,7 @@ pub fn read(file: &Path, source: Source<'_>, inputs: &Inputs) -> Referring {
     let inputs = Inputs { files: prompts(file, &wanted), scenarios_found, ..inputs.clone() };
     let mut lowered = text.lower(&inputs);
     if lowered.pipeline.has_open_scope() {
-        lowered.pipeline.sources = starter::sources(Path::new("."));
+        lowered.pipeline.sources = survey::sources(Path::new("."));
     }
     Referring { lowered, wanted, files: inputs.files }
 }

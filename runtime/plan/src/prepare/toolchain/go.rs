@@ -2,7 +2,7 @@
 
 use super::machine::{Machine, Variable, prefix_of};
 use super::{Found, Missing};
-use glovebox_plan::config::Toolchain;
+use crate::config::Toolchain;
 use std::path::{Path, PathBuf};
 
 pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {

@@ -3,21 +3,20 @@
 //! It searches from the pipeline's folder up to the workdir; for a pipeline outside the workdir, in the pipeline's folder, then the
 //! workdir. After these it searches above the workdir, up to the root of its git repository. A file found there is named.
 
-use crate::exit::{Exit, Stop};
-use crate::source::{invalid, read_text, report};
-use crate::terminal::diagnostics::Findings;
-use crate::terminal::{self, visible};
-use crate::verify_settings;
-use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
+use super::findings::Findings;
+use super::refusal::{Class, Refusal};
+use super::source::read_text;
+use super::verify_settings;
+use crate::config::{CONFIG_FILE_NAME, Config};
+use crate::lock::{LOCK_FILE_NAME, Lock};
+use glovebox_names::visible;
+use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::span::Span;
-use glovebox_plan::config::{CONFIG_FILE_NAME, Config};
-use glovebox_plan::lock::{LOCK_FILE_NAME, Lock};
 use glovebox_record::scope::Entry;
 use glovebox_workspace::project::Include;
-use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A project and its configuration.
 #[derive(Debug)]
@@ -32,22 +31,24 @@ pub struct Project {
     pub has_config: bool,
     /// The plugins that `glovebox.lock` lists; none without a file.
     pub lock: Lock,
+    /// Says which configuration is used, if that is not obvious.
+    pub note: Option<String>,
 }
 
 /// Reads the configuration for a pipeline, or for the workdir alone.
-pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, Stop> {
+pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, Refusal> {
     let given = workdir.display();
     let workdir =
-        std::fs::canonicalize(workdir).map_err(|error| Stop::io(format!("open workdir `{given}`"), &error))?;
+        std::fs::canonicalize(workdir).map_err(|error| Refusal::io(format!("open workdir `{given}`"), &error))?;
     if !workdir.is_dir() {
-        return Err(Stop::new(Exit::Usage, format!("workdir `{given}` is not a directory")));
+        return Err(Refusal::new(Class::Usage, format!("workdir `{given}` is not a directory")));
     }
     let project = read_files(workdir, pipeline)?;
     let verify = verify_settings::complete(project.config.verify.as_deref(), &project.workdir)?.map(Arc::new);
     Ok(Project { config: Config { verify, ..project.config }, ..project })
 }
 
-fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Stop> {
+fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Refusal> {
     let mut found = candidates(&workdir, pipeline).into_iter().filter(|folder| exists(&folder.join(CONFIG_FILE_NAME)));
     let Some(config_dir) = found.next() else {
         let config_dir = workdir.clone();
@@ -57,24 +58,26 @@ fn read_files(workdir: PathBuf, pipeline: Option<&Path>) -> Result<Project, Stop
             config_dir,
             has_config: false,
             lock: Lock::default(),
+            note: None,
         });
     };
     let file = config_dir.join(CONFIG_FILE_NAME);
     let other = found.find(|other| *other != config_dir).filter(|_| config_dir != workdir);
-    if !config_dir.starts_with(&workdir) && workdir.starts_with(&config_dir) {
-        note_once(format_args!("using the configuration of the repository: {}", shown(&file)));
-    } else if let Some(other) = other {
+    let note = if !config_dir.starts_with(&workdir) && workdir.starts_with(&config_dir) {
+        Some(format!("using the configuration of the repository: {}", shown(&file)))
+    } else {
         // The pipeline may have come with its folder; the user's own configuration is the other one.
-        let other = shown(&other.join(CONFIG_FILE_NAME));
-        note_once(format_args!("using the configuration of the pipeline's folder: {}, and not {other}", shown(&file)));
-    }
+        let other = other.map(|other| shown(&other.join(CONFIG_FILE_NAME)));
+        other
+            .map(|other| format!("using the configuration of the pipeline's folder: {}, and not {other}", shown(&file)))
+    };
     let config = read_config(&file, &workdir)?;
     let lock = read_lock(&config_dir.join(LOCK_FILE_NAME))?;
-    Ok(Project { workdir, config, config_dir, has_config: true, lock })
+    Ok(Project { workdir, config, config_dir, has_config: true, lock, note })
 }
 
-/// Stops if an entry of `[workspace] include` cannot be copied: a run would stop there.
-pub fn refuse_bad_include(project: &Project) -> Result<(), Stop> {
+/// Refuses an entry of `[workspace] include` that cannot be copied.
+pub fn refuse_bad_include(project: &Project) -> Result<(), Refusal> {
     let setting = &project.config.workspace;
     let problem = |(text, place): (&String, &Range<usize>)| {
         let error = Include::find(&project.workdir, &Entry::parse(text).ok()?).err()?;
@@ -89,24 +92,7 @@ pub fn refuse_bad_include(project: &Project) -> Result<(), Stop> {
     }
     let file = project.config_dir.join(CONFIG_FILE_NAME);
     let findings = Findings { file: file.display().to_string(), source: read_text(&file)?, diagnostics };
-    report(&findings, Severity::Warning);
-    Err(invalid(&findings))
-}
-
-/// The folder of compiled components: `$GLOVEBOX_CACHE_DIR`, `$XDG_CACHE_HOME/glovebox`, `~/.cache/glovebox`, or nowhere.
-pub fn cache_dir() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    variable("GLOVEBOX_CACHE_DIR")
-        .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("glovebox")))
-        .or_else(|| variable("HOME").map(|home| home.join(".cache/glovebox")))
-}
-
-/// Says where the configuration is, once for each process.
-fn note_once(note: impl Display) {
-    static NOTED: OnceLock<()> = OnceLock::new();
-    if NOTED.set(()).is_ok() {
-        terminal::say(format_args!("note: {note}\n"));
-    }
+    Err(Refusal::for_findings(findings))
 }
 
 fn shown(file: &Path) -> String {
@@ -142,7 +128,7 @@ fn exists(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| !found.is_dir())
 }
 
-fn read_config(file: &Path, workdir: &Path) -> Result<Config, Stop> {
+fn read_config(file: &Path, workdir: &Path) -> Result<Config, Refusal> {
     let text = read_text(file)?;
     let parsed = Config::parse(&text, &file.display().to_string())
         .map_err(|problems| problems.iter().map(|problem| problem.to_diagnostic()).collect());
@@ -151,9 +137,7 @@ fn read_config(file: &Path, workdir: &Path) -> Result<Config, Stop> {
         found => Err(found),
     });
     checked.map_err(|diagnostics: Vec<Diagnostic>| {
-        let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
-        report(&findings, Severity::Warning);
-        invalid(&findings)
+        Refusal::for_findings(Findings { file: file.display().to_string(), source: text, diagnostics })
     })
 }
 
@@ -175,13 +159,13 @@ fn writable_programs(config: &Config, workdir: &Path) -> Vec<Diagnostic> {
     inside.map(problem).collect()
 }
 
-fn read_lock(file: &Path) -> Result<Lock, Stop> {
+fn read_lock(file: &Path) -> Result<Lock, Refusal> {
     if !exists(file) {
         return Ok(Lock::default());
     }
     let text = read_text(file)?;
     Lock::parse(&text).map_err(|error| {
-        Stop::new(Exit::Plugin, format!("`{}`: {error}", file.display()))
+        Refusal::new(Class::Plugin, format!("`{}`: {error}", file.display()))
             .with_help("review the plugins, then run `glovebox plugin lock`")
     })
 }

@@ -1,73 +1,21 @@
-//! Child pipelines: `check` follows `stack.child_dotfile` of graphs and nodes from file to file.
+//! Child pipelines: puts the stages of `stack.child_dotfile` into the pipeline that names it, file by file.
 //!
-//! Each file is reported once, even if several paths lead to it. A path ends at a file without a child, at a file that it already
-//! contains, or at [`DEPTH_MAX`]. Findings of a child are reported in its own file; a child that cannot be read is reported where it is
-//! named.
+//! A path from file to file ends at a file without a child, at a file that it already contains, or at [`DEPTH_MAX`].
 
-use crate::references::Folder;
-use crate::rule_plugins::RuleSets;
-use crate::source::{self, ParsedFile, TEXT_BYTES_MAX};
-use crate::terminal::diagnostics::Findings;
+use super::references::Folder;
+use super::source::{ParsedFile, TEXT_BYTES_MAX};
 use glovebox_pipeline::child;
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::files::{Child, References, child_of, children_of};
+use glovebox_pipeline::files::{Child, References, child_of};
 use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
 use glovebox_pipeline::transform::Applied;
 use glovebox_pipeline::{Checked, Inputs, validate};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The most files on one path, without the first.
-const DEPTH_MAX: usize = 16;
-
-/// The most stages of all files below one that `check` looks at, each file with the stages of its own children.
-const STAGES_CHECKED_MAX: usize = 100_000;
-
-/// Checks the children of a file, their children, and so on, each with the rules of its own project and without the inputs of the
-/// first file. Adds a finding to `parent` for a child that cannot be read.
-pub fn check(file: &Path, parent: &mut Findings, wanted: &References, rule_sets: &mut RuleSets) -> Vec<Findings> {
-    if wanted.children.is_empty() {
-        return Vec::new();
-    }
-    let path: Vec<PathBuf> = std::fs::canonicalize(file).into_iter().collect();
-    Walk { visited: path.iter().cloned().collect(), path, rule_sets, stages: 0 }.below(file, parent, wanted)
-}
-
-/// A checked file.
-pub struct CheckedFile {
-    /// Its findings.
-    pub findings: Findings,
-    /// The pipeline; none when it has errors of its own.
-    pub pipeline: Option<Pipeline>,
-    /// The files that it refers to.
-    pub wanted: References,
-    /// True when there are more findings than were kept.
-    pub is_cut: bool,
-}
-
-/// Checks one file by the project's own rules and the built-in ones, and for what a run would refuse.
-pub fn check_file(mut opened: ParsedFile, rule_sets: &mut RuleSets) -> CheckedFile {
-    let children = children_of(&opened.draft.pipeline);
-    let is_whole = opened.put_children_in(&mut rule_sets.children);
-    let ParsedFile { file, text, draft, mut wanted, .. } = opened;
-    let linted = rule_sets.lint(draft, &file);
-    let Checked { pipeline, mut diagnostics, is_cut } = linted.checked;
-    if is_whole && rule_sets.is_for_run() {
-        let refused = pipeline.as_ref().map(|pipeline| rule_sets.refusals(&file, pipeline)).unwrap_or_default();
-        diagnostics = source::merged(diagnostics, refused);
-    }
-    // The lowering knows names of other engines, and a rule may have named further children.
-    let of_rules = pipeline.as_ref().map(children_of).unwrap_or_default();
-    for child in children.into_iter().chain(of_rules).filter(|_| pipeline.is_some()) {
-        if !wanted.children.iter().any(|known| known.path == child.path) {
-            wanted.children.push(child);
-        }
-    }
-    diagnostics.retain(|found| !is_told_there(pipeline.as_ref(), found));
-    let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
-    CheckedFile { findings, pipeline, wanted, is_cut }
-}
+pub(super) const DEPTH_MAX: usize = 16;
 
 /// True for advice about what a child's file says: `check` gives it in that file.
 pub fn is_told_there(pipeline: Option<&Pipeline>, found: &Diagnostic) -> bool {
@@ -77,63 +25,6 @@ pub fn is_told_there(pipeline: Option<&Pipeline>, found: &Diagnostic) -> bool {
         Some(named) => pipeline.node(&NodeId::from(named.as_str())).is_some_and(|node| node.child_of.is_some()),
         // An edge has the place of the node that brought it.
         None => of_child().any(|node| node.span == found.span),
-    }
-}
-
-struct Walk<'a> {
-    /// The files from the first to the current one.
-    path: Vec<PathBuf>,
-    /// Every file that was read.
-    visited: BTreeSet<PathBuf>,
-    rule_sets: &'a mut RuleSets,
-    /// The stages of the files so far.
-    stages: usize,
-}
-
-impl Walk<'_> {
-    fn below(&mut self, file: &Path, named: &mut Findings, wanted: &References) -> Vec<Findings> {
-        let mut found = Vec::new();
-        for named_child in &wanted.children {
-            match self.next(file, named_child, &wanted.sealed) {
-                Ok(None) => {}
-                Ok(Some((target, source))) => {
-                    let child = file.with_file_name("").join(&named_child.path);
-                    let opened = ParsedFile::of(&child, source, &Inputs::default());
-                    let CheckedFile { mut findings, wanted, pipeline, .. } = check_file(opened, self.rule_sets);
-                    self.stages += pipeline.map_or(0, |pipeline| pipeline.nodes.len());
-                    self.path.push(target);
-                    let below = self.below(&child, &mut findings, &wanted);
-                    self.path.pop();
-                    found.push(findings);
-                    found.extend(below);
-                }
-                Err(fault) => named.diagnostics.push(*fault),
-            }
-        }
-        named.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.severity));
-        found
-    }
-
-    /// Reads a child of a file; none when it was read before.
-    fn next(&mut self, file: &Path, child: &Child, sealed: &[String]) -> Result<Option<Read>, Box<Diagnostic>> {
-        let unreadable = |reason: String| Box::new(child.unreadable(reason));
-        let folder = Folder::of(file).map_err(unreadable)?;
-        let target = folder.resolve(Path::new(&child.path)).map_err(unreadable)?;
-        if self.path.contains(&target) {
-            return Err(Box::new(child.leads_back()));
-        }
-        if self.path.len() > DEPTH_MAX {
-            return Err(Box::new(child.is_too_deep(DEPTH_MAX)));
-        }
-        if self.visited.contains(&target) {
-            return Ok(None);
-        }
-        if self.stages > STAGES_CHECKED_MAX {
-            return Err(Box::new(child.too_many_stages(STAGES_CHECKED_MAX)));
-        }
-        let source = folder.read(Path::new(&child.path), sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
-        self.visited.insert(target.clone());
-        Ok(Some((target, source)))
     }
 }
 
@@ -272,6 +163,3 @@ impl Splice<'_> {
         known
     }
 }
-
-/// A child's file, with links resolved, and its text.
-type Read = (PathBuf, String);

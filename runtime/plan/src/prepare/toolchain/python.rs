@@ -4,7 +4,7 @@
 
 use super::machine::{Machine, Variable, prefix_of};
 use super::{Found, Missing};
-use glovebox_plan::config::Toolchain;
+use crate::config::Toolchain;
 use glovebox_workspace::regular_file::{self, Links};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,12 +8,13 @@
 mod copies;
 mod store;
 
-use crate::project::{Project, cache_dir};
-use crate::toolchain::kind::KINDS;
-use crate::user_key;
+use super::folders::{cache_dir, state_dir};
+use super::project::Project;
+use super::refusal::Warning;
+use super::survey::kind::KINDS;
+use crate::plan::capability::MachineFolder;
 use copies::HoldoutFiles;
 use glovebox_jail::jail::Bind;
-use glovebox_plan::plan::capability::MachineFolder;
 use glovebox_record::scope::Entry;
 use glovebox_workspace::ignored::ProjectFiles;
 use glovebox_workspace::regular_file::{self, Links};
@@ -45,8 +46,8 @@ pub struct Dependencies {
     pub folders: Vec<Entry>,
     /// Folders of the machine to which they link.
     pub stores: Vec<Bind>,
-    /// What to tell the user before a run: what is wrong, then the remedy.
-    pub warnings: Vec<(String, String)>,
+    /// What the user should know before a run.
+    pub warnings: Vec<Warning>,
 }
 
 impl Dependencies {
@@ -74,7 +75,8 @@ pub fn find(project: &Project, sealed: &[Entry]) -> Dependencies {
         }
         if sealed.iter().any(overlaps) {
             let help = "keep hold-outs and dependencies in separate folders".to_owned();
-            found.warnings.push((format!("`{folder}` is not shown to commands: it overlaps hold-outs"), help));
+            let problem = format!("`{folder}` is not shown to commands: it overlaps hold-outs");
+            found.warnings.push(Warning { problem, help });
             continue;
         }
         let is_folder = fs::symlink_metadata(&at).is_ok_and(|at| at.is_dir());
@@ -83,7 +85,7 @@ pub fn find(project: &Project, sealed: &[Entry]) -> Dependencies {
                 found.folders.push(folder);
             } else {
                 let help = "install it, or remove it from `[workspace] dependencies` in glovebox.toml".to_owned();
-                found.warnings.push((format!("`{folder}` is not a folder of the project"), help));
+                found.warnings.push(Warning { problem: format!("`{folder}` is not a folder of the project"), help });
             }
             continue;
         }
@@ -113,7 +115,7 @@ fn drop_copies(project: &Project, sealed: &[Entry], found: &mut Dependencies) {
         };
         let copied = format!("`{}` is byte for byte the hold-out `{}`", shown(&copy), shown(holdout));
         let help = "remove the copy, or install the project without its hold-outs".to_owned();
-        warnings.push((format!("`{folder}` is not shown to commands: {copied}"), help));
+        warnings.push(Warning { problem: format!("`{folder}` is not shown to commands: {copied}"), help });
         false
     });
 }
@@ -171,7 +173,7 @@ fn folders_in(at: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// The folders of the machine that commands may see because dependencies link to them, and a warning that names all other links.
-fn stores(project: &Project, folders: &[Entry]) -> (Vec<Bind>, Option<(String, String)>) {
+fn stores(project: &Project, folders: &[Entry]) -> (Vec<Bind>, Option<Warning>) {
     let mut targets = BTreeMap::new();
     for folder in folders {
         store::linked(&project.workdir.join(folder.path().as_str()), &project.workdir, &mut targets);
@@ -179,7 +181,7 @@ fn stores(project: &Project, folders: &[Entry]) -> (Vec<Bind>, Option<(String, S
     if targets.is_empty() {
         return (Vec::new(), None);
     }
-    let private = [user_key::folder(), cache_dir(), Some(project.workdir.clone())].into_iter().flatten();
+    let private = [state_dir(), cache_dir(), Some(project.workdir.clone())].into_iter().flatten();
     let places = Places::new(|name| std::env::var_os(name).map(PathBuf::from), private);
     let (mut shown, mut hidden) = (BTreeSet::new(), Vec::new());
     for (target, link) in targets {
@@ -196,7 +198,7 @@ fn stores(project: &Project, folders: &[Entry]) -> (Vec<Bind>, Option<(String, S
 }
 
 /// The warning of links that lead nowhere for commands.
-fn hidden_links(project: &Path, hidden: &[(PathBuf, PathBuf)]) -> Option<(String, String)> {
+fn hidden_links(project: &Path, hidden: &[(PathBuf, PathBuf)]) -> Option<Warning> {
     let told = |(link, target): &(PathBuf, PathBuf)| {
         format!("`{}` to `{}`", link.strip_prefix(project).unwrap_or(link).display(), target.display())
     };
@@ -208,11 +210,11 @@ fn hidden_links(project: &Path, hidden: &[(PathBuf, PathBuf)]) -> Option<(String
     let problem = format!("links of dependencies lead to nothing in this run: {}{more}", named.join(", "));
     let help = "only stores of package managers and interpreters are shown; if commands need such a folder, name it with \
                 `read = [\"/path\"]` under `[sandbox]` in glovebox.toml";
-    (!named.is_empty()).then(|| (problem, help.to_owned()))
+    (!named.is_empty()).then(|| Warning { problem, help: help.to_owned() })
 }
 
 /// What the project names and nobody installed, each with the command that installs it.
-fn missing(project: &Project, shown: &[Entry], is_set: bool) -> Vec<(String, String)> {
+fn missing(project: &Project, shown: &[Entry], is_set: bool) -> Vec<Warning> {
     let at = |name: &str| project.workdir.join(name);
     let has = |name: &str| at(name).exists();
     let is_shown = |name: &str| shown.iter().any(|folder| folder.to_string() == name);
@@ -220,15 +222,16 @@ fn missing(project: &Project, shown: &[Entry], is_set: bool) -> Vec<(String, Str
     let mut found = Vec::new();
     let mut tell = |name: &str, install: &str| {
         if !has(name.trim_end_matches('/')) {
-            found.push((
-                format!("`{name}` is not there: commands find no installed dependencies"),
-                format!("run `{install}` first"),
-            ));
+            found.push(Warning {
+                problem: format!("`{name}` is not there: commands find no installed dependencies"),
+                help: format!("run `{install}` first"),
+            });
         } else if is_set && !is_shown(name) && !includes(name) {
             let help = format!(
                 "add `dependencies = [\"{name}\"]` under `[workspace]` in glovebox.toml, or `include` to copy it"
             );
-            found.push((format!("`{name}` is not in this run: `[workspace] dependencies` does not name it"), help));
+            let problem = format!("`{name}` is not in this run: `[workspace] dependencies` does not name it");
+            found.push(Warning { problem, help });
         }
     };
     if names_packages(&at("package.json"), &project.workdir) {

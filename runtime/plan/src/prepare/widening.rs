@@ -1,29 +1,30 @@
 //! The capabilities that rule plugins add to a pipeline. It binds the pipeline before and after each rule plugin, and refuses additions
 //! that the operator has not accepted.
 //!
-//! The engine compares the plans. Without a change there is nothing to bind.
+//! Without a change there is nothing to bind.
 
-use crate::exit::{Exit, Stop};
-use crate::prepare::{self, SharedHost};
-use crate::project::Project;
-use crate::source::CheckedPipeline;
-use crate::terminal::visible;
+use super::binding;
+use super::component_host::ComponentHost;
+use super::project::Project;
+use super::refusal::{Class, Refusal};
+use super::source::CheckedPipeline;
+use crate::config::TransformGrant;
+use crate::plan::{Plan, RunBounds};
+use crate::rules::{Extent, attributed, is_accepted};
+use glovebox_names::visible;
 use glovebox_pipeline::transform::RuleRecord;
-use glovebox_plan::config::TransformGrant;
-use glovebox_plan::plan::{Plan, RunBounds};
-use glovebox_plan::rules::{Extent, attributed, is_accepted};
 
 /// The most lines of a refusal; `glovebox plan` shows all of them.
 const LINES_MAX: usize = 5;
 
 /// Records the capabilities that each rule plugin adds to the pipeline.
-pub fn record(host: &SharedHost, source: &mut CheckedPipeline, project: &Project) -> Result<(), Stop> {
+pub fn record(host: &ComponentHost, source: &mut CheckedPipeline, project: &Project) -> Result<(), Refusal> {
     let trail = std::mem::take(&mut source.trail).into_iter();
     let (plugins, pipelines): (Vec<_>, Vec<_>) = trail.map(|step| (step.plugin, step.pipeline)).unzip();
     if pipelines.is_empty() {
         return Ok(());
     }
-    let plans = prepare::bind_versions(host, pipelines, project, &prepare::holdouts(source, project)?)?;
+    let plans = binding::bind_versions(host, pipelines, project, &binding::holdouts(source, project)?)?;
     let extents: Vec<_> = plugins.into_iter().zip(plans.iter().map(extent)).collect();
     let found = attributed(&extents);
     for (position, rule) in source.rule_report.rules.iter_mut().enumerate() {
@@ -43,7 +44,7 @@ fn extent(plan: &Option<Plan>) -> Extent {
 }
 
 /// Refuses a pipeline to which a rule plugin added capabilities without `transform = "widen"`.
-pub fn refuse(project: &Project, rules: &[RuleRecord]) -> Result<(), Stop> {
+pub fn refuse(project: &Project, rules: &[RuleRecord]) -> Result<(), Refusal> {
     let grant =
         |rule: &RuleRecord| project.config.rules.get(&rule.name).map_or(TransformGrant::None, |entry| entry.transform);
     let Some(rule) = rules.iter().find(|rule| !is_accepted(grant(rule), rule)) else { return Ok(()) };
@@ -60,5 +61,5 @@ pub fn refuse(project: &Project, rules: &[RuleRecord]) -> Result<(), Stop> {
         "to allow this: `transform = \"widen\"` under `[rules.\"{}\"]` (glovebox.toml:{line}), then `glovebox plugin lock`",
         rule.name
     );
-    Err(Stop::new(Exit::Policy, message).with_help(help))
+    Err(Refusal::new(Class::Policy, message).with_help(help))
 }

@@ -1,25 +1,17 @@
-//! Reads and checks a pipeline file, and prints the findings.
-//!
-//! The pipeline crate makes the findings, the terminal module renders them.
+//! Reads and checks a pipeline file.
 
-use crate::changes;
-use crate::children::{self, Children};
-use crate::exit::{Exit, Stop};
-use crate::references::{self, Referring};
-use crate::runs::RunFolder;
-use crate::terminal::diagnostics::Findings;
-use crate::terminal::{self, diagnostics};
-use glovebox_journal::event::RunStarted;
+use super::children::{self, Children};
+use super::findings::{Findings, merged};
+use super::references::{self, Referring};
+use super::refusal::{Class, Refusal};
+use crate::rules::{Linted, TransformStep};
 use glovebox_pipeline::Source;
-use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
+use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::files::References;
 use glovebox_pipeline::inputs::Files;
 use glovebox_pipeline::ir::{Node, Pipeline};
-use glovebox_pipeline::span::Span;
-use glovebox_pipeline::transform::RuleReport;
-use glovebox_pipeline::transform::{self, Applied};
+use glovebox_pipeline::transform::{Applied, RuleReport};
 use glovebox_pipeline::{Checked, Inputs, Lowered};
-use glovebox_plan::rules::{Linted, TransformStep};
 use glovebox_workspace::regular_file::{self, Links};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -29,18 +21,15 @@ use std::sync::Arc;
 /// The largest pipeline, configuration or script that is read: a hundred thousand nodes take a third of it.
 pub const TEXT_BYTES_MAX: u64 = 64 << 20;
 
-/// The rule about what this version does not execute or enforce.
-const NOT_ENFORCED: &str = "not_enforced";
-
 /// True for `-`, which is standard input; a file of that name is `./-`.
 pub fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
 /// Reads a text file, or standard input for `-`; a byte order mark is left to its parser.
-pub fn read_text(file: &Path) -> Result<String, Stop> {
+pub fn read_text(file: &Path) -> Result<String, Refusal> {
     let name = file.display();
-    let failed = |error: std::io::Error| Stop::io(format!("read `{name}`"), &error);
+    let failed = |error: std::io::Error| Refusal::io(format!("read `{name}`"), &error);
     let mut bytes = Vec::new();
     if is_stdin(file) {
         std::io::stdin().lock().take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -54,19 +43,19 @@ pub fn read_text(file: &Path) -> Result<String, Stop> {
         opened.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     }
     if bytes.len() as u64 > TEXT_BYTES_MAX {
-        return Err(Stop::new(
-            Exit::Invalid,
+        return Err(Refusal::new(
+            Class::Invalid,
             format!("`{name}` is too long: at most {TEXT_BYTES_MAX} bytes can be read"),
         ));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Stop::new(Exit::Invalid, format!("`{name}` is not UTF-8 text at byte {at}"))
+        Refusal::new(Class::Invalid, format!("`{name}` is not UTF-8 text at byte {at}"))
     })
 }
 
-fn not_a_file(file: &Path, kind: regular_file::Kind) -> Stop {
-    let stop = Stop::new(Exit::Usage, format!("`{}` is {kind}, not a file", file.display()));
+fn not_a_file(file: &Path, kind: regular_file::Kind) -> Refusal {
+    let stop = Refusal::new(Class::Usage, format!("`{}` is {kind}, not a file", file.display()));
     match kind {
         regular_file::Kind::Folder => stop.with_help("name its files, such as `pipelines/*.dot`"),
         _ => stop.with_help("`-` reads standard input: `… | glovebox check -`; write other pipes to a file first"),
@@ -160,9 +149,8 @@ impl ParsedFile {
         self.draft.diagnostics.iter().any(|found| found.is_error() && found.rule == "dot_syntax")
     }
 
-    /// Lints the draft. With an error, prints the findings and stops with exit 3; else the caller prints them, together with those of
-    /// the binding.
-    pub fn finish(self, lint: impl FnOnce(Lowered) -> Linted) -> Result<CheckedPipeline, Stop> {
+    /// Lints the draft. An error refuses it; other findings are kept in the checked pipeline.
+    pub fn finish(self, lint: impl FnOnce(Lowered) -> Linted) -> Result<CheckedPipeline, Refusal> {
         let Linted { checked: Checked { pipeline, mut diagnostics, .. }, report: mut rule_report, trail } =
             lint(self.draft);
         diagnostics.retain(|found| !children::is_told_there(pipeline.as_ref(), found));
@@ -176,78 +164,8 @@ impl ParsedFile {
             None => {
                 let diagnostics = merged(diagnostics, Vec::new());
                 let findings = Findings { file: self.file.display().to_string(), source: self.text, diagnostics };
-                report(&findings, Severity::Warning);
-                Err(invalid(&findings))
+                Err(Refusal::for_findings(findings))
             }
         }
     }
-}
-
-/// Adds the findings of a binding to those of a file. What a run refuses is an error in both, and each finding is listed once.
-pub fn merged(of_file: Vec<Diagnostic>, of_binding: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let mut all = of_file;
-    let most = DIAGNOSTICS_MAX.max(all.len());
-    for found in all.iter_mut().filter(|found| found.rule == NOT_ENFORCED) {
-        found.severity = Severity::Error;
-    }
-    for found in of_binding {
-        let is_same =
-            |known: &Diagnostic| (&known.rule, known.span, &known.message) == (&found.rule, found.span, &found.message);
-        if !all.iter().any(is_same) {
-            all.push(found);
-        }
-    }
-    // The binding knows which types exist; the language alone can only guess.
-    let unknown: Vec<Span> = all.iter().filter(|found| found.rule == "type_unknown").map(|found| found.span).collect();
-    all.retain(|found| found.rule != "type_known" || !unknown.contains(&found.span));
-    all.sort_by_key(|found| (found.severity, found.span));
-    all.truncate(most);
-    all.sort_by_key(|found| (found.span.start, found.severity));
-    all
-}
-
-/// The pipeline that a run keeps, with the transforms of the run. The file may have changed since.
-pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, Stop> {
-    let blobs = changes::open_blobs(run)?;
-    let text = changes::read_blob_text(run, &blobs, &started.pipeline_digest)?;
-    let files = started.files.iter().map(|(path, digest)| {
-        let text = changes::read_blob_text(run, &blobs, digest)?;
-        Ok((path.clone(), Ok(text)))
-    });
-    let files = files.collect::<Result<Files, Stop>>()?;
-    let inputs = Inputs { set: started.inputs.clone(), files, ..Inputs::default() };
-    let mut draft = glovebox_pipeline::parse(Source::new(&text)).lower(&inputs);
-    let files = inputs.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
-    draft.pipeline.set_verifiers(started.verifiers.clone());
-    let transformed = started.transformed_digest.as_ref();
-    let transformed = transformed.map(|digest| changes::read_blob_text(run, &blobs, digest)).transpose()?;
-    if let Some(transformed) = &transformed {
-        draft = transform::reread(Source::new(transformed), &draft.pipeline);
-    }
-    let pipeline = glovebox_pipeline::validate(draft).pipeline.ok_or_else(|| {
-        let message = format!("this version of glovebox refuses the pipeline of run `{}`", run.id);
-        Stop::new(Exit::Mismatch, message).with_help("resume it with the version that started it")
-    })?;
-    let rule_report = RuleReport { rules: started.rules.clone(), transformed };
-    Ok(CheckedPipeline {
-        file: PathBuf::from(&started.pipeline_path),
-        text,
-        pipeline: Arc::new(pipeline),
-        files,
-        rule_report,
-        trail: Vec::new(),
-        diagnostics: Vec::new(),
-    })
-}
-
-/// Prints the findings with at least this severity.
-pub fn report(findings: &Findings, at_least: Severity) {
-    terminal::say(diagnostics::render(findings, at_least, terminal::message_look()));
-}
-
-/// The stop after errors have been printed.
-pub fn invalid(findings: &Findings) -> Stop {
-    let count = findings.count(Severity::Error);
-    let noun = if count == 1 { "error" } else { "errors" };
-    Stop::new(Exit::Invalid, format!("`{}` has {count} {noun}", findings.file))
 }

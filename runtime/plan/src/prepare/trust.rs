@@ -4,13 +4,15 @@
 //! user's own to which place ([`Plan::egress`]). The user says yes to each pair once, for one project folder. What was confirmed is kept
 //! beside the user's key, with its MAC, and never in a project. Nothing is looked up or connected before.
 
-use crate::exit::{Exit, Stop};
-use crate::models::{self, Configured};
-use crate::project::Project;
-use crate::terminal::{self, visible};
-use crate::{shell, user_key};
+use super::folders::state_dir;
+use super::keys::{self, Configured};
+use super::project::Project;
+use super::refusal::{Class, Refusal};
+use super::user_key::{self, Signing};
+use crate::plan::{Egress, EgressSink, EgressSource, Plan, PlanEgress};
 use glovebox_jail::jail;
-use glovebox_plan::plan::{Egress, EgressSink, EgressSource, Plan, PlanEgress};
+use glovebox_models::target::Target;
+use glovebox_names::{shell, visible};
 use glovebox_record::Digest;
 use glovebox_workspace::regular_file::{self, Links};
 use serde::{Deserialize, Serialize};
@@ -60,7 +62,7 @@ impl Wanted {
     fn from_egress(project: &Project, pair: Egress) -> Option<Self> {
         let source = match &pair.source {
             EgressSource::Variable(_) => pair.source.to_string(),
-            EgressSource::KeyFile(file) => format!("file {}", shown(&real(models::place(project, Path::new(file))))),
+            EgressSource::KeyFile(file) => format!("file {}", shown(&real(keys::place(project, Path::new(file))))),
             EgressSource::Folder(folder) => {
                 let folder = real(PathBuf::from(&folder.0));
                 if jail::is_system(&folder) || folder.starts_with(real(project.workdir.clone())) {
@@ -72,7 +74,7 @@ impl Wanted {
         let (authorities, note) = match &pair.sink {
             // An unreadable file counts as empty here. Loading the certificates fails later and names the file.
             EgressSink::Model(_, Some(file)) => {
-                (Some(Digest::of(&models::read(&models::place(project, Path::new(file))).unwrap_or_default())), "")
+                (Some(Digest::of(&keys::read(&keys::place(project, Path::new(file))).unwrap_or_default())), "")
             }
             EgressSink::OpenLoopback(_) => (None, ", where a process with network `full` could listen"),
             EgressSink::Model(_, None) | EgressSink::Proxy(_) | EgressSink::FullNetwork => (None, ""),
@@ -96,7 +98,7 @@ impl Wanted {
     }
 
     /// As a plan prints it.
-    pub fn to_plan(&self) -> Result<PlanEgress, Stop> {
+    pub fn to_plan(&self) -> Result<PlanEgress, Refusal> {
         Ok(PlanEgress {
             source: self.transfer.source.clone(),
             sink: self.transfer.sink.clone(),
@@ -109,34 +111,34 @@ impl Wanted {
 
 impl Transfer {
     /// True if this user has confirmed it.
-    fn is_trusted(&self) -> Result<bool, Stop> {
-        let Some((folder, key)) = user_key::folder().zip(user_key::to_verify()?) else { return Ok(false) };
+    fn is_trusted(&self) -> Result<bool, Refusal> {
+        let Some((folder, key)) = state_dir().zip(user_key::to_verify()?) else { return Ok(false) };
         let known = read(&folder.join(FOLDER).join(self.file_name()), |text| key.mac(PURPOSE, text));
         Ok(known.as_ref() == Some(self))
     }
 
     /// Keeps that this user has confirmed it.
-    pub fn trust(&self) -> Result<(), Stop> {
-        let Some((state, key)) = user_key::folder().zip(user_key::to_sign()?) else {
-            return Err(Stop::new(Exit::Policy, "cannot keep the confirmation: Glovebox has no state folder")
+    pub fn trust(&self) -> Result<(), Refusal> {
+        let (Some(state), Signing::Key(key)) = (state_dir(), user_key::to_sign()?) else {
+            return Err(Refusal::new(Class::Policy, "cannot keep the confirmation: Glovebox has no state folder")
                 .with_help("set GLOVEBOX_STATE_DIR to a folder of your own"));
         };
-        let text = terminal::json(self)?;
+        let text = serde_json::to_string(self).map_err(|error| Refusal::new(Class::Internal, error.to_string()))?;
         let folder = state.join(FOLDER);
         let file = folder.join(self.file_name());
         let mac = key.mac(PURPOSE, text.as_bytes());
         let kept = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         kept.and_then(|()| write(&file, format!("{}\n{text}", mac.to_hex())))
-            .map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))
+            .map_err(|error| Refusal::io(format!("write `{}`", file.display()), &error))
     }
 
     /// Forgets it.
-    pub fn forget(&self) -> Result<(), Stop> {
-        let Some(state) = user_key::folder() else { return Ok(()) };
+    pub fn forget(&self) -> Result<(), Refusal> {
+        let Some(state) = state_dir() else { return Ok(()) };
         let file = state.join(FOLDER).join(self.file_name());
         match fs::remove_file(&file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Stop::io(format!("remove `{}`", file.display()), &error))
+                Err(Refusal::io(format!("remove `{}`", file.display()), &error))
             }
             _ => Ok(()),
         }
@@ -181,12 +183,12 @@ pub fn of_model(project: &Project, model: Configured<'_>) -> Option<Wanted> {
 }
 
 /// Everything that this user has confirmed, for all projects.
-pub fn all() -> Result<Vec<Transfer>, Stop> {
-    let Some((state, key)) = user_key::folder().zip(user_key::to_verify()?) else { return Ok(Vec::new()) };
+pub fn all() -> Result<Vec<Transfer>, Refusal> {
+    let Some((state, key)) = state_dir().zip(user_key::to_verify()?) else { return Ok(Vec::new()) };
     let entries = match fs::read_dir(state.join(FOLDER)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Stop::io("read what was confirmed", &error)),
+        Err(error) => return Err(Refusal::io("read what was confirmed", &error)),
     };
     let files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     let mut found: Vec<Transfer> = files.iter().filter_map(|file| read(file, |text| key.mac(PURPOSE, text))).collect();
@@ -194,11 +196,15 @@ pub fn all() -> Result<Vec<Transfer>, Stop> {
     Ok(found)
 }
 
-/// Refuses a plan with a transfer that is not confirmed. With `asks`, a person at the terminal is asked first, once for all of them: a run
-/// needs every one.
-pub fn require(project: &Project, plan: &Plan, pipeline: &Path, asks: bool) -> Result<(), Stop> {
+/// Refuses a plan with a transfer that is not confirmed. `confirm` is asked first, once for all of them: a run needs every one.
+pub fn require(
+    project: &Project,
+    plan: &Plan,
+    pipeline: &Path,
+    confirm: &dyn Fn(&[Wanted]) -> Result<bool, Refusal>,
+) -> Result<(), Refusal> {
     let open = unconfirmed(of_plan(project, plan))?;
-    if open.is_empty() || (asks && terminal::can_ask() && ask(project, &open)?) {
+    if open.is_empty() || confirm(&open)? {
         return Ok(());
     }
     let folder = shell::word(&project.workdir.display().to_string()).into_owned();
@@ -206,8 +212,17 @@ pub fn require(project: &Project, plan: &Plan, pipeline: &Path, asks: bool) -> R
     Err(refused(&open, &give))
 }
 
+/// The target of a model that is asked alone.
+///
+/// # Errors
+/// Its key may not go where it would go, or it cannot be asked.
+pub fn target_alone(project: &Project, model: Configured<'_>) -> Result<Target, Refusal> {
+    require_model(project, model)?;
+    keys::target(project, model)
+}
+
 /// Refuses a model whose key may not go where it would go.
-pub fn require_model(project: &Project, model: Configured<'_>) -> Result<(), Stop> {
+fn require_model(project: &Project, model: Configured<'_>) -> Result<(), Refusal> {
     let open = unconfirmed(of_model(project, model).into_iter().collect())?;
     if open.is_empty() {
         return Ok(());
@@ -215,7 +230,7 @@ pub fn require_model(project: &Project, model: Configured<'_>) -> Result<(), Sto
     Err(refused(&open, &format!("glovebox trust give --model {}", shell::word(model.0))))
 }
 
-fn unconfirmed(wanted: Vec<Wanted>) -> Result<Vec<Wanted>, Stop> {
+fn unconfirmed(wanted: Vec<Wanted>) -> Result<Vec<Wanted>, Refusal> {
     let mut open = Vec::new();
     for wanted in wanted {
         if !wanted.transfer.is_trusted()? {
@@ -225,25 +240,10 @@ fn unconfirmed(wanted: Vec<Wanted>) -> Result<Vec<Wanted>, Stop> {
     Ok(open)
 }
 
-fn refused(open: &[Wanted], give: &str) -> Stop {
+fn refused(open: &[Wanted], give: &str) -> Refusal {
     let lines: Vec<String> = open.iter().map(Wanted::words).collect();
     let message = format!("you have not confirmed for this project: {}", lines.join("\n  "));
-    Stop::new(Exit::Policy, message).with_help(format!("if all of it may leave: `{give}`"))
-}
-
-/// Asks whether all of it may leave, and keeps a yes.
-fn ask(project: &Project, open: &[Wanted]) -> Result<bool, Stop> {
-    let place = project.config_dir.display().to_string();
-    terminal::say(format_args!("the project in {} lets leave what is yours:\n", visible::line(&place)));
-    open.iter().for_each(|wanted| terminal::say(format_args!("  {}\n", wanted.words())));
-    terminal::say("may all of it leave? [y/N] ");
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(|error| Stop::io("read the answer", &error))?;
-    let is_yes = matches!(answer.trim(), "y" | "Y" | "yes");
-    if is_yes {
-        open.iter().try_for_each(|wanted| wanted.transfer.trust())?;
-    }
-    Ok(is_yes)
+    Refusal::new(Class::Policy, message).with_help(format!("if all of it may leave: `{give}`"))
 }
 
 /// A path without links; as it is if it leads nowhere.

@@ -1,0 +1,46 @@
+//! The pipeline that a run keeps, with the transforms of the run. Its file may have changed since.
+
+use crate::changes;
+use crate::exit::{Exit, Stop};
+use crate::runs::RunFolder;
+use glovebox_journal::event::RunStarted;
+use glovebox_pipeline::inputs::Files;
+use glovebox_pipeline::transform::{self, RuleReport};
+use glovebox_pipeline::{Inputs, Source};
+use glovebox_plan::prepare::source::CheckedPipeline;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Reads the pipeline of a run.
+pub fn read(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, Stop> {
+    let blobs = changes::open_blobs(run)?;
+    let text = changes::read_blob_text(run, &blobs, &started.pipeline_digest)?;
+    let files = started.files.iter().map(|(path, digest)| {
+        let text = changes::read_blob_text(run, &blobs, digest)?;
+        Ok((path.clone(), Ok(text)))
+    });
+    let files = files.collect::<Result<Files, Stop>>()?;
+    let inputs = Inputs { set: started.inputs.clone(), files, ..Inputs::default() };
+    let mut draft = glovebox_pipeline::parse(Source::new(&text)).lower(&inputs);
+    let files = inputs.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
+    draft.pipeline.set_verifiers(started.verifiers.clone());
+    let transformed = started.transformed_digest.as_ref();
+    let transformed = transformed.map(|digest| changes::read_blob_text(run, &blobs, digest)).transpose()?;
+    if let Some(transformed) = &transformed {
+        draft = transform::reread(Source::new(transformed), &draft.pipeline);
+    }
+    let pipeline = glovebox_pipeline::validate(draft).pipeline.ok_or_else(|| {
+        let message = format!("this version of glovebox refuses the pipeline of run `{}`", run.id);
+        Stop::new(Exit::Mismatch, message).with_help("resume it with the version that started it")
+    })?;
+    let rule_report = RuleReport { rules: started.rules.clone(), transformed };
+    Ok(CheckedPipeline {
+        file: PathBuf::from(&started.pipeline_path),
+        text,
+        pipeline: Arc::new(pipeline),
+        files,
+        rule_report,
+        trail: Vec::new(),
+        diagnostics: Vec::new(),
+    })
+}

@@ -1,0 +1,34 @@
+//! From what a user points at to a plan that is ready to run: the same for the command line, a server and a worker.
+//!
+//! [`rule_plugins::read_pipeline`] reads a pipeline, its children and its project, [`binding::bind_plan`] binds them on this machine, and
+//! [`binding::Bound::ready`] reads keys, once the user has confirmed what leaves the machine. [`check`] does as much of it as `glovebox
+//! check` needs, for many files. Nothing here prints, asks or starts a process: problems are [`refusal::Refusal`]s and warnings are
+//! values.
+//!
+//! These modules read the user's files and environment, which the rest of the crate never does.
+
+pub mod agent_programs;
+pub mod binding;
+pub mod binding_check;
+pub mod capability;
+pub mod check;
+pub mod children;
+pub mod component_host;
+pub mod dependencies;
+pub mod executor;
+pub mod findings;
+pub mod folders;
+pub mod keys;
+pub mod project;
+pub mod references;
+pub mod refusal;
+pub mod rule_plugins;
+pub mod scenarios;
+pub mod script;
+pub mod source;
+pub mod survey;
+pub mod toolchain;
+pub mod trust;
+pub mod user_key;
+pub mod verify_settings;
+pub mod widening;

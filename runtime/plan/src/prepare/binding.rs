@@ -1,0 +1,273 @@
+//! Binds a pipeline in its project on this machine: the plan, what confines its commands, and what no stage may change.
+
+use super::agent_programs;
+use super::capability;
+use super::component_host::ComponentHost;
+use super::dependencies;
+use super::executor::{Executor, SandboxEnv, ServerEnv, Worker};
+use super::findings::{Findings, merged};
+use super::folders::{cache_dir, state_dir};
+use super::keys;
+use super::project::Project;
+use super::refusal::{Class, Refusal, Warning};
+use super::script::ScriptFile;
+use super::source::CheckedPipeline;
+use super::toolchain;
+use super::trust::{self, Wanted};
+use crate::bind::{BindClass, BindErrors, BindOptions, bind};
+use crate::plan::{Plan, Unpriced};
+use glovebox_host::host::Host;
+use glovebox_jail::jail::{Bind, ProbeReport};
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_record::Tier;
+use glovebox_record::scope::Entry;
+use glovebox_record::spend::SpendBounds;
+use glovebox_workspace::holdout;
+use glovebox_workspace::protect::Protected;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a plan is bound with, beside the pipeline and its project.
+pub struct Request<'a> {
+    /// The script that answers model calls, if one does.
+    pub script: Option<&'a ScriptFile>,
+    /// What the plan is for.
+    pub purpose: Purpose,
+    /// The hold-outs.
+    pub sealed: Vec<Entry>,
+    /// `--max-parallel`.
+    pub parallel_max: Option<u64>,
+    /// `--simulate`.
+    pub simulate: bool,
+}
+
+impl Request<'_> {
+    /// A plan to show, without a script.
+    pub fn to_show(sealed: Vec<Entry>) -> Self {
+        Self { script: None, purpose: Purpose::Show, sealed, parallel_max: None, simulate: false }
+    }
+}
+
+/// What a plan is bound for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be shown; nothing runs.
+    Show,
+    /// To be shown as it would run without a sandbox; nothing runs.
+    ShowUnconfined,
+    /// To run in the sandbox of this machine.
+    Run,
+    /// To run commands without a sandbox, as the user asked.
+    RunUnconfined,
+}
+
+impl Purpose {
+    fn runs(self) -> bool {
+        matches!(self, Self::Run | Self::RunUnconfined)
+    }
+
+    fn is_unconfined(self) -> bool {
+        matches!(self, Self::ShowUnconfined | Self::RunUnconfined)
+    }
+}
+
+/// A plan that is bound. Nothing of the user's was read for it, and nobody was asked.
+pub struct Bound {
+    /// What may happen.
+    pub plan: Plan,
+    /// What was found in the pipeline and by its binding; none of it is an error.
+    pub findings: Findings,
+    /// What else the user should know before a run.
+    pub warnings: Vec<Warning>,
+    host: Arc<Host>,
+    sandbox_env: SandboxEnv,
+    protected: Protected,
+    landlock_abi: u32,
+}
+
+/// Binds a pipeline.
+///
+/// # Errors
+/// Every problem of the plan.
+pub fn bind_plan(
+    host: &ComponentHost,
+    source: &CheckedPipeline,
+    project: &Project,
+    request: Request<'_>,
+) -> Result<Bound, Refusal> {
+    let Request { script, purpose, sealed, parallel_max, simulate } = request;
+    let found = capability::find();
+    let dependencies = dependencies::find(project, &sealed);
+    let options = BindOptions {
+        stores: dependencies.machine_folders(),
+        dependencies: dependencies.folders,
+        no_sandbox: purpose.is_unconfined(),
+        plan_only: !purpose.runs(),
+        available: capability::to_bind(&found),
+        sealed,
+        script: script.map(|file| Arc::clone(&file.script)),
+        simulate,
+    };
+    let pipeline = Arc::clone(&source.pipeline);
+    let plan = bind(pipeline, &host.catalog(project), (&project.config, &project.lock), host.get()?, options)
+        .map_err(|errors| refusal(source, errors))?
+        .with_rule_report(source.rule_report.clone())
+        .with_parallel_max(parallel_max);
+    let sandbox_env = sandbox_env(&plan, project, &found, dependencies.stores)?;
+    let warnings = if purpose.runs() { agent_programs::require(&plan, &sandbox_env.policy)? } else { Vec::new() };
+    Ok(Bound {
+        findings: findings(source, &plan.warnings),
+        warnings,
+        host: Arc::clone(host.get()?),
+        sandbox_env,
+        protected: protected(source, project, &plan),
+        landlock_abi: found.landlock_abi,
+        plan,
+    })
+}
+
+impl Bound {
+    /// Makes the plan ready to run: reads keys and variables, once everything that leaves the machine with them is confirmed.
+    /// `confirm` is asked for what is not confirmed yet, and says whether it may leave.
+    ///
+    /// # Errors
+    /// Something may not leave, or a key or a variable cannot be read.
+    pub fn ready(
+        mut self,
+        project: &Project,
+        pipeline: &Path,
+        confirm: &dyn Fn(&[Wanted]) -> Result<bool, Refusal>,
+    ) -> Result<Executor, Refusal> {
+        // Before any key or variable is read, and any host is looked up.
+        trust::require(project, &self.plan, pipeline, confirm)?;
+        let targets = keys::targets(project, &self.plan)?;
+        self.sandbox_env.server_env = keys::server_env(&self.plan)?;
+        let worker = Worker { sandbox: self.plan.sandbox.record(self.landlock_abi), ..Worker::this_process() };
+        Ok(Executor {
+            plan: Arc::new(self.plan),
+            host: self.host,
+            sandbox_env: self.sandbox_env,
+            protected: self.protected,
+            targets,
+            worker,
+        })
+    }
+}
+
+/// Binds other versions of a pipeline, to compare plans. A missing pipeline, or one that cannot be bound, has no plan.
+pub fn bind_versions(
+    host: &ComponentHost,
+    pipelines: Vec<Option<Pipeline>>,
+    project: &Project,
+    sealed: &[Entry],
+) -> Result<Vec<Option<Plan>>, Refusal> {
+    let running = host.get()?;
+    let dependencies = dependencies::find(project, sealed);
+    let options = BindOptions {
+        stores: dependencies.machine_folders(),
+        dependencies: dependencies.folders,
+        no_sandbox: false,
+        plan_only: true,
+        available: capability::to_bind(&capability::find()),
+        sealed: sealed.to_vec(),
+        script: None,
+        simulate: false,
+    };
+    let catalog = host.catalog(project);
+    let bound = |pipeline: Option<Pipeline>| {
+        bind(Arc::new(pipeline?), &catalog, (&project.config, &project.lock), running, options.clone()).ok()
+    };
+    Ok(pipelines.into_iter().map(bound).collect())
+}
+
+/// The sandbox environment of a plan on this machine.
+fn sandbox_env(
+    plan: &Plan,
+    project: &Project,
+    capability: &ProbeReport,
+    stores: Vec<Bind>,
+) -> Result<SandboxEnv, Refusal> {
+    let tier = plan.sandbox.tier();
+    let mut policy = toolchain::exec_policy(&plan.exec, tier, &plan.sandbox.setting.read)?;
+    if tier.is_some_and(Tier::has_own_root) {
+        let is_new = |store: &Bind| !policy.binds.iter().any(|known| known.at == store.at);
+        let stores: Vec<Bind> = stores.into_iter().filter(is_new).collect();
+        policy.binds.extend(stores);
+    }
+    Ok(SandboxEnv {
+        environment: dependencies::environment(&project.workdir, &plan.dependencies),
+        tier,
+        can_mount: capability.tier == Some(Tier::Full),
+        policy,
+        project: project.workdir.clone(),
+        server_env: ServerEnv::default(),
+        private: [state_dir(), cache_dir()].into_iter().flatten().collect(),
+    })
+}
+
+/// What of the dependencies is missing, and what the sandbox cannot show.
+pub fn dependency_warnings(plan: &Plan, project: &Project) -> Vec<Warning> {
+    if !plan.bindings.values().any(|binding| binding.runs_commands()) {
+        return Vec::new();
+    }
+    let mut warnings = dependencies::find(project, &plan.sealed).warnings;
+    let tier = plan.sandbox.tier().filter(|tier| !tier.has_own_root());
+    warnings.extend(tier.iter().flat_map(|_| &plan.dependencies).map(|folder| Warning {
+        problem: format!("`{folder}` is not in this run: the sandbox `{}` cannot show it", plan.sandbox.tier_word()),
+        help: format!("copy it with `include = [\"{folder}\"]` under `[workspace]` in glovebox.toml"),
+    }));
+    warnings
+}
+
+/// The hold-outs to seal: the folders that the pipeline names, which must exist, or the default folder if it exists.
+pub fn holdouts(source: &CheckedPipeline, project: &Project) -> Result<Vec<Entry>, Refusal> {
+    let named = source.pipeline.scenarios.as_deref();
+    holdout::folders(&project.workdir, named).map_err(|error| {
+        let stop = Refusal::new(Class::Invalid, error.to_string());
+        stop.with_help("name folders of the project: `graph [scenarios=\"scripts/scenarios/\"]`")
+    })
+}
+
+/// The pipeline's file, where it lies in the project, and the hold-outs.
+fn protected(source: &CheckedPipeline, project: &Project, plan: &Plan) -> Protected {
+    let canonical = std::fs::canonicalize(&source.file);
+    let file = canonical.as_ref().unwrap_or(&source.file);
+    let inside = file.strip_prefix(&project.workdir).ok().and_then(Path::to_str);
+    let sealed = plan.sealed.iter().map(ToString::to_string);
+    Protected::new(&inside.map(str::to_owned).into_iter().chain(sealed).collect::<Vec<_>>())
+}
+
+/// The findings of the file and of its binding.
+fn findings(source: &CheckedPipeline, of_binding: &[Diagnostic]) -> Findings {
+    let diagnostics = merged(source.diagnostics.clone(), of_binding.to_vec());
+    Findings { file: source.file.display().to_string(), source: source.text.clone(), diagnostics }
+}
+
+/// Every problem of a plan; their class decides the kind of refusal.
+fn refusal(source: &CheckedPipeline, errors: BindErrors) -> Refusal {
+    let class = errors.class();
+    let invalid = Refusal::for_findings(findings(source, &errors.diagnostics));
+    let refusal = match (class, &errors.policy) {
+        (BindClass::Invalid, _) => invalid,
+        (BindClass::Plugin, _) => Refusal { class: Class::Plugin, message: String::new(), ..invalid },
+        (BindClass::Policy, Some(policy)) => {
+            Refusal { class: Class::Policy, message: policy.to_string(), ..invalid }.with_help(policy.help())
+        }
+        (BindClass::Policy, None) => Refusal { class: Class::Policy, message: String::new(), ..invalid },
+    };
+    Refusal { plugins: errors.plugins, ..refusal }
+}
+
+/// Refuses a bound on money where nobody says what the model costs: it could not be held.
+pub fn refuse_unpriced(plan: &Plan, flags: SpendBounds) -> Result<(), Refusal> {
+    let Some((unpriced, model)) = plan.unpriced(flags) else { return Ok(()) };
+    let of = match unpriced {
+        Unpriced::Run => "of the run".to_owned(),
+        Unpriced::Node(node) => format!("of node `{node}`"),
+    };
+    let message = format!("`max_budget_usd` {of} cannot be held: nothing says what the model `{model}` costs");
+    Err(Refusal::new(Class::Invalid, message).with_help(format!(
+        "add to glovebox.toml: `[models.{model}]` and below it `price = {{ input = 3, output = 15 }}` (US dollars for a million tokens)"
+    )))
+}

@@ -1,0 +1,232 @@
+//! Checks pipeline files one by one, each with the rules of its own project, and follows their children from file to file.
+//!
+//! Each file is reported once, even if several paths lead to it. Findings of a child are reported in its own file; a child that cannot
+//! be read is reported where it is named.
+
+use super::binding_check;
+use super::children::{Children, DEPTH_MAX, FaultsOfChildren, is_told_there};
+use super::component_host::ComponentHost;
+use super::findings::{Findings, merged};
+use super::project::{self, Project};
+use super::references::Folder;
+use super::refusal::Refusal;
+use super::rule_plugins::load;
+use super::source::{ParsedFile, TEXT_BYTES_MAX};
+use crate::rules::{Linted, RuleSet, lint_builtin};
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::files::{Child, References, children_of};
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::{Checked, Inputs, Lowered};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// The most stages of all files below one that `check` looks at, each file with the stages of its own children.
+const STAGES_CHECKED_MAX: usize = 100_000;
+
+/// The rule sets of the projects so far, by the folder of the configuration, each loaded once. None for a rule set that may not run.
+pub struct RuleSets<'h> {
+    /// The child pipelines so far.
+    pub children: Children,
+    is_for_run: bool,
+    host: &'h ComponentHost,
+    rule_sets: BTreeMap<PathBuf, Option<RuleSet>>,
+    /// The folders of configurations whose `[workspace] include` was looked at.
+    included: BTreeSet<PathBuf>,
+    last: Option<LastProject>,
+    refusals: Vec<Refusal>,
+}
+
+/// The project of the last file; none if its configuration cannot be used.
+struct LastProject {
+    file: PathBuf,
+    project: Option<Rc<Project>>,
+}
+
+impl<'h> RuleSets<'h> {
+    /// Starts without any rule set. With `is_for_run`, what a run would refuse is a finding.
+    pub fn new(host: &'h ComponentHost, is_for_run: bool) -> Self {
+        Self {
+            children: Children::new(FaultsOfChildren::AreToldThere),
+            is_for_run,
+            host,
+            rule_sets: BTreeMap::new(),
+            included: BTreeSet::new(),
+            last: None,
+            refusals: Vec::new(),
+        }
+    }
+
+    /// What a run of the pipeline would refuse.
+    fn refusals_of(&mut self, file: &Path, pipeline: &Pipeline) -> Vec<Diagnostic> {
+        let Some(project) = self.project(file) else { return Vec::new() };
+        let known = (self.host, &mut self.included);
+        binding_check::refusals(file, pipeline, &project, known).unwrap_or_else(|refusal| {
+            self.refusals.push(refusal);
+            Vec::new()
+        })
+    }
+
+    /// What could not be checked, and why, since the last call.
+    pub fn take_refusals(&mut self) -> Vec<Refusal> {
+        std::mem::take(&mut self.refusals)
+    }
+
+    /// Reads the project of a file once; none if it cannot be used.
+    fn project(&mut self, file: &Path) -> Option<Rc<Project>> {
+        if let Some(last) = self.last.as_ref().filter(|last| last.file == file) {
+            return last.project.as_ref().map(Rc::clone);
+        }
+        let read = project::read_project(Path::new("."), Some(file));
+        let project = read.map(Rc::new).map_err(|refusal| self.refusals.push(refusal)).ok();
+        self.last = Some(LastProject { file: file.to_owned(), project: project.as_ref().map(Rc::clone) });
+        project
+    }
+
+    /// Lints a draft with the project's rules and the built-in ones. Without usable custom rules it uses the built-in
+    /// rules only; [`RuleSets::take_refusals`] then says why.
+    pub fn lint(&mut self, mut draft: Lowered, file: &Path) -> Linted {
+        if draft.has_errors() {
+            return lint_builtin(draft);
+        }
+        let Some(project) = self.project(file) else { return lint_builtin(draft) };
+        draft.pipeline.set_verifiers(project.config.verifiers());
+        match self.rules(&project) {
+            Ok(Some(rules)) => rules.lint(draft),
+            Ok(None) => lint_builtin(draft),
+            Err(refusal) => {
+                self.refusals.push(refusal);
+                lint_builtin(draft)
+            }
+        }
+    }
+
+    /// The rule set of a project. The problems of a rule set are in the first refusal only.
+    fn rules(&mut self, project: &Project) -> Result<Option<&RuleSet>, Refusal> {
+        if project.config.rules.is_empty() {
+            return Ok(None);
+        }
+        let rules = match self.rule_sets.entry(project.config_dir.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => match load(project, self.host) {
+                Ok(rules) => new.insert(Some(rules)),
+                Err(refusal) => {
+                    new.insert(None);
+                    return Err(refusal);
+                }
+            },
+        };
+        rules.as_ref().map(Some).ok_or_else(|| Refusal::for_plugins(Vec::new()))
+    }
+}
+
+/// Checks the children of a file, their children, and so on, each with the rules of its own project and without the inputs of the
+/// first file. Adds a finding to `parent` for a child that cannot be read.
+pub fn check_children(
+    file: &Path,
+    parent: &mut Findings,
+    wanted: &References,
+    rule_sets: &mut RuleSets<'_>,
+) -> Vec<Findings> {
+    if wanted.children.is_empty() {
+        return Vec::new();
+    }
+    let path: Vec<PathBuf> = std::fs::canonicalize(file).into_iter().collect();
+    Walk { visited: path.iter().cloned().collect(), path, rule_sets, stages: 0 }.below(file, parent, wanted)
+}
+
+/// A checked file.
+pub struct CheckedFile {
+    /// Its findings.
+    pub findings: Findings,
+    /// The pipeline; none when it has errors of its own.
+    pub pipeline: Option<Pipeline>,
+    /// The files that it refers to.
+    pub wanted: References,
+    /// True when there are more findings than were kept.
+    pub is_cut: bool,
+}
+
+/// Checks one file by the project's own rules and the built-in ones, and for what a run would refuse.
+pub fn check_file(mut opened: ParsedFile, rule_sets: &mut RuleSets<'_>) -> CheckedFile {
+    let children = children_of(&opened.draft.pipeline);
+    let is_whole = opened.put_children_in(&mut rule_sets.children);
+    let ParsedFile { file, text, draft, mut wanted, .. } = opened;
+    let linted = rule_sets.lint(draft, &file);
+    let Checked { pipeline, mut diagnostics, is_cut } = linted.checked;
+    if is_whole && rule_sets.is_for_run {
+        let refused = pipeline.as_ref().map(|pipeline| rule_sets.refusals_of(&file, pipeline)).unwrap_or_default();
+        diagnostics = merged(diagnostics, refused);
+    }
+    // The lowering knows names of other engines, and a rule may have named further children.
+    let of_rules = pipeline.as_ref().map(children_of).unwrap_or_default();
+    for child in children.into_iter().chain(of_rules).filter(|_| pipeline.is_some()) {
+        if !wanted.children.iter().any(|known| known.path == child.path) {
+            wanted.children.push(child);
+        }
+    }
+    diagnostics.retain(|found| !is_told_there(pipeline.as_ref(), found));
+    let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
+    CheckedFile { findings, pipeline, wanted, is_cut }
+}
+
+struct Walk<'a, 'h> {
+    /// The files from the first to the current one.
+    path: Vec<PathBuf>,
+    /// Every file that was read.
+    visited: BTreeSet<PathBuf>,
+    rule_sets: &'a mut RuleSets<'h>,
+    /// The stages of the files so far.
+    stages: usize,
+}
+
+impl Walk<'_, '_> {
+    fn below(&mut self, file: &Path, named: &mut Findings, wanted: &References) -> Vec<Findings> {
+        let mut found = Vec::new();
+        for named_child in &wanted.children {
+            match self.next(file, named_child, &wanted.sealed) {
+                Ok(None) => {}
+                Ok(Some((target, source))) => {
+                    let child = file.with_file_name("").join(&named_child.path);
+                    let opened = ParsedFile::of(&child, source, &Inputs::default());
+                    let CheckedFile { mut findings, wanted, pipeline, .. } = check_file(opened, self.rule_sets);
+                    self.stages += pipeline.map_or(0, |pipeline| pipeline.nodes.len());
+                    self.path.push(target);
+                    let below = self.below(&child, &mut findings, &wanted);
+                    self.path.pop();
+                    found.push(findings);
+                    found.extend(below);
+                }
+                Err(fault) => named.diagnostics.push(*fault),
+            }
+        }
+        named.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.severity));
+        found
+    }
+
+    /// Reads a child of a file; none when it was read before.
+    fn next(&mut self, file: &Path, child: &Child, sealed: &[String]) -> Result<Option<Read>, Box<Diagnostic>> {
+        let unreadable = |reason: String| Box::new(child.unreadable(reason));
+        let folder = Folder::of(file).map_err(unreadable)?;
+        let target = folder.resolve(Path::new(&child.path)).map_err(unreadable)?;
+        if self.path.contains(&target) {
+            return Err(Box::new(child.leads_back()));
+        }
+        if self.path.len() > DEPTH_MAX {
+            return Err(Box::new(child.is_too_deep(DEPTH_MAX)));
+        }
+        if self.visited.contains(&target) {
+            return Ok(None);
+        }
+        if self.stages > STAGES_CHECKED_MAX {
+            return Err(Box::new(child.too_many_stages(STAGES_CHECKED_MAX)));
+        }
+        let source = folder.read(Path::new(&child.path), sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
+        self.visited.insert(target.clone());
+        Ok(Some((target, source)))
+    }
+}
+
+/// A child's file, with links resolved, and its text.
+type Read = (PathBuf, String);

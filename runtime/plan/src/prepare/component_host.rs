@@ -1,0 +1,67 @@
+//! What components come from and run in: the built-in ones, those of a project, and the host, which starts when it is first needed.
+
+use super::project::Project;
+use super::refusal::Refusal;
+use super::source;
+use crate::components::{Catalog, PluginFile};
+use glovebox_host::host::Host;
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A component that comes with the program.
+#[derive(Debug, Clone, Copy)]
+pub struct Builtin {
+    /// The handler it implements.
+    pub name: &'static str,
+    /// The component.
+    pub bytes: &'static [u8],
+}
+
+/// The built-in components, and the host of this process.
+pub struct ComponentHost {
+    builtins: &'static [Builtin],
+    start: fn() -> Result<Host, Refusal>,
+    host: OnceCell<Arc<Host>>,
+}
+
+impl ComponentHost {
+    /// A host that `start` will start, when something first needs it and only once.
+    pub fn new(builtins: &'static [Builtin], start: fn() -> Result<Host, Refusal>) -> Self {
+        Self { builtins, start, host: OnceCell::new() }
+    }
+
+    /// Returns the host, and starts it if it does not run yet.
+    ///
+    /// # Errors
+    /// Why it cannot be started.
+    pub fn get(&self) -> Result<&Arc<Host>, Refusal> {
+        match self.host.get() {
+            Some(host) => Ok(host),
+            None => {
+                let host = Arc::new((self.start)()?);
+                Ok(self.host.get_or_init(|| host))
+            }
+        }
+    }
+
+    /// The built-in components, and the bytes of the project's plugins.
+    pub fn catalog(&self, project: &Project) -> Catalog {
+        let builtins = self.builtins.iter().map(|builtin| (builtin.name.to_owned(), Cow::Borrowed(builtin.bytes)));
+        let plugins = project.config.plugins.iter().map(|(name, entry)| (name, &*entry.path));
+        Catalog { builtins: builtins.collect(), plugins: plugin_files(project, plugins) }
+    }
+}
+
+/// The bytes of components that the configuration names.
+pub fn plugin_files<'a>(
+    project: &Project,
+    named: impl Iterator<Item = (&'a String, &'a str)>,
+) -> BTreeMap<String, PluginFile> {
+    let read = |(name, path): (&String, &str)| {
+        let bytes = source::read_component(&project.config_dir.join(path), project.config.component_bytes(name));
+        (name.clone(), PluginFile { path: path.to_owned(), bytes: bytes.map(Arc::from) })
+    };
+    named.map(read).collect()
+}

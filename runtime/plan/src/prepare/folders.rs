@@ -1,0 +1,21 @@
+//! The folders that Glovebox keeps for a user, outside of projects.
+
+use std::path::PathBuf;
+
+/// The folder of compiled components: `$GLOVEBOX_CACHE_DIR`, `$XDG_CACHE_HOME/glovebox`, `~/.cache/glovebox`, or nowhere.
+pub fn cache_dir() -> Option<PathBuf> {
+    folder("GLOVEBOX_CACHE_DIR", "XDG_CACHE_HOME", ".cache/glovebox")
+}
+
+/// The folder of the user's key and of what the user confirmed: `$GLOVEBOX_STATE_DIR`, `$XDG_STATE_HOME/glovebox`,
+/// `~/.local/state/glovebox`, or nowhere.
+pub fn state_dir() -> Option<PathBuf> {
+    folder("GLOVEBOX_STATE_DIR", "XDG_STATE_HOME", ".local/state/glovebox")
+}
+
+fn folder(own: &str, shared: &str, below_home: &str) -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    variable(own)
+        .or_else(|| variable(shared).map(|folder| folder.join("glovebox")))
+        .or_else(|| variable("HOME").map(|home| home.join(below_home)))
+}

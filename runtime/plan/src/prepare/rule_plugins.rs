@@ -1,0 +1,89 @@
+//! The custom rules of `glovebox.toml`: reads the rule plugins and applies them to a pipeline.
+//!
+//! Without rules it starts no host. A resumed run is not linted again; its project must still have the same rule plugins.
+
+use super::children::{Children, FaultsOfChildren};
+use super::component_host::{ComponentHost, plugin_files};
+use super::project::{self, Project};
+use super::refusal::{Class, Refusal};
+use super::source::{self, CheckedPipeline, ParsedFile};
+use super::widening;
+use crate::components::PluginFile;
+use crate::config::TransformGrant;
+use crate::rules::{RuleFiles, RuleSet, digests, is_accepted, lint_builtin};
+use glovebox_pipeline::Inputs;
+use glovebox_pipeline::transform::RuleRecord;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Reads a pipeline and its project, and applies the project's rules.
+///
+/// # Errors
+/// Errors of the pipeline or of its project, and rule plugins that may not run.
+pub fn read_pipeline(
+    host: &ComponentHost,
+    file: &Path,
+    inputs: &Inputs,
+    workdir: &Path,
+) -> Result<(CheckedPipeline, Project), Refusal> {
+    let mut opened = ParsedFile::of(file, source::read_text(file)?, inputs);
+    // Errors of the file come before errors of the project.
+    if opened.draft.has_errors() {
+        opened.finish(lint_builtin)?;
+        return Err(Refusal::new(Class::Invalid, ""));
+    }
+    opened.put_children_in(&mut Children::new(FaultsOfChildren::AreToldHere));
+    if opened.draft.has_errors() {
+        opened.finish(lint_builtin)?;
+        return Err(Refusal::new(Class::Invalid, ""));
+    }
+    let project = project::read_project(workdir, Some(file))?;
+    opened.draft.pipeline.set_verifiers(project.config.verifiers());
+    if project.config.rules.is_empty() {
+        let source = opened.finish(lint_builtin)?;
+        project::refuse_bad_include(&project)?;
+        return Ok((source, project));
+    }
+    let rules = load(&project, host)?;
+    let mut source = opened.finish(|draft| rules.lint(draft))?;
+    widening::record(host, &mut source, &project)?;
+    project::refuse_bad_include(&project)?;
+    Ok((source, project))
+}
+
+/// Checks that the project has the same rule plugins as the run, byte for byte. If not: exit 11, or 7 for one that may not run.
+pub fn check_unchanged(run: &str, project: &Project, recorded: &[RuleRecord]) -> Result<(), Refusal> {
+    if project.config.rules.is_empty() && recorded.is_empty() {
+        return Ok(());
+    }
+    let now = digests(RuleFiles { config: &project.config, lock: &project.lock, files: &files(project) })
+        .map_err(Refusal::for_plugins)?;
+    if now.iter().map(|(name, digest)| (name, digest)).eq(recorded.iter().map(|rule| (&rule.name, &rule.digest))) {
+        return refuse_withdrawn(run, project, recorded);
+    }
+    let message = format!("run `{}` used other rules: a component of `[rules]` or the order has changed", run);
+    Err(Refusal::new(Class::Mismatch, message)
+        .with_help("restore glovebox.toml and the components, or start a new run"))
+}
+
+/// Refuses to resume if a rule plugin no longer has the grant that it used.
+fn refuse_withdrawn(run: &str, project: &Project, recorded: &[RuleRecord]) -> Result<(), Refusal> {
+    let allowed = |rule: &RuleRecord| {
+        let grant = project.config.rules.get(&rule.name).map_or(TransformGrant::None, |entry| entry.transform);
+        is_accepted(grant, rule) && (rule.changes_total == 0 || grant != TransformGrant::None)
+    };
+    let Some(rule) = recorded.iter().find(|rule| !allowed(rule)) else { return Ok(()) };
+    let message =
+        format!("`{1}` changed the graph of run `{0}` in a way that glovebox.toml no longer allows", run, rule.name);
+    Err(Refusal::new(Class::Mismatch, message).with_help("restore `transform`, or start a new run"))
+}
+
+/// The rule set of a project.
+pub(super) fn load(project: &Project, host: &ComponentHost) -> Result<RuleSet, Refusal> {
+    let rules = RuleFiles { config: &project.config, lock: &project.lock, files: &files(project) };
+    RuleSet::load(rules, host.get()?).map_err(Refusal::for_plugins)
+}
+
+fn files(project: &Project) -> BTreeMap<String, PluginFile> {
+    plugin_files(project, project.config.rules.iter().map(|(name, entry)| (name, &*entry.path)))
+}

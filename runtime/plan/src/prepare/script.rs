@@ -1,0 +1,30 @@
+//! The script that answers model calls in place of a model.
+
+use super::refusal::{Class, Refusal};
+use super::source;
+use glovebox_host::model::Script;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A model script as it was read.
+pub struct ScriptFile {
+    /// Its bytes, for the journal.
+    pub text: String,
+    /// What it says.
+    pub script: Arc<Script>,
+}
+
+/// Reads a model script; one that does not parse is refused with its line.
+pub fn read_script(file: &Path) -> Result<ScriptFile, Refusal> {
+    let text = source::read_text(file)?;
+    parse_script(text, file.display())
+}
+
+/// Parses a model script that was read from `name`.
+pub fn parse_script(text: String, name: impl fmt::Display) -> Result<ScriptFile, Refusal> {
+    let script = Script::parse(&text).map_err(|error| {
+        Refusal::new(Class::Invalid, format!("script `{name}` line {}: {}", error.line, error.problem))
+    })?;
+    Ok(ScriptFile { text, script: Arc::new(script) })
+}
