@@ -34,16 +34,12 @@ pub use reports::*;
 pub use spend::SpendArguments;
 pub use trust::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};
 
-use crate::branch::BranchName;
-use crate::runs::RunSelector;
-use crate::starter::Template;
+use crate::runs::{RUNS_DIR, RunSelector};
+use crate::setup::starter::Template;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use glovebox_journal::event::NodeId;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Where runs are kept unless `--runs-dir` says otherwise.
-pub const RUNS_DIR: &str = ".glovebox/runs";
 
 /// The newest run, where a command needs no name.
 const LATEST: &str = "latest";
@@ -438,7 +434,7 @@ pub struct ApplyArguments {
     pub workdir: Option<PathBuf>,
     /// Make a git branch with one commit for each stage that changed files, and leave the project's files and index as they are
     #[arg(long, value_name = "NAME")]
-    pub branch: Option<BranchName>,
+    pub branch: Option<String>,
     /// Apply a run that you did not start on this machine; read `glovebox diff RUN` first
     #[arg(long, requires = "workdir")]
     pub foreign: bool,

@@ -3,14 +3,16 @@
 //! A thread of its own reads the keyboard. It asks only what nothing else answers, one question after the other, and takes a question back
 //! when it was answered elsewhere or its time has passed. Ctrl-C and the end of input leave a question open: nothing is answered by leaving.
 
-use crate::changes::AskedAbout;
 use crate::people;
-use crate::review::Reviewer;
 use crate::runs::RunFolder;
+use crate::runs::changes::AskedAbout;
+use crate::runs::journal;
+use crate::runs::question;
+use crate::runs::review::Review;
+use crate::runs::review::Reviewer;
 use crate::terminal::paint::Paint;
 use crate::terminal::progress::Notices;
-use crate::terminal::{self, duration, question, visible};
-use crate::{journal, review::Review};
+use crate::terminal::{self, duration, visible};
 use glovebox_engine::inbox::{GivenAnswer, Terminal};
 use glovebox_journal::event::{QuestionAsked, QuestionId};
 use glovebox_record::Choice;

@@ -4,11 +4,11 @@
 //! record; the second ends the process at once.
 
 use crate::ask::{self, Leave};
-use crate::changes;
 use crate::exit::{Ended, Exit, Stop};
 use crate::people::Present;
 use crate::runs;
 use crate::runs::RunFolder;
+use crate::runs::changes;
 use crate::terminal::paint::Paint;
 use crate::terminal::progress::{Notices, ProgressFormat, Reporter};
 use crate::terminal::summary;

@@ -8,35 +8,23 @@
 
 mod arguments;
 mod ask;
-mod attest;
-mod begin_at;
-mod branch;
 mod builtins;
-mod changes;
 mod commands;
 mod compiler;
-mod doctor;
 mod drive;
 mod exit;
-mod journal;
-mod overlay;
+mod exports;
 mod patch;
 mod people;
 mod pipeline_file;
 mod plan_diff;
 mod prepare;
-mod recorded_pipeline;
 mod replaced_file;
 mod replan;
-mod reports;
-mod review;
 mod runs;
 #[cfg(test)]
 mod schemas;
-mod sdk_files;
-mod selection;
-mod starter;
-mod takeover;
+mod setup;
 mod terminal;
 mod user_key;
 

@@ -6,9 +6,11 @@
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Stop};
 use crate::prepare;
+use crate::runs;
 use crate::runs::RunSelector;
+use crate::runs::journal;
+use crate::runs::recorded;
 use crate::terminal::visible;
-use crate::{journal, recorded_pipeline, runs};
 use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_pipeline::{Inputs, Source};
 use glovebox_plan::plan::compare::{Change, OtherPlan, PlanDiff};
@@ -89,7 +91,7 @@ fn of_run(
         journal::refuse_foreign(&run, provenance, "compare with a pipeline file: `--against FILE`")?;
     }
     let started = journal::beginning(&run, &records)?;
-    let source = recorded_pipeline::read(&run, started)?;
+    let source = recorded::read(&run, started)?;
     let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
     let bound = prepare::bind(host, &source, project, Request::to_show(holdouts))?;

@@ -3,14 +3,14 @@
 //! The run keeps what its plan allowed, so the comparison does not depend on files that may have changed since.
 
 use crate::arguments::ResumeArguments;
-use crate::changes;
 use crate::exit::{Exit, Stop};
+use crate::runs::recorded;
 use crate::runs::{self, RunFolder};
 use crate::terminal::{self, visible};
 use glovebox_engine::run::Replan;
 use glovebox_journal::event::RunStarted;
 use glovebox_names::shell;
-use glovebox_plan::plan::{Plan, PlanCapabilities, RunBounds};
+use glovebox_plan::plan::{Plan, RunBounds};
 
 /// Compares the plan with that of the run. None if it is the same. Another plan is exit 11 without `--replan`, and exit 6 if it allows
 /// more and is not accepted.
@@ -38,28 +38,13 @@ pub fn accept(
         return Err(Stop::new(Exit::Mismatch, message).with_help(help));
     }
     let bounds = RunBounds { steps_max: terms.steps_max, wall_max_ms: terms.wall_max_ms, spend_max: terms.spend_max };
-    let replan = Replan::of(plan, bounds, &kept_capabilities(run, terms)?);
+    let replan = Replan::of(plan, bounds, &recorded::allowed(run, terms)?);
     show(&replan);
     if replan.change.more.is_empty() || arguments.yes || is_accepted()? {
         return Ok(Some(replan));
     }
     let message = format!("the new plan of run `{}` allows more than its plan before: it must be accepted", run.id);
     Err(Stop::new(Exit::Policy, message).with_help(format!("accept it: `glovebox resume {named} --replan --yes`")))
-}
-
-/// What the plan of a run allows, as the run keeps it.
-pub fn kept_capabilities(run: &RunFolder, terms: &RunStarted) -> Result<PlanCapabilities, Stop> {
-    let Some(digest) = &terms.capabilities_digest else {
-        let message = format!("run `{}` does not say what its plan allowed: an older version started it", run.id);
-        return Err(Stop::new(Exit::Mismatch, message).with_help("start a new run"));
-    };
-    let text = changes::read_blob_text(run, &changes::open_blobs(run)?, digest)?;
-    serde_json::from_str(&text).map_err(|error| {
-        Stop::new(
-            Exit::Mismatch,
-            format!("the record of what the plan of run `{}` allowed is not valid: {error}", run.id),
-        )
-    })
 }
 
 /// Prints the difference: `+` for what is new, `-` for what is gone.

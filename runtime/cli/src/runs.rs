@@ -1,11 +1,20 @@
 //! Runs on disk, by id, by a unique beginning or end of an id, or by `latest` (decision names-of-runs).
 //!
-//! It knows the folders and names of runs, and nothing of their content.
+//! This file knows the folders and names of runs. The modules below read what is in them: [`journal`], [`changes`], [`recorded`].
 
+pub mod changes;
 mod folder;
 pub mod index;
+pub mod journal;
+pub mod overlay;
+pub mod question;
+pub mod recorded;
 pub mod remove;
 pub mod removed;
+pub mod review;
+pub mod selection;
+pub mod start_at;
+pub mod takeover;
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::summary::Named;
@@ -21,6 +30,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+/// The folder of runs in a project, if no other one is named.
+pub const RUNS_DIR: &str = ".glovebox/runs";
 const ID_CHARACTERS_MAX: usize = 64;
 /// Characters at the end of an id that we made which name it: 30 random bits.
 const SHORT_CHARACTERS: usize = 6;
@@ -224,7 +235,7 @@ fn resolved_below(here: &Path, source_dir: &Path) -> Option<PathBuf> {
 
 /// The arguments that name a run for `glovebox show` and other commands: a selector, and `--runs-dir` if it is needed.
 pub fn spelled(selector: impl fmt::Display, runs_dir: &Path) -> String {
-    if runs_dir == Path::new(crate::arguments::RUNS_DIR) {
+    if runs_dir == Path::new(RUNS_DIR) {
         return selector.to_string();
     }
     format!("{selector} --runs-dir {}", shell::word(&runs_dir.to_string_lossy()))

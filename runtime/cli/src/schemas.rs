@@ -2,9 +2,6 @@
 //!
 //! `UPDATE_SCHEMAS=1` writes them anew. That real outputs conform to them is `tests/schemas.rs`.
 
-use crate::attest::envelope::Envelope;
-use crate::attest::statement::Statement;
-use crate::branch::Branch;
 use crate::commands::answer::AnswerFile;
 use crate::commands::apply::Applied;
 use crate::commands::control::ControlFile;
@@ -19,6 +16,9 @@ use crate::commands::steer::SteerFile;
 use crate::commands::transcript::TurnLine;
 use crate::commands::trust::TrustFile;
 use crate::commands::version::Version;
+use crate::exports::attest::envelope::Envelope;
+use crate::exports::attest::statement::Statement;
+use crate::exports::git_branch::Branch;
 use crate::runs::removed::Removed;
 use glovebox_engine::project::schema::written;
 use glovebox_journal::event::{Digest, Record};

@@ -6,9 +6,10 @@
 use crate::arguments::{AnswerArguments, Arguments, Command, Deferred, ResumeArguments};
 use crate::commands::resume;
 use crate::exit::{Ended, Exit, Stop};
+use crate::people;
+use crate::runs::journal;
 use crate::runs::{self, RunFolder};
 use crate::terminal::{self, visible};
-use crate::{journal, people};
 use clap::Parser;
 use glovebox_engine::inbox::{GivenAnswer, Message};
 use glovebox_journal::event::{Event, QuestionAnswered, QuestionAsked, QuestionId, Record, moment, whole_milliseconds};

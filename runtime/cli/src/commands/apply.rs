@@ -3,12 +3,14 @@
 //! All or nothing: when a path is not what it was when the run copied it, nothing is written.
 
 use crate::arguments::ApplyArguments;
-use crate::branch::{self, BranchError, BranchName, Source};
-use crate::changes::Changes;
 use crate::exit::{Ended, Exit, Stop};
+use crate::exports::git_branch::{self, BranchError, Source};
+use crate::patch;
+use crate::runs::changes::Changes;
+use crate::runs::journal;
+use crate::runs::selection;
 use crate::runs::{self, RunFolder};
 use crate::terminal::{self, counted, visible};
-use crate::{journal, patch, selection};
 use glovebox_journal::event::Verdict;
 use glovebox_record::{ChangeOp, FileChange};
 use glovebox_state::evidence::configuration::NewConfiguration;
@@ -83,9 +85,9 @@ fn make_branch(
     arguments: &ApplyArguments,
     (run, changes, selected): (&RunFolder, &Changes, &[FileChange]),
     project: &Path,
-    name: &BranchName,
+    name: &str,
 ) -> Ended {
-    let made = branch::make(&Source { run, changes, selected }, project, name).map_err(|error| match error {
+    let made = git_branch::make(&Source { run, changes, selected }, project, name).map_err(|error| match error {
         BranchError::Stop(stop) => stop,
         BranchError::Conflicts(conflicts) => {
             report(&conflicts);

@@ -2,10 +2,12 @@
 
 use crate::arguments::AttachArguments;
 use crate::commands::control::{LOOK_EVERY, read, refuse_killed};
+use crate::drive;
 use crate::exit::{Ended, Exit};
-use crate::recorded_pipeline;
+use crate::runs;
+use crate::runs::journal;
+use crate::runs::recorded;
 use crate::terminal::progress::{ProgressFormat, Reporter};
-use crate::{drive, journal, runs};
 use glovebox_journal::event::{Event, Record};
 use glovebox_state::evidence::{RunSummary, VerdictFile};
 use std::collections::BTreeSet;
@@ -17,7 +19,7 @@ pub fn attach(arguments: &AttachArguments) -> Ended {
     let run = runs::select(runs_dir, &arguments.run)?;
     let mut records = read(&run, runs_dir)?;
     let format = ProgressFormat::choose(arguments.json, false);
-    let pipeline = recorded_pipeline::read(&run, &journal::terms(&run, &records)?)?.pipeline;
+    let pipeline = recorded::read(&run, &journal::terms(&run, &records)?)?.pipeline;
     let mut reporter = Reporter::new(format, &pipeline);
     // A board shows how every node stands.
     let is_whole = arguments.all || format == ProgressFormat::Live;

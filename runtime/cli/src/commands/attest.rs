@@ -1,13 +1,15 @@
 //! `glovebox attest`: what a run proved, signed with a key of the user, for people who do not have the run.
 
 use crate::arguments::AttestArguments;
-use crate::attest::envelope::Envelope;
-use crate::attest::folder;
-use crate::attest::keys::SigningKey;
-use crate::attest::statement::RunEvidence;
 use crate::exit::{Ended, Exit};
+use crate::exports::attest::envelope::Envelope;
+use crate::exports::attest::folder;
+use crate::exports::attest::keys::SigningKey;
+use crate::exports::attest::statement::RunEvidence;
+use crate::replaced_file;
+use crate::runs;
+use crate::runs::journal;
 use crate::terminal;
-use crate::{journal, replaced_file, runs};
 use std::path::Path;
 
 /// Writes the attestation of a run that this user started and that has ended.

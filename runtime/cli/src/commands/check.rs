@@ -2,9 +2,10 @@
 
 use crate::arguments::{CheckArguments, CheckFor, CheckFormat};
 use crate::exit::{Ended, Exit, Stop};
+use crate::prepare;
+use crate::replaced_file;
 use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine, visible};
-use crate::{prepare, replaced_file};
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity, fixed};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::lint::{self, Script};

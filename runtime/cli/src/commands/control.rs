@@ -4,11 +4,15 @@
 //! canceled here, under its lock, so that its end is in its journal.
 
 use crate::arguments::{ControlArguments, WaitArguments};
+use crate::drive;
 use crate::exit::{Ended, Exit, Stop};
-use crate::recorded_pipeline;
+use crate::people;
+use crate::runs::journal;
+use crate::runs::recorded;
+use crate::runs::takeover::Watch;
 use crate::runs::{self, RunFolder};
-use crate::takeover::Watch;
-use crate::{drive, journal, people, terminal, user_key};
+use crate::terminal;
+use crate::user_key;
 use glovebox_engine::driver::RunError;
 use glovebox_engine::inbox::Message;
 use glovebox_engine::run;
@@ -98,7 +102,7 @@ fn is_canceled(run: &RunFolder, records: &[Record], was_open: bool) -> Result<bo
 fn end(run: &RunFolder, by: &str, began: Instant) -> Result<bool, Stop> {
     let verified = journal::read_terms(run)?;
     let terms = journal::terms(run, &verified.records)?;
-    let pipeline = recorded_pipeline::read(run, &terms)?.pipeline;
+    let pipeline = recorded::read(run, &terms)?.pipeline;
     let dir = drive::open_dir(run, user_key::to_verify()?)?;
     let canceled = run::cancel(dir, Worker::this_process(), pipeline, &verified, RunCanceled::by_person(by));
     match drive::block_on(canceled)? {

@@ -4,13 +4,16 @@
 //! exit 6 after everything else was printed.
 
 use crate::arguments::DiffArguments;
-use crate::changes::Changes;
 use crate::exit::{Ended, Exit, Stop};
 use crate::patch::{self, Counts, Delta, Mode, Reader, Version};
+use crate::runs;
 use crate::runs::RunFolder;
+use crate::runs::changes::Changes;
+use crate::runs::journal;
+use crate::runs::review;
+use crate::runs::selection;
 use crate::terminal::paint::{self, Paint};
 use crate::terminal::{self, pager, visible};
-use crate::{journal, review, runs, selection};
 use clap::ColorChoice;
 use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;

@@ -1,9 +1,10 @@
 //! `glovebox doctor`: what this machine can enforce and what is missing for more; with `--attack`, a test of it.
 
 use crate::arguments::DoctorArguments;
-use crate::doctor::machine::MachineReport;
 use crate::exit::Ended;
-use crate::{prepare, terminal};
+use crate::prepare;
+use crate::setup::doctor::machine::MachineReport;
+use crate::terminal;
 use glovebox_jail::jail;
 use glovebox_plan::prepare::folders::cache_dir;
 
@@ -26,7 +27,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Ended {
 
 #[cfg(target_os = "linux")]
 fn attack(arguments: &DoctorArguments, capability: jail::ProbeReport) -> Ended {
-    use crate::doctor::attack;
+    use crate::setup::doctor::attack;
     let tier = attack::tier(arguments.tier, &capability)?;
     let report = attack::attack(tier, capability)?;
     if arguments.json {

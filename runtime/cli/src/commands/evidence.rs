@@ -4,13 +4,14 @@
 //! beginning and end are shown where the stage kept the whole.
 
 use crate::arguments::EvidenceArguments;
-use crate::changes::{self, Changes};
 use crate::exit::{Ended, Exit, Stop};
+use crate::runs;
+use crate::runs::changes::{self, Changes};
+use crate::runs::journal;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::summary;
 use crate::terminal::{self, counted, duration, pager, visible};
-use crate::{journal, runs};
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{Digest, Receipt};
 use glovebox_journal::ports::BlobStore;

@@ -5,10 +5,15 @@
 
 use crate::arguments::{ForkArguments, ResumeArguments};
 use crate::commands::resume;
+use crate::drive;
 use crate::exit::{Ended, Exit, Stop};
+use crate::exports::reports;
+use crate::runs::changes;
+use crate::runs::journal;
+use crate::runs::start_at;
 use crate::runs::{self, RunFolder, RunId, RunSelector};
 use crate::terminal::visible;
-use crate::{begin_at, changes, drive, journal, reports, user_key};
+use crate::user_key;
 use glovebox_engine::run::{Source, VisitPoint};
 use glovebox_journal::event::Record;
 use glovebox_journal::rewind;
@@ -31,7 +36,7 @@ pub fn fork(mut arguments: ForkArguments) -> Ended {
     let help = format!("`glovebox show {named}` shows it; start a new run with `glovebox run`");
     journal::refuse_foreign(&other, verified.provenance, help)?;
     journal::beginning(&other, &verified.records)?;
-    let point = begin_at::visit(&other, &verified.records, arguments.at.clone())?;
+    let point = start_at::visit(&other, &verified.records, arguments.at.clone())?;
     let context: BTreeMap<String, String> = std::mem::take(&mut arguments.context).into_iter().collect();
     refuse_large(&context, rewind::before(&verified.records, point.seq.saturating_sub(1)))?;
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;

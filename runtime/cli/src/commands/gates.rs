@@ -2,11 +2,13 @@
 
 use crate::arguments::GatesArguments;
 use crate::exit::{Ended, Exit, Stop};
-use crate::review::{Review, Reviewer};
+use crate::people;
+use crate::runs::journal;
+use crate::runs::question;
+use crate::runs::review::{Review, Reviewer};
 use crate::runs::{self, RunFolder};
 use crate::terminal::paint::Paint;
-use crate::terminal::{self, question, visible};
-use crate::{journal, people};
+use crate::terminal::{self, visible};
 use glovebox_engine::inbox::GivenAnswer;
 use glovebox_journal::event::{QuestionAsked, QuestionId};
 use glovebox_journal::sqlite::VerifiedJournal;

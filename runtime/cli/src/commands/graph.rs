@@ -3,10 +3,13 @@
 use crate::arguments::{GraphArguments, GraphFormat};
 use crate::exit::{Ended, Exit, Stop};
 use crate::prepare;
-use crate::recorded_pipeline;
+use crate::runs;
+use crate::runs::journal;
+use crate::runs::overlay;
+use crate::runs::recorded;
+use crate::terminal;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::visible;
-use crate::{journal, overlay, runs, terminal};
 use glovebox_drawing::{CharSet, Overlay, draw, to_json, to_svg, to_text};
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::graph::{to_dot, with_undeclared};
@@ -54,7 +57,7 @@ fn read(arguments: &GraphArguments) -> Result<(Arc<Pipeline>, Option<Overlay>), 
     }
     let run = runs::select(&arguments.runs.runs_dir, &target.clone().into())?;
     let records = journal::read_to_show(&run)?;
-    let source = recorded_pipeline::read(&run, journal::beginning(&run, &records)?)?;
+    let source = recorded::read(&run, journal::beginning(&run, &records)?)?;
     Ok((source.pipeline, Some(overlay::of(&records))))
 }
 

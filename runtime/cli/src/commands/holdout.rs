@@ -4,10 +4,11 @@
 
 use crate::arguments::HoldoutArguments;
 use crate::exit::{Ended, Exit, Stop};
+use crate::runs;
 use crate::runs::RunFolder;
+use crate::runs::journal;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, counted, visible};
-use crate::{journal, runs};
 use glovebox_engine::run::HOLDOUTS_DIR;
 use glovebox_journal::event::{AttemptId, Event, HoldoutsSealed, NodeId, Record, RunStarted};
 use glovebox_record::{Digest, FailureCode};

@@ -3,7 +3,7 @@
 use crate::arguments::InitArguments;
 use crate::exit::{Ended, Exit, Stop};
 use crate::pipeline_file;
-use crate::starter::{IGNORE_FILE_NAME, Template, ignored, pipeline, settings};
+use crate::setup::starter::{IGNORE_FILE_NAME, Template, ignored, pipeline, settings};
 use crate::terminal::{self, visible};
 use glovebox_plan::config::CONFIG_FILE_NAME;
 use glovebox_plan::prepare::survey::Survey;

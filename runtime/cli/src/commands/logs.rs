@@ -4,9 +4,11 @@
 
 use crate::arguments::LogsArguments;
 use crate::exit::{Ended, Exit, Stop};
+use crate::runs;
 use crate::runs::RunFolder;
+use crate::runs::changes;
+use crate::runs::journal;
 use crate::terminal::{self, visible};
-use crate::{changes, journal, runs};
 use glovebox_engine::project::run_files::history_folder;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{Artifact, Attempt, Event, Record, StageFinished};

@@ -4,8 +4,9 @@
 
 use crate::arguments::{EmbedArguments, NewPluginArguments, WitArguments};
 use crate::exit::{Ended, Exit, Stop};
+use crate::replaced_file;
+use crate::setup::sdk_files;
 use crate::terminal::{self, visible};
-use crate::{replaced_file, sdk_files};
 use glovebox_host::component::LoadError;
 use glovebox_plan::config::{Config, is_plugin_name};
 use glovebox_plan::prepare::source;

@@ -2,10 +2,11 @@
 
 use crate::arguments::PlanArguments;
 use crate::exit::{Ended, Exit, Stop};
+use crate::pipeline_file;
 use crate::plan_diff::{self, Other};
+use crate::prepare;
 use crate::terminal::paint::Paint;
 use crate::terminal::{self, pager, visible};
-use crate::{pipeline_file, prepare};
 use glovebox_host::grants::FileTier;
 use glovebox_models::target::Endpoint;
 use glovebox_pipeline::lower::handler::Role;

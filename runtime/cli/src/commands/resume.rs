@@ -4,16 +4,21 @@
 //! before: another plan is exit 11, unless `--replan` accepts it.
 
 use crate::arguments::ResumeArguments;
-use crate::changes;
 use crate::drive;
 use crate::exit::{Ended, Exit, Stop};
+use crate::exports::reports;
 use crate::people::{self, Present};
 use crate::prepare;
+use crate::replan;
+use crate::runs::changes;
+use crate::runs::journal;
+use crate::runs::recorded;
+use crate::runs::start_at;
+use crate::runs::takeover::Watch;
 use crate::runs::{self, RunFolder};
-use crate::takeover::Watch;
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::visible;
-use crate::{begin_at, journal, recorded_pipeline, replan, reports, user_key};
+use crate::user_key;
 use glovebox_engine::run::{Replan, ResumeTerms, Run, VisitPoint};
 use glovebox_host::model::Provider;
 use glovebox_journal::event::{Event, RunStarted};
@@ -58,7 +63,7 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> Ended {
     runs::repair(run)?;
     let terms = journal::terms(run, &verified.records)?;
     refuse_other_confinement(run, &terms, arguments)?;
-    let source = recorded_pipeline::read(run, &terms)?;
+    let source = recorded::read(run, &terms)?;
     let (from, back) = begins(run, (arguments, &source))?;
     let script = arguments.script.as_deref().map(script::read_script).transpose()?;
     let (executor, replan) = bind(run, &terms, &source, (arguments, script.as_ref()))?;
@@ -89,12 +94,12 @@ fn begins(
     (arguments, source): (&ResumeArguments, &CheckedPipeline),
 ) -> Result<(Option<NodeId>, Option<VisitPoint>), Stop> {
     let Some((node, visit)) = arguments.from.clone() else { return Ok((None, None)) };
-    begin_at::check(&source.pipeline, &node)?;
+    start_at::check(&source.pipeline, &node)?;
     if visit.is_none() {
         return Ok((Some(node), None));
     }
     let records = journal::read(run)?.records;
-    let point = begin_at::visit(run, &records, (node, visit))?;
+    let point = start_at::visit(run, &records, (node, visit))?;
     if rewind::backs(&records) >= rewind::BACKS_MAX {
         let message = format!("run `{}` went back {} times, and no run may more often", run.id, rewind::BACKS_MAX);
         let named = runs::spelled(&run.id, &arguments.runs.runs_dir);

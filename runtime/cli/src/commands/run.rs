@@ -3,12 +3,15 @@
 use crate::arguments::RunArguments;
 use crate::drive;
 use crate::exit::{Ended, Exit, Stop};
+use crate::exports::reports;
 use crate::people::{self, Present};
+use crate::pipeline_file;
 use crate::prepare;
+use crate::runs::start_at;
 use crate::runs::{self, RunFolder, RunId};
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::{self, visible};
-use crate::{begin_at, pipeline_file, reports, user_key};
+use crate::user_key;
 use glovebox_engine::run::{NewRun, Run};
 use glovebox_plan::plan::Plan;
 use glovebox_plan::prepare::binding::{self, Purpose, Request};
@@ -37,7 +40,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     let file = pipeline_file::choose(arguments.file.as_deref(), &arguments.project.workdir)?;
     let (source, project) = prepare::read_pipeline(host, &file, &inputs, &arguments.project.workdir)?;
     widening::refuse(&project, &source.rule_report.rules)?;
-    arguments.from.iter().try_for_each(|node| begin_at::check(&source.pipeline, node))?;
+    arguments.from.iter().try_for_each(|node| start_at::check(&source.pipeline, node))?;
     let script = arguments.execution.script.as_deref().map(script::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
     let sealed = binding::holdouts(&source, &project)?;

@@ -3,12 +3,16 @@
 use crate::arguments::ShowArguments;
 use crate::commands::logs::OUTPUTS;
 use crate::exit::{Ended, Exit, Stop};
+use crate::exports::reports;
+use crate::people;
+use crate::runs;
 use crate::runs::RunFolder;
+use crate::runs::changes;
+use crate::runs::journal;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::summary::{self, Named};
 use crate::terminal::{self, duration, lines, pager, routes, visible};
-use crate::{changes, journal, people, reports, runs};
 use glovebox_engine::attempt::TRANSCRIPT_FILE;
 use glovebox_engine::inbox::GivenAnswer;
 use glovebox_journal::blobs::DirBlobs;

@@ -6,10 +6,11 @@
 use super::control::{LOOK_EVERY, how, read};
 use crate::arguments::SteerArguments;
 use crate::exit::{Ended, Exit, Stop};
-use crate::recorded_pipeline;
+use crate::people;
+use crate::runs::journal;
+use crate::runs::recorded;
 use crate::runs::{self, RunFolder};
 use crate::terminal::{self, visible};
-use crate::{journal, people};
 use glovebox_engine::inbox::{GivenSteering, Message};
 use glovebox_journal::event::{Event, NodeId, Record};
 use glovebox_pipeline::nearest::nearest;
@@ -80,7 +81,7 @@ fn refuse(
         return Err(Stop::new(Exit::Usage, message));
     }
     let shown = visible::line(given.node.as_str());
-    let pipeline = recorded_pipeline::read(run, &terms)?.pipeline;
+    let pipeline = recorded::read(run, &terms)?.pipeline;
     let Some(node) = pipeline.node(&given.node) else {
         let known = pipeline.nodes.iter().map(|node| node.id.as_str());
         let help = match nearest(given.node.as_str(), known) {

@@ -4,10 +4,12 @@
 
 use crate::arguments::TranscriptArguments;
 use crate::exit::{Ended, Exit, Stop};
+use crate::runs;
 use crate::runs::RunFolder;
+use crate::runs::changes;
+use crate::runs::journal;
 use crate::terminal::conversation::{Head, Length, Page};
 use crate::terminal::{self, pager, visible};
-use crate::{changes, journal, runs};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::attempt::{TRANSCRIPT_FILE, exchanges};

@@ -2,8 +2,9 @@
 
 use crate::arguments::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};
 use crate::exit::{Ended, Exit, Stop};
+use crate::pipeline_file;
+use crate::prepare;
 use crate::terminal::{self, visible};
-use crate::{pipeline_file, prepare};
 use glovebox_plan::prepare::binding::{self, Request};
 use glovebox_plan::prepare::project::Project;
 use glovebox_plan::prepare::source;

@@ -5,8 +5,8 @@
 
 use crate::arguments::VerifyArguments;
 use crate::exit::{Ended, Exit, Stop};
-use crate::journal;
 use crate::runs;
+use crate::runs::journal;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, counted, paint::Paint, visible};
 use glovebox_journal::event::Digest;

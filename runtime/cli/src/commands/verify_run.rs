@@ -4,13 +4,13 @@
 //! hold is named, and ends it with exit 11.
 
 use crate::arguments::VerifyRunArguments;
-use crate::attest::envelope::{Envelope, FILE_BYTES_MAX};
-use crate::attest::keys::PublicKey;
-use crate::attest::signed::Signed;
-use crate::attest::statement::{PREDICATE_TYPE, RunEvidence, SCHEMA_VERSION, STATEMENT_TYPE};
-use crate::attest::{compare, folder};
 use crate::exit::{Ended, Exit, Stop};
-use crate::journal;
+use crate::exports::attest::envelope::{Envelope, FILE_BYTES_MAX};
+use crate::exports::attest::keys::PublicKey;
+use crate::exports::attest::signed::Signed;
+use crate::exports::attest::statement::{PREDICATE_TYPE, RunEvidence, SCHEMA_VERSION, STATEMENT_TYPE};
+use crate::exports::attest::{compare, folder};
+use crate::runs::journal;
 use crate::runs::{self, RunFolder};
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, counted, paint::Paint, visible};

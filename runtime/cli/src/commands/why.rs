@@ -2,11 +2,12 @@
 
 use crate::arguments::WhyArguments;
 use crate::exit::{Ended, Exit, Stop};
-use crate::recorded_pipeline;
+use crate::runs;
+use crate::runs::journal;
+use crate::runs::recorded;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, duration, pager, routes, visible};
-use crate::{journal, runs};
 use glovebox_journal::event::BranchId;
 use glovebox_names::shell;
 use glovebox_pipeline::source::Source;
@@ -17,7 +18,7 @@ use std::collections::BTreeSet;
 pub fn why(arguments: &WhyArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let journal = journal::open_to_show(&run)?;
-    let kept = recorded_pipeline::read(&run, journal::beginning(&run, &journal.verified.records)?)?;
+    let kept = recorded::read(&run, journal::beginning(&run, &journal.verified.records)?)?;
     let text = kept.rule_report.transformed.as_ref().unwrap_or(&kept.text);
     let whole = Why::read((&kept.pipeline, Source::new(text)), &journal);
     let whole = whole.map_err(|error| journal::unreadable(&run, &error))?;

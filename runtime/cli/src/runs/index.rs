@@ -5,7 +5,8 @@
 
 use super::{RunFolder, is_live, list, short};
 use crate::exit::Stop;
-use crate::{journal, user_key};
+use crate::runs::journal;
+use crate::user_key;
 use clap::ValueEnum;
 use glovebox_engine::attempt::exchanges::Held;
 use glovebox_journal::event::moment;

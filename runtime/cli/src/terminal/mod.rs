@@ -15,7 +15,6 @@ pub mod page;
 pub mod pager;
 pub mod paint;
 pub mod progress;
-pub mod question;
 pub mod remedy;
 pub mod routes;
 pub mod rows;

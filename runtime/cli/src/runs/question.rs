@@ -3,10 +3,10 @@
 //! Stages make much of it: names of files, commands, the text itself. All of it is escaped, and every further line of the text begins
 //! with a bar, so that no stage can write a row of its own.
 
-use super::paint::Paint;
-use super::rows::Rows;
-use super::{counted, duration, summary, visible};
-use crate::review::{Check, ChoiceReview, Review, ReviewedFile, Spent};
+use crate::runs::review::{Check, ChoiceReview, Review, ReviewedFile, Spent};
+use crate::terminal::paint::Paint;
+use crate::terminal::rows::Rows;
+use crate::terminal::{counted, duration, summary, visible};
 use glovebox_journal::event::{QuestionAsked, moment};
 use glovebox_names::shell;
 use glovebox_pipeline::ir::NodeId;

@@ -2,13 +2,13 @@
 //!
 //! It is made from the run's journal and blobs alone. Stages made much of it, so whoever prints it must escape it.
 
-use crate::changes::{AskedAbout, Changes};
 use crate::exit::{Exit, Stop};
 use crate::patch::{self, Counts, Delta, Mode};
-use crate::recorded_pipeline;
 use crate::runs::RunFolder;
+use crate::runs::changes::{AskedAbout, Changes};
+use crate::runs::journal;
+use crate::runs::recorded;
 use crate::terminal::summary;
-use crate::{journal, replan};
 use glovebox_journal::event::{BranchId, Event, NodeId, QuestionAsked, QuestionId, Record, RunStarted};
 use glovebox_journal::sqlite::Provenance;
 use glovebox_names::shell;
@@ -150,8 +150,8 @@ impl<'a> Reviewer<'a> {
             named: crate::runs::spelled(&run.id, runs_dir),
             records,
             provenance,
-            pipeline: recorded_pipeline::read(run, &terms)?.pipeline,
-            capabilities: replan::kept_capabilities(run, &terms).ok(),
+            pipeline: recorded::read(run, &terms)?.pipeline,
+            capabilities: recorded::allowed(run, &terms).ok(),
             terms,
             summary: RunSummary::of(records),
             driven_ms: state.driven_ms,

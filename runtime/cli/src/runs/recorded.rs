@@ -1,12 +1,13 @@
-//! The pipeline that a run keeps, with the transforms of the run. Its file may have changed since.
+//! What a run keeps of its beginning: its pipeline, with the transforms of the run, and what its plan allowed.
 
-use crate::changes;
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
+use crate::runs::changes;
 use glovebox_journal::event::RunStarted;
 use glovebox_pipeline::inputs::Files;
 use glovebox_pipeline::transform::{self, RuleReport};
 use glovebox_pipeline::{Inputs, Source};
+use glovebox_plan::plan::PlanCapabilities;
 use glovebox_plan::prepare::source::CheckedPipeline;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,5 +43,20 @@ pub fn read(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, St
         rule_report,
         trail: Vec::new(),
         diagnostics: Vec::new(),
+    })
+}
+
+/// What the plan of a run allows, as the run keeps it.
+pub fn allowed(run: &RunFolder, terms: &RunStarted) -> Result<PlanCapabilities, Stop> {
+    let Some(digest) = &terms.capabilities_digest else {
+        let message = format!("run `{}` does not say what its plan allowed: an older version started it", run.id);
+        return Err(Stop::new(Exit::Mismatch, message).with_help("start a new run"));
+    };
+    let text = changes::read_blob_text(run, &changes::open_blobs(run)?, digest)?;
+    serde_json::from_str(&text).map_err(|error| {
+        Stop::new(
+            Exit::Mismatch,
+            format!("the record of what the plan of run `{}` allowed is not valid: {error}", run.id),
+        )
     })
 }

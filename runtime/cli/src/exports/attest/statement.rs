@@ -3,11 +3,11 @@
 //! The same journal gives the same statement, so who checks one makes it again and compares.
 
 use super::keys;
-use crate::changes::Changes;
 use crate::exit::{Exit, Stop};
-use crate::journal;
-use crate::replan::kept_capabilities;
 use crate::runs::RunFolder;
+use crate::runs::changes::Changes;
+use crate::runs::journal;
+use crate::runs::recorded::allowed;
 use crate::terminal::visible;
 use glovebox_journal::event::{Event, QuestionAnswered, RunStarted};
 use glovebox_journal::sqlite::OpenJournal;
@@ -123,7 +123,7 @@ impl RunEvidence {
         let products = products.collect::<Result<_, _>>()?;
         let failed = |error| Stop::new(Exit::Mismatch, format!("read the files of run `{}`: {error}", run.id));
         Ok(Self {
-            grants: kept_capabilities(run, &terms)?,
+            grants: allowed(run, &terms)?,
             record: record_files::list(&run.path).map_err(failed)?,
             head: ProductDigests { blake3: summary.head.hash.hex(), sha256: None },
             summary,

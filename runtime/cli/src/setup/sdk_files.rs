@@ -10,7 +10,7 @@ pub type SdkFile = (&'static str, &'static str);
 
 macro_rules! files {
     ($from:literal, $to:literal, [$($name:literal),* $(,)?]) => {
-        [$((concat!($to, $name), include_str!(concat!("../../../", $from, $name)))),*]
+        [$((concat!($to, $name), include_str!(concat!("../../../../", $from, $name)))),*]
     };
 }
 
@@ -34,7 +34,7 @@ pub const WIT: [SdkFile; 11] = files!(
 );
 
 /// The worlds, which bind the interfaces together.
-pub const WORLDS: SdkFile = ("wit/worlds.wit", include_str!("../../../wit/worlds.wit"));
+pub const WORLDS: SdkFile = ("wit/worlds.wit", include_str!("../../../../wit/worlds.wit"));
 
 /// The SDK without its manifest.
 pub const SDK: [SdkFile; 19] = files!(
@@ -65,8 +65,8 @@ pub const SDK: [SdkFile; 19] = files!(
 
 /// The SDK's manifest, without a workspace.
 pub fn sdk_manifest() -> Result<String, toml::de::Error> {
-    let mut manifest: Table = toml::from_str(include_str!("../../../plugin-sdk/Cargo.toml"))?;
-    let workspace: Table = toml::from_str(include_str!("../../../Cargo.toml"))?;
+    let mut manifest: Table = toml::from_str(include_str!("../../../../plugin-sdk/Cargo.toml"))?;
+    let workspace: Table = toml::from_str(include_str!("../../../../Cargo.toml"))?;
     let shared = |section: &str, name: &str| workspace.get("workspace")?.get(section)?.get(name).cloned();
     manifest.remove("lints");
     for section in ["package", "dependencies"] {

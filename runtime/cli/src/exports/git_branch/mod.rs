@@ -8,9 +8,9 @@ mod git;
 mod repository;
 mod shape;
 
-use crate::changes::Changes;
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
+use crate::runs::changes::Changes;
 use crate::terminal::visible;
 use git::{Git, line};
 use glovebox_journal::event::StageFinished;
@@ -22,21 +22,7 @@ use repository::Repository;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::path::Path;
-use std::str::FromStr;
-
-/// The name of a branch, as git is to judge it.
-#[derive(Debug, Clone)]
-pub struct BranchName(String);
-
-impl FromStr for BranchName {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
-    }
-}
 
 /// A branch that was made. `apply --branch --json` prints it.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -92,7 +78,7 @@ pub struct Source<'a> {
 }
 
 /// Makes the branch in the repository whose work tree `project` is in.
-pub fn make(source: &Source<'_>, project: &Path, name: &BranchName) -> Result<Branch, BranchError> {
+pub fn make(source: &Source<'_>, project: &Path, name: &str) -> Result<Branch, BranchError> {
     let repository = Repository::of(project)?;
     let git = Git::new(&repository.root, source.run.path.join(format!(".index-{}", std::process::id())));
     repository.confirm(&git)?;
@@ -128,7 +114,7 @@ pub fn make(source: &Source<'_>, project: &Path, name: &BranchName) -> Result<Br
     if !commits.is_empty() {
         // The expected old value makes this fail if another process created the branch meanwhile. Git must not follow a symbolic ref.
         git.run(&["update-ref", "--no-deref", "-m", "glovebox apply", &reference, &parent, &nothing], b"")?;
-        made = Some(name.0.clone());
+        made = Some(name.to_owned());
     }
     let repository = repository.shared.to_string_lossy().into_owned();
     let new_configuration = match &made {
@@ -147,7 +133,7 @@ fn head(git: &Git<'_>) -> Result<String, Stop> {
 }
 
 /// The full name of a branch that does not exist.
-fn new_reference(git: &Git<'_>, BranchName(name): &BranchName) -> Result<String, Stop> {
+fn new_reference(git: &Git<'_>, name: &str) -> Result<String, Stop> {
     let reference = format!("refs/heads/{name}");
     let shown = visible::line(name);
     if name.starts_with('-') || !git.succeeds(&["check-ref-format", &reference])? {

@@ -7,9 +7,9 @@ mod asked;
 pub use asked::AskedAbout;
 
 use crate::exit::{Exit, Stop};
-use crate::journal;
 use crate::patch::{Bytes, Delta, Version};
 use crate::runs::RunFolder;
+use crate::runs::journal;
 use crate::terminal::visible;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;

@@ -9,10 +9,11 @@ mod sarif;
 
 use crate::arguments::ReportArguments;
 use crate::exit::{Ended, Exit, Stop};
-use crate::recorded_pipeline;
 use crate::runs::RunFolder;
+use crate::runs::journal;
+use crate::runs::recorded;
+use crate::terminal;
 use crate::terminal::{counted, visible};
-use crate::{journal, terminal};
 use glovebox_journal::event::{Attempt, BranchId, Event, StageFinished, Task, Work};
 use glovebox_journal::reading::ReadRecords;
 use glovebox_plan::prepare::source::CheckedPipeline;
@@ -105,7 +106,7 @@ pub fn write(arguments: &ReportArguments, run: &RunFolder) -> Result<(), Stop> {
 impl Report {
     fn read(run: &RunFolder) -> Result<Self, Stop> {
         let journal = journal::open_to_show(run)?;
-        let pipeline = recorded_pipeline::read(run, journal::beginning(run, &journal.verified.records)?)?;
+        let pipeline = recorded::read(run, journal::beginning(run, &journal.verified.records)?)?;
         let in_force = journal.in_force();
         let mut stages: Vec<StageReport> = Vec::new();
         let summary = RunSummary::read(&journal, |record| match &record.event {

@@ -7,7 +7,7 @@
 pub mod attack;
 pub mod machine;
 #[cfg(target_os = "linux")]
-#[path = "../attack/message.rs"]
+#[path = "../../attack/message.rs"]
 mod message;
 #[cfg(target_os = "linux")]
 pub mod report;

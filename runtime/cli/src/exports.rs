@@ -1,0 +1,5 @@
+//! What leaves a run in other forms: a git branch, reports for CI services, and a signed attestation.
+
+pub mod attest;
+pub mod git_branch;
+pub mod reports;
