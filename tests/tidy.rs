@@ -131,7 +131,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 }
 
 /// The crates of this workspace, and those that each may use.
-const MAY_USE: [(&str, &str); 22] = [
+const MAY_USE: [(&str, &str); 24] = [
     ("runtime/names", ""),
     ("runtime/schema", ""),
     ("runtime/record", "names"),
@@ -146,8 +146,13 @@ const MAY_USE: [(&str, &str); 22] = [
     ("runtime/host", "jail models names record schema workspace"),
     ("runtime/plan", "host jail models names pipeline record workspace"),
     ("runtime/engine", "host jail journal models names pipeline plan record state workspace"),
-    ("runtime/cli", "drawing engine host hostile jail journal models names pipeline plan record state workspace"),
+    (
+        "runtime/cli",
+        "attack drawing engine fake-llm host jail journal models names pipeline plan record state workspace",
+    ),
+    ("tests/attack", "host hostile jail record workspace"),
     ("tests/attack/hostile", ""),
+    ("tests/fake-llm", "models"),
     ("plugin-sdk", ""),
     ("plugins/codergen", "plugin-sdk"),
     ("plugins/intruder", "plugin-sdk"),

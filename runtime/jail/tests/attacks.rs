@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 #![cfg(target_os = "linux")]
 
-#[path = "../../cli/src/attack/jailed.rs"]
+#[path = "../../../tests/attack/src/jailed.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod jailed;
 

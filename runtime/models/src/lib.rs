@@ -3,7 +3,7 @@
 //! In reading order: [`chat`] is what is asked and answered, [`error`] the table of what can go wrong, [`target`] where a model is
 //! reached, [`image`] an image in a tool's result, [`ask`] one call with its checks and retries, [`provider`] the wire formats, and
 //! `http` the little HTTP that they need.
-//! [`gateway`] is the border of programs that ask by themselves. [`fake`] is a provider with written answers, for tests.
+//! [`gateway`] is the border of programs that ask by themselves.
 //! Calls block and end early when they are canceled. This crate knows no guest, no pipeline and no file: keys and certificates are
 //! handed to it as values.
 
@@ -13,7 +13,6 @@
 pub mod ask;
 pub mod chat;
 pub mod error;
-pub mod fake;
 pub mod gateway;
 mod http;
 pub mod image;

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
+use glovebox_fake_llm::{Fake, FakeScript};
 use glovebox_models::ask::{Asked, ask};
 use glovebox_models::chat::{Effort, Finish, Request, Settings, Tool, text_part};
 use glovebox_models::error::{ERRORS, ErrorKind};
-use glovebox_models::fake::{Fake, FakeScript};
 use glovebox_models::key::Key;
 use glovebox_models::patience::Patience;
 use glovebox_models::provider::Family;

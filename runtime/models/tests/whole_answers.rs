@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
-use glovebox_models::fake::{Fake, FakeScript};
+use glovebox_fake_llm::{Fake, FakeScript};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -3,7 +3,7 @@
 use crate::arguments::FakeArguments;
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal;
-use glovebox_models::fake::{Fake, FakeScript, Log};
+use glovebox_fake_llm::{Fake, FakeScript, Log};
 use glovebox_plan::prepare::source;
 use std::fs::File;
 use std::io;

@@ -3,10 +3,10 @@
 //! The attacks are in a program of their own beside this one, so that the program that runs pipelines contains no attacks. They work
 //! in a temporary folder, which is removed afterwards.
 
-use super::message::{AttackAnswer, AttackRequest, RowResult};
 use super::report::AttackReport;
 use crate::compiler;
 use crate::exit::{Exit, Stop};
+use glovebox_attack::message::{AttackAnswer, AttackRequest, RowResult};
 use glovebox_jail::jail::{ProbeReport, probe_tier};
 use glovebox_plan::prepare::folders::cache_dir;
 use glovebox_record::Tier;

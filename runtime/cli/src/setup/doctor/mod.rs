@@ -7,9 +7,6 @@
 pub mod attack;
 pub mod machine;
 #[cfg(target_os = "linux")]
-#[path = "../../attack/message.rs"]
-mod message;
-#[cfg(target_os = "linux")]
 pub mod report;
 
 /// The published schemas of what `doctor` prints.

@@ -2,9 +2,9 @@
 //!
 //! The document is versioned and published under `docs/schemas`. It reports results and decides only the exit code.
 
-use super::message::{AttackRow, RowResult};
 use crate::exit::Exit;
 use crate::terminal::{self, visible};
+use glovebox_attack::message::{AttackRow, RowResult};
 use glovebox_jail::jail::ProbeReport;
 use glovebox_record::Tier;
 use schemars::JsonSchema;

@@ -2,6 +2,7 @@
 //!
 //! Rows run on several threads; a row that would disturb others has a jail of its own.
 
+use crate::Attackers;
 use crate::component;
 use crate::jailed::JailConfinement;
 use crate::message::{AttackRequest, AttackRow, RowResult};
@@ -14,14 +15,11 @@ use glovebox_jail::jail::{self};
 use glovebox_jail::worker::Worker;
 use glovebox_record::Tier;
 
-/// The program that attacks.
-const HOSTILE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/glovebox-hostile"));
-
 /// Jails at the same time; they wait most of the time.
 const WORKERS: usize = 4;
 
 /// Runs every row against the tier of the request.
-pub fn run(request: &AttackRequest) -> Result<Vec<RowResult>, String> {
+pub(crate) fn run(request: &AttackRequest, attackers: Attackers) -> Result<Vec<RowResult>, String> {
     // Only the caller reads the answer. If it ends, the battery stops.
     let _best_effort = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
     let tier = Tier::parse(&request.tier).ok_or_else(|| format!("there is no tier `{}`", request.tier))?;
@@ -30,8 +28,8 @@ pub fn run(request: &AttackRequest) -> Result<Vec<RowResult>, String> {
     let confinement = JailConfinement::new(tier);
     let (tier, folder) = (confinement.tier(), &request.folder);
     let programs = battery::programs(&table, tier);
-    let mut evaluated = battery::run(&confinement, HOSTILE, folder, &programs, WORKERS);
-    let components = component::run(&host, folder, &battery::components(&table), tier);
+    let mut evaluated = battery::run(&confinement, attackers.program, folder, &programs, WORKERS);
+    let components = component::run((&host, attackers.component), folder, &battery::components(&table), tier);
     // Before this process ends, so that nothing of the last jails is left.
     jail::wait_for_cleanup();
     evaluated.extend(components?);

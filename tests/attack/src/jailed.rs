@@ -30,7 +30,7 @@ const ALLOWED: &str = "allowed.example";
 const FILE_BYTES: u64 = 128 << 20;
 
 /// The confinement of a tier.
-pub struct JailConfinement {
+pub(crate) struct JailConfinement {
     /// The tier.
     pub tier: Tier,
     /// Whether the program under test has a sandbox of its own. Without one, the attacks on a verifier must succeed.
@@ -39,13 +39,13 @@ pub struct JailConfinement {
 
 impl JailConfinement {
     /// Uses everything that a tier has.
-    pub fn new(tier: Tier) -> Self {
+    pub(crate) fn new(tier: Tier) -> Self {
         Self { tier, is_apart: true }
     }
 }
 
 /// A jail with the view of its stage.
-pub struct JailTarget {
+pub(crate) struct JailTarget {
     jail: Jail,
     view: WorkspaceView,
     /// Starts the program under test, if that is the attacker.

@@ -2,8 +2,8 @@
 //!
 //! An answer with `when` is for requests that contain this text. Any unknown field or value is an error with its line.
 
-use crate::chat::Usage;
-use crate::error::ERRORS;
+use glovebox_models::chat::Usage;
+use glovebox_models::error::ERRORS;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

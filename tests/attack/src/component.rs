@@ -24,9 +24,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The component that attacks.
-const INTRUDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/intruder.wasm"));
-
 /// The content of hidden files; a component that returns it has escaped.
 const CANARY: &str = "canary-of-the-hidden-files";
 
@@ -40,9 +37,14 @@ const OWN_PATH: &str = "/home/me/proj";
 const CONTENT_BYTES_MAX: u64 = 1 << 24;
 
 /// Runs every row in a new folder below `parent`, and removes the folder afterwards.
-pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: Tier) -> Result<Vec<EvaluatedRow>, String> {
+pub(crate) fn run(
+    (host, intruder): (&Host, &[u8]),
+    parent: &Path,
+    rows: &[Row],
+    tier: Tier,
+) -> Result<Vec<EvaluatedRow>, String> {
     let failed = |step: &str, error: &dyn std::fmt::Display| format!("failed to {step}: {error}");
-    let component = host.load(INTRUDER).map_err(|error| failed("load the hostile component", &error))?;
+    let component = host.load(intruder).map_err(|error| failed("load the hostile component", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| failed("start the executor", &error))?;
     let mut evaluated = Vec::new();

@@ -1,7 +1,9 @@
-//! A provider whose answers are written in a file: for tests of pipelines, and of this crate.
+//! A model provider whose answers are written in a file: for tests of pipelines, of agent programs, and of `glovebox-models`.
 //!
 //! It speaks every wire format on one port and knows the format by the path. It also does what providers do on bad days: refuse,
 //! stall, cut an answer off, answer as another model, never stop.
+
+#![forbid(unsafe_code)]
 
 mod frames;
 mod listen;
@@ -11,8 +13,8 @@ mod whole;
 
 pub use script::{FakeScript, FakeScriptError};
 
-use crate::provider::Family;
 use frames::Said;
+use glovebox_models::provider::Family;
 use listen::{Asking, Sending};
 use script::{Cut, Turn};
 use serde_json::{Value, json};

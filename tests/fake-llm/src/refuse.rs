@@ -1,8 +1,8 @@
 //! What each provider says for each kind of error: status and body, or the event of a stream.
 
 use super::script::Turn;
-use crate::error::{ERRORS, ErrorKind};
-use crate::provider::Family;
+use glovebox_models::error::{ERRORS, ErrorKind};
+use glovebox_models::provider::Family;
 use serde_json::{Value, json};
 
 /// The kind of a turn's error.

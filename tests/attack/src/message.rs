@@ -1,4 +1,4 @@
-//! What `glovebox` and `glovebox-attack` send to each other. Both programs include this file.
+//! What `glovebox` and `glovebox-attack` send to each other. Both programs use these types.
 //!
 //! One request as a command line argument, one answer on standard output, both JSON. [`AttackRow`] is also a part of the published
 //! document `attacks.json`.

@@ -1,0 +1,17 @@
+//! `glovebox-attack`: the battery of attacks, with the program and the component that attack.
+
+#![forbid(unsafe_code)]
+
+use glovebox_attack::Attackers;
+use std::process::ExitCode;
+
+#[cfg(target_os = "linux")]
+const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/glovebox-hostile"));
+/// There is no such program for other systems.
+#[cfg(not(target_os = "linux"))]
+const PROGRAM: &[u8] = &[];
+const COMPONENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/intruder.wasm"));
+
+fn main() -> ExitCode {
+    glovebox_attack::main(Attackers { program: PROGRAM, component: COMPONENT })
+}
