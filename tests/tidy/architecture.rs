@@ -7,7 +7,7 @@ use std::fs;
 const PAGE: &str = "ARCHITECTURE.md";
 const BYTES_MAX: usize = 7_000;
 /// The folders with crates of the workspace.
-const CRATES: [&str; 5] = ["runtime/", "plugins/", "plugin-sdk/", "tests/attack/", "xtask/"];
+const CRATES: [&str; 6] = ["runtime/", "plugins/", "plugin-sdk/", "tests/attack/", "tests/fake-llm/", "xtask/"];
 
 fn read(page: &str) -> String {
     fs::read_to_string(root().join(page)).unwrap()
