@@ -1,7 +1,8 @@
 //! Canonical JSON: object keys sorted, no white space. Written in one pass, without a tree of values.
 //!
 //! Fields go into the text as they come. An object whose keys came in another order is put in order when it ends. What is written is
-//! what `serde_json` would write of the same value with sorted keys; hashes of journals depend on that.
+//! what `serde_json` would write of the same value with sorted keys; hashes of journals depend on that. A tree of values would take 6 %
+//! of a component stage more (`benches/canonical.rs`).
 
 mod keys;
 

@@ -1,0 +1,68 @@
+//! What canonical JSON of a stage's records costs, beside the same text made from a tree of `serde_json` values.
+//!
+//! `cargo bench -p glovebox-journal` prints a table: medians of a thousand stages and their ratio, done in turn in the same run. A stage
+//! has four records, and each is written once for the journal and once for `progress.ndjson`. Nothing here passes or fails.
+
+#![allow(clippy::unwrap_used)] // A benchmark may panic.
+
+#[path = "../../../benches/table.rs"]
+mod table;
+
+use glovebox_journal::event::{Event, Record, canonical};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use table::{row, timed};
+
+const STAGES: usize = 1_000;
+/// How often a record is written.
+const WRITTEN: usize = 2;
+/// A journal with every kind of record.
+const JOURNAL: &str = include_str!("../tests/golden/journal.jsonl");
+/// The records of a stage with a command that succeeds.
+const KINDS: [&str; 4] = ["stage.ready", "stage.started", "stage.finished", "route.taken"];
+
+fn main() {
+    let events: Vec<Event> = JOURNAL.lines().map(|line| serde_json::from_str::<Record>(line).unwrap().event).collect();
+    let longest = |kind: &&str| {
+        let of_kind = events.iter().filter(|event| event.kind() == *kind);
+        of_kind.max_by_key(|event| canonical(*event).unwrap().len()).unwrap()
+    };
+    let stage: Vec<&Event> = KINDS.iter().map(longest).collect();
+    stage.iter().for_each(|event| assert_eq!(canonical(*event).unwrap(), from_tree(event)));
+    table::head();
+    let all = |write: fn(&Event) -> String| {
+        let stage = stage.clone();
+        move || {
+            timed(|| {
+                for _ in 0..STAGES * WRITTEN {
+                    stage.iter().for_each(|event| drop(black_box(write(event))));
+                }
+            })
+        }
+    };
+    row(
+        "records of 1,000 stages as canonical JSON",
+        51,
+        all(|event| canonical(event).unwrap()),
+        all(from_tree),
+        "a tree of values, sorted",
+    );
+}
+
+/// The same text by a tree of values.
+fn from_tree(event: &Event) -> String {
+    serde_json::to_string(&sorted(serde_json::to_value(event).unwrap())).unwrap()
+}
+
+/// A tree whose objects have sorted keys, whatever map `serde_json` was built with.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let fields: BTreeMap<String, Value> = map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            Value::Object(fields.into_iter().collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
+    }
+}
