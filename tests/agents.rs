@@ -381,7 +381,7 @@ fn a_version_that_nobody_drove_is_said_before_the_first_stage() {
 fn the_driven_versions_are_those_of_the_page_and_of_the_driver() {
     let read = |path: &str| std::fs::read_to_string(workbench::root().join(path)).unwrap();
     let (page, driver) = (read("docs/agents.md"), read("xtask/src/agents.rs"));
-    let table = read("runtime/host/src/agents/programs.rs");
+    let table = read("runtime/host/src/attempt/agents/programs.rs");
     let rows: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | ")).collect();
     let driven = rows.iter().filter(|(package, _)| driver.contains(&format!("package: \"{package}\"")));
     let mut count = 0;

@@ -3,10 +3,12 @@
 //! A malformed answer fails the stage; the host does not repair it. A claim counts only if the host's record confirms it.
 
 use crate::attempt::Attempt;
+use crate::attempt::llm::levels;
 use crate::bindings::types;
-use crate::call::{Claim, FileTier};
+use crate::call::FileTier;
 use crate::ending::Ended;
 use crate::input::{OutgoingEdge, StageInput};
+use crate::progress::Claim;
 use glovebox_names::visible::is_deceptive;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, LimitName, Outcome, Status};
@@ -227,15 +229,6 @@ fn context_of(entries: Vec<types::Entry>) -> Result<BTreeMap<String, Value>, Str
         updates.insert(key, value);
     }
     Ok(updates)
-}
-
-/// How many lists and objects lie in one another; the parser has bounded it.
-pub(crate) fn levels(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or(0),
-        Value::Object(fields) => 1 + fields.values().map(levels).max().unwrap_or(0),
-        _ => 0,
-    }
 }
 
 /// A name that a handler chose.

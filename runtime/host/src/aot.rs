@@ -6,7 +6,7 @@
 
 mod trim;
 
-use crate::compile::{ARTEFACT_BYTES_MAX, Compiled};
+use crate::compiled::{ARTEFACT_BYTES_MAX, Compiled};
 use crate::inspect;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};

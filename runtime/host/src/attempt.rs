@@ -3,25 +3,37 @@
 //! Each import has its own file; what they share is here: the bounds, the counters, and the record that becomes the report.
 //! It refuses to know wasmtime's engine and how the call ends.
 
-use crate::agents::{ProgramSetting, Running};
+pub mod agents;
+mod control;
+pub(crate) mod exec;
+pub(crate) mod files;
+mod gateway;
+pub(crate) mod hooks;
+pub(crate) mod llm;
+pub mod tools;
+pub(crate) mod wasi_files;
+
 use crate::bindings::types;
-use crate::call::{Artifact, CommandSetting, FileTier, LogLine, Progress};
+use crate::commands::CommandSetting;
 use crate::deadline::Deadline;
-use crate::hooks::Hooks;
+use crate::grants::FileTier;
 use crate::limiter::Meter;
-use crate::llm::Conversation;
+use crate::progress::{Artifact, LogLine, Progress};
 use crate::stdio::Output;
 use crate::ticker::Ticker;
-use crate::tools::Tools;
+use agents::{ProgramSetting, Running};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use glovebox_record::{AttemptId, Limits, Receipt, Refusal};
 use glovebox_workspace::refusal::RefusalLog;
 use glovebox_workspace::view::{Kind, View};
+use hooks::Hooks;
+use llm::Conversation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
+use tools::Tools;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 

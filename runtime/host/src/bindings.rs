@@ -25,8 +25,8 @@ wasmtime::component::bindgen!({
     imports: { default: trappable },
     exports: { default: async },
     with: {
-        "glovebox:plugin/llm.completion": crate::llm::Completion,
-        "glovebox:plugin/agents.session": crate::agents::Session,
+        "glovebox:plugin/llm.completion": crate::attempt::llm::Completion,
+        "glovebox:plugin/agents.session": crate::attempt::agents::Session,
     },
 });
 

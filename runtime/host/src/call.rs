@@ -2,71 +2,17 @@
 //!
 //! A [`Call`] holds everything the guest can reach, nothing else exists for it. A [`Report`] holds everything the host saw.
 
+use crate::attempt::tools::ToolSetting;
+pub use crate::commands::{CommandGrant, CommandSetting, HookSetting};
 pub use crate::grants::FileTier;
 use crate::input::StageInput;
 use crate::model::Model;
-use crate::tools::ToolSetting;
-use glovebox_jail::exec::Program;
+pub use crate::progress::{Artifact, Claim, LogLine, Progress};
 use glovebox_record::spend::Money;
-use glovebox_record::{CommandEnding, Ending, Heard, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens, ToolCall};
-use serde::{Deserialize, Serialize};
+use glovebox_record::{Ending, Heard, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens, ToolCall};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-/// Commands a component may run. The default is none at all.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct CommandGrant {
-    /// Texts the pipeline's author wrote; only these exact texts run by `sh -c`.
-    pub shell_texts: Vec<String>,
-    /// Word prefixes an argv must begin with, such as `["cargo", "test"]`.
-    pub argv_prefixes: Vec<Vec<String>>,
-    /// Any shell text and any argv (`allowed_commands="*"`).
-    pub any: bool,
-}
-
-/// Where and how commands of this attempt run; none of it comes from the guest.
-#[derive(Debug, Clone)]
-pub struct CommandSetting {
-    /// What may run.
-    pub grant: CommandGrant,
-    /// The jail they run in, opened for the first of them; its files are those of [`FileSetting::source`] when there are any.
-    pub jail: Arc<glovebox_jail::lazy_jail::LazyJail>,
-    /// Where they start when they do not say.
-    pub workdir: glovebox_record::path::ScopePath,
-}
-
-/// The hooks around the tool calls of this attempt's model, and where they run; none of it comes from the guest.
-#[derive(Debug, Clone)]
-pub struct HookSetting {
-    /// Runs before each call; another exit code than 0 refuses the call.
-    pub pre: Option<Program>,
-    /// Runs after each call.
-    pub post: Option<Program>,
-    /// Their jail, which shares nothing with that of the stage's commands; opened for the first hook.
-    pub jail: Arc<glovebox_jail::lazy_jail::LazyJail>,
-    /// Where they start.
-    pub workdir: glovebox_record::path::ScopePath,
-}
-
-/// A kind of progress the host tells while a call is under way. Lossy by design.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Progress {
-    /// A log line of the guest.
-    Log(LogLine),
-    /// An event of the guest: kind, JSON.
-    Emitted(String, String),
-    /// A model turn begins; counts from 1 within the attempt.
-    ModelTurn(u32),
-    /// The model's provider failed, and is asked again after a while: the kind of the error, the wait.
-    ModelWaits(&'static str, std::time::Duration),
-    /// A command begins.
-    CommandStarted(String),
-    /// A command ended: text, how, code, milliseconds.
-    CommandEnded(String, CommandEnding, Option<i32>, u64),
-    /// Something was refused.
-    Refused(Refusal),
-}
 
 /// Everything one call needs.
 pub struct Call {
@@ -79,7 +25,7 @@ pub struct Call {
     /// Its commands; none means every `exec.run` answers `not-granted`.
     pub commands: Option<CommandSetting>,
     /// Its agent program; none means every `agents` call answers that there is none.
-    pub program: Option<crate::agents::ProgramSetting>,
+    pub program: Option<crate::attempt::agents::ProgramSetting>,
     /// The model bound to this node; none means every `llm` call answers `not-granted`.
     pub model: Option<Model>,
     /// The hooks around its tool calls; none where the node has none.
@@ -115,37 +61,6 @@ pub struct FileSetting {
     pub known_as: Vec<String>,
     /// Whether the component is a plugin, which has grants beside its node's attributes.
     pub is_of_plugin: bool,
-}
-
-/// Something a handler says it did; worth nothing until it was checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
-    /// `command-passed`, `artifact`, `file-written`.
-    pub kind: String,
-    /// The receipt, the artifact or the path.
-    pub value: String,
-}
-
-/// A line a stage logged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogLine {
-    /// `trace`, `debug`, `info`, `warn` or `error`.
-    pub level: String,
-    /// Text, as the guest gave it.
-    pub message: String,
-    /// Pairs beside it.
-    pub fields: Vec<(String, String)>,
-}
-
-/// Bytes a stage asked to keep.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Artifact {
-    /// File name, checked.
-    pub name: String,
-    /// As claimed.
-    pub media_type: String,
-    /// The bytes, capped.
-    pub data: Vec<u8>,
 }
 
 /// Everything the host saw.

@@ -6,8 +6,10 @@
 //! the child sees one component and no key, so its answer is kept and executed only as that component, never at plan, check or lock.
 //! [`Compiler::InProcess`] has no such protection, and is for tests and benches only.
 
-use crate::component::LoadError;
+pub use crate::compiled::ARTEFACT_BYTES_MAX;
+use crate::compiled::Compiled;
 use crate::engine;
+use crate::load_error::LoadError;
 use glovebox_jail::worker::{Answer, Bounds, Worker, WorkerError};
 use glovebox_names::visible;
 use std::any::Any;
@@ -15,9 +17,6 @@ use std::io::{self, Read, Write};
 use std::thread;
 use std::time::Duration;
 use wasmtime::Engine;
-
-/// Longest compiled component; about eight times the largest component.
-pub const ARTEFACT_BYTES_MAX: u64 = 512 << 20;
 
 /// Exit code of a child that compiled.
 const COMPILED: i32 = 0;
@@ -65,25 +64,11 @@ impl Default for CompileBounds {
     }
 }
 
-/// Machine code that the compiler has just made of a component.
-pub(crate) struct Compiled(Vec<u8>);
-
-impl Compiled {
-    /// Compiles in this process, without bounds: only for bytes that are part of the program.
-    pub(crate) fn of_own(engine: &Engine, bytes: &'static [u8]) -> wasmtime::Result<Self> {
-        engine.precompile_component(bytes).map(Self)
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
 impl Compiler {
     /// Compiles a component that was validated, or says which bound it is over.
     pub(crate) fn compile(&self, engine: &Engine, bytes: &[u8]) -> Result<Compiled, LoadError> {
         match self {
-            Self::InProcess => compiled(engine, bytes).map(Compiled).map_err(LoadError::Compile),
+            Self::InProcess => compiled(engine, bytes).map(Compiled::new).map_err(LoadError::Compile),
             Self::Child(worker, bounds) => {
                 let answer = worker.work(bytes, &bounds.of_worker()).map_err(|error| bounds.error(&error))?;
                 if answer.code == OUT_OF_MEMORY { Err(bounds.error(&WorkerError::Memory)) } else { parsed(answer) }
@@ -120,7 +105,7 @@ impl CompileBounds {
 
 fn parsed(answer: Answer) -> Result<Compiled, LoadError> {
     match answer.code {
-        COMPILED => Ok(Compiled(answer.bytes)),
+        COMPILED => Ok(Compiled::new(answer.bytes)),
         REFUSED => {
             let reason = &answer.bytes[..answer.bytes.len().min(REASON_BYTES_MAX)];
             Err(LoadError::Compile(visible::block(&String::from_utf8_lossy(reason)).into_owned()))

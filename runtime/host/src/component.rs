@@ -4,7 +4,8 @@
 
 use crate::attempt::Attempt;
 use crate::bindings::ProvidedPre;
-use crate::inspect::{Import, InspectError, Inspection};
+use crate::inspect::Inspection;
+pub use crate::load_error::LoadError;
 use crate::provided::State;
 use glovebox_record::{Digest, Limits};
 
@@ -53,115 +54,4 @@ pub fn check_handler(inspection: &Inspection) -> Result<(), LoadError> {
         return Err(LoadError::NoStage(inspection.exports.clone()));
     }
     Ok(())
-}
-
-/// Why a component cannot be loaded.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// Over the size that may be compiled.
-    #[error("the component has {bytes} bytes, expected at most {limit} (limit `component_bytes`)")]
-    TooLarge {
-        /// Its size.
-        bytes: u64,
-        /// The bound.
-        limit: u64,
-    },
-    /// Not a component.
-    #[error(transparent)]
-    Inspect(#[from] InspectError),
-    /// It imports what this host does not give; all of it.
-    #[error("the component imports what this host does not provide:{}", imports_text(.0))]
-    Imports(Vec<Import>),
-    /// It has no stage.
-    #[error("the component exports no `glovebox:plugin/stage@0.1.0`, so it cannot be a handler; it exports {}", exports_text(.0))]
-    NoStage(Vec<String>),
-    /// It has no rules.
-    #[error("the component exports no `glovebox:plugin/graph-rules@0.1.0`, so it has no rules; it exports {}", exports_text(.0))]
-    NoRules(Vec<String>),
-    /// Rules import nothing.
-    #[error("the component imports {}: rules must not import anything", exports_text(.0))]
-    RulesImport(Vec<String>),
-    /// It makes too many instances.
-    #[error("the component makes {count} core instances, expected at most {limit} (limit `instances`)")]
-    TooManyInstances {
-        /// How many.
-        count: u64,
-        /// The bound.
-        limit: u64,
-    },
-    /// The compiler did not come to an end within a bound.
-    #[error("compiling the component takes more than {limit} (bound `{bound}`)")]
-    CompileOver {
-        /// The bound's name.
-        bound: &'static str,
-        /// Its value with the unit.
-        limit: String,
-    },
-    /// The compiler broke, or could not be started.
-    #[error("the component could not be compiled: {0}")]
-    Compiler(String),
-    /// The compiler refused it.
-    #[error("the component does not compile: {0}")]
-    Compile(String),
-    /// An interface has another shape than this host's.
-    #[error("the component does not link: {0}")]
-    Link(String),
-}
-
-impl LoadError {
-    /// How to fix it, if another build of the component is not the only way.
-    pub fn help(&self) -> Option<String> {
-        match self {
-            Self::CompileOver { bound, .. } if bound.starts_with("GLOVEBOX_") => Some(format!(
-                "build the component with optimisation and smaller functions; if you trust it, raise the environment variable `{bound}`"
-            )),
-            Self::Inspect(error) => error.help(),
-            Self::Imports(refused) => imports_help(refused),
-            Self::NoStage(_) => Some(
-                "build it for a world of `wit/` that exports `stage`: `handler`, `agent` or `verifier`; components of the world \
-                 `rules` belong under `[rules]` in glovebox.toml"
-                    .to_owned(),
-            ),
-            _ => None,
-        }
-    }
-}
-
-/// How to build a component without these imports, for each language that is known to add them.
-fn imports_help(refused: &[Import]) -> Option<String> {
-    let any = |prefix: &str| refused.iter().any(|import| import.name.starts_with(prefix));
-    let mut lines = Vec::new();
-    if any("wasi:sockets") || any("wasi:http") {
-        lines.extend([
-            "Rust: remove the use of `std::net` and the crates that need it",
-            "Python: build with `componentize-py … --stub-wasi`",
-            "JavaScript: componentize-js with `disableFeatures: [\"http\", \"fetch-event\"]`; componentize-qjs with `--stub-wasi`",
-        ]);
-    }
-    if refused.iter().any(|import| matches!(import.state, State::OtherVersion { .. })) {
-        lines.push("another version: build against the WIT files of this program: `glovebox plugin wit DIR`");
-    }
-    if lines.is_empty() && refused.iter().any(|import| import.state == State::Unknown) {
-        lines.push(
-            "import only interfaces of `wit/` and WASI 0.2; tools that link more have a flag such as `--stub-wasi`",
-        );
-    }
-    (!lines.is_empty()).then(|| lines.join("\n"))
-}
-
-fn imports_text(imports: &[Import]) -> String {
-    let line = |import: &Import| {
-        let reason = match &import.state {
-            State::Provided => "provided".to_owned(),
-            State::OtherVersion { provided } => format!("this host has version {provided}"),
-            State::Denied { reason } => (*reason).to_owned(),
-            State::Unknown => "unknown here".to_owned(),
-        };
-        format!("\n  `{}`: {reason}", import.name)
-    };
-    imports.iter().map(line).collect()
-}
-
-fn exports_text(exports: &[String]) -> String {
-    if exports.is_empty() { "nothing".to_owned() } else { format!("`{}`", exports.join("`, `")) }
 }

@@ -1,7 +1,7 @@
 //! How a call that did not return ended, found by the type of its error and never by its text.
 
-use crate::call::Claim;
 use crate::probe::CarriedTooMuch;
+use crate::progress::Claim;
 use crate::stop::Stop;
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, LimitName, Limits, Outcome};
 use glovebox_workspace::refusal::escaped;

@@ -3,13 +3,16 @@
 //! The imports a component names are its permission manifest (decision imports-are-permissions): what it does not import it cannot do. This
 //! file knows how names are laid out in a binary and which of them this version provides; it decides nothing about grants.
 
-use crate::complexity;
+mod complexity;
+mod instance_count;
+pub mod refused_bytes;
+
 use crate::grants::Wants;
-use crate::instance_count::InstanceCount;
 use crate::provided::{self, State};
-use crate::refused_bytes::{self, Feature};
 use glovebox_record::Digest;
 use glovebox_workspace::refusal::escaped;
+use instance_count::InstanceCount;
+use refused_bytes::Feature;
 use serde::{Deserialize, Serialize};
 use std::hash::Hash;
 use wasmparser::{ComponentTypeRef, FromReader, Parser, Payload, SectionLimited, WasmFeatures};

@@ -16,41 +16,33 @@ pub mod steering;
 // From bytes to a component.
 pub mod aot;
 pub mod compile;
-mod complexity;
+mod compiled;
 pub mod component;
 mod engine;
 pub mod host;
 pub mod inspect;
-mod instance_count;
 mod link;
+mod load_error;
 mod probe;
 pub mod provided;
-pub mod refused_bytes;
 pub mod rules;
 
-// From a call to its report.
+// From a call to its report. `attempt` has a file for each interface of the contract.
 mod answer;
 mod attempt;
+mod bindings;
+pub mod budget;
+mod commands;
 mod deadline;
 mod ending;
 mod limiter;
+mod progress;
 mod report;
 mod run;
 mod stdio;
 mod stop;
 mod ticker;
 
-// The contract, one file per interface.
-pub mod agents;
-mod bindings;
-pub mod budget;
-mod control;
-mod exec;
-mod files;
-mod gateway;
-mod hooks;
-mod llm;
-pub mod tools;
-mod wasi_files;
-pub use exec::operator_in;
-pub use files::READ_BYTES_MAX;
+pub use attempt::exec::operator_in;
+pub use attempt::files::READ_BYTES_MAX;
+pub use attempt::{agents, tools};

@@ -3,8 +3,8 @@
 //! Sockets and HTTP are never linked, whatever is granted; [`crate::provided`] has the message for such an import.
 
 use crate::attempt::Attempt;
+use crate::attempt::wasi_files;
 use crate::bindings::{agents, chat, control, exec, files, llm, tools, types};
-use crate::wasi_files;
 use wasmtime::component::{HasData, HasSelf, Linker, ResourceTable};
 use wasmtime::{Engine, Result};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};

@@ -4,7 +4,7 @@
 //! and what wasmtime says when a host call carries too much, which has no public type to look for.
 
 use crate::aot::{self, AotStore, Trusted};
-use crate::compile::Compiled;
+use crate::compiled::Compiled;
 use glovebox_record::Digest;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Error, Result, Store};

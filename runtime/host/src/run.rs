@@ -5,20 +5,20 @@
 
 use crate::answer;
 use crate::attempt::Attempt;
+use crate::attempt::hooks::Hooks;
+use crate::attempt::llm::Conversation;
+use crate::attempt::tools::Tools;
 use crate::bindings::types;
 use crate::call::{Call, FileSetting, FileSource, Progress, Report};
 use crate::component::Component;
 use crate::deadline::Deadline;
 use crate::ending::{self, Circumstances};
 use crate::engine::Prepared;
-use crate::hooks::Hooks;
 use crate::limiter::Meter;
-use crate::llm::Conversation;
 use crate::report;
 use crate::stdio::Output;
 use crate::stop::Stop;
 use crate::ticker::Ticker;
-use crate::tools::Tools;
 use glovebox_record::{LimitName, Limits};
 use glovebox_workspace::refusal::RefusalLog;
 use glovebox_workspace::view::{View, ViewProblem};

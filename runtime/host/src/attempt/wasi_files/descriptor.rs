@@ -5,7 +5,7 @@
 use super::codes::{denied, identity_hash, new_time, stat};
 use super::streams::{CHUNK_BYTES_MAX, Reader, Target, Writer};
 use super::{FilesView, Folder, LISTED_MAX, Node};
-use crate::files::GuestPath;
+use crate::attempt::files::GuestPath;
 use glovebox_record::path::ScopePath;
 use glovebox_workspace::view::{Create, Denied, Kind, Metadata, OpenOptions, Operation, View};
 use std::sync::Arc;

@@ -7,7 +7,8 @@ mod no_tests;
 
 use crate::attempt::Attempt;
 use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
-use crate::call::{CommandGrant, Progress};
+use crate::commands::CommandGrant;
+use crate::progress::Progress;
 use crate::stop::Stop;
 use glovebox_jail::exec::{self as sandbox, ExecError, Program};
 use glovebox_jail::jail::Jail;

@@ -4,7 +4,7 @@
 
 use crate::attempt::Attempt;
 use crate::bindings::control::Host;
-use crate::call::{Artifact, LogLine, Progress};
+use crate::progress::{Artifact, LogLine, Progress};
 use glovebox_record::{LimitName, Refusal};
 
 /// Names the runtime writes beside a stage's record.

@@ -4,9 +4,9 @@
 //! stage writes to is its own copy, and an attempt that is killed half-way commits nothing.
 
 use crate::attempt::Attempt;
+use crate::attempt::wasi_files::FilesView;
 use crate::bindings::files::{Error, Host, Node};
 use crate::call::FileTier;
-use crate::wasi_files::FilesView;
 use glovebox_record::Refusal;
 use glovebox_record::path::ScopePath;
 use glovebox_workspace::view::{Denied, DirectoryEntry, Kind, Operation, View};

@@ -8,9 +8,9 @@ pub mod programs;
 mod session;
 
 use crate::attempt::Attempt;
+use crate::attempt::gateway::Gateway;
 use crate::bindings::agents::{Event, Host, HostSession, Task};
 use crate::bindings::types;
-use crate::gateway::Gateway;
 use glovebox_record::program::{AgentProgram, ProgramOptions};
 use glovebox_record::{Failure, FailureClass, FailureCode, Refusal};
 use programs::{Asked, Launch};
@@ -131,7 +131,7 @@ fn launch(
             family: target.family,
             output_tokens_max: target.output_tokens_max,
             turns_max,
-            url: crate::gateway::URL,
+            url: crate::attempt::gateway::URL,
             secret: gateway.secret(),
             home: &setting.home_inside,
         },

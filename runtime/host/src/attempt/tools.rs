@@ -16,10 +16,10 @@ pub use kept::ToolAnswers;
 pub use secret::Secret;
 
 use crate::attempt::Attempt;
+use crate::attempt::llm::Side;
 use crate::bindings::chat::{Message, Part, ToolDef};
 use crate::bindings::tools::{Error, Host, Output};
-use crate::call::{LogLine, Progress};
-use crate::llm::Side;
+use crate::progress::{LogLine, Progress};
 use crate::stop::Stop;
 use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_record::path::ScopePath;

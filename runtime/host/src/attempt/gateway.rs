@@ -7,10 +7,10 @@
 mod sending;
 
 use crate::attempt::Attempt;
-use crate::call::Progress;
+use crate::attempt::llm::{Conversation, Side};
 use crate::deadline::Deadline;
-use crate::llm::{Conversation, Side};
 use crate::model::{Crossed, Model, Question as Told};
+use crate::progress::Progress;
 use glovebox_jail::jail::Jail;
 use glovebox_jail::port::{self, Connection, Port};
 use glovebox_models::ask::estimated_tokens;
@@ -224,7 +224,7 @@ impl Shared {
         // An answer that the program does not wait for, or that counts for nothing, was asked for all the same.
         conversation.turns += u32::from(answered.is_ok() || exchange.is_begun);
         let checked = answered.and_then(|answer| {
-            self.check_leak(&mut conversation, Side::Response, crate::llm::answered_texts(&answer))?;
+            self.check_leak(&mut conversation, Side::Response, crate::attempt::llm::answered_texts(&answer))?;
             conversation.keep_answer(&exchange.sent, &answer, &line);
             conversation.note_answer(&answer)
         });

@@ -3,7 +3,7 @@
 //! Looked at only after the validator refused them. Which features a component needs is found out by validating it without each of
 //! them, never by the text of an error. Nothing is compiled.
 
-use crate::complexity::validate;
+use crate::inspect::complexity::validate;
 use crate::inspect::{InspectError, features};
 use wasmparser::{BinaryReader, BinaryReaderError, WasmFeatures as F};
 

@@ -10,7 +10,7 @@ mod codes;
 mod descriptor;
 mod streams;
 
-use crate::files::GuestPath;
+use crate::attempt::files::GuestPath;
 use codes::{denied, kind_type};
 use glovebox_record::path::ScopePath;
 use glovebox_workspace::view::{Denied, DirectoryEntry, FileHandle, Identity, Operation, View};

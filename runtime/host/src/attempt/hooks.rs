@@ -5,10 +5,11 @@
 //! of its pre hook no call passes. What a component does without a call has no hook: its grants alone bound that.
 
 use crate::attempt::Attempt;
+use crate::attempt::exec::shorten;
 use crate::bindings::chat::{Message, Part};
 use crate::bindings::llm::Request;
-use crate::call::{HookSetting, LogLine, Progress};
-use crate::exec::shorten;
+use crate::commands::HookSetting;
+use crate::progress::{LogLine, Progress};
 use crate::stop::Stop;
 use glovebox_jail::exec::{Captured, Command, ExecError, Exit, Program};
 use glovebox_models::chat::AgentId;

@@ -3,7 +3,6 @@
 //! The object that reaches the context is the one that was checked here, and never one that the component hands over.
 
 use super::Conversation;
-use crate::answer;
 use crate::attempt::Attempt;
 use crate::bindings::control::Host as _;
 use crate::model::Model;
@@ -81,7 +80,7 @@ fn read(schema: &Schema, text: &str, bytes_max: u64) -> Result<Value, String> {
     let block = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let text = block.and_then(|block| block.split_once('\n')).map_or(text, |(_, inner)| inner);
     let value = document::read(text.as_bytes()).map_err(|error| format!("the answer is not JSON alone: {error}"))?;
-    if answer::levels(&value) > LEVELS_MAX {
+    if levels(&value) > LEVELS_MAX {
         return Err(format!("the answer has more than {LEVELS_MAX} levels"));
     }
     let wrong: Vec<String> = schema.check(&value).iter().map(ToString::to_string).collect();
@@ -121,6 +120,15 @@ impl Attempt {
         // One that does not fit is in the record as a refusal.
         let _kept = self.put_artifact(FILE.to_owned(), "application/json".to_owned(), text.into_bytes())?;
         Ok(outcome)
+    }
+}
+
+/// How many lists and objects lie in one another; the parser has bounded it.
+pub(crate) fn levels(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(levels).max().unwrap_or(0),
+        _ => 0,
     }
 }
 

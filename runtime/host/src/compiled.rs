@@ -1,0 +1,25 @@
+//! Machine code of a component.
+
+use wasmtime::Engine;
+
+/// Longest compiled component; about eight times the largest component.
+pub const ARTEFACT_BYTES_MAX: u64 = 512 << 20;
+
+/// Machine code that the compiler has just made of a component.
+pub(crate) struct Compiled(Vec<u8>);
+
+impl Compiled {
+    /// What the compiler answered.
+    pub(crate) fn new(code: Vec<u8>) -> Self {
+        Self(code)
+    }
+
+    /// Compiles in this process, without bounds: only for bytes that are part of the program.
+    pub(crate) fn of_own(engine: &Engine, bytes: &'static [u8]) -> wasmtime::Result<Self> {
+        engine.precompile_component(bytes).map(Self)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
