@@ -11,7 +11,10 @@ use syn::{Attribute, ItemMod, ItemUse, Path, UseTree};
 
 const FILES_MAX: usize = 4;
 /// The crates that are held to it. The others still have circles.
-const HELD: [&str; 8] = [
+const HELD: [&str; 14] = [
+    "plugins/tool/src/",
+    "plugins/verification/src/",
+    "plugins/verify/src/",
     "runtime/cli/src/",
     "runtime/host/src/",
     "runtime/jail/src/",
@@ -20,6 +23,9 @@ const HELD: [&str; 8] = [
     "runtime/plan/src/",
     "runtime/record/src/",
     "runtime/schema/src/",
+    "tests/attack/src/",
+    "tests/fake-llm/src/",
+    "xtask/src/",
 ];
 /// Re-exports of re-exports that are followed.
 const HOPS_MAX: usize = 8;

@@ -5,7 +5,8 @@
 //! is rebuilt for no reason.
 
 use crate::process::{at, capture, demand, nested_cargo};
-use crate::wasm_std::{self, Rung, TARGET};
+use crate::rustc::TARGET;
+use crate::wasm_std::{self, Rung};
 use crate::{Step, repository, sources};
 use std::fs;
 use std::path::Path;

@@ -14,6 +14,7 @@ mod gate;
 mod numbers;
 mod process;
 mod pytest;
+mod rustc;
 mod sources;
 mod sysroot;
 mod wasm_std;

@@ -4,7 +4,7 @@
 //! comes from the package `wasi-libc`. Nothing outside `target/` changes. A sysroot is complete or it does not count.
 
 use crate::process::{at, capture, demand, nested_cargo};
-use crate::wasm_std::{TARGET, rustc, rustc_field};
+use crate::rustc::{TARGET, rustc, rustc_field};
 use crate::{Step, debian};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,12 +3,10 @@
 //! Installed in the toolchain; else fetched by rustup; else built from the compiler's own source. Whichever it is, the answer
 //! is the flags a build of a component needs. A rung is skipped only for the next one, never for nothing.
 
+use crate::rustc::{TARGET, rustc, rustc_field};
 use crate::{Step, process, repository, sysroot};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// The target of every component.
-pub(crate) const TARGET: &str = "wasm32-wasip2";
 
 /// One way to a standard library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,18 +105,6 @@ fn fetch_target() -> Step<Vec<String>> {
     } else {
         Err("rustup succeeded, but the running rustc does not see the target".to_owned())
     }
-}
-
-/// Makes the compiler that cargo uses.
-pub(crate) fn rustc() -> Command {
-    Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
-}
-
-/// Reads one field of `rustc -vV`, such as `release` or `commit-hash`.
-pub(crate) fn rustc_field(name: &str) -> Step<String> {
-    let printed = process::capture(rustc().arg("-vV"))?;
-    let value = printed.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-    value.map(str::to_owned).ok_or_else(|| format!("`rustc -vV` prints no `{name}`"))
 }
 
 /// A sysroot belongs to one compiler: it is kept under the compiler's commit.
