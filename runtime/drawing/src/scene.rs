@@ -212,10 +212,7 @@ fn drawn_node(node: &Node, overlay: Option<&Overlay>, style: &TextStyle) -> Draw
 
 /// The handler that a shape stands for, so that a note tells when another one executes the node.
 fn shape_handler(shape: &str) -> &'static str {
-    glovebox_pipeline::lower::handler::SHAPES
-        .iter()
-        .find(|(known, _)| *known == shape)
-        .map_or("codergen", |(_, handler)| handler)
+    glovebox_pipeline::ir::SHAPES.iter().find(|(known, _)| *known == shape).map_or("codergen", |(_, handler)| handler)
 }
 
 fn drawn_edge(index: EdgeIndex, edge: &Edge, overlay: Option<&Overlay>, style: &TextStyle) -> DrawnEdge {

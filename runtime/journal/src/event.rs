@@ -41,7 +41,7 @@ pub use stage::{
 pub use steered::StageSteered;
 pub use went_back::WentBack;
 
-use glovebox_pipeline::lower::handler::{HandlerKind, Role};
+use glovebox_pipeline::ir::{HandlerKind, Role};
 use glovebox_pipeline::transform::RuleRecord;
 use glovebox_record::VerifyLimits;
 use glovebox_record::spend::SpendBounds;

@@ -6,64 +6,15 @@
 
 mod part;
 
-use crate::condition::Condition;
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Handler, Node, NodeId, Pipeline};
-use crate::keyed::Text;
-use crate::lower::handler::HandlerKind;
+use crate::ir::{Node, NodeId, Pipeline};
 use crate::transform::{self, Applied, SettledGraph};
 use part::Part;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Most stages of a pipeline with its children.
 pub const STAGES_MAX: usize = 10_000;
-
-/// The child pipeline of a node.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Child {
-    /// Its file, from the folder of the file that names it.
-    pub file: Text,
-    /// Its goal.
-    pub goal: Text,
-    /// The keys of the context that it begins with.
-    pub context_in: Vec<Text>,
-    /// The keys of its context that the pipeline around it gets when it has succeeded.
-    pub context_out: Vec<Text>,
-    /// Most stages that it may visit (`max_steps` of its file); none for no bound of its own.
-    pub steps_max: Option<u64>,
-    /// How a supervisor looks at it; none for a node that only runs it.
-    pub supervision: Option<Supervision>,
-}
-
-/// How a supervisor looks at its child (spec §4.11).
-#[derive(Debug, Clone, PartialEq)]
-pub struct Supervision {
-    /// The time between two looks.
-    pub interval: Duration,
-    /// Most looks; with the last one the supervisor fails.
-    pub cycles_max: u32,
-    /// Ends the child early, with success, when it holds.
-    pub stop: Option<Condition>,
-    /// What the first look writes into the child's context, for the models of its next stages; none without `steer`.
-    pub steering: Option<Text>,
-}
-
-/// Default of `manager.poll_interval` (spec §4.11).
-pub const INTERVAL_DEFAULT: &str = "45s";
-/// Default of `manager.max_cycles` (spec §4.11).
-pub const CYCLES_DEFAULT: u32 = 1_000;
-/// The key of a child's context with what its supervisor says.
-pub const STEERING_KEY: &str = "stack.steering";
-
-impl Node {
-    /// True if it runs a child pipeline whose stages are not part of the pipeline yet.
-    pub fn wants_child(&self) -> bool {
-        matches!(self.handler, Handler::Unavailable(_))
-            && matches!(self.handler.kind(), HandlerKind::Subpipeline | HandlerKind::Manager)
-    }
-}
 
 /// Puts the stages of children into a pipeline. `children` has a checked pipeline for each node that [`Node::wants_child`].
 ///

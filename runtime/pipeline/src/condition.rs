@@ -9,9 +9,10 @@
 )]
 
 use crate::diagnostic::Diagnostic;
+use crate::dot::SourceMap;
 use crate::keyed::Text;
 use crate::outcome::{Answer, Lookup};
-use crate::span::{Places, Span};
+use crate::span::Span;
 use glovebox_record::{FailureClass, Status};
 use std::fmt;
 
@@ -135,7 +136,7 @@ impl Condition {
     ///
     /// # Errors
     /// A `condition_syntax` diagnostic at the invalid text, with a fix if it is certain.
-    pub fn parse(text: &str, places: &Places) -> Result<Condition, Diagnostic> {
+    pub fn parse(text: &str, places: &SourceMap) -> Result<Condition, Diagnostic> {
         let mut reader = Reader { text, at: 0, places };
         let mut clauses = vec![reader.clause()?];
         while reader.conjunction()? {
@@ -204,7 +205,7 @@ impl Clause {
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    places: &'a Places,
+    places: &'a SourceMap,
 }
 
 const OPERATORS: &str = "write `key=value` or `key!=value`, joined by `&&`";

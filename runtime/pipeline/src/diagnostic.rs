@@ -136,6 +136,12 @@ impl Diagnostic {
         Self::new(rule, Severity::Info, message, span)
     }
 
+    /// Reports the spelling of another engine that has exactly the same meaning.
+    pub(crate) fn other_spelling(theirs: &str, ours: &str, span: Span) -> Self {
+        let found = Self::info("other_spelling", format!("Glovebox reads `{theirs}` as `{ours}`"), span);
+        found.with_help(format!("write `{ours}`")).with_fix(span, ours)
+    }
+
     /// Adds a short text at the span.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {

@@ -6,8 +6,8 @@
 //! their texts in [`crate::Inputs::files`].
 
 use crate::diagnostic::Diagnostic;
-use crate::holdout_roles::FOLDER_DEFAULT;
 use crate::inputs::Inputs;
+use crate::ir::holdouts::FOLDER_DEFAULT;
 use crate::ir::{Attribute, Node, Pipeline};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;

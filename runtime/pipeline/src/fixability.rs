@@ -6,17 +6,15 @@
 //! warning of `check` and the stop of a run.
 
 use crate::hash::HashSet;
-use crate::holdout_roles::is_builder;
-use crate::ir::{Attribute, Node, NodeId, Pipeline};
+use crate::ir::{Attribute, HandlerKind, Node, NodeId, Pipeline};
 use crate::key;
-use crate::lower::handler::HandlerKind;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 
 /// The scripts (`*.sh`) in the command of a failed tool stage that a builder with an explicit write scope may not write, as written and
 /// in order. Empty for every other pair of nodes.
 pub fn out_of_reach(pipeline: &Pipeline, failed: &Node, builder: &Node) -> Vec<String> {
-    let is_meant = failed.handler.kind() == HandlerKind::Tool && is_builder(builder);
+    let is_meant = failed.handler.kind() == HandlerKind::Tool && builder.is_builder();
     let Some(scope) = builder.allowed_write_paths.as_ref().filter(|_| is_meant) else { return Vec::new() };
     let Some(command) = failed.attributes.get(key::TOOL_COMMAND) else { return Vec::new() };
     let base = workdir(failed);

@@ -6,24 +6,12 @@
 
 use crate::condition::Operator;
 use crate::ir::{Edge, Node, Pipeline};
-use crate::keyed::Text;
 use glovebox_record::question::{Answer, Answers};
 use glovebox_record::{Choice, QuestionType};
 use std::time::Duration;
 
 /// The text of a question whose node has neither prompt nor label (spec §4.6).
 const NO_TEXT: &str = "Select an option:";
-
-/// The settings of a gate on its node.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct GateSettings {
-    /// `human.type`.
-    pub kind: QuestionType,
-    /// `human.default_choice`: a target, key or label.
-    pub default: Option<Text>,
-    /// `human.timeout`; `timeout` applies if it is absent.
-    pub timeout: Option<Duration>,
-}
 
 /// What a gate asks.
 #[derive(Debug, Clone, PartialEq, Eq)]

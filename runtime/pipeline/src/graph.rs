@@ -3,10 +3,10 @@
 //! Both contain the nodes and edges with all their attributes, defaults included. [`to_dot`] writes text that Graphviz accepts and that this
 //! crate parses to the same graph.
 
-use crate::dot::{Writer, quote};
+use crate::dot::{Element, Writer, quote};
 use crate::hash::HashSet;
 use crate::inputs::Inputs;
-use crate::ir::{Element, Node, NodeId, Pipeline, Subgraph, Text};
+use crate::ir::{Node, NodeId, Pipeline, Subgraph, Text};
 use crate::key::Key;
 use crate::keyed::Attributes;
 use crate::source::Source;

@@ -7,8 +7,9 @@
 //! a file is a `Diagnostic`, never an error of ours. [`child`] puts the stages of child pipelines into the one pipeline, so that nothing after
 //! it knows of files. [`transform`] reads a graph that a rule plugin changed as text again, and [`lint`] comes after the last of them.
 //!
-//! Reading order: [`span`], [`diagnostic`], [`dot`], [`inputs`], [`files`], [`lower`], [`ir`], [`fork`], [`child`], [`gate`], [`ahead`], [`keyed`], [`attributes`],
-//! [`outcome`], [`condition`], [`diff_limits`], [`stylesheet`], [`holdout_roles`], [`reach`], [`fixability`], [`transform`], [`lint`], [`session`], [`route`], [`graph`].
+//! Reading order, each module above those that it imports: [`span`], [`source`], [`diagnostic`], [`key`], [`keyed`], [`attributes`], [`dot`],
+//! [`condition`], [`ir`]; then what a pipeline can be asked: [`outcome`], [`route`], [`parallel`], [`gate`], [`ahead`], [`planning`], [`reach`],
+//! [`fixability`]; then the steps: [`inputs`], [`files`], [`stylesheet`], [`lower`], [`lint`], [`check()`], [`graph`], [`transform`], [`child`].
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -23,13 +24,11 @@ pub mod diff_limits;
 pub mod dot;
 pub mod files;
 pub mod fixability;
-pub mod fork;
 pub mod format;
 pub mod gate;
 pub mod graph;
 mod hash;
-pub mod holdout_roles;
-mod index;
+mod holdout_roles;
 pub mod inputs;
 pub mod ir;
 pub mod key;
@@ -38,12 +37,12 @@ pub mod lint;
 pub mod lower;
 pub mod nearest;
 pub mod outcome;
+pub mod parallel;
 mod path;
 pub mod planning;
 pub mod reach;
-pub mod restart;
 pub mod route;
-pub mod session;
+mod session;
 pub mod source;
 pub mod span;
 pub mod stylesheet;

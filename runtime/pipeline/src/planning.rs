@@ -2,9 +2,8 @@
 //! is read.
 
 use crate::hash::HashSet;
-use crate::ir::{Handler, Node, Pipeline};
+use crate::ir::{Handler, HandlerKind, Node, Pipeline};
 use crate::key;
-use crate::lower::handler::HandlerKind;
 
 /// The context key of a plan, unless a verification stage names another one.
 pub const PLAN_KEY: &str = "verification.plan";

@@ -5,10 +5,9 @@
 //! without naming them needs the attribute. A wrong guess never shows a hold-out to a builder.
 
 use crate::fixability::workdir;
-use crate::holdout_roles::covers;
-use crate::ir::{Node, NodeId, Pipeline};
+use crate::ir::holdouts::covers;
+use crate::ir::{HandlerKind, Node, NodeId, Pipeline};
 use crate::key::{self, Key};
-use crate::lower::handler::HandlerKind;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use std::fmt;

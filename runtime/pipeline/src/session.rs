@@ -6,23 +6,6 @@
 use crate::ir::{Edge, EdgeIndex, Node, Pipeline};
 use glovebox_record::{Fidelity, ThreadId};
 
-/// What a node, an edge or the graph says about sessions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SessionSettings {
-    /// `fidelity`; on the graph `default_fidelity`.
-    pub fidelity: Option<Fidelity>,
-    /// `thread_id`.
-    pub thread: Option<ThreadId>,
-    /// The class of the innermost subgraph around a node.
-    pub class: Option<ThreadId>,
-}
-
-impl SessionSettings {
-    pub(crate) fn is_full(&self) -> bool {
-        self.fidelity == Some(Fidelity::Full)
-    }
-}
-
 impl Pipeline {
     /// The mode of a node that was reached along an edge; without one, by a retry target or as the first.
     pub fn fidelity(&self, edge: Option<EdgeIndex>, node: &Node) -> Fidelity {

@@ -9,12 +9,12 @@
 )]
 
 use crate::diagnostic::Diagnostic;
+use crate::dot::SourceMap;
 use crate::hash::HashMap;
 use crate::ir::{Attribute, NodeId};
 use crate::key::{self, Key};
-use crate::lower::other_spelling;
 use crate::nearest::nearest;
-use crate::span::{Places, Span};
+use crate::span::Span;
 use std::ops::Range;
 
 /// The properties that a rule may set.
@@ -50,7 +50,7 @@ type Declarations = Vec<(Key<'static>, Attribute)>;
 
 impl Stylesheet {
     /// Parses a style sheet. A rule with a fault is dropped; the others apply.
-    pub fn parse(text: &str, places: &Places) -> (Stylesheet, Vec<Diagnostic>) {
+    pub fn parse(text: &str, places: &SourceMap) -> (Stylesheet, Vec<Diagnostic>) {
         let mut reader = Reader { text, at: 0, places, faults: Vec::new() };
         let mut sheet = Stylesheet::default();
         let mut number = 0;
@@ -95,7 +95,7 @@ impl Stylesheet {
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    places: &'a Places,
+    places: &'a SourceMap,
     faults: Vec<Diagnostic>,
 }
 
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
         let other = || OTHER_NAMES.into_iter().find(|(theirs, _)| *theirs == name).map(|(_, property)| property);
         let Some(property) = own.or_else(other) else { return Err(self.no_property(start..self.at)) };
         if own.is_none() && self.places.exact() {
-            self.faults.push(other_spelling(name, property.as_str(), key_span));
+            self.faults.push(Diagnostic::other_spelling(name, property.as_str(), key_span));
         }
         self.space();
         if !self.eat(':') {

@@ -25,7 +25,7 @@ use crate::verify::Verify;
 use field::{Field, Fields, File, Place};
 use glovebox_host::grants::Grants;
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::lower::handler::Role;
+use glovebox_pipeline::ir::Role;
 use glovebox_pipeline::span::Span;
 use glovebox_record::program::AgentProgram;
 use glovebox_record::scope::Entry;

@@ -8,7 +8,7 @@ mod filter;
 
 pub use filter::{StoredUpdates, filter_updates};
 
-use glovebox_pipeline::lower::handler::HandlerKind;
+use glovebox_pipeline::ir::HandlerKind;
 use glovebox_record::StoredValue;
 use rpds::RedBlackTreeMapSync;
 use schemars::JsonSchema;

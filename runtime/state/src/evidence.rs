@@ -30,6 +30,7 @@ pub use startup::StartupFile;
 pub use verdict::{ExitShape, JournalHead, NodeTraffic, VerdictFile};
 
 use branches::ForkOrigin;
+use glovebox_pipeline::ir::{HandlerKind, Role};
 use receipt::EndedStage;
 use startup::StartupFiles;
 
@@ -40,7 +41,6 @@ use glovebox_journal::event::{
 use glovebox_journal::ports::PortError;
 use glovebox_journal::reading::{self, ReadRecords};
 use glovebox_journal::rewind::{self, Fold};
-use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_record::path::ScopePath;
 use glovebox_record::spend::Money;
 use glovebox_record::{Failure, FailureCode, Network, NodeId, Tokens, Traffic};

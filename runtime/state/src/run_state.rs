@@ -44,8 +44,7 @@ use glovebox_journal::event::{
     BranchFinished, BranchId, BranchStarted, ChildObserved, Ending, Event, NodeId, Record, RunFinished, RunId,
     RunResumed, RunStarted, StageFinished, StageSteered, Subject, Verdict, Work,
 };
-use glovebox_pipeline::child::STEERING_KEY;
-use glovebox_pipeline::lower::handler::Role;
+use glovebox_pipeline::ir::{Role, STEERING_KEY};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use jiff::Timestamp;

@@ -9,7 +9,7 @@ use crate::terminal::paint::Paint;
 use crate::terminal::{self, pager, visible};
 use glovebox_host::grants::FileTier;
 use glovebox_models::target::Endpoint;
-use glovebox_pipeline::lower::handler::Role;
+use glovebox_pipeline::ir::Role;
 use glovebox_pipeline::transform::RuleRecord;
 use glovebox_plan::plan::compare::{PlanDiff, additions, compare};
 use glovebox_plan::plan::deny::{Denied, Deny, denied};

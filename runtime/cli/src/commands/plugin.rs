@@ -7,7 +7,7 @@ use crate::terminal::agreement::{self, Agreement};
 use crate::terminal::{self, inspection, visible};
 use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::inspect::Inspection;
-use glovebox_pipeline::lower::handler::Role;
+use glovebox_pipeline::ir::Role;
 use glovebox_plan::bind::effective::{grant_lines, granted, wanted};
 use glovebox_plan::bind::role::verifier_fault;
 use glovebox_plan::config::{CONFIG_FILE_NAME, Config, PluginEntry, RuleEntry};

@@ -1,7 +1,6 @@
 //! The nodes of a pipeline in the order in which a run meets them, whatever the order in the file.
 
-use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
-use glovebox_pipeline::lower::handler::HandlerKind;
+use glovebox_pipeline::ir::{HandlerKind, Node, NodeId, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// From the start along the edges, a node after those that lead to it; loops back do not count. Exits are last, after nodes that

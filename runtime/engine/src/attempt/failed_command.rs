@@ -5,8 +5,7 @@
 
 use glovebox_host::call::Report;
 use glovebox_journal::event::{CommandSource, FailedCommand};
-use glovebox_pipeline::ir::Node;
-use glovebox_pipeline::lower::handler::HandlerKind;
+use glovebox_pipeline::ir::{HandlerKind, Node};
 use glovebox_record::Receipt;
 use serde::Deserialize;
 

@@ -4,8 +4,7 @@
 
 use super::redact::printed;
 use glovebox_host::call::Report;
-use glovebox_pipeline::ir::Node;
-use glovebox_pipeline::lower::handler::Role;
+use glovebox_pipeline::ir::{Node, Role};
 use glovebox_plan::plan::{HoldoutAccess, Plan};
 use glovebox_record::Status;
 use glovebox_record::scope::Entry;

@@ -9,7 +9,7 @@ use glovebox_jail::jail::CommandLine;
 use glovebox_jail::jail::JailSetting;
 use glovebox_jail::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
 use glovebox_journal::event::{Isolation, Quarantined, Receipt, StageFinished};
-use glovebox_pipeline::holdout_roles::Writes;
+use glovebox_pipeline::ir::holdouts::Writes;
 use glovebox_plan::plan::Binding;
 use glovebox_plan::plan::Separation;
 use glovebox_plan::prepare::executor::SandboxEnv;

@@ -2,7 +2,7 @@
 //! another stage.
 
 use super::{StageFinished, Work};
-use glovebox_pipeline::lower::handler::{HandlerKind, Role};
+use glovebox_pipeline::ir::{HandlerKind, Role};
 use glovebox_record::{ClassifiedFailure, FailureCategory, FailureSource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

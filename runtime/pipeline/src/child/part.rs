@@ -1,11 +1,10 @@
 //! The stages of one child, with the names and bounds that they have in the pipeline around it.
 
-use super::{INTERVAL_DEFAULT, fault};
+use super::fault;
 use crate::attributes::known;
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Handler, Node, NodeId, Pipeline};
+use crate::ir::{CHILD_EXIT, Handler, HandlerKind, INTERVAL_DEFAULT, Node, NodeId, Pipeline};
 use crate::key::{self, Key};
-use crate::lower::handler::{CHILD_EXIT, HandlerKind};
 use crate::transform::SettledGraph;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;

@@ -9,13 +9,15 @@ mod attributes;
 mod lexer;
 mod names;
 mod parser;
+mod source_map;
 pub(crate) mod text;
 mod writer;
 
 pub use ast::{Ast, Attr, Comment, Name, Statement, Target, Value};
 pub(crate) use names::{Keyword, is_identifier, is_numeral};
+pub use source_map::SourceMap;
 pub use text::quote;
-pub(crate) use writer::Writer;
+pub(crate) use writer::{Element, Writer};
 
 use crate::diagnostic::Diagnostic;
 use crate::source::Source;

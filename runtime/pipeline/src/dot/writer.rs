@@ -1,9 +1,18 @@
 //! Canonical DOT: one statement per line, every name and value quoted, so that Graphviz and this parser read the same graph.
 
 use super::quote;
-use crate::ir::Element;
 use crate::key::Key;
+use glovebox_record::NodeId;
 use std::fmt::{self, Write};
+
+/// An element of the graph that has attributes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Element<'a> {
+    Graph,
+    Node(&'a NodeId),
+    /// From one node to another.
+    Edge(&'a NodeId, &'a NodeId),
+}
 
 /// A graph in progress.
 pub(crate) struct Writer {
@@ -16,10 +25,10 @@ impl Writer {
         Self { text: format!("digraph {} {{\n", quote(name)) }
     }
 
-    /// Writes `subject [key=value, …];`.
-    pub(crate) fn statement<'a>(&mut self, subject: Element<'_>, attributes: impl Iterator<Item = (Key<'a>, &'a str)>) {
+    /// Writes `element [key=value, …];`.
+    pub(crate) fn statement<'a>(&mut self, element: Element<'_>, attributes: impl Iterator<Item = (Key<'a>, &'a str)>) {
         self.text.push_str("  ");
-        self.text.push_str(&match subject {
+        self.text.push_str(&match element {
             Element::Graph => "graph".to_owned(),
             Element::Node(id) => quote(id.as_str()),
             Element::Edge(from, to) => format!("{} -> {}", quote(from.as_str()), quote(to.as_str())),

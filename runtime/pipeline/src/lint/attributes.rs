@@ -5,10 +5,9 @@ use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known, known};
 use crate::diagnostic::Diagnostic;
 use crate::dot::{is_identifier, quote};
 use crate::hash::HashSet;
-use crate::ir::{Attribute, Node, NodeId};
+use crate::ir::{Attribute, HandlerKind, Node, NodeId, SHAPES, TYPES};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
-use crate::lower::handler::{HandlerKind, SHAPES, TYPES};
 use crate::nearest::{certain, nearest};
 use std::cell::LazyCell;
 

@@ -5,9 +5,8 @@
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::diff_limits::{FILES_MAX, SINCE_RUN, listed};
-use crate::ir::{Attribute, Handler, Node};
+use crate::ir::{Attribute, Handler, HandlerKind, Node};
 use crate::key::{self, Key};
-use crate::lower::handler::HandlerKind;
 use crate::nearest::nearest;
 
 const BOUNDS: [Key<'static>; 3] = [key::MAX_FILES, key::MAX_LINES, key::MAX_BINARIES];

@@ -6,9 +6,8 @@ use super::routes::{may_hold_for_failure, must_hold};
 use super::{Found, Rule, Subject};
 use crate::fixability::{out_of_reach, reason};
 use crate::hash::HashSet;
-use crate::ir::{Handler, Node, NodeId, Status};
+use crate::ir::{Handler, HandlerKind, Node, NodeId, Status};
 use crate::key;
-use crate::lower::handler::HandlerKind;
 
 pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Found {
     let tools = subject.working().filter(|(_, node)| node.handler.kind() == HandlerKind::Tool);

@@ -2,9 +2,9 @@
 
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
-use crate::fork::{JoinFault, JoinPolicy, Merge, NESTED_MAX};
-use crate::ir::{Attribute, Handler, Node, NodeId, Pipeline};
+use crate::ir::{Attribute, Handler, JoinPolicy, Merge, Node, NodeId, Pipeline};
 use crate::key::{self, Key};
+use crate::parallel::{JoinFault, NESTED_MAX};
 use glovebox_record::scope::{Entry, intersect};
 use std::collections::BTreeSet;
 

@@ -4,10 +4,8 @@ use super::found::Found;
 use super::{Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::gate::{Gate, choices};
-use crate::holdout_roles::is_verifier;
-use crate::ir::{GateRequires, Handler, Node};
+use crate::ir::{GateRequires, Handler, HandlerKind, Node};
 use crate::key;
-use crate::lower::handler::HandlerKind;
 use glovebox_record::QuestionType;
 
 /// Reports gates that cannot be answered as they are written.
@@ -53,7 +51,7 @@ fn problems(rule: &Rule, subject: &Subject<'_>, node: &Node) -> Vec<Diagnostic> 
 /// Reports gates that ask for a receipt and can never get one. A value of a defaults block is for the gates among its nodes.
 pub(super) fn gate_receipt(rule: &Rule, subject: &Subject<'_>) -> Found {
     let asks = |node: &&Node| node.gate_requires == GateRequires::Receipt;
-    let is_proven = |node: &Node| node.stages().any(is_verifier);
+    let is_proven = |node: &Node| node.stages().any(Node::is_verifier);
     let found = |node: &Node| {
         let attribute = node.attributes.get(key::GATE_REQUIRES).filter(|_| !node.goal_gate || !is_proven(node))?;
         let problem = match node.goal_gate {

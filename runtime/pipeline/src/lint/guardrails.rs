@@ -6,10 +6,8 @@ use super::holdout_reach::may_have;
 use super::structure::names;
 use super::{Found, Rule, Subject};
 use crate::hash::HashSet;
-use crate::holdout_roles::is_verifier;
-use crate::ir::{Attribute, Node};
+use crate::ir::{Attribute, HandlerKind, Node};
 use crate::key::{self, Key};
-use crate::lower::handler::HandlerKind;
 use crate::span::Span;
 use glovebox_names::protected;
 use glovebox_record::scope::Entry;
@@ -29,7 +27,7 @@ pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
         kind.is_first_party() && !kind.only_reads()
     };
     // With hold-outs in reach, a verifier writes nothing by default.
-    let is_bound = |node: &Node| subject.has_holdouts && is_verifier(node) && may_have(subject, node);
+    let is_bound = |node: &Node| subject.has_holdouts && node.is_verifier() && may_have(subject, node);
     let open = |node: &&Node| ours(node) && node.allowed_write_paths.is_none() && !is_bound(node);
     let unbound: Vec<&Node> = subject.pipeline.nodes.iter().filter(open).collect();
     let Some(first) = unbound.first() else { return Found::none() };

@@ -3,8 +3,8 @@
 //! These rules only report. [`crate::reach`] decides what a stage has in reach.
 
 use super::{Found, Rule, Subject};
-use crate::holdout_roles::{Writes, covers, is_verifier};
 use crate::ir::Node;
+use crate::ir::holdouts::{Writes, covers};
 use crate::key;
 use crate::reach::{command_naming, listed, may_have_contract, may_see, naming, writes_dropped};
 use glovebox_record::scope::Entry;
@@ -13,7 +13,7 @@ use glovebox_record::scope::Entry;
 pub(super) fn holdout_folder(rule: &Rule, subject: &Subject<'_>) -> Found {
     let folders = subject.reach.folders();
     let found = |node: &Node| {
-        let named = node.holdouts.named.as_ref().filter(|_| is_verifier(node))?;
+        let named = node.holdouts.named.as_ref().filter(|_| node.is_verifier())?;
         let wrong = |entry: &&Entry| !folders.iter().any(|folder| covers(std::slice::from_ref(*entry), folder));
         let wrong = named.listed().iter().find(wrong)?;
         let span = node.attributes.get(key::HOLDOUTS).map_or(node.span, |attribute| attribute.span);
@@ -37,13 +37,13 @@ pub(super) fn holdout_writes_dropped(rule: &Rule, subject: &Subject<'_>) -> Foun
     if !subject.has_holdouts {
         return Found::none();
     }
-    let drops = |node: &&Node| is_verifier(node) && node.holdouts.writes == Writes::Scratch;
+    let drops = |node: &&Node| node.is_verifier() && node.holdouts.writes == Writes::Scratch;
     subject.pipeline.stages().filter(drops).filter_map(found).collect()
 }
 
 /// Reports a command that names a hold-out which its stage cannot see, and hold-outs that no stage has in reach.
 pub(super) fn holdouts_unread(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let verifiers = || subject.pipeline.stages().filter(|node| is_verifier(node));
+    let verifiers = || subject.pipeline.stages().filter(|node| node.is_verifier());
     let mut found = Found::none();
     for node in verifiers().filter(|node| node.holdouts.named.is_none()) {
         let hidden = |folder: &&Entry| !may_see(node, folder) && command_naming(node, folder).is_some();

@@ -3,7 +3,8 @@
 //! These rules only warn. Binding the plan decides and records what a stage sees of the hold-outs.
 
 use super::{Found, Rule, Subject};
-use crate::holdout_roles::{Feedback, Writes, covers, is_builder, is_verifier, runs_scenarios};
+use crate::holdout_roles::runs_scenarios;
+use crate::ir::holdouts::{Feedback, Writes, covers};
 use crate::ir::{Attribute, Node, Pipeline};
 use crate::key::{self, Key};
 use petgraph::Direction;
@@ -27,7 +28,7 @@ pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
         let id = &node.id;
         let span = |key: Key<'_>| node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
         let found = |message: String, key: Key<'_>| rule.found(message, span(key)).with_node(id.as_str());
-        let reads = (node.holdouts.allow_read && is_builder(node))
+        let reads = (node.holdouts.allow_read && node.is_builder())
             .then(|| found(format!("`{id}` may read the hold-outs that test it"), key::CODEX_ALLOW_READ_SCENARIOS));
         let discloses = (node.holdouts.feedback == Feedback::Full
             && node.attributes.contains_key(key::SCENARIO_FEEDBACK))
@@ -46,7 +47,7 @@ pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// Describes the gap in a node's own `codex.block_read_paths`, which replaces the default.
 fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
-    let blocked = node.holdouts.block_read.as_ref().filter(|_| is_builder(node))?;
+    let blocked = node.holdouts.block_read.as_ref().filter(|_| node.is_builder())?;
     let open = pipeline.scenario_entries().into_iter().find(|folder| !covers(blocked, folder))?;
     Some(format!(
         "`{}` may read the hold-outs in `{open}`: its `codex.block_read_paths` does not contain them",
@@ -56,9 +57,9 @@ fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
 
 /// True for a stage that has hold-outs in reach if the run has any.
 pub(super) fn may_have(subject: &Subject<'_>, node: &Node) -> bool {
-    match is_verifier(node) {
+    match node.is_verifier() {
         true => subject.reach.reaches(node),
-        false => is_builder(node) && (node.holdouts.allow_read || uncovered(subject.pipeline, node).is_some()),
+        false => node.is_builder() && (node.holdouts.allow_read || uncovered(subject.pipeline, node).is_some()),
     }
 }
 
@@ -66,7 +67,7 @@ pub(super) fn may_have(subject: &Subject<'_>, node: &Node) -> bool {
 pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> Found {
     let folders = subject.pipeline.scenario_folders();
     let found = |node: &Node| {
-        let prompt = node.prompt.as_ref().filter(|_| is_builder(node))?;
+        let prompt = node.prompt.as_ref().filter(|_| node.is_builder())?;
         let named = folders.iter().map(|folder| folder.trim_end_matches('/')).find(|folder| prompt.contains(folder))?;
         let message = format!("the prompt of `{}` mentions the hold-outs in `{named}`", node.id);
         let span = node.attributes.get(key::PROMPT).map_or(node.span, |attribute| attribute.span);
@@ -77,8 +78,8 @@ pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> F
 
 /// True for a stage with output that shows hold-outs to later stages.
 fn shows_holdouts(subject: &Subject<'_>, node: &Node) -> bool {
-    let has_them = is_verifier(node) && subject.reach.reaches(node);
-    let reads_them = is_builder(node) && node.holdouts.allow_read;
+    let has_them = node.is_verifier() && subject.reach.reaches(node);
+    let reads_them = node.is_builder() && node.holdouts.allow_read;
     reads_them || (has_them && node.holdouts.feedback == Feedback::Full)
 }
 
@@ -93,9 +94,9 @@ pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) 
         let next = subject.graph.neighbors(NodeIndex::new(number)).filter_map(|next| nearest[next.index()]);
         let builder = next.filter(|builder| *builder != number).min()?;
         let builder = &nodes[builder];
-        let key = if is_builder(node) { key::CODEX_ALLOW_READ_SCENARIOS } else { key::SCENARIO_FEEDBACK };
+        let key = if node.is_builder() { key::CODEX_ALLOW_READ_SCENARIOS } else { key::SCENARIO_FEEDBACK };
         let span = node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
-        let message = match is_builder(node) {
+        let message = match node.is_builder() {
             true => format!("`{}` may read the hold-outs and leads to the builder `{}`", node.id, builder.id),
             false => {
                 format!("all output of `{}` about the hold-outs reaches the builder `{}`", node.id, builder.id)
@@ -114,7 +115,7 @@ pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) 
 fn nearest_builders(subject: &Subject<'_>) -> Vec<Option<usize>> {
     let nodes = &subject.pipeline.nodes;
     let mut nearest = vec![None; subject.graph.node_count()];
-    let mut open: VecDeque<usize> = (0..nodes.len()).filter(|number| is_builder(&nodes[*number])).collect();
+    let mut open: VecDeque<usize> = (0..nodes.len()).filter(|number| nodes[*number].is_builder()).collect();
     open.iter().for_each(|builder| nearest[*builder] = Some(*builder));
     while let Some(number) = open.pop_front() {
         for before in subject.graph.neighbors_directed(NodeIndex::new(number), Direction::Incoming) {

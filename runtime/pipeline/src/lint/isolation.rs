@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::dot::quote;
 use crate::fixability::workdir;
 use crate::hash::HashSet;
-use crate::holdout_roles::{covers, is_verifier};
+use crate::ir::holdouts::covers;
 use crate::ir::{Attribute, Node, Pipeline};
 use crate::key::{self, Key};
 use crate::reach::{HoldoutReach, may_have_contract};
@@ -36,7 +36,7 @@ fn written<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
 pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut reported = HashSet::default();
     let misplaced = |node: &'_ Node| {
-        let is_verifier = node.stages().any(is_verifier);
+        let is_verifier = node.stages().any(Node::is_verifier);
         let reaches = node.stages().any(|stage| may_have(subject, stage) || may_have_contract(stage));
         let keys = [
             (key::VERIFY_SUBJECT, is_verifier),
@@ -70,7 +70,7 @@ pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> Found {
         let message = format!("`{}` has `verify_subject_port`, but no `verify_subject`", node.id);
         node.subject.command.is_none().then(|| at(rule, node, attribute, message))
     };
-    subject.pipeline.stages().filter(|node| is_verifier(node)).filter_map(found).collect()
+    subject.pipeline.stages().filter(|node| node.is_verifier()).filter_map(found).collect()
 }
 
 /// Without `cache` there is no folder to fill.
@@ -91,7 +91,7 @@ fn command(node: &Node) -> Option<(Key<'static>, &Attribute)> {
 
 /// True for a stage with hold-outs in reach, if its own commands also see files of the project.
 fn sees_both(reach: &HoldoutReach, node: &Node) -> bool {
-    is_verifier(node) && reach.reaches(node) && sees_project(reach.folders(), node)
+    node.is_verifier() && reach.reaches(node) && sees_project(reach.folders(), node)
 }
 
 /// True if the node's own commands see anything but hold-outs. Its write scope is part of what they see.
@@ -181,7 +181,7 @@ fn stages_of<'a>(pipeline: &'a Pipeline, reach: &HoldoutReach, script: &Script<'
     let folders = pipeline.scenario_folders();
     let inside = folders.iter().find_map(|folder| path.find(folder.as_str()).map(|at| &path[at..])).unwrap_or(path);
     let runs = |node: &Node| command(node).is_some_and(|(_, attribute)| attribute.value.contains(inside));
-    let verifiers = || pipeline.stages().filter(|node| is_verifier(node));
+    let verifiers = || pipeline.stages().filter(|node| node.is_verifier());
     let is_named = verifiers().any(runs);
     verifiers().filter(|node| sees_both(reach, node) && (!is_named || runs(node))).collect()
 }

@@ -6,8 +6,9 @@
 use super::{Found, Rule, Subject};
 use crate::attributes::instead_of;
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Label};
+use crate::dot::Element;
 use crate::hash::HashMap;
-use crate::ir::{Attribute, Element, Handler};
+use crate::ir::{Attribute, Handler};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::span::Span;

@@ -6,9 +6,8 @@
 use super::found::Found;
 use super::{Rule, Subject};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Attribute, Handler, Node, NodeId};
+use crate::ir::{Attribute, Handler, HandlerKind, Node, NodeId};
 use crate::key::{self, Key};
-use crate::lower::handler::HandlerKind;
 use crate::nearest::nearest;
 
 /// Findings with a suggestion at most: each costs a walk over all names.

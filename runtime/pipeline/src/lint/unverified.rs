@@ -8,9 +8,7 @@ use super::routes::{may_hold_for_failure, must_hold};
 use super::subject::Link;
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
-use crate::holdout_roles::{is_builder, is_verifier};
-use crate::ir::{Edge, Handler, Node, Status};
-use crate::lower::handler::HandlerKind;
+use crate::ir::{Edge, Handler, HandlerKind, Node, Status};
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use petgraph::visit::EdgeRef;
@@ -65,12 +63,12 @@ fn builds(node: &Node) -> bool {
         Some(scope) => !scope.is_empty(),
         None => node.handler.kind() == HandlerKind::Codergen,
     };
-    is_builder(node) && may_write
+    node.is_builder() && may_write
 }
 
 /// A stage that verifies: a command or a person decides about its success.
 fn verifies(node: &Node) -> bool {
-    node.verification.is_some() || is_verifier(node) || node.handler.kind() == HandlerKind::Human
+    node.verification.is_some() || node.is_verifier() || node.handler.kind() == HandlerKind::Human
 }
 
 struct Walk<'a, 'b> {

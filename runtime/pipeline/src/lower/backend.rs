@@ -3,11 +3,10 @@
 //! An option that would have no effect is an error: it may be meant as a guard. The read scope of `codex.*` is of every agent stage, and
 //! `confine` reads it.
 
-use super::handler::HandlerKind;
 use super::reader::Findings;
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
-use crate::ir::{AgentBackend, Attribute, Handler};
+use crate::ir::{AgentBackend, Attribute, Handler, HandlerKind};
 use crate::key::{self, Key};
 use crate::nearest::nearest;
 use glovebox_record::program::{AgentProgram, ProgramOptions};

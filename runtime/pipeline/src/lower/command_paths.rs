@@ -4,10 +4,9 @@
 //! A path below `/tmp` is only a remark, because each stage has a `/tmp` of its own. If another stage names the same path, it is an
 //! error: the second stage does not find what the first one left. Security never rests on this search; the sandbox decides.
 
-use super::handler::HandlerKind;
 use super::reader::Findings;
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Attribute, Node};
+use crate::ir::{Attribute, HandlerKind, Node};
 use crate::span::Span;
 use std::ops::Range;
 

@@ -3,13 +3,12 @@
 //! A schema of the pipeline becomes the attribute's value here, so the component never opens it. One of the hold-outs is read from the
 //! sealed folder when the stage runs, so its path must lie in such a folder.
 
-use super::handler::HandlerKind;
 use super::node::GraphScope;
 use super::reader::Findings;
 use super::scope::RawNode;
 use crate::diagnostic::Diagnostic;
 use crate::files;
-use crate::ir::{Attribute, Handler, Schema};
+use crate::ir::{Attribute, Handler, HandlerKind, Schema};
 use crate::key;
 
 /// What is wrong, and what to do instead.

@@ -3,7 +3,7 @@
 use super::reader::Findings;
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
-use crate::holdout_roles::{COPIES, Copies, FEEDBACKS, Feedback, Named, NodeHoldouts, WRITES};
+use crate::ir::holdouts::{COPIES, Copies, FEEDBACKS, Feedback, Named, NodeHoldouts, WRITES};
 use crate::ir::{Subject, Text};
 use crate::key;
 use glovebox_record::scope::Entry;

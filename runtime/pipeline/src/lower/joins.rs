@@ -1,13 +1,14 @@
 //! Fan-ins that a file leaves out: another engine joins the branches of a fork at the nearest node that all of them lead to.
 //!
-//! Only a fork that has no join by the rules of [`crate::fork`] gets one, and only if it then follows them. Nothing else of the file changes.
+//! Only a fork that has no join by the rules of [`crate::parallel`] gets one, and only if it then follows them. Nothing else of the file changes.
 
 use super::reader::Findings;
 use crate::diagnostic::Diagnostic;
-use crate::fork::NESTED_MAX;
+use crate::dot;
 use crate::inputs::Inputs;
 use crate::ir::{Edge, Handler, Node, NodeId, Pipeline, Text};
 use crate::key;
+use crate::parallel::NESTED_MAX;
 use crate::source::Source;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -86,6 +87,7 @@ fn unused(pipeline: &Pipeline, fork: &NodeId) -> NodeId {
 /// A fan-in and an edge out of it, as a file would have them.
 fn sample() -> Option<(Node, Edge)> {
     let text = "digraph g { n [shape=tripleoctagon, merge=all]; n -> m }";
-    let mut lowered = crate::parse(Source::new(text)).lower(&Inputs::default()).pipeline;
+    let source = Source::new(text);
+    let (mut lowered, _) = super::lower(source, dot::parse(source).0, &Inputs::default());
     Some((lowered.nodes.pop()?, lowered.edges.pop()?))
 }

@@ -7,20 +7,19 @@ mod backend;
 mod command_paths;
 mod confine;
 mod document_schema;
-mod fork;
 pub mod handler;
 mod holdout_attributes;
 mod inputs;
 mod joins;
 mod node;
 mod output;
+mod parallel;
 mod reader;
 mod references;
 mod scope;
 mod verification;
 
 pub use reader::duration;
-pub(crate) use reader::other_spelling;
 
 use crate::condition::Condition;
 use crate::diagnostic::Diagnostic;
@@ -28,11 +27,10 @@ use crate::dot::{Ast, Name, Statement};
 use crate::files;
 use crate::inputs::Inputs;
 use crate::ir::{
-    Attribute, Backoff, Bounds, Edge, Handler, Node, NodeId, Pipeline, SIGNATURE_LIMIT_DEFAULT, STEPS_MAX_DEFAULT,
+    Attribute, Backoff, Bounds, Edge, Handler, Node, NodeId, Pipeline, RESTARTS_MAX_DEFAULT, Restarts,
+    SIGNATURE_LIMIT_DEFAULT, STEPS_MAX_DEFAULT, SessionSettings,
 };
 use crate::key::{self, Key};
-use crate::restart::{RESTARTS_MAX_DEFAULT, Restarts};
-use crate::session::SessionSettings;
 use crate::source::Source;
 use crate::span::Span;
 use crate::stylesheet::Stylesheet;
@@ -234,7 +232,7 @@ fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
 fn report_other_spellings(condition: &Condition, findings: &mut Findings<'_>) {
     for clause in condition.clauses.iter().filter(|clause| clause.is_foreign) {
         let theirs = if clause.literal.as_str() == "fail" { "failed" } else { "succeeded" };
-        let mut found = other_spelling(theirs, &clause.literal, clause.literal_span);
+        let mut found = Diagnostic::other_spelling(theirs, &clause.literal, clause.literal_span);
         found.fix = found.fix.filter(|edit| edit.span.end - edit.span.start == theirs.len());
         findings.push(found);
     }

@@ -3,25 +3,24 @@
 use super::backend;
 use super::confine;
 use super::document_schema;
-use super::fork;
-use super::handler::{self, HandlerKind};
+use super::handler;
 use super::holdout_attributes;
 use super::inputs::Expansion;
 use super::output;
-use super::reader::{Findings, other_spelling};
+use super::parallel;
+use super::reader::Findings;
 use super::scope::{Attributes, Declared, RawNode};
 use super::verification;
-use crate::child::{CYCLES_DEFAULT, Child, Supervision};
 use crate::condition::Condition;
 use crate::diagnostic::Diagnostic;
 use crate::files;
-use crate::fork::MERGES;
-use crate::gate::GateSettings;
-use crate::holdout_roles::Feedback;
 use crate::inputs::Inputs;
-use crate::ir::{Attribute, Backoff, GATE_REQUIREMENTS, Handler, Node, NodeId, Text, ToolHooks, ToolServers};
+use crate::ir::holdouts::Feedback;
+use crate::ir::{
+    Attribute, Backoff, CHILD_EXIT, CYCLES_DEFAULT, Child, GATE_REQUIREMENTS, GateSettings, Handler, HandlerKind,
+    MERGES, Node, NodeId, SHAPES, SessionSettings, Supervision, Text, ToolHooks, ToolServers,
+};
 use crate::key::{self, Key};
-use crate::session::SessionSettings;
 use glovebox_record::question::QUESTION_TYPES;
 use glovebox_record::{Fidelity, ThreadId};
 
@@ -117,7 +116,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         limits: findings.limits(from),
         auto_status: findings.boolean(from, key::AUTO_STATUS),
         allow_partial: findings.boolean(from, key::ALLOW_PARTIAL),
-        fork: fork::setting(from, findings),
+        fork: parallel::settings(from, findings),
         merge: findings.choice(from, key::MERGE, MERGES).unwrap_or_default(),
         child: child(from, findings).map(Box::new),
         child_of: scope.declared.target(from, key::STACK_CHILD_OF),
@@ -210,7 +209,7 @@ fn supervision(from: &Attributes, findings: &mut Findings<'_>) -> Option<Supervi
 /// Refuses the names that only Glovebox writes.
 fn refuse_reserved(raw: &RawNode, findings: &mut Findings<'_>) {
     let attributes = RESERVED.iter().filter_map(|key| raw.attributes.get(*key));
-    let end = raw.attributes.get(key::TYPE).filter(|name| name.value.trim() == handler::CHILD_EXIT);
+    let end = raw.attributes.get(key::TYPE).filter(|name| name.value.trim() == CHILD_EXIT);
     for attribute in attributes.chain(end) {
         let message = "only Glovebox writes this, where it puts the stages of a child pipeline in";
         let found = Diagnostic::error("child_pipeline", message, attribute.key_span).with_node(raw.id.as_str());
@@ -244,7 +243,7 @@ fn resolve(raw: &mut RawNode) -> (Text, Handler) {
 /// a start (spec §7.2).
 pub(super) fn shape(raw: &RawNode) -> &str {
     let written = raw.attributes.get(key::SHAPE).map(|shape| shape.value.as_str()).filter(|shape| !shape.is_empty());
-    let decides = |shape: &&str| raw.own_shape && handler::SHAPES.iter().any(|(known, _)| known == shape);
+    let decides = |shape: &&str| raw.own_shape && SHAPES.iter().any(|(known, _)| known == shape);
     written.filter(decides).or_else(|| handler::shape_of_id(&raw.id)).or(written).unwrap_or("box")
 }
 
@@ -281,7 +280,7 @@ fn read_script(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>
     let Some(script) = raw.attributes.get(key::SCRIPT).filter(|script| !script.value.trim().is_empty()).cloned() else {
         return;
     };
-    findings.push(other_spelling("script", "tool_command", script.key_span));
+    findings.push(Diagnostic::other_spelling("script", "tool_command", script.key_span));
     raw.attributes.insert(key::TOOL_COMMAND, script);
 }
 
@@ -292,7 +291,7 @@ fn read_mode(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>) 
     }
     let is_type = |mode: &&Attribute| QUESTION_TYPES.iter().any(|(word, _)| *word == mode.value);
     let Some(mode) = raw.attributes.get(key::MODE).filter(is_type).cloned() else { return };
-    findings.push(other_spelling("mode", "human.type", mode.key_span));
+    findings.push(Diagnostic::other_spelling("mode", "human.type", mode.key_span));
     raw.attributes.insert(key::HUMAN_TYPE, mode);
 }
 
@@ -303,7 +302,7 @@ fn read_child_file(raw: &mut RawNode, handler: &Handler, findings: &mut Findings
         return;
     }
     let Some(file) = raw.attributes.remove(key::STACK_CHILD_WORKFLOW) else { return };
-    findings.push(other_spelling("stack.child_workflow", "stack.child_dotfile", file.key_span));
+    findings.push(Diagnostic::other_spelling("stack.child_workflow", "stack.child_dotfile", file.key_span));
     raw.attributes.insert(key::STACK_CHILD_DOTFILE, file);
 }
 

@@ -2,13 +2,12 @@
 //!
 //! A keyword that is not enforced is an error here, before the first stage: a rule that nobody enforces is none.
 
-use super::handler::HandlerKind;
 use super::node::GraphScope;
 use super::reader::Findings;
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
 use crate::files;
-use crate::ir::{Handler, Schema};
+use crate::ir::{Handler, HandlerKind, Schema};
 use crate::key;
 use std::sync::Arc;
 

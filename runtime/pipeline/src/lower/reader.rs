@@ -4,14 +4,13 @@
 
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
-use crate::dot::quote;
 use crate::dot::text::decode;
+use crate::dot::{SourceMap, quote};
 use crate::ir::Attribute;
 use crate::key::{self, Key};
 use crate::nearest::nearest;
 use crate::path::{entry_of, part_of_workspace};
 use crate::source::Source;
-use crate::span::Places;
 use glovebox_record::scope::Entry;
 use glovebox_record::spend::{Money, SpendBounds};
 use glovebox_record::{LimitName, LimitSettings, LimitUnit};
@@ -37,19 +36,19 @@ impl<'a> Findings<'a> {
     }
 
     /// Maps the value back to the source text; opaque for a value that an input replaced.
-    pub(super) fn places(&self, attribute: &Attribute) -> Places {
+    pub(super) fn places(&self, attribute: &Attribute) -> SourceMap {
         let written = self.source.at(attribute.span);
         let Some(inner) = written.strip_prefix('"').and_then(|text| text.strip_suffix('"')) else {
             return if written == attribute.value {
-                Places::plain(attribute.span, 0)
+                SourceMap::plain(attribute.span, 0)
             } else {
-                Places::opaque(attribute.span)
+                SourceMap::opaque(attribute.span)
             };
         };
         match decode(inner, |_, _| ()) {
-            text if *text != *attribute.value => Places::opaque(attribute.span),
-            Cow::Borrowed(_) => Places::plain(attribute.span, 1),
-            Cow::Owned(_) => Places::of(self.source, attribute.span),
+            text if *text != *attribute.value => SourceMap::opaque(attribute.span),
+            Cow::Borrowed(_) => SourceMap::plain(attribute.span, 1),
+            Cow::Owned(_) => SourceMap::of(self.source, attribute.span),
         }
     }
 
@@ -277,10 +276,4 @@ fn expected_amount(unit: LimitUnit) -> &'static str {
         LimitUnit::Bytes => "bytes or a size such as `64MiB`",
         LimitUnit::Count => "a whole number",
     }
-}
-
-/// Reports the spelling of another engine that has exactly the same meaning.
-pub(crate) fn other_spelling(theirs: &str, ours: &str, span: crate::span::Span) -> Diagnostic {
-    let found = Diagnostic::info("other_spelling", format!("Glovebox reads `{theirs}` as `{ours}`"), span);
-    found.with_help(format!("write `{ours}`")).with_fix(span, ours)
 }

@@ -3,12 +3,11 @@
 //! It writes what the node may write and sees what verify stages see. What narrows or arms an agent (`read_paths`, `codex.*`, hooks, its
 //! model) is the agent's and not the verifier's, so that a check can read a test that the agent may not.
 
-use super::handler::{HandlerKind, Role};
 use super::reader::Findings;
 use crate::attributes::{Carrier, is_known};
 use crate::diagnostic::Diagnostic;
-use crate::holdout_roles::NodeHoldouts;
-use crate::ir::{Attribute, Confinement, GateRequires, Handler, Node, ToolHooks, ToolServers};
+use crate::ir::holdouts::NodeHoldouts;
+use crate::ir::{Attribute, Confinement, GateRequires, Handler, HandlerKind, Node, Role, ToolHooks, ToolServers};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use glovebox_record::spend::SpendBounds;

@@ -3,10 +3,10 @@
 //! Attribute values are strings, as in `glovebox graph --format json`. A plugin wrote the JSON, so unknown fields are errors, and [`agree`]
 //! compares the parsed result with the answer.
 
-use crate::dot::Writer;
+use crate::dot::{Element, Writer};
 use crate::graph::{GraphFile, SCHEMA_VERSION, to_json};
 use crate::hash::HashMap;
-use crate::ir::{Element, Node, NodeId, Pipeline};
+use crate::ir::{Node, NodeId, Pipeline};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use serde::{Deserialize, Serialize};

@@ -4,16 +4,17 @@ use super::{edge, errors, found, run, with};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::condition::Condition;
 use glovebox_pipeline::diagnostic::Severity;
+use glovebox_pipeline::dot::SourceMap;
 use glovebox_pipeline::ir::Status;
 use glovebox_pipeline::outcome::Answer;
-use glovebox_pipeline::span::{Places, Span};
+use glovebox_pipeline::span::Span;
 use insta::assert_snapshot;
 
 /// Evaluates with `outcome=success`, `preferred_label=Fix` and a small context.
 #[track_caller]
 fn check(text: &str, expected: bool) {
     let condition =
-        Condition::parse(text, &Places::opaque(Span::default())).unwrap_or_else(|fault| panic!("{text}: {fault:?}"));
+        Condition::parse(text, &SourceMap::opaque(Span::default())).unwrap_or_else(|fault| panic!("{text}: {fault:?}"));
     let context = |key: &str| match key {
         "tests_passed" => "true",
         "context.prefixed" => "yes",
@@ -135,6 +136,6 @@ fn words_that_are_nearly_right_are_questioned() {
 fn a_condition_has_a_bounded_number_of_comparisons() {
     let of = |count: usize| vec!["outcome=success"; count].join(" && ");
     check(&of(256), true);
-    let fault = Condition::parse(&of(257), &Places::opaque(Span::default())).unwrap_err();
+    let fault = Condition::parse(&of(257), &SourceMap::opaque(Span::default())).unwrap_err();
     assert!(fault.message.contains("more than 256 comparisons"), "{fault:?}");
 }

@@ -3,8 +3,8 @@
 use super::{accept, errors, found, node, with};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::Severity;
-use glovebox_pipeline::holdout_roles::{Feedback, NodeHoldouts, Writes, covers};
 use glovebox_pipeline::ir::Subject;
+use glovebox_pipeline::ir::holdouts::{Feedback, NodeHoldouts, Writes, covers};
 use glovebox_pipeline::{Inputs, check};
 use insta::assert_snapshot;
 

@@ -2,7 +2,7 @@
 
 use super::{errors, found, line, run, with, with_graph, with_node};
 use glovebox_pipeline::diagnostic::Severity;
-use glovebox_pipeline::fork::Merge;
+use glovebox_pipeline::ir::Merge;
 use glovebox_pipeline::lint::{RULES, Rule};
 use glovebox_pipeline::{Inputs, Source, parse, validate};
 use glovebox_record::scope::Entry;

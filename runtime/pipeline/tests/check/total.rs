@@ -5,10 +5,11 @@
 use glovebox_pipeline::Source;
 use glovebox_pipeline::condition::Condition;
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, fixed};
+use glovebox_pipeline::dot::SourceMap;
 use glovebox_pipeline::format::format;
 use glovebox_pipeline::graph::{to_dot, to_json};
 use glovebox_pipeline::ir::NodeId;
-use glovebox_pipeline::span::{Places, Span};
+use glovebox_pipeline::span::Span;
 use glovebox_pipeline::stylesheet::Stylesheet;
 use glovebox_pipeline::{Checked, Inputs, dot, lower};
 
@@ -62,7 +63,7 @@ fn meaning(source: &str) -> String {
 /// A condition's faults lie inside of it.
 pub(crate) fn check_condition(text: &str) {
     let source = dot::quote(text);
-    let places = Places::of(Source::new(&source), Span::new(0, source.len()));
+    let places = SourceMap::of(Source::new(&source), Span::new(0, source.len()));
     match Condition::parse(text, &places) {
         Ok(condition) => {
             assert!(condition.clauses.iter().all(|clause| source.get(clause.span.start..clause.span.end).is_some()))
@@ -74,7 +75,7 @@ pub(crate) fn check_condition(text: &str) {
 /// A style sheet's faults lie inside of it, and what could be read of it can be asked.
 pub(crate) fn check_stylesheet(text: &str) {
     let source = dot::quote(text);
-    let (stylesheet, found) = Stylesheet::parse(text, &Places::of(Source::new(&source), Span::new(0, source.len())));
+    let (stylesheet, found) = Stylesheet::parse(text, &SourceMap::of(Source::new(&source), Span::new(0, source.len())));
     found.iter().for_each(|found| check_spans(&source, found));
     drop(stylesheet.apply(&NodeId::new("a"), "box", &["b", "c"]));
 }

@@ -3,8 +3,7 @@
 
 use crate::config::Config;
 use crate::plan::Binding;
-use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
-use glovebox_pipeline::lower::handler::HandlerKind;
+use glovebox_pipeline::ir::{Handler, HandlerKind, Node, NodeId, Pipeline};
 use glovebox_record::no_change::NoChangeRule;
 use std::collections::BTreeMap;
 use std::sync::Arc;

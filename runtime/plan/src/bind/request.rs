@@ -6,10 +6,11 @@
 use super::role::HandlerSource;
 use crate::verify::{self, Verify};
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::holdout_roles::NodeHoldouts;
-use glovebox_pipeline::ir::{AgentBackend, Confinement, Node, NodeId, Subject, ToolHooks, ToolServers};
+use glovebox_pipeline::ir::holdouts::NodeHoldouts;
+use glovebox_pipeline::ir::{
+    AgentBackend, Confinement, HandlerKind, Node, NodeId, Role, Subject, ToolHooks, ToolServers,
+};
 use glovebox_pipeline::key::{self, Key};
-use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_pipeline::reach::{self, HoldoutReach, Naming};
 use glovebox_pipeline::span::Span;
 use glovebox_record::LimitSettings;

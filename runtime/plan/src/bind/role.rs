@@ -8,9 +8,8 @@ use crate::config::PluginEntry;
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::ir::Node;
+use glovebox_pipeline::ir::{HandlerKind, Node, Role};
 use glovebox_pipeline::key;
-use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 
 /// What the world `verifier` imports, the interface with the types it uses, and `files`, with which a verifier only reads.
 const IMPORTS: [&str; 4] = ["control", "exec", "files", "types"];

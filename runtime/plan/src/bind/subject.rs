@@ -7,9 +7,9 @@ use super::inputs::{Effective, GrantInputs};
 use crate::plan::binding::runs_commands;
 use crate::plan::{Capability, HoldoutAccess, Origin, Separation};
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::holdout_roles::Writes;
+use glovebox_pipeline::ir::Role;
+use glovebox_pipeline::ir::holdouts::Writes;
 use glovebox_pipeline::key;
-use glovebox_pipeline::lower::handler::Role;
 use glovebox_pipeline::reach::{Naming, writes_dropped};
 use glovebox_record::scope::Entry;
 

@@ -7,7 +7,7 @@ use super::{Binding, Confinement, HoldoutAccess, Plan, Shared};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::FileTier;
 use glovebox_pipeline::gate::Gate;
-use glovebox_pipeline::holdout_roles::{Feedback, Writes};
+use glovebox_pipeline::ir::holdouts::{Feedback, Writes};
 use glovebox_pipeline::ir::{Handler, Node, NodeId};
 use glovebox_record::spend::SpendBounds;
 use glovebox_record::{Network, Tier, scope};

@@ -4,8 +4,8 @@
 
 use super::capability::Region;
 use super::{Capability, HoldoutAccess, Plan};
-use glovebox_pipeline::holdout_roles::{Copies, Feedback, Writes};
 use glovebox_pipeline::ir::NodeId;
+use glovebox_pipeline::ir::holdouts::{Copies, Feedback, Writes};
 use glovebox_record::scope::Entry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

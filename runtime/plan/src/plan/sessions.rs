@@ -1,8 +1,7 @@
 //! What a plan says of sessions: how much of what went before each agent stage gets, and by which edge.
 
 use super::Plan;
-use glovebox_pipeline::ir::{Edge, EdgeIndex, Node, NodeId, Pipeline};
-use glovebox_pipeline::session::SessionSettings;
+use glovebox_pipeline::ir::{Edge, EdgeIndex, Node, NodeId, Pipeline, SessionSettings};
 use glovebox_record::{Fidelity, ThreadId};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -3,8 +3,7 @@
 use super::BranchDecision;
 use crate::run_state::{Branch, Fork, RunState};
 use glovebox_journal::event::{BranchId, ChildObserved, Event, SupervisionEnd};
-use glovebox_pipeline::child::Child;
-use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
+use glovebox_pipeline::ir::{Child, Node, NodeId, Pipeline};
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;

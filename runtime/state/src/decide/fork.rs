@@ -11,8 +11,8 @@ use glovebox_journal::event::{
     BranchCanceled, BranchEnd, BranchFinished, BranchId, BranchStarted, Event, FanInFinished, ForkChild, ForkJoined,
     ForkStarted, StageFinished, StageReady, Task,
 };
-use glovebox_pipeline::fork::{ErrorPolicy, ForkSetting, JoinFault, JoinPolicy, Region};
-use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
+use glovebox_pipeline::ir::{ErrorPolicy, Handler, JoinPolicy, Node, NodeId, ParallelSettings, Pipeline};
+use glovebox_pipeline::parallel::{JoinFault, Region};
 use glovebox_record::{Failure, FailureClass, Status};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ fn held_back(state: &RunState) -> Option<Event> {
     out_of_bounds(state).filter(|_| is_stuck).map(failed)
 }
 
-fn setting(pipeline: &Pipeline, fork: &NodeId) -> ForkSetting {
+fn setting(pipeline: &Pipeline, fork: &NodeId) -> ParallelSettings {
     pipeline.node(fork).map(|node| node.fork).unwrap_or_default()
 }
 
@@ -89,7 +89,7 @@ impl ForkDecision<'_> {
         (self.state.generation(), self.id.clone())
     }
 
-    fn setting(&self) -> ForkSetting {
+    fn setting(&self) -> ParallelSettings {
         setting(self.pipeline, &self.fork.node)
     }
 

@@ -5,7 +5,7 @@
 
 use crate::run_state::{EndedBranch, Fork};
 use glovebox_journal::event::{BranchId, ChangeOp, ConflictSide, FileChange, MergeConflict};
-use glovebox_pipeline::fork::Merge;
+use glovebox_pipeline::ir::Merge;
 use glovebox_record::path::ScopePath;
 use std::collections::{BTreeMap, BTreeSet};
 

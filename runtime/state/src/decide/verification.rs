@@ -6,8 +6,7 @@
 use super::{BranchDecision, cause_of, end_when_idle, succeeded};
 use crate::run_state::Branch;
 use glovebox_journal::event::{Event, StageFinished, StageReady, Task};
-use glovebox_pipeline::ir::{Handler, Node};
-use glovebox_pipeline::lower::handler::HandlerKind;
+use glovebox_pipeline::ir::{Handler, HandlerKind, Node};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 
 /// Brings the end of a verification into its recorded form: the outcome of the node.

@@ -5,7 +5,7 @@
 
 use super::StartupFile;
 use glovebox_journal::event::{Isolation, Receipt};
-use glovebox_pipeline::lower::handler::Role;
+use glovebox_pipeline::ir::Role;
 use glovebox_record::{BranchId, NodeId};
 use schemars::JsonSchema;
 use serde::Serialize;

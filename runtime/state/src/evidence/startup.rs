@@ -10,7 +10,7 @@ mod table;
 pub(super) use table::any_reader;
 
 use glovebox_journal::event::{BranchId, ChangeOp, FanInFinished, FileChange, Receipt, StageFinished, Work};
-use glovebox_pipeline::lower::handler::Role;
+use glovebox_pipeline::ir::Role;
 use glovebox_record::NodeId;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;

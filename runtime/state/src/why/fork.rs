@@ -1,7 +1,7 @@
 //! Steps of forks and fan-ins: how each branch ended, what joined them by which policy, and whom the fan-in chose.
 
 use glovebox_journal::event::{BranchFinished, BranchId, FanInFinished, ForkJoined};
-use glovebox_pipeline::fork::ForkSetting;
+use glovebox_pipeline::ir::ParallelSettings;
 use glovebox_record::Failure;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -66,7 +66,7 @@ impl BranchWhy {
 }
 
 impl JoinWhy {
-    pub(super) fn of(setting: ForkSetting, joined: &ForkJoined) -> Self {
+    pub(super) fn of(setting: ParallelSettings, joined: &ForkJoined) -> Self {
         Self {
             join_policy: setting.join.as_str(),
             error_policy: setting.error.as_str(),

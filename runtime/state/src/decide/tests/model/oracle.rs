@@ -1,8 +1,7 @@
 //! The rules told a second time, from the records of a run alone: what may begin, how often, and how a fork ends.
 
 use glovebox_journal::event::{BranchEnd, BranchId, Event, Record, Task, Verdict};
-use glovebox_pipeline::fork::{ErrorPolicy, JoinPolicy};
-use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_pipeline::ir::{ErrorPolicy, JoinPolicy, NodeId, Pipeline};
 use glovebox_record::Status;
 use std::collections::BTreeMap;
 

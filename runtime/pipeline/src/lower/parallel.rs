@@ -1,15 +1,15 @@
-//! How a fork ends: from attributes as text to a [`ForkSetting`].
+//! How a fork ends: from attributes as text to a [`ParallelSettings`].
 
 use super::reader::Findings;
 use super::scope::Attributes;
-use crate::fork::{ERROR_POLICIES, ForkSetting, JOIN_POLICIES, JoinPolicy, MAX_PARALLEL_DEFAULT};
+use crate::ir::{ERROR_POLICIES, JOIN_POLICIES, JoinPolicy, MAX_PARALLEL_DEFAULT, ParallelSettings};
 use crate::key;
 
-pub(super) fn setting(from: &Attributes, findings: &mut Findings<'_>) -> ForkSetting {
+pub(super) fn settings(from: &Attributes, findings: &mut Findings<'_>) -> ParallelSettings {
     let k = findings.count(from, key::K, 1);
     let fraction = fraction(from, findings);
     let join = findings.choice(from, key::JOIN_POLICY, JOIN_POLICIES).unwrap_or_default();
-    ForkSetting {
+    ParallelSettings {
         join: match join {
             JoinPolicy::KOfN(default) => JoinPolicy::KOfN(k.unwrap_or(default)),
             JoinPolicy::Quorum(default) => JoinPolicy::Quorum(fraction.unwrap_or(default)),

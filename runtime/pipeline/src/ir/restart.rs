@@ -3,8 +3,7 @@
 //! An edge with `loop_restart` begins a new generation at its target (spec §2.6): the visits, outcomes and conversations of the generation
 //! before count no more. The files stay as they are.
 
-use crate::ir::{EdgeIndex, Pipeline};
-use crate::keyed::Text;
+use super::{EdgeIndex, Pipeline, Text};
 
 /// Default of `max_restarts`, as other engines have it.
 pub const RESTARTS_MAX_DEFAULT: u32 = 50;

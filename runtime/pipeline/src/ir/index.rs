@@ -2,9 +2,8 @@
 //!
 //! `check` never asks, so it pays nothing for it. The nodes and edges of a lowered pipeline do not change any more.
 
+use super::{Edge, HandlerKind, Node, NodeId};
 use crate::hash::HashMap;
-use crate::ir::{Edge, Node, NodeId};
-use crate::lower::handler::HandlerKind;
 
 /// Nodes and leaving edges by the id of a node.
 #[derive(Debug, Clone)]

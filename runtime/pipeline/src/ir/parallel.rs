@@ -1,0 +1,107 @@
+//! The settings of a parallel node: when it is complete, what a failed branch does, and whose changes its fan-in takes.
+
+/// Default of `max_parallel` (spec §4.8).
+pub const MAX_PARALLEL_DEFAULT: u32 = 4;
+/// Default of `quorum_fraction`.
+const QUORUM_DEFAULT: f64 = 0.5;
+
+/// When a fork is complete (decision join-and-error-policies).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum JoinPolicy {
+    /// When every branch has ended.
+    #[default]
+    WaitAll,
+    /// When one branch has succeeded.
+    FirstSuccess,
+    /// When this many have.
+    KOfN(u32),
+    /// When this share of all branches has.
+    Quorum(f64),
+}
+
+/// What a failed branch does to its fork (decision join-and-error-policies).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ErrorPolicy {
+    /// The others go on. It counts against the fork.
+    #[default]
+    Continue,
+    /// The others are canceled, and the fork fails.
+    FailFast,
+    /// The others go on. It counts for nothing, unless every branch fails.
+    Ignore,
+}
+
+/// Whose changes a fan-in takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Merge {
+    /// Those of the best branch.
+    #[default]
+    Best,
+    /// Those of every branch that succeeded, except where two of them disagree.
+    All,
+}
+
+/// The words of `join_policy`.
+pub const JOIN_POLICIES: &[(&str, JoinPolicy)] = &[
+    ("wait_all", JoinPolicy::WaitAll),
+    ("first_success", JoinPolicy::FirstSuccess),
+    ("k_of_n", JoinPolicy::KOfN(1)),
+    ("quorum", JoinPolicy::Quorum(QUORUM_DEFAULT)),
+];
+
+/// The words of `error_policy`.
+pub const ERROR_POLICIES: &[(&str, ErrorPolicy)] =
+    &[("continue", ErrorPolicy::Continue), ("fail_fast", ErrorPolicy::FailFast), ("ignore", ErrorPolicy::Ignore)];
+
+/// The words of `merge`.
+pub const MERGES: &[(&str, Merge)] = &[("best", Merge::Best), ("all", Merge::All)];
+
+/// How a fork ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ParallelSettings {
+    /// When it is complete.
+    pub join: JoinPolicy,
+    /// What a failed branch does to it.
+    pub error: ErrorPolicy,
+    /// Most branches at a time.
+    pub parallel_max: u32,
+}
+
+impl Default for ParallelSettings {
+    fn default() -> Self {
+        let (join, error) = (JoinPolicy::default(), ErrorPolicy::default());
+        Self { join, error, parallel_max: MAX_PARALLEL_DEFAULT }
+    }
+}
+
+impl JoinPolicy {
+    /// How many of `branches` must succeed.
+    pub fn needed(self, branches: usize) -> usize {
+        match self {
+            JoinPolicy::WaitAll | JoinPolicy::FirstSuccess => 1,
+            JoinPolicy::KOfN(k) => usize::try_from(k).unwrap_or(usize::MAX),
+            JoinPolicy::Quorum(share) => ((branches as f64 * share).ceil() as usize).max(1),
+        }
+    }
+
+    /// The word in a pipeline.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            JoinPolicy::WaitAll => "wait_all",
+            JoinPolicy::FirstSuccess => "first_success",
+            JoinPolicy::KOfN(_) => "k_of_n",
+            JoinPolicy::Quorum(_) => "quorum",
+        }
+    }
+}
+
+impl ErrorPolicy {
+    /// The word in a pipeline.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ErrorPolicy::Continue => "continue",
+            ErrorPolicy::FailFast => "fail_fast",
+            ErrorPolicy::Ignore => "ignore",
+        }
+    }
+}
