@@ -4,7 +4,7 @@
 //! record; the second ends the process at once.
 
 use crate::ask::{self, Leave};
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::people::Present;
 use crate::runs;
 use crate::runs::RunFolder;
@@ -172,7 +172,7 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
 }
 
 /// Prints the summary of a run and returns its exit code.
-pub fn conclude(run: &RunFolder, ended: &Run, format: ProgressFormat, runs_dir: &Path) -> Ended {
+pub fn conclude(run: &RunFolder, ended: &Run, format: ProgressFormat, runs_dir: &Path) -> CommandResult {
     let summary = ended.summary();
     print_end(run, (summary, ended.verdict()), format, runs_dir)?;
     if summary.status == RunStatus::Success {

@@ -145,7 +145,7 @@ impl Stop {
 }
 
 /// What a command answers: the code to end with, or why it stopped.
-pub type Ended = Result<Exit, Stop>;
+pub type CommandResult = Result<Exit, Stop>;
 
 #[cfg(test)]
 mod tests {

@@ -31,7 +31,7 @@ mod user_key;
 use arguments::{Arguments, Command, Deferred, HoldoutCommand, ModelsCommand, PluginCommand};
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches};
-use exit::{Ended, Exit};
+use exit::{CommandResult, Exit};
 use glovebox_pipeline::nearest::nearest;
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
@@ -84,7 +84,7 @@ fn meant_command(error: &clap::Error) -> Option<String> {
     nearest(word, names).map(str::to_owned)
 }
 
-fn dispatch(command: Command) -> Ended {
+fn dispatch(command: Command) -> CommandResult {
     match command {
         Command::Init(Deferred(arguments)) => commands::init::init(&arguments),
         Command::Run(Deferred(arguments)) => commands::run::run(arguments),

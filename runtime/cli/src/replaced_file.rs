@@ -25,7 +25,7 @@ pub fn put(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
     };
     let before = match statat(&folder.0, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => match FileType::from_raw_mode(found.st_mode) {
-            FileType::RegularFile => Some(Owned::of(&found)),
+            FileType::RegularFile => Some(Ownership::of(&found)),
             FileType::Symlink => return Err(refused(file, "a link")),
             _ => return Err(refused(file, "not a file")),
         },
@@ -54,7 +54,7 @@ pub fn replace(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
     }
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let old = OpenOptions::new().write(true).custom_flags(flags).open(&file).map_err(failed)?;
-    let before = Owned::of(&fstat(&old).map_err(|error| failed(error.into()))?);
+    let before = Ownership::of(&fstat(&old).map_err(|error| failed(error.into()))?);
     let (folder, name) = (file.parent().unwrap_or(Path::new("/")), file.file_name().unwrap_or_default());
     let folder = Folder(openat(CWD, folder, FOLDER, Mode::empty()).map_err(|error| failed(error.into()))?);
     folder.replace(name, content.as_ref(), (Some(&before), OWN)).map_err(failed)
@@ -70,13 +70,13 @@ const PERMISSIONS: u32 = 0o7777;
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Whose a file is, and who may use it.
-struct Owned {
+struct Ownership {
     user: u32,
     group: u32,
     mode: Mode,
 }
 
-impl Owned {
+impl Ownership {
     fn of(stat: &Stat) -> Self {
         Self { user: stat.st_uid, group: stat.st_gid, mode: Mode::from_raw_mode(stat.st_mode & PERMISSIONS) }
     }
@@ -120,7 +120,7 @@ impl Folder {
     }
 
     /// Writes a new file beside, like the old one if there is one, and puts it in its place.
-    fn replace(&self, name: &OsStr, content: &[u8], (before, mode): (Option<&Owned>, Mode)) -> io::Result<()> {
+    fn replace(&self, name: &OsStr, content: &[u8], (before, mode): (Option<&Ownership>, Mode)) -> io::Result<()> {
         let fresh = format!(".{}.glovebox-{}", name.to_string_lossy(), std::process::id());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let written = openat(&self.0, &fresh, flags, mode).map_err(io::Error::from).and_then(|opened| {
@@ -142,7 +142,7 @@ fn is_same(one: &OwnedFd, other: &OwnedFd) -> Result<bool, Errno> {
     Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
 }
 
-fn become_like(fresh: &File, before: &Owned) -> io::Result<()> {
+fn become_like(fresh: &File, before: &Ownership) -> io::Result<()> {
     let now = fresh.metadata()?;
     if (now.uid(), now.gid()) != (before.user, before.group) {
         // Only root can give a file to another user; without that right the file belongs to the current user, as with every editor.

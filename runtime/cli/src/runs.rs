@@ -17,7 +17,7 @@ pub mod start_at;
 pub mod takeover;
 
 use crate::exit::{Exit, Stop};
-use crate::terminal::summary::Named;
+use crate::terminal::summary::RunNames;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::attempt::exchanges::{self, Held};
@@ -242,11 +242,11 @@ pub fn spelled(selector: impl fmt::Display, runs_dir: &Path) -> String {
 }
 
 /// The names of a run for the next commands.
-pub fn named(run: &RunFolder, runs_dir: &Path) -> Result<Named, Stop> {
+pub fn named(run: &RunFolder, runs_dir: &Path) -> Result<RunNames, Stop> {
     let is_latest = list(runs_dir)?.first().is_some_and(|latest| latest.id == run.id);
     let exact = spelled(&run.id, runs_dir);
     let short = if is_latest { spelled(RunSelector::Latest, runs_dir) } else { spelled(&run.id, runs_dir) };
-    Ok(Named { short, exact })
+    Ok(RunNames { short, exact })
 }
 
 #[cfg(test)]

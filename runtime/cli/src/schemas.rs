@@ -3,7 +3,7 @@
 //! `UPDATE_SCHEMAS=1` writes them anew. That real outputs conform to them is `tests/schemas.rs`.
 
 use crate::commands::answer::AnswerFile;
-use crate::commands::apply::Applied;
+use crate::commands::apply::ApplyFile;
 use crate::commands::control::ControlFile;
 use crate::commands::diff::DiffFile;
 use crate::commands::evidence::EvidenceFile;
@@ -32,7 +32,7 @@ use std::path::Path;
 /// What `plugin inspect --json` prints of a component.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "plugin-inspect.json")]
-struct Inspected {
+struct InspectFile {
     /// Digest of the bytes.
     digest: Digest,
     /// Their number.
@@ -40,7 +40,7 @@ struct Inspected {
     /// `handler`, `agent`, `verifier`, `tool-provider`, `rules`, or `unknown`.
     world: String,
     /// In the order of the binary.
-    imports: Vec<Imported>,
+    imports: Vec<ImportRow>,
     /// Names of its exports.
     exports: Vec<String>,
     /// Instances that it makes when it is instantiated.
@@ -51,7 +51,7 @@ struct Inspected {
 
 /// One import.
 #[derive(Serialize, JsonSchema)]
-struct Imported {
+struct ImportRow {
     /// As written.
     name: String,
     /// `provided`, `other-version`, `denied` or `unknown`.
@@ -80,7 +80,7 @@ struct Manifest {
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("answer", written::<AnswerFile<'_>>()),
-        ("apply", written::<Applied<'_>>()),
+        ("apply", written::<ApplyFile<'_>>()),
         ("attestation", written::<Envelope>()),
         ("branch", written::<Branch>()),
         ("control", written::<ControlFile<'_>>()),
@@ -93,7 +93,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("logs", written::<OutputLine<'_>>()),
         ("models", written::<ModelsFile>()),
         ("models-test", written::<ModelsTestFile>()),
-        ("plugin-inspect", written::<Inspected>()),
+        ("plugin-inspect", written::<InspectFile>()),
         ("plugin-lock", written::<Vec<LockedPlugin>>()),
         ("removed", written::<Removed>()),
         ("show-node", written::<Vec<Record>>()),

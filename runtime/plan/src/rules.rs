@@ -13,7 +13,7 @@ pub use widening::{Extent, TransformStep, Wider, attributed, is_accepted};
 use crate::components::{PluginFile, PluginProblem};
 use crate::config::{Config, RuleEntry, TransformGrant};
 use crate::lock::{Lock, Offer};
-use chain::{TransformChain, Transformed};
+use chain::{ChainResult, TransformChain};
 use glovebox_host::host::Host;
 use glovebox_host::inspect::inspect;
 use glovebox_host::rules::RuleComponent;
@@ -68,7 +68,7 @@ pub struct RuleFiles<'a> {
 }
 
 /// A component that the operator agreed to.
-struct Agreed<'a> {
+struct AcceptedRule<'a> {
     name: &'a str,
     entry: &'a RuleEntry,
     bytes: &'a [u8],
@@ -78,8 +78,8 @@ struct Agreed<'a> {
 impl RuleSet {
     /// Loads every plugin of `[rules]`, or says why one may not run (exit 7). Bytes that are not locked are never compiled.
     pub fn load(project: RuleFiles<'_>, host: &Host) -> Result<RuleSet, Vec<PluginProblem>> {
-        let load = |(position, agreed): (usize, Result<Agreed<'_>, PluginProblem>)| {
-            let Agreed { name, entry, bytes, digest } = agreed?;
+        let load = |(position, agreed): (usize, Result<AcceptedRule<'_>, PluginProblem>)| {
+            let AcceptedRule { name, entry, bytes, digest } = agreed?;
             let component = host.load_rules(bytes, project.config.component_bytes(name)).map_err(|error| {
                 let message = format!("rule plugin `{name}` cannot be loaded: {error}");
                 PluginProblem { name: name.to_owned(), message, help: error.help() }
@@ -95,7 +95,7 @@ impl RuleSet {
     /// sees a file with errors.
     pub fn lint(&self, draft: Lowered) -> Linted {
         let chain = if draft.has_errors() { TransformChain::closed(draft) } else { self.transform(draft) };
-        let Transformed { mut checked, text: transformed, changes, trail } = chain.finish();
+        let ChainResult { mut checked, text: transformed, changes, trail } = chain.finish();
         let changes = changes.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
         let records = self.plugins.iter().zip(changes);
         let rules = records.map(|(plugin, changes)| plugin.record(changes.unwrap_or_default())).collect();
@@ -177,12 +177,12 @@ fn all_or_problems<T>(results: impl Iterator<Item = Result<T, PluginProblem>>) -
 
 impl<'a> RuleFiles<'a> {
     /// Each plugin of `[rules]` as it is in the lock, in the order of the file, or why it may not run.
-    fn agreed(self) -> impl Iterator<Item = Result<Agreed<'a>, PluginProblem>> {
+    fn agreed(self) -> impl Iterator<Item = Result<AcceptedRule<'a>, PluginProblem>> {
         let entries = self.config.rules_in_order().into_iter();
         entries.filter_map(move |name| Some(self.agree((name, self.config.rules.get(name)?))))
     }
 
-    fn agree(self, (name, entry): (&'a str, &'a RuleEntry)) -> Result<Agreed<'a>, PluginProblem> {
+    fn agree(self, (name, entry): (&'a str, &'a RuleEntry)) -> Result<AcceptedRule<'a>, PluginProblem> {
         let problem = |message: String, help: Option<String>| PluginProblem { name: name.to_owned(), message, help };
         let unread = |reason: &dyn fmt::Display| format!("rule plugin `{name}` cannot be read: {reason}");
         let bytes =
@@ -199,7 +199,7 @@ impl<'a> RuleFiles<'a> {
         let digest = Digest::of(bytes);
         let offer = Offer { name, digest, grants: &entry.transform.lines() };
         self.lock.verify(offer).map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
-        Ok(Agreed { name, entry, bytes, digest })
+        Ok(AcceptedRule { name, entry, bytes, digest })
     }
 }
 

@@ -10,7 +10,7 @@ mod contract;
 mod direct;
 pub mod settings;
 
-pub use base::{BaseFile, ToldBase};
+pub use base::{BaseFile, ContextBase};
 pub use contract::{CONTRACT_BYTES_MAX, Contract, ContractProblem};
 pub use direct::DirectCommand;
 
@@ -201,8 +201,8 @@ impl Verify {
     }
 
     /// What the stage is told, by its role, the paths that changed and the files of before.
-    pub fn told(&self, role: Option<Role<'_>>, (changed, base): (&BTreeSet<&str>, ToldBase)) -> Told<'_> {
-        Told {
+    pub fn told(&self, role: Option<Role<'_>>, (changed, base): (&BTreeSet<&str>, ContextBase)) -> VerifyInput<'_> {
+        VerifyInput {
             needs_plan: self.needs_plan(),
             planner: self.told_phase(&self.planner, (role, changed)),
             augment_nonempty: self.augment_nonempty,
@@ -237,10 +237,10 @@ impl Verify {
         &'a self,
         phase: &'a Phase,
         (role, changed): (Option<Role<'_>>, &BTreeSet<&str>),
-    ) -> ToldPhase<'a> {
+    ) -> PhaseInput<'a> {
         let contract = phase.contract().map(|contract| contract.select(role, changed)).unwrap_or_default();
         let fallback = if phase.mode.falls_back() { lines(self.fallback.iter()) } else { Vec::new() };
-        ToldPhase { contract, fallback, commands_max: phase.commands_max }
+        PhaseInput { contract, fallback, commands_max: phase.commands_max }
     }
 }
 
@@ -275,15 +275,15 @@ pub struct Questions {
 
 /// What a verification stage is told, as JSON in the entry `verify` of its input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Told<'a> {
+pub struct VerifyInput<'a> {
     /// Whether the stage fails without a plan.
     pub needs_plan: bool,
     /// What completes the plan.
-    pub planner: ToldPhase<'a>,
+    pub planner: PhaseInput<'a>,
     /// Whether it completes a plan with commands too.
     pub augment_nonempty: bool,
     /// What is added after it.
-    pub worker: ToldPhase<'a>,
+    pub worker: PhaseInput<'a>,
     /// Whether a command of the worker that cannot run is left out.
     pub skips_invalid: bool,
     /// Times that the list may be adjusted.
@@ -291,12 +291,12 @@ pub struct Told<'a> {
     /// Whether a command of the plan may be dropped.
     pub recovers_explicit: bool,
     /// The project when the run began.
-    pub base: ToldBase,
+    pub base: ContextBase,
 }
 
 /// The commands of one phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ToldPhase<'a> {
+pub struct PhaseInput<'a> {
     /// Those of the contract.
     pub contract: Vec<&'a str>,
     /// Those of the project's kind.

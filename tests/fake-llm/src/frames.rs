@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const PIECE: usize = 4096;
 
 /// Every event of an answer, in order.
-pub(super) fn of(family: Family, said: &Said<'_>) -> Vec<String> {
+pub(super) fn of(family: Family, said: &Answer<'_>) -> Vec<String> {
     match family {
         Family::Openai => said.openai(),
         Family::Anthropic => said.anthropic(),
@@ -47,14 +47,14 @@ pub(super) fn more_text(family: Family, text: &str, model: &str) -> String {
 }
 
 /// What is said, and by whom.
-pub(super) struct Said<'a> {
+pub(super) struct Answer<'a> {
     pub(super) turn: &'a Turn,
     pub(super) model: &'a str,
     asked_bytes: usize,
     pub(super) text: String,
 }
 
-impl<'a> Said<'a> {
+impl<'a> Answer<'a> {
     /// What a turn says to a request of this length. Ids of calls contain that: no two turns of a conversation have the same.
     pub(super) fn of(turn: &'a Turn, (model, asked_bytes): (&'a str, usize)) -> Self {
         let mut text = turn.text.to_owned();
@@ -63,7 +63,7 @@ impl<'a> Said<'a> {
     }
 }
 
-impl Said<'_> {
+impl Answer<'_> {
     fn pieces(&self) -> Vec<String> {
         let characters: Vec<char> = self.text.chars().collect();
         characters.chunks(PIECE).map(String::from_iter).collect()

@@ -13,9 +13,9 @@ mod whole;
 
 pub use script::{FakeScript, FakeScriptError};
 
-use frames::Said;
+use frames::Answer;
 use glovebox_models::provider::Family;
-use listen::{Asking, Sending};
+use listen::{Request, Sending};
 use script::{Cut, Turn};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -71,7 +71,7 @@ impl Fake {
 
 impl Shared {
     fn answer(&self, stream: TcpStream) -> io::Result<()> {
-        let Some(asking) = Asking::read(&stream)? else { return Ok(()) };
+        let Some(asking) = Request::read(&stream)? else { return Ok(()) };
         let mut sending = Sending::new(stream);
         let Some(family) = family(&asking) else {
             return sending.whole(404, None, &json!({ "error": { "message": "no such path" } }));
@@ -95,8 +95,10 @@ impl Shared {
                 if turn.error.is_some() && !(turn.in_stream && asking.wants_stream(family)) {
                     return self.refuse(&mut sending, family, turn);
                 }
-                let said =
-                    Said::of(turn, (turn.model.as_deref().or(asking.model()).unwrap_or("unknown"), asking.body.len()));
+                let said = Answer::of(
+                    turn,
+                    (turn.model.as_deref().or(asking.model()).unwrap_or("unknown"), asking.body.len()),
+                );
                 if asking.wants_stream(family) {
                     self.stream(&mut sending, family, turn, &said)
                 } else {
@@ -107,7 +109,7 @@ impl Shared {
     }
 
     /// The first turn that fits and is not used up.
-    fn next_turn(&self, asking: &Asking) -> Option<&Turn> {
+    fn next_turn(&self, asking: &Request) -> Option<&Turn> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let turns = self.script.turns.iter().zip(used.iter_mut());
         let mut fitting = turns.filter(|(turn, used)| (turn.repeat || **used == 0) && turn.fits(&asking.body));
@@ -116,7 +118,7 @@ impl Shared {
         Some(turn)
     }
 
-    fn note(&self, asking: &Asking, family: Family, is_answered: bool) -> io::Result<()> {
+    fn note(&self, asking: &Request, family: Family, is_answered: bool) -> io::Result<()> {
         let line = json!({ "family": family, "path": asking.path, "answered": is_answered, "body": asking.json() });
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         writeln!(log, "{line}")?;
@@ -128,7 +130,7 @@ impl Shared {
         sending.whole(status, turn.retry_after, &body)
     }
 
-    fn stream(&self, sending: &mut Sending, family: Family, turn: &Turn, said: &Said<'_>) -> io::Result<()> {
+    fn stream(&self, sending: &mut Sending, family: Family, turn: &Turn, said: &Answer<'_>) -> io::Result<()> {
         let mut frames = frames::of(family, said);
         sending.begin(if family == Family::Ollama { "application/x-ndjson" } else { "text/event-stream" })?;
         if turn.in_stream {
@@ -176,7 +178,7 @@ fn say_whole(sending: &mut Sending, turn: &Turn, body: &str) -> io::Result<()> {
 }
 
 /// The wire format that a path belongs to.
-fn family(asking: &Asking) -> Option<Family> {
+fn family(asking: &Request) -> Option<Family> {
     let path = asking.path.split('?').next().unwrap_or_default();
     let ends = [
         ("/responses", Family::Openai),

@@ -12,13 +12,13 @@ const BODY_BYTES_MAX: u64 = 64 << 20;
 const HEAD_BYTES_MAX: u64 = 64 << 10;
 
 /// A request.
-pub(super) struct Asking {
+pub(super) struct Request {
     pub(super) path: String,
     pub(super) body: Vec<u8>,
     head: String,
 }
 
-impl Asking {
+impl Request {
     /// Reads a request; none from a caller that sends nothing.
     pub(super) fn read(stream: &TcpStream) -> io::Result<Option<Self>> {
         let mut reader = BufReader::new(stream);

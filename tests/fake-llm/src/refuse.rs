@@ -13,13 +13,13 @@ fn kind(turn: &Turn) -> ErrorKind {
 
 /// Status and body.
 pub(super) fn body(family: Family, turn: &Turn) -> (u16, Value) {
-    let said = Said::of(family, turn);
+    let said = ErrorBody::of(family, turn);
     (said.status, said.error)
 }
 
 /// The event.
 pub(super) fn event(family: Family, turn: &Turn) -> Value {
-    let Said { error, code, message, .. } = Said::of(family, turn);
+    let ErrorBody { error, code, message, .. } = ErrorBody::of(family, turn);
     match family {
         Family::Openai => json!({ "type": "response.failed",
             "response": { "status": "failed", "error": { "code": code, "message": message } } }),
@@ -27,14 +27,14 @@ pub(super) fn event(family: Family, turn: &Turn) -> Value {
     }
 }
 
-struct Said {
+struct ErrorBody {
     status: u16,
     code: &'static str,
     message: String,
     error: Value,
 }
 
-impl Said {
+impl ErrorBody {
     fn of(family: Family, turn: &Turn) -> Self {
         let kind = kind(turn);
         let (status, code) = match family {

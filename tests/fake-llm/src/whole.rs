@@ -1,11 +1,11 @@
 //! An answer that is not streamed, in each wire format: one JSON object.
 
-use super::frames::Said;
+use super::frames::Answer;
 use glovebox_models::provider::Family;
 use serde_json::{Value, json};
 
 /// The whole answer.
-pub(super) fn of(family: Family, said: &Said<'_>) -> Value {
+pub(super) fn of(family: Family, said: &Answer<'_>) -> Value {
     match family {
         Family::Openai => openai(said),
         Family::Anthropic => anthropic(said),
@@ -15,14 +15,14 @@ pub(super) fn of(family: Family, said: &Said<'_>) -> Value {
     }
 }
 
-fn openai(said: &Said<'_>) -> Value {
+fn openai(said: &Answer<'_>) -> Value {
     let mut response = said.openai_response();
     response["object"] = "response".into();
     response["status"] = if said.turn.length { "incomplete" } else { "completed" }.into();
     response
 }
 
-fn anthropic(said: &Said<'_>) -> Value {
+fn anthropic(said: &Answer<'_>) -> Value {
     let mut content = Vec::new();
     if let Some(thought) = &said.turn.thinking {
         content.push(json!({ "type": "thinking", "thinking": thought, "signature": "signed" }));
@@ -42,7 +42,7 @@ fn anthropic(said: &Said<'_>) -> Value {
     message
 }
 
-fn gemini(said: &Said<'_>) -> Value {
+fn gemini(said: &Answer<'_>) -> Value {
     let mut answer = said.gemini_last();
     let texts = (!said.text.is_empty()).then(|| json!({ "text": said.text }));
     let parts: Vec<Value> = texts.into_iter().chain(said.gemini_calls()).collect();
@@ -50,7 +50,7 @@ fn gemini(said: &Said<'_>) -> Value {
     answer
 }
 
-fn compatible(said: &Said<'_>) -> Value {
+fn compatible(said: &Answer<'_>) -> Value {
     let text = if said.text.is_empty() && !said.turn.tool.is_empty() { Value::Null } else { said.text.as_str().into() };
     let mut message = json!({ "role": "assistant", "content": text });
     if let Some(thought) = &said.turn.thinking {
@@ -67,7 +67,7 @@ fn compatible(said: &Said<'_>) -> Value {
         "choices": [{ "index": 0, "message": message, "finish_reason": said.compatible_reason() }] })
 }
 
-fn ollama(said: &Said<'_>) -> Value {
+fn ollama(said: &Answer<'_>) -> Value {
     let mut message = json!({ "role": "assistant", "content": said.text });
     if let Some(thought) = &said.turn.thinking {
         message["thinking"] = thought.as_str().into();

@@ -5,7 +5,7 @@
 
 use crate::arguments::{AnswerArguments, Arguments, Command, Deferred, ResumeArguments};
 use crate::commands::resume;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::people;
 use crate::runs::journal;
 use crate::runs::{self, RunFolder};
@@ -43,7 +43,7 @@ pub struct AnswerFile<'a> {
 }
 
 /// Answers a question.
-pub fn answer(arguments: &AnswerArguments) -> Ended {
+pub fn answer(arguments: &AnswerArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let records = read(&run, arguments)?;
     let asked = question(&run, &records, arguments)?;

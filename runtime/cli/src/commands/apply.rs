@@ -3,7 +3,7 @@
 //! All or nothing: when a path is not what it was when the run copied it, nothing is written.
 
 use crate::arguments::ApplyArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::git_branch::{self, BranchError, Source};
 use crate::patch;
 use crate::runs::changes::Changes;
@@ -23,7 +23,7 @@ use std::path::Path;
 /// What `apply --json` prints.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "apply.json")]
-pub struct Applied<'a> {
+pub struct ApplyFile<'a> {
     /// Version of this document.
     schema_version: u32,
     /// Files, links and directories that were made.
@@ -35,7 +35,7 @@ pub struct Applied<'a> {
 }
 
 /// Writes the changes of a successful run to the project, or prints the conflicts.
-pub fn apply(arguments: &ApplyArguments) -> Ended {
+pub fn apply(arguments: &ApplyArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let changes = Changes::read(&run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
@@ -86,7 +86,7 @@ fn make_branch(
     (run, changes, selected): (&RunFolder, &Changes, &[FileChange]),
     project: &Path,
     name: &str,
-) -> Ended {
+) -> CommandResult {
     let made = git_branch::make(&Source { run, changes, selected }, project, name).map_err(|error| match error {
         BranchError::Stop(stop) => stop,
         BranchError::Conflicts(conflicts) => {
@@ -149,10 +149,10 @@ fn report(conflicts: &[Conflict]) {
     }
 }
 
-fn done(arguments: &ApplyArguments, plan: &ApplyPlan, new: &[NewConfiguration]) -> Ended {
+fn done(arguments: &ApplyArguments, plan: &ApplyPlan, new: &[NewConfiguration]) -> CommandResult {
     if arguments.json {
         let ApplyPlan { writes, deletes, .. } = plan;
-        terminal::print_json(&Applied { schema_version: 1, writes, deletes, new_configuration: new })?;
+        terminal::print_json(&ApplyFile { schema_version: 1, writes, deletes, new_configuration: new })?;
         return Ok(Exit::Ok);
     }
     for change in &plan.deletes {

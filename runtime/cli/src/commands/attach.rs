@@ -3,7 +3,7 @@
 use crate::arguments::AttachArguments;
 use crate::commands::control::{LOOK_EVERY, read, refuse_killed};
 use crate::drive;
-use crate::exit::{Ended, Exit};
+use crate::exit::{CommandResult, Exit};
 use crate::runs;
 use crate::runs::journal;
 use crate::runs::recorded;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// Follows a run to its end, and ends with its exit code.
-pub fn attach(arguments: &AttachArguments) -> Ended {
+pub fn attach(arguments: &AttachArguments) -> CommandResult {
     let runs_dir = &arguments.runs.runs_dir;
     let run = runs::select(runs_dir, &arguments.run)?;
     let mut records = read(&run, runs_dir)?;

@@ -1,7 +1,7 @@
 //! `glovebox attest`: what a run proved, signed with a key of the user, for people who do not have the run.
 
 use crate::arguments::AttestArguments;
-use crate::exit::{Ended, Exit};
+use crate::exit::{CommandResult, Exit};
 use crate::exports::attest::envelope::Envelope;
 use crate::exports::attest::folder;
 use crate::exports::attest::keys::SigningKey;
@@ -13,7 +13,7 @@ use crate::terminal;
 use std::path::Path;
 
 /// Writes the attestation of a run that this user started and that has ended.
-pub fn attest(arguments: &AttestArguments) -> Ended {
+pub fn attest(arguments: &AttestArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let journal = journal::open_verified(&run)?;
     let started = journal::beginning(&run, &journal.verified.records)?;

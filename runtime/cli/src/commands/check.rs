@@ -1,7 +1,7 @@
 //! `glovebox check`: is a pipeline valid, and if not, where and why; and are the scripts of its hold-outs reliable.
 
 use crate::arguments::{CheckArguments, CheckFor, CheckFormat};
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::prepare;
 use crate::replaced_file;
 use crate::terminal::diagnostics::{self, Findings};
@@ -24,7 +24,7 @@ const FIX_ROUNDS_MAX: usize = 2_000;
 const FIX_BYTES_MAX: usize = 256 << 20;
 
 /// Checks every file before it answers, so that one bad file hides no other.
-pub fn check(arguments: &CheckArguments) -> Ended {
+pub fn check(arguments: &CheckArguments) -> CommandResult {
     let inputs = source::inputs(&arguments.inputs);
     let mut checked = Vec::new();
     // By path: pipelines may share their hold-outs.

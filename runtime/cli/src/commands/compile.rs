@@ -3,7 +3,7 @@
 //! It confines itself before it reads a byte. Only [`crate::compiler`] calls it.
 
 use crate::arguments::CompileArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use glovebox_host::compile::{Served, serve};
 use glovebox_jail::worker::confine;
 
@@ -11,7 +11,7 @@ use glovebox_jail::worker::confine;
 const MEMORY_LEFT_MIN: usize = 1 << 20;
 
 /// Compiles, within the bounds of the argument.
-pub fn compile(arguments: &CompileArguments) -> Ended {
+pub fn compile(arguments: &CompileArguments) -> CommandResult {
     std::panic::set_hook(Box::new(|_| abort_without_memory()));
     confine(&arguments.bounds).map_err(|error| Stop::new(Exit::Internal, error.to_string()))?;
     match serve(std::io::stdin().lock(), std::io::stdout().lock()) {

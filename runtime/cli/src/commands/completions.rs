@@ -1,12 +1,12 @@
 //! `glovebox completions`: the script that completes commands and flags in a shell.
 
 use crate::arguments::{self, Arguments, CompletionsArguments};
-use crate::exit::{Ended, Exit};
+use crate::exit::{CommandResult, Exit};
 use crate::terminal;
 use clap::{Command, CommandFactory, Subcommand};
 
 /// Prints the script of a shell.
-pub fn completions(arguments: &CompletionsArguments) -> Ended {
+pub fn completions(arguments: &CompletionsArguments) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut visible_tree(), "glovebox", &mut script);
     terminal::print_bytes(&script);

@@ -5,7 +5,7 @@
 
 use crate::arguments::{ControlArguments, WaitArguments};
 use crate::drive;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::people;
 use crate::runs::journal;
 use crate::runs::recorded;
@@ -51,7 +51,7 @@ pub struct ControlFile<'a> {
 }
 
 /// Ends a run for good.
-pub fn cancel(arguments: &ControlArguments) -> Ended {
+pub fn cancel(arguments: &ControlArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let by = people::name(arguments.name.as_ref());
     let began = Instant::now();
@@ -112,7 +112,7 @@ fn end(run: &RunFolder, by: &str, began: Instant) -> Result<bool, Stop> {
 }
 
 /// Asks the process that drives a run to stop after the stages under way.
-pub fn pause(arguments: &ControlArguments) -> Ended {
+pub fn pause(arguments: &ControlArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let is_live = runs::is_live(&run);
     let records = read(&run, &arguments.runs.runs_dir)?;
@@ -132,7 +132,7 @@ pub fn pause(arguments: &ControlArguments) -> Ended {
 }
 
 /// Waits until no process drives a run, and ends with the exit code of the run.
-pub fn wait(arguments: &WaitArguments) -> Ended {
+pub fn wait(arguments: &WaitArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     read(&run, &arguments.runs.runs_dir)?;
     let began = Instant::now();
@@ -178,7 +178,7 @@ pub fn how(summary: &RunSummary) -> &'static str {
     }
 }
 
-fn report(run: &RunFolder, is_json: bool, (state, exit): (&str, Option<ExitClass>), text: &str) -> Ended {
+fn report(run: &RunFolder, is_json: bool, (state, exit): (&str, Option<ExitClass>), text: &str) -> CommandResult {
     match is_json {
         true => terminal::print_json(&ControlFile { schema_version: 1, run_id: &run.id, state, exit })?,
         false => terminal::print(format!("run {} {text}\n", run.id)),

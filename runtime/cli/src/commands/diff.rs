@@ -4,7 +4,7 @@
 //! exit 6 after everything else was printed.
 
 use crate::arguments::DiffArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::patch::{self, Counts, Delta, Mode, Reader, Version};
 use crate::runs;
 use crate::runs::RunFolder;
@@ -77,7 +77,7 @@ impl FileVersion {
 }
 
 /// Prints every path that the run changed, or those that are named.
-pub fn diff(arguments: &DiffArguments) -> Ended {
+pub fn diff(arguments: &DiffArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let changes = match &arguments.question {
         Some(question) => review::changes_for(&run, &question.as_str().into())?,
@@ -158,7 +158,7 @@ fn print_stat<'a>(changes: &Changes, deltas: &'a [Delta]) -> Result<Vec<&'a Scop
     Ok(lost)
 }
 
-fn refuse_incomplete(run: &RunFolder, lost: &[&ScopePath]) -> Ended {
+fn refuse_incomplete(run: &RunFolder, lost: &[&ScopePath]) -> CommandResult {
     let Some(first) = lost.first() else { return Ok(Exit::Ok) };
     let more = if lost.len() > 1 { format!(" and {} more", lost.len() - 1) } else { String::new() };
     let path = visible::line(first.as_str());

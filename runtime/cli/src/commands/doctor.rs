@@ -1,7 +1,7 @@
 //! `glovebox doctor`: what this machine can enforce and what is missing for more; with `--attack`, a test of it.
 
 use crate::arguments::DoctorArguments;
-use crate::exit::Ended;
+use crate::exit::CommandResult;
 use crate::prepare;
 use crate::setup::doctor::machine::MachineReport;
 use crate::terminal;
@@ -9,7 +9,7 @@ use glovebox_jail::jail;
 use glovebox_plan::prepare::folders::cache_dir;
 
 /// Reports what the machine can enforce, or attacks its sandbox.
-pub fn doctor(arguments: &DoctorArguments) -> Ended {
+pub fn doctor(arguments: &DoctorArguments) -> CommandResult {
     // Always probed again: a user calls `doctor` after a change of the machine.
     let capability = jail::probe(None);
     if arguments.attack {
@@ -26,7 +26,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Ended {
 }
 
 #[cfg(target_os = "linux")]
-fn attack(arguments: &DoctorArguments, capability: jail::ProbeReport) -> Ended {
+fn attack(arguments: &DoctorArguments, capability: jail::ProbeReport) -> CommandResult {
     use crate::setup::doctor::attack;
     let tier = attack::tier(arguments.tier, &capability)?;
     let report = attack::attack(tier, capability)?;
@@ -39,7 +39,7 @@ fn attack(arguments: &DoctorArguments, capability: jail::ProbeReport) -> Ended {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn attack(_: &DoctorArguments, _: jail::ProbeReport) -> Ended {
+fn attack(_: &DoctorArguments, _: jail::ProbeReport) -> CommandResult {
     use crate::exit::{Exit, Stop};
     Err(Stop::new(Exit::Policy, "`--attack` works on Linux only"))
 }

@@ -4,7 +4,7 @@
 //! beginning and end are shown where the stage kept the whole.
 
 use crate::arguments::EvidenceArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs;
 use crate::runs::changes::{self, Changes};
 use crate::runs::journal;
@@ -39,14 +39,14 @@ pub struct EvidenceFile<'a> {
     /// Digest of the list of files that the run began with.
     base_digest: Digest,
     /// Every command, in order.
-    commands: Vec<Shown>,
+    commands: Vec<CommandWithOutput>,
     /// Stages that passed without a receipt.
     unverified: Vec<Claim>,
 }
 
 /// A command, with what is left of its output.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Shown {
+struct CommandWithOutput {
     #[serde(flatten)]
     command: Command,
     /// Standard output; absent where the stage did not keep it.
@@ -68,7 +68,7 @@ struct Excerpt {
 }
 
 /// Lists the commands of a run.
-pub fn evidence(arguments: &EvidenceArguments) -> Ended {
+pub fn evidence(arguments: &EvidenceArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let journal = journal::open_to_show(&run)?;
     let started = journal::beginning(&run, &journal.verified.records)?;
@@ -86,7 +86,7 @@ pub fn evidence(arguments: &EvidenceArguments) -> Ended {
     }
     let blobs = changes::open_blobs(&run)?;
     let commands = evidence.commands.into_iter().filter(|command| is_wanted(&command.attempt.task.node));
-    let commands: Vec<Shown> = commands.map(|command| Shown::of(command, &blobs)).collect();
+    let commands: Vec<CommandWithOutput> = commands.map(|command| CommandWithOutput::of(command, &blobs)).collect();
     if arguments.json {
         let (schema_version, run_id) = (1, &*run.id);
         let file = EvidenceFile { schema_version, run_id, journal: head, base_digest, commands, unverified };
@@ -97,7 +97,7 @@ pub fn evidence(arguments: &EvidenceArguments) -> Ended {
     Ok(Exit::Ok)
 }
 
-impl Shown {
+impl CommandWithOutput {
     fn of(command: Command, blobs: &DirBlobs) -> Self {
         let Receipt { stdout_digest, stdout_bytes, stderr_digest, stderr_bytes, .. } = &command.evidence.receipt;
         let (stdout, stderr) = ((stdout_digest, *stdout_bytes), (stderr_digest, *stderr_bytes));
@@ -121,7 +121,7 @@ impl Excerpt {
     }
 }
 
-fn render(commands: &[Shown], unverified: &[Claim], head: JournalHead) -> String {
+fn render(commands: &[CommandWithOutput], unverified: &[Claim], head: JournalHead) -> String {
     let mut rows = Rows::below_a_title(12).painted(Paint::stdout());
     for shown in commands {
         command(&mut rows, shown);
@@ -145,7 +145,7 @@ fn render(commands: &[Shown], unverified: &[Claim], head: JournalHead) -> String
     rows.finish()
 }
 
-fn command(rows: &mut Rows, Shown { command, stdout, stderr }: &Shown) {
+fn command(rows: &mut Rows, CommandWithOutput { command, stdout, stderr }: &CommandWithOutput) {
     let (task, receipt) = (&command.attempt.task, &command.evidence.receipt);
     let again = terminal::of_generation(task.generation);
     let left = if command.is_left { terminal::LEFT } else { "" };

@@ -2,7 +2,7 @@
 
 use crate::arguments::ExplainArguments;
 use crate::commands::help;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::terminal;
 use glovebox_pipeline::lint::{RULES, Rule};
 use glovebox_pipeline::nearest::nearest;
@@ -90,7 +90,7 @@ const BINDING: &[(&str, &str)] = &[
 ];
 
 /// Prints the page of a rule, or the list of all.
-pub fn explain(arguments: &ExplainArguments) -> Ended {
+pub fn explain(arguments: &ExplainArguments) -> CommandResult {
     let Some(name) = &arguments.rule else {
         let width = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
         let lines =

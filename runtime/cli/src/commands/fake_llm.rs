@@ -1,7 +1,7 @@
 //! `glovebox fake-llm`: a model provider with written answers, for tests and CI.
 
 use crate::arguments::FakeArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::terminal;
 use glovebox_fake_llm::{Fake, FakeScript, Log};
 use glovebox_plan::prepare::source;
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 
 /// Answers until the process is stopped.
-pub fn fake_llm(arguments: &FakeArguments) -> Ended {
+pub fn fake_llm(arguments: &FakeArguments) -> CommandResult {
     let text = source::read_text(&arguments.script)?;
     let script = FakeScript::parse(&text).map_err(|error| {
         let place = arguments.script.display();

@@ -1,7 +1,7 @@
 //! `glovebox fmt`: formats pipeline files.
 
 use crate::arguments::FmtArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::replaced_file;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, counted, visible};
@@ -11,7 +11,7 @@ use glovebox_plan::prepare::refusal::Refusal;
 use glovebox_plan::prepare::source;
 
 /// Formats every file, or with `--check` lists the files that are not formatted. An invalid file does not stop the others.
-pub fn fmt(arguments: &FmtArguments) -> Ended {
+pub fn fmt(arguments: &FmtArguments) -> CommandResult {
     let mut worst = None;
     let mut differing = 0;
     for file in &arguments.files {

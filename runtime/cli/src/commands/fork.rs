@@ -6,7 +6,7 @@
 use crate::arguments::{ForkArguments, ResumeArguments};
 use crate::commands::resume;
 use crate::drive;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
 use crate::runs::changes;
 use crate::runs::journal;
@@ -24,7 +24,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Makes the new run and drives it to its end.
-pub fn fork(mut arguments: ForkArguments) -> Ended {
+pub fn fork(mut arguments: ForkArguments) -> CommandResult {
     if let Some((key, _)) = arguments.context.iter().find(|(key, _)| ContextKey(key).is_reserved()) {
         let message = format!("`--set {key}`: only the engine writes the context key `{key}`");
         return Err(Stop::new(Exit::Usage, message).with_help("set a key of your own, such as `--set round=2`"));
@@ -48,9 +48,9 @@ pub fn fork(mut arguments: ForkArguments) -> Ended {
 }
 
 /// Where a run begins, and what is set in its context there.
-type Begun = (VisitPoint, BTreeMap<String, String>);
+type Beginning = (VisitPoint, BTreeMap<String, String>);
 
-fn copy(other: &RunFolder, journal: &VerifiedJournal, (run, begun): (&RunFolder, Begun)) -> Result<(), Stop> {
+fn copy(other: &RunFolder, journal: &VerifiedJournal, (run, begun): (&RunFolder, Beginning)) -> Result<(), Stop> {
     let dir = drive::open_dir(run, user_key::to_sign()?)?;
     let blobs = changes::open_blobs(other)?;
     let source = Source { dir: &other.path, records: &journal.records, blobs: &blobs };

@@ -1,7 +1,7 @@
 //! `glovebox gates`: the questions that wait for an answer.
 
 use crate::arguments::GatesArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::people;
 use crate::runs::journal;
 use crate::runs::question;
@@ -48,7 +48,7 @@ pub struct KeptAnswer {
 
 /// The questions of a run.
 #[derive(Default)]
-struct Found {
+struct GateList {
     open: Vec<OpenGate>,
     answered: Vec<KeptAnswer>,
 }
@@ -71,7 +71,7 @@ pub struct OpenGate {
 }
 
 /// Lists open questions.
-pub fn gates(arguments: &GatesArguments) -> Ended {
+pub fn gates(arguments: &GatesArguments) -> CommandResult {
     let runs_dir = &arguments.runs.runs_dir;
     let found = match &arguments.run {
         Some(selector) => vec![of_run(&runs::select(runs_dir, selector)?, runs_dir)?],
@@ -101,13 +101,13 @@ pub fn gates(arguments: &GatesArguments) -> Ended {
     Ok(Exit::Ok)
 }
 
-fn of_run(run: &RunFolder, runs_dir: &Path) -> Result<Found, Stop> {
+fn of_run(run: &RunFolder, runs_dir: &Path) -> Result<GateList, Stop> {
     let VerifiedJournal { records, provenance, .. } = journal::read(run)?;
     journal::warn_if_foreign(run, provenance);
-    let Some((state, _)) = resume_state(&records) else { return Ok(Found::default()) };
+    let Some((state, _)) = resume_state(&records) else { return Ok(GateList::default()) };
     let open: Vec<&QuestionAsked> = state.questions().map(|open| &*open.asked).collect();
     if state.verdict.is_some() || open.is_empty() {
-        return Ok(Found::default());
+        return Ok(GateList::default());
     }
     let kept = people::kept_for(run, &open);
     let is_kept = |asked: &&QuestionAsked| kept.iter().any(|given| given.question == asked.question);
@@ -129,7 +129,7 @@ fn of_run(run: &RunFolder, runs_dir: &Path) -> Result<Found, Stop> {
         by,
         at,
     });
-    Ok(Found { open, answered: answered.collect() })
+    Ok(GateList { open, answered: answered.collect() })
 }
 
 fn text(gate: &OpenGate, named: &str) -> String {

@@ -3,14 +3,14 @@
 //! Without `--keep` and `--older-than` no run is removed. A running run never is.
 
 use crate::arguments::CollectArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs::index::{self, RunState};
 use crate::runs::removed::Removed;
 use crate::runs::{self, RunFolder, remove};
 use std::time::SystemTime;
 
 /// Removes what the arguments allow.
-pub fn gc(arguments: &CollectArguments) -> Ended {
+pub fn gc(arguments: &CollectArguments) -> CommandResult {
     let runs_dir = &arguments.runs.runs_dir;
     let states = index::rows(runs_dir)?;
     let has_succeeded = |run: &RunFolder| states.iter().any(|row| row.id == run.id && row.status == RunState::Success);

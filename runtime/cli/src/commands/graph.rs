@@ -1,7 +1,7 @@
 //! `glovebox graph`: a pipeline as a picture, as text, for programs and for Graphviz; with a run, also what happened in it.
 
 use crate::arguments::{GraphArguments, GraphFormat};
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::prepare;
 use crate::runs;
 use crate::runs::journal;
@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Prints the graph of a pipeline or of a run, or writes it to a file.
-pub fn graph(arguments: &GraphArguments) -> Ended {
+pub fn graph(arguments: &GraphArguments) -> CommandResult {
     let (pipeline, overlay) = read(arguments)?;
     let overlay = overlay.as_ref();
     let text = match arguments.format {

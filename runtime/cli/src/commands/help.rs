@@ -1,7 +1,7 @@
 //! `glovebox help`: a command's flags, or a topic. Topics are the pages of `docs/` themselves, so both say the same.
 
 use crate::arguments::{self, Arguments, HelpArguments};
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::terminal::{self, page};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
@@ -15,7 +15,7 @@ const TOPICS: [(&str, &str); 2] =
     [("exit-codes", EXIT_CODES), ("environment", include_str!("../../../../docs/environment.md"))];
 
 /// Prints the help of a command, the page of a topic, or the list of all commands.
-pub fn help(arguments: &HelpArguments) -> Ended {
+pub fn help(arguments: &HelpArguments) -> CommandResult {
     let named = |word: &&(&str, &str)| arguments.words.len() == 1 && arguments.words[0] == word.0;
     if let Some((_, text)) = TOPICS.iter().find(named) {
         terminal::print(page::render(text, terminal::columns()));

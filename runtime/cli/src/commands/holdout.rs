@@ -3,7 +3,7 @@
 //! It prints the names of hold-outs for the owner of the run, and never their content.
 
 use crate::arguments::HoldoutArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs;
 use crate::runs::RunFolder;
 use crate::runs::journal;
@@ -77,7 +77,7 @@ struct DeviationShape {
 }
 
 /// Prints what the journal recorded about a run's hold-outs.
-pub fn status(arguments: &HoldoutArguments) -> Ended {
+pub fn status(arguments: &HoldoutArguments) -> CommandResult {
     let (run, records) = read(arguments)?;
     let started = journal::beginning(&run, &records)?;
     let sealed = sealed(&run, started)?;
@@ -105,7 +105,7 @@ pub fn status(arguments: &HoldoutArguments) -> Ended {
 
 /// Compares the sealed copy and the current project with the commitment of the run. Only the sealed copy decides, because the user may
 /// change the project.
-pub fn verify(arguments: &HoldoutArguments) -> Ended {
+pub fn verify(arguments: &HoldoutArguments) -> CommandResult {
     let (run, records) = read(arguments)?;
     let started = journal::beginning(&run, &records)?;
     let sealed = sealed(&run, started)?;

@@ -1,7 +1,7 @@
 //! `glovebox init`: writes a pipeline and settings that fit the project, and rules for git where it has none.
 
 use crate::arguments::InitArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::pipeline_file;
 use crate::setup::starter::{IGNORE_FILE_NAME, Template, ignored, pipeline, settings};
 use crate::terminal::{self, visible};
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Looks at the project and writes the files. Writes nothing if the pipeline or the settings exist.
-pub fn init(arguments: &InitArguments) -> Ended {
+pub fn init(arguments: &InitArguments) -> CommandResult {
     if arguments.list {
         for template in Template::ALL {
             terminal::print(format_args!("{:<10} {}\n", template.name(), template.purpose()));

@@ -3,7 +3,7 @@
 //! A pipe gets the exact bytes. A terminal gets them escaped. The line that names the file of an output goes to standard error.
 
 use crate::arguments::LogsArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs;
 use crate::runs::RunFolder;
 use crate::runs::changes;
@@ -52,7 +52,7 @@ pub struct OutputLine<'a> {
 }
 
 /// Prints what the node's attempts kept. With `--follow`, goes on until no process drives the run.
-pub fn logs(arguments: &LogsArguments) -> Ended {
+pub fn logs(arguments: &LogsArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let mut log =
         Log { arguments, run: &run, blobs: changes::open_blobs(&run)?, counting: Vec::new(), visits: 0, printed: 0 };
@@ -169,7 +169,7 @@ impl Log<'_> {
         })
     }
 
-    fn conclude(&self) -> Ended {
+    fn conclude(&self) -> CommandResult {
         let run = &self.run.id;
         let Some(node) = &self.arguments.node else {
             if self.printed == 0 {

@@ -3,7 +3,7 @@
 //! It shows what [`index`] knows, which verifies no journal. `show` verifies the journal of its run.
 
 use crate::arguments::ListArguments;
-use crate::exit::{Ended, Exit};
+use crate::exit::{CommandResult, Exit};
 use crate::runs::index::{self, ListedRun};
 use crate::terminal::paint::{Colour, Paint};
 use crate::terminal::{self, about, ago, duration, pager, summary, visible};
@@ -22,7 +22,7 @@ pub struct RunList {
 }
 
 /// Prints one line per run.
-pub fn ls(arguments: &ListArguments) -> Ended {
+pub fn ls(arguments: &ListArguments) -> CommandResult {
     let all = index::rows(&arguments.runs.runs_dir)?;
     let is_empty = all.is_empty();
     let runs: Vec<ListedRun> =

@@ -1,13 +1,13 @@
 //! `glovebox man`: a manual page for each command.
 
 use crate::arguments::{Arguments, ManArguments};
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::terminal;
 use clap::CommandFactory;
 use glovebox_names::shell;
 
 /// Writes the pages into a folder, which is made if it does not exist.
-pub fn man(arguments: &ManArguments) -> Ended {
+pub fn man(arguments: &ManArguments) -> CommandResult {
     let folder = &arguments.folder;
     let failed = |error: std::io::Error| Stop::io(format!("write man pages to `{}`", folder.display()), &error);
     std::fs::create_dir_all(folder).map_err(failed)?;

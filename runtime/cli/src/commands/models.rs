@@ -1,7 +1,7 @@
 //! `glovebox models`: the models of glovebox.toml, and whether they answer.
 
 use crate::arguments::{ModelsListArguments, ModelsTestArguments};
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::prepare;
 use crate::terminal::{self, visible};
 use glovebox_models::ask;
@@ -94,7 +94,7 @@ pub struct TestedModel {
 }
 
 /// Lists the models. Asks none.
-pub fn ls(arguments: &ModelsListArguments) -> Ended {
+pub fn ls(arguments: &ModelsListArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, None)?;
     let listed: Vec<ListedModel> = configured(&project).map(|model| listed(&project, model)).collect();
     if arguments.json {
@@ -109,7 +109,7 @@ pub fn ls(arguments: &ModelsListArguments) -> Ended {
 }
 
 /// Asks each model, or the one that is named.
-pub fn test(arguments: &ModelsTestArguments) -> Ended {
+pub fn test(arguments: &ModelsTestArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, None)?;
     let is_meant = |name: &str| arguments.name.as_ref().is_none_or(|meant| meant == name);
     let tested: Vec<TestedModel> =

@@ -3,7 +3,7 @@
 //! They write new files only, except that `embed-manifest` replaces the component that it was given.
 
 use crate::arguments::{EmbedArguments, NewPluginArguments, WitArguments};
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::replaced_file;
 use crate::setup::sdk_files;
 use crate::terminal::{self, visible};
@@ -21,7 +21,7 @@ const CRATE: &str = include_str!("../../templates/plugin/crate.toml");
 const LOCK: &str = include_str!("../../../../examples/quickstart/review-plugin/Cargo.lock");
 
 /// Writes a crate with a handler, its test, the SDK and the contract.
-pub fn new(arguments: &NewPluginArguments) -> Ended {
+pub fn new(arguments: &NewPluginArguments) -> CommandResult {
     let name = &arguments.name;
     if !is_plugin_name(name) {
         let message = format!("`{name}` is not a plugin name");
@@ -62,7 +62,7 @@ pub fn new(arguments: &NewPluginArguments) -> Ended {
 }
 
 /// Writes the contract, for tools of other languages.
-pub fn wit(arguments: &WitArguments) -> Ended {
+pub fn wit(arguments: &WitArguments) -> CommandResult {
     let files: Vec<_> = sdk_files::WIT.into_iter().chain([sdk_files::WORLDS]).collect();
     let files: Vec<_> = files.into_iter().map(|(path, text)| (path.trim_start_matches("wit/"), text)).collect();
     write_all(&arguments.folder, &files)?;
@@ -98,7 +98,7 @@ fn write_all(folder: &Path, files: &[(&str, &str)]) -> Result<(), Stop> {
 }
 
 /// Writes a manifest into a component that has none.
-pub fn embed_manifest(arguments: &EmbedArguments) -> Ended {
+pub fn embed_manifest(arguments: &EmbedArguments) -> CommandResult {
     let file = &arguments.component;
     fs::metadata(file).map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
     let bytes = source::read_component(file, Config::default().component_bytes(""))

@@ -1,7 +1,7 @@
 //! `glovebox plan`: all that a run of a pipeline could read, write, execute and reach. It runs nothing.
 
 use crate::arguments::PlanArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::pipeline_file;
 use crate::plan_diff::{self, Other};
 use crate::prepare;
@@ -26,7 +26,7 @@ use glovebox_record::spend::SpendBounds;
 use std::collections::BTreeSet;
 
 /// Prints the plan, its difference from another one, and the reasons for which a run would be refused.
-pub fn plan(arguments: &PlanArguments) -> Ended {
+pub fn plan(arguments: &PlanArguments) -> CommandResult {
     let (rules, host) = (rules(arguments)?, &prepare::component_host());
     let inputs = source::inputs(&arguments.project.inputs);
     let file = pipeline_file::choose(arguments.file.as_deref(), &arguments.project.workdir)?;
@@ -64,7 +64,7 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
 }
 
 /// With a plugin that is not locked as it is, ends with exit 7, as `glovebox run` does.
-fn refuse_unlocked(plan: &Plan) -> Ended {
+fn refuse_unlocked(plan: &Plan) -> CommandResult {
     let Some(first) = plan.unlocked.first() else { return Ok(Exit::Ok) };
     let more = match plan.unlocked.len() - 1 {
         0 => String::new(),
@@ -115,7 +115,7 @@ fn no_longer_held(what: &Wider) -> Denied {
 }
 
 /// Prints every grant that a rule refuses; with one, ends with exit 6.
-fn refuse(denied: &[Denied]) -> Ended {
+fn refuse(denied: &[Denied]) -> CommandResult {
     for denied in denied {
         let whose = denied.node.as_ref().map_or_else(|| "the run".to_owned(), |node| format!("node `{node}`"));
         let text = format!("denied by `{}`: {whose}: {} (from: {})", denied.rule, denied.grant, denied.from);

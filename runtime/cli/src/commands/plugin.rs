@@ -1,7 +1,7 @@
 //! `glovebox plugin`: what a component wants, and the bytes that the project agrees to run.
 
 use crate::arguments::{InspectArguments, LockArguments};
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::prepare;
 use crate::terminal::agreement::{self, Agreement};
 use crate::terminal::{self, inspection, visible};
@@ -18,7 +18,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Prints what a component's bytes contain. Executes nothing of it.
-pub fn inspect(arguments: &InspectArguments) -> Ended {
+pub fn inspect(arguments: &InspectArguments) -> CommandResult {
     let found = read(&arguments.file, Config::default().component_bytes(""))?;
     if arguments.json {
         terminal::print_json(&found)?;
@@ -42,7 +42,7 @@ fn cannot_be_used(file: &Path, error: &LoadError) -> Stop {
 }
 
 /// Locks the plugins of `glovebox.toml` as they are now: prints what each may do, and writes `glovebox.lock`.
-pub fn lock(arguments: &LockArguments) -> Ended {
+pub fn lock(arguments: &LockArguments) -> CommandResult {
     let project = prepare::read_project(&arguments.workdir, arguments.file.as_deref())?;
     if !project.has_config {
         let workdir = arguments.workdir.display();
@@ -53,11 +53,11 @@ pub fn lock(arguments: &LockArguments) -> Ended {
     }
     let mut found = Vec::new();
     for (name, entry) in &project.config.plugins {
-        let (locked, agreement) = locked(&project, Listed::plugin(name, entry), entry)?;
+        let (locked, agreement) = locked(&project, ConfigEntry::plugin(name, entry), entry)?;
         found.push((name, locked, Some(agreement)));
     }
     for (name, entry) in &project.config.rules {
-        found.push((name, locked_rules(&project, Listed::rules(name, entry), entry)?, None));
+        found.push((name, locked_rules(&project, ConfigEntry::rules(name, entry), entry)?, None));
     }
     let mut agreed = Lock::default();
     for (name, locked, agreement) in found {
@@ -78,13 +78,13 @@ pub fn lock(arguments: &LockArguments) -> Ended {
 
 /// A plugin as `glovebox.toml` lists it.
 #[derive(Clone, Copy)]
-struct Listed<'a> {
+struct ConfigEntry<'a> {
     table: &'static str,
     name: &'a str,
     path: &'a Path,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> ConfigEntry<'a> {
     fn plugin(name: &'a String, entry: &'a PluginEntry) -> Self {
         Self { table: "plugins", name, path: Path::new(&entry.path) }
     }
@@ -115,7 +115,7 @@ impl<'a> Listed<'a> {
 
 fn locked<'a>(
     project: &'a Project,
-    listed: Listed<'_>,
+    listed: ConfigEntry<'_>,
     entry: &PluginEntry,
 ) -> Result<(LockedPlugin, Agreement<'a>), Stop> {
     let (name, found) = (listed.name, listed.read(project)?);
@@ -133,7 +133,7 @@ fn locked<'a>(
 }
 
 /// Rule plugins import nothing; the only grant is to change the graph.
-fn locked_rules(project: &Project, listed: Listed<'_>, entry: &RuleEntry) -> Result<LockedPlugin, Stop> {
+fn locked_rules(project: &Project, listed: ConfigEntry<'_>, entry: &RuleEntry) -> Result<LockedPlugin, Stop> {
     let found = listed.read(project)?;
     glovebox_host::rules::check(&found).map_err(|error| {
         Stop::new(Exit::Plugin, format!("`{}` cannot be used for rules: {error}", visible::line(&entry.path)))

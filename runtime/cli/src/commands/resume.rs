@@ -5,7 +5,7 @@
 
 use crate::arguments::ResumeArguments;
 use crate::drive;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
 use crate::people::{self, Present};
 use crate::prepare;
@@ -36,19 +36,19 @@ use glovebox_workspace::holdout;
 use std::path::Path;
 
 /// Resumes a run. A run that succeeded, or that was canceled for good, is shown again with the same exit code.
-pub fn resume(arguments: &ResumeArguments) -> Ended {
+pub fn resume(arguments: &ResumeArguments) -> CommandResult {
     reports::require_places(&arguments.reports)?;
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     go_on(arguments, &run)
 }
 
 /// Takes up a run, and writes its reports when it has ended.
-pub fn go_on(arguments: &ResumeArguments, run: &RunFolder) -> Ended {
+pub fn go_on(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
     let exit = take_up(arguments, run)?;
     reports::after(&arguments.reports, run, exit)
 }
 
-fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> Ended {
+fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
     let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
     let mut verified = journal::read_terms(run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);

@@ -1,12 +1,12 @@
 //! `glovebox rm`: removes the runs that are named, each as a whole. A running one is refused before any is removed.
 
 use crate::arguments::RemoveArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs::removed::Removed;
 use crate::runs::{self, RunFolder, index, remove};
 
 /// Removes runs.
-pub fn rm(arguments: &RemoveArguments) -> Ended {
+pub fn rm(arguments: &RemoveArguments) -> CommandResult {
     let runs_dir = &arguments.runs.runs_dir;
     let mut found: Vec<RunFolder> = Vec::new();
     for target in &arguments.targets {

@@ -2,7 +2,7 @@
 
 use crate::arguments::RunArguments;
 use crate::drive;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
 use crate::people::{self, Present};
 use crate::pipeline_file;
@@ -32,7 +32,7 @@ const LEFT_OUT_SHOWN_MAX: usize = 10;
 const QUIET_START_MAX: Duration = Duration::from_millis(700);
 
 /// Runs a pipeline. Refuses everything that it can before the run exists.
-pub fn run(arguments: RunArguments) -> Ended {
+pub fn run(arguments: RunArguments) -> CommandResult {
     reports::require_places(&arguments.reports)?;
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
     let inputs = source::inputs(&arguments.project.inputs);

@@ -2,7 +2,7 @@
 
 use crate::arguments::ShowArguments;
 use crate::commands::logs::OUTPUTS;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
 use crate::people;
 use crate::runs;
@@ -11,7 +11,7 @@ use crate::runs::changes;
 use crate::runs::journal;
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
-use crate::terminal::summary::{self, Named};
+use crate::terminal::summary::{self, RunNames};
 use crate::terminal::{self, duration, lines, pager, routes, visible};
 use glovebox_engine::attempt::TRANSCRIPT_FILE;
 use glovebox_engine::inbox::GivenAnswer;
@@ -32,7 +32,7 @@ const OUTPUT_LINES_MAX: usize = 20;
 const OUTPUT_CHARACTERS_MAX: usize = 200;
 
 /// Prints a run's summary, or every attempt of a node with limits, receipts, refusals and the edge taken afterwards.
-pub fn show(arguments: &ShowArguments) -> Ended {
+pub fn show(arguments: &ShowArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     reports::require_places(&arguments.reports)?;
     reports::write(&arguments.reports, &run)?;
@@ -44,7 +44,7 @@ pub fn show(arguments: &ShowArguments) -> Ended {
     }
 }
 
-fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) -> Ended {
+fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) -> CommandResult {
     let mut found = RunSummary::read(&journal, |_| {}).map_err(|error| journal::unreadable(run, &error))?;
     // While a person reads, the journal is closed: its log can be removed.
     let verified = journal.close();
@@ -88,7 +88,7 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) ->
     Ok(Exit::Ok)
 }
 
-fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, journal: OpenJournal) -> Ended {
+fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, journal: OpenJournal) -> CommandResult {
     if arguments.json {
         let mut about = Vec::new();
         each_about((arguments, run), node, journal, |record| about.push(record.clone()))?;
@@ -176,7 +176,7 @@ fn told(rows: &mut Rows, stage: &StageFinished, steered: &[StageSteered]) {
 }
 
 /// The artifacts of a stage, and the end of its command's output, where a failed command reports its error.
-fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs, named: &Named) {
+fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs, named: &RunNames) {
     let mut is_cut = false;
     for artifact in &stage.artifacts {
         rows.row("kept", format_args!("{} ({} bytes)", artifact.name, artifact.bytes));

@@ -5,7 +5,7 @@
 
 use super::control::{LOOK_EVERY, how, read};
 use crate::arguments::SteerArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::people;
 use crate::runs::journal;
 use crate::runs::recorded;
@@ -42,7 +42,7 @@ pub struct SteerFile<'a> {
 }
 
 /// Tells an agent something.
-pub fn steer(arguments: &SteerArguments) -> Ended {
+pub fn steer(arguments: &SteerArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let text = arguments.text.trim();
     if !(1..=STEERING_BYTES_MAX).contains(&text.len()) {

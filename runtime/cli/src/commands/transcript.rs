@@ -3,7 +3,7 @@
 //! It reads what each attempt kept, and of an attempt that has not ended what was answered so far. It asks no model and changes nothing.
 
 use crate::arguments::TranscriptArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs;
 use crate::runs::RunFolder;
 use crate::runs::changes;
@@ -50,7 +50,7 @@ pub struct TurnLine<'a> {
 }
 
 /// One attempt of the node.
-struct Told<'a> {
+struct AttemptTranscript<'a> {
     attempt: &'a Attempt,
     /// None for an attempt that has not ended.
     finished: Option<&'a StageFinished>,
@@ -59,7 +59,7 @@ struct Told<'a> {
 }
 
 /// Prints the conversations of a node's attempts, also of those that failed, and of those in branches and child pipelines.
-pub fn transcript(arguments: &TranscriptArguments) -> Ended {
+pub fn transcript(arguments: &TranscriptArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let records = journal::read_to_show(&run)?;
     journal::beginning(&run, &records)?;
@@ -83,7 +83,7 @@ pub fn transcript(arguments: &TranscriptArguments) -> Ended {
     Ok(Exit::Ok)
 }
 
-fn lines(run: &RunFolder, found: &[Told<'_>]) -> Ended {
+fn lines(run: &RunFolder, found: &[AttemptTranscript<'_>]) -> CommandResult {
     for told in found {
         for (said, turn) in told.turns.iter().zip(1..) {
             let (attempt, is_left) = (told.attempt, told.is_left);
@@ -99,7 +99,7 @@ fn attempts<'a>(
     arguments: &TranscriptArguments,
     run: &RunFolder,
     records: &'a [Record],
-) -> Result<Vec<Told<'a>>, Stop> {
+) -> Result<Vec<AttemptTranscript<'a>>, Stop> {
     let (node, visit) = &arguments.at;
     let is_wanted = |attempt: &Attempt| {
         let task = &attempt.task;
@@ -108,23 +108,23 @@ fn attempts<'a>(
     };
     let in_force: BTreeSet<u64> = rewind::in_force(records).iter().map(|record| record.seq).collect();
     let blobs = changes::open_blobs(run)?;
-    let mut found: Vec<Told<'a>> = Vec::new();
+    let mut found: Vec<AttemptTranscript<'a>> = Vec::new();
     for record in records {
         let is_left = !in_force.contains(&record.seq);
         let told = match &record.event {
             Event::StageStarted(stage) if is_wanted(&stage.attempt) => {
                 // One that was cut off is made again.
-                let is_same = |told: &Told<'_>| {
+                let is_same = |told: &AttemptTranscript<'_>| {
                     let (before, now) = (told.attempt, &stage.attempt);
                     told.finished.is_none() && (&before.task, before.ordinal) == (&now.task, now.ordinal)
                 };
                 found.retain(|told| !is_same(told));
-                Told { attempt: &stage.attempt, finished: None, is_left, turns: Vec::new() }
+                AttemptTranscript { attempt: &stage.attempt, finished: None, is_left, turns: Vec::new() }
             }
             Event::StageFinished(stage) if is_wanted(&stage.attempt) => {
                 found.retain(|told| told.attempt.id != stage.attempt.id);
                 let turns = kept(run, stage, &blobs)?;
-                Told { attempt: &stage.attempt, finished: Some(stage), is_left, turns }
+                AttemptTranscript { attempt: &stage.attempt, finished: Some(stage), is_left, turns }
             }
             _ => continue,
         };
@@ -163,7 +163,7 @@ fn turns(run: &RunFolder, bytes: &[u8]) -> Result<Vec<Turn>, Stop> {
 }
 
 /// Says why there is no attempt to show.
-fn without_attempt(arguments: &TranscriptArguments, run: &RunFolder, records: &[Record]) -> Ended {
+fn without_attempt(arguments: &TranscriptArguments, run: &RunFolder, records: &[Record]) -> CommandResult {
     let (node, visit) = &arguments.at;
     let (shown, run_id) = (visible::line(node.as_str()), visible::line(&run.id));
     let mut visits = 0;

@@ -1,7 +1,7 @@
 //! `glovebox trust`: confirms what of the user's may leave, takes that back, and lists it.
 
 use crate::arguments::{TrustCommand, TrustGiveArguments, TrustListArguments, TrustRemoveArguments};
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::pipeline_file;
 use crate::prepare;
 use crate::terminal::{self, visible};
@@ -19,12 +19,12 @@ pub struct TrustFile {
     /// Version of this document.
     schema_version: u32,
     /// What this user has confirmed, of all projects.
-    trusted: Vec<Trusted>,
+    trusted: Vec<TrustedTransfer>,
 }
 
 /// Something of the user's and a place that may get it.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Trusted {
+struct TrustedTransfer {
     /// What `trust rm` takes back.
     id: String,
     /// The folder of glovebox.toml.
@@ -38,7 +38,7 @@ struct Trusted {
 }
 
 /// Does what the command says.
-pub fn trust(command: &TrustCommand) -> Ended {
+pub fn trust(command: &TrustCommand) -> CommandResult {
     match command {
         TrustCommand::Ls(arguments) => list(arguments),
         TrustCommand::Give(arguments) => give(arguments),
@@ -46,10 +46,10 @@ pub fn trust(command: &TrustCommand) -> Ended {
     }
 }
 
-fn list(arguments: &TrustListArguments) -> Ended {
+fn list(arguments: &TrustListArguments) -> CommandResult {
     let all = trust::all()?;
     if arguments.json {
-        let trusted = all.into_iter().map(|it| Trusted {
+        let trusted = all.into_iter().map(|it| TrustedTransfer {
             id: it.id(),
             project: it.project,
             source: it.source,
@@ -68,7 +68,7 @@ fn list(arguments: &TrustListArguments) -> Ended {
     Ok(Exit::Ok)
 }
 
-fn give(arguments: &TrustGiveArguments) -> Ended {
+fn give(arguments: &TrustGiveArguments) -> CommandResult {
     let wanted = match &arguments.model {
         Some(name) => of_model(&prepare::read_project(&arguments.project.workdir, None)?, name)?,
         None => of_pipeline(arguments)?,
@@ -105,7 +105,7 @@ fn of_model(project: &Project, name: &str) -> Result<Vec<Wanted>, Stop> {
     Ok(trust::of_model(project, (name, access)).into_iter().collect())
 }
 
-fn remove(arguments: &TrustRemoveArguments) -> Ended {
+fn remove(arguments: &TrustRemoveArguments) -> CommandResult {
     let all = trust::all()?;
     let found: Vec<&Transfer> = if arguments.ids.is_empty() {
         let project = prepare::read_project(&arguments.workdir, None)?;

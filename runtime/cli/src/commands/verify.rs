@@ -4,7 +4,7 @@
 //! every shorter journal has a valid chain too.
 
 use crate::arguments::VerifyArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs;
 use crate::runs::journal;
 use crate::terminal::rows::Rows;
@@ -13,7 +13,7 @@ use glovebox_journal::event::Digest;
 use glovebox_state::evidence::RunSummary;
 
 /// Verifies a journal, and compares it with the hash of a record that must be in it.
-pub fn verify(arguments: &VerifyArguments) -> Ended {
+pub fn verify(arguments: &VerifyArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let journal = journal::open_verified(&run)?;
     journal::beginning(&run, &journal.verified.records)?;

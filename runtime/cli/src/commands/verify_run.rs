@@ -4,7 +4,7 @@
 //! hold is named, and ends it with exit 11.
 
 use crate::arguments::VerifyRunArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::attest::envelope::{Envelope, FILE_BYTES_MAX};
 use crate::exports::attest::keys::PublicKey;
 use crate::exports::attest::signed::Signed;
@@ -31,7 +31,7 @@ use std::path::Path;
 const MORE_BYTES_MAX: u64 = 64 << 20;
 
 /// Checks the signature, then the run's journal, its files, its workspace and its hold-outs.
-pub fn verify_run(arguments: &VerifyRunArguments) -> Ended {
+pub fn verify_run(arguments: &VerifyRunArguments) -> CommandResult {
     let key = PublicKey::read(&arguments.key)?;
     let statement = Attestation::read(&arguments.file, &key)?;
     let mut rows = Rows::new(12).painted(Paint::stdout());

@@ -2,7 +2,7 @@
 
 use crate::arguments::VersionArguments;
 use crate::builtins::BUILTINS;
-use crate::exit::{Ended, Exit};
+use crate::exit::{CommandResult, Exit};
 use crate::terminal;
 use glovebox_record::Digest;
 use schemars::JsonSchema;
@@ -35,7 +35,7 @@ struct ComponentVersion {
 }
 
 /// Prints versions; never fails.
-pub fn version(arguments: &VersionArguments) -> Ended {
+pub fn version(arguments: &VersionArguments) -> CommandResult {
     let components = BUILTINS
         .iter()
         .map(|builtin| ComponentVersion {

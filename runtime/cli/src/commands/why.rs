@@ -1,7 +1,7 @@
 //! `glovebox why`: why a run went where it went, from the first edge to the exit code.
 
 use crate::arguments::WhyArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs;
 use crate::runs::journal;
 use crate::runs::recorded;
@@ -15,7 +15,7 @@ use glovebox_state::why::{AttemptWhy, BranchWhy, ChoiceWhy, EndWhy, GateWhy, Joi
 use std::collections::BTreeSet;
 
 /// Prints each step of a run, or of one node, with the reasons for it.
-pub fn why(arguments: &WhyArguments) -> Ended {
+pub fn why(arguments: &WhyArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let journal = journal::open_to_show(&run)?;
     let kept = recorded::read(&run, journal::beginning(&run, &journal.verified.records)?)?;

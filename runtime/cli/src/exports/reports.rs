@@ -8,7 +8,7 @@ mod junit;
 mod sarif;
 
 use crate::arguments::ReportArguments;
-use crate::exit::{Ended, Exit, Stop};
+use crate::exit::{CommandResult, Exit, Stop};
 use crate::runs::RunFolder;
 use crate::runs::journal;
 use crate::runs::recorded;
@@ -70,7 +70,7 @@ pub fn require_places(arguments: &ReportArguments) -> Result<(), Stop> {
 }
 
 /// Writes the reports of a run that has just ended so. A report that cannot be written hides no other exit code.
-pub fn after(arguments: &ReportArguments, run: &RunFolder, exit: Exit) -> Ended {
+pub fn after(arguments: &ReportArguments, run: &RunFolder, exit: Exit) -> CommandResult {
     match write(arguments, run) {
         Err(stop) if exit == Exit::Ok => Err(stop),
         Err(stop) => {
@@ -129,28 +129,28 @@ impl Report {
     }
 
     /// What the receipts make of a stage's own word.
-    fn standing(&self, stage: &StageReport) -> Standing {
+    fn verdict(&self, stage: &StageReport) -> Verdict {
         let count = |is: fn(&CommandEvidence) -> bool| self.commands(stage).filter(|command| is(command)).count();
         let open = count(|command| command.proof() == Proof::NotVerified);
         match stage.status {
-            Status::Skipped => Standing::Skipped,
-            status if !status.satisfies_gate() => Standing::Failed,
-            _ if self.summary.simulated.contains(&stage.node) => Standing::Simulated,
-            _ if !stage.dropped_checks.is_empty() => Standing::Dropped,
-            _ if !stage.is_whole && count(|command| command.is_of_verifier) > 0 => Standing::Partial(open),
-            _ if count(|command| command.verified) > 0 => Standing::Verified,
-            _ if count(|command| command.not_taken) > 0 => Standing::NotTaken,
+            Status::Skipped => Verdict::Skipped,
+            status if !status.satisfies_gate() => Verdict::Failed,
+            _ if self.summary.simulated.contains(&stage.node) => Verdict::Simulated,
+            _ if !stage.dropped_checks.is_empty() => Verdict::Dropped,
+            _ if !stage.is_whole && count(|command| command.is_of_verifier) > 0 => Verdict::Partial(open),
+            _ if count(|command| command.verified) > 0 => Verdict::Verified,
+            _ if count(|command| command.not_taken) > 0 => Verdict::NotTaken,
             _ => self
                 .commands(stage)
                 .find_map(|command| command.receipt.no_proof)
-                .map_or(Standing::OwnWord, Standing::Unproven),
+                .map_or(Verdict::OwnWord, Verdict::Unproven),
         }
     }
 }
 
 /// What is known of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum Verdict {
     Failed,
     Skipped,
     /// No model was asked.
@@ -169,7 +169,7 @@ enum Standing {
     OwnWord,
 }
 
-impl Standing {
+impl Verdict {
     /// Why it counts neither as passed nor as failed, if it does not.
     fn reservation(self, stage: &StageReport) -> Option<String> {
         Some(match self {

@@ -28,7 +28,7 @@ pub struct Look {
 pub fn render(findings: &Findings, at_least: Severity, look: Look) -> String {
     let selected = || findings.diagnostics.iter().filter(|diagnostic| diagnostic.severity <= at_least);
     let Some(end) = selected().map(end_of).max() else { return String::new() };
-    let shown = Shown::new(findings, through_line(findings.source(), end));
+    let shown = EscapedSource::new(findings, through_line(findings.source(), end));
     let renderer = if look.coloured { Renderer::styled() } else { Renderer::plain() };
     let renderer = look.columns.map_or(renderer.clone(), |columns| renderer.term_width(columns));
     let mut text = String::new();
@@ -54,7 +54,7 @@ fn through_line(source: Source<'_>, offset: usize) -> Source<'_> {
     Source::new(&source[..source.len() - (rest.len() - length)])
 }
 
-fn groups<'a>(diagnostic: &'a Diagnostic, shown: &'a Shown<'_>) -> Vec<Group<'a>> {
+fn groups<'a>(diagnostic: &'a Diagnostic, shown: &'a EscapedSource<'_>) -> Vec<Group<'a>> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -83,7 +83,7 @@ fn groups<'a>(diagnostic: &'a Diagnostic, shown: &'a Shown<'_>) -> Vec<Group<'a>
     groups
 }
 
-fn suggestion<'a>(diagnostic: &'a Diagnostic, fix: &'a Edit, shown: &'a Shown<'_>) -> Group<'a> {
+fn suggestion<'a>(diagnostic: &'a Diagnostic, fix: &'a Edit, shown: &'a EscapedSource<'_>) -> Group<'a> {
     let title = Level::HELP.secondary_title(visible::block(diagnostic.help.as_deref().unwrap_or("write")));
     let excerpt = shown.excerpt(fix.span);
     let patch = Patch::new(excerpt.range(shown, fix.span), visible::block(&fix.replacement));
@@ -95,7 +95,7 @@ fn line_ends(bytes: &[u8]) -> usize {
 }
 
 /// A file's name and text with every control character replaced, and the offset of each replaced one.
-struct Shown<'a> {
+struct EscapedSource<'a> {
     file: Cow<'a, str>,
     text: Cow<'a, str>,
     /// (offset in the source just after the character, how much longer the shown text is from there on).
@@ -115,17 +115,17 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    fn snippet<'a, T: Clone>(&self, shown: &'a Shown<'_>) -> Snippet<'a, T> {
+    fn snippet<'a, T: Clone>(&self, shown: &'a EscapedSource<'_>) -> Snippet<'a, T> {
         Snippet::source(&shown.text[self.text.start..self.text.end]).line_start(self.line)
     }
 
-    fn range(&self, shown: &Shown<'_>, span: Span) -> Range<usize> {
+    fn range(&self, shown: &EscapedSource<'_>, span: Span) -> Range<usize> {
         let place = shown.range(span);
         place.start - self.text.start..place.end - self.text.start
     }
 }
 
-impl<'a> Shown<'a> {
+impl<'a> EscapedSource<'a> {
     fn new(findings: &'a Findings, source: Source<'a>) -> Self {
         let (text, moves) = Self::escape(source);
         let mut count = 0;
@@ -333,7 +333,7 @@ mod tests {
     fn lines_are_counted_right_also_over_many_parts() {
         let source: String = (0..3_000).map(|line| format!("{}\n", "é".repeat(line % 7))).collect();
         let findings = findings(&source, Vec::new());
-        let shown = Shown::new(&findings, findings.source());
+        let shown = EscapedSource::new(&findings, findings.source());
         let starts: Vec<usize> = std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
         for offset in (0..=source.len()).filter(|offset| source.is_char_boundary(*offset)) {
             let number = starts.partition_point(|start| *start <= offset) - 1;

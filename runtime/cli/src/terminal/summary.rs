@@ -34,7 +34,7 @@ const BRANCHES_SHOWN_MAX: usize = 10;
 const COMMAND_CHARACTERS_MAX: usize = 100;
 
 /// The names of a run in the next commands.
-pub struct Named {
+pub struct RunNames {
     /// `latest` or the id, for commands that only show the run.
     pub short: String,
     /// Always the id, because `latest` may be another run by then.
@@ -42,7 +42,7 @@ pub struct Named {
 }
 
 /// Prints a summary for people.
-pub fn render((summary, new): (&RunSummary, &[NewConfiguration]), named: &Named, paint: Paint) -> String {
+pub fn render((summary, new): (&RunSummary, &[NewConfiguration]), named: &RunNames, paint: Paint) -> String {
     let next = &named.short;
     let mut rows = Rows::new(12).painted(paint);
     let mut row = |title: &'static str, body: String| rows.block(title, body);
@@ -194,7 +194,7 @@ fn startup_files(summary: &RunSummary) -> Vec<String> {
 }
 
 /// A row for each command, but only the first few programs under test of one stage.
-fn receipts(summary: &RunSummary, Named { short: next, .. }: &Named) -> Vec<(&'static str, String)> {
+fn receipts(summary: &RunSummary, RunNames { short: next, .. }: &RunNames) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     let alike = |one: &CommandEvidence, other: &CommandEvidence| {
         one.node == other.node && one.receipt.subject == other.receipt.subject
@@ -249,7 +249,7 @@ fn refused(summary: &RunSummary, next: &str) -> Vec<String> {
 }
 
 /// A row for what each stage wrote and was set aside, folded to its folder; with the remedy, if there is one.
-fn quarantined(summary: &RunSummary, Named { short: next, .. }: &Named) -> Vec<String> {
+fn quarantined(summary: &RunSummary, RunNames { short: next, .. }: &RunNames) -> Vec<String> {
     let nodes: BTreeSet<&NodeId> = summary.quarantined.iter().map(|file| &file.node).collect();
     let folded = nodes.into_iter().flat_map(|node| {
         let of_node = summary.quarantined.iter().filter(move |file| file.node == *node);
@@ -406,7 +406,7 @@ fn begins_at(summary: &RunSummary) -> String {
     first.map(|first| format!(" (begins again at {})", visible::line(first.as_str()))).unwrap_or_default()
 }
 
-fn what_next(summary: &RunSummary, named: &Named) -> String {
+fn what_next(summary: &RunSummary, named: &RunNames) -> String {
     let next = &named.short;
     let node = with_output(summary).map(|node| format!(" {}", visible::line(node.as_str()))).unwrap_or_default();
     let exact = &named.exact;

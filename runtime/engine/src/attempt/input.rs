@@ -11,7 +11,7 @@ use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::ir::{HandlerKind, Node, Pipeline};
 use glovebox_pipeline::planning::Planning;
 use glovebox_plan::plan::{Binding, Plan};
-use glovebox_plan::verify::{Role, ToldBase};
+use glovebox_plan::verify::{ContextBase, Role};
 use glovebox_record::Digest;
 use glovebox_state::run_state::Branch;
 
@@ -75,7 +75,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let verify = self.plan.verify.as_ref().filter(|_| node.handler.kind() == HandlerKind::Verification)?;
         let changed = branch.changed_paths();
         let read = |digest: &Digest, bytes_max| self.blobs.read_all(digest, bytes_max).ok();
-        let base = ToldBase::of(node, &changed, (&self.base, read));
+        let base = ContextBase::of(node, &changed, (&self.base, read));
         let told = verify.told(Role::of(node), (&changed, base));
         Some(("verify".to_owned(), serde_json::to_string(&told).ok()?))
     }

@@ -34,7 +34,7 @@ const RULES: &[(&str, &[&str])] = &[
 ];
 
 /// Where an author or operator names a command.
-struct Named<'a> {
+struct CommandPlace<'a> {
     place: &'static str,
     text: &'a str,
 }
@@ -80,8 +80,8 @@ fn proposals(
     let commands = operator.map(|grants| grants.commands.as_slice()).unwrap_or_default();
     let checks = config.verify.as_deref().map(|verify| verify.commands(verify::Role::of(node))).unwrap_or_default();
     let named = attributes(node)
-        .chain(commands.iter().map(|text| Named { place: "`commands` of the plugin in glovebox.toml", text }))
-        .chain(checks.into_iter().map(|check| Named { place: "`[verify]`", text: &check.line }));
+        .chain(commands.iter().map(|text| CommandPlace { place: "`commands` of the plugin in glovebox.toml", text }))
+        .chain(checks.into_iter().map(|check| CommandPlace { place: "`[verify]`", text: &check.line }));
     let folders = [ScopePath::root(), binding.command_access.workdir.clone()];
     for one in named {
         for (command, files) in RULES.iter().filter(|(command, _)| one.runs(command)) {
@@ -94,14 +94,14 @@ fn proposals(
 }
 
 /// What the author of the pipeline says that runs in the stage, or checks it.
-fn attributes(node: &Node) -> impl Iterator<Item = Named<'_>> {
+fn attributes(node: &Node) -> impl Iterator<Item = CommandPlace<'_>> {
     let allowed = node.allowed_commands.iter().flatten();
-    let allowed = allowed.map(|text| Named { place: "`allowed_commands`", text });
+    let allowed = allowed.map(|text| CommandPlace { place: "`allowed_commands`", text });
     let check = node.attributes.get(key::VERIFY_COMMAND);
-    allowed.chain(check.map(|attribute| Named { place: "`verify_command`", text: attribute.value.as_str() }))
+    allowed.chain(check.map(|attribute| CommandPlace { place: "`verify_command`", text: attribute.value.as_str() }))
 }
 
-impl Named<'_> {
+impl CommandPlace<'_> {
     /// True if the text runs a command of this name: as the first word of one of its commands, after settings of variables.
     fn runs(&self, command: &str) -> bool {
         let is_setting = |word: &&str| word.split_once('=').is_some_and(|(name, _)| !name.contains('/'));
@@ -119,10 +119,10 @@ mod tests {
     #[test]
     fn a_command_is_named_where_it_runs() {
         for text in ["cargo", "cargo test", "cd a && cargo build", "A=1 /usr/bin/cargo x", "true; cargo", "(cargo t)"] {
-            assert!(Named { place: "", text }.runs("cargo"), "{text}");
+            assert!(CommandPlace { place: "", text }.runs("cargo"), "{text}");
         }
         for text in ["echo cargo", "cargo-fuzz run", "mycargo", "./cargo.sh", "*", "", "sh -c 'cargo'"] {
-            assert!(!Named { place: "", text }.runs("cargo"), "{text}");
+            assert!(!CommandPlace { place: "", text }.runs("cargo"), "{text}");
         }
     }
 

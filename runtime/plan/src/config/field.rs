@@ -112,7 +112,7 @@ impl Rule {
 
 /// A type that a field must have.
 #[derive(Clone, Copy)]
-enum Expected {
+enum FieldType {
     Table,
     Text,
     Texts,
@@ -173,7 +173,7 @@ impl<'i> Fields<'i> {
     /// The fields of a table; empty, with a problem, when it is something else.
     pub(super) fn table<'v, 't>(&mut self, field: &Field<'v, 't>) -> Vec<Field<'v, 't>> {
         let Some(table) = field.value.as_table() else {
-            self.wrong_type(field, field.at_value(), Expected::Table);
+            self.wrong_type(field, field.at_value(), FieldType::Table);
             return Vec::new();
         };
         let below = |(key, value): (&'v Spanned<DeString<'t>>, &'v Value<'t>)| {
@@ -187,7 +187,7 @@ impl<'i> Fields<'i> {
     pub(super) fn text(&mut self, field: &Field<'_, '_>) -> Option<String> {
         let text = field.value.as_str().map(str::to_owned);
         if text.is_none() {
-            self.wrong_type(field, field.at_value(), Expected::Text);
+            self.wrong_type(field, field.at_value(), FieldType::Text);
         }
         text
     }
@@ -205,7 +205,7 @@ impl<'i> Fields<'i> {
     /// A list of texts with their places.
     pub(super) fn texts(&mut self, field: &Field<'_, '_>) -> Vec<(String, Place)> {
         let Some(list) = field.value.as_array() else {
-            self.wrong_type(field, field.at_value(), Expected::Texts);
+            self.wrong_type(field, field.at_value(), FieldType::Texts);
             return Vec::new();
         };
         let mut found = Vec::new();
@@ -215,7 +215,7 @@ impl<'i> Fields<'i> {
                 Some(text) => found.push((text.to_owned(), place)),
                 None => {
                     let of_type = Field { value: item.get_ref(), ..field.clone() };
-                    self.wrong_type(&of_type, place, Expected::Text);
+                    self.wrong_type(&of_type, place, FieldType::Text);
                 }
             }
         }
@@ -307,11 +307,11 @@ impl<'i> Fields<'i> {
         self.push(Rule::Value, place, message.into());
     }
 
-    fn wrong_type(&mut self, field: &Field<'_, '_>, place: Place, expected: Expected) {
+    fn wrong_type(&mut self, field: &Field<'_, '_>, place: Place, expected: FieldType) {
         let expected = match expected {
-            Expected::Table => "a table",
-            Expected::Text => "a string",
-            Expected::Texts => "a list of strings",
+            FieldType::Table => "a table",
+            FieldType::Text => "a string",
+            FieldType::Texts => "a list of strings",
         };
         let found = field.value.type_str();
         self.value_problem(place, format!("`{field}` is of type {found}: {expected} is expected"));

@@ -85,7 +85,7 @@ pub(super) fn parse(fields: &mut Fields<'_>, tables: &Field<'_, '_>) -> BTreeMap
     let mut found = BTreeMap::new();
     let mut default_name: Option<String> = None;
     for table in fields.table(tables) {
-        let written = Written::read(fields, &table);
+        let written = ModelTable::read(fields, &table);
         let is_default = written.is_default;
         let Some(entry) = written.entry(fields, &table) else { continue };
         if let Some(other) = default_name.as_ref().filter(|_| is_default) {
@@ -102,7 +102,7 @@ pub(super) fn parse(fields: &mut Fields<'_>, tables: &Field<'_, '_>) -> BTreeMap
 
 /// A table as it is written.
 #[derive(Default)]
-struct Written {
+struct ModelTable {
     provider: Option<Family>,
     has_provider: bool,
     model: Option<ModelId>,
@@ -119,7 +119,7 @@ struct Written {
     price: Option<Price>,
 }
 
-impl Written {
+impl ModelTable {
     fn read(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Self {
         let mut written = Self::default();
         for field in fields.table(table) {

@@ -104,13 +104,13 @@ pub struct Denied {
 
 /// A rule as written, in parts.
 #[derive(Clone, Copy)]
-struct Written<'a> {
+struct RuleText<'a> {
     text: &'a str,
     word: &'a str,
     value: Option<&'a str>,
 }
 
-impl<'a> Written<'a> {
+impl<'a> RuleText<'a> {
     fn value(self, expected: &'static str) -> Result<&'a str, DenyError> {
         let value = self.value.filter(|value| !value.is_empty());
         value.ok_or_else(|| DenyError::Bare { rule: self.word.to_owned(), expected })
@@ -142,7 +142,7 @@ impl Deny {
     /// Parses a rule.
     pub fn parse(text: &str) -> Result<Deny, DenyError> {
         let (word, value) = text.split_once('=').map_or((text, None), |(word, value)| (word, Some(value.trim())));
-        let written = Written { text, word, value };
+        let written = RuleText { text, word, value };
         let what = match word {
             "run" => match written.value("the first words of a command")? {
                 "*" => What::AnyCommand,

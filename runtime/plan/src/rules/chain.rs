@@ -34,7 +34,7 @@ pub(super) struct TransformChain<'p> {
 }
 
 /// What came out of the transforms.
-pub(super) struct Transformed {
+pub(super) struct ChainResult {
     /// The pipeline and its findings.
     pub(super) checked: Checked,
     /// The pipeline as canonical text; none when no plugin changed it.
@@ -146,7 +146,7 @@ impl<'p> TransformChain<'p> {
 
     /// Lints what came out. A finding that the user's file does not have names the plugin that changed the place, and offers no edit
     /// of that file.
-    pub(super) fn finish(self) -> Transformed {
+    pub(super) fn finish(self) -> ChainResult {
         let mut checked = validate(self.draft);
         let mut trail = Vec::new();
         if let (Some(file), Some((last, _))) = (self.file, &self.latest) {
@@ -169,7 +169,7 @@ impl<'p> TransformChain<'p> {
         }
         checked.diagnostics.extend(self.remarks);
         let changes = self.changes.into_iter().map(|(_, changes)| changes).collect();
-        Transformed { checked, text: self.latest.map(|(_, text)| text), changes, trail }
+        ChainResult { checked, text: self.latest.map(|(_, text)| text), changes, trail }
     }
 }
 

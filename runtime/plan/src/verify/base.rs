@@ -21,7 +21,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The project when the run began, in the folder where a stage's commands start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ToldBase {
+pub struct ContextBase {
     /// By name, those files that the run has changed since.
     pub files: BTreeMap<&'static str, BaseFile>,
     /// Whether some file had the name of a test.
@@ -40,7 +40,7 @@ pub enum BaseFile {
     Text(String),
 }
 
-impl ToldBase {
+impl ContextBase {
     /// Looks at the files of the folder in which commands of a stage start. `read` gives the bytes of a file, up to a bound.
     pub fn of(
         node: &Node,

@@ -128,13 +128,14 @@ impl Contract {
             return Err(problem("visualProbes", "this version makes no pictures of pages; remove the field"));
         }
         let by_role = file.by_role.0.into_iter().map(|(role, list)| {
-            let commands = Listed::new(format!("byRole.{role}"), list)?.commands()?;
+            let commands = ContractList::new(format!("byRole.{role}"), list)?.commands()?;
             Ok((role, commands))
         });
-        let rules = Listed::new("rules", file.rules)?.entries.into_iter().enumerate().map(|(at, rule)| rule.read(at));
+        let rules =
+            ContractList::new("rules", file.rules)?.entries.into_iter().enumerate().map(|(at, rule)| rule.read(at));
         Ok(Self {
             digest: Digest::of(text.as_bytes()),
-            commands: Listed::new("commands", file.commands)?.commands()?,
+            commands: ContractList::new("commands", file.commands)?.commands()?,
             by_role: by_role.collect::<Result<_, _>>()?,
             rules: rules.collect::<Result<_, _>>()?,
         })
@@ -168,9 +169,9 @@ impl FileRule {
             return Err(problem(format!("rules[{at}]"), help));
         }
         Ok(Rule {
-            any: Listed::new(place("whenChangedAny"), self.when_changed_any)?.patterns()?,
-            all: Listed::new(place("whenChangedAll"), self.when_changed_all)?.patterns()?,
-            commands: Listed::new(place("commands"), self.commands)?.commands()?,
+            any: ContractList::new(place("whenChangedAny"), self.when_changed_any)?.patterns()?,
+            all: ContractList::new(place("whenChangedAll"), self.when_changed_all)?.patterns()?,
+            commands: ContractList::new(place("commands"), self.commands)?.commands()?,
         })
     }
 }
@@ -219,12 +220,12 @@ impl Pattern<'_> {
 }
 
 /// A list of the file, with its place there.
-struct Listed<T> {
+struct ContractList<T> {
     place: String,
     entries: Vec<T>,
 }
 
-impl<T> Listed<T> {
+impl<T> ContractList<T> {
     /// # Errors
     /// There are too many entries.
     fn new(place: impl Into<String>, entries: Vec<T>) -> Result<Self, ContractProblem> {
@@ -235,7 +236,7 @@ impl<T> Listed<T> {
     }
 }
 
-impl Listed<String> {
+impl ContractList<String> {
     fn patterns(self) -> Result<Vec<String>, ContractProblem> {
         for (at, pattern) in self.entries.iter().enumerate() {
             let pattern = Pattern(pattern);

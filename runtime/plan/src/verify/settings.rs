@@ -75,9 +75,9 @@ pub struct Setting {
 
 /// Why a value is not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused(String);
+pub struct SettingError(String);
 
-impl fmt::Display for Refused {
+impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -135,23 +135,23 @@ impl Setting {
     ///
     /// # Errors
     /// A value of another form, with what was expected.
-    pub fn apply(&self, verify: &mut Verify, value: &str) -> Result<(), Refused> {
+    pub fn apply(&self, verify: &mut Verify, value: &str) -> Result<(), SettingError> {
         let value = value.trim();
         let flag = || match value {
             "true" | "1" => Ok(true),
             "false" | "0" => Ok(false),
-            _ => Err(Refused(format!("`{value}` is neither `true` nor `false`"))),
+            _ => Err(SettingError(format!("`{value}` is neither `true` nor `false`"))),
         };
         let whole = |least: i64, most: i64| {
             let number = value.parse().ok().filter(|number| (least..=most).contains(number));
-            number.ok_or_else(|| Refused(format!("`{value}` is not a number from {least} to {most}")))
+            number.ok_or_else(|| SettingError(format!("`{value}` is not a number from {least} to {most}")))
         };
         let number = |least: u32, most: u32| {
             whole(least.into(), most.into()).map(|number| u32::try_from(number).unwrap_or(most))
         };
         match self.effect {
             Effect::Mode => {
-                let mode = value.parse().map_err(|unknown| Refused(format!("`{value}` is no mode, {unknown}")))?;
+                let mode = value.parse().map_err(|unknown| SettingError(format!("`{value}` is no mode, {unknown}")))?;
                 self.phase(verify).mode = mode;
             }
             Effect::Contract => self.phase(verify).contract_path = Some(contract_path(value)?),
@@ -168,7 +168,7 @@ impl Setting {
                     number(0, RECOVERY_ATTEMPTS_MAX)?;
             }
             Effect::NoChangeConfirm => {
-                let wrong = |unknown| Refused(format!("`{value}` is no mode, {unknown}"));
+                let wrong = |unknown| SettingError(format!("`{value}` is no mode, {unknown}"));
                 verify.no_change.get_or_insert_with(NoChange::default).confirm = value.parse().map_err(wrong)?;
             }
             Effect::RetriesMax => verify.retry.max_retries = u32::try_from(whole(-1, RETRIES_MAX)?).ok(),
@@ -189,10 +189,10 @@ impl Setting {
 }
 
 /// A path of a file below the project.
-pub(crate) fn contract_path(value: &str) -> Result<String, Refused> {
+pub(crate) fn contract_path(value: &str) -> Result<String, SettingError> {
     let is_inside = !value.is_empty() && !value.starts_with(['/', '~']) && value.split('/').all(|name| name != "..");
     match is_inside && !value.contains('\0') {
         true => Ok(value.to_owned()),
-        false => Err(Refused(format!("`{value}` is not the path of a file below the project"))),
+        false => Err(SettingError(format!("`{value}` is not the path of a file below the project"))),
     }
 }

@@ -14,8 +14,8 @@ const CONTRACT: &str = r#"{
   ]
 }"#;
 
-fn base() -> ToldBase {
-    ToldBase { files: BTreeMap::new(), has_tests: false }
+fn base() -> ContextBase {
+    ContextBase { files: BTreeMap::new(), has_tests: false }
 }
 
 fn verify(mode: Mode) -> Verify {

@@ -42,7 +42,7 @@ pub struct Statement<'a> {
     /// Always `glovebox:attestation/run/v1`.
     predicate_type: &'static str,
     /// What is attested.
-    predicate: Attested<'a>,
+    predicate: Predicate<'a>,
 }
 
 /// Something that the run made.
@@ -66,7 +66,7 @@ pub struct ProductDigests {
 
 /// What is attested of a run.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Attested<'a> {
+struct Predicate<'a> {
     /// Always 1.
     schema_version: u32,
     /// What `glovebox show RUN --json` prints: result, receipts, changes, refusals, digests of pipeline, plan and components, the tier
@@ -160,7 +160,7 @@ impl RunEvidence {
             statement_type: STATEMENT_TYPE,
             subject: std::iter::once(run).chain(products).collect(),
             predicate_type: PREDICATE_TYPE,
-            predicate: Attested {
+            predicate: Predicate {
                 schema_version: SCHEMA_VERSION,
                 run: result,
                 grants: &self.grants,

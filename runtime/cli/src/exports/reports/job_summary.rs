@@ -2,7 +2,7 @@
 //!
 //! Every text of a stage or a program is written in character references where Markdown or HTML would read a sign of their own.
 
-use super::{Report, StageReport, Standing};
+use super::{Report, StageReport, Verdict};
 use crate::terminal::summary::title;
 use crate::terminal::{counted, duration, visible};
 use glovebox_state::evidence::{ExitClass, Proof};
@@ -75,15 +75,15 @@ fn evidence(report: &Report, stage: &StageReport) -> String {
     // The weakest word that holds for all of them.
     let weakest = verified.iter().copied().find(|proof| *proof != Proof::Verified).or(verified.first().copied());
     let proved = weakest.map(|proof| format!("{}, {}", text(title(proof)), counted(verified.len(), "command")));
-    match report.standing(stage) {
-        Standing::Failed | Standing::Skipped => "–".to_owned(),
-        Standing::Simulated => "simulated".to_owned(),
-        Standing::NotTaken => "not taken".to_owned(),
-        Standing::OwnWord => "its own word".to_owned(),
-        Standing::Unproven(why) => format!("not verified, {why}"),
-        Standing::Dropped => format!("not verified, dropped: {}", text(&stage.dropped_checks.join(", "))),
-        Standing::Verified => proved.unwrap_or_default(),
-        Standing::Partial(open) => {
+    match report.verdict(stage) {
+        Verdict::Failed | Verdict::Skipped => "–".to_owned(),
+        Verdict::Simulated => "simulated".to_owned(),
+        Verdict::NotTaken => "not taken".to_owned(),
+        Verdict::OwnWord => "its own word".to_owned(),
+        Verdict::Unproven(why) => format!("not verified, {why}"),
+        Verdict::Dropped => format!("not verified, dropped: {}", text(&stage.dropped_checks.join(", "))),
+        Verdict::Verified => proved.unwrap_or_default(),
+        Verdict::Partial(open) => {
             let proved = proved.map(|proved| proved + "; ").unwrap_or_default();
             let rest = if open == 0 { "commands were left out".to_owned() } else { counted(open, "command") };
             format!("{proved}not verified, {rest}")

@@ -3,7 +3,7 @@
 //! A case passes only with a receipt: a stage that passed on its own word is skipped, with that reason, and so is a simulated one. What
 //! a loop repaired is told by its last visit.
 
-use super::{Report, StageReport, Standing};
+use super::{Report, StageReport, Verdict};
 use crate::exit::{Exit, Stop};
 use crate::terminal::summary::{ending, title};
 use crate::terminal::{duration, visible};
@@ -30,13 +30,13 @@ pub(super) fn render(report: &Report) -> Result<String, Stop> {
 }
 
 fn case(report: &Report, stage: &StageReport) -> TestCase {
-    let standing = report.standing(stage);
-    let mut status = match standing.reservation(stage) {
+    let verdict = report.verdict(stage);
+    let mut status = match verdict.reservation(stage) {
         Some(reason) => skipped(&reason),
-        None if standing == Standing::Failed => failed(&stage.reason()),
+        None if verdict == Verdict::Failed => failed(&stage.reason()),
         None => TestCaseStatus::success(),
     };
-    if let Some(failure) = stage.failure.as_ref().filter(|_| standing == Standing::Failed) {
+    if let Some(failure) = stage.failure.as_ref().filter(|_| verdict == Verdict::Failed) {
         status.set_type(failure.code.as_str());
     }
     let mut case = TestCase::new(stage.name(), status);

@@ -1,6 +1,6 @@
 //! A run as results of a scan: what failed, what was refused or set aside, and what nothing verified, each at its node's line.
 
-use super::{Report, Standing};
+use super::{Report, Verdict};
 use crate::exit::{Exit, Stop};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{machine, visible};
@@ -50,9 +50,9 @@ pub(super) fn render(report: &Report) -> Result<String, Stop> {
         found.push(at(report, (3, &file.node), format!("`{}` changed `{}`: {}", file.node, file.path, file.reason)));
     }
     for stage in &report.stages {
-        let standing = report.standing(stage);
-        let is_partial = matches!(standing, Standing::Partial(_) | Standing::Dropped);
-        if let (true, Some(reason)) = (is_partial, standing.reservation(stage)) {
+        let verdict = report.verdict(stage);
+        let is_partial = matches!(verdict, Verdict::Partial(_) | Verdict::Dropped);
+        if let (true, Some(reason)) = (is_partial, verdict.reservation(stage)) {
             found.push(at(report, (5, &stage.node), format!("`{}` {reason}", stage.name())));
         }
     }
