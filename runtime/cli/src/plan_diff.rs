@@ -59,7 +59,7 @@ pub fn extent(plan: &Plan, source: &CheckedPipeline, arguments: &PlanArguments) 
     let wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     let steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
     let spend_max = plan.spend_max(arguments.execution.spend.into());
-    Extent::of(plan, RunBounds { steps_max, wall_max_ms, spend_max })
+    Extent::new(plan, RunBounds { steps_max, wall_max_ms, spend_max })
 }
 
 /// The inputs that the other pipeline uses. An input that only the new pipeline uses is not an error of the old one.
@@ -97,7 +97,7 @@ fn of_run(
     let bound = prepare::bind(host, &source, project, Request::to_show(holdouts))?;
     let bounds =
         RunBounds { steps_max: started.steps_max, wall_max_ms: started.wall_max_ms, spend_max: started.spend_max };
-    Ok(Extent::of(&bound.plan, bounds))
+    Ok(Extent::new(&bound.plan, bounds))
 }
 
 /// The comparison as text: `+` for a new capability, `-` for a missing one.

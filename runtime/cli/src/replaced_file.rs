@@ -25,7 +25,7 @@ pub fn put(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
     };
     let before = match statat(&folder.0, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => match FileType::from_raw_mode(found.st_mode) {
-            FileType::RegularFile => Some(Ownership::of(&found)),
+            FileType::RegularFile => Some(Ownership::from_stat(&found)),
             FileType::Symlink => return Err(refused(file, "a link")),
             _ => return Err(refused(file, "not a file")),
         },
@@ -54,7 +54,7 @@ pub fn replace(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
     }
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let old = OpenOptions::new().write(true).custom_flags(flags).open(&file).map_err(failed)?;
-    let before = Ownership::of(&fstat(&old).map_err(|error| failed(error.into()))?);
+    let before = Ownership::from_stat(&fstat(&old).map_err(|error| failed(error.into()))?);
     let (folder, name) = (file.parent().unwrap_or(Path::new("/")), file.file_name().unwrap_or_default());
     let folder = Folder(openat(CWD, folder, FOLDER, Mode::empty()).map_err(|error| failed(error.into()))?);
     folder.replace(name, content.as_ref(), (Some(&before), OWN)).map_err(failed)
@@ -77,7 +77,7 @@ struct Ownership {
 }
 
 impl Ownership {
-    fn of(stat: &Stat) -> Self {
+    fn from_stat(stat: &Stat) -> Self {
         Self { user: stat.st_uid, group: stat.st_gid, mode: Mode::from_raw_mode(stat.st_mode & PERMISSIONS) }
     }
 }

@@ -249,7 +249,7 @@ impl<'a> Binder<'a> {
                 self.errors.diagnostics.push(role::no_verifier(node, verified, source));
                 continue;
             }
-            let request = Request::of(node, source, self.holdouts);
+            let request = Request::new(node, source, self.holdouts);
             let binding = match known.get(&request) {
                 Some(binding) => Arc::clone(binding),
                 None => {
@@ -286,7 +286,7 @@ impl<'a> Binder<'a> {
         let LoadedHandler { component, granted } = self.handler(source)?;
         let inputs = GrantInputs {
             request,
-            place: Place::of(node),
+            place: Place::for_node(node),
             source,
             inspection: component.inspection(),
             granted: &granted,
@@ -432,7 +432,7 @@ impl<'a> Binder<'a> {
         let handler = source.name;
         let known = self.catalog.builtins.keys().chain(self.config.plugins.keys()).map(String::as_str);
         let nearest = glovebox_pipeline::nearest::nearest(handler, known);
-        let span = Place::of(node).span_of(key::TYPE);
+        let span = Place::for_node(node).span_of(key::TYPE);
         let message = format!("node `{}` has the type `{handler}`, but no built-in handler or plugin has it", node.id);
         let diagnostic = Diagnostic::error("type_unknown", message, span).with_node(node.id.as_str());
         let diagnostic = match nearest {

@@ -250,7 +250,7 @@ pub struct Role<'a>(&'a str);
 
 impl<'a> Role<'a> {
     /// The role that a node has by its `verification.role`.
-    pub fn of(node: &'a Node) -> Option<Self> {
+    pub fn for_node(node: &'a Node) -> Option<Self> {
         let role = node.attributes.get(key::VERIFICATION_ROLE).map(|attribute| attribute.value.trim());
         role.filter(|role| !role.is_empty()).map(Self)
     }

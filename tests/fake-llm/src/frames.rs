@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const PIECE: usize = 4096;
 
 /// Every event of an answer, in order.
-pub(super) fn of(family: Family, said: &Answer<'_>) -> Vec<String> {
+pub(super) fn events(family: Family, said: &Answer<'_>) -> Vec<String> {
     match family {
         Family::Openai => said.openai(),
         Family::Anthropic => said.anthropic(),
@@ -56,7 +56,7 @@ pub(super) struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// What a turn says to a request of this length. Ids of calls contain that: no two turns of a conversation have the same.
-    pub(super) fn of(turn: &'a Turn, (model, asked_bytes): (&'a str, usize)) -> Self {
+    pub(super) fn new(turn: &'a Turn, (model, asked_bytes): (&'a str, usize)) -> Self {
         let mut text = turn.text.to_owned();
         text.extend(std::iter::repeat_n('x', turn.fill_bytes));
         Self { turn, model, asked_bytes, text }

@@ -95,14 +95,14 @@ impl Shared {
                 if turn.error.is_some() && !(turn.in_stream && asking.wants_stream(family)) {
                     return self.refuse(&mut sending, family, turn);
                 }
-                let said = Answer::of(
+                let said = Answer::new(
                     turn,
                     (turn.model.as_deref().or(asking.model()).unwrap_or("unknown"), asking.body.len()),
                 );
                 if asking.wants_stream(family) {
                     self.stream(&mut sending, family, turn, &said)
                 } else {
-                    say_whole(&mut sending, turn, &whole::of(family, &said).to_string())
+                    say_whole(&mut sending, turn, &whole::body(family, &said).to_string())
                 }
             }
         }
@@ -131,7 +131,7 @@ impl Shared {
     }
 
     fn stream(&self, sending: &mut Sending, family: Family, turn: &Turn, said: &Answer<'_>) -> io::Result<()> {
-        let mut frames = frames::of(family, said);
+        let mut frames = frames::events(family, said);
         sending.begin(if family == Family::Ollama { "application/x-ndjson" } else { "text/event-stream" })?;
         if turn.in_stream {
             frames.truncate(1);

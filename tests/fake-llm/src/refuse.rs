@@ -13,13 +13,13 @@ fn kind(turn: &Turn) -> ErrorKind {
 
 /// Status and body.
 pub(super) fn body(family: Family, turn: &Turn) -> (u16, Value) {
-    let said = ErrorBody::of(family, turn);
+    let said = ErrorBody::for_turn(family, turn);
     (said.status, said.error)
 }
 
 /// The event.
 pub(super) fn event(family: Family, turn: &Turn) -> Value {
-    let ErrorBody { error, code, message, .. } = ErrorBody::of(family, turn);
+    let ErrorBody { error, code, message, .. } = ErrorBody::for_turn(family, turn);
     match family {
         Family::Openai => json!({ "type": "response.failed",
             "response": { "status": "failed", "error": { "code": code, "message": message } } }),
@@ -35,7 +35,7 @@ struct ErrorBody {
 }
 
 impl ErrorBody {
-    fn of(family: Family, turn: &Turn) -> Self {
+    fn for_turn(family: Family, turn: &Turn) -> Self {
         let kind = kind(turn);
         let (status, code) = match family {
             Family::Anthropic => anthropic(kind),

@@ -5,7 +5,7 @@ use glovebox_models::provider::Family;
 use serde_json::{Value, json};
 
 /// The whole answer.
-pub(super) fn of(family: Family, said: &Answer<'_>) -> Value {
+pub(super) fn body(family: Family, said: &Answer<'_>) -> Value {
     match family {
         Family::Openai => openai(said),
         Family::Anthropic => anthropic(said),

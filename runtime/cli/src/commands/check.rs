@@ -91,7 +91,7 @@ fn plugins_refused(checked: &[Findings]) -> usize {
 }
 
 fn open(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
-    Ok(ParsedFile::of(file, source::read_text(file)?, inputs))
+    Ok(ParsedFile::parse(file, source::read_text(file)?, inputs))
 }
 
 /// Reports that a list is not complete.
@@ -111,7 +111,7 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
     for _ in 0..FIX_ROUNDS_MAX.min(FIX_BYTES_MAX / opened.text.len().max(1)) {
         let found = glovebox_pipeline::validate(opened.draft.clone()).diagnostics;
         let Some(text) = fixed(Source::new(&opened.text), &found) else { break };
-        let next = ParsedFile::of(file, text, inputs);
+        let next = ParsedFile::parse(file, text, inputs);
         if next.is_broken() && !opened.is_broken() {
             break;
         }

@@ -67,7 +67,7 @@ struct FileVersion {
 }
 
 impl FileVersion {
-    fn of(version: &Version) -> Self {
+    fn from_version(version: &Version) -> Self {
         let (digest, target) = match version {
             Version::File { digest, .. } => (Some(*digest), None),
             Version::Link(target) => (None, Some(target.clone())),
@@ -117,8 +117,8 @@ fn document(
     new_configuration: Vec<NewConfiguration>,
 ) -> DiffFile {
     let files = deltas.into_iter().map(|delta| ChangedFile {
-        before: delta.old.as_ref().map(FileVersion::of),
-        after: delta.new.as_ref().map(FileVersion::of),
+        before: delta.old.as_ref().map(FileVersion::from_version),
+        after: delta.new.as_ref().map(FileVersion::from_version),
         moved_from: delta.renamed.map(|(path, _)| path),
         path: delta.path,
     });
@@ -148,7 +148,7 @@ fn print_stat<'a>(changes: &Changes, deltas: &'a [Delta]) -> Result<Vec<&'a Scop
     let (mut rows, mut lost) = (Vec::new(), Vec::new());
     for delta in deltas {
         match changes.bytes(delta)? {
-            Some(bytes) => rows.push((delta, Counts::of(&bytes))),
+            Some(bytes) => rows.push((delta, Counts::count(&bytes))),
             None => lost.push(delta.old_path()),
         }
     }

@@ -86,7 +86,7 @@ pub fn evidence(arguments: &EvidenceArguments) -> CommandResult {
     }
     let blobs = changes::open_blobs(&run)?;
     let commands = evidence.commands.into_iter().filter(|command| is_wanted(&command.attempt.task.node));
-    let commands: Vec<CommandWithOutput> = commands.map(|command| CommandWithOutput::of(command, &blobs)).collect();
+    let commands: Vec<CommandWithOutput> = commands.map(|command| CommandWithOutput::new(command, &blobs)).collect();
     if arguments.json {
         let (schema_version, run_id) = (1, &*run.id);
         let file = EvidenceFile { schema_version, run_id, journal: head, base_digest, commands, unverified };
@@ -98,17 +98,17 @@ pub fn evidence(arguments: &EvidenceArguments) -> CommandResult {
 }
 
 impl CommandWithOutput {
-    fn of(command: Command, blobs: &DirBlobs) -> Self {
+    fn new(command: Command, blobs: &DirBlobs) -> Self {
         let Receipt { stdout_digest, stdout_bytes, stderr_digest, stderr_bytes, .. } = &command.evidence.receipt;
         let (stdout, stderr) = ((stdout_digest, *stdout_bytes), (stderr_digest, *stderr_bytes));
-        let (stdout, stderr) = (Excerpt::of(blobs, stdout), Excerpt::of(blobs, stderr));
+        let (stdout, stderr) = (Excerpt::read(blobs, stdout), Excerpt::read(blobs, stderr));
         Self { command, stdout, stderr }
     }
 }
 
 impl Excerpt {
     /// The ends of an output that the run kept under its digest.
-    fn of(blobs: &DirBlobs, (digest, length): (&Digest, u64)) -> Option<Self> {
+    fn read(blobs: &DirBlobs, (digest, length): (&Digest, u64)) -> Option<Self> {
         if length == 0 || length > OUTPUT_BYTES_MAX {
             return None;
         }

@@ -58,12 +58,12 @@ fn read(arguments: &GraphArguments) -> Result<(Arc<Pipeline>, Option<Overlay>), 
     let run = runs::select(&arguments.runs.runs_dir, &target.clone().into())?;
     let records = journal::read_to_show(&run)?;
     let source = recorded::read(&run, journal::beginning(&run, &records)?)?;
-    Ok((source.pipeline, Some(overlay::of(&records))))
+    Ok((source.pipeline, Some(overlay::from_records(&records))))
 }
 
 /// The pipeline of a file that can be read. Its findings go to standard error, and errors do not keep it from being drawn.
 fn read_file(file: &Path, inputs: &Inputs) -> Result<Arc<Pipeline>, Stop> {
-    let opened = ParsedFile::of(file, source::read_text(file)?, inputs);
+    let opened = ParsedFile::parse(file, source::read_text(file)?, inputs);
     if opened.is_broken() {
         return Ok(opened.finish(lint_builtin)?.pipeline);
     }

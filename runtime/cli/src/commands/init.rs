@@ -24,7 +24,7 @@ pub fn init(arguments: &InitArguments) -> CommandResult {
     if !folder.is_dir() {
         return Err(Stop::new(Exit::Usage, format!("workdir `{}` is not a directory", folder.display())));
     }
-    let survey = Survey::of(folder);
+    let survey = Survey::for_project(folder);
     let text = pipeline(arguments.template, &survey).map_err(|found| {
         let first = found.into_iter().next().map(|found| found.message).unwrap_or_default();
         Stop::new(Exit::Internal, format!("the pipeline of `init` does not parse: {first}"))

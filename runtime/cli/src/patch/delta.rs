@@ -108,7 +108,7 @@ pub struct Delta {
 }
 
 impl Delta {
-    fn of(path: &ScopePath, old: Option<Version>, new: Option<Version>) -> Self {
+    fn new(path: &ScopePath, old: Option<Version>, new: Option<Version>) -> Self {
         Self { path: path.clone(), renamed: None, old, new }
     }
 
@@ -126,10 +126,10 @@ pub fn deltas(base: &Base, changes: &[FileChange]) -> Vec<Delta> {
         match (old, new) {
             (old, new) if old == new => {}
             (Some(old), Some(new)) if old.is_link() != new.is_link() => {
-                found.push(Delta::of(&change.path, Some(old), None));
-                found.push(Delta::of(&change.path, None, Some(new)));
+                found.push(Delta::new(&change.path, Some(old), None));
+                found.push(Delta::new(&change.path, None, Some(new)));
             }
-            (old, new) => found.push(Delta::of(&change.path, old, new)),
+            (old, new) => found.push(Delta::new(&change.path, old, new)),
         }
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));

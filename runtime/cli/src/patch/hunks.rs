@@ -24,7 +24,7 @@ pub struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     /// Compares two texts.
-    pub fn of(old: &'a [u8], new: &'a [u8]) -> Self {
+    pub fn between(old: &'a [u8], new: &'a [u8]) -> Self {
         let lines = |text: &'a [u8]| -> Vec<&'a [u8]> { text.split_inclusive(|byte| *byte == b'\n').collect() };
         let (old, new) = (lines(old), lines(new));
         let deadline = Instant::now() + SEARCH_MAX;
@@ -84,7 +84,7 @@ mod tests {
 
     fn unified(old: &str, new: &str) -> String {
         let mut text = String::new();
-        Comparison::of(old.as_bytes(), new.as_bytes()).lines(&mut |mark, line| {
+        Comparison::between(old.as_bytes(), new.as_bytes()).lines(&mut |mark, line| {
             text.push_str(&format!("{mark}{}\n", String::from_utf8_lossy(line)));
         });
         text
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(unified("a\r\n", "a\n"), "@@ -1 +1 @@\n-a\r\n+a\n");
         assert_eq!(unified("a", "a\n"), "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n");
         assert_eq!(unified("a\n", "a\n"), "");
-        assert_eq!(Comparison::of(b"a\nb\n", b"c\nb\nd\n").counts(), (2, 1));
+        assert_eq!(Comparison::between(b"a\nb\n", b"c\nb\nd\n").counts(), (2, 1));
     }
 
     #[test]

@@ -84,7 +84,7 @@ fn content(out: &mut Vec<u8>, delta: &Delta, bytes: &Bytes, reader: Reader) {
             let (from, to) = sides(in_header);
             push(out, format!("--- {from}"));
             push(out, format!("+++ {to}"));
-            Comparison::of(old, new).lines(&mut |mark, line| {
+            Comparison::between(old, new).lines(&mut |mark, line| {
                 out.extend_from_slice(mark.as_bytes());
                 match reader {
                     Reader::Program => out.extend_from_slice(line),

@@ -29,12 +29,12 @@ pub enum Counts {
 
 impl Counts {
     /// Counts what changed between two versions.
-    pub fn of(bytes: &Bytes) -> Self {
+    pub fn count(bytes: &Bytes) -> Self {
         let (old, new) = (bytes.old.as_deref().unwrap_or_default(), bytes.new.as_deref().unwrap_or_default());
         if bytes.is_binary() {
             return Self::Binary { old: old.len(), new: new.len() };
         }
-        let (added, removed) = Comparison::of(old, new).counts();
+        let (added, removed) = Comparison::between(old, new).counts();
         Self::Lines { added, removed }
     }
 }

@@ -56,7 +56,7 @@ impl Changes {
     /// Reads them from a run's journal and blobs.
     pub fn read(run: &RunFolder) -> Result<Self, Stop> {
         let VerifiedJournal { records, provenance, .. } = journal::read(run)?;
-        Self::of(run, &records, provenance)
+        Self::from_records(run, &records, provenance)
     }
 
     /// Those that a question asks a person to approve, and the files as they were before.
@@ -65,13 +65,13 @@ impl Changes {
         (records, provenance): (&[Record], Provenance),
         about: &AskedAbout<'_>,
     ) -> Result<Self, Stop> {
-        let all = Self::of(run, records, provenance)?;
+        let all = Self::from_records(run, records, provenance)?;
         let (before, stages) = about.split();
         let base = all.base.after(&listed(&before));
         Ok(Self { base, changes: listed(&stages), stages, ..all })
     }
 
-    fn of(run: &RunFolder, records: &[Record], provenance: Provenance) -> Result<Self, Stop> {
+    fn from_records(run: &RunFolder, records: &[Record], provenance: Provenance) -> Result<Self, Stop> {
         let started = journal::beginning(run, records)?;
         let blobs = open_blobs(run)?;
         let base = read_base(run, &blobs, &started.base_digest)?;

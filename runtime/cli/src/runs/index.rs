@@ -104,7 +104,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(file: &Path) -> Option<Self> {
+    fn read(file: &Path) -> Option<Self> {
         let found = fs::symlink_metadata(file).ok()?;
         Some(Self {
             inode: found.ino(),
@@ -116,8 +116,8 @@ impl Stamp {
 
     /// The journal and SQLite's log beside it, which a reader may leave empty.
     fn of_run(run: &RunFolder) -> [Option<Self>; 2] {
-        let log = Self::of(&run.path.join("journal.sqlite-wal")).filter(|log| log.bytes > 0);
-        [Self::of(&run.path.join(JOURNAL_FILE)), log]
+        let log = Self::read(&run.path.join("journal.sqlite-wal")).filter(|log| log.bytes > 0);
+        [Self::read(&run.path.join(JOURNAL_FILE)), log]
     }
 }
 

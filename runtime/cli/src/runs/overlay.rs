@@ -9,7 +9,7 @@ use glovebox_pipeline::ir::{EdgeIndex, NodeId, Status};
 use glovebox_state::run_state::{Branch, RunState};
 
 /// The overlay of a run with these records.
-pub fn of(records: &[Record]) -> Overlay {
+pub fn from_records(records: &[Record]) -> Overlay {
     let mut state = RunState::default();
     let mut overlay = Overlay::default();
     // What a run did before it went back is not on its way.

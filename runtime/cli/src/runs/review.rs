@@ -166,7 +166,7 @@ impl<'a> Reviewer<'a> {
         let deltas = patch::pair(patch::deltas(&changes.base, &changes.changes), &read);
         let counted = deltas.into_iter().enumerate().map(|(at, delta)| {
             let bytes = if at < COUNTED_FILES_MAX { changes.bytes(&delta).ok().flatten() } else { None };
-            ReviewedFile::of(delta, bytes.map(|bytes| Counts::of(&bytes)))
+            ReviewedFile::from_delta(delta, bytes.map(|bytes| Counts::count(&bytes)))
         });
         let RunSummary { tokens, cost, .. } = self.summary;
         Ok(Some(Review {
@@ -241,7 +241,7 @@ impl<'a> Reviewer<'a> {
         let could = self.capabilities.as_ref().map(|known| {
             let mut could = CapabilityLists::default();
             let own = ahead.nodes.iter().filter_map(|node| known.nodes.get(&node.id));
-            own.for_each(|own| could.extend(&CapabilityLists::of(own)));
+            own.for_each(|own| could.extend(&CapabilityLists::from_set(own)));
             could
         });
         ChoiceReview {
@@ -255,7 +255,7 @@ impl<'a> Reviewer<'a> {
 }
 
 impl ReviewedFile {
-    fn of(delta: Delta, counts: Option<Counts>) -> Self {
+    fn from_delta(delta: Delta, counts: Option<Counts>) -> Self {
         let (added, removed) = match counts {
             Some(Counts::Lines { added, removed }) => (Some(added), Some(removed)),
             Some(Counts::Binary { .. }) | None => (None, None),

@@ -39,7 +39,7 @@ enum Phase {
 }
 
 impl Phase {
-    fn of(status: Status) -> Self {
+    fn from_status(status: Status) -> Self {
         if matches!(status, Status::Fail | Status::Retry) { Phase::Bad } else { Phase::Good }
     }
 
@@ -83,7 +83,7 @@ impl Board {
             ended: 0,
             text: String::new(),
         };
-        let rows = order::of(pipeline).into_iter().map(|node| row(&node.id)).collect();
+        let rows = order::nodes(pipeline).into_iter().map(|node| row(&node.id)).collect();
         Self { rows, began, visits: 0, ends: 0, refused: 0, turns: 0, tokens: Tokens::default() }
     }
 
@@ -105,7 +105,12 @@ impl Board {
             }
             Event::StagePassed(stage) => {
                 self.visits += 1;
-                self.update(&stage.node, Phase::of(stage.status), stage.visit, stage.status.as_str().to_owned());
+                self.update(
+                    &stage.node,
+                    Phase::from_status(stage.status),
+                    stage.visit,
+                    stage.status.as_str().to_owned(),
+                );
             }
             Event::RunFinished(RunFinished { exit_node: Some(exit), .. }) => {
                 self.update(exit, Phase::Good, 1, "reached".to_owned());
@@ -120,12 +125,12 @@ impl Board {
             Event::PolicyDecided(decided) => {
                 let status = decided.outcome.status;
                 let visit = decided.attempt.task.visit;
-                self.update(decided.node(), Phase::of(status), visit, status.as_str().to_owned());
+                self.update(decided.node(), Phase::from_status(status), visit, status.as_str().to_owned());
                 return lines::of_record(record);
             }
             Event::QuestionAnswered(answered) => {
                 let status = answered.outcome().status;
-                self.update(&answered.node, Phase::of(status), answered.visit, status.as_str().to_owned());
+                self.update(&answered.node, Phase::from_status(status), answered.visit, status.as_str().to_owned());
                 return lines::of_record(record);
             }
             Event::GateUnmet(_) => return lines::of_record(record),
@@ -163,7 +168,7 @@ impl Board {
         self.tokens.output = self.tokens.output.saturating_add(stage.tokens.output);
         let task = &stage.attempt.task;
         let text = format!("{}{}", again(&stage.attempt), ending(stage));
-        self.update(&task.node, Phase::of(stage.outcome.status), task.visit, text);
+        self.update(&task.node, Phase::from_status(stage.outcome.status), task.visit, text);
         let node = visible::line(task.node.as_str());
         let refusals = lines::distinct(stage.refusals.iter());
         let shown = refusals.into_iter().take(lines::REFUSALS_SHOWN_MAX);

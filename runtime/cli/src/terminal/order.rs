@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// From the start along the edges, a node after those that lead to it; loops back do not count. Exits are last, after nodes that
 /// cannot be reached.
-pub fn of(pipeline: &Pipeline) -> Vec<&Node> {
+pub fn nodes(pipeline: &Pipeline) -> Vec<&Node> {
     let mut targets: BTreeMap<&NodeId, Vec<&NodeId>> = BTreeMap::new();
     for edge in &pipeline.edges {
         targets.entry(&edge.from).or_default().push(&edge.to);

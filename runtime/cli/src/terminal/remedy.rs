@@ -13,7 +13,7 @@ use glovebox_state::evidence::RunSummary;
 const NO_SUCH_PROGRAM: i32 = 127;
 
 /// The remedy of a run's failure, when there is one to name.
-pub fn of(summary: &RunSummary) -> Option<String> {
+pub fn for_run(summary: &RunSummary) -> Option<String> {
     let failure = summary.failure.as_ref()?;
     let node = summary.failed_node.as_ref().map(|node| visible::line(node.as_str())).unwrap_or_default();
     let remedy = match failure.code.as_str() {

@@ -59,7 +59,7 @@ pub fn render((summary, new): (&RunSummary, &[NewConfiguration]), named: &RunNam
         row("because", format!("{whose}{class} ({code}): {}", indented(&failure.reason)));
     }
     failed_branches(summary, next).into_iter().for_each(|body| row("failed", body));
-    if let Some(remedy) = remedy::of(summary) {
+    if let Some(remedy) = remedy::for_run(summary) {
         row("help", remedy);
     }
     for node in &summary.misses_holdouts {

@@ -33,7 +33,7 @@ pub(super) fn choose<'a>(config: &Config, nodes: impl Iterator<Item = &'a Node>)
     let mut chosen = Chosen::default();
     let tables = tables(config);
     for node in nodes.filter(|_| !tables.is_empty()) {
-        match (Wish::of(node).table(&tables), effort(node)) {
+        match (Wish::for_node(node).table(&tables), effort(node)) {
             (Ok(model), Ok(effort)) => {
                 chosen.problems.extend(unspoken(node, model));
                 let model = ChosenModel { model: Arc::clone(model), effort };
@@ -54,7 +54,7 @@ fn unspoken(node: &Node, model: &PlannedModel) -> Option<Diagnostic> {
     if spoken.contains(&model.access.family) {
         return None;
     }
-    let place = Place::of(node);
+    let place = Place::for_node(node);
     let listed = spoken.iter().map(|family| format!("`{family}`")).collect::<Vec<_>>().join(", ");
     let message = format!(
         "node `{place}` starts `{}`, which asks models of {listed}, but its model `{}` is of `{}`",
@@ -86,13 +86,17 @@ struct Wish<'a> {
 }
 
 impl<'a> Wish<'a> {
-    fn of(node: &'a Node) -> Self {
+    fn for_node(node: &'a Node) -> Self {
         let of_codex = node.backend.as_ref().is_some_and(|backend| backend.program == AgentProgram::Codex);
         let text = |key: Key<'_>| {
             node.attributes.get(key).map(|attribute| attribute.value.trim()).filter(|text| !text.is_empty())
         };
         let own = text(key::CODEX_MODEL).filter(|_| of_codex);
-        Self { place: Place::of(node), model: own.or_else(|| text(key::LLM_MODEL)), provider: text(key::LLM_PROVIDER) }
+        Self {
+            place: Place::for_node(node),
+            model: own.or_else(|| text(key::LLM_MODEL)),
+            provider: text(key::LLM_PROVIDER),
+        }
     }
 
     /// The one table that fits.

@@ -45,7 +45,7 @@ pub(super) fn command_access(inputs: GrantInputs<'_>, effective: &mut Effective)
 
 fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
     let granted = &inputs.sandbox.network;
-    let operator = Origin::of(Giver::Config("sandbox", "network"));
+    let operator = Origin::from_giver(Giver::Config("sandbox", "network"));
     let Some(asked) = &inputs.request.confinement.network else {
         // An agent program has its gateway; more it gets only by name.
         if inputs.request.backend.is_some() {
@@ -82,7 +82,7 @@ fn toml_of(network: &Network) -> String {
 
 fn folder_origin(is_operators: bool, field: Key<'static>) -> Origin {
     match is_operators {
-        true => Origin::of(Giver::Config("sandbox", field.as_str())),
+        true => Origin::from_giver(Giver::Config("sandbox", field.as_str())),
         false => Origin::attribute(field.as_str()),
     }
 }

@@ -79,7 +79,7 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
 /// Who gave a grant before the node narrowed it.
 fn source(inputs: GrantInputs<'_>, field: GrantField) -> Origin {
     let handler = inputs.source.name.to_owned();
-    Origin::of(match inputs.source.plugin {
+    Origin::from_giver(match inputs.source.plugin {
         None => Giver::BuiltIn(handler),
         Some(plugin) => Giver::Plugin { handler, field, line: plugin.line },
     })
@@ -145,8 +145,8 @@ fn paths(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
     let of_write = narrowed("allowed_write_paths", write.is_some(), GrantField::Write);
     let Scope { read, write, .. } = &effective.scope;
-    let read = read.iter().map(Region::of).map(Capability::Read);
-    let write = write.iter().map(Region::of).map(Capability::Write);
+    let read = read.iter().map(Region::from_entry).map(Capability::Read);
+    let write = write.iter().map(Region::from_entry).map(Capability::Write);
     record_all(&mut effective.grants, &of_read, read);
     record_all(&mut effective.grants, &of_write, write);
 }

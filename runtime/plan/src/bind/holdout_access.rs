@@ -42,12 +42,13 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
     effective.holdouts = HoldoutAccess::ReadOnly;
     for folder in open {
-        let given = Capability::ReadHoldouts(Region::of(folder));
-        effective.record_origin(given, Origin::of(giver(inputs, folder)));
+        let given = Capability::ReadHoldouts(Region::from_entry(folder));
+        effective.record_origin(given, Origin::from_giver(giver(inputs, folder)));
     }
     if inputs.request.holdouts.feedback == Feedback::Full {
         // The node's own attribute, or the graph's.
-        effective.record_origin(Capability::TellHoldouts, Origin::of(Giver::Flag("scenario_feedback=\"full\"")));
+        effective
+            .record_origin(Capability::TellHoldouts, Origin::from_giver(Giver::Flag("scenario_feedback=\"full\"")));
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     effective.record_origin(Capability::AnyCommand, origin);
     let program = PlannedProgram { program: backend.program, options, folders };
     for folder in &program.folders {
-        let origin = Origin::of(Giver::ConfigTable("agents"));
+        let origin = Origin::from_giver(Giver::ConfigTable("agents"));
         effective.record_origin(Capability::ReadMachine(folder.clone()), origin);
     }
     effective.program = Some(program);

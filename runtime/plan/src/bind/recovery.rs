@@ -78,7 +78,8 @@ fn proposals(
     let source = HandlerSource { name: node.handler.name(), plugin: config.plugins.get(node.handler.name()) };
     let operator = source.plugin.and_then(|plugin| plugin.grants.as_ref());
     let commands = operator.map(|grants| grants.commands.as_slice()).unwrap_or_default();
-    let checks = config.verify.as_deref().map(|verify| verify.commands(verify::Role::of(node))).unwrap_or_default();
+    let checks =
+        config.verify.as_deref().map(|verify| verify.commands(verify::Role::for_node(node))).unwrap_or_default();
     let named = attributes(node)
         .chain(commands.iter().map(|text| CommandPlace { place: "`commands` of the plugin in glovebox.toml", text }))
         .chain(checks.into_iter().map(|check| CommandPlace { place: "`[verify]`", text: &check.line }));

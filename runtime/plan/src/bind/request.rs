@@ -72,7 +72,7 @@ impl<'a> Holdouts<'a> {
     /// What gives a verifier a folder: the node itself, or the contract of a verification stage.
     fn naming(self, node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
         reach::naming(node, folder).or_else(|| {
-            let commands = self.verify?.commands(verify::Role::of(node));
+            let commands = self.verify?.commands(verify::Role::for_node(node));
             reach::contract_naming(node, folder, commands.into_iter().map(|command| command.line.as_str()))
         })
     }
@@ -80,7 +80,7 @@ impl<'a> Holdouts<'a> {
 
 impl<'a> Request<'a> {
     /// Reads the request of a node that this handler executes.
-    pub fn of(node: &'a Node, source: HandlerSource<'a>, holdouts: Holdouts<'a>) -> Self {
+    pub fn new(node: &'a Node, source: HandlerSource<'a>, holdouts: Holdouts<'a>) -> Self {
         let shell_text = HandlerKind::of(source.name).command().and_then(|key| node.attributes.get(key));
         let checks_json = node.handler.kind() == HandlerKind::JsonSchema;
         let sealed_schema = node.attributes.get(key::JSON_SCHEMA_HOLDOUT).filter(|_| checks_json);
@@ -97,7 +97,7 @@ impl<'a> Request<'a> {
             backend: node.backend.as_ref(),
             tool_servers: &node.tool_servers,
             commands: node.allowed_commands.as_deref().unwrap_or_default(),
-            verification_role: verify::Role::of(node),
+            verification_role: verify::Role::for_node(node),
             sealed_schema: sealed_schema.map(|attribute| attribute.value.trim()),
             shell_text: shell_text.map(|attribute| attribute.value.as_str()),
             timeout: node.timeout,
@@ -119,7 +119,7 @@ pub struct Place<'a>(&'a Node);
 
 impl<'a> Place<'a> {
     /// The place of a node.
-    pub fn of(node: &'a Node) -> Self {
+    pub fn for_node(node: &'a Node) -> Self {
         Self(node)
     }
 

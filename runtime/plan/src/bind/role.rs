@@ -45,7 +45,7 @@ pub fn no_verifier(node: &Node, verified: &str, source: HandlerSource<'_>) -> Di
         }
     };
     let message = format!("`{handler}` is to verify `{verified}`, but it is no verifier");
-    let span = Place::of(node).span_of(key::VERIFY_PLUGIN);
+    let span = Place::for_node(node).span_of(key::VERIFY_PLUGIN);
     Diagnostic::error("verifier_needed", message, span).with_node(verified).with_help(help)
 }
 

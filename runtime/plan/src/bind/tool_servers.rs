@@ -47,7 +47,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     for (name, tools) in asked.servers() {
         if let Some(server) = server(inputs, effective, (name, tools)) {
             for grant in server.grants() {
-                let origin = Origin::of(Giver::Server(name.to_owned()));
+                let origin = Origin::from_giver(Giver::Server(name.to_owned()));
                 let is_narrowed = matches!(grant, ServerGrant::Tool(_) | ServerGrant::AnyTool);
                 let origin = if is_narrowed { origin.and(Giver::Attribute("mcp".into())) } else { origin };
                 effective.record_origin(Capability::ToolServer(name.to_owned(), grant), origin);

@@ -158,7 +158,7 @@ impl Capability {
 
 impl Region {
     /// All paths of an entry.
-    pub fn of(entry: &Entry) -> Self {
+    pub fn from_entry(entry: &Entry) -> Self {
         Self { entry: entry.clone(), except: Vec::new() }
     }
 
@@ -172,7 +172,7 @@ impl Region {
         let open: Vec<&Entry> = parts.iter().filter(is_open).copied().collect();
         let is_largest = |part: &&&Entry| !open.iter().any(|other| other != *part && other.covers(part));
         let largest = open.iter().filter(is_largest);
-        largest.map(|part| capability(Region { except: self.except.clone(), ..Region::of(part) })).collect()
+        largest.map(|part| capability(Region { except: self.except.clone(), ..Region::from_entry(part) })).collect()
     }
 
     /// True when nothing of an entry is there.

@@ -153,7 +153,8 @@ impl Plan {
 
     pub(super) fn of_binding(&self, binding: &Binding) -> CapabilitySet {
         let mut found = CapabilitySet::default();
-        let region = |entry: &scope::Entry| Region { except: binding.scope.hidden.clone(), ..Region::of(entry) };
+        let region =
+            |entry: &scope::Entry| Region { except: binding.scope.hidden.clone(), ..Region::from_entry(entry) };
         if binding.tier != FileTier::None || binding.starts_processes() {
             let (read, write) = (&binding.scope.read, &binding.scope.write);
             found.extend(read.iter().chain(write).map(|entry| Capability::Read(region(entry))));

@@ -59,7 +59,7 @@ pub struct PlanSupervision {
 
 impl PlanFork {
     /// None for a node that is not a fork.
-    pub(super) fn of(pipeline: &Pipeline, node: &Node) -> Option<Self> {
+    pub(super) fn for_node(pipeline: &Pipeline, node: &Node) -> Option<Self> {
         let setting = Some(&node.fork).filter(|_| node.handler == Handler::Parallel)?;
         let branches = pipeline.outgoing(&node.id).count();
         Some(Self {
@@ -68,13 +68,13 @@ impl PlanFork {
             join_policy: setting.join.as_str(),
             needed: setting.join.needed(branches),
             error_policy: setting.error.as_str(),
-            child: PlanChild::of(pipeline, node),
+            child: PlanChild::for_node(pipeline, node),
         })
     }
 }
 
 impl PlanChild {
-    fn of(pipeline: &Pipeline, node: &Node) -> Option<Self> {
+    fn for_node(pipeline: &Pipeline, node: &Node) -> Option<Self> {
         let child = node.child.as_deref()?;
         let keys = |keys: &[Text]| keys.iter().map(ToString::to_string).collect();
         let supervision = child.supervision.as_ref().map(|supervision| PlanSupervision {

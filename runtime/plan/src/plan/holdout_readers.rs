@@ -78,7 +78,7 @@ impl Plan {
 
     fn reader(&self, id: &NodeId) -> HoldoutReader {
         let folders = self.holdouts_of(id);
-        let given = |folder: &&Entry| Capability::ReadHoldouts(Region::of(folder));
+        let given = |folder: &&Entry| Capability::ReadHoldouts(Region::from_entry(folder));
         let mut from: Vec<String> =
             folders.iter().map(|folder| self.origin(Some(id), &given(folder)).to_string()).collect();
         from.dedup();

@@ -55,7 +55,7 @@ impl Plan {
     }
 
     pub(super) fn printed_models(&self) -> Vec<PlanModel<'_>> {
-        self.asked_models().into_values().map(|model| PlanModel::of(model)).collect()
+        self.asked_models().into_values().map(|model| PlanModel::new(model)).collect()
     }
 }
 
@@ -76,7 +76,7 @@ pub struct PlanModel<'a> {
 }
 
 impl<'a> PlanModel<'a> {
-    fn of(model: &'a PlannedModel) -> Self {
+    fn new(model: &'a PlannedModel) -> Self {
         let PlannedModel { name, access, price } = model;
         let (provider, endpoint) = (access.family.as_str(), access.endpoint.to_string());
         Self { name, provider, model: access.model.as_str(), endpoint, price: *price }
@@ -94,7 +94,7 @@ pub struct PlanAsks<'a> {
 }
 
 impl<'a> PlanAsks<'a> {
-    pub(super) fn of(chosen: &'a ChosenModel) -> Self {
+    pub(super) fn new(chosen: &'a ChosenModel) -> Self {
         Self { name: &chosen.model.name, effort: chosen.effort.map(Effort::as_str) }
     }
 }

@@ -80,13 +80,13 @@ pub struct Origin(Vec<Giver>);
 
 impl Origin {
     /// An origin with one giver.
-    pub fn of(giver: Giver) -> Self {
+    pub fn from_giver(giver: Giver) -> Self {
         Self(vec![giver])
     }
 
     /// The origin of what an attribute of the node says.
     pub fn attribute(name: impl Into<Cow<'static, str>>) -> Self {
-        Self::of(Giver::Attribute(name.into()))
+        Self::from_giver(Giver::Attribute(name.into()))
     }
 
     /// The same origin, narrowed.
@@ -141,11 +141,13 @@ impl Plan {
             _ => {
                 let grants = self.binding(node).map_or(&[][..], |binding| &binding.grants);
                 let given = grants.iter().find(|grant| grant.gives(capability));
-                return given
-                    .map_or_else(|| Cow::Owned(Origin::of(Giver::Default)), |grant| Cow::Borrowed(&grant.origin));
+                return given.map_or_else(
+                    || Cow::Owned(Origin::from_giver(Giver::Default)),
+                    |grant| Cow::Borrowed(&grant.origin),
+                );
             }
         };
-        Cow::Owned(Origin::of(giver))
+        Cow::Owned(Origin::from_giver(giver))
     }
 }
 
@@ -158,7 +160,7 @@ impl Plan {
 
 /// Who gives a run what no single node has.
 fn of_run(capability: &Capability) -> Origin {
-    Origin::of(match capability {
+    Origin::from_giver(match capability {
         Capability::Spend(..) => Giver::RunBounds,
         Capability::Include(_) => Giver::Config("workspace", "include"),
         _ => Giver::Run,

@@ -68,12 +68,12 @@ impl Plan {
             dependencies: self.dependencies.iter().map(ToString::to_string).collect(),
             dependency_stores: &self.stores,
             holdouts: Some(self.holdout_plan()).filter(|holdouts| !holdouts.is_empty()),
-            verify: self.verify.as_deref().map(PlanVerify::of),
-            no_change: self.no_change.as_ref().map(PlanNoChange::of),
-            recovery: self.recovery.as_ref().map(PlanRecovery::of),
+            verify: self.verify.as_deref().map(PlanVerify::new),
+            no_change: self.no_change.as_ref().map(PlanNoChange::new),
+            recovery: self.recovery.as_ref().map(PlanRecovery::new),
             rules: self.rule_report.rules.clone(),
             transformed: self.rule_report.transformed.as_ref().map(|text| Digest::of(text.as_bytes())),
-            unlocked: self.unlocked.iter().map(PlanUnlocked::of).collect(),
+            unlocked: self.unlocked.iter().map(PlanUnlocked::new).collect(),
             egress: Vec::new(),
             against: None,
             denied: None,
@@ -97,16 +97,16 @@ impl Plan {
             id: node.id.as_str(),
             handler: node.handler.name(),
             could,
-            asks: self.models.get(&node.id).map(PlanAsks::of),
+            asks: self.models.get(&node.id).map(PlanAsks::new),
             output_schema: node.output_schema.as_ref().map(|schema| Digest::of(schema.text().as_bytes())),
             sessions: Vec::new(),
-            fork: PlanFork::of(&self.pipeline, node),
+            fork: PlanFork::for_node(&self.pipeline, node),
             component,
         }
     }
 
     fn bound<'a>(&self, binding: &'a Binding) -> Bound<'a> {
-        let mut could = CapabilityLists::of(&self.of_binding(binding));
+        let mut could = CapabilityLists::from_set(&self.of_binding(binding));
         // What a stage writes beside hold-outs is dropped, unless the node commits it.
         let is_dropped = !binding.keeps_writes() && (binding.tier != FileTier::None || binding.runs_commands());
         could.scratch.extend(binding.scope.write.iter().filter(|_| is_dropped).map(ToString::to_string));
@@ -212,7 +212,7 @@ pub struct PlanUnlocked<'a> {
 }
 
 impl<'a> PlanUnlocked<'a> {
-    fn of(problem: &'a PluginProblem) -> Self {
+    fn new(problem: &'a PluginProblem) -> Self {
         Self { plugin: &problem.name, reason: &problem.message }
     }
 }
@@ -280,7 +280,7 @@ impl CapabilityLists {
     }
 
     /// What a set of capabilities allows.
-    pub fn of(capabilities: &CapabilitySet) -> Self {
+    pub fn from_set(capabilities: &CapabilitySet) -> Self {
         use Capability as C;
         let mut lists = Self::default();
         for capability in capabilities.iter() {
@@ -391,7 +391,7 @@ pub struct PlanOrigin {
 }
 
 impl PlanOrigin {
-    fn of(grant: &Grant) -> Self {
+    fn new(grant: &Grant) -> Self {
         Self { grant: grant.capability.to_string(), from: grant.origin.to_string() }
     }
 }
@@ -400,7 +400,7 @@ fn plan_component(binding: &Binding) -> PlanComponent<'_> {
     let inspection = binding.component.inspection();
     let mut imports: Vec<&str> = inspection.imports.iter().map(|import| import.name.as_str()).collect();
     imports.sort();
-    let mut origins: Vec<PlanOrigin> = binding.grants.iter().map(PlanOrigin::of).collect();
+    let mut origins: Vec<PlanOrigin> = binding.grants.iter().map(PlanOrigin::new).collect();
     origins.sort();
     PlanComponent {
         digest: binding.digest,

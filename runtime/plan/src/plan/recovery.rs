@@ -64,7 +64,7 @@ pub struct PlanRecovery {
 }
 
 impl PlanRecovery {
-    pub(super) fn of(planned: &PlannedRecovery) -> Self {
+    pub(super) fn new(planned: &PlannedRecovery) -> Self {
         Self {
             mode: "ask",
             discard: planned.discard.iter().map(ToString::to_string).collect(),

@@ -36,7 +36,7 @@ impl<'a> EdgesInto<'a> {
         Self(is_said.then_some(edges))
     }
 
-    fn of(&self, node: &NodeId) -> impl Iterator<Item = (EdgeIndex, &'a Edge)> {
+    fn leading_to(&self, node: &NodeId) -> impl Iterator<Item = (EdgeIndex, &'a Edge)> {
         let found = self.0.as_ref().and_then(|edges| edges.get(node)).map_or(&[][..], Vec::as_slice);
         found.iter().copied()
     }
@@ -61,7 +61,7 @@ impl Plan {
             return Vec::new();
         }
         let mut sessions = vec![self.session_by(None, node)];
-        for (index, edge) in edges.of(&node.id) {
+        for (index, edge) in edges.leading_to(&node.id) {
             let found = self.session_by(Some(index), node);
             let is_same = |known: &&mut PlanSession| (known.fidelity, &known.thread) == (found.fidelity, &found.thread);
             match sessions.iter_mut().find(is_same) {

@@ -51,11 +51,11 @@ pub struct PlanPhase<'a> {
 }
 
 impl<'a> PlanVerify<'a> {
-    pub(super) fn of(verify: &'a Verify) -> Self {
+    pub(super) fn new(verify: &'a Verify) -> Self {
         Self {
-            planner: PlanPhase::of(&verify.planner),
+            planner: PlanPhase::new(&verify.planner),
             augment_nonempty: verify.augment_nonempty,
-            worker: PlanPhase::of(&verify.worker),
+            worker: PlanPhase::new(&verify.worker),
             skip_invalid_auto_command: verify.skips_invalid,
             recovery_attempts: verify.recovery_attempts,
             recovery_allow_explicit: verify.recovers_explicit,
@@ -77,7 +77,7 @@ impl fmt::Display for PlanVerify<'_> {
 }
 
 impl<'a> PlanPhase<'a> {
-    fn of(phase: &'a Phase) -> Self {
+    fn new(phase: &'a Phase) -> Self {
         Self {
             mode: phase.mode.as_str(),
             contract: phase.contract().map(|contract| contract.digest),
@@ -100,7 +100,7 @@ pub struct PlanNoChange<'a> {
 }
 
 impl<'a> PlanNoChange<'a> {
-    pub(super) fn of(rule: &'a NoChangeRule) -> Self {
+    pub(super) fn new(rule: &'a NoChangeRule) -> Self {
         let NoChangeRule { setting, nodes } = rule;
         Self { recovery_attempts: setting.recovery_attempts, confirm_mode: setting.confirm.as_str(), nodes }
     }

@@ -189,7 +189,7 @@ impl Walk<'_, '_> {
                 Ok(None) => {}
                 Ok(Some((target, source))) => {
                     let child = file.with_file_name("").join(&named_child.path);
-                    let opened = ParsedFile::of(&child, source, &Inputs::default());
+                    let opened = ParsedFile::parse(&child, source, &Inputs::default());
                     let CheckedFile { mut findings, wanted, pipeline, .. } = check_file(opened, self.rule_sets);
                     self.stages += pipeline.map_or(0, |pipeline| pipeline.nodes.len());
                     self.path.push(target);
@@ -208,7 +208,7 @@ impl Walk<'_, '_> {
     /// Reads a child of a file; none when it was read before.
     fn next(&mut self, file: &Path, child: &Child, sealed: &[String]) -> Result<Option<Read>, Box<Diagnostic>> {
         let unreadable = |reason: String| Box::new(child.unreadable(reason));
-        let folder = Folder::of(file).map_err(unreadable)?;
+        let folder = Folder::containing(file).map_err(unreadable)?;
         let target = folder.resolve(Path::new(&child.path)).map_err(unreadable)?;
         if self.path.contains(&target) {
             return Err(Box::new(child.leads_back()));

@@ -75,7 +75,7 @@ pub enum FaultsOfChildren {
 }
 
 impl FaultsOfChildren {
-    fn of(self, child: &Child, first: Option<&Diagnostic>) -> Vec<Diagnostic> {
+    fn reported(self, child: &Child, first: Option<&Diagnostic>) -> Vec<Diagnostic> {
         match self {
             Self::AreToldHere => vec![child.has_fault(first)],
             Self::AreToldThere => Vec::new(),
@@ -117,7 +117,7 @@ impl Splice<'_> {
     ) -> Result<(Arc<Pipeline>, usize), Vec<Diagnostic>> {
         let Some(named) = child_of(pipeline, node) else { return Err(vec![child::names_none(node)]) };
         let unreadable = |reason: String| vec![named.unreadable(reason)];
-        let folder = Folder::of(file).map_err(unreadable)?;
+        let folder = Folder::containing(file).map_err(unreadable)?;
         let target = folder.resolve(Path::new(&named.path)).map_err(unreadable)?;
         if self.path.contains(&target) {
             return Err(vec![named.leads_back()]);
@@ -133,14 +133,14 @@ impl Splice<'_> {
             Some(known) => known,
             None => self.put_together(&file.with_file_name("").join(&named.path), source, target),
         };
-        let told = |first: Option<Diagnostic>| self.children.faults.of(&named, first.as_ref());
+        let told = |first: Option<Diagnostic>| self.children.faults.reported(&named, first.as_ref());
         pipeline.map(|pipeline| (pipeline, files_below)).map_err(told)
     }
 
     fn put_together(&mut self, file: &Path, source: String, target: PathBuf) -> Known {
         let was_too_deep = std::mem::take(&mut self.is_too_deep);
         self.path.push(target);
-        let ParsedFile { draft, wanted, .. } = ParsedFile::of(file, source, &Inputs::default());
+        let ParsedFile { draft, wanted, .. } = ParsedFile::parse(file, source, &Inputs::default());
         let is_parent = draft.pipeline.nodes.iter().any(Node::wants_child);
         let spliced = match is_parent && !draft.has_errors() {
             true => {

@@ -106,7 +106,7 @@ pub fn find(project: &Project, sealed: &[Entry]) -> Dependencies {
 
 /// Takes out dependencies that have a copy of a hold-out: every stage would see it.
 fn drop_copies(project: &Project, sealed: &[Entry], found: &mut Dependencies) {
-    let holdouts = HoldoutFiles::of(&project.workdir, sealed);
+    let holdouts = HoldoutFiles::find(&project.workdir, sealed);
     let shown = |path: &Path| path.strip_prefix(&project.workdir).unwrap_or(path).display().to_string();
     let Dependencies { folders, warnings, .. } = found;
     folders.retain(|folder| {

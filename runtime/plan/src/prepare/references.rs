@@ -43,7 +43,7 @@ pub fn read(file: &Path, source: Source<'_>, inputs: &Inputs) -> Referring {
 }
 
 fn prompts(file: &Path, wanted: &References) -> Files {
-    let folder = if wanted.prompts.is_empty() { None } else { Some(Folder::of(file)) };
+    let folder = if wanted.prompts.is_empty() { None } else { Some(Folder::containing(file)) };
     let mut left = PROMPTS_BYTES_MAX;
     let mut read = |path: &String| {
         let text = match &folder {
@@ -75,7 +75,7 @@ pub struct Folder {
 
 impl Folder {
     /// Opens the folder of a file; the error is the reason in words.
-    pub fn of(file: &Path) -> Result<Self, String> {
+    pub fn containing(file: &Path) -> Result<Self, String> {
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let path = std::fs::canonicalize(parent).map_err(|error| reason(&error))?;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(|error| reason(&error))?;

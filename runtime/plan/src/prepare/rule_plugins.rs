@@ -26,7 +26,7 @@ pub fn read_pipeline(
     inputs: &Inputs,
     workdir: &Path,
 ) -> Result<(CheckedPipeline, Project), Refusal> {
-    let mut opened = ParsedFile::of(file, source::read_text(file)?, inputs);
+    let mut opened = ParsedFile::parse(file, source::read_text(file)?, inputs);
     // Errors of the file come before errors of the project.
     if opened.draft.has_errors() {
         opened.finish(lint_builtin)?;

@@ -117,7 +117,7 @@ pub struct ParsedFile {
 
 impl ParsedFile {
     /// Reads a file's text with these inputs.
-    pub fn of(file: &Path, text: String, inputs: &Inputs) -> Self {
+    pub fn parse(file: &Path, text: String, inputs: &Inputs) -> Self {
         let Referring { lowered: draft, wanted, files } = references::read(file, Source::new(&text), inputs);
         Self { file: file.to_owned(), text, draft, wanted, files, with_children: None }
     }

@@ -33,7 +33,7 @@ pub struct Survey {
 
 impl Survey {
     /// Looks at a project: at its root, and at the folders directly in it for kinds that the root does not have.
-    pub fn of(project: &Path) -> Self {
+    pub fn for_project(project: &Path) -> Self {
         let root = Folder::root(project);
         let mut parts = parts_in(&root, &BTreeSet::new());
         let at_root: BTreeSet<&str> = parts.iter().map(|part| part.kind).collect();
@@ -44,7 +44,7 @@ impl Survey {
             parts.push(without_a_marker(&root));
         }
         let notes = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.notes)).collect();
-        Self { scope: scope::of(&root, &parts), parts, notes }
+        Self { scope: scope::write_scope(&root, &parts), parts, notes }
     }
 
     /// The toolchains of all parts, each once.
@@ -64,13 +64,13 @@ fn without_a_marker(root: &Folder) -> Part {
     let plain = plain::part(root);
     let kind = KINDS.iter().find(|kind| kind.name == "Python" && plain.found == plain::NO_TESTS);
     let Some((kind, file)) = kind.zip(python::test_file(root)) else { return plain };
-    let mut part = Part { found: file, ..Part::of(kind, root) };
+    let mut part = Part { found: file, ..Part::new(kind, root) };
     python::look(root, &mut part);
     part
 }
 
 fn part(kind: &'static Kind, folder: &Folder) -> Option<Part> {
-    let mut part = Part::of(kind, folder);
+    let mut part = Part::new(kind, folder);
     match kind.name {
         "Rust" => rust(folder, &mut part),
         "Go" => go(&mut part),

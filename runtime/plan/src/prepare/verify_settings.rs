@@ -59,7 +59,7 @@ fn contract(phase: &Phase, workdir: &Path) -> Result<Option<Contract>, Refusal> 
 
 /// The test commands of the project's root, as far as they need no shell.
 fn of_kind(workdir: &Path) -> Vec<DirectCommand> {
-    let parts = Survey::of(workdir).parts;
+    let parts = Survey::for_project(workdir).parts;
     let steps = parts.iter().filter(|part| part.folder.is_empty()).flat_map(|part| &part.steps);
     steps.filter_map(|step| DirectCommand::parse(&step.command).ok()).collect()
 }

@@ -37,7 +37,7 @@ fn extent(plan: &Option<Plan>) -> Extent {
     let Some(plan) = plan else { return Extent::default() };
     let pipeline = &plan.pipeline;
     let wall_max = pipeline.wall_max(None).map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
-    Extent::of(
+    Extent::new(
         plan,
         RunBounds { steps_max: pipeline.steps_max(None), wall_max_ms: wall_max, spend_max: pipeline.bounds.spend_max },
     )

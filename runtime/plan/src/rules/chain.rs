@@ -161,8 +161,8 @@ impl<'p> TransformChain<'p> {
             }
             trail.push(TransformStep { plugin: None, pipeline });
             let between = self.superseded.into_iter();
-            trail.extend(between.map(|(plugin, draft)| TransformStep::of(plugin, validate(draft).pipeline)));
-            trail.push(TransformStep::of(last, checked.pipeline.clone()));
+            trail.extend(between.map(|(plugin, draft)| TransformStep::new(plugin, validate(draft).pipeline)));
+            trail.push(TransformStep::new(last, checked.pipeline.clone()));
         }
         if self.remarks.iter().any(Diagnostic::is_error) {
             checked.pipeline = None;

@@ -27,7 +27,7 @@ pub struct TransformStep {
 }
 
 impl TransformStep {
-    pub(super) fn of(plugin: &RulePlugin, pipeline: Option<Pipeline>) -> Self {
+    pub(super) fn new(plugin: &RulePlugin, pipeline: Option<Pipeline>) -> Self {
         Self { plugin: Some(plugin.position), pipeline }
     }
 }
@@ -83,9 +83,9 @@ impl fmt::Display for Wider {
 
 impl Extent {
     /// What a plan allows within the run's bounds.
-    pub fn of(plan: &Plan, bounds: RunBounds) -> Self {
+    pub fn new(plan: &Plan, bounds: RunBounds) -> Self {
         let mut extent = Self { capabilities: plan.capabilities(bounds), ..Self::default() };
-        extent.bounds = Bounds::of(&plan.pipeline);
+        extent.bounds = Bounds::from_pipeline(&plan.pipeline);
         extent.opt_outs.extend(plan.holdout_plan().opt_outs);
         for node in plan.pipeline.stages() {
             if node.goal_gate {

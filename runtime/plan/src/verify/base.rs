@@ -42,7 +42,7 @@ pub enum BaseFile {
 
 impl ContextBase {
     /// Looks at the files of the folder in which commands of a stage start. `read` gives the bytes of a file, up to a bound.
-    pub fn of(
+    pub fn new(
         node: &Node,
         changed: &BTreeSet<&str>,
         (base, read): (&Base, impl Fn(&Digest, u64) -> Option<Vec<u8>>),

@@ -79,7 +79,7 @@ pub struct Source<'a> {
 
 /// Makes the branch in the repository whose work tree `project` is in.
 pub fn make(source: &Source<'_>, project: &Path, name: &str) -> Result<Branch, BranchError> {
-    let repository = Repository::of(project)?;
+    let repository = Repository::for_project(project)?;
     let git = Git::new(&repository.root, source.run.path.join(format!(".index-{}", std::process::id())));
     repository.confirm(&git)?;
     let head = head(&git)?;

@@ -41,7 +41,7 @@ impl Repository {
     ///
     /// # Errors
     /// The project is in no repository, or its `.git` names one that does not name this work tree.
-    pub fn of(project: &Path) -> Result<Self, Stop> {
+    pub fn for_project(project: &Path) -> Result<Self, Stop> {
         let none = || not_accepted(project);
         let whole = fs::canonicalize(project).map_err(|_| none())?;
         let root = work_tree::root(&whole).ok_or_else(none)?;

@@ -21,7 +21,7 @@ fn project(files: &[&str]) -> TempDir {
 }
 
 fn survey(files: &[&str]) -> Survey {
-    Survey::of(project(files).path())
+    Survey::for_project(project(files).path())
 }
 
 fn commands(survey: &Survey) -> Vec<String> {

@@ -15,7 +15,7 @@ pub(super) struct HoldoutFiles(BTreeMap<u64, HashMap<blake3::Hash, PathBuf>>);
 
 impl HoldoutFiles {
     /// Reads the hold-outs of a project.
-    pub(super) fn of(project: &Path, sealed: &[Entry]) -> Self {
+    pub(super) fn find(project: &Path, sealed: &[Entry]) -> Self {
         let mut found = Self::default();
         for folder in sealed {
             each_file(&project.join(folder.path().as_str()), &mut |file| {

@@ -48,7 +48,7 @@ impl Step {
 
 impl Part {
     /// A part without commands.
-    pub(super) fn of(kind: &'static Kind, folder: &Folder) -> Self {
+    pub(super) fn new(kind: &'static Kind, folder: &Folder) -> Self {
         let marker = kind.markers.iter().find(|marker| folder.has(marker)).unwrap_or(&"");
         let below = |names: &[&str], is_needed: &dyn Fn(&str) -> bool| -> Vec<String> {
             let needed = names.iter().filter(|name| is_needed(name) && !name.contains('*'));

@@ -61,7 +61,7 @@ pub(super) fn is_built(name: &str) -> bool {
 }
 
 /// The paths of the project's sources, for `allowed_write_paths`.
-pub(super) fn of(root: &Folder, parts: &[Part]) -> Vec<String> {
+pub(super) fn write_scope(root: &Folder, parts: &[Part]) -> Vec<String> {
     let folders: BTreeSet<&str> = parts.iter().map(|part| part.folder.as_str()).collect();
     let entries = root.entries();
     let inner = entries.iter().filter(|entry| folders.contains(entry.name.as_str())).map(|entry| root.inner(entry));

@@ -30,7 +30,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    pub(super) fn of(pipeline: &Pipeline) -> Self {
+    pub(super) fn from_pipeline(pipeline: &Pipeline) -> Self {
         let of_graph = [
             ("max_restarts", u64::from(pipeline.restarts.most)),
             ("loop_restart_signature_limit", u64::from(pipeline.signature_limit)),

@@ -4,7 +4,7 @@ use super::*;
 use glovebox_pipeline::{Inputs, Source, dot, lower};
 
 /// What is told for a stage with these attributes after these changes, in a project with these files.
-fn told(attributes: &str, files: &[(&str, &str)], changed: &[&str]) -> ToldBase {
+fn told(attributes: &str, files: &[(&str, &str)], changed: &[&str]) -> ContextBase {
     let text = format!(
         "digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare]; \
          check [type=verification, allowed_write_paths=\"\", \"verification.allowed_commands\"=\"make\"{attributes}]; \
@@ -22,7 +22,7 @@ fn told(attributes: &str, files: &[(&str, &str)], changed: &[&str]) -> ToldBase 
         text.map(<[u8]>::to_vec)
     };
     let node = pipeline.nodes.iter().find(|node| node.id.as_str() == "check").unwrap();
-    ToldBase::of(node, &changed.iter().copied().collect(), (&base, read))
+    ContextBase::new(node, &changed.iter().copied().collect(), (&base, read))
 }
 
 #[test]
