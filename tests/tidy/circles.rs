@@ -24,6 +24,7 @@ const HELD: [&str; 15] = [
     "runtime/plan/src/",
     "runtime/record/src/",
     "runtime/schema/src/",
+    "runtime/workspace/src/",
     "tests/attack/src/",
     "tests/fake-llm/src/",
     "xtask/src/",

@@ -3,10 +3,10 @@
 //! The journal lists each change as a [`FileChange`]. The bytes are in a blob store, which this module reaches only through closures.
 //! Applying is idempotent and never follows a link out of the workspace.
 
-use crate::found::{Found, Op};
+use crate::found::{Changed, Found, Op};
 use crate::link;
 use crate::protect::PART_PREFIX;
-use crate::stage::{Changed, StageError};
+use crate::stage_error::StageError;
 use crate::tree::{self, Owner, Tree};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, Digest, FileChange};

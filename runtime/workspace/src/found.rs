@@ -4,6 +4,8 @@
 
 use glovebox_record::Limits;
 use serde::Serialize;
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 
 /// Caps of what a stage may change; reaching one fails the stage. Those on the shape of a tree cannot be set.
@@ -128,4 +130,13 @@ impl Found {
     pub fn granted(&self) -> Option<Self> {
         self.is_grantable().then(|| Self { verdict: Verdict::Allowed, ..self.clone() })
     }
+}
+
+/// Where the content of changed files is read: no link is followed, nothing blocks.
+pub trait Changed {
+    /// Opens the regular file a change found there.
+    ///
+    /// # Errors
+    /// The system's error, also if the path is no longer a regular file.
+    fn open(&self, change: &Found) -> io::Result<File>;
 }

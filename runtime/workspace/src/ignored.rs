@@ -7,7 +7,6 @@
 mod index;
 mod left_out;
 mod reading;
-mod store;
 
 use glovebox_record::path::ScopePath;
 use ignore::Match;
@@ -21,7 +20,6 @@ pub use left_out::LeftOut;
 pub(crate) use left_out::LeftOutChange;
 pub(crate) use reading::Reading;
 pub use reading::RulesTooLong;
-pub use store::Store;
 
 /// The rules of one file, as they were.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

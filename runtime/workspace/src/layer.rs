@@ -17,10 +17,11 @@ pub(crate) mod handle;
 mod lay_out;
 pub(crate) mod nodes;
 
-use crate::stage::lower::{self, Lower};
-use crate::stage::{Overlay, StageError, ViewOverrides};
+use crate::lower::{self, Lower, ViewOverrides};
+use crate::overlay::Overlay;
+use crate::root::Root;
+use crate::stage_error::StageError;
 use crate::tree::{self, Tree};
-use crate::view::Root;
 use content::{Content, Store};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;

@@ -2,11 +2,12 @@
 //!
 //! [`project`] copies the user's project once, [`ignored`] knows what git ignores there. [`glovebox_record::scope`] decides what a stage may do
 //! with a path; [`view`] does it on a real directory and never leaves it, [`layer`] takes the changes of a component. [`stage`] is the
-//! files of one attempt, [`branch`] the folder of a branch. [`refusal`] records what was denied and which grant would allow it.
+//! files of one attempt: a copy, a layer or an overlay over the folders of `lower`. [`branch`] is the folder of a branch. [`refusal`]
+//! records what was denied and which grant would allow it.
 //!
 //! Afterwards [`found`] lists the changes, [`protect`] and [`repository_shape`] refuse what would make other programs run, [`commit`] keeps
 //! allowed changes as blobs and applies them, [`quarantine`] keeps the rest. [`apply`] changes the user's project, [`restore`] repairs the
-//! workspace of a resumed run. [`holdout`] seals hold-outs, [`cache`], [`dependencies`] and [`repository`] are what lasts between stages.
+//! workspace of a resumed run. [`holdout`] seals hold-outs; [`cache`], [`ignored_store`], [`dependencies`] and [`repository`] last from one stage to the next.
 //!
 //! A component works on a layer over the workspace: reads go to the workspace, the first write copies a file up. With its first command the
 //! layer becomes the upper folder of an overlay that the jail mounts; where nothing can be mounted the stage has a private copy. The
@@ -31,8 +32,11 @@ pub mod found;
 pub mod holdout;
 mod holes;
 pub mod ignored;
+pub mod ignored_store;
 pub mod layer;
 mod link;
+mod lower;
+mod overlay;
 pub mod project;
 pub mod protect;
 pub mod quarantine;
@@ -42,8 +46,10 @@ pub mod regular_file;
 pub mod repository;
 pub mod repository_shape;
 pub mod restore;
+mod root;
 pub mod run;
 pub mod stage;
+mod stage_error;
 pub mod tree;
 pub mod user_key;
 pub mod view;

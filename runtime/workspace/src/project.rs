@@ -8,6 +8,7 @@ mod listing;
 
 use crate::ignored::{self, IgnoreRules, Ignored, RulesTooLong};
 use crate::link;
+use crate::repository_shape::{self, Folders};
 use crate::run;
 use crate::tree::{self, Tree, WalkEntry, WalkError};
 use copiers::{Copiers, Job, Shared};
@@ -150,6 +151,24 @@ impl Base {
             }
         }
         self
+    }
+}
+
+impl Folders for Base {
+    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, repository_shape::Entry)>> {
+        let files = self.files.keys().map(|path| (path, repository_shape::Entry::File));
+        let others = self.symlinks.keys().map(|path| (path, repository_shape::Entry::Other));
+        let folders = self.directories.iter().map(|path| (path, repository_shape::Entry::Folder));
+        let all = files.chain(others).chain(folders);
+        let named = all.filter_map(|(path, entry)| {
+            let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+            (Path::new(above) == folder).then(|| (name.to_owned(), entry))
+        });
+        Ok(named.collect())
+    }
+
+    fn beginning(&self, _: &Path) -> io::Result<Option<Vec<u8>>> {
+        Ok(None)
     }
 }
 

@@ -4,8 +4,7 @@
 //! a person opens the folder. `report.json` lists the original paths.
 
 use crate::commit::CommitError;
-use crate::found::{Found, Op, Verdict};
-use crate::stage::Changed;
+use crate::found::{Changed, Found, Op, Verdict};
 use crate::tree::{self, Tree};
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ mod digest;
 mod pack;
 mod snapshot;
 
-use crate::stage::is_seen;
+use crate::lower::is_seen;
 use crate::tree::{self, Tree, WalkEntry, WalkError};
 use digest::{Kind, ObjectId};
 use glovebox_record::scope::{Entry, Scope};

@@ -4,9 +4,7 @@
 //! half. Only folders in which a change touches a telling name are read, and those above them. A repository that was there before the
 //! changes stays usable: its objects and branches may change, but nothing in it that names programs.
 
-use crate::found::{Found, Op};
-use crate::project::Base;
-use crate::stage::{Changed, StageError};
+use crate::found::{Changed, Found, Op};
 use crate::tree::{self, Tree};
 use glovebox_names::protected::fold;
 use glovebox_names::repository::{Kind, Part, names_reference, shape};
@@ -66,24 +64,6 @@ impl Folders for Tree {
 
     fn beginning(&self, file: &Path) -> io::Result<Option<Vec<u8>>> {
         beginning(self.file(file)?).map(Some)
-    }
-}
-
-impl Folders for Base {
-    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, Entry)>> {
-        let files = self.files.keys().map(|path| (path, Entry::File));
-        let others = self.symlinks.keys().map(|path| (path, Entry::Other));
-        let folders = self.directories.iter().map(|path| (path, Entry::Folder));
-        let all = files.chain(others).chain(folders);
-        let named = all.filter_map(|(path, entry)| {
-            let (above, name) = split(path);
-            (Path::new(above) == folder).then(|| (name.to_owned(), entry))
-        });
-        Ok(named.collect())
-    }
-
-    fn beginning(&self, _: &Path) -> io::Result<Option<Vec<u8>>> {
-        Ok(None)
     }
 }
 
@@ -306,10 +286,10 @@ impl Known<'_> {
 }
 
 /// Refuses what a stage changed of repositories: what the write scope allows, and what a person could allow.
-pub(crate) fn refuse(found: &mut [Found], workspace: &Tree, view: &dyn Changed) -> Result<(), StageError> {
+pub(crate) fn refuse(found: &mut [Found], workspace: &Tree, view: &dyn Changed) -> io::Result<()> {
     let counts = |change: &&Found| change.is_allowed() || change.is_only_out_of_scope;
     let steps: Vec<Step<'_>> = found.iter().filter(counts).map(|change| Step::found(change, view)).collect();
-    let faults = faults(workspace, &steps).map_err(|source| StageError::io(Path::new(""), source))?;
+    let faults = faults(workspace, &steps)?;
     drop(steps);
     for fault in &faults {
         found.iter_mut().filter(|change| counts(&&**change)).for_each(|change| {

@@ -11,80 +11,27 @@ mod decide;
 pub(crate) mod findings;
 
 mod layered;
-pub(crate) mod lower;
 mod lower_entry;
-mod mask;
-mod overlay;
 mod upper;
 
-pub use crate::found::{ChangeLimits, Found, Op, Verdict};
+pub use crate::found::{ChangeLimits, Changed, Found, Op, Verdict};
+pub use crate::lower::ViewOverrides;
+pub use crate::overlay::Overlay;
+pub use crate::stage_error::StageError;
 pub use copy::Copy;
-pub(crate) use mask::set_opaque;
-pub use overlay::Overlay;
-pub(crate) use upper::remove_overlay_attributes;
 
 use crate::ignored::{Ignored, LeftOut};
 use crate::layer::Layer;
+use crate::overlay;
 use crate::protect::Protected;
 use crate::repository_shape;
-use crate::tree::{self, Tree, WalkError};
+use crate::tree::Tree;
 use glovebox_jail_helper::policy::Source;
-use glovebox_record::path::ScopePath;
-use glovebox_record::scope::{Access, Scope};
-use rustix::fs::FileType;
+use glovebox_record::scope::Scope;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-
-/// Why a stage's files could not be made or examined.
-#[derive(Debug, thiserror::Error)]
-pub enum StageError {
-    /// The stage left more than a limit allows.
-    #[error("the stage reached `limits.{limit}` ({max}) at `{path}`")]
-    Limit {
-        /// Name of the limit.
-        limit: &'static str,
-        /// Its value.
-        max: u64,
-        /// Where it was reached, unprintable characters escaped.
-        path: String,
-    },
-    /// The operating system refused.
-    #[error("could not read the stage's files at `{path}`: {source}")]
-    Io {
-        /// Path at which it happened.
-        path: String,
-        /// The system's answer.
-        source: io::Error,
-    },
-}
-
-impl StageError {
-    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
-        Self::Io { path: tree::shown(path), source }
-    }
-}
-
-impl From<WalkError> for StageError {
-    fn from(error: WalkError) -> Self {
-        Self::io(&error.path, error.source)
-    }
-}
-
-/// What a stage sees in its workspace that is not the workspace's.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ViewOverrides {
-    /// Folders whose content lies over the workspace's, the first on top. The scope does not apply to them, the verdict about
-    /// changes does. Where a layer and the workspace have the same path, both have a directory or the layer has a file.
-    pub layers: Vec<PathBuf>,
-    /// Paths at which the jail mounts something: empty directories, made with those above them, in which nothing of the
-    /// workspace shows and nothing is ever committed.
-    pub mount_points: Vec<ScopePath>,
-    /// Folder whose content lies under the workspace's: what earlier stages left at paths that git ignores. What the scope hides does
-    /// not show through.
-    pub below: Option<PathBuf>,
-}
 
 /// What decides about the changes of a stage, beside its scope.
 #[derive(Debug, Clone, Copy)]
@@ -227,7 +174,8 @@ impl WorkspaceView {
             Self::Overlay(overlay) => (upper::changes(overlay, rules)?, &overlay.lower.workspace),
             Self::Layer(layer) => (layered::changes(layer, rules)?, &layer.lower.workspace),
         };
-        repository_shape::refuse(&mut examined.found, workspace, self)?;
+        let refused = repository_shape::refuse(&mut examined.found, workspace, self);
+        refused.map_err(|source| StageError::io(Path::new(""), source))?;
         Ok(examined)
     }
 
@@ -266,15 +214,6 @@ impl WorkspaceView {
     }
 }
 
-/// Where the content of changed files is read: no link is followed, nothing blocks.
-pub trait Changed {
-    /// Opens the regular file a change found there.
-    ///
-    /// # Errors
-    /// The system's error, also if the path is no longer a regular file.
-    fn open(&self, change: &Found) -> io::Result<File>;
-}
-
 impl Changed for WorkspaceView {
     fn open(&self, change: &Found) -> io::Result<File> {
         match self {
@@ -283,23 +222,4 @@ impl Changed for WorkspaceView {
             Self::Layer(layer) => layer.open_changed(&change.raw),
         }
     }
-}
-
-/// True when a stage with this scope sees what is at the path.
-pub(crate) fn is_seen(kind: FileType, scope: &Scope, path: &Path) -> bool {
-    is_visible(kind, access(scope, path))
-}
-
-/// True when something of this kind exists for a stage: what is only passed through is a directory.
-fn is_visible(kind: FileType, access: Access) -> bool {
-    match kind {
-        FileType::Directory => access >= Access::Traverse,
-        FileType::RegularFile | FileType::Symlink => access >= Access::Read,
-        _ => false,
-    }
-}
-
-/// Returns the access to a path; one that is not a valid scope path does not exist.
-fn access(scope: &Scope, path: &Path) -> Access {
-    ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).map_or(Access::Absent, |path| scope.access(&path))
 }

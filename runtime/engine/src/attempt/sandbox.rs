@@ -24,7 +24,8 @@ use glovebox_record::scope::Entry;
 use glovebox_record::{Network, NodeId, Tier};
 use glovebox_workspace::cache::{self, Caches, Set};
 use glovebox_workspace::dependencies::{Dependencies, Places};
-use glovebox_workspace::ignored::{LeftOut, Store};
+use glovebox_workspace::ignored::LeftOut;
+use glovebox_workspace::ignored_store::IgnoredStore;
 use glovebox_workspace::repository::{self, REPOSITORY_DIR};
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
 use std::path::{Path, PathBuf};
@@ -96,7 +97,7 @@ pub struct AttemptSandbox {
     pub(super) home: Option<PrivateHome>,
     servers: Vec<ServerSandbox>,
     /// Where what git ignores stays for the next stage of the same trust.
-    ignored: Option<Store>,
+    ignored: Option<IgnoredStore>,
     /// Whether it judges, and began with what code of builders left in a stage before.
     pub(super) begins_with_builders: bool,
 }
@@ -165,7 +166,7 @@ impl AttemptSandbox {
         };
         let begins_with_builders = begins_with_builders(env, binding, (paths, set.as_ref()), |compiled| {
             let in_caches = caches.as_ref().is_some_and(|caches| caches.hold_anything(compiled));
-            in_caches || ignored.as_ref().is_some_and(Store::holds_anything)
+            in_caches || ignored.as_ref().is_some_and(IgnoredStore::holds_anything)
         })?;
         let subjects = subject::offer(env, binding, paths)?.map(|subjects| Arc::new(Mutex::new(subjects)));
         let unsettled = set.filter(|_| caches.is_some()).map(|set| (paths.kept.to_path_buf(), set));
@@ -296,8 +297,8 @@ impl AttemptSandbox {
 }
 
 /// The files that git ignores, of stages of this set. Where they cannot be had the stage begins without them.
-fn open_store(run: &Path, set: &Set) -> Option<Store> {
-    let opened = Store::open(run, set);
+fn open_store(run: &Path, set: &Set) -> Option<IgnoredStore> {
+    let opened = IgnoredStore::open(run, set);
     opened.inspect_err(|error| tracing::warn!(%error, "a stage begins without the files that git ignores")).ok()
 }
 

@@ -31,7 +31,7 @@ pub struct LeftOut {
     names: BTreeMap<String, u64>,
     above: HashSet<PathBuf>,
     /// Those that a later stage may find.
-    pub(super) lasting: Vec<(PathBuf, Op)>,
+    pub(crate) lasting: Vec<(PathBuf, Op)>,
 }
 
 impl LeftOut {

@@ -5,7 +5,7 @@
 
 use super::Layer;
 use super::content::{Content, ContentUse};
-use crate::view::Root;
+use crate::root::Root;
 use glovebox_record::path::ScopePath;
 use rustix::fs::OFlags;
 use rustix::io::Errno;

@@ -6,9 +6,11 @@
 use super::Layer;
 use super::content::{self, Content};
 use super::nodes::{Folder, Node};
-use crate::stage::{Overlay, StageError, set_opaque};
+use crate::overlay::Overlay;
+use crate::overlay::attributes::set_opaque;
+use crate::root::Root;
+use crate::stage_error::StageError;
 use crate::tree::{self, Tree};
-use crate::view::Root;
 use glovebox_jail_helper::policy::Source;
 use glovebox_record::path::ScopePath;
 use rustix::fs::{FileType, Mode, OFlags};

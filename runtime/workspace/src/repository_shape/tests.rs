@@ -1,6 +1,7 @@
 //! Changes to folders that are, or become, repositories.
 
 use super::*;
+use crate::project::Base;
 use crate::project::FileFact;
 use glovebox_record::path::ScopePath;
 

@@ -3,11 +3,14 @@
 //! The copy contains only files that the scope lets the stage see. It keeps a stamp (size, times, inode, mode) of every file, so that
 //! untouched files are not read again, except files of the last clock tick before the stage began.
 
-use super::{ChangeLimits, ChangeRules, Changed, Found, StageError, ViewOverrides, access, copied, is_visible};
+use super::{ChangeRules, copied};
+use crate::found::{ChangeLimits, Changed, Found};
 use crate::holes;
 use crate::ignored::Ignored;
 use crate::link;
+use crate::lower::{ViewOverrides, access, is_visible, open, open_all};
 use crate::protect::Protected;
+use crate::stage_error::StageError;
 use crate::tree::{self, Owner, Stamp, Tree, WalkEntry};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Scope};
@@ -138,14 +141,6 @@ impl Changed for Copy {
     fn open(&self, change: &Found) -> io::Result<File> {
         self.tree.file(&change.raw)
     }
-}
-
-fn open(path: &Path) -> Result<Tree, StageError> {
-    Tree::open(path).map_err(|source| StageError::io(path, source))
-}
-
-pub(super) fn open_all(paths: &[PathBuf]) -> Result<Vec<Tree>, StageError> {
-    paths.iter().map(|path| open(path)).collect()
 }
 
 /// Where an entry that is copied comes from.

@@ -4,9 +4,9 @@
 //! of a file reveals a change. Lookups only read, and are cached.
 
 use super::decide::{Before, Kind};
-use super::lower::Lower;
-use super::{access, is_visible, mask};
 use crate::found::Op;
+use crate::lower::{Lower, access, is_visible};
+use crate::overlay::mask;
 use crate::tree::{self, Tree};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Scope};

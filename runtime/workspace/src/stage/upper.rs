@@ -7,32 +7,20 @@
 use super::compare::{Comparison, Now};
 use super::findings::{self, Met};
 use super::lower_entry::Lookup;
-use super::overlay::Overlay;
-use super::{ChangeRules, Examined, StageError, mask};
-use crate::found::Op;
+use super::{ChangeRules, Examined};
+use crate::found::{ChangeLimits, Found, Op};
+use crate::ignored::Ignored;
+use crate::overlay::Overlay;
+use crate::overlay::attributes::{Mark, mark, mark_of};
+use crate::protect::Protected;
+use crate::stage_error::StageError;
 use crate::tree::{self, Owner, WalkEntry};
 use rustix::fs::FileType;
-use rustix::io::Errno;
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-
-/// Attributes of the kernel that do not affect content.
-const HARMLESS: &[&[u8]] = &[
-    b"user.overlay.origin",
-    b"user.overlay.impure",
-    b"user.overlay.nlink",
-    b"user.overlay.upper",
-    b"user.overlay.uuid",
-    b"user.overlay.protattr",
-];
-/// Beginning of the attributes an overlay reads.
-const PREFIX: &[u8] = b"user.overlay.";
-/// Beginning of the attributes a program set and the kernel moved out of the way.
-const ESCAPED: &[u8] = b"user.overlay.overlay.";
 
 /// Finds what the stage changed, sorted by path, what was removed first.
 pub(super) fn changes(overlay: &Overlay, rules: ChangeRules<'_>) -> Result<Examined, StageError> {
@@ -43,19 +31,22 @@ pub(super) fn changes(overlay: &Overlay, rules: ChangeRules<'_>) -> Result<Exami
     search.comparison.finish()
 }
 
+impl Overlay {
+    /// Finds what the stage changed; see [`crate::stage::WorkspaceView::changes`]. Only what it touched is looked at.
+    ///
+    /// # Errors
+    /// [`StageError::Limit`] when the stage left more than `limits` allow.
+    pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
+        let ignored = &Ignored::default();
+        changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
+    }
+}
+
 struct Search<'s> {
     overlay: &'s Overlay,
     comparison: Comparison<'s>,
     /// Directories with forged attributes, whose content is unknown.
     forged: HashSet<PathBuf>,
-}
-
-/// The meaning of the attributes of a directory or file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    Plain,
-    Opaque,
-    Forged,
 }
 
 impl Search<'_> {
@@ -120,75 +111,4 @@ impl Search<'_> {
 /// True for the kernel's mark of a removed file.
 fn is_whiteout(entry: &WalkEntry<'_>) -> bool {
     entry.kind() == FileType::CharacterDevice && entry.stat.st_rdev == 0
-}
-
-/// Removes every attribute of a file that an overlay could read.
-pub(crate) fn remove_overlay_attributes(file: &File) -> io::Result<()> {
-    let found = names(&mut |space| rustix::fs::flistxattr(file, space))?;
-    found.iter().filter(|name| name.starts_with(PREFIX)).try_for_each(|name| {
-        let removed = rustix::fs::fremovexattr(file, name.as_slice());
-        removed.or_else(|error| if error == Errno::NODATA { Ok(()) } else { Err(error.into()) })
-    })
-}
-
-/// Reads the attributes of an entry; only directories and regular files have any.
-fn mark_of(entry: &WalkEntry<'_>) -> io::Result<Mark> {
-    match entry.kind() {
-        // Opened for us first: without read permission no attribute can be read.
-        FileType::Directory => {
-            let held = tree::open_directory(entry.directory, entry.name, Owner::Us)?;
-            mark(held.as_fd(), OsStr::new("."), FileType::Directory)
-        }
-        FileType::RegularFile => mark(entry.directory, entry.name, FileType::RegularFile),
-        _ => Ok(Mark::Plain),
-    }
-}
-
-/// Reads the attributes of a name in a directory; does not follow links.
-fn mark(directory: BorrowedFd<'_>, name: &OsStr, kind: FileType) -> io::Result<Mark> {
-    let mut mark = Mark::Plain;
-    for found in attributes(directory, name)?.iter().filter(|found| found.starts_with(PREFIX)) {
-        if kind == FileType::Directory && found == mask::OPAQUE.as_bytes() && is_opaque(&held(directory, name))? {
-            mark = Mark::Opaque;
-        } else if !found.starts_with(ESCAPED) && !HARMLESS.contains(&found.as_slice()) {
-            return Ok(Mark::Forged);
-        }
-    }
-    Ok(mark)
-}
-
-/// The path of a name in a directory that is held open.
-fn held(directory: BorrowedFd<'_>, name: &OsStr) -> OsString {
-    let mut at = OsString::from(format!("/proc/self/fd/{}/", directory.as_raw_fd()));
-    at.push(name);
-    at
-}
-
-/// The names of the attributes of a name in a directory; does not follow links.
-fn attributes(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Vec<Vec<u8>>> {
-    let at = held(directory, name);
-    names(&mut |space| rustix::fs::llistxattr(&at, space))
-}
-
-/// Lists names of attributes, with as much space as they need.
-fn names(list: &mut dyn FnMut(&mut [u8]) -> Result<usize, Errno>) -> io::Result<Vec<Vec<u8>>> {
-    let mut names = vec![0_u8; 512];
-    let length = loop {
-        match list(&mut names[..]) {
-            Err(Errno::RANGE) => names.resize(names.len() * 4, 0),
-            Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
-            other => break other?,
-        }
-    };
-    let found = names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    Ok(found.map(<[u8]>::to_vec).collect())
-}
-
-fn is_opaque(at: &OsStr) -> io::Result<bool> {
-    let mut value = [0_u8; 8];
-    match rustix::fs::lgetxattr(at, mask::OPAQUE, &mut value[..]) {
-        Ok(length) => Ok(value[..length] == *b"y"),
-        Err(Errno::RANGE) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }

@@ -8,7 +8,7 @@ use super::hidden::is_dot;
 use super::metadata::{Identity, Kind, Metadata, NewTime};
 use super::place::{Holder, last_name};
 use super::refuse::{Operation, Unusable};
-use super::root::Root;
+use crate::root::Root;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use rustix::fd::{AsFd, OwnedFd};

@@ -6,7 +6,7 @@
 use super::ViewProblem;
 use super::denied::Denied;
 use super::metadata::{Identity, Kind};
-use super::root::Root;
+use crate::root::{Directory, Root};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -34,6 +34,17 @@ impl HiddenObjects {
         self.0.contains(&object)
     }
 
+    /// Opens a directory for passing through. A hidden one, and one below it, does not exist.
+    pub(super) fn directory<'r>(&self, root: &'r Root, path: &ScopePath) -> Result<Directory<'r>, Denied> {
+        if self.is_empty() {
+            return Ok(root.directory(path)?);
+        }
+        root.checked_directory(path, &mut |passed| match self.contains(Identity::of(&rustix::fs::fstat(passed)?)) {
+            true => Err(Denied::NotFound),
+            false => Ok(()),
+        })
+    }
+
     /// Walks every hidden entry that exists, in each of the roots.
     pub(super) fn index<'r>(roots: impl IntoIterator<Item = &'r Root>, entries: &[Entry]) -> Result<Self, ViewProblem> {
         let mut found = Self::default();
@@ -46,7 +57,7 @@ impl HiddenObjects {
     fn add_entry(&mut self, root: &Root, path: &ScopePath) -> Result<(), ViewProblem> {
         let problem = |source| ViewProblem::hidden(path, source);
         let name = path.name().unwrap_or(".");
-        let parent = match root.directory(&path.parent().unwrap_or_default(), &Self::default()) {
+        let parent = match root.directory(&path.parent().unwrap_or_default()).map_err(Denied::from) {
             Ok(parent) => parent,
             Err(Denied::NotFound | Denied::NotADirectory) => return Ok(()),
             Err(Denied::Loop) => return Err(ViewProblem::hidden_link(path)),

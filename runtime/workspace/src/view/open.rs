@@ -8,8 +8,8 @@ use super::file::FileHandle;
 use super::metadata::{Identity, Kind};
 use super::place::{Holder, last_name};
 use super::refuse::{Operation, Unusable};
-use super::root::{Directory, Root};
 use super::{Metadata, View};
+use crate::root::{Directory, Root};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use rustix::fd::{AsFd, OwnedFd};
@@ -196,7 +196,7 @@ impl View {
         path: &ScopePath,
     ) -> Result<Directory<'r>, Denied> {
         let parent = path.parent().unwrap_or_default();
-        root.directory(&parent, &self.hidden).map_err(|denied| match denied {
+        self.hidden.directory(root, &parent).map_err(|denied| match denied {
             Denied::Loop => self.refuse_link(operation, path),
             other => other,
         })

@@ -57,7 +57,7 @@ impl View {
     /// True for a directory, seen or not. An error comes up when it is used.
     fn has_parent_directory(&self, path: &ScopePath) -> bool {
         match self.files.on_disk() {
-            Ok(root) => root.directory(path, &self.hidden).is_ok(),
+            Ok(root) => self.hidden.directory(root, path).is_ok(),
             Err(_) => {
                 let found = self.find(Operation::Write, path).ok().and_then(|place| place.found);
                 found.is_some_and(|found| found.kind == Kind::Directory)

@@ -3,11 +3,12 @@
 //! Preparing it mounts nothing: a process with a mount namespace mounts it from [`Overlay::source`]. The cost does not depend on
 //! the number of files. The stage's own folder holds `mask`, `upper` and `work`; these names do not exist inside.
 
-use super::copy::open_all;
-use super::lower::{self, Lower};
-use super::{ChangeLimits, ChangeRules, Changed, Found, StageError, ViewOverrides, mask, upper};
-use crate::ignored::Ignored;
-use crate::protect::Protected;
+pub(crate) mod attributes;
+pub(crate) mod mask;
+
+use crate::found::{Changed, Found};
+use crate::lower::{self, Lower, ViewOverrides, open_all};
+use crate::stage_error::StageError;
 use crate::tree::{self, Tree};
 use glovebox_jail_helper::policy::Source;
 use glovebox_record::scope::Scope;
@@ -22,7 +23,7 @@ pub struct Overlay {
     source: Source,
     pub(crate) upper: Tree,
     /// The file system of the changes.
-    pub(super) device: u64,
+    pub(crate) device: u64,
     pub(crate) lower: Lower,
 }
 
@@ -63,15 +64,6 @@ impl Overlay {
         self.source.clone()
     }
 
-    /// Finds what the stage changed; see [`super::WorkspaceView::changes`]. Only what it touched is looked at.
-    ///
-    /// # Errors
-    /// [`StageError::Limit`] when the stage left more than `limits` allow.
-    pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
-        let ignored = &Ignored::default();
-        upper::changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
-    }
-
     /// Removes what was changed and what it was mounted with. It is of no use afterwards.
     pub(crate) fn clear(&self) -> Result<(), StageError> {
         ["upper", "work", "mask"].into_iter().try_for_each(|name| {
@@ -104,7 +96,7 @@ fn layered(workspace: &Path, at: &Path, overrides: &ViewOverrides) -> Source {
 }
 
 /// Returns a path of the host as a jail needs it: absolute, without links, valid UTF-8.
-pub(super) fn resolved(path: &Path) -> Result<PathBuf, StageError> {
+pub(crate) fn resolved(path: &Path) -> Result<PathBuf, StageError> {
     let whole = crate::canonical::canonical(path).map_err(|source| StageError::io(path, source))?;
     if whole.to_str().is_some() {
         return Ok(whole);
@@ -114,7 +106,7 @@ pub(super) fn resolved(path: &Path) -> Result<PathBuf, StageError> {
 
 /// True when the workspace belongs to this user and group. What belongs to others cannot be copied up in a user namespace
 /// that maps one id.
-pub(super) fn is_ours(workspace: &Path) -> Result<bool, StageError> {
+pub(crate) fn is_ours(workspace: &Path) -> Result<bool, StageError> {
     let stat = rustix::fs::stat(workspace).map_err(|error| StageError::io(workspace, error.into()))?;
     let ours = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     Ok((stat.st_uid, stat.st_gid) == ours)

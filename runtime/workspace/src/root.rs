@@ -1,10 +1,7 @@
-//! The root of a view, and the walk from it to a directory below.
+//! An opened directory, and how what lies beneath it is opened: no link is followed, and no path leaves it.
 //!
-//! The walk compares every directory with the hidden objects. A path through a hidden object does not exist.
+//! It knows no scopes: [`crate::view`] decides what may be opened.
 
-use super::denied::Denied;
-use super::hidden::HiddenObjects;
-use super::metadata::Identity;
 use crate::beneath::{How, PASS, Walker};
 use glovebox_record::path::ScopePath;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,15 +9,15 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::path::Path;
 
-/// The opened root directory.
+/// An opened root directory.
 #[derive(Debug)]
 pub(crate) struct Root {
     fd: OwnedFd,
     walker: Walker,
 }
 
-/// A directory of the view: the root itself, or one opened below it.
-pub(super) enum Directory<'root> {
+/// The root itself, or a directory opened below it.
+pub(crate) enum Directory<'root> {
     Root(BorrowedFd<'root>),
     Below(OwnedFd),
 }
@@ -40,25 +37,33 @@ impl Root {
         Self { fd, walker: Walker::new() }
     }
 
-    pub(super) fn forget_openat2(&self) {
+    /// Stops using `openat2`.
+    pub(crate) fn forget_openat2(&self) {
         self.walker.forget_openat2();
     }
 
     /// Opens a directory for passing through.
-    pub(super) fn directory(&self, path: &ScopePath, hidden: &HiddenObjects) -> Result<Directory<'_>, Denied> {
-        let (root, how) = (self.fd.as_fd(), How::existing(PASS));
+    pub(crate) fn directory(&self, path: &ScopePath) -> Result<Directory<'_>, Errno> {
+        let root = self.fd.as_fd();
+        if path.is_root() {
+            return Ok(Directory::Root(root));
+        }
+        self.walker.open(root, Path::new(path.as_str()), How::existing(PASS)).map(Directory::Below)
+    }
+
+    /// Opens a directory for passing through, name by name. `check` is called for each directory on the way, the last included, but not
+    /// for the root.
+    pub(crate) fn checked_directory<E: From<Errno>>(
+        &self,
+        path: &ScopePath,
+        check: &mut dyn FnMut(&OwnedFd) -> Result<(), E>,
+    ) -> Result<Directory<'_>, E> {
+        let root = self.fd.as_fd();
         if path.is_root() {
             return Ok(Directory::Root(root));
         }
         let below = Path::new(path.as_str());
-        if hidden.is_empty() {
-            return Ok(Directory::Below(self.walker.open(root, below, how)?));
-        }
-        let mut check = |passed: &OwnedFd| match hidden.contains(Identity::of(&rustix::fs::fstat(passed)?)) {
-            true => Err(Denied::NotFound),
-            false => Ok(()),
-        };
-        self.walker.name_by_name(root, below, how, &mut check).map(Directory::Below)
+        self.walker.name_by_name(root, below, How::existing(PASS), check).map(Directory::Below)
     }
 
     /// Opens a file below, without following a link.
@@ -68,7 +73,7 @@ impl Root {
     }
 
     /// Opens one name in a directory. A link is `ELOOP`.
-    pub(super) fn open_name(
+    pub(crate) fn open_name(
         &self,
         at: BorrowedFd<'_>,
         name: &Path,

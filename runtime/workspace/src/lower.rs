@@ -1,16 +1,31 @@
-//! What lies under the changes of a stage: layers, the workspace, and what earlier stages left below it. It is only read.
+//! The folders under the changes of a stage, and what a stage with a scope sees of them.
+//!
+//! From the top: layers, the run's workspace, and what earlier stages left at ignored paths. They are only read.
 
-use super::copy::open_all;
-use super::{StageError, ViewOverrides};
+use crate::stage_error::StageError;
 use crate::tree::{Stamp, Tree};
 use glovebox_record::path::ScopePath;
-use glovebox_record::scope::Scope;
-use rustix::fs::Stat;
+use glovebox_record::scope::{Access, Scope};
+use rustix::fs::{FileType, Stat};
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// What lies under the folder or the layer that takes changes.
+/// What a stage sees in its workspace that is not the workspace's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ViewOverrides {
+    /// Folders whose content lies over the workspace's, the first on top. The scope does not apply to them, the verdict about
+    /// changes does. Where a layer and the workspace have the same path, both have a directory or the layer has a file.
+    pub layers: Vec<PathBuf>,
+    /// Paths at which the jail mounts something: empty directories, made with those above them, in which nothing of the
+    /// workspace shows and nothing is ever committed.
+    pub mount_points: Vec<ScopePath>,
+    /// Folder whose content lies under the workspace's: what earlier stages left at paths that git ignores. What the scope hides does
+    /// not show through.
+    pub below: Option<PathBuf>,
+}
+
+/// The folders under the one, or under the layer, that takes the changes.
 #[derive(Debug)]
 pub(crate) struct Lower {
     pub(crate) workspace: Tree,
@@ -77,4 +92,33 @@ const LOCAL: [u64; 8] = [
 #[expect(clippy::cast_sign_loss, reason = "the type differs between architectures")]
 pub(crate) fn has_local_clock(folder: &Tree) -> io::Result<bool> {
     Ok(LOCAL.contains(&(rustix::fs::fstatfs(folder)?.f_type as u64 & 0xffff_ffff)))
+}
+
+/// Opens a folder of the host.
+pub(crate) fn open(path: &Path) -> Result<Tree, StageError> {
+    Tree::open(path).map_err(|source| StageError::io(path, source))
+}
+
+/// Opens folders of the host.
+pub(crate) fn open_all(paths: &[PathBuf]) -> Result<Vec<Tree>, StageError> {
+    paths.iter().map(|path| open(path)).collect()
+}
+
+/// True when a stage with this scope sees what is at the path.
+pub(crate) fn is_seen(kind: FileType, scope: &Scope, path: &Path) -> bool {
+    is_visible(kind, access(scope, path))
+}
+
+/// True when something of this kind exists for a stage: what is only passed through is a directory.
+pub(crate) fn is_visible(kind: FileType, access: Access) -> bool {
+    match kind {
+        FileType::Directory => access >= Access::Traverse,
+        FileType::RegularFile | FileType::Symlink => access >= Access::Read,
+        _ => false,
+    }
+}
+
+/// Returns the access to a path; one that is not a valid scope path does not exist.
+pub(crate) fn access(scope: &Scope, path: &Path) -> Access {
+    ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).map_or(Access::Absent, |path| scope.access(&path))
 }

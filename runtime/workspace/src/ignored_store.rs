@@ -4,12 +4,12 @@
 //! moved by descriptor, no link is followed, directories are made anew, holes stay holes, and nothing keeps an attribute that an overlay
 //! reads. A store that is over its bound, that could not be changed, or that a crash left half changed, begins empty.
 
-use super::LeftOut;
 use crate::cache::{self, CacheError, Set};
 use crate::found::Op;
 use crate::holes;
+use crate::ignored::LeftOut;
+use crate::overlay::attributes::remove_overlay_attributes;
 use crate::stage::WorkspaceView;
-use crate::stage::remove_overlay_attributes;
 use crate::tree::{self, Owner, Tree};
 use rustix::fs::{AtFlags, Mode, Stat};
 use rustix::io::Errno;
@@ -28,12 +28,12 @@ const CHANGING: &str = "changing";
 
 /// The store of one set in one run.
 #[derive(Debug)]
-pub struct Store {
+pub struct IgnoredStore {
     at: PathBuf,
     mark: PathBuf,
 }
 
-impl Store {
+impl IgnoredStore {
     /// Makes or finds the store of a set. One that was being changed when the program ended is emptied.
     ///
     /// # Errors

@@ -3,11 +3,12 @@
 //! A whiteout hides a name completely: lookups, listings and mounts do not show it. Directories that the scope grants as a whole are
 //! not listed, so the cost depends on the scope's entries and not on the workspace's files.
 
-use super::{ViewOverrides, access, is_visible};
+use super::attributes::set_opaque;
+use crate::lower::{ViewOverrides, access, is_visible};
 use crate::tree::{self, Tree};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
-use rustix::fs::{AtFlags, FileType, Mode, XattrFlags};
+use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,12 +16,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The attribute of a directory through which nothing of the layers below shows.
-pub(super) const OPAQUE: &str = "user.overlay.opaque";
-
 /// Visits the topmost hidden paths of the workspace at or below the directory `start`. `visit` returns whether to continue. Names
 /// that are not UTF-8 are visited only where the scope does not grant a whole subtree; a run's workspace has no such names.
-pub(super) fn unseen(
+pub(crate) fn unseen(
     workspace: &Tree,
     scope: &Scope,
     start: &Path,
@@ -147,9 +145,4 @@ impl Filling<'_> {
         }
         Ok(())
     }
-}
-
-/// Marks a directory as one through which nothing below shows.
-pub(crate) fn set_opaque(directory: &OwnedFd) -> io::Result<()> {
-    Ok(rustix::fs::fsetxattr(directory, OPAQUE, b"y", XattrFlags::empty())?)
 }

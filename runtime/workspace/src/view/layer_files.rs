@@ -1,0 +1,161 @@
+//! Files of a layer: opened, created, and copied into the layer before they change.
+//!
+//! The folders below are only read, through the same walk and the same checks as a view without a layer. What is copied is bounded by
+//! `disk_bytes` and [`COPIED_ENTRIES_MAX`].
+
+use super::denied::Denied;
+use super::file::FileHandle;
+use super::layered::Layered;
+use super::metadata::{Kind, Metadata, NewTime};
+use super::open::OpenOptions;
+use super::place::{Holder, Origin, Place, last_name};
+use super::refuse::Operation;
+use super::{View, charge};
+use crate::layer::COPIED_ENTRIES_MAX;
+use crate::layer::content::Content;
+use crate::layer::handle::Handle;
+use crate::layer::nodes::Node;
+use crate::tree;
+use glovebox_record::LimitName;
+use glovebox_record::path::ScopePath;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, Stat, Timestamps};
+use std::sync::Arc;
+
+/// What a copied file takes on disk at least.
+const COPY_BYTES_MIN: u64 = 4 << 10;
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+impl View {
+    /// Opens a regular file of the layer or below it. One below is copied before it may be changed.
+    pub(super) fn open_in_layer(
+        self: &Arc<Self>,
+        layered: &Layered,
+        origin: &Origin<'_>,
+        path: &ScopePath,
+        options: OpenOptions,
+    ) -> Result<FileHandle, Denied> {
+        let handle = match origin {
+            Origin::Content(content) => self.open_content(path, content, options)?,
+            Origin::Lower(root, directory) => {
+                let flags = READ | OFlags::CLOEXEC;
+                let fd = root.open_name(directory.as_fd(), last_name(path), flags, Mode::empty());
+                let fd = fd.map_err(|errno| self.denied(options.operation(), path, errno))?;
+                let opened = rustix::fs::fstat(&fd)?;
+                self.require_plain_file(options, path, &Metadata::of(&opened))?;
+                if options.changes() {
+                    let keeps = if options.truncate { None } else { Some(&fd) };
+                    let content = self.copy(layered, path, keeps, &opened)?;
+                    self.open_content(path, &content, options)?
+                } else {
+                    layered.layer().read_lower(path, fd)
+                }
+            }
+            Origin::Nowhere | Origin::Layer => return Err(Denied::NotFound),
+        };
+        Ok(FileHandle::of_layer(Arc::clone(self), handle, path.clone(), options))
+    }
+
+    fn open_content(
+        &self,
+        path: &ScopePath,
+        content: &Arc<Content>,
+        options: OpenOptions,
+    ) -> Result<Arc<Handle>, Denied> {
+        let handle = Handle::of(path, content)?;
+        if options.truncate {
+            rustix::fs::ftruncate(handle.descriptor()?, 0)?;
+            self.touch();
+        }
+        Ok(handle)
+    }
+
+    /// Makes a file in the layer where nothing is.
+    pub(super) fn create_in_layer(
+        self: &Arc<Self>,
+        layered: &Layered,
+        path: &ScopePath,
+        options: OpenOptions,
+    ) -> Result<FileHandle, Denied> {
+        let content = self.charged_entry(path, || layered.layer().create_file(path))?;
+        let handle = Handle::of(path, &content)?;
+        Ok(FileHandle::of_layer(Arc::clone(self), handle, path.clone(), options))
+    }
+
+    /// Copies a file into the layer, or makes an empty one in its place.
+    pub(super) fn copy(
+        &self,
+        layered: &Layered,
+        path: &ScopePath,
+        from: Option<&OwnedFd>,
+        stat: &Stat,
+    ) -> Result<Arc<Content>, Denied> {
+        let bytes = if from.is_some() { tree::length(stat) } else { 0 };
+        self.charge_copy(layered, path, bytes)?;
+        let content = layered.layer().new_content(tree::is_executable(stat))?;
+        if let Some(from) = from {
+            content.open()?.fill(from, stat)?;
+        }
+        layered.layer().put_copy(path, Node::File(Arc::clone(&content)))?;
+        layered.layer().read_copy(path, &content)?;
+        Ok(content)
+    }
+
+    /// Charges what a copy takes on disk, and its entry.
+    pub(super) fn charge_copy(&self, layered: &Layered, path: &ScopePath, bytes: u64) -> Result<(), Denied> {
+        if !charge(&layered.copied_entries, 1, COPIED_ENTRIES_MAX) {
+            return Err(self.refuse_quota(path, LimitName::WriteEntries));
+        }
+        if !charge(&layered.copied_bytes, bytes.max(COPY_BYTES_MIN), self.limits.disk_bytes) {
+            return Err(self.refuse_quota(path, LimitName::DiskBytes));
+        }
+        Ok(())
+    }
+
+    /// The file at a place as one of the layer, copied if it lies below.
+    pub(super) fn in_layer(
+        &self,
+        layered: &Layered,
+        operation: Operation,
+        path: &ScopePath,
+        origin: &Origin<'_>,
+    ) -> Result<Arc<Content>, Denied> {
+        let (root, directory) = match origin {
+            Origin::Content(content) => return Ok(Arc::clone(content)),
+            Origin::Lower(root, directory) => (root, directory),
+            Origin::Nowhere | Origin::Layer => return Err(Denied::NotFound),
+        };
+        let fd = root.open_name(directory.as_fd(), last_name(path), READ | OFlags::CLOEXEC, Mode::empty());
+        let fd = fd.map_err(|errno| self.denied(operation, path, errno))?;
+        let opened = rustix::fs::fstat(&fd)?;
+        let metadata = Metadata::of(&opened);
+        if self.hidden.contains(metadata.identity) {
+            return Err(self.refuse_hidden_object(operation, path));
+        }
+        if metadata.kind != Kind::File {
+            return Err(Denied::Invalid);
+        }
+        self.copy(layered, path, Some(&fd), &opened)
+    }
+
+    /// Sets the times of a file or directory.
+    pub(super) fn set_times_in_layer(
+        &self,
+        place: &Place<'_>,
+        layered: &Layered,
+        path: &ScopePath,
+        (new, times): ([NewTime; 2], Timestamps),
+    ) -> Result<(), Denied> {
+        let Holder::Layer(_, origin) = &place.holder else { return Err(Denied::Invalid) };
+        if place.found.is_some_and(|found| found.kind == Kind::Directory) {
+            let [accessed, modified] = new.map(NewTime::time);
+            return Ok(layered.layer().set_folder_times(path, |times| {
+                times.accessed = accessed.or(times.accessed);
+                times.modified = modified.or(times.modified);
+            })?);
+        }
+        let content = self.in_layer(layered, Operation::SetTimes, path, origin)?;
+        let handle = Handle::of(path, &content)?;
+        Ok(rustix::fs::futimens(handle.descriptor()?, &times)?)
+    }
+}

@@ -1,0 +1,134 @@
+//! Directories of a layer merged with those below it: listed, and tested for being empty.
+
+use super::View;
+use super::denied::Denied;
+use super::directory::{Detail, DirectoryEntry, LIST_ENTRIES_MAX, OpenDirectory};
+use super::hidden::is_dot;
+use super::layered::Layered;
+use super::metadata::{Kind, Metadata};
+use super::refuse::Operation;
+use crate::layer::nodes::{Listed, Seen};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Access;
+use rustix::fs::DirEntry;
+use std::collections::BTreeSet;
+
+impl View {
+    /// Lists what the stage sees in a directory, sorted by name.
+    pub(super) fn list_layered(
+        &self,
+        layered: &Layered,
+        path: &ScopePath,
+        detail: Detail,
+    ) -> Result<Vec<DirectoryEntry>, Denied> {
+        let operation = Operation::List;
+        let shows_lower = match layered.layer().seen(path).map_err(|errno| self.denied(operation, path, errno))? {
+            Seen::Nothing => return Err(Denied::NotFound),
+            Seen::File(_) => return Err(Denied::NotADirectory),
+            Seen::Link => return Err(self.refuse_link(operation, path)),
+            Seen::Lower => true,
+            Seen::Directory(seen) => seen.shows_lower,
+        };
+        let own = layered.layer().top().listed(path);
+        let is_own = matches!(layered.layer().seen(path), Ok(Seen::Directory(_)));
+        let mut known: BTreeSet<Box<str>> = BTreeSet::new();
+        let mut listing = Vec::new();
+        for (name, listed) in own {
+            let child = path.join(&name).map_err(|_| Denied::Invalid)?;
+            if let Some((kind, size)) = shown_of(&listed)? {
+                let access = self.scope.access(&child);
+                if access > Access::Absent && (access > Access::Traverse || kind == Kind::Directory) {
+                    listing.push(DirectoryEntry { name: name.to_string(), kind, size, identity: None });
+                }
+            }
+            known.insert(name);
+        }
+        if shows_lower {
+            let listed = self.each_below(layered, operation, path, &mut |opened, entry| {
+                let Ok(name) = entry.file_name().to_str() else { return Ok(()) };
+                if !known.insert(name.into()) {
+                    return Ok(());
+                }
+                let Ok(child) = path.join(name) else { return Ok(()) };
+                listing.extend(self.entry(opened, (&child, name), (entry, detail))?);
+                Ok(())
+            });
+            match listed {
+                Err(Denied::NotFound) if is_own => {}
+                other => other?,
+            }
+        }
+        listing.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(listing)
+    }
+
+    /// Visits the names below a layer in a directory, folder by folder. Not found when no folder has it; too large when there are
+    /// more than [`LIST_ENTRIES_MAX`].
+    pub(super) fn each_below(
+        &self,
+        layered: &Layered,
+        operation: Operation,
+        path: &ScopePath,
+        visit: &mut dyn FnMut(&OpenDirectory, &DirEntry) -> Result<(), Denied>,
+    ) -> Result<(), Denied> {
+        let (mut count, mut found) = (0, Err(Denied::NotFound));
+        for root in layered.lower() {
+            let opened = match self.open_directory(root, operation, path) {
+                Ok(opened) => opened,
+                Err(Denied::NotFound) => continue,
+                // What is no directory hides what the next folders have there.
+                Err(_) if found.is_ok() => break,
+                Err(denied) => return Err(denied),
+            };
+            found = Ok(());
+            for entry in opened.entries()? {
+                let entry = entry?;
+                if is_dot(entry.file_name()) {
+                    continue;
+                }
+                count += 1;
+                if count > LIST_ENTRIES_MAX {
+                    return Err(Denied::TooLarge);
+                }
+                visit(&opened, &entry)?;
+            }
+        }
+        found
+    }
+
+    /// True when a directory holds nothing for the stage, and nothing that it cannot see.
+    pub(super) fn is_empty(&self, layered: &Layered, operation: Operation, path: &ScopePath) -> Result<bool, Denied> {
+        let own = layered.layer().top().listed(path);
+        if own.iter().any(|(_, listed)| !matches!(listed, Listed::Removed)) {
+            return Ok(false);
+        }
+        let shows_lower = match layered.layer().seen(path)? {
+            Seen::Lower => true,
+            Seen::Directory(seen) => seen.shows_lower,
+            _ => false,
+        };
+        let removed: BTreeSet<&str> = own.iter().map(|(name, _)| &**name).collect();
+        let mut is_empty = true;
+        let each = shows_lower.then(|| {
+            self.each_below(layered, operation, path, &mut |_, entry| {
+                is_empty &= entry.file_name().to_str().is_ok_and(|name| removed.contains(name));
+                Ok(())
+            })
+        });
+        match each {
+            Some(Err(Denied::TooLarge)) => Ok(false),
+            None | Some(Ok(()) | Err(Denied::NotFound)) => Ok(is_empty),
+            Some(Err(denied)) => Err(denied),
+        }
+    }
+}
+
+/// The kind and size of an entry of a layer; nothing for what was removed.
+fn shown_of(listed: &Listed) -> Result<Option<(Kind, u64)>, Denied> {
+    Ok(match listed {
+        Listed::Removed => None,
+        Listed::File(content) => Some((Kind::File, Metadata::of_content(content)?.size)),
+        Listed::Link => Some((Kind::Symlink, 0)),
+        Listed::Directory => Some((Kind::Directory, 0)),
+    })
+}
