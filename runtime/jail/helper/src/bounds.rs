@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
-use glovebox_jail_helper::policy::{Bounds, Confinement};
+use glovebox_jail_helper::policy::{Bounds, Confinement, Policy};
 use glovebox_jail_helper::wire::Failure;
 use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags, openat};
@@ -22,6 +22,14 @@ const PID_MAX_SINCE: (u32, u32) = (6, 14);
 const CPU_SECONDS_BEYOND: u64 = 2;
 /// A jail gets this fraction of a user's inotify limits.
 const INOTIFY_PARTS: u64 = 4;
+
+/// Enters the control groups that the host made.
+pub(crate) fn enter_cgroups(policy: &Policy) -> Result<(), Failure> {
+    policy
+        .cgroup_procs
+        .iter()
+        .try_for_each(|file| std::fs::write(file, "0").at(format!("enter cgroup {}", file.display())))
+}
 
 /// Sets the resource limits of a command, in the process that becomes it.
 pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Failure> {

@@ -6,7 +6,7 @@
 //! host reads. Rights of a set-user-id file are dropped: with them `bwrap` cannot bound file systems in memory.
 #![forbid(unsafe_code)]
 
-use crate::entry::enter_cgroups;
+use crate::bounds::enter_cgroups;
 use crate::fault::{At, refused};
 use crate::mounts::{ETC, SYSTEM};
 use crate::raw::{self, Texts};

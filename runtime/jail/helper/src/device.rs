@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
-use crate::mounts::{Root, below_root, bind_at};
+use crate::root::{Nature, Root, below_root, bind_at};
 use glovebox_jail_helper::policy::Bind;
 use glovebox_jail_helper::wire::Failure;
 use rustix::fs::{Mode, symlinkat};
@@ -45,13 +45,4 @@ pub(crate) fn mount_own(root: &Root, shared_memory_bytes: u64) -> Result<(), Fai
     let options = c"newinstance,ptmxmode=0666,mode=620";
     mount("devpts", below_root(Path::new(TERMINALS)), "devpts", flags, options).at(format!("mount {TERMINALS}"))?;
     root.memory(Path::new(SHARED_MEMORY), Mode::from_raw_mode(0o1777), shared_memory_bytes)
-}
-
-/// The kind of a bind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Nature {
-    /// Files and folders: devices in them do not work.
-    Files,
-    /// A device itself: it cannot be executed.
-    Device,
 }

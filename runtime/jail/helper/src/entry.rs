@@ -3,6 +3,7 @@
 //! All differences between the two are here and in [`crate::bwrap`]. Decides nothing about a command.
 #![forbid(unsafe_code)]
 
+use crate::bounds::enter_cgroups;
 use crate::bwrap;
 use crate::credentials;
 use crate::fault::{At, refused};
@@ -92,12 +93,4 @@ impl Entry {
         let own = pidfd_open(getpid(), PidfdFlags::empty()).at("open a pidfd")?;
         send_frame(control, &Reply::Spawned, &[own.as_fd()]).map_err(|error| refused("send a reply", error.to_string()))
     }
-}
-
-/// Enters the control groups that the host made.
-pub(crate) fn enter_cgroups(policy: &Policy) -> Result<(), Failure> {
-    policy
-        .cgroup_procs
-        .iter()
-        .try_for_each(|file| std::fs::write(file, "0").at(format!("enter cgroup {}", file.display())))
 }

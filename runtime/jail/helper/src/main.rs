@@ -1,7 +1,8 @@
 //! The jail helper: builds the sandbox that a policy describes, then runs commands in it as their PID 1.
 //!
 //! One thread, no arguments, no environment. Descriptor 0 is the control socket; when the host closes it, the jail ends. Reading
-//! order: `template` prepares, `stage` builds, `serve` answers requests, `command` becomes a program. A part of the sandbox that cannot be built is a
+//! order: `stage` takes the policy, `template` prepares, `build` makes the sandbox of `mounts` and `landlock`, `serve` answers requests,
+//! `command` becomes a program. A part of the sandbox that cannot be built is a
 //! failure; the helper never leaves one out. Under the name `subject` it is another program, `client`: the command with which a
 //! verifier starts the program under test.
 #![deny(unsafe_code)]
@@ -9,6 +10,8 @@
 
 #[cfg(target_os = "linux")]
 mod bounds;
+#[cfg(target_os = "linux")]
+mod build;
 #[cfg(target_os = "linux")]
 mod bwrap;
 #[cfg(target_os = "linux")]
@@ -24,6 +27,8 @@ mod entry;
 #[cfg(target_os = "linux")]
 mod fault;
 #[cfg(target_os = "linux")]
+mod host;
+#[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
 mod mounts;
@@ -37,6 +42,8 @@ mod program;
 mod raw;
 #[cfg(target_os = "linux")]
 mod reaper;
+#[cfg(target_os = "linux")]
+mod root;
 #[cfg(target_os = "linux")]
 mod seccomp;
 #[cfg(target_os = "linux")]

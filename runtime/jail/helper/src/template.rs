@@ -6,12 +6,12 @@
 //! When it dies, all its jails die.
 #![forbid(unsafe_code)]
 
-use crate::entry::enter_cgroups;
+use crate::bounds::enter_cgroups;
+use crate::build::{self, Base, FullJail, Prepared};
 use crate::fault::{At, refused};
 use crate::mounts::PreparedRoot;
 use crate::seccomp::Filters;
-use crate::stage::{self, Base, Raised};
-use crate::{credentials, namespaces, raw};
+use crate::{credentials, host, namespaces, raw};
 use glovebox_jail_helper::control::{receive_frame, send_frame};
 use glovebox_jail_helper::policy::{Confinement, Network, Policy, Preparation};
 use glovebox_jail_helper::wire::{Failure, Reply, Request};
@@ -20,24 +20,21 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{DumpableBehavior, PidfdFlags, geteuid, getpid, pidfd_open, set_dumpable_behavior};
 use std::process::ExitCode;
 
-/// What a template has prepared.
+/// A template that is ready to be forked.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+struct Template {
     preparation: Preparation,
     is_root_outside: bool,
-    /// The read-only part of every root.
-    pub(crate) root: PreparedRoot,
-    /// Filters that each jail adds to those that the template carries.
-    pub(crate) filters: Filters,
+    prepared: Prepared,
     /// The template itself, whose end its jails must not outlive.
     own: OwnedFd,
 }
 
 /// Prepares, and forks jails until the host closes the socket. Ends after the last of its jails.
 pub(crate) fn serve(mut control: OwnedFd, preparation: Preparation) -> ExitCode {
-    let prepared = match prepare(preparation) {
-        Ok(prepared) => prepared,
-        Err(failure) => return stage::fail(&control, failure),
+    let template = match prepare(preparation) {
+        Ok(template) => template,
+        Err(failure) => return host::fail(&control, failure),
     };
     while let Ok(Some((request, descriptors))) = receive_frame::<Request>(&control) {
         let (Request::Fork, Ok([jail])) = (request, <[OwnedFd; 1]>::try_from(descriptors)) else { break };
@@ -47,7 +44,7 @@ pub(crate) fn serve(mut control: OwnedFd, preparation: Preparation) -> ExitCode 
             Ok(None) => match rustix::io::dup3(&jail, &mut control, rustix::io::DupFlags::CLOEXEC) {
                 Ok(()) => {
                     drop(jail);
-                    raw::exit_now(stage::serve_or_fail(&control, first_process(&control, &prepared)))
+                    raw::exit_now(build::serve_or_fail(&control, first_process(&control, &template)))
                 }
                 Err(_) => raw::exit_now(1),
             },
@@ -64,9 +61,9 @@ pub(crate) fn serve(mut control: OwnedFd, preparation: Preparation) -> ExitCode 
     ExitCode::SUCCESS
 }
 
-fn prepare(preparation: Preparation) -> Result<Prepared, Failure> {
-    stage::die_with_host()?;
-    stage::release_stdin()?;
+fn prepare(preparation: Preparation) -> Result<Template, Failure> {
+    host::die_with_host()?;
+    host::release_stdin()?;
     let is_root_outside = geteuid().is_root();
     credentials::clear_groups()?;
     namespaces::enter_template(preparation.uid, preparation.gid)?;
@@ -78,12 +75,12 @@ fn prepare(preparation: Preparation) -> Result<Prepared, Failure> {
     credentials::drop_held()?;
     raw::ignore_children();
     let own = pidfd_open(getpid(), PidfdFlags::empty()).at("open a pidfd")?;
-    Ok(Prepared { preparation, is_root_outside, root, filters, own })
+    Ok(Template { preparation, is_root_outside, prepared: Prepared { root, filters }, own })
 }
 
 /// Builds a jail around this process, a copy of the template in fresh namespaces.
-fn first_process(control: &OwnedFd, prepared: &Prepared) -> Result<Raised, Failure> {
-    stage::die_with(&prepared.own)?;
+fn first_process(control: &OwnedFd, template: &Template) -> Result<FullJail, Failure> {
+    host::die_with(&template.own)?;
     raw::heed_children();
     let policy = match receive_frame::<Request>(control) {
         Ok(Some((Request::Setup(policy), _))) => *policy,
@@ -91,16 +88,17 @@ fn first_process(control: &OwnedFd, prepared: &Prepared) -> Result<Raised, Failu
         Ok(None) => raw::exit_now(1),
         Err(error) => return Err(refused("set up", error.to_string())),
     };
-    check(&policy, prepared)?;
+    check(&policy, template)?;
     namespaces::map_same_ids(policy.uid, policy.gid)?;
     enter_cgroups(&policy)?;
     namespaces::hide_cgroups()?;
     announce(control)?;
-    stage::raise(control, policy, &Base { is_root_outside: prepared.is_root_outside, prepared: Some(prepared) })
+    let base = Base { is_root_outside: template.is_root_outside, prepared: Some(&template.prepared) };
+    build::full(control, policy, &base)
 }
 
-fn check(policy: &Policy, prepared: &Prepared) -> Result<(), Failure> {
-    if policy.preparation().as_ref() == Some(&prepared.preparation) {
+fn check(policy: &Policy, template: &Template) -> Result<(), Failure> {
+    if policy.preparation().as_ref() == Some(&template.preparation) {
         return Ok(());
     }
     Err(refused("set up", "the policy differs from what the template has prepared"))

@@ -1,9 +1,8 @@
 //! `/etc` of a jail: an allow-list, because the whole folder contains secrets.
 #![forbid(unsafe_code)]
 
-use super::{Root, below_root, bind_at};
-use crate::device::Nature;
 use crate::fault::At;
+use crate::root::{Nature, Root, below_root, bind_at};
 use glovebox_jail_helper::policy::{Bind, Network};
 use glovebox_jail_helper::wire::Failure;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat, readlinkat, symlinkat};

@@ -5,10 +5,11 @@
 #![forbid(unsafe_code)]
 
 use super::proc::{self, Cover};
-use super::{Root, SYSTEM, below_root, bind_at, etc, open_source};
-use crate::device::{self, Nature};
+use super::{SYSTEM, etc};
+use crate::device;
 use crate::fault::At;
 use crate::raw;
+use crate::root::{Nature, Root, below_root, bind_at, open_source};
 use glovebox_jail_helper::policy::{Network, Preparation};
 use glovebox_jail_helper::wire::Failure;
 use rustix::fs::{Mode, mkdirat, readlinkat, symlinkat};

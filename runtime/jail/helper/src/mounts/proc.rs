@@ -5,9 +5,8 @@
 //! and nothing can be added to it.
 #![forbid(unsafe_code)]
 
-use super::{Root, attach, below_root};
-use crate::device::Nature;
 use crate::fault::At;
+use crate::root::{Nature, Root, attach, below_root};
 use glovebox_jail_helper::policy::Network;
 use glovebox_jail_helper::wire::Failure;
 use rustix::fd::OwnedFd;

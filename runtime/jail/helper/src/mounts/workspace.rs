@@ -1,9 +1,8 @@
 //! The workspace of a jail: an overlay or a copy, and the mounts inside it.
 #![forbid(unsafe_code)]
 
-use super::{Root, attach, below_root, open_source};
-use crate::device::Nature;
 use crate::fault::At;
+use crate::root::{Nature, Root, attach, below_root, open_source};
 use glovebox_jail_helper::policy::{Bind, Source, Workspace};
 use glovebox_jail_helper::wire::Failure;
 use rustix::fd::{AsRawFd, OwnedFd};

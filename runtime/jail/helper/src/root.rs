@@ -1,0 +1,156 @@
+//! The new root of a jail while it is filled: folders, small files, file systems in memory, and binds of the host.
+//!
+//! Everything is reached through descriptors. A link in a path of the new root, or in the path of a source, is an error.
+#![forbid(unsafe_code)]
+
+use crate::fault::At;
+use crate::raw;
+use glovebox_jail_helper::policy::Bind;
+use glovebox_jail_helper::wire::Failure;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
+    fsconfig_set_string, fsmount, fsopen, mount, move_mount, open_tree,
+};
+use rustix::process::fchdir;
+use std::ffi::CString;
+use std::path::{Component, Path, PathBuf};
+
+/// Bytes of the root itself: names, links and the small files of `/etc`.
+const ROOT_BYTES: u64 = 8 << 20;
+
+/// The new root while it is filled. The current folder is the same.
+#[derive(Debug)]
+pub(crate) struct Root(OwnedFd);
+
+/// The kind of a bind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nature {
+    /// Files and folders: devices in them do not work.
+    Files,
+    /// A device itself: it cannot be executed.
+    Device,
+}
+
+impl AsFd for Root {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Root {
+    /// Makes an empty file system in memory over the current root, and enters it.
+    pub(crate) fn new() -> Result<Self, Failure> {
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        let memory = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).at("make the new root")?;
+        fsconfig_set_string(&memory, "mode", "0755").at("make the new root")?;
+        fsconfig_set_string(&memory, "size", ROOT_BYTES.to_string()).at("make the new root")?;
+        fsconfig_create(&memory).at("make the new root")?;
+        let root = fsmount(&memory, FsMountFlags::FSMOUNT_CLOEXEC, attributes).at("make the new root")?;
+        let from_itself = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        move_mount(&root, "", CWD, "/", from_itself).at("make the new root")?;
+        fchdir(&root).at("make the new root")?;
+        Ok(Self(root))
+    }
+
+    /// Opens a folder of the new root, making what is missing on the way. Links are an error.
+    pub(crate) fn folder(&self, path: &Path) -> Result<OwnedFd, Failure> {
+        let step = || format!("make folder {}", path.display());
+        let mut made = PathBuf::new();
+        match self.find(path, OFlags::DIRECTORY) {
+            Err(Errno::NOENT) => {}
+            found => return found.at(step()),
+        }
+        for part in path.components().filter(|part| matches!(part, Component::Normal(_))) {
+            made.push(part);
+            match mkdirat(self, &made, Mode::from_raw_mode(0o755)) {
+                // An existing folder in a read-only mount is sufficient.
+                Ok(()) | Err(Errno::EXIST | Errno::ROFS) => {}
+                Err(error) => return Err(error).at(step()),
+            }
+        }
+        self.find(path, OFlags::DIRECTORY).at(step())
+    }
+
+    fn find(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
+        openat2(self, below_root(path), flags, Mode::empty(), resolve)
+    }
+
+    /// Writes a small file that every user may read.
+    pub(crate) fn file(&self, path: &Path, content: &[u8]) -> Result<(), Failure> {
+        let step = || format!("make file {}", path.display());
+        let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(self.folder(folder)?, name, flags, Mode::from_raw_mode(0o644)).at(step())?;
+        std::io::Write::write_all(&mut std::fs::File::from(file), content).at(step())
+    }
+
+    /// Mounts an empty file system in memory.
+    pub(crate) fn memory(&self, path: &Path, mode: Mode, bytes: u64) -> Result<(), Failure> {
+        self.folder(path)?;
+        // For both, 0 would mean unlimited.
+        let (bytes, files) = (bytes.max(4096), (bytes / 4096).clamp(64, 1 << 18));
+        let options = format!("mode={:o},size={bytes},nr_inodes={files}", mode.as_raw_mode());
+        let options = CString::new(options).at("format mount options")?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        let step = || format!("mount {}", path.display());
+        mount("tmpfs", below_root(path), "tmpfs", flags, options.as_c_str()).at(step())
+    }
+}
+
+/// Binds something of the host into the new root.
+pub(crate) fn bind_at(root: &Root, bind: &Bind, nature: Nature) -> Result<(), Failure> {
+    let source = match open_source(&bind.source) {
+        Err(Errno::NOENT | Errno::NOTDIR) if bind.optional => return Ok(()),
+        opened => opened.at(format!("open {}", bind.source.display()))?,
+    };
+    let step = || format!("bind {}", bind.at.display());
+    let target = if FileType::from_raw_mode(fstat(&source).at(step())?.st_mode) == FileType::Directory {
+        root.folder(&bind.at)?
+    } else {
+        match root.find(&bind.at, OFlags::empty()) {
+            Err(Errno::NOENT) => {
+                root.file(&bind.at, b"")?;
+                root.find(&bind.at, OFlags::empty()).at(step())?
+            }
+            found => found.at(step())?,
+        }
+    };
+    attach(&source, &target, bind.writable, nature).at(step())
+}
+
+/// Returns a path relative to the root; the root itself is `.`.
+pub(crate) fn below_root(path: &Path) -> &Path {
+    let path = path.strip_prefix("/").unwrap_or(path);
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+/// Opens a source without following a link.
+pub(crate) fn open_source(path: &Path) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+/// Puts a copy of what is mounted at `source`, with everything mounted below, at `target`.
+pub(crate) fn attach(source: &OwnedFd, target: &OwnedFd, writable: bool, nature: Nature) -> Result<(), Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    let copy = open_tree(source, "", flags)?;
+    let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID;
+    attributes |= match nature {
+        Nature::Files => MountAttrFlags::MOUNT_ATTR_NODEV,
+        Nature::Device => MountAttrFlags::MOUNT_ATTR_NOEXEC,
+    };
+    if !writable {
+        attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    raw::set_mount_attributes(&copy, u64::from(attributes.bits()), true)?;
+    let empty_paths = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(&copy, "", target, "", empty_paths)
+}
