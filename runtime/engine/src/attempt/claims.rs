@@ -50,3 +50,6 @@ fn exists((run, workspace): (&Dir, &str), fact: &StageFinished, path: &ScopePath
         None => run.symlink_metadata(format!("{workspace}/{path}")).is_ok(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -120,3 +120,6 @@ fn said(fact: &mut StageFinished, canary: &Canary, blobs: &impl BlobStore) -> Re
 fn found_in(digest: &Digest, canary: &Canary, blobs: &impl BlobStore) -> Result<Option<Leak>, PortError> {
     canary.find_in(blobs.open(digest)?).map_err(|error| PortError::Unavailable(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Whatever is changed behind the journal's back is found when it is opened, and named by its sequence number.
 
 use super::{Place, RUN, append, note};
-use glovebox_journal::event::{Digest, chain};
+use glovebox_journal::event::{Digest, canonical, chain};
 use glovebox_journal::ports::PortError;
 use glovebox_journal::sqlite::{SqliteLog, SqliteReader, VerifiedJournal};
 use jiff::Timestamp;
@@ -42,6 +42,29 @@ async fn a_flipped_byte_is_found_wherever_it_is() {
         ("UPDATE record SET seq = 100 WHERE seq = 9", "journal record 9"),
     ] {
         check(&journal(9).await, damage, expected);
+    }
+}
+
+/// Each record by itself is whole: only the link between them tells.
+#[tokio::test]
+async fn a_record_with_a_hash_of_its_own_that_does_not_follow_the_one_before_is_found() {
+    for previous in [Digest::ZERO, Digest::of(b"a record of another run")] {
+        let place = journal(4).await;
+        let connection = rusqlite::Connection::open(&place.path).unwrap();
+        let at: i64 = connection.query_row("SELECT at FROM record WHERE seq = 4", [], |row| row.get(0)).unwrap();
+        let event = canonical(&note("another event")).unwrap();
+        let hash = chain(&previous, 4, Timestamp::from_millisecond(at).unwrap(), &event);
+        let changed = connection
+            .execute(
+                "UPDATE record SET prev = ?1, hash = ?2, event = ?3 WHERE seq = 4",
+                rusqlite::params![previous.as_bytes(), hash.as_bytes(), event],
+            )
+            .unwrap();
+        assert_eq!(changed, 1);
+        for error in [SqliteLog::open(&place.path, RUN.into()).err(), read(&place.path).err()] {
+            let Some(PortError::Corrupt { what, .. }) = error else { panic!("the record went unseen") };
+            assert_eq!(what, "journal record 4");
+        }
     }
 }
 

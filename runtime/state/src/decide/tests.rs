@@ -6,6 +6,7 @@ mod failure_source;
 mod forks;
 mod model;
 mod no_change;
+mod promises;
 mod properties;
 mod retries;
 mod verify_limits;

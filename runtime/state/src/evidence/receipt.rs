@@ -109,3 +109,44 @@ impl CommandEvidence {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::receipt;
+    use glovebox_record::{CommandEnding, Hook, HookKind, NoProof};
+
+    fn hook() -> Option<Hook> {
+        Some(Hook { kind: HookKind::Post, tool: "shell".to_owned(), call: "1".to_owned() })
+    }
+
+    #[test]
+    fn only_a_passing_command_of_a_verifier_that_passed_verifies() {
+        let (node, handler) = ("t".into(), "tool".to_owned());
+        let stage = |role, has_passed| EndedStage {
+            node: &node,
+            branch: None,
+            handler: &handler,
+            role,
+            has_passed,
+            isolation: None,
+            at: 1,
+        };
+        let passed = receipt(Some(0), CommandEnding::Exited);
+        let verifier = stage(Role::Verifier, true);
+        for (stage, receipt, proof) in [
+            (verifier, passed.clone(), Proof::Verified),
+            (verifier, receipt(Some(1), CommandEnding::Exited), Proof::NotVerified),
+            (verifier, receipt(None, CommandEnding::TimedOut), Proof::NotVerified),
+            (verifier, Receipt { no_proof: Some(NoProof::NoTests), ..passed.clone() }, Proof::NotVerified),
+            (verifier, Receipt { subject: true, ..passed.clone() }, Proof::Subject),
+            (verifier, Receipt { hook: hook(), ..passed.clone() }, Proof::Hook),
+            (stage(Role::Verifier, false), passed.clone(), Proof::NotVerified),
+            (stage(Role::Builder, true), passed, Proof::Ran),
+        ] {
+            let found = CommandEvidence::of(stage, receipt, Vec::new());
+            assert_eq!(found.proof(), proof, "{:?}", found.receipt);
+            assert_eq!(found.verified, proof == Proof::Verified, "{:?}", found.receipt);
+        }
+    }
+}

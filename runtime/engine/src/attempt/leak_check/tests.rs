@@ -1,0 +1,66 @@
+//! Every place of a stage's answer is searched for a hold-out, each alone.
+
+use super::*;
+use glovebox_journal::event::{Attempt, AttemptId, BranchId, Task, Work};
+use glovebox_journal::memory::MemoryBlobs;
+use glovebox_record::Status;
+use glovebox_record::scope::Entry;
+use glovebox_workspace::holdout::canary::PublicSummary;
+use glovebox_workspace::holdout::seal;
+use serde_json::json;
+
+const SECRET: &str = "the answer to the scenario is forty-two and a half";
+
+fn canary() -> (tempfile::TempDir, Canary) {
+    let project = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(project.path().join("scenarios")).unwrap();
+    std::fs::write(project.path().join("scenarios/a.txt"), format!("{SECRET}\n")).unwrap();
+    let folders = [Entry::parse("scenarios/").unwrap()];
+    let sealed = seal(project.path(), &folders, &project.path().join("sealed")).unwrap();
+    let canary = Canary::of(&sealed, &PublicSummary::default()).unwrap();
+    (project, canary)
+}
+
+fn fact() -> StageFinished {
+    let task = Task { generation: 0, branch: BranchId::main(), node: "a".into(), visit: 1, work: Work::Handler };
+    let attempt = Attempt { task, ordinal: 1, id: AttemptId::new("a-1".to_owned()) };
+    StageFinished::of(attempt, Outcome::of(Status::Success))
+}
+
+fn artifact(name: &str, content: &str, blobs: &MemoryBlobs) -> Artifact {
+    let digest = blobs.put_bytes(content.as_bytes()).unwrap();
+    Artifact { name: name.to_owned(), digest, bytes: content.len() as u64, media_type: "text/plain".to_owned() }
+}
+
+#[test]
+fn each_place_of_an_answer_is_searched() {
+    let (_project, canary) = canary();
+    let blobs = MemoryBlobs::default();
+    let captured =
+        |text: &str| Some(Captured { digest: blobs.put_bytes(text.as_bytes()).unwrap(), bytes: text.len() as u64 });
+    let places: [(&str, &dyn Fn(&mut StageFinished, &str)); 8] = [
+        ("notes", &|fact, text| fact.outcome.notes = text.to_owned()),
+        ("context", &|fact, text| _ = fact.outcome.context_updates.insert("a.b".to_owned(), json!(text))),
+        ("context key", &|fact, text| _ = fact.outcome.context_updates.insert(text.to_owned(), json!(1))),
+        ("trap", &|fact, text| fact.ending = Ending::Trapped(text.to_owned())),
+        ("name of an artifact", &|fact, text| fact.artifacts.push(artifact(text, "", &blobs))),
+        ("artifact", &|fact, text| fact.artifacts.push(artifact("a.txt", text, &blobs))),
+        ("standard output", &|fact, text| fact.stdout = captured(text)),
+        ("standard error", &|fact, text| fact.stderr = captured(text)),
+    ];
+    for (place, put) in places {
+        for (text, is_leak) in [(SECRET, true), ("the answer is not known to this stage at all", false)] {
+            let mut fact = fact();
+            put(&mut fact, text);
+            check(&mut fact, &canary, &blobs, true).unwrap();
+            let code = fact.outcome.failure.as_ref().map(|failure| failure.code.as_str());
+            assert_eq!(code, is_leak.then_some(FailureCode::HOLDOUT_LEAK.as_str()), "{place}");
+            assert!(!serde_json::to_string(&fact).unwrap().contains(SECRET), "{place}: the text is dropped");
+            assert!(!is_leak || fact.artifacts.is_empty(), "{place}");
+        }
+    }
+    let mut fact = fact();
+    fact.outcome.notes = SECRET.to_owned();
+    check(&mut fact, &canary, &blobs, false).unwrap();
+    assert_eq!(fact.outcome.failure, None, "a stage that may know them may say them");
+}
