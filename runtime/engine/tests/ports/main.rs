@@ -228,6 +228,11 @@ macro_rules! suite {
             }
 
             #[tokio::test]
+            async fn a_claim_expects_the_head_that_it_saw() {
+                run::a_claim_expects_the_head_that_it_saw::<$type>().await;
+            }
+
+            #[tokio::test]
             async fn a_delivery_of_an_earlier_attempt_claims_nothing() {
                 run::a_delivery_of_an_earlier_attempt_claims_nothing::<$type>().await;
             }

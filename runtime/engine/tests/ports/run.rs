@@ -5,7 +5,7 @@ use glovebox_engine::driver::{Assignment, Driver, GRACE};
 use glovebox_engine::inbox::Inbox;
 use glovebox_engine::signals::LocalSignals;
 use glovebox_journal::event::{
-    Attempt, Event, Record, RunFinished, RunId, RunResumed, StageFinished, Subject, Task, Verdict,
+    Attempt, Event, Record, RunFinished, RunId, RunResumed, StageFinished, StageStarted, Subject, Task, Verdict,
 };
 use glovebox_journal::memory::MemoryLog;
 use glovebox_journal::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals, Stored};
@@ -100,6 +100,10 @@ struct Unkind<'l, L> {
     appends: AtomicUsize,
     /// Another driver ends the run behind the first claim, whose answer is lost.
     overtakes: AtomicBool,
+    /// Another worker makes the first claim before it is made here.
+    forestalls: AtomicBool,
+    /// Claims that were refused for a head that had moved.
+    claims_refused: AtomicUsize,
 }
 
 impl<'l, L> Unkind<'l, L> {
@@ -110,6 +114,8 @@ impl<'l, L> Unkind<'l, L> {
             loses_answers,
             appends: AtomicUsize::new(0),
             overtakes: AtomicBool::new(false),
+            forestalls: AtomicBool::new(false),
+            claims_refused: AtomicUsize::new(0),
         }
     }
 }
@@ -125,6 +131,15 @@ async fn overtake<L: Adapter>(log: &L, run: &RunId) {
     successor.drive(succeed, |_, _| Ok(())).await.unwrap();
 }
 
+/// Claims the open attempt as another worker, and does no more.
+async fn claim<L: Adapter>(log: &L, run: &RunId) {
+    let (state, _) = resume_state(&log.read(run, 1, usize::MAX).await.unwrap()).unwrap();
+    let open = state.main().open().cloned().unwrap();
+    let attempt = Attempt { task: open.task.clone(), ordinal: open.ordinal, id: "another".into() };
+    let started = Event::StageStarted(StageStarted { attempt, worker: "another".into() });
+    log.append(run, &[(Subject::from(&open.task), open.head)], Timestamp::now(), &[started]).await.unwrap();
+}
+
 impl<L: Adapter> RunLog for Unkind<'_, L> {
     async fn append(
         &self,
@@ -134,8 +149,14 @@ impl<L: Adapter> RunLog for Unkind<'_, L> {
         events: &[Event],
     ) -> Result<Vec<Stored>, PortError> {
         self.appends.fetch_add(1, Ordering::SeqCst);
-        let stored = self.log.append(run, expect, at, events).await?;
         let is_claim = matches!(events, [Event::StageStarted(_)]);
+        if is_claim && self.forestalls.swap(false, Ordering::SeqCst) {
+            claim(self.log, run).await;
+        }
+        let stored = self.log.append(run, expect, at, events).await.inspect_err(|error| {
+            let is_refused = is_claim && matches!(error, PortError::Conflict { .. });
+            self.claims_refused.fetch_add(usize::from(is_refused), Ordering::SeqCst);
+        })?;
         if is_claim && self.overtakes.swap(false, Ordering::SeqCst) {
             overtake(self.log, run).await;
             return Err(PortError::Ambiguous("a claim".into()));
@@ -249,6 +270,16 @@ pub(crate) async fn a_claim_that_was_overtaken_before_it_was_known_executes_noth
         (0, driver.state),
         "the other driver made both attempts"
     );
+}
+
+/// The head of its task is the fence: a claim that another worker made in between is not made over.
+pub(crate) async fn a_claim_expects_the_head_that_it_saw<L: Adapter>() {
+    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let unkind = Unkind { forestalls: AtomicBool::new(true), ..Unkind::new(&*under.log, false) };
+    let mut driver = driver(&pipeline, &unkind, &signals);
+    driver.start(started()).await.unwrap();
+    driver.drive(succeed, |_, _| Ok(())).await.unwrap();
+    assert_eq!(unkind.claims_refused.load(Ordering::SeqCst), 1);
 }
 
 pub(crate) async fn a_delivery_of_an_earlier_attempt_claims_nothing<L: Adapter>() {
