@@ -1,6 +1,6 @@
 //! Which changes are allowed, and what becomes of the others.
 
-use super::bench::{Bench, scope, snapshot};
+use super::bench::{Bench, look, scope, sh, snapshot};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -45,6 +45,29 @@ fn what_is_outside_the_write_scope_never_reaches_the_workspace() {
     check("echo x >> .git/config", &[".git/config"]);
     check("mkdir -p src/.GIT/hooks; echo x > src/.GIT/hooks/post-checkout", &["src/.GIT/hooks/post-checkout"]);
     check("mkdir -p .github/workflows; echo x > .github/workflows/ci.yml", &[".github/workflows/ci.yml"]);
+}
+
+/// Only these may be offered to a person: a wider write scope by itself would commit them.
+#[test]
+fn only_plain_writes_that_nothing_else_forbids_can_be_granted() {
+    let check = |script: &str, expected: &[&str]| {
+        let made = Bench::new(&[("src/a.rs", "a"), ("README.md", "r"), ("notes", "n"), ("secret/key", "k")]);
+        let copy = made.copy(&scope(&["./"], &["src/"], &["secret/"]));
+        sh(copy.root(), script);
+        let found = look(&copy);
+        let granted = found.iter().filter(|change| change.is_grantable());
+        assert_eq!(granted.map(|change| change.path.as_str()).collect::<Vec<_>>(), expected, "{script}");
+        copy.remove().unwrap();
+    };
+    check("echo x > README.md; echo x > new", &["README.md", "new"]);
+    check("echo x > src/b.rs", &[]);
+    check("rm README.md", &[]);
+    check("echo x > new; chmod +x new", &[]);
+    check("mkdir secret; echo x > secret/key", &[]);
+    check("ln -s README.md link", &[]);
+    // The file in its place would have to go as well, which nobody was asked about.
+    check("rm notes; mkdir notes; echo x > notes/today", &[]);
+    check("mkdir .git; echo x > .git/config", &[]);
 }
 
 #[test]
