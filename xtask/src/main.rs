@@ -11,6 +11,7 @@ mod components;
 mod debian;
 mod demo;
 mod gate;
+mod mutants;
 mod numbers;
 mod process;
 mod pytest;
@@ -36,8 +37,11 @@ usage: cargo xtask COMMAND
   demo          build everything and run examples/quickstart
   test [ARG…]   build components and pytest, then run all tests, with bubblewrap from the Debian mirror where
                 the machine has none; ARGs go to `cargo test`
+  mutants CRATE [FILE…]
+                change the code of a crate, such as `state`, in small ways and tell which change its tests do not notice;
+                takes seconds for each of hundreds of changes
   numbers [FOLDER]
-                count bare-string parameters, clones and long functions, with their places in FOLDER
+                count public items, parameters, clones and long functions, with their places in FOLDER
   ci            test, then format, lints, docs, dependency policy and the std built from source
 
 GLOVEBOX_WASM_STD=installed|rustup|source is the same as --std.";
@@ -66,6 +70,7 @@ fn dispatch(arguments: &[String]) -> Step {
         "attacks" if rest.is_empty() => attacks::as_ordinary_user().map(|()| ExitCode::SUCCESS),
         "demo" if rest.is_empty() => demo::run(),
         "test" => gate::test(rest),
+        "mutants" if !rest.is_empty() => mutants::run(&rest[0], &rest[1..]),
         "numbers" if rest.len() < 2 => numbers::run(rest.first()),
         "ci" if rest.is_empty() => gate::ci(),
         "help" | "--help" | "-h" => {

@@ -109,6 +109,26 @@ mod tests {
     }
 
     #[test]
+    fn each_name_of_a_repository_is_known_and_the_data_in_it_runs_nothing() {
+        for (name, part, runs) in [
+            ("HEAD", Some(Part::Head), true),
+            ("objects", Some(Part::Objects), false),
+            ("refs", Some(Part::Refs), false),
+            ("commondir", Some(Part::CommonDir), true),
+            ("config", Some(Part::Config), true),
+            ("config.worktree", Some(Part::Inner), true),
+            ("hooks", Some(Part::Inner), true),
+            ("info", Some(Part::Inner), true),
+            ("modules", Some(Part::Inner), true),
+            ("worktrees", Some(Part::Inner), true),
+            ("index", None, false),
+        ] {
+            assert_eq!(Part::named(name), part);
+            assert_eq!(part.is_some_and(Part::names_programs), runs, "{name}");
+        }
+    }
+
+    #[test]
     fn a_head_names_a_branch_or_a_commit() {
         let digits = [b'a'; 40];
         [b"ref: refs/heads/m".as_slice(), b"ref:\trefs/x", &digits]

@@ -161,6 +161,14 @@ mod tests {
     }
 
     #[test]
+    fn what_needs_no_escape_is_not_copied() {
+        let is_borrowed = |text: Cow<'_, str>| matches!(text, Cow::Borrowed(_));
+        assert!(is_borrowed(line("plain")) && is_borrowed(block("a\n\tb\n")) && is_borrowed(dot("a\nb")));
+        assert!(is_borrowed(json("{\n  \"a\": 1\n}")));
+        assert_eq!(dot("a\tb\n"), "a\\\\tb\n");
+    }
+
+    #[test]
     fn dot_is_shown_by_graphviz_as_by_a_terminal() {
         assert_eq!(dot("\"a\u{1b}[2J\" -> \"b\\n\";\n"), "\"a\\\\x1b[2J\" -> \"b\\n\";\n");
     }
@@ -169,6 +177,40 @@ mod tests {
     fn a_json_document_means_the_same() {
         assert_eq!(json("{\n  \"a\": \"\u{9b}\u{202e}\u{7f}\"\n}"), "{\n  \"a\": \"\\u009b\\u202e\\u007f\"\n}");
         assert_eq!(json("\"\u{e0041}\""), "\"\\udb40\\udc41\"");
+    }
+
+    #[test]
+    fn the_ranges_of_deceptive_characters_end_where_unicode_ends_them() {
+        let ranges: &[(u32, u32)] = &[
+            (0, 0x1f),
+            (0x7f, 0x9f),
+            (0xad, 0xad),
+            (0x34f, 0x34f),
+            (0x61c, 0x61c),
+            (0x115f, 0x1160),
+            (0x17b4, 0x17b5),
+            (0x180b, 0x180f),
+            (0x200b, 0x200f),
+            (0x2028, 0x202e),
+            (0x2060, 0x206f),
+            (0x3164, 0x3164),
+            (0xfeff, 0xfeff),
+            (0xffa0, 0xffa0),
+            (0xfff0, 0xfffb),
+            (0x1bca0, 0x1bca3),
+            (0x1d173, 0x1d17a),
+            (0xe0000, 0xe0fff),
+        ];
+        let mut counted = 0;
+        for (first, last) in ranges {
+            counted += last - first + 1;
+            for (code, expected) in [(first.wrapping_sub(1), false), (*first, true), (*last, true), (last + 1, false)] {
+                let Some(character) = char::from_u32(code) else { continue };
+                assert_eq!(is_deceptive(character), expected, "U+{code:04X}");
+            }
+        }
+        let all = (0..=u32::from(char::MAX)).filter_map(char::from_u32).filter(|character| is_deceptive(*character));
+        assert_eq!(all.count(), counted as usize, "no other character");
     }
 
     #[test]
