@@ -78,7 +78,7 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
 /// Checks a handler's answer: malformed ones, exhausted turns and scripts, unproven claims become failures.
 pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> Ended {
     let bytes = bytes_of(&answer);
-    attempt.meter.outcome_bytes = bytes;
+    attempt.call.meter.outcome_bytes = bytes;
     let claims: Vec<Claim> =
         std::mem::take(&mut answer.claims).into_iter().map(|(kind, value)| Claim { kind, value }).collect();
     let (outcome, claims) = match failure_by_host(attempt, bytes) {
@@ -99,34 +99,34 @@ pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> Ended 
 
 /// Why an answer is not even read.
 fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
-    if let Some(side) = attempt.conversation.leaked {
+    if let Some(side) = attempt.llm.conversation.leaked {
         // Notes and all: whatever the handler still said may quote what it must not know.
         return Some(Failure::new(FailureClass::Scope, FailureCode::HOLDOUT_LEAK, side.leak_reason()));
     }
-    if bytes > attempt.limits.outcome_bytes {
-        return crate::ending::limit_hit(LimitName::OutcomeBytes, &attempt.limits).outcome.failure;
+    if bytes > attempt.call.limits.outcome_bytes {
+        return crate::ending::limit_hit(LimitName::OutcomeBytes, &attempt.call.limits).outcome.failure;
     }
     None
 }
 
 /// Holds a well-formed answer against what the host knows better.
 fn checked(outcome: Outcome, claims: Vec<Claim>, attempt: &Attempt) -> (Outcome, Vec<Claim>) {
-    if let Some(failure) = &attempt.conversation.overspent {
+    if let Some(failure) = &attempt.llm.conversation.overspent {
         return put_failure(outcome, failure.clone());
     }
     let has_failed = matches!(outcome.status, Status::Fail | Status::Retry);
-    if let Some(failure) = attempt.conversation.failure_of_model(has_failed) {
+    if let Some(failure) = attempt.llm.conversation.failure_of_model(has_failed) {
         return put_failure(outcome, failure);
     }
-    if let Some(name) = attempt.conversation.limit_hit.filter(|_| !attempt.conversation.declared_success) {
-        let bound = attempt.limits.get(name);
+    if let Some(name) = attempt.llm.conversation.limit_hit.filter(|_| !attempt.llm.conversation.declared_success) {
+        let bound = attempt.call.limits.get(name);
         let reason = format!("limit `{name}` ({bound}) reached without an earlier declared success");
         return put_failure(outcome, Failure::new(FailureClass::Budget, FailureCode::limit(name.as_str()), reason));
     }
-    if let Some(failure) = attempt.conversation.missing_object(outcome.status) {
+    if let Some(failure) = attempt.llm.conversation.missing_object(outcome.status) {
         return put_failure(outcome, failure);
     }
-    if attempt.is_canceled() && matches!(outcome.status, Status::Fail | Status::Retry) {
+    if attempt.call.is_canceled() && matches!(outcome.status, Status::Fail | Status::Retry) {
         return put_failure(outcome, crate::ending::cancellation());
     }
     check_claims(outcome, claims, attempt)
@@ -161,7 +161,7 @@ fn unproven(claim: &Claim, attempt: &Attempt) -> Option<String> {
     let shown = escaped(value);
     match kind.as_str() {
         "command-passed" => {
-            match attempt.receipts.iter().find(|receipt| receipt.id == *value && receipt.hook.is_none()) {
+            match attempt.exec.receipts.iter().find(|receipt| receipt.id == *value && receipt.hook.is_none()) {
                 None => Some(format!(
                     "claims that a command passed by receipt `{shown}`, which was not given to this attempt"
                 )),
@@ -173,9 +173,9 @@ fn unproven(claim: &Claim, attempt: &Attempt) -> Option<String> {
                 )),
             }
         }
-        "artifact" if attempt.artifacts.iter().any(|artifact| artifact.name == *value) => None,
+        "artifact" if attempt.control.artifacts.iter().any(|artifact| artifact.name == *value) => None,
         "artifact" => Some(format!("claims an artifact `{shown}` that was not kept")),
-        "file-written" if ScopePath::parse(value).is_ok_and(|path| attempt.wrote(&path)) => None,
+        "file-written" if ScopePath::parse(value).is_ok_and(|path| attempt.files.wrote(&path)) => None,
         "file-written" => Some(format!("claims to have written `{shown}`, which is not a file in its write scope")),
         _ => Some(format!("makes a claim of the unknown kind `{}`", escaped(kind))),
     }

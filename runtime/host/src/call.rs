@@ -2,15 +2,16 @@
 //!
 //! A [`Call`] holds everything the guest can reach, nothing else exists for it. A [`Report`] holds everything the host saw.
 
+pub use crate::attempt::exec::{CommandGrant, CommandSetting};
+pub use crate::attempt::files::{FileSetting, FileSource};
+pub use crate::attempt::llm::HookSetting;
 use crate::attempt::tools::ToolSetting;
-pub use crate::commands::{CommandGrant, CommandSetting, HookSetting};
 pub use crate::grants::FileTier;
 use crate::input::StageInput;
 use crate::model::Model;
 pub use crate::progress::{Artifact, Claim, LogLine, Progress};
 use glovebox_record::spend::Money;
 use glovebox_record::{Ending, Heard, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens, ToolCall};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -38,29 +39,6 @@ pub struct Call {
     pub canceled: Arc<AtomicBool>,
     /// Where progress goes; dropped when full.
     pub progress: tokio::sync::mpsc::Sender<Progress>,
-}
-
-/// What a call's files are.
-#[derive(Debug, Clone)]
-pub enum FileSource {
-    /// A folder of the host, which the call changes.
-    Folder(PathBuf),
-    /// A layer over the workspace, which takes the call's changes.
-    Layer(Arc<glovebox_workspace::layer::Layer>),
-}
-
-/// The files a call works on.
-pub struct FileSetting {
-    /// Where they are.
-    pub source: FileSource,
-    /// What may be read, written and must stay hidden.
-    pub scope: glovebox_record::scope::Scope,
-    /// What no grant can allow; refusals say so.
-    pub protected: glovebox_workspace::protect::Protected,
-    /// Absolute paths that mean the root, such as the one commands see it at. Every other absolute path is refused.
-    pub known_as: Vec<String>,
-    /// Whether the component is a plugin, which has grants beside its node's attributes.
-    pub is_of_plugin: bool,
 }
 
 /// Everything the host saw.

@@ -32,7 +32,6 @@ mod answer;
 mod attempt;
 mod bindings;
 pub mod budget;
-mod commands;
 mod deadline;
 mod ending;
 mod limiter;

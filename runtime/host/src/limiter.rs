@@ -1,10 +1,9 @@
-//! The counters of one call: memory and tables as wasmtime asks for them, everything else as imports use it.
+//! The counters of a call that belong to no interface: memory and tables as wasmtime asks for them, and what crosses the border.
 //!
 //! Memory is summed over all memories of the component, which the stock limiter does not do. Going over a bound ends the
 //! call at once, so that the record names the bound instead of what a guest makes of a failed allocation.
 
 use crate::stop::Stop;
-use glovebox_jail::exec::Exit;
 use glovebox_record::{LimitName, Limits};
 use wasmtime::{Error, ResourceLimiter, Result};
 
@@ -22,62 +21,10 @@ pub(crate) struct Meter {
     pub(crate) memory_bytes_peak: u64,
     /// Most table elements at any time.
     pub(crate) table_elements_peak: u64,
-    /// Most live handles seen.
-    pub(crate) resources_peak: u64,
     /// Largest payload of one call of an import of the contract.
     pub(crate) hostcall_bytes_peak: u64,
-    /// Bytes of artifacts.
-    pub(crate) artifact_bytes: u64,
-    /// Log lines and events, dropped ones too.
-    pub(crate) log_lines: u64,
-    /// Bytes of kept log lines.
-    pub(crate) log_bytes: u64,
     /// Bytes of the answer.
     pub(crate) outcome_bytes: u64,
-    /// Commands started.
-    pub(crate) commands: u64,
-    /// What commands used; none before the first, or where it was not measured.
-    pub(crate) of_commands: OfCommands,
-}
-
-/// The most that a command used of each bound.
-#[derive(Debug, Default)]
-pub(crate) struct OfCommands {
-    /// Wall time of the longest.
-    pub(crate) command_ms: Option<u64>,
-    /// Longest kept stream.
-    pub(crate) command_output_bytes: Option<u64>,
-    /// Most processor time.
-    pub(crate) cpu_ms: Option<u64>,
-    /// Most memory of all its processes together.
-    pub(crate) command_memory_bytes: Option<u64>,
-    /// Most processes at the same time.
-    pub(crate) processes: Option<u64>,
-    /// Most open descriptors of a process.
-    pub(crate) descriptors: Option<u64>,
-    /// Length of the largest file that was written.
-    pub(crate) file_bytes: Option<u64>,
-    /// Size of the fullest folder for temporary files.
-    pub(crate) tmp_bytes: Option<u64>,
-}
-
-impl OfCommands {
-    /// Adds a command that has ended.
-    pub(crate) fn add(&mut self, exit: &Exit, duration_ms: u64) {
-        let kept = [&exit.stdout, &exit.stderr].map(|stream| (stream.head.len() + stream.tail.len()) as u64);
-        for (most, used) in [
-            (&mut self.command_ms, Some(duration_ms)),
-            (&mut self.command_output_bytes, kept.into_iter().max()),
-            (&mut self.cpu_ms, Some(exit.cpu_ms)),
-            (&mut self.command_memory_bytes, Some(exit.memory_peak_bytes)),
-            (&mut self.processes, exit.processes_peak),
-            (&mut self.descriptors, exit.descriptors_peak),
-            (&mut self.file_bytes, exit.file_peak_bytes),
-            (&mut self.tmp_bytes, exit.tmp_bytes),
-        ] {
-            *most = (*most).max(used);
-        }
-    }
 }
 
 impl Meter {

@@ -43,14 +43,14 @@ fn contract(l: &mut Linker<Attempt>) -> Result<()> {
 fn wasi(l: &mut Linker<Attempt>) -> Result<()> {
     // The whole file system, and it is ours: see there.
     wasi_files::add_to_linker(l, Attempt::posix_files)?;
-    io::error::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.table)?;
-    io::poll::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.table)?;
-    io::streams::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.table)?;
+    io::error::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.wasi.table)?;
+    io::poll::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.wasi.table)?;
+    io::streams::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.wasi.table)?;
     clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, Attempt::clocks)?;
     clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, Attempt::clocks)?;
-    random::random::add_to_linker::<_, WasiRandom>(l, |attempt| attempt.wasi.random())?;
-    random::insecure::add_to_linker::<_, WasiRandom>(l, |attempt| attempt.wasi.random())?;
-    random::insecure_seed::add_to_linker::<_, WasiRandom>(l, |attempt| attempt.wasi.random())?;
+    random::random::add_to_linker::<_, WasiRandom>(l, |attempt| attempt.wasi.ctx.random())?;
+    random::insecure::add_to_linker::<_, WasiRandom>(l, |attempt| attempt.wasi.ctx.random())?;
+    random::insecure_seed::add_to_linker::<_, WasiRandom>(l, |attempt| attempt.wasi.ctx.random())?;
     cli::exit::add_to_linker::<_, WasiCli>(l, Attempt::cli)?;
     cli::environment::add_to_linker::<_, WasiCli>(l, Attempt::cli)?;
     cli::stdin::add_to_linker::<_, WasiCli>(l, Attempt::cli)?;

@@ -11,38 +11,38 @@ use std::time::Duration;
 
 /// The report of a call that ran.
 pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, duration: Duration) -> Report {
-    attempt.count_handles();
-    attempt.conversation.close();
+    attempt.wasi.count_handles();
+    attempt.llm.conversation.close();
     let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let usage = LimitName::ALL.iter().map(|name| LimitUse {
         name: *name,
         used: used(*name, component, &attempt, &ended.outcome, duration_ms),
-        limit: attempt.limits.bound(*name),
+        limit: attempt.call.limits.bound(*name),
     });
     Report {
         usage: usage.collect(),
         outcome: ended.outcome,
         claims: ended.claims,
         ending: ended.ending,
-        refusals: attempt.refusals.kept(),
-        refusals_total: attempt.refusals.total(),
-        touched_files: !attempt.receipts.is_empty()
-            || attempt.meter.commands > 0
-            || attempt.view.as_ref().is_some_and(|view| view.touched()),
-        receipts: attempt.receipts,
+        refusals: attempt.call.refusals.kept(),
+        refusals_total: attempt.call.refusals.total(),
+        touched_files: !attempt.exec.receipts.is_empty()
+            || attempt.exec.started > 0
+            || attempt.files.view.as_ref().is_some_and(|view| view.touched()),
+        receipts: attempt.exec.receipts,
         tool_calls: attempt.tools.calls,
-        artifacts: attempt.artifacts,
-        log: attempt.log,
-        stdout: attempt.stdout.kept(),
-        stderr: attempt.stderr.kept(),
-        turns_used: attempt.conversation.turns,
-        tokens: attempt.conversation.tokens,
-        cost: attempt.conversation.cost,
-        conversation: attempt.conversation.kept(),
-        transcript: attempt.conversation.transcript(),
-        is_estimated: attempt.conversation.is_estimated,
-        steered: attempt.conversation.heard(),
-        answered_by: attempt.conversation.answered_by.take(),
+        artifacts: attempt.control.artifacts,
+        log: attempt.control.log,
+        stdout: attempt.wasi.stdout.kept(),
+        stderr: attempt.wasi.stderr.kept(),
+        turns_used: attempt.llm.conversation.turns,
+        tokens: attempt.llm.conversation.tokens,
+        cost: attempt.llm.conversation.cost,
+        conversation: attempt.llm.conversation.kept(),
+        transcript: attempt.llm.conversation.transcript(),
+        is_estimated: attempt.llm.conversation.is_estimated,
+        steered: attempt.llm.conversation.heard(),
+        answered_by: attempt.llm.conversation.answered_by.take(),
         duration_ms,
     }
 }
@@ -87,7 +87,7 @@ fn used(name: LimitName, component: &Component, attempt: &Attempt, outcome: &Out
     // What ended the call was used up, even where the last, refused step was not counted.
     match &outcome.failure {
         Some(failure) if failure.class == FailureClass::Budget && failure.code.limit_name() == Some(name.as_str()) => {
-            measured.max(Some(attempt.limits.get(name)))
+            measured.max(Some(attempt.call.limits.get(name)))
         }
         _ => measured,
     }
@@ -95,26 +95,26 @@ fn used(name: LimitName, component: &Component, attempt: &Attempt, outcome: &Out
 
 /// What was counted; a limit on commands has no count before the first command.
 fn measured(name: LimitName, component: &Component, attempt: &Attempt, duration_ms: u64) -> Option<u64> {
-    let (meter, view) = (&attempt.meter, attempt.view.as_deref());
-    let of_commands = &meter.of_commands;
+    let (meter, view) = (&attempt.call.meter, attempt.files.view.as_deref());
+    let of_commands = &attempt.exec.usage;
     Some(match name {
         LimitName::WallMs => duration_ms,
         LimitName::MemoryBytes => meter.memory_bytes_peak,
         LimitName::TableElements => meter.table_elements_peak,
         LimitName::Instances => component.instances(),
-        LimitName::Resources => meter.resources_peak,
+        LimitName::Resources => attempt.wasi.handles_peak,
         LimitName::HostcallBytes => meter.hostcall_bytes_peak,
-        LimitName::OutputBytes => attempt.stdout.total_bytes().max(attempt.stderr.total_bytes()),
+        LimitName::OutputBytes => attempt.wasi.stdout.total_bytes().max(attempt.wasi.stderr.total_bytes()),
         LimitName::WriteBytes => view.map_or(0, View::written_bytes),
         LimitName::WriteEntries => view.map_or(0, View::written_entries),
         LimitName::ComponentBytes => component.inspection.bytes,
-        LimitName::Turns => u64::from(attempt.conversation.turns),
-        LimitName::ToolRounds => u64::from(attempt.conversation.tool_rounds),
-        LimitName::ArtifactBytes => meter.artifact_bytes,
-        LimitName::LogLines => meter.log_lines,
+        LimitName::Turns => u64::from(attempt.llm.conversation.turns),
+        LimitName::ToolRounds => u64::from(attempt.llm.conversation.tool_rounds),
+        LimitName::ArtifactBytes => attempt.control.artifact_bytes,
+        LimitName::LogLines => attempt.control.log_lines,
         LimitName::CommandMs => return of_commands.command_ms,
         LimitName::CommandOutputBytes => return of_commands.command_output_bytes,
-        LimitName::Commands => meter.commands,
+        LimitName::Commands => attempt.exec.started,
         LimitName::CpuMs => return of_commands.cpu_ms,
         LimitName::CommandMemoryBytes => return of_commands.command_memory_bytes,
         LimitName::Processes => return of_commands.processes,
@@ -124,6 +124,6 @@ fn measured(name: LimitName, component: &Component, attempt: &Attempt, duration_
         // Only known when the jail has ended, so the engine adds them.
         LimitName::DiskBytes | LimitName::IgnoredEntries => return None,
         LimitName::OutcomeBytes => meter.outcome_bytes,
-        LimitName::Refusals => attempt.refusals.total(),
+        LimitName::Refusals => attempt.call.refusals.total(),
     })
 }

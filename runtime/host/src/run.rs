@@ -5,37 +5,33 @@
 
 use crate::answer;
 use crate::attempt::Attempt;
-use crate::attempt::hooks::Hooks;
-use crate::attempt::llm::Conversation;
-use crate::attempt::tools::Tools;
+use crate::attempt::agents::AgentState;
+use crate::attempt::call_context::CallContext;
+use crate::attempt::control::ControlState;
+use crate::attempt::exec::ExecState;
+use crate::attempt::files::FileState;
+use crate::attempt::llm::LlmState;
+use crate::attempt::tools::ToolState;
+use crate::attempt::wasi::WasiState;
 use crate::bindings::types;
-use crate::call::{Call, FileSetting, FileSource, Progress, Report};
+use crate::call::{Call, Report};
 use crate::component::Component;
 use crate::deadline::Deadline;
 use crate::ending::{self, Circumstances};
 use crate::engine::Prepared;
-use crate::limiter::Meter;
 use crate::report;
-use crate::stdio::Output;
 use crate::stop::Stop;
 use crate::ticker::Ticker;
 use glovebox_record::{LimitName, Limits};
-use glovebox_workspace::refusal::RefusalLog;
-use glovebox_workspace::view::{View, ViewProblem};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use wasmtime::component::ResourceTable;
 use wasmtime::{Error, Result, Store, UpdateDeadline};
-use wasmtime_wasi::WasiCtx;
 
 /// How often a call whose guest waits inside the host looks whether it was canceled. While the guest runs the ticks do that.
 const WATCH: Duration = Duration::from_millis(50);
-
-/// Most random bytes a guest gets in one call.
-const RANDOM_BYTES_MAX: u64 = 1 << 20;
 
 /// Runs a call in the task that polls it. Only what the host does for the guest blocks.
 pub(crate) async fn run(component: &Component, call: Call, prepared: &Prepared) -> Report {
@@ -73,7 +69,7 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &Prepared) 
     let ended = match ended {
         Ok(answer) => answer::check(answer, &mut attempt),
         Err(error) => {
-            let stderr_tail = attempt.stderr.tail(2 << 10);
+            let stderr_tail = attempt.wasi.stderr.tail(2 << 10);
             let circumstances = Circumstances {
                 limits: &limits,
                 carried_too_much: &prepared.carried_too_much,
@@ -129,78 +125,36 @@ fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
     (component.instances() > limits.instances).then_some(LimitName::Instances)
 }
 
+/// Prepares the states of all interfaces, and the input of the handler.
 fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Attempt, types::StageInput), String> {
     let Call { input, tier, files, commands, program, model, hooks, tools, limits, canceled, progress } = call;
-    let to_progress = progress.clone();
-    let kept_max = usize::try_from(limits.refusals).unwrap_or(usize::MAX);
-    let refusals = RefusalLog::new(kept_max).on_refusal(move |refusal| {
-        // Progress is a hint by contract.
-        let _ = to_progress.try_send(Progress::Refused(refusal.clone()));
-    });
-    let refusals = Arc::new(refusals);
-    let open = |files: FileSetting| {
-        let FileSetting { source, scope, protected, known_as, is_of_plugin } = files;
-        let view = match source {
-            FileSource::Folder(root) => View::open(&root, scope, limits, Arc::clone(&refusals))?,
-            FileSource::Layer(layer) => View::over(&layer, scope, limits, Arc::clone(&refusals))?,
-        };
-        Ok::<_, ViewProblem>(view.protecting(protected).known_as(known_as).for_plugin(is_of_plugin))
-    };
-    let view = files.map(open);
-    let view = view.transpose().map_err(|problem| problem.to_string())?.map(Arc::new);
-    let attempt_id = input.attempt.id.clone();
-    let hooks = Hooks::new(hooks, &input.run, &input.attempt);
-    let input = answer::input_of(input, tier, view.as_deref());
-    let (stdout, stderr) = (Output::new(limits.output_bytes), Output::new(limits.output_bytes));
-    let mut table = ResourceTable::new();
-    table.set_max_capacity(usize::try_from(limits.resources).unwrap_or(usize::MAX));
+    let context = CallContext::new(&input.attempt.id, limits, canceled, Arc::clone(deadline), ticker, progress);
+    let files = FileState::open(tier, files, limits, &context.refusals)?;
+    let llm = LlmState::new(model, hooks, &input);
+    let input = answer::input_of(input, tier, files.view.as_deref());
     let attempt = Attempt {
-        wasi: wasi_of(&stdout, &stderr),
-        table,
-        tier,
-        view,
-        commands: commands.map(Arc::new),
-        program,
-        running: None,
-        conversation: Conversation::new(model),
-        hooks,
-        tools: Tools::new(tools),
-        meter: Meter::new(&limits),
-        deadline: Arc::clone(deadline),
-        limits,
-        refusals,
-        receipts: Vec::new(),
-        artifacts: Vec::new(),
-        log: Vec::new(),
-        stdout,
-        stderr,
-        attempt_id,
-        canceled,
-        progress,
-        ticker,
+        wasi: WasiState::new(&limits),
+        files,
+        control: ControlState::default(),
+        exec: ExecState::new(commands),
+        agents: AgentState::new(program),
+        llm,
+        tools: ToolState::new(tools),
+        call: context,
     };
     Ok((attempt, input))
 }
 
-/// The part of WASI that is not files. Denied: arguments, environment, standard input, sockets.
-fn wasi_of(stdout: &Output, stderr: &Output) -> WasiCtx {
-    let mut builder = WasiCtx::builder();
-    builder.stdout(stdout.clone()).stderr(stderr.clone());
-    // Hopping to another thread for each file costs five times the work.
-    builder.allow_blocking_current_thread(true).max_random_size(RANDOM_BYTES_MAX);
-    builder.build()
-}
-
 fn store_of(component: &Component, attempt: Attempt) -> Store<Attempt> {
-    let limits = attempt.limits;
-    let canceled = Arc::clone(&attempt.canceled);
-    let deadline = Arc::clone(&attempt.deadline);
+    let limits = attempt.call.limits;
+    let canceled = Arc::clone(&attempt.call.canceled);
+    let deadline = Arc::clone(&attempt.call.deadline);
     let mut store = Store::new(component.pre.engine(), attempt);
-    store.limiter(|attempt| &mut attempt.meter);
+    store.limiter(|attempt| &mut attempt.call.meter);
     store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |mut context| {
-        context.data_mut().count_handles();
+        context.data_mut().wasi.count_handles();
         if let Some(stop) = stop_of(&deadline, &canceled) {
             return Err(Error::new(stop));
         }

@@ -3,18 +3,19 @@
 //! The program has the scope of its node and no network but the gateway. What it prints is read as progress and as its last
 //! words; what it changed and what it cost the host sees for itself. A component can start the one program that its node names.
 
+mod gateway;
 mod lines;
 pub mod programs;
 mod session;
 
 use crate::attempt::Attempt;
-use crate::attempt::gateway::Gateway;
 use crate::bindings::agents::{Event, Host, HostSession, Task};
 use crate::bindings::types;
+use gateway::Gateway;
 use glovebox_record::program::{AgentProgram, ProgramOptions};
 use glovebox_record::{Failure, FailureClass, FailureCode, Refusal};
 use programs::{Asked, Launch};
-pub(crate) use session::Running;
+use session::Running;
 pub use session::Session;
 use std::sync::Arc;
 use wasmtime::Result;
@@ -33,6 +34,21 @@ pub struct ProgramSetting {
     pub home_inside: String,
 }
 
+/// The state of `agents`.
+#[derive(Default)]
+pub(crate) struct AgentState {
+    /// The agent program of the node; none when it names none.
+    setting: Option<ProgramSetting>,
+    /// That program, while it runs.
+    running: Option<Running>,
+}
+
+impl AgentState {
+    pub(crate) fn new(setting: Option<ProgramSetting>) -> Self {
+        Self { setting, running: None }
+    }
+}
+
 /// Why a program was not started: an answer for the guest, or the end of the call.
 enum NotStarted {
     Answer(Failure),
@@ -47,12 +63,12 @@ impl From<Failure> for NotStarted {
 
 impl Host for Attempt {
     fn backends(&mut self) -> Result<Vec<String>> {
-        Ok(self.program.iter().map(|setting| setting.program.to_string()).collect())
+        Ok(self.agents.setting.iter().map(|setting| setting.program.to_string()).collect())
     }
 
     fn start(&mut self, task: Task) -> Result<std::result::Result<Resource<Session>, types::Failure>> {
         match self.start_program(&task) {
-            Ok(session) => Ok(Ok(self.table.push(session)?)),
+            Ok(session) => Ok(Ok(self.wasi.table.push(session)?)),
             Err(NotStarted::Answer(failure)) => Ok(Err(told(&failure))),
             Err(NotStarted::End(error)) => Err(error),
         }
@@ -66,7 +82,7 @@ impl HostSession for Attempt {
 
     fn steer(&mut self, _this: Resource<Session>, _text: String) -> Result<()> {
         let why = "a program that was started with its whole task takes no further messages";
-        self.refuse(Refusal::new(
+        self.call.refuse(Refusal::new(
             "steer the agent program",
             "",
             why,
@@ -76,41 +92,41 @@ impl HostSession for Attempt {
     }
 
     fn cancel(&mut self, this: Resource<Session>) -> Result<()> {
-        self.table.get_mut(&this)?.stop();
+        self.wasi.table.get_mut(&this)?.stop();
         Ok(())
     }
 
     fn drop(&mut self, this: Resource<Session>) -> Result<()> {
-        self.table.delete(this)?.stop();
+        self.wasi.table.delete(this)?.stop();
         self.settle_running().map(drop)
     }
 }
 
 impl Attempt {
     fn start_program(&mut self, task: &Task) -> std::result::Result<Session, NotStarted> {
-        let setting = self.program.as_ref().filter(|setting| setting.program.as_str() == task.backend).cloned();
-        let (Some(setting), Some(commands)) = (setting, self.commands.as_ref().map(Arc::clone)) else {
+        let setting = self.agents.setting.as_ref().filter(|setting| setting.program.as_str() == task.backend).cloned();
+        let (Some(setting), Some(commands)) = (setting, self.exec.setting.as_ref().map(Arc::clone)) else {
             let why = "the node names no such agent program";
             let help = "set `agent.backend` on the node";
-            self.refuse(Refusal::new("start an agent program", &task.backend, why, help));
+            self.call.refuse(Refusal::new("start an agent program", &task.backend, why, help));
             return Err(failed(FailureClass::Scope, "agent/not-granted", format!("{why}; {help}")).into());
         };
-        if self.running.is_some() {
+        if self.agents.running.is_some() {
             let why = "the stage's agent program is still at work";
             return Err(failed(FailureClass::Contract, "agent/not-started", why.to_owned()).into());
         }
         self.check_may_start().map_err(|error| failed(FailureClass::Budget, "agent/not-started", error.message))?;
-        let jail = self.opened(&commands.jail).map_err(NotStarted::End)?;
+        let jail = self.call.opened(&commands.jail).map_err(NotStarted::End)?;
         let gateway = Gateway::open(self, &jail)
             .map_err(|error| failed(FailureClass::Internal, "agent/gateway", format!("no gateway: {error}")))?;
-        let launch = match launch(&setting, (&gateway, self.limits.turns), &task.prompt) {
+        let launch = match launch(&setting, (&gateway, self.call.limits.turns), &task.prompt) {
             Ok(launch) => launch.of_workspace(jail.inside()),
             Err(failure) => {
                 gateway.close(self);
                 return Err(failure.into());
             }
         };
-        self.meter.commands += 1;
+        self.exec.started += 1;
         Session::start(self, (jail, commands.workdir.clone()), (&setting, launch), gateway)
     }
 }
@@ -131,7 +147,7 @@ fn launch(
             family: target.family,
             output_tokens_max: target.output_tokens_max,
             turns_max,
-            url: crate::attempt::gateway::URL,
+            url: gateway::URL,
             secret: gateway.secret(),
             home: &setting.home_inside,
         },

@@ -27,9 +27,26 @@ const TEXT_BYTES_MAX: usize = 16 << 10;
 /// Most pairs kept of one log line.
 const FIELDS_MAX: usize = 32;
 
+/// The state of `control`.
+#[derive(Debug, Default)]
+pub(crate) struct ControlState {
+    /// Kept bytes.
+    pub(crate) artifacts: Vec<Artifact>,
+    /// What they take of `artifact_bytes`.
+    pub(crate) artifact_bytes: u64,
+    /// Kept log lines.
+    pub(crate) log: Vec<LogLine>,
+    /// Log lines and events, dropped ones too.
+    pub(crate) log_lines: u64,
+    /// Bytes of kept log lines.
+    log_bytes: u64,
+}
+
 impl Host for Attempt {
     fn log(&mut self, level: String, message: String, fields: Vec<(String, String)>) -> wasmtime::Result<()> {
-        self.meter.carried(message.len() + fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>());
+        self.call
+            .meter
+            .carried(message.len() + fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>());
         let level = match level.as_str() {
             "trace" | "debug" | "info" | "warn" | "error" => level,
             _ => "info".to_owned(),
@@ -37,30 +54,29 @@ impl Host for Attempt {
         let fields = fields.into_iter().take(FIELDS_MAX).map(|(name, value)| (cut(name), cut(value))).collect();
         let line = LogLine { level, message: cut(message), fields };
         if self.keeps_line(&line) {
-            self.report(Progress::Log(line.clone()));
-            self.log.push(line);
+            self.note(line);
         }
         Ok(())
     }
 
     fn emit(&mut self, kind: String, data: String) -> wasmtime::Result<()> {
-        self.meter.carried(kind.len() + data.len());
-        self.meter.log_lines += 1;
-        if self.meter.log_lines <= self.limits.log_lines && data.len() <= TEXT_BYTES_MAX {
+        self.call.meter.carried(kind.len() + data.len());
+        self.control.log_lines += 1;
+        if self.control.log_lines <= self.call.limits.log_lines && data.len() <= TEXT_BYTES_MAX {
             // What is not JSON is passed on as the text it is.
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&data).is_ok();
             let data = if is_json { data } else { serde_json::Value::String(data).to_string() };
-            self.report(Progress::Emitted(cut(kind), data));
+            self.call.report(Progress::Emitted(cut(kind), data));
         }
         Ok(())
     }
 
     fn canceled(&mut self) -> wasmtime::Result<bool> {
-        Ok(self.is_canceled())
+        Ok(self.call.is_canceled())
     }
 
     fn limits(&mut self) -> wasmtime::Result<Vec<(String, u64)>> {
-        let named = LimitName::ALL.iter().map(|name| (name.as_str().replace('_', "-"), self.limits.bound(*name)));
+        let named = LimitName::ALL.iter().map(|name| (name.as_str().replace('_', "-"), self.call.limits.bound(*name)));
         Ok(named.collect())
     }
 
@@ -70,42 +86,48 @@ impl Host for Attempt {
         media_type: String,
         data: Vec<u8>,
     ) -> wasmtime::Result<Result<(), String>> {
-        self.meter.carried(data.len());
+        self.call.meter.carried(data.len());
         if let Err(problem) = check_name(&name) {
             let help = "artifact names are 1 to 64 of letters, digits, `.`, `_`, `-`";
-            self.refuse(Refusal::new("keep artifact", &name, &problem, help));
+            self.call.refuse(Refusal::new("keep artifact", &name, &problem, help));
             return Ok(Err(problem));
         }
         let cost = |bytes: usize| (bytes as u64).max(ARTIFACT_BYTES_MIN);
-        let replaced = self.artifacts.iter().position(|artifact| artifact.name == name);
-        let freed = replaced.map_or(0, |at| cost(self.artifacts[at].data.len()));
-        let total = self.meter.artifact_bytes - freed + cost(data.len());
-        if total > self.limits.artifact_bytes {
-            let problem = format!("limit `artifact_bytes` ({}) reached", self.limits.artifact_bytes);
+        let replaced = self.control.artifacts.iter().position(|artifact| artifact.name == name);
+        let freed = replaced.map_or(0, |at| cost(self.control.artifacts[at].data.len()));
+        let total = self.control.artifact_bytes - freed + cost(data.len());
+        if total > self.call.limits.artifact_bytes {
+            let problem = format!("limit `artifact_bytes` ({}) reached", self.call.limits.artifact_bytes);
             let help = "limits = { artifact_bytes = … } in `glovebox.toml` sets it";
-            self.refuse(Refusal::new("keep artifact", &name, &problem, help));
+            self.call.refuse(Refusal::new("keep artifact", &name, &problem, help));
             return Ok(Err(problem));
         }
-        self.meter.artifact_bytes = total;
+        self.control.artifact_bytes = total;
         let artifact = Artifact { name, media_type: cut(media_type), data };
         match replaced {
-            Some(at) => self.artifacts[at] = artifact,
-            None => self.artifacts.push(artifact),
+            Some(at) => self.control.artifacts[at] = artifact,
+            None => self.control.artifacts.push(artifact),
         }
         Ok(Ok(()))
     }
 }
 
 impl Attempt {
+    /// Adds a line of the host, or one of the component that was counted.
+    pub(super) fn note(&mut self, line: LogLine) {
+        self.call.report(Progress::Log(line.clone()));
+        self.control.log.push(line);
+    }
+
     /// Counts a line and says whether it is kept: by number, and by bytes so that few long ones are bounded too.
     fn keeps_line(&mut self, line: &LogLine) -> bool {
         let bytes =
             line.message.len() + line.fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
-        self.meter.log_lines += 1;
-        let kept_bytes = self.meter.log_bytes + bytes as u64;
-        let keeps = self.meter.log_lines <= self.limits.log_lines && kept_bytes <= self.limits.output_bytes;
+        self.control.log_lines += 1;
+        let kept_bytes = self.control.log_bytes + bytes as u64;
+        let keeps = self.control.log_lines <= self.call.limits.log_lines && kept_bytes <= self.call.limits.output_bytes;
         if keeps {
-            self.meter.log_bytes = kept_bytes;
+            self.control.log_bytes = kept_bytes;
         }
         keeps
     }

@@ -4,21 +4,24 @@
 //! whole words and have no shell operators (decision shell-or-argv). Every executed command leaves a receipt, which this file makes.
 
 mod no_tests;
+mod setting;
+mod usage;
+
+pub use setting::{CommandGrant, CommandSetting};
 
 use crate::attempt::Attempt;
 use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
-use crate::commands::CommandGrant;
 use crate::progress::Progress;
 use crate::stop::Stop;
 use glovebox_jail::exec::{self as sandbox, ExecError, Program};
-use glovebox_jail::jail::Jail;
 use glovebox_jail::lazy_jail::{LazyJail, StartOverError};
 use glovebox_record::path::ScopePath;
-use glovebox_record::{CommandEnding, LimitName, NoProof, Receipt, Refusal};
+use glovebox_record::{AttemptId, CommandEnding, LimitName, NoProof, Receipt, Refusal};
 use glovebox_workspace::refusal::escaped;
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use usage::CommandUsage;
 use wasmtime::Result;
 
 /// Most bytes of one command's words and environment: every receipt keeps them.
@@ -28,9 +31,40 @@ const NO_PROOF: &str = "no-proof";
 /// What host and guest call a command that begins with the files of the attempt's beginning. It has no value.
 const START_OVER: &str = "start-over";
 
+/// The state of `exec`: what may run, and the record of every command of the call. Hooks and agent programs are commands too.
+#[derive(Debug, Default)]
+pub(crate) struct ExecState {
+    /// What the component may run, and where; none when the call was given no commands.
+    pub(crate) setting: Option<Arc<CommandSetting>>,
+    /// Commands started.
+    pub(crate) started: u64,
+    /// What they used.
+    pub(crate) usage: CommandUsage,
+    /// Evidence of commands.
+    pub(crate) receipts: Vec<Receipt>,
+}
+
+impl ExecState {
+    pub(crate) fn new(setting: Option<CommandSetting>) -> Self {
+        Self { setting: setting.map(Arc::new), ..Self::default() }
+    }
+
+    /// Returns the id of the next receipt.
+    pub(super) fn next_id(&self, attempt: &AttemptId) -> String {
+        format!("{attempt}/{}", self.receipts.len() + 1)
+    }
+
+    /// Adds the receipt of a command that has ended.
+    pub(super) fn add(&mut self, receipt: Receipt, exit: &sandbox::Exit) {
+        self.usage.add(exit, receipt.duration_ms);
+        self.receipts.push(receipt);
+    }
+}
+
 impl Host for Attempt {
     fn run(&mut self, command: Command) -> Result<Result<Exit, Error>> {
-        self.meter
+        self.call
+            .meter
             .carried(command.stdin.as_ref().map_or(0, Vec::len) + command.argv.iter().map(String::len).sum::<usize>());
         match self.run_command(command) {
             Ok(exit) => Ok(Ok(exit)),
@@ -72,7 +106,7 @@ impl Attempt {
         check_size(&command)?;
         let program = self.granted_program(command.shell.take(), std::mem::take(&mut command.argv))?;
         self.check_may_start()?;
-        let Some(setting) = self.commands.as_ref().map(Arc::clone) else {
+        let Some(setting) = self.exec.setting.as_ref().map(Arc::clone) else {
             return Err(error(Code::NotGranted, "the stage may not run commands").into());
         };
         let cwd = match command.cwd.as_str() {
@@ -82,25 +116,24 @@ impl Attempt {
         if command.extra.iter().any(|(key, _)| key == START_OVER) {
             self.start_over(&setting.jail)?;
         }
-        let jail = self.opened(&setting.jail).map_err(Failed::End)?;
-        let time = CommandTime::of(command.timeout_ms, self.limits.command_ms, self.remaining());
+        let jail = self.call.opened(&setting.jail).map_err(Failed::End)?;
+        let time = CommandTime::of(command.timeout_ms, self.call.limits.command_ms, self.call.remaining());
         let shown = escaped(&text_of(&program));
         let asked = sandbox::Command { program, cwd, env: command.env, stdin: command.stdin, timeout: time.timeout };
         let line = jail.line(&asked);
-        self.meter.commands += 1;
-        self.report(Progress::CommandStarted(shown.clone()));
-        let mut exit = self.ticker.while_guest_waits(|| jail.run(&asked, &self.canceled))?;
-        shorten(&mut exit.stdout, self.limits.command_output_bytes);
-        shorten(&mut exit.stderr, self.limits.command_output_bytes);
-        let id = format!("{}/{}", self.attempt_id, self.receipts.len() + 1);
-        let mut receipt = line.receipt(id, &exit, jail.status());
+        self.exec.started += 1;
+        self.call.report(Progress::CommandStarted(shown.clone()));
+        let mut exit = self.call.ticker.while_guest_waits(|| jail.run(&asked, &self.call.canceled))?;
+        shorten(&mut exit.stdout, self.call.limits.command_output_bytes);
+        shorten(&mut exit.stderr, self.call.limits.command_output_bytes);
+        let mut receipt = line.receipt(self.exec.next_id(&self.call.id), &exit, jail.status());
         if receipt.passed() {
             receipt.no_proof = no_proof(&command.extra, (&asked.program, &exit));
         }
-        self.meter.of_commands.add(&exit, receipt.duration_ms);
-        self.report(Progress::CommandEnded(shown, receipt.how, receipt.code, receipt.duration_ms));
-        let (answer, stop) = (answered(exit, &receipt), self.ends_call(&receipt, time));
-        self.receipts.push(receipt);
+        self.call.report(Progress::CommandEnded(shown, receipt.how, receipt.code, receipt.duration_ms));
+        let stop = self.ends_call(&receipt, time);
+        self.exec.add(receipt.clone(), &exit);
+        let answer = answered(exit, &receipt);
         match stop {
             // Decided here and not left to the next tick, which a guest could outrun with a success.
             Some(stop) => Err(Failed::End(wasmtime::Error::new(stop))),
@@ -114,7 +147,7 @@ impl Attempt {
     fn ends_call(&self, receipt: &Receipt, time: CommandTime) -> Option<Stop> {
         match (receipt.how, receipt.over) {
             (CommandEnding::Canceled, _) => Some(Stop::Canceled),
-            (CommandEnding::TimedOut, _) if self.remaining().is_zero() => Some(Stop::Limit(LimitName::WallMs)),
+            (CommandEnding::TimedOut, _) if self.call.remaining().is_zero() => Some(Stop::Limit(LimitName::WallMs)),
             (CommandEnding::TimedOut, _) => time.bound.map(Stop::Limit),
             (_, Some(over)) => Some(Stop::Limit(over)),
             _ => None,
@@ -127,32 +160,22 @@ impl Attempt {
             (None, false) => Program::Argv(argv),
             _ => return Err(error(Code::Invalid, "expected either `argv` or `shell`")),
         };
-        let grant = self.commands.as_ref().map(|setting| &setting.grant);
+        let grant = self.exec.setting.as_ref().map(|setting| &setting.grant);
         match grant.map_or(Err("the stage may not run commands".to_owned()), |grant| check(grant, &program)) {
             Ok(()) => Ok(program),
             Err(reason) => {
                 let help = remedy(&program);
-                self.refuse(Refusal::new("run", &text_of(&program), &reason, &help));
+                self.call.refuse(Refusal::new("run", &text_of(&program), &reason, &help));
                 Err(error(Code::NotGranted, format!("{reason}; `{help}` would allow it")))
             }
         }
     }
 
-    /// The jail. What it takes to open it is not the guest's time.
-    pub(crate) fn opened(&self, jail: &LazyJail) -> Result<Arc<Jail>> {
-        let begin = Instant::now();
-        let opened = self.ticker.while_guest_waits(|| jail.get());
-        self.deadline.extend(begin.elapsed());
-        opened.map_err(wasmtime::Error::new)
-    }
-
     /// Drops what the attempt changed so far, and everything that still runs. What ran over these files proves nothing of those that are kept. As
     /// for opening, it is not the guest's time.
     fn start_over(&mut self, jail: &LazyJail) -> Result<(), Failed> {
-        let begin = Instant::now();
-        let started = self.ticker.while_guest_waits(|| jail.start_over());
-        self.deadline.extend(begin.elapsed());
-        for receipt in &mut self.receipts {
+        let started = self.call.wait_for_host(|| jail.start_over());
+        for receipt in &mut self.exec.receipts {
             receipt.no_proof.get_or_insert(NoProof::DroppedFiles);
         }
         started.map_err(|problem| match problem {
@@ -164,11 +187,11 @@ impl Attempt {
     }
 
     pub(crate) fn check_may_start(&self) -> Result<(), Error> {
-        if self.is_canceled() {
+        if self.call.is_canceled() {
             return Err(error(Code::Canceled, "the run was asked to stop"));
         }
-        if self.meter.commands >= self.limits.commands {
-            return Err(error(Code::Limit, format!("limit `commands` ({}) reached", self.limits.commands)));
+        if self.exec.started >= self.call.limits.commands {
+            return Err(error(Code::Limit, format!("limit `commands` ({}) reached", self.call.limits.commands)));
         }
         Ok(())
     }

@@ -6,11 +6,16 @@
 use crate::attempt::Attempt;
 use crate::attempt::wasi_files::FilesView;
 use crate::bindings::files::{Error, Host, Node};
-use crate::call::FileTier;
-use glovebox_record::Refusal;
+use crate::grants::FileTier;
 use glovebox_record::path::ScopePath;
-use glovebox_workspace::view::{Denied, DirectoryEntry, Kind, Operation, View};
+use glovebox_record::scope::{Access, Scope};
+use glovebox_record::{Limits, Refusal};
+use glovebox_workspace::layer::Layer;
+use glovebox_workspace::protect::Protected;
+use glovebox_workspace::refusal::RefusalLog;
+use glovebox_workspace::view::{Denied, DirectoryEntry, Kind, Operation, View, ViewProblem};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Most bytes one `read` returns; asking for more of a longer file is an error, never a short answer.
@@ -19,6 +24,68 @@ pub const READ_BYTES_MAX: u32 = 16 << 20;
 /// A path as a guest wrote it: neither checked nor resolved.
 #[derive(Clone, Copy)]
 pub(crate) struct GuestPath<'a>(pub(crate) &'a str);
+
+/// What a call's files are.
+#[derive(Debug, Clone)]
+pub enum FileSource {
+    /// A folder of the host, which the call changes.
+    Folder(PathBuf),
+    /// A layer over the workspace, which takes the call's changes.
+    Layer(Arc<Layer>),
+}
+
+/// The files a call works on.
+pub struct FileSetting {
+    /// Where they are.
+    pub source: FileSource,
+    /// What may be read, written and must stay hidden.
+    pub scope: Scope,
+    /// What no grant can allow; refusals say so.
+    pub protected: Protected,
+    /// Absolute paths that mean the root, such as the one commands see it at. Every other absolute path is refused.
+    pub known_as: Vec<String>,
+    /// Whether the component is a plugin, which has grants beside its node's attributes.
+    pub is_of_plugin: bool,
+}
+
+/// The state of `files` and of the file system of `wasi`.
+#[derive(Debug)]
+pub(crate) struct FileState {
+    /// How files are reached.
+    pub(crate) tier: FileTier,
+    /// The files themselves; none when the call was given none.
+    pub(crate) view: Option<Arc<View>>,
+}
+
+impl FileState {
+    /// Opens the files of a call.
+    ///
+    /// # Errors
+    /// Why they cannot be opened.
+    pub(crate) fn open(
+        tier: FileTier,
+        files: Option<FileSetting>,
+        limits: Limits,
+        refusals: &Arc<RefusalLog>,
+    ) -> Result<Self, String> {
+        let open = |files: FileSetting| {
+            let FileSetting { source, scope, protected, known_as, is_of_plugin } = files;
+            let view = match source {
+                FileSource::Folder(root) => View::open(&root, scope, limits, Arc::clone(refusals))?,
+                FileSource::Layer(layer) => View::over(&layer, scope, limits, Arc::clone(refusals))?,
+            };
+            Ok::<_, ViewProblem>(view.protecting(protected).known_as(known_as).for_plugin(is_of_plugin))
+        };
+        let view = files.map(open).transpose().map_err(|problem| problem.to_string())?;
+        Ok(Self { tier, view: view.map(Arc::new) })
+    }
+
+    /// True for a file that the attempt was allowed to write and that is there.
+    pub(crate) fn wrote(&self, path: &ScopePath) -> bool {
+        let Some(view) = &self.view else { return false };
+        view.scope().access(path) == Access::Write && view.stat(path).is_ok_and(|found| found.kind == Kind::File)
+    }
+}
 
 type Answer<T> = wasmtime::Result<Result<T, Error>>;
 
@@ -30,12 +97,12 @@ impl Host for Attempt {
             }
             view.read_file(at, offset, max.min(READ_BYTES_MAX) as usize)
         });
-        self.meter.carried(content.as_ref().map_or(0, Vec::len));
+        self.call.meter.carried(content.as_ref().map_or(0, Vec::len));
         Ok(content)
     }
 
     fn write(&mut self, path: String, data: Vec<u8>) -> Answer<()> {
-        self.meter.carried(data.len());
+        self.call.meter.carried(data.len());
         Ok(self.on_path(Operation::Write, GuestPath(&path), |view, at| view.write_file(at, &data)))
     }
 
@@ -63,8 +130,8 @@ impl Host for Attempt {
 impl Attempt {
     /// What the `posix` tier gets to see; nothing in any other tier.
     pub(crate) fn posix_files(&mut self) -> FilesView<'_> {
-        let view = if self.tier == FileTier::Posix { self.view.as_ref() } else { None };
-        FilesView { table: &mut self.table, view }
+        let view = if self.files.tier == FileTier::Posix { self.files.view.as_ref() } else { None };
+        FilesView { table: &mut self.wasi.table, view }
     }
 
     /// Does an operation on a path, or says in the contract's words why not.
@@ -74,12 +141,12 @@ impl Attempt {
         path: GuestPath<'_>,
         work: impl FnOnce(&Arc<View>, &ScopePath) -> Result<T, Denied>,
     ) -> Result<T, Error> {
-        let view = match &self.view {
-            Some(view) if self.tier != FileTier::None => view,
+        let view = match &self.files.view {
+            Some(view) if self.files.tier != FileTier::None => view,
             _ => {
                 let help =
                     "`grants = { filesystem = \"workspace\", read = [\"./\"] }` for the plugin in `glovebox.toml`";
-                self.refuse(Refusal::new(operation.as_str(), path.0, "no files are granted", help));
+                self.call.refuse(Refusal::new(operation.as_str(), path.0, "no files are granted", help));
                 return Err(error_of(Denied::NotPermitted, "no files are granted"));
             }
         };

@@ -4,6 +4,7 @@
 //! declared before a bound was reached (decision turn-limit-is-a-failure). What the model said is taken from here, never from the guest.
 
 mod border;
+mod hooks;
 mod object;
 mod program;
 mod repeats;
@@ -13,6 +14,7 @@ use crate::attempt::Attempt;
 use crate::bindings::chat::Message;
 use crate::bindings::llm::{Error, Event, Host, HostCompletion, Request, Response};
 use crate::budget::Account;
+use crate::input::StageInput;
 use crate::model::{Asking, DeclaredOutcome, Kept, Model, OUTCOME, Provider, TextGuard, without_bytes};
 use crate::progress::Progress;
 pub(crate) use border::answered_texts;
@@ -24,6 +26,8 @@ use glovebox_models::patience::Patience;
 use glovebox_record::session;
 use glovebox_record::spend::{Money, Spend};
 use glovebox_record::{Failure, FailureCode, Heard, LimitName, Refusal, Status, Tokens};
+pub use hooks::HookSetting;
+use hooks::Hooks;
 use object::Checked;
 pub(crate) use object::levels;
 use repeats::{Found, Repeats};
@@ -39,6 +43,21 @@ const EXCHANGED_BYTES_MAX: usize = 12 << 20;
 const TRANSCRIPT_BYTES_MAX: usize = 16 << 20;
 /// Answers in a row with tool calls that cannot be read, after which the stage fails.
 const INVALID_CALLS_MAX: u32 = 3;
+
+/// The state of `llm`.
+#[derive(Debug, Default)]
+pub(crate) struct LlmState {
+    /// The model and what was asked of it.
+    pub(crate) conversation: Conversation,
+    /// The author's commands around the tool calls of the model.
+    hooks: Hooks,
+}
+
+impl LlmState {
+    pub(crate) fn new(model: Option<Model>, hooks: Option<HookSetting>, input: &StageInput) -> Self {
+        Self { conversation: Conversation::new(model), hooks: Hooks::new(hooks, &input.run, &input.attempt) }
+    }
+}
 
 /// A model and what was asked of it in this attempt.
 #[derive(Debug, Default)]
@@ -90,7 +109,7 @@ pub struct Completion {
 }
 
 impl Conversation {
-    pub(crate) fn new(model: Option<Model>) -> Self {
+    fn new(model: Option<Model>) -> Self {
         Conversation { model, ..Conversation::default() }
     }
 
@@ -208,17 +227,17 @@ impl Conversation {
 
 impl Attempt {
     fn ask(&mut self, request: &Request) -> Result<Response, Error> {
-        self.meter.carried(request_bytes(request));
-        let Some(mut model) = self.conversation.model.take() else { return Err(self.model_not_granted()) };
+        self.call.meter.carried(request_bytes(request));
+        let Some(mut model) = self.llm.conversation.model.take() else { return Err(self.model_not_granted()) };
         let asked = self.ask_model(&mut model, request);
         let provider = model.provider();
-        self.conversation.model = Some(model);
+        self.llm.conversation.model = Some(model);
         match asked {
             Ok(answer) => {
-                self.conversation.succeed();
+                self.llm.conversation.succeed();
                 let mut response = response(answer, provider, request);
                 let is_of_stage = agent(request).is_none() && within(request).is_none();
-                let checked = self.conversation.checked.told().filter(|_| is_of_stage);
+                let checked = self.llm.conversation.checked.told().filter(|_| is_of_stage);
                 response.extra.extend(checked);
                 self.refuse_unoffered(&response.message);
                 Ok(response)
@@ -227,7 +246,7 @@ impl Attempt {
                 let answer = told(&error);
                 // A stage that can do without an answer does not fail for the want of it.
                 if within(request).is_none() || is_final(error.kind) {
-                    self.conversation.fail(error);
+                    self.llm.conversation.fail(error);
                 }
                 Err(answer)
             }
@@ -237,47 +256,47 @@ impl Attempt {
     /// One turn: refused, or paid for, asked and checked.
     fn ask_model(&mut self, model: &mut Model, request: &Request) -> Result<Answer, ModelError> {
         check(request)?;
-        if self.is_canceled() {
+        if self.call.is_canceled() {
             return Err(ModelError::new(ErrorKind::Canceled, "the run was asked to stop"));
         }
-        if let Some(error) = self.conversation.final_failure() {
+        if let Some(error) = self.llm.conversation.final_failure() {
             return Err(error.clone());
         }
-        if u64::from(self.conversation.turns) >= self.limits.turns {
+        if u64::from(self.llm.conversation.turns) >= self.call.limits.turns {
             return Err(self.over(LimitName::Turns, within(request)));
         }
         self.check_leak(model, Side::Prompt, || asked_texts(request))?;
         let mut question = border::question(request);
         self.check_images(model, &question)?;
         model.settle(&mut question);
-        self.report(Progress::ModelTurn(self.conversation.turns + 1));
+        self.call.report(Progress::ModelTurn(self.llm.conversation.turns + 1));
         let (answer, kept) = self.charged(model, &question)?;
-        self.conversation.turns += 1;
+        self.llm.conversation.turns += 1;
         self.check_leak(model, Side::Response, || answered_texts(&answer))?;
         kept.into_iter().for_each(|kept| model.keep(kept));
         if answer.tool_calls().next().is_some() {
-            if u64::from(self.conversation.tool_rounds) >= self.limits.tool_rounds {
+            if u64::from(self.llm.conversation.tool_rounds) >= self.call.limits.tool_rounds {
                 return Err(self.over(LimitName::ToolRounds, within(request)));
             }
-            self.conversation.tool_rounds += 1;
+            self.llm.conversation.tool_rounds += 1;
         }
-        self.conversation.note_invalid(&answer)?;
+        self.llm.conversation.note_invalid(&answer)?;
         let answer = if model.provider() == Provider::Live { self.note_repeats(answer)? } else { answer };
         let is_own = question.agent.is_none();
         if is_own {
-            self.conversation.note_declared(&answer);
+            self.llm.conversation.note_declared(&answer);
         }
-        self.conversation.answered_by.clone_from(&answer.model);
+        self.llm.conversation.answered_by.clone_from(&answer.model);
         if let Some((schema, _)) = model.schema().filter(|_| is_own && question.within.is_none()) {
-            let how = (question.schema.is_some(), self.limits.outcome_bytes);
-            self.conversation.checked.note(schema, &answer, how)?;
+            let how = (question.schema.is_some(), self.call.limits.outcome_bytes);
+            self.llm.conversation.checked.note(schema, &answer, how)?;
         }
         Ok(answer)
     }
 
     /// A model in a circle would spend all that it may. Its calls are not made, and then the stage fails.
     fn note_repeats(&mut self, mut answer: Answer) -> Result<Answer, ModelError> {
-        match self.conversation.repeats.note(&answer) {
+        match self.llm.conversation.repeats.note(&answer) {
             Found::New => {}
             Found::Warn => border::add_problem(&mut answer, REPEATED),
             Found::Stop => {
@@ -298,21 +317,21 @@ impl Attempt {
         let reserved = account.as_ref().map(|account| account.reserve(model.next_usage(question))).transpose();
         let reserved = reserved.map_err(|failure| {
             let error = ModelError::new(ErrorKind::LimitExceeded, &failure.reason);
-            self.conversation.overspent = Some(failure).filter(|_| question.within.is_none());
+            self.llm.conversation.overspent = Some(failure).filter(|_| question.within.is_none());
             error
         })?;
-        let canceled = std::sync::Arc::clone(&self.canceled);
-        let left = self.remaining();
+        let canceled = std::sync::Arc::clone(&self.call.canceled);
+        let left = self.call.remaining();
         let patience = Patience { canceled: &canceled, deadline: Instant::now() + left, idle: left };
-        let progress = &self.progress;
+        let progress = &self.call.progress;
         // Progress is a hint by contract.
         let mut on_wait = |error: &ModelError, wait| {
             let _ = progress.try_send(Progress::ModelWaits(error.kind.as_str(), wait));
         };
         let turn = model.answer(question, Asking { patience, on_wait: &mut on_wait });
-        self.conversation.keep_line(turn.transcript);
-        self.conversation.is_estimated |= turn.is_estimated;
-        self.conversation.book(turn.paid, account.zip(reserved));
+        self.llm.conversation.keep_line(turn.transcript);
+        self.llm.conversation.is_estimated |= turn.is_estimated;
+        self.llm.conversation.book(turn.paid, account.zip(reserved));
         match turn.answered {
             Ok(answer) => Ok((answer, turn.kept)),
             // A question that was too long: an attempt that is made again is told so at once.
@@ -328,14 +347,14 @@ impl Attempt {
         let agent = agent(&request);
         self.after_calls(&request, agent.as_ref())?;
         if agent.is_none() {
-            self.conversation.steer(&mut request);
+            self.llm.conversation.steer(&mut request);
         }
         let mut answered = self.ask(&request);
         if let Ok(response) = &mut answered {
             self.before_calls(&mut response.message, agent.clone())?;
         }
         if agent.is_none() && (answered.is_ok() || within(&request).is_none()) {
-            self.conversation.keep(request, answered.as_ref().ok());
+            self.llm.conversation.keep(request, answered.as_ref().ok());
         }
         Ok(answered)
     }
@@ -347,8 +366,8 @@ impl Attempt {
         side: Side,
         texts: impl FnOnce() -> Vec<&'t str>,
     ) -> Result<(), ModelError> {
-        let refusals = std::sync::Arc::clone(&self.refusals);
-        self.conversation.check_leak((model.guard(), side), texts, |refusal| refusals.record(refusal))
+        let refusals = std::sync::Arc::clone(&self.call.refusals);
+        self.llm.conversation.check_leak((model.guard(), side), texts, |refusal| refusals.record(refusal))
     }
 
     /// Lets no image pass that is not what it says, that the model does not take, or that is a hold-out.
@@ -360,21 +379,21 @@ impl Attempt {
                 "the model takes no images; `images = true` in its table would say that it does".to_owned(),
             ));
         }
-        let refusals = std::sync::Arc::clone(&self.refusals);
+        let refusals = std::sync::Arc::clone(&self.call.refusals);
         let find = |guard: &TextGuard| guard.first_of_bytes(&images);
-        self.conversation.check_found((model.guard(), Side::Prompt), find, |refusal| refusals.record(refusal))
+        self.llm.conversation.check_found((model.guard(), Side::Prompt), find, |refusal| refusals.record(refusal))
     }
 
     /// The same for what goes to a tool server or comes from it; true once a hold-out was found anywhere.
     pub(crate) fn has_leaked(&mut self, side: Side, texts: Vec<&str>) -> bool {
-        let guard = self.conversation.model.as_ref().and_then(Model::guard).cloned();
-        let refusals = std::sync::Arc::clone(&self.refusals);
-        self.conversation.check_leak((guard.as_ref(), side), || texts, |refusal| refusals.record(refusal)).is_err()
+        let guard = self.llm.conversation.model.as_ref().and_then(Model::guard).cloned();
+        let refusals = std::sync::Arc::clone(&self.call.refusals);
+        self.llm.conversation.check_leak((guard.as_ref(), side), || texts, |refusal| refusals.record(refusal)).is_err()
     }
 
     fn model_not_granted(&self) -> Error {
         let help = "set `grants = { model = true }` in `glovebox.toml`, and `model` in the plugin's `wants`";
-        self.refuse(Refusal::new("ask the model", "", "the stage may not ask a model", help));
+        self.call.refuse(Refusal::new("ask the model", "", "the stage may not ask a model", help));
         let message = "the stage may not ask a model; `grants = { model = true }` would allow it";
         told(&ModelError::new(ErrorKind::NotGranted, message))
     }
@@ -382,16 +401,18 @@ impl Attempt {
     /// The error of a question beyond a limit. The stage ran into the limit, unless it could do without the answer.
     fn over(&mut self, name: LimitName, within: Option<Duration>) -> ModelError {
         if within.is_none() {
-            self.conversation.limit_hit.get_or_insert(name);
+            self.llm.conversation.limit_hit.get_or_insert(name);
         }
-        let message = format!("limit `{name}` ({}) reached", self.limits.get(name));
+        let message = format!("limit `{name}` ({}) reached", self.call.limits.get(name));
         ModelError::new(ErrorKind::LimitExceeded, message)
     }
 }
 
+impl crate::bindings::chat::Host for Attempt {}
+
 impl Host for Attempt {
     fn info(&mut self) -> Result<Vec<(String, String)>> {
-        Ok(self.conversation.model.as_ref().map(Model::info).unwrap_or_default())
+        Ok(self.llm.conversation.model.as_ref().map(Model::info).unwrap_or_default())
     }
 
     fn complete(&mut self, request: Request) -> Result<Result<Response, Error>> {
@@ -400,7 +421,7 @@ impl Host for Attempt {
 
     fn start(&mut self, request: Request) -> Result<Result<Resource<Completion>, Error>> {
         match self.exchange(request)? {
-            Ok(response) => Ok(Ok(self.table.push(Completion { events: streamed(response), canceled: false })?)),
+            Ok(response) => Ok(Ok(self.wasi.table.push(Completion { events: streamed(response), canceled: false })?)),
             Err(error) => Ok(Err(error)),
         }
     }
@@ -408,7 +429,7 @@ impl Host for Attempt {
 
 impl HostCompletion for Attempt {
     fn next(&mut self, this: Resource<Completion>, max: u32, _wait_ms: u32) -> Result<Result<Vec<Event>, Error>> {
-        let completion = self.table.get_mut(&this)?;
+        let completion = self.wasi.table.get_mut(&this)?;
         if completion.canceled {
             return Ok(Err(told(&ModelError::new(ErrorKind::Canceled, "the completion was canceled"))));
         }
@@ -420,14 +441,14 @@ impl HostCompletion for Attempt {
     }
 
     fn cancel(&mut self, this: Resource<Completion>) -> Result<()> {
-        let completion = self.table.get_mut(&this)?;
+        let completion = self.wasi.table.get_mut(&this)?;
         completion.events.clear();
         completion.canceled = true;
         Ok(())
     }
 
     fn drop(&mut self, this: Resource<Completion>) -> Result<()> {
-        self.table.delete(this)?;
+        self.wasi.table.delete(this)?;
         Ok(())
     }
 }

@@ -19,11 +19,10 @@ use crate::attempt::Attempt;
 use crate::attempt::llm::Side;
 use crate::bindings::chat::{Message, Part, ToolDef};
 use crate::bindings::tools::{Error, Host, Output};
-use crate::progress::{LogLine, Progress};
-use crate::stop::Stop;
+use crate::progress::LogLine;
 use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_record::path::ScopePath;
-use glovebox_record::{Digest, LimitName, Refusal, ToolCall};
+use glovebox_record::{Digest, Refusal, ToolCall};
 use glovebox_schema::document;
 use kept::Answer;
 use message::{Said, Tool};
@@ -102,9 +101,9 @@ pub struct ToolSetting {
     pub answers: Option<ToolAnswers>,
 }
 
-/// The tool servers of one attempt.
+/// The state of `tools`: the tool servers of one attempt.
 #[derive(Debug, Default)]
-pub(crate) struct Tools {
+pub(crate) struct ToolState {
     answers: Option<ToolAnswers>,
     servers: Vec<(Arc<ServerSetting>, State)>,
     /// Calls so far.
@@ -122,7 +121,7 @@ enum State {
     Over(String),
 }
 
-impl Tools {
+impl ToolState {
     pub(crate) fn new(setting: ToolSetting) -> Self {
         let servers = setting.servers.into_iter().map(|setting| (Arc::new(setting), State::Waiting)).collect();
         Self { answers: setting.answers, servers, ..Self::default() }
@@ -152,7 +151,7 @@ impl Host for Attempt {
                 parameters: tool.parameters.clone(),
             }));
         }
-        self.meter.carried(found.iter().map(|tool| tool.description.len() + tool.parameters.len()).sum());
+        self.call.meter.carried(found.iter().map(|tool| tool.description.len() + tool.parameters.len()).sum());
         Ok(found)
     }
 
@@ -162,7 +161,7 @@ impl Host for Attempt {
         arguments: String,
         _call_id: String,
     ) -> Result<std::result::Result<Output, Error>> {
-        self.meter.carried(name.len() + arguments.len());
+        self.call.meter.carried(name.len() + arguments.len());
         let place = match self.allowed(ModelName(&name), arguments.len()) {
             Ok(place) => place,
             Err(error) => return Ok(Err(error)),
@@ -192,7 +191,7 @@ impl Host for Attempt {
         if is_new {
             self.keep(&answer);
         }
-        self.meter.carried(answer.text().len());
+        self.call.meter.carried(answer.text().len());
         Ok(match answer {
             Answer::Said(Said { text, is_error }) => Ok(Output { content: text, is_error, extra: Vec::new() }),
             Answer::Failed(reason) => {
@@ -259,7 +258,7 @@ impl Attempt {
             let (server, tool) = (message::short(server), message::short(tool));
             format!("`mcp=\"{server}.{tool}\"` on the node, and `tools = [\"{tool}\"]` under `[mcp.{server}]` in glovebox.toml")
         });
-        self.refuse(Refusal::new("call the tool", name.0, "the stage may not call it", help));
+        self.call.refuse(Refusal::new("call the tool", name.0, "the stage may not call it", help));
     }
 
     /// Records the calls of an answer that name a tool of a server and were not offered; the component never gets to make them.
@@ -282,10 +281,10 @@ impl Attempt {
         }
         let setting = Arc::clone(&self.tools.servers[at].0);
         let began = Instant::now();
-        let canceled = Arc::clone(&self.canceled);
-        let patience = Patience { remaining: self.remaining(), canceled: &canceled };
-        let started = self.ticker.while_guest_waits(|| Session::start(&setting, patience));
-        self.check_stop()?;
+        let canceled = Arc::clone(&self.call.canceled);
+        let patience = Patience { remaining: self.call.remaining(), canceled: &canceled };
+        let started = self.call.ticker.while_guest_waits(|| Session::start(&setting, patience));
+        self.call.check_stop()?;
         let mut notes = Vec::new();
         let has_failed = started.is_err();
         let state = match started {
@@ -319,14 +318,14 @@ impl Attempt {
             return Ok(Answer::Failed("it was not started".to_owned()));
         };
         let began = Instant::now();
-        let canceled = Arc::clone(&self.canceled);
-        let patience = Patience { remaining: self.remaining(), canceled: &canceled };
+        let canceled = Arc::clone(&self.call.canceled);
+        let patience = Patience { remaining: self.call.remaining(), canceled: &canceled };
         let call = (place.tool.as_str(), arguments);
-        let answered = self.ticker.while_guest_waits(|| {
+        let answered = self.call.ticker.while_guest_waits(|| {
             let answered = session.call(call, setting.timeout, patience);
             answered.map(|said| (session, said))
         });
-        self.check_stop()?;
+        self.call.check_stop()?;
         let state = &mut self.tools.servers[place.server].1;
         let answer = match answered {
             Ok((session, mut said)) => {
@@ -382,27 +381,11 @@ impl Attempt {
         }
     }
 
-    /// Ends the call where it must end, before anything of what was waited for is used.
-    fn check_stop(&self) -> Result<()> {
-        if self.is_canceled() {
-            return Err(wasmtime::Error::new(Stop::Canceled));
-        }
-        match self.remaining().is_zero() {
-            true => Err(wasmtime::Error::new(Stop::Limit(LimitName::WallMs))),
-            false => Ok(()),
-        }
-    }
-
     /// Looks for hold-outs in what goes to a server or comes from it. After a find the attempt fails, as after one in a prompt.
     fn finds_holdout(&mut self, side: Side, texts: &[&str], value: Option<&Value>) -> bool {
         let mut texts = texts.to_vec();
         value.into_iter().for_each(|value| texts_of(value, &mut texts));
         self.has_leaked(side, texts)
-    }
-
-    fn note(&mut self, line: LogLine) {
-        self.report(Progress::Log(line.clone()));
-        self.log.push(line);
     }
 }
 

@@ -1,10 +1,10 @@
 //! A program that runs: a thread waits for it, and the component takes what it says.
 
+use super::gateway::Gateway;
 use super::lines::Lines;
 use super::programs::{Launch, Reading, Step};
 use super::{ProgramSetting, failed, told};
 use crate::attempt::Attempt;
-use crate::attempt::gateway::Gateway;
 use crate::bindings::agents::Event;
 use crate::progress::{Artifact, LogLine, Progress};
 use crate::stop::Stop;
@@ -45,7 +45,7 @@ pub struct Session {
 }
 
 /// What is needed once the program has ended. Dropped, it ends the program.
-pub(crate) struct Running {
+pub(super) struct Running {
     stopped: Arc<AtomicBool>,
     thread: JoinHandle<Ended>,
     jail: Arc<Jail>,
@@ -80,7 +80,7 @@ impl Session {
         gateway: Gateway,
     ) -> std::result::Result<Self, super::NotStarted> {
         let options = &setting.options;
-        let left = attempt.remaining();
+        let left = attempt.call.remaining();
         let timeout = options.timeout.map_or(left, |own| own.min(left));
         let (title, argv) = (setting.program.to_string(), launch.shown_argv());
         let command =
@@ -100,8 +100,8 @@ impl Session {
                 return Err(failed(FailureClass::Internal, "agent/not-started", reason).into());
             }
         };
-        attempt.report(Progress::CommandStarted(title.clone()));
-        attempt.running = Some(Running {
+        attempt.call.report(Progress::CommandStarted(title.clone()));
+        attempt.agents.running = Some(Running {
             stopped: Arc::clone(&stopped),
             thread,
             jail,
@@ -148,21 +148,16 @@ impl Attempt {
         let until = Instant::now() + Duration::from_millis(u64::from(wait_ms));
         let max = usize::try_from(max).unwrap_or(usize::MAX).min(STEPS_MAX);
         loop {
-            if self.is_canceled() {
-                return Err(Error::new(Stop::Canceled));
-            }
-            if self.remaining().is_zero() {
-                return Err(Error::new(Stop::Limit(LimitName::WallMs)));
-            }
-            let ticker = self.ticker.clone();
-            let session = self.table.get_mut(this)?;
+            self.call.check_stop()?;
+            let ticker = self.call.ticker.clone();
+            let session = self.wasi.table.get_mut(this)?;
             if let Some(events) = session.taken(max) {
                 return Ok(events);
             }
             let has_ended = ticker.while_guest_waits(|| session.wait(LOOK));
             if has_ended {
                 let event = self.settle_running()?;
-                let session = self.table.get_mut(this)?;
+                let session = self.wasi.table.get_mut(this)?;
                 session.is_over = true;
                 session.waiting.extend(event);
             } else if Instant::now() >= until {
@@ -174,7 +169,7 @@ impl Attempt {
 
     /// Waits for the program, if it still runs, and takes over what is left of it.
     pub(super) fn settle_running(&mut self) -> Result<Option<Event>> {
-        self.running.take().map(|running| self.settle(running)).transpose()
+        self.agents.running.take().map(|running| self.settle(running)).transpose()
     }
 
     /// Ends the program of a call that is over, and takes over what is left of it.
@@ -182,18 +177,18 @@ impl Attempt {
     /// # Errors
     /// The bound that had ended the program: its guest must not make a success of it.
     pub(crate) fn end_program(&mut self) -> Result<()> {
-        self.running.iter().for_each(|running| glovebox_jail::jail::cancel(&running.stopped));
+        self.agents.running.iter().for_each(|running| glovebox_jail::jail::cancel(&running.stopped));
         self.settle_running().map(drop)
     }
 
     /// Says now and then that a silent program still runs.
     fn note_silence(&mut self, this: &Resource<Session>) -> Result<()> {
-        let session = self.table.get_mut(this)?;
+        let session = self.wasi.table.get_mut(this)?;
         let is_due = session.heartbeat.is_some_and(|heartbeat| session.last.elapsed() >= heartbeat);
         if is_due {
             session.last = Instant::now();
             let message = "the agent program is still at work".to_owned();
-            self.report(Progress::Log(LogLine { level: "info".to_owned(), message, fields: Vec::new() }));
+            self.call.report(Progress::Log(LogLine { level: "info".to_owned(), message, fields: Vec::new() }));
         }
         Ok(())
     }
@@ -201,7 +196,7 @@ impl Attempt {
     /// Takes over what is left of a program: its receipt, its output, the conversation; returns the last event.
     fn settle(&mut self, running: Running) -> Result<Event> {
         let Running { thread, jail, line, gateway, prompt, title, own_timeout, .. } = running;
-        let ended = self.ticker.while_guest_waits(|| thread.join());
+        let ended = self.call.ticker.while_guest_waits(|| thread.join());
         gateway.close(self);
         let Ok(Ended { exit, reading, output, error }) = ended else {
             return Err(Error::msg("the thread of an agent program panicked"));
@@ -219,14 +214,12 @@ impl Attempt {
                 return Ok(failure(failed(FailureClass::Deterministic, "agent/not-started", problem.to_string())));
             }
         };
-        let id = format!("{}/{}", self.attempt_id, self.receipts.len() + 1);
-        let receipt = line.receipt(id, &exit, jail.status());
-        self.meter.of_commands.add(&exit, receipt.duration_ms);
-        self.report(Progress::CommandEnded(title.clone(), receipt.how, receipt.code, receipt.duration_ms));
+        let receipt = line.receipt(self.exec.next_id(&self.call.id), &exit, jail.status());
+        self.call.report(Progress::CommandEnded(title.clone(), receipt.how, receipt.code, receipt.duration_ms));
         let (how, code, over, id) = (receipt.how, receipt.code, receipt.over, receipt.id.clone());
-        self.receipts.push(receipt);
+        self.exec.add(receipt, &exit);
         match (how, over, own_timeout) {
-            (CommandEnding::Canceled, ..) if self.is_canceled() => return Err(Error::new(Stop::Canceled)),
+            (CommandEnding::Canceled, ..) if self.call.is_canceled() => return Err(Error::new(Stop::Canceled)),
             (CommandEnding::TimedOut, _, Some(own)) => {
                 let reason = format!("{title} exec timeout after {}s", own.as_secs());
                 return Ok(failure(failed(FailureClass::Transient, "agent/timeout", reason)));
@@ -235,7 +228,7 @@ impl Attempt {
             (_, Some(over), _) => return Err(Error::new(Stop::Limit(over))),
             _ => {}
         }
-        self.conversation.keep_program(&prompt, reading.said());
+        self.llm.conversation.keep_program(&prompt, reading.said());
         let tails = [&error, &output].map(Lines::tail);
         Ok(answer((how, code, &id), reading, tails))
     }
@@ -243,7 +236,7 @@ impl Attempt {
     fn keep_output(&mut self, name: &str, bytes: &[u8]) {
         if !bytes.is_empty() {
             let (name, media_type) = (name.to_owned(), "text/plain".to_owned());
-            self.artifacts.push(Artifact { name, media_type, data: bytes.to_vec() });
+            self.control.artifacts.push(Artifact { name, media_type, data: bytes.to_vec() });
         }
     }
 }

@@ -106,8 +106,8 @@ impl Attempt {
     /// The outcome with the object in its context updates. The object is kept as an artifact too.
     pub(crate) fn with_object(&mut self, mut outcome: Outcome) -> wasmtime::Result<Outcome> {
         let has_passed = matches!(outcome.status, Status::Success | Status::PartialSuccess);
-        let object = self.conversation.checked.last.take().and_then(Result::ok).filter(|_| has_passed);
-        let schema = self.conversation.model.as_ref().and_then(Model::schema);
+        let object = self.llm.conversation.checked.last.take().and_then(Result::ok).filter(|_| has_passed);
+        let schema = self.llm.conversation.model.as_ref().and_then(Model::schema);
         let (Some(object), Some((schema, name))) = (object, schema) else { return Ok(outcome) };
         let key = format!("{name}.output");
         let names = schema.properties().filter(|name| is_key(name)).take(KEYS_MAX);

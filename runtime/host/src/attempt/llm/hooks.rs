@@ -8,12 +8,13 @@ use crate::attempt::Attempt;
 use crate::attempt::exec::shorten;
 use crate::bindings::chat::{Message, Part};
 use crate::bindings::llm::Request;
-use crate::commands::HookSetting;
-use crate::progress::{LogLine, Progress};
+use crate::progress::LogLine;
 use crate::stop::Stop;
 use glovebox_jail::exec::{Captured, Command, ExecError, Exit, Program};
+use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_models::chat::AgentId;
 use glovebox_record::hook::{HookInput, HookResult};
+use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Hook, HookKind, LimitName, Receipt, Refusal, RunId};
 use glovebox_schema::document;
 use glovebox_workspace::refusal::escaped;
@@ -29,11 +30,24 @@ const OUTPUT_BYTES_MAX: usize = 2 << 10;
 /// Longest name of a tool in a receipt and in a hook's environment, in characters: the component chooses it.
 const TOOL_CHARS_MAX: usize = 64;
 
+/// The hooks around the tool calls of this attempt's model, and where they run; none of it comes from the guest.
+#[derive(Debug, Clone)]
+pub struct HookSetting {
+    /// Runs before each call; another exit code than 0 refuses the call.
+    pub pre: Option<Program>,
+    /// Runs after each call.
+    pub post: Option<Program>,
+    /// Their jail, which shares nothing with that of the stage's commands; opened for the first hook.
+    pub jail: Arc<LazyJail>,
+    /// Where they start.
+    pub workdir: ScopePath,
+}
+
 /// The hooks of one attempt, and the calls that have no result yet.
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
     about: Option<Arc<About>>,
-    open: Vec<ToolCall>,
+    open: Vec<OpenCall>,
 }
 
 /// What every hook of an attempt needs.
@@ -44,9 +58,9 @@ struct About {
     attempt: glovebox_record::Attempt,
 }
 
-/// A call that the model asked for.
+/// A call that the model asked for and that has no result yet.
 #[derive(Debug)]
-struct ToolCall {
+struct OpenCall {
     /// The subagent that asked for it.
     agent: Option<AgentId>,
     id: String,
@@ -55,7 +69,7 @@ struct ToolCall {
 }
 
 impl Hooks {
-    pub(crate) fn new(setting: Option<HookSetting>, run: &RunId, attempt: &glovebox_record::Attempt) -> Self {
+    pub(super) fn new(setting: Option<HookSetting>, run: &RunId, attempt: &glovebox_record::Attempt) -> Self {
         let about = setting.map(|setting| About { setting, run: run.clone(), attempt: attempt.clone() });
         Self { about: about.map(Arc::new), open: Vec::new() }
     }
@@ -66,14 +80,14 @@ type Ended = std::result::Result<Exit, String>;
 
 impl Attempt {
     /// Runs the pre hook of each call in an answer, before the component sees any of them.
-    pub(crate) fn before_calls(&mut self, answer: &mut Message, agent: Option<AgentId>) -> Result<()> {
-        let Some(about) = self.hooks.about.as_ref().map(Arc::clone) else { return Ok(()) };
+    pub(super) fn before_calls(&mut self, answer: &mut Message, agent: Option<AgentId>) -> Result<()> {
+        let Some(about) = self.llm.hooks.about.as_ref().map(Arc::clone) else { return Ok(()) };
         // The stage's own call of a subagent stays open while that works.
-        self.hooks.open.retain(|call| call.agent != agent);
+        self.llm.hooks.open.retain(|call| call.agent != agent);
         // The host found a problem in the others, so no component takes them for a call.
         let calls = answer.parts.iter_mut().filter(|part| part.kind == "tool-call" && field(part, "problem").is_none());
         for part in calls {
-            let call = ToolCall::of(part, agent.clone());
+            let call = OpenCall::new(part, agent.clone());
             let refused = match &about.setting.pre {
                 Some(hook) => self.refused(&about, hook, &call)?,
                 None => None,
@@ -84,22 +98,22 @@ impl Attempt {
                     "{}".clone_into(&mut part.text);
                     part.fields.push(("problem".to_owned(), problem));
                 }
-                None => self.hooks.open.push(call),
+                None => self.llm.hooks.open.push(call),
             }
         }
         Ok(())
     }
 
     /// Runs the post hook of each call whose result the component hands back, once.
-    pub(crate) fn after_calls(&mut self, request: &Request, agent: Option<&AgentId>) -> Result<()> {
-        let Some(about) = self.hooks.about.as_ref().map(Arc::clone) else { return Ok(()) };
+    pub(super) fn after_calls(&mut self, request: &Request, agent: Option<&AgentId>) -> Result<()> {
+        let Some(about) = self.llm.hooks.about.as_ref().map(Arc::clone) else { return Ok(()) };
         let Some(hook) = &about.setting.post else { return Ok(()) };
         let of_tools = request.messages.iter().filter(|message| message.role == "tool");
         for part in of_tools.flat_map(|message| &message.parts).filter(|part| part.kind == "tool-result") {
             let is_answered =
-                |call: &ToolCall| call.agent.as_ref() == agent && field(part, "call-id") == Some(&call.id);
-            let at = self.hooks.open.iter().position(is_answered);
-            let Some(call) = at.map(|at| self.hooks.open.remove(at)) else { continue };
+                |call: &OpenCall| call.agent.as_ref() == agent && field(part, "call-id") == Some(&call.id);
+            let at = self.llm.hooks.open.iter().position(is_answered);
+            let Some(call) = at.map(|at| self.llm.hooks.open.remove(at)) else { continue };
             let result = HookResult { text: &part.text, is_error: field(part, "is-error") == Some("true") };
             let ended = self.run_hook((&about, hook), &call, Some(result))?;
             if let Some(problem) = self.problem_of(HookKind::Post, &ended) {
@@ -110,64 +124,64 @@ impl Attempt {
     }
 
     /// Why a call is refused; none when its pre hook let it pass.
-    fn refused(&mut self, about: &Arc<About>, hook: &Program, call: &ToolCall) -> Result<Option<String>> {
+    fn refused(&mut self, about: &Arc<About>, hook: &Program, call: &OpenCall) -> Result<Option<String>> {
         let ended = self.run_hook((about, hook), call, None)?;
         let Some(problem) = self.problem_of(HookKind::Pre, &ended) else { return Ok(None) };
         let told = format!("the call was refused and did not run: {problem}");
-        self.refuse(Refusal::new("call the tool", &call.name, problem.as_str(), PRE_HELP));
+        self.call.refuse(Refusal::new("call the tool", &call.name, problem.as_str(), PRE_HELP));
         self.note_hook(call, problem);
         Ok(Some(told))
     }
 
     /// A line of the stage's log, which the component can neither forge nor flood: there is at most one for each hook.
-    fn note_hook(&mut self, call: &ToolCall, message: String) {
+    fn note_hook(&mut self, call: &OpenCall, message: String) {
         let tool = call.tool();
         let fields = [("tool", tool.as_str()), ("call", call.id.as_str())];
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let line = LogLine { level: "warn".to_owned(), message, fields: fields.to_vec() };
-        self.report(Progress::Log(line.clone()));
-        self.log.push(line);
+        self.note(line);
     }
 
     /// Runs a hook, and leaves a receipt.
     fn run_hook(
         &mut self,
         (about, hook): (&About, &Program),
-        call: &ToolCall,
+        call: &OpenCall,
         result: Option<HookResult<'_>>,
     ) -> Result<Ended> {
         let kind = if result.is_some() { HookKind::Post } else { HookKind::Pre };
-        if self.is_canceled() {
+        if self.call.is_canceled() {
             return Err(Error::new(Stop::Canceled));
         }
-        if self.meter.commands >= self.limits.commands {
-            return Ok(Err(format!("limit `commands` ({}) reached", self.limits.commands)));
+        if self.exec.started >= self.call.limits.commands {
+            return Ok(Err(format!("limit `commands` ({}) reached", self.call.limits.commands)));
         }
-        let jail = self.opened(&about.setting.jail)?;
+        let jail = self.call.opened(&about.setting.jail)?;
         let command = Command {
             program: hook.clone(),
             cwd: about.setting.workdir.clone(),
             env: about.environment(kind, call),
             stdin: Some(about.input(kind, call, result)?),
-            timeout: TIME_MAX.min(Duration::from_millis(self.limits.command_ms)).min(self.remaining()),
+            timeout: TIME_MAX.min(Duration::from_millis(self.call.limits.command_ms)).min(self.call.remaining()),
         };
         let line = jail.line(&command);
-        self.meter.commands += 1;
-        let mut exit = match self.ticker.while_guest_waits(|| jail.run(&command, &self.canceled)) {
+        self.exec.started += 1;
+        let mut exit = match self.call.ticker.while_guest_waits(|| jail.run(&command, &self.call.canceled)) {
             Ok(exit) => exit,
             Err(problem @ (ExecError::Survivors { .. } | ExecError::Lost(_))) => return Err(Error::new(problem)),
             Err(problem) => return Ok(Err(problem.to_string())),
         };
-        shorten(&mut exit.stdout, self.limits.command_output_bytes);
-        shorten(&mut exit.stderr, self.limits.command_output_bytes);
-        let id = format!("{}/{}", self.attempt_id, self.receipts.len() + 1);
+        shorten(&mut exit.stdout, self.call.limits.command_output_bytes);
+        shorten(&mut exit.stderr, self.call.limits.command_output_bytes);
         let hook = Hook { kind, tool: call.tool(), call: call.id.clone() };
-        let receipt = Receipt { hook: Some(hook), ..line.receipt(id, &exit, jail.status()) };
-        self.meter.of_commands.add(&exit, receipt.duration_ms);
-        self.receipts.push(receipt);
+        let receipt =
+            Receipt { hook: Some(hook), ..line.receipt(self.exec.next_id(&self.call.id), &exit, jail.status()) };
+        self.exec.add(receipt, &exit);
         match exit.how {
             CommandEnding::Canceled => Err(Error::new(Stop::Canceled)),
-            CommandEnding::TimedOut if self.remaining().is_zero() => Err(Error::new(Stop::Limit(LimitName::WallMs))),
+            CommandEnding::TimedOut if self.call.remaining().is_zero() => {
+                Err(Error::new(Stop::Limit(LimitName::WallMs)))
+            }
             _ => Ok(Ok(exit)),
         }
     }
@@ -182,7 +196,7 @@ impl Attempt {
             (CommandEnding::Exited, Some(0), None) => return None,
             (_, _, Some(over)) => format!("was ended at the limit `{over}`"),
             (CommandEnding::Exited, Some(code), _) => format!("exited with code {code}"),
-            (CommandEnding::TimedOut, ..) => format!("ran longer than {}", longest(self.limits.command_ms)),
+            (CommandEnding::TimedOut, ..) => format!("ran longer than {}", longest(self.call.limits.command_ms)),
             (how, ..) => format!("ended: {how}"),
         };
         let said = [&exit.stderr, &exit.stdout].into_iter().map(said).find(|text| !text.is_empty());
@@ -202,7 +216,7 @@ fn longest(command_ms: u64) -> String {
 const PRE_HELP: &str = "`tool_hooks.pre` of the pipeline decides which calls pass; no grant replaces it";
 
 impl About {
-    fn environment(&self, kind: HookKind, call: &ToolCall) -> Vec<(String, String)> {
+    fn environment(&self, kind: HookKind, call: &OpenCall) -> Vec<(String, String)> {
         let task = &self.attempt.task;
         let (tool, visit) = (call.tool(), task.visit.to_string());
         let variables = [
@@ -216,7 +230,7 @@ impl About {
         variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
     }
 
-    fn input(&self, hook: HookKind, call: &ToolCall, result: Option<HookResult<'_>>) -> Result<Vec<u8>> {
+    fn input(&self, hook: HookKind, call: &OpenCall, result: Option<HookResult<'_>>) -> Result<Vec<u8>> {
         let text = || Value::from(call.arguments.as_str());
         let input = HookInput {
             schema_version: 1,
@@ -234,8 +248,8 @@ impl About {
     }
 }
 
-impl ToolCall {
-    fn of(part: &Part, agent: Option<AgentId>) -> Self {
+impl OpenCall {
+    fn new(part: &Part, agent: Option<AgentId>) -> Self {
         let of = |name| field(part, name).unwrap_or_default().to_owned();
         Self { agent, id: of("id"), name: of("name"), arguments: part.text.clone() }
     }

@@ -32,10 +32,10 @@ use tokio::sync::mpsc::Sender;
 /// The port of the program's loopback. Its network is its own, so every attempt has the same.
 const PORT: u16 = 8790;
 /// Where the program asks.
-pub(crate) const URL: &str = "http://127.0.0.1:8790";
+pub(super) const URL: &str = "http://127.0.0.1:8790";
 
 /// A gateway that listens. Dropped, it ends every connection.
-pub(crate) struct Gateway {
+pub(super) struct Gateway {
     port: Option<Port>,
     shared: Arc<Shared>,
 }
@@ -60,43 +60,43 @@ impl Gateway {
     ///
     /// # Errors
     /// Where the attempt has no model of a provider, and where the sandbox gives no port.
-    pub(crate) fn open(attempt: &mut Attempt, jail: &Jail) -> io::Result<Self> {
-        let target = attempt.conversation.model().and_then(Model::target).map(Arc::clone);
+    pub(super) fn open(attempt: &mut Attempt, jail: &Jail) -> io::Result<Self> {
+        let target = attempt.llm.conversation.model().and_then(Model::target).map(Arc::clone);
         let target = target.ok_or_else(|| io::Error::other("the stage has no model of a provider"))?;
         let shared = Arc::new(Shared {
             target,
             secret: port::secret()?,
-            turns_max: attempt.limits.turns,
-            deadline: Arc::clone(&attempt.deadline),
+            turns_max: attempt.call.limits.turns,
+            deadline: Arc::clone(&attempt.call.deadline),
             closing: AtomicBool::new(false),
-            progress: attempt.progress.clone(),
-            refusals: Arc::clone(&attempt.refusals),
+            progress: attempt.call.progress.clone(),
+            refusals: Arc::clone(&attempt.call.refusals),
             conversation: Mutex::default(),
             in_flight: InFlight::default(),
         });
         let serving = Arc::clone(&shared);
         let port = Port::open(jail, PORT, move |connection| serving.serve(connection))?;
-        *shared.conversation() = std::mem::take(&mut attempt.conversation);
+        *shared.conversation() = std::mem::take(&mut attempt.llm.conversation);
         Ok(Self { port: Some(port), shared })
     }
 
     /// What the program proves itself with.
-    pub(crate) fn secret(&self) -> &str {
+    pub(super) fn secret(&self) -> &str {
         &self.shared.secret
     }
 
     /// The model behind it.
-    pub(crate) fn target(&self) -> Arc<Target> {
+    pub(super) fn target(&self) -> Arc<Target> {
         Arc::clone(&self.shared.target)
     }
 
     /// Ends every connection and gives the conversation back.
-    pub(crate) fn close(mut self, attempt: &mut Attempt) {
+    pub(super) fn close(mut self, attempt: &mut Attempt) {
         self.shared.end();
         if let Some(port) = self.port.take() {
             port.close();
         }
-        attempt.conversation = std::mem::take(&mut *self.shared.conversation());
+        attempt.llm.conversation = std::mem::take(&mut *self.shared.conversation());
     }
 }
 

@@ -1,6 +1,5 @@
-//! Which commands a call may run, and in which jails.
+//! Which commands a call may run, and in which jail.
 
-use glovebox_jail::exec::Program;
 use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_record::path::ScopePath;
 use serde::{Deserialize, Serialize};
@@ -22,21 +21,8 @@ pub struct CommandGrant {
 pub struct CommandSetting {
     /// What may run.
     pub grant: CommandGrant,
-    /// The jail they run in, opened for the first of them; its files are those of [`crate::call::FileSetting::source`] when there are any.
+    /// The jail they run in, opened for the first of them; its files are those of [`crate::attempt::files::FileSetting::source`] when there are any.
     pub jail: Arc<LazyJail>,
     /// Where they start when they do not say.
-    pub workdir: ScopePath,
-}
-
-/// The hooks around the tool calls of this attempt's model, and where they run; none of it comes from the guest.
-#[derive(Debug, Clone)]
-pub struct HookSetting {
-    /// Runs before each call; another exit code than 0 refuses the call.
-    pub pre: Option<Program>,
-    /// Runs after each call.
-    pub post: Option<Program>,
-    /// Their jail, which shares nothing with that of the stage's commands; opened for the first hook.
-    pub jail: Arc<LazyJail>,
-    /// Where they start.
     pub workdir: ScopePath,
 }

@@ -1,0 +1,107 @@
+//! What every interface of a call needs: which attempt it is, its bounds and its time, and where refusals and progress go.
+
+use crate::deadline::Deadline;
+use crate::limiter::Meter;
+use crate::progress::Progress;
+use crate::stop::Stop;
+use crate::ticker::Ticker;
+use glovebox_jail::jail::Jail;
+use glovebox_jail::lazy_jail::LazyJail;
+use glovebox_record::{AttemptId, LimitName, Limits, Refusal};
+use glovebox_workspace::refusal::RefusalLog;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::Sender;
+use wasmtime::{Error, Result};
+
+/// What every interface of a call needs.
+pub(crate) struct CallContext {
+    /// The attempt's id, from which receipts get theirs.
+    pub(crate) id: AttemptId,
+    /// Bounds of the call.
+    pub(crate) limits: Limits,
+    /// Memory, tables and what crosses the border.
+    pub(crate) meter: Meter,
+    /// What was refused, shared with the view.
+    pub(crate) refusals: Arc<RefusalLog>,
+    /// The run was canceled.
+    pub(crate) canceled: Arc<AtomicBool>,
+    /// When the wall time is over.
+    pub(crate) deadline: Arc<Deadline>,
+    /// Where progress goes.
+    pub(crate) progress: Sender<Progress>,
+    /// Rests while the guest waits for the host.
+    pub(crate) ticker: Ticker,
+}
+
+impl CallContext {
+    pub(crate) fn new(
+        id: &AttemptId,
+        limits: Limits,
+        canceled: Arc<AtomicBool>,
+        deadline: Arc<Deadline>,
+        ticker: Ticker,
+        progress: Sender<Progress>,
+    ) -> Self {
+        let to_progress = progress.clone();
+        let kept_max = usize::try_from(limits.refusals).unwrap_or(usize::MAX);
+        let refusals = RefusalLog::new(kept_max).on_refusal(move |refusal| {
+            // Progress is a hint by contract.
+            let _ = to_progress.try_send(Progress::Refused(refusal.clone()));
+        });
+        let (id, meter, refusals) = (id.clone(), Meter::new(&limits), Arc::new(refusals));
+        Self { id, limits, meter, refusals, canceled, deadline, progress, ticker }
+    }
+
+    /// What is left of the wall time.
+    pub(crate) fn remaining(&self) -> Duration {
+        self.deadline.left()
+    }
+
+    /// True once the run was canceled.
+    pub(crate) fn is_canceled(&self) -> bool {
+        self.canceled.load(Ordering::Relaxed)
+    }
+
+    /// Ends the call where it must end, before the host uses anything it has waited for.
+    ///
+    /// # Errors
+    /// The [`Stop`] of a call that was canceled, or whose wall time is over.
+    pub(crate) fn check_stop(&self) -> Result<()> {
+        if self.is_canceled() {
+            return Err(Error::new(Stop::Canceled));
+        }
+        match self.remaining().is_zero() {
+            true => Err(Error::new(Stop::Limit(LimitName::WallMs))),
+            false => Ok(()),
+        }
+    }
+
+    /// Reports progress, unless the receiver is too slow.
+    pub(crate) fn report(&self, progress: Progress) {
+        // Progress is a hint by contract: the record is what the report says.
+        let _ = self.progress.try_send(progress);
+    }
+
+    /// Records a refusal with the grant that would allow it.
+    pub(crate) fn refuse(&self, refusal: Refusal) {
+        self.refusals.record(refusal);
+    }
+
+    /// Waits for something that the host does for itself, and gives the guest that time back.
+    pub(crate) fn wait_for_host<T>(&self, work: impl FnOnce() -> T) -> T {
+        let begin = Instant::now();
+        let done = self.ticker.while_guest_waits(work);
+        self.deadline.extend(begin.elapsed());
+        done
+    }
+
+    /// Returns a jail, which is opened for the first command. What that takes is not the guest's time.
+    ///
+    /// # Errors
+    /// Why there is no jail.
+    pub(crate) fn opened(&self, jail: &LazyJail) -> Result<Arc<Jail>> {
+        self.wait_for_host(|| jail.get()).map_err(Error::new)
+    }
+}

@@ -1,0 +1,51 @@
+//! What a call has of WASI beside files: live handles, standard output, clocks and random bytes.
+//!
+//! Denied: arguments, environment, standard input, sockets.
+
+use super::Attempt;
+use crate::stdio::Output;
+use glovebox_record::Limits;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+/// Most random bytes a guest gets in one call.
+const RANDOM_BYTES_MAX: u64 = 1 << 20;
+
+/// The state of `wasi:*`, but for the file system.
+pub(crate) struct WasiState {
+    /// Live handles of all interfaces; bounded by `resources`.
+    pub(crate) table: ResourceTable,
+    /// Most live handles seen.
+    pub(crate) handles_peak: u64,
+    /// The host's implementation of these interfaces.
+    pub(crate) ctx: WasiCtx,
+    /// Standard output.
+    pub(crate) stdout: Output,
+    /// Standard error.
+    pub(crate) stderr: Output,
+}
+
+impl WasiState {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let (stdout, stderr) = (Output::new(limits.output_bytes), Output::new(limits.output_bytes));
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(usize::try_from(limits.resources).unwrap_or(usize::MAX));
+        let mut builder = WasiCtx::builder();
+        builder.stdout(stdout.clone()).stderr(stderr.clone());
+        // Hopping to another thread for each file costs five times the work.
+        builder.allow_blocking_current_thread(true).max_random_size(RANDOM_BYTES_MAX);
+        Self { table, handles_peak: 0, ctx: builder.build(), stdout, stderr }
+    }
+
+    /// Notes how many handles are live.
+    pub(crate) fn count_handles(&mut self) {
+        let live = self.table.iter_mut().count() as u64;
+        self.handles_peak = self.handles_peak.max(live);
+    }
+}
+
+impl WasiView for Attempt {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi.ctx, table: &mut self.wasi.table }
+    }
+}
