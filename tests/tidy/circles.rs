@@ -25,6 +25,7 @@ const HELD: &[&str] = &[
     "runtime/plan/src/",
     "runtime/record/src/",
     "runtime/schema/src/",
+    "runtime/state/src/",
     "runtime/workspace/src/",
     "tests/attack/src/",
     "tests/fake-llm/src/",

@@ -2,6 +2,7 @@
 //!
 //! A table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in [`crate::exit`].
 
+mod answer_sources;
 mod control;
 mod deferred;
 mod fork;
@@ -11,13 +12,13 @@ mod keeping;
 mod machine;
 mod models;
 mod parallel;
-mod people;
 mod plugin;
 mod reading;
 mod reports;
 mod spend;
 mod trust;
 
+pub use answer_sources::{AnswerArguments, GatesArguments, PeopleArguments};
 pub use control::*;
 pub use deferred::Deferred;
 pub use fork::ForkArguments;
@@ -27,7 +28,6 @@ pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
 pub use machine::{CompileArguments, DoctorArguments, VersionArguments};
 pub use models::{FakeArguments, ModelsCommand, ModelsListArguments, ModelsTestArguments};
 pub use parallel::ParallelArguments;
-pub use people::{AnswerArguments, GatesArguments, PeopleArguments};
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
 pub use reading::*;
 pub use reports::*;

@@ -3,7 +3,7 @@
 //! A thread of its own reads the keyboard. It asks only what nothing else answers, one question after the other, and takes a question back
 //! when it was answered elsewhere or its time has passed. Ctrl-C and the end of input leave a question open: nothing is answered by leaving.
 
-use crate::people;
+use crate::answer_sources;
 use crate::runs::RunFolder;
 use crate::runs::changes::AskedAbout;
 use crate::runs::journal;
@@ -101,7 +101,7 @@ impl Asker {
             let Some(value) = value else { continue };
             let none = GivenAnswer::none(&asked, glovebox_journal::event::whole_milliseconds(Timestamp::now()));
             last = Some(asked);
-            if answers.blocking_send(GivenAnswer { value, by: people::name(None), ..none }).is_err() {
+            if answers.blocking_send(GivenAnswer { value, by: answer_sources::name(None), ..none }).is_err() {
                 return;
             }
         }

@@ -3,9 +3,9 @@
 //! Shared by `run` and `resume`. It decides nothing about the run. The first Ctrl-C asks the run to stop and waits for its last
 //! record; the second ends the process at once.
 
+use crate::answer_sources::Present;
 use crate::ask::{self, Leave};
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::people::Present;
 use crate::runs;
 use crate::runs::RunFolder;
 use crate::runs::changes;

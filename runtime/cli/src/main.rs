@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![expect(unreachable_pub, reason = "a binary exports nothing; `pub` marks what other modules use")]
 
+mod answer_sources;
 mod arguments;
 mod ask;
 mod builtins;
@@ -15,7 +16,6 @@ mod drive;
 mod exit;
 mod exports;
 mod patch;
-mod people;
 mod pipeline_file;
 mod plan_diff;
 mod prepare;

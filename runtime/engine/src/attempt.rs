@@ -6,6 +6,7 @@
 
 mod branch_answers;
 mod branch_files;
+mod cache_sets;
 mod change_list;
 mod claims;
 mod commands;
@@ -32,7 +33,6 @@ mod required_tool;
 mod sandbox;
 mod servers;
 mod session;
-mod sets;
 mod side_files;
 mod signature;
 mod subject;

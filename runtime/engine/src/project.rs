@@ -5,9 +5,9 @@
 //! from its first record, whole files once and lines in one piece, so that a reader gets no line twice and never an old state again.
 
 pub mod checkpoint;
-mod fork;
 mod lines;
 pub mod manifest;
+mod parallel;
 pub mod run_files;
 pub mod schema;
 pub mod stage;

@@ -5,35 +5,35 @@
 
 mod canonical;
 mod failure_meta;
-mod fork;
 mod forked_from;
 mod holdouts_sealed;
-pub mod moment;
-mod place;
-mod policy;
+mod location;
+mod parallel;
 mod question;
 mod record;
+mod recovery;
 mod route;
 mod stage;
 mod steered;
+pub mod time_format;
 mod went_back;
 
 pub use canonical::canonical;
 pub use canonical::write_canonical;
 pub use failure_meta::{CommandSource, FailedCommand, FailureMeta};
-pub use fork::{
-    BranchCanceled, BranchEnd, BranchFinished, BranchStarted, ChildObserved, ConflictSide, FanInFinished, ForkChild,
-    ForkExpired, ForkJoined, ForkStarted, MergeConflict, SupervisionEnd,
-};
 pub use forked_from::ForkedFrom;
 pub use glovebox_record::{
     Artifact, Attempt, AttemptId, BranchId, Captured, ChangeOp, Digest, Ending, FileChange, HostTraffic, LimitUse,
     NodeId, NotADigest, Quarantined, QuestionId, Receipt, Refusal, RunId, Subject, Task, Traffic, Work,
 };
 pub use holdouts_sealed::HoldoutsSealed;
-pub use policy::{PolicyAction, PolicyDecided, PolicyQuestion, PolicyReason, ProposedWrite, Recoverable};
+pub use parallel::{
+    BranchCanceled, BranchEnd, BranchFinished, BranchStarted, ChildObserved, ConflictSide, FanInFinished, ForkChild,
+    ForkExpired, ForkJoined, ForkStarted, MergeConflict, SupervisionEnd,
+};
 pub use question::{AnsweredBy, HeldStage, QuestionAnswered, QuestionAsked, RunPaused, SheetLine};
 pub use record::{EventText, Record, chain, whole_milliseconds};
+pub use recovery::{PolicyAction, PolicyDecided, PolicyQuestion, PolicyReason, ProposedWrite, Recoverable};
 pub use route::{GateUnmet, LoopRestarted, RouteCandidate, RouteTaken};
 pub use stage::{
     AskedModel, CacheFilled, IgnoredFiles, Isolation, StageFinished, StageReady, StageRetrying, StageStarted,

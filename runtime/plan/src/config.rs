@@ -9,7 +9,7 @@ mod exec;
 mod field;
 mod mcp;
 mod models;
-mod policy;
+mod recovery;
 mod run;
 pub mod sandbox;
 mod verify;
@@ -18,7 +18,7 @@ pub use agents::AgentEntry;
 pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
 pub use mcp::ServerEntry;
 pub use models::{KeySource, ModelAccess, ModelEntry};
-pub use policy::{DiscardPattern, RecoverySetting};
+pub use recovery::{DiscardPattern, RecoverySetting};
 pub use run::{PARALLEL_MAX, RunSetting};
 
 use crate::verify::Verify;
@@ -226,7 +226,7 @@ impl Config {
                 "mcp" => config.mcp = mcp::parse(&mut fields, &field),
                 "run" => config.run = run::parse(&mut fields, &field),
                 "verify" => config.verify = Some(Arc::new(verify::parse(&mut fields, &field))),
-                "policy" => config.recovery = policy::parse(&mut fields, &field),
+                "policy" => config.recovery = recovery::parse(&mut fields, &field),
                 _ => fields.unknown(&field, &TABLES),
             }
         }

@@ -9,10 +9,10 @@ mod capability_set;
 pub mod compare;
 pub mod deny;
 mod egress;
-mod fork;
 mod holdout_readers;
 mod models;
 pub mod origin;
+mod parallel;
 pub mod print;
 mod recovery;
 mod sandbox;
@@ -25,10 +25,10 @@ pub use binding::{Binding, BoundComponent, CommandAccess, HoldoutAccess, HookTex
 pub use capability::Capability;
 pub use capability_set::{CapabilitySet, PlanCapabilities, RunBounds, reached};
 pub use egress::{Egress, EgressSink, EgressSource, PlanEgress};
-pub use fork::{PlanChild, PlanFork, PlanSupervision};
 pub use holdout_readers::{HoldoutPlan, HoldoutReader};
 pub use models::{ChosenModel, PlanAsks, PlanModel, PlannedModel};
 pub use origin::{Giver, Grant, GrantField, Origin};
+pub use parallel::{PlanChild, PlanFork, PlanSupervision};
 pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin, PlanUnlocked};
 pub use recovery::{NodeRecovery, PlanRecovery, PlannedRecovery};
 pub use sandbox::{

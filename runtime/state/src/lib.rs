@@ -18,7 +18,7 @@ pub mod context;
 pub mod decide;
 pub mod evidence;
 pub mod failure_signature;
-pub mod folded;
+pub mod refused_writes;
 pub mod run_state;
 #[cfg(any(test, feature = "simulation"))]
 pub mod simulation;

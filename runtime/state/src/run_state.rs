@@ -3,41 +3,33 @@
 //! The same code folds while a run lives and when it is read back, so replay and life cannot differ. It decides nothing (that
 //! is [`crate::decide`]). What belongs to one branch is in its [`Branch`]; the run has what all branches share.
 
-mod authors;
 mod branch;
 mod conversations;
-mod effort;
-mod failure_chain;
-mod fork;
 mod generation;
-mod history;
-mod judged;
+mod node_usage;
 mod pending_decisions;
-mod policy;
-mod question;
-mod results;
+mod recovery;
 mod rewind;
 mod spending;
 mod steering;
-mod verify_failures;
 mod visits;
 
-pub use authors::Author;
+pub use branch::authors::Author;
+pub use branch::failure_chain::FailureChain;
+pub(crate) use branch::failure_chain::Prospects;
+pub use branch::history::NodeHistory;
 pub use branch::is_output;
+pub use branch::parallel::{EndedBranch, Fork, Origin};
+pub use branch::pending_outcome::{FailedStage, Unverified};
+pub use branch::question::{OpenQuestion, Wait};
+pub use branch::results::share;
+pub use branch::verify_failures::VerifyFailures;
 pub use branch::{Branch, OpenTask, Position};
 pub use conversations::{CONVERSATION_FILE, Conversations, LastConversation};
-pub use effort::{Efforts, NodeEffort};
-pub use failure_chain::FailureChain;
-pub(crate) use failure_chain::Prospects;
-pub use fork::{EndedBranch, Fork, Origin};
-pub use history::NodeHistory;
-pub use judged::{FailedStage, Unverified};
+pub use node_usage::{Efforts, NodeEffort};
 pub use pending_decisions::{PendingDecisions, ResumeState, resume_state};
-pub use question::{OpenQuestion, Wait};
-pub use results::share;
 pub use spending::Spending;
 pub(crate) use spending::is_of_budget;
-pub use verify_failures::VerifyFailures;
 pub use visits::Visits;
 
 use glovebox_journal::event::{

@@ -4,10 +4,10 @@
 //! record. It decides nothing: after a failure that ended the run it asks the router again, which answers the same.
 
 mod edge;
-mod fork;
+mod parallel;
 
 pub use edge::{EdgeWhy, ValueRead};
-pub use fork::{BranchWhy, ChoiceWhy, JoinWhy};
+pub use parallel::{BranchWhy, ChoiceWhy, JoinWhy};
 
 use crate::evidence::Replay;
 use crate::evidence::{RunStatus, is_first};

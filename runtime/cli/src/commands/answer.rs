@@ -3,16 +3,18 @@
 //! The first valid answer counts, and every later one is told so. An answer to a run that a process drives is recorded by that process
 //! at once; an answer to a paused run is kept, and recorded by the resume.
 
+use crate::answer_sources;
 use crate::arguments::{AnswerArguments, Arguments, Command, Deferred, ResumeArguments};
 use crate::commands::resume;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::people;
 use crate::runs::journal;
 use crate::runs::{self, RunFolder};
 use crate::terminal::{self, visible};
 use clap::Parser;
 use glovebox_engine::inbox::{GivenAnswer, Message};
-use glovebox_journal::event::{Event, QuestionAnswered, QuestionAsked, QuestionId, Record, moment, whole_milliseconds};
+use glovebox_journal::event::{
+    Event, QuestionAnswered, QuestionAsked, QuestionId, Record, time_format, whole_milliseconds,
+};
 use glovebox_journal::rewind;
 use glovebox_record::question::{ANSWER_BYTES_MAX, Answer};
 use jiff::Timestamp;
@@ -55,10 +57,10 @@ pub fn answer(arguments: &AnswerArguments) -> CommandResult {
         question: asked.question.clone(),
         value: arguments.value.clone(),
         text: text(arguments)?,
-        by: people::name(arguments.name.as_ref()),
+        by: answer_sources::name(arguments.name.as_ref()),
         at,
     };
-    if !people::send(&run, &Message::Answer(given.clone()))? {
+    if !answer_sources::send(&run, &Message::Answer(given.clone()))? {
         return Err(too_late(&asked.question, &first(&run, arguments, &asked)?));
     }
     let state = recorded(&run, arguments, &given)?;
@@ -80,9 +82,9 @@ fn resumed(arguments: &AnswerArguments, run: &RunFolder) -> Result<ResumeArgumen
 
 /// The answer that came first, and waits to be recorded or was just recorded.
 fn first(run: &RunFolder, arguments: &AnswerArguments, asked: &QuestionAsked) -> Result<String, Stop> {
-    let kept = people::kept(run).into_iter().find(|given| given.question == asked.question);
+    let kept = answer_sources::kept(run).into_iter().find(|given| given.question == asked.question);
     if let Some(GivenAnswer { value, by, at, .. }) = kept {
-        let (by, value, at) = (visible::line(&by), visible::line(&value), moment::text(&at));
+        let (by, value, at) = (visible::line(&by), visible::line(&value), time_format::text(&at));
         return Ok(format!("it was answered already with `{value}` (by {by} at {at}), which the run records next"));
     }
     let records = read(run, arguments)?;
@@ -136,7 +138,7 @@ fn whose(answered: &QuestionAnswered) -> String {
         None => "nobody answered in time",
         _ => &answered.value,
     };
-    let at = moment::text(&answered.answered_at);
+    let at = time_format::text(&answered.answered_at);
     format!("it was answered already with `{}` ({}{by} at {at})", visible::line(value), answered.how.as_str())
 }
 

@@ -3,10 +3,10 @@
 //! A request is a signed message in the run's folder, which the process that drives the run reads. A run that no process drives is
 //! canceled here, under its lock, so that its end is in its journal.
 
+use crate::answer_sources;
 use crate::arguments::{ControlArguments, WaitArguments};
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::people;
 use crate::runs::journal;
 use crate::runs::recorded;
 use crate::runs::takeover::Watch;
@@ -53,7 +53,7 @@ pub struct ControlFile<'a> {
 /// Ends a run for good.
 pub fn cancel(arguments: &ControlArguments) -> CommandResult {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let by = people::name(arguments.name.as_ref());
+    let by = answer_sources::name(arguments.name.as_ref());
     let began = Instant::now();
     let (mut asked, mut was_open): (Option<Instant>, bool) = (None, false);
     let mut watch = Watch::new(&run);
@@ -67,7 +67,7 @@ pub fn cancel(arguments: &ControlArguments) -> CommandResult {
         was_open = true;
         let _ended_when_due = is_live && watch.is_stopped();
         if is_live && asked.is_none_or(|at| at.elapsed() > ASK_EVERY) {
-            people::send(&run, &Message::Cancel { by: by.clone() })?;
+            answer_sources::send(&run, &Message::Cancel { by: by.clone() })?;
             asked = Some(Instant::now());
         }
         if began.elapsed() > ENDED_WITHIN {
@@ -118,7 +118,7 @@ pub fn pause(arguments: &ControlArguments) -> CommandResult {
     let records = read(&run, &arguments.runs.runs_dir)?;
     journal::beginning(&run, &records)?;
     if is_live {
-        people::send(&run, &Message::Pause { by: people::name(arguments.name.as_ref()) })?;
+        answer_sources::send(&run, &Message::Pause { by: answer_sources::name(arguments.name.as_ref()) })?;
         return report(&run, arguments.json, ("asked", None), "pauses after the stages under way");
     }
     let summary = RunSummary::of(&records);

@@ -1,8 +1,8 @@
 //! `glovebox gates`: the questions that wait for an answer.
 
+use crate::answer_sources;
 use crate::arguments::GatesArguments;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::people;
 use crate::runs::journal;
 use crate::runs::question;
 use crate::runs::review::{Review, Reviewer};
@@ -109,7 +109,7 @@ fn of_run(run: &RunFolder, runs_dir: &Path) -> Result<GateList, Stop> {
     if state.verdict.is_some() || open.is_empty() {
         return Ok(GateList::default());
     }
-    let kept = people::kept_for(run, &open);
+    let kept = answer_sources::kept_for(run, &open);
     let is_kept = |asked: &&QuestionAsked| kept.iter().any(|given| given.question == asked.question);
     let reviewer = Reviewer::new(run, runs_dir, (&records, provenance));
     let is_running = runs::is_live(run);

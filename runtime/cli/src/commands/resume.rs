@@ -3,11 +3,11 @@
 //! Pipeline and inputs come from the run's blobs, and so does the script, unless there is another one. The plan must be the same as
 //! before: another plan is exit 11, unless `--replan` accepts it.
 
+use crate::answer_sources::{self, Present};
 use crate::arguments::ResumeArguments;
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
-use crate::people::{self, Present};
 use crate::prepare;
 use crate::replan;
 use crate::runs::changes;
@@ -81,8 +81,11 @@ fn take_up(arguments: &ResumeArguments, run: &RunFolder) -> CommandResult {
     // Only a file of answers needs to know which were used.
     let reads = arguments.people.answers.is_some();
     let records = if reads { journal::read(run)?.records } else { Vec::new() };
-    let present =
-        people::present((&arguments.people, &arguments.output, &arguments.runs), &executor.plan.pipeline, &records)?;
+    let present = answer_sources::present(
+        (&arguments.people, &arguments.output, &arguments.runs),
+        &executor.plan.pipeline,
+        &records,
+    )?;
     let how = (format, present);
     let ended = drive::block_on(continue_run(executor, run, (&verified, changed), how))??;
     drive::conclude(run, &ended, format, &arguments.runs.runs_dir)

@@ -1,10 +1,10 @@
 //! `glovebox run`: runs a pipeline in a private copy of the project.
 
+use crate::answer_sources::{self, Present};
 use crate::arguments::RunArguments;
 use crate::drive;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
-use crate::people::{self, Present};
 use crate::pipeline_file;
 use crate::prepare;
 use crate::runs::start_at;
@@ -54,7 +54,7 @@ pub fn run(arguments: RunArguments) -> CommandResult {
     prepare::warn_of_dependencies(&executor.plan, &project);
     let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
     let present =
-        people::present((&arguments.people, &arguments.output, &arguments.runs), &executor.plan.pipeline, &[])?;
+        answer_sources::present((&arguments.people, &arguments.output, &arguments.runs), &executor.plan.pipeline, &[])?;
     let key = user_key::to_sign()?;
     let run = runs::create(&arguments.runs.runs_dir, id)?;
     let new = NewRun {

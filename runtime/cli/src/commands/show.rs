@@ -1,10 +1,10 @@
 //! `glovebox show`: the summary of a run, or the attempts of one node.
 
+use crate::answer_sources;
 use crate::arguments::ShowArguments;
 use crate::commands::logs::OUTPUTS;
 use crate::exit::{CommandResult, Exit, Stop};
 use crate::exports::reports;
-use crate::people;
 use crate::runs;
 use crate::runs::RunFolder;
 use crate::runs::changes;
@@ -23,7 +23,7 @@ use glovebox_journal::sqlite::OpenJournal;
 use glovebox_names::shell;
 use glovebox_record::Session;
 use glovebox_state::evidence::{Resumption, RunSummary, VerdictFile};
-use glovebox_state::folded::Folded;
+use glovebox_state::refused_writes::Folded;
 use glovebox_state::why::EdgeWhy;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +60,7 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) ->
         return Ok(Exit::Ok);
     }
     let paint = Paint::stdout();
-    let kept = people::kept_for(run, &found.open_questions.iter().collect::<Vec<_>>());
+    let kept = answer_sources::kept_for(run, &found.open_questions.iter().collect::<Vec<_>>());
     found.open_questions.retain(|asked| kept.iter().all(|given| given.question != asked.question));
     let mut text = summary::render((&found, &new), &runs::named(run, &arguments.runs.runs_dir)?, paint);
     let can_go_on = !matches!(found.resumption(), Resumption::Shows);

@@ -4,9 +4,9 @@
 //! command returns it is in the journal, or it will never be.
 
 use super::control::{LOOK_EVERY, how, read};
+use crate::answer_sources;
 use crate::arguments::SteerArguments;
 use crate::exit::{CommandResult, Exit, Stop};
-use crate::people;
 use crate::runs::journal;
 use crate::runs::recorded;
 use crate::runs::{self, RunFolder};
@@ -51,10 +51,10 @@ pub fn steer(arguments: &SteerArguments) -> CommandResult {
     }
     let is_live = runs::is_live(&run);
     let records = read(&run, &arguments.runs.runs_dir)?;
-    let by = people::name(arguments.name.as_ref());
+    let by = answer_sources::name(arguments.name.as_ref());
     let given = GivenSteering::new(arguments.node.clone(), text.to_owned(), by);
     refuse(arguments, (&run, is_live), &records, &given)?;
-    people::send(&run, &Message::Steer(given.clone()))?;
+    answer_sources::send(&run, &Message::Steer(given.clone()))?;
     recorded(arguments, &run, &given)?;
     if arguments.json {
         let (node, message) = (&given.node, &given.message);
@@ -116,14 +116,14 @@ fn not_at_work(run: &RunFolder, given: &GivenSteering) -> Stop {
 fn recorded(arguments: &SteerArguments, run: &RunFolder, given: &GivenSteering) -> Result<(), Stop> {
     let (began, message) = (Instant::now(), Message::Steer(given.clone()));
     loop {
-        let (was_live, was_waiting) = (runs::is_live(run), people::is_waiting(run, &message));
+        let (was_live, was_waiting) = (runs::is_live(run), answer_sources::is_waiting(run, &message));
         let records = read(run, &arguments.runs.runs_dir)?;
         let is_it = |event: &Event| matches!(event, Event::StageSteered(told) if told.message == given.message);
         if records.iter().any(|record| is_it(&record.event)) {
             return Ok(());
         }
         if !was_live || !was_waiting {
-            people::take_back(run, &message);
+            answer_sources::take_back(run, &message);
             return Err(not_at_work(run, given));
         }
         if began.elapsed() > RECORDED_WITHIN {

@@ -9,7 +9,7 @@ use crate::runs::journal;
 use crate::user_key;
 use clap::ValueEnum;
 use glovebox_engine::attempt::exchanges::Held;
-use glovebox_journal::event::moment;
+use glovebox_journal::event::time_format;
 use glovebox_journal::sqlite::Provenance;
 use glovebox_record::spend::SpendTotals;
 use glovebox_state::evidence::{RunStatus, RunSummary};
@@ -75,7 +75,7 @@ pub struct ListedRun {
     /// How it stands.
     pub status: RunState,
     /// When it started; null if the journal cannot be read.
-    #[serde(with = "moment::option")]
+    #[serde(with = "time_format::option")]
     #[schemars(with = "Option<String>")]
     pub started: Option<Timestamp>,
     /// Milliseconds from the start to the last record; of a running run to now.

@@ -7,7 +7,7 @@ use crate::runs::review::{Check, ChoiceReview, Review, ReviewedFile, Spent};
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, summary, visible};
-use glovebox_journal::event::{QuestionAsked, moment};
+use glovebox_journal::event::{QuestionAsked, time_format};
 use glovebox_names::shell;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_plan::plan::CapabilityLists;
@@ -51,7 +51,7 @@ pub fn render(asked: &QuestionAsked, review: Result<&Review, &str>, (run, paint)
         rows.row("default", default.shown());
     }
     if let Some(due) = &asked.due_at {
-        rows.row("until", moment::text(due));
+        rows.row("until", time_format::text(due));
     }
     if !run.is_empty() {
         let question = visible::line(asked.question.as_str());

@@ -16,7 +16,7 @@ use glovebox_journal::event::{
 use glovebox_record::question::Answer;
 use glovebox_record::{Failure, Status};
 use glovebox_state::evidence::configuration::NewConfiguration;
-use glovebox_state::folded::Folded;
+use glovebox_state::refused_writes::Folded;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;

@@ -16,7 +16,7 @@ use glovebox_state::evidence::{
     CommandEvidence, DroppedChecks, FailedBranch, PolicyDecision, Proof, Resumption, RunStatus, RunSummary,
     UnverifiedStage,
 };
-use glovebox_state::folded::Folded;
+use glovebox_state::refused_writes::Folded;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most stages in the row of unverified stages.

@@ -5,7 +5,7 @@
 
 use glovebox_journal::event::{IgnoredFiles, Recoverable, StageFinished};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
-use glovebox_state::folded::Folded;
+use glovebox_state::refused_writes::Folded;
 use glovebox_workspace::ignored::LeftOut;
 use std::borrow::Cow;
 use std::fmt::Display;

@@ -5,10 +5,10 @@
 //! the operator's settings, never from the stage. Blocking: where a process may start, not for the executor's threads.
 
 use super::AttemptError;
+use super::cache_sets::{begins_with_builders, protect_compiled, set};
 use super::commands::Commands;
 use super::hooks::HookSandbox;
 use super::servers::{self, ServerSandbox};
-use super::sets::{begins_with_builders, protect_compiled, set};
 use super::subject::{self, CacheOwner, Private};
 use glovebox_host::call::{FileSource, HookSetting};
 use glovebox_host::grants::FileTier;

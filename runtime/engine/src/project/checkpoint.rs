@@ -3,7 +3,7 @@
 //! For people and other tools. A resume reads the journal and never this file, so a change of it has no effect. Its lists are bounded:
 //! it does not grow with the run. What came before is in `trace.jsonl` and in the journal, whose place it names.
 
-use glovebox_journal::event::moment;
+use glovebox_journal::event::time_format;
 use glovebox_journal::event::{BranchId, Digest, NodeId, Record, RunId};
 use glovebox_state::context::Context;
 use glovebox_state::evidence::is_first;
@@ -99,7 +99,7 @@ impl CheckpointFile {
         Self {
             schema_version: 2,
             run_id: state.run_id().map(RunId::to_string).unwrap_or_default(),
-            timestamp: moment::text(at),
+            timestamp: time_format::text(at),
             journal_seq: *seq,
             journal_hash: *hash,
             current_node: exit.or(branch.completed.last()).map(NodeId::to_string).unwrap_or_default(),

@@ -5,7 +5,7 @@
 //! (decision run-status-is-binary).
 
 use crate::run::WORKSPACE_DIR;
-use glovebox_journal::event::moment;
+use glovebox_journal::event::time_format;
 use glovebox_journal::event::{
     Digest, ForkedFrom, NodeId, Record, RunFinished, RunId, RunStarted, StageFinished, Verdict,
 };
@@ -70,7 +70,7 @@ impl<'a> ManifestFile<'a> {
             run_id: &started.run_id,
             name: &started.pipeline_name,
             goal: &started.goal,
-            started_at: moment::text(&record.at),
+            started_at: time_format::text(&record.at),
             pipeline_path: &started.pipeline_path,
             original_workdir: &started.source_dir,
             workspace_path: WORKSPACE_DIR,
@@ -174,7 +174,7 @@ impl<'a> FinalFile<'a> {
     pub fn of(record: &Record, run_id: RunId, finished: &'a RunFinished, totals: Totals) -> Self {
         let failure = finished.failure.as_ref();
         Self {
-            timestamp: moment::text(&record.at),
+            timestamp: time_format::text(&record.at),
             status: finished.status,
             run_id,
             final_git_commit_sha: String::new(),

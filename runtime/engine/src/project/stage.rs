@@ -39,7 +39,7 @@ pub(super) fn log_line(record: &Record, finished: &StageFinished) -> String {
     let Attempt { task, ordinal, .. } = &finished.attempt;
     format!(
         "{} {}#{} attempt {ordinal} {status}{reason}",
-        glovebox_journal::event::moment::text(&record.at),
+        glovebox_journal::event::time_format::text(&record.at),
         task.node,
         task.visit
     )

@@ -4,7 +4,7 @@
 //! from one record and the state before and after it, so the same journal gives the same lines.
 
 use super::run_files::task_folder;
-use glovebox_journal::event::moment;
+use glovebox_journal::event::time_format;
 use glovebox_journal::event::{
     BranchId, Event, NodeId, QuestionAnswered, Record, RouteTaken, RunId, StagePassed, Task, Verdict,
 };
@@ -34,7 +34,7 @@ pub struct TraceLine<'a> {
     /// Always 2. Lines of version 1 had the whole context before and after each node.
     pub schema_version: u32,
     /// When it happened, RFC 3339.
-    #[serde(with = "moment")]
+    #[serde(with = "time_format")]
     #[schemars(with = "String")]
     pub at: Timestamp,
     /// The branch that it happened on; absent for the one that the run began with.

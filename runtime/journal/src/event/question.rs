@@ -2,7 +2,7 @@
 //!
 //! An answer says who gave it, when, how and in which words. What the gate's outcome is follows from it and from nothing else.
 
-use super::{BranchId, Digest, NodeId, PolicyAction, PolicyQuestion, Task, moment};
+use super::{BranchId, Digest, NodeId, PolicyAction, PolicyQuestion, Task, time_format};
 use glovebox_record::question::{Answer, Answers};
 use glovebox_record::{Choice, Failure, FailureClass, Outcome, QuestionId, QuestionType, Status};
 use jiff::Timestamp;
@@ -35,7 +35,7 @@ pub struct QuestionAsked {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Choice>,
     /// When it is too late to answer; absent when it never is.
-    #[serde(default, with = "moment::option", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due_at: Option<Timestamp>,
     /// What the question would grant, if it is about writes outside of a stage's scope; absent for a human gate.
@@ -118,7 +118,7 @@ pub struct QuestionAnswered {
     #[serde(default)]
     pub by: String,
     /// When it was given. The record may be later, when a paused run is resumed.
-    #[serde(with = "moment")]
+    #[serde(with = "time_format")]
     #[schemars(with = "String")]
     pub answered_at: Timestamp,
     /// What was given, as it was written.

@@ -2,7 +2,7 @@
 //!
 //! Knows how a record is hashed and written, not where it is kept.
 
-use super::{Digest, Event, moment, write_canonical};
+use super::{Digest, Event, time_format, write_canonical};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct Record {
     /// Counts from 1 without gaps.
     pub seq: u64,
     /// When it was appended, whole milliseconds. Not trusted for order; `seq` is.
-    #[serde(with = "moment")]
+    #[serde(with = "time_format")]
     #[schemars(with = "String")]
     pub at: Timestamp,
     /// Hash of the previous record; all zeros for the first.
@@ -35,7 +35,7 @@ impl Record {
     pub fn write(&self, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
         let Some(text) = self.text.get() else { return write_canonical(bytes, self) };
         bytes.extend_from_slice(b"{\"at\":");
-        write_canonical(bytes, &moment::text(&self.at))?;
+        write_canonical(bytes, &time_format::text(&self.at))?;
         bytes.extend_from_slice(b",\"event\":");
         bytes.extend_from_slice(text.as_bytes());
         for (name, digest) in [(",\"hash\":", &self.hash), (",\"prev\":", &self.prev)] {

@@ -2,7 +2,7 @@
 //!
 //! The host's report as the journal records it. Bytes are named by digest and stored before the event that names them.
 
-use super::{Attempt, FailedCommand, NodeId, Recoverable, Task, moment};
+use super::{Attempt, FailedCommand, NodeId, Recoverable, Task, time_format};
 use glovebox_record::spend::Money;
 use glovebox_record::{
     Artifact, Captured, Ending, FileChange, Heard, LimitUse, Outcome, Quarantined, Receipt, Refusal, Session,
@@ -22,7 +22,7 @@ pub struct StageReady {
     /// 1 for the first attempt of the task.
     pub ordinal: u32,
     /// Not before this moment; at once when absent.
-    #[serde(default, with = "moment::option", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due_at: Option<Timestamp>,
 }
@@ -297,7 +297,7 @@ pub struct StageRetrying {
     /// Back-off, milliseconds.
     pub delay_ms: u64,
     /// When it may start.
-    #[serde(with = "moment")]
+    #[serde(with = "time_format")]
     #[schemars(with = "String")]
     pub due_at: Timestamp,
 }

@@ -1,6 +1,6 @@
 //! A person told an agent something while it was at work.
 
-use super::{Attempt, moment};
+use super::{Attempt, time_format};
 use glovebox_record::{MessageId, SteeringMessage};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ pub struct StageSteered {
     /// Who said it.
     pub by: String,
     /// When.
-    #[serde(with = "moment")]
+    #[serde(with = "time_format")]
     #[schemars(with = "String")]
     pub said_at: Timestamp,
     /// What was said.

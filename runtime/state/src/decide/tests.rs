@@ -3,9 +3,9 @@
 mod branches;
 mod cycle;
 mod failure_source;
-mod forks;
 mod model;
 mod no_change;
+mod parallel;
 mod promises;
 mod properties;
 mod retries;

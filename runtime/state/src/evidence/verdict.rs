@@ -5,7 +5,7 @@
 
 use super::configuration::NewConfiguration;
 use super::{ExitClass, RunStatus, RunSummary};
-use glovebox_journal::event::{Digest, RunStarted, moment};
+use glovebox_journal::event::{Digest, RunStarted, time_format};
 use glovebox_record::{NodeId, SandboxRecord, Traffic};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -22,11 +22,11 @@ pub struct VerdictFile<'a> {
     /// Version of this document.
     pub schema_version: u32,
     /// When the run started.
-    #[serde(with = "moment::option")]
+    #[serde(with = "time_format::option")]
     #[schemars(with = "Option<String>")]
     pub started: Option<Timestamp>,
     /// When it ended; null as long as it has not.
-    #[serde(with = "moment::option")]
+    #[serde(with = "time_format::option")]
     #[schemars(with = "Option<String>")]
     pub finished: Option<Timestamp>,
     /// The exit code; null as long as the run has not ended.

@@ -3,21 +3,31 @@
 //! Maps share structure with their earlier versions, so a copy to decide on costs the same after the first stage and after the
 //! ten-thousandth. A branch reads nothing of another branch.
 
-use super::Conversations;
-use super::authors::Authors;
-use super::failure_chain::FailureChain;
-use super::fork::{Fork, Origin};
-use super::judged::{FailedStage, Unverified};
-use super::question::Wait;
+pub(crate) mod authors;
+pub(crate) mod failure_chain;
+pub(crate) mod history;
+pub(crate) mod parallel;
+pub(crate) mod pending_outcome;
+pub(crate) mod question;
+pub(crate) mod results;
+pub(crate) mod verify_failures;
+
+use super::conversations::Conversations;
 use super::spending::is_bound_of_run;
-use super::{NodeHistory, Visits};
+use super::visits::Visits;
 use crate::context::{Context, ContextKey};
+use authors::Authors;
+use failure_chain::FailureChain;
 use glovebox_journal::event::{
     Attempt, AttemptId, Event, FileChange, NodeId, StageFinished, StagePassed, StageReady, Task, Work,
 };
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, Outcome, Status};
+use history::NodeHistory;
 use jiff::Timestamp;
+use parallel::{Fork, Origin};
+use pending_outcome::{FailedStage, Unverified};
+use question::Wait;
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -94,7 +104,7 @@ pub struct Branch {
     /// Nodes that a branch of a fork visited itself.
     pub visited: RedBlackTreeSetSync<NodeId>,
     /// Nodes whose last outcome is a failure, by their last visit among all finished ones.
-    pub(super) failing: RedBlackTreeMapSync<u64, NodeId>,
+    pub(crate) failing: RedBlackTreeMapSync<u64, NodeId>,
     /// The last change of each path.
     pub changes: RedBlackTreeMapSync<ScopePath, FileChange>,
     /// The stages that changed each path.
@@ -197,7 +207,7 @@ impl Branch {
     }
 
     /// Folds in an event about the branch or about a task of it. True when the event begins a step.
-    pub(super) fn fold(&mut self, event: &Event) -> bool {
+    pub(crate) fn fold(&mut self, event: &Event) -> bool {
         self.conversations.fold(event);
         match event {
             Event::StageReady(ready) => return self.ready(ready),
@@ -226,7 +236,7 @@ impl Branch {
     }
 
     /// The open task, if it is this one.
-    pub(super) fn open_task(&mut self, task: &Task) -> Option<&mut OpenTask> {
+    pub(crate) fn open_task(&mut self, task: &Task) -> Option<&mut OpenTask> {
         match &mut self.at {
             Position::Open(open) if open.task == *task => Some(open),
             _ => None,
@@ -234,21 +244,21 @@ impl Branch {
     }
 
     /// Drops the claim on the open task: what its attempt would have done does not count.
-    pub(super) fn abandon_attempt(&mut self) {
+    pub(crate) fn abandon_attempt(&mut self) {
         if let Position::Open(open) = &mut self.at {
             open.attempt_id = None;
         }
     }
 
     /// Forgets the model turns of all nodes.
-    pub(super) fn forget_turns(&mut self) {
+    pub(crate) fn forget_turns(&mut self) {
         let nodes =
             self.nodes.iter().map(|(node, history)| (node.clone(), NodeHistory { turns: 0, ..history.clone() }));
         self.nodes = nodes.collect();
     }
 
     /// Ends the branch, at an exit when it reached one.
-    pub(super) fn end(&mut self, exit: Option<&NodeId>) {
+    pub(crate) fn end(&mut self, exit: Option<&NodeId>) {
         self.at = Position::Deciding;
         if let Some(exit) = exit {
             self.stand_at(exit);
@@ -256,7 +266,7 @@ impl Branch {
     }
 
     /// Forgets what it waited for. A fan-in that it begins again at still has its branches to choose from.
-    pub(super) fn begin_again(&mut self, from: &NodeId) {
+    pub(crate) fn begin_again(&mut self, from: &NodeId) {
         self.end(None);
         self.forget_verify_failures();
         self.failure_chain.begin_again(from);
@@ -264,7 +274,7 @@ impl Branch {
         self.joined = self.joined.take().filter(|fork| fork.join == *from);
     }
 
-    pub(super) fn update(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeHistory)) {
+    pub(crate) fn update(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeHistory)) {
         let mut history = self.nodes.get(node).cloned().unwrap_or_default();
         change(&mut history);
         self.nodes.insert_mut(node.clone(), history);
@@ -275,7 +285,7 @@ impl Branch {
         self.context.set("current_node", Value::String(node.to_string()));
     }
 
-    pub(super) fn arrive(&mut self, node: &NodeId, visit: u32) {
+    pub(crate) fn arrive(&mut self, node: &NodeId, visit: u32) {
         self.update(node, |history| {
             let is_new = visit > history.visits;
             history.counted = history.counted.saturating_add(u32::from(is_new));
@@ -354,7 +364,7 @@ impl Branch {
     }
 
     /// Only the last attempt of a visit speaks (spec §3.5); a skipped stage is not recorded at all (spec §5.2).
-    pub(super) fn record_outcome(&mut self, node: &NodeId, outcome: &Outcome) {
+    pub(crate) fn record_outcome(&mut self, node: &NodeId, outcome: &Outcome) {
         self.set_updates(outcome);
         self.context.set("last_stage", Value::String(node.to_string()));
         let is_skipped = outcome.status == Status::Skipped;
@@ -404,13 +414,13 @@ impl Branch {
         }
     }
 
-    pub(super) fn set_updates(&mut self, outcome: &Outcome) {
+    pub(crate) fn set_updates(&mut self, outcome: &Outcome) {
         self.context.set_all(outcome.context_updates.iter().filter(|(key, _)| !ContextKey(key).is_reserved()));
     }
 
     /// Notes which values of an outcome are references, and which are answers of its handler. What an engine's key holds by now is no reference, whatever
     /// the stage set before.
-    pub(super) fn note_values(&mut self, (handler, stored): (&str, &BTreeSet<String>), outcome: &Outcome) {
+    pub(crate) fn note_values(&mut self, (handler, stored): (&str, &BTreeSet<String>), outcome: &Outcome) {
         let updates = &outcome.context_updates;
         for (key, reference) in stored.iter().filter_map(|key| updates.get_key_value(key)) {
             self.context.note_reference(key, reference);
@@ -440,7 +450,7 @@ impl Branch {
     }
 
     /// Adds a finished visit, and notes whether the node's last outcome is a failure.
-    pub(super) fn complete(&mut self, node: &NodeId) {
+    pub(crate) fn complete(&mut self, node: &NodeId) {
         if self.origin.is_some() {
             self.visited.insert_mut(node.clone());
         }

@@ -29,7 +29,7 @@ impl Authors {
         self.of.get(path).map(AsRef::as_ref).unwrap_or_default()
     }
 
-    pub(super) fn note(&mut self, node: &NodeId, path: &ScopePath, before: Option<FileChange>) {
+    pub(crate) fn note(&mut self, node: &NodeId, path: &ScopePath, before: Option<FileChange>) {
         let known = self.of(path);
         if known.iter().all(|author| author.node != *node) {
             let author = Author { node: node.clone(), before };
@@ -41,7 +41,7 @@ impl Authors {
 
 impl Branch {
     /// Remembers the last change of a path, and the stage that made it.
-    pub(super) fn note_change(&mut self, node: &NodeId, change: &FileChange) {
+    pub(crate) fn note_change(&mut self, node: &NodeId, change: &FileChange) {
         let before = self.last_change(&change.path).cloned();
         self.authors.note(node, &change.path, before);
         self.changes.insert_mut(change.path.clone(), change.to_owned());

@@ -1,7 +1,7 @@
 //! What a branch keeps of a stage whose word does not stand alone: one that failed, and one that is being verified.
 
 use super::Branch;
-use super::branch::is_output;
+use super::is_output;
 use glovebox_journal::event::{Digest, GateUnmet, NodeId, StageFinished, Work};
 use glovebox_record::{Failure, FailureClass, Outcome};
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub struct FailedStage {
 
 impl FailedStage {
     /// A node that printed nothing.
-    pub(super) fn silent(node: &NodeId) -> Self {
+    pub(crate) fn silent(node: &NodeId) -> Self {
         Self { node: node.clone(), work: Work::Handler, notes: String::new(), printed: Vec::new() }
     }
 
@@ -31,7 +31,7 @@ impl FailedStage {
         if self.work == Work::Verify { self.node.verification() } else { self.node.clone() }
     }
 
-    pub(super) fn of(finished: &StageFinished) -> Self {
+    pub(crate) fn of(finished: &StageFinished) -> Self {
         let printed = finished.artifacts.iter().filter(|artifact| is_output(&artifact.name));
         Self {
             node: finished.attempt.task.node.clone(),
@@ -59,7 +59,7 @@ pub struct Unverified {
 
 impl Branch {
     /// Keeps the outcome of an attempt until its verification has ended.
-    pub(super) fn hold_unverified(&mut self, finished: &StageFinished) {
+    pub(crate) fn hold_unverified(&mut self, finished: &StageFinished) {
         let (outcome, stored) = (finished.outcome.clone(), finished.stored_values.clone());
         let (ordinal, no_change) = (Some(finished.attempt.ordinal), finished.no_change);
         let handler = finished.handler.clone();
@@ -67,19 +67,19 @@ impl Branch {
     }
 
     /// Keeps the outcome of a fan-in, which cannot be repeated, until its verification has ended.
-    pub(super) fn hold_fan_in(&mut self, outcome: Outcome) {
+    pub(crate) fn hold_fan_in(&mut self, outcome: Outcome) {
         let (handler, stored) = (String::new(), BTreeSet::new());
         self.unverified = Some(Arc::new(Unverified { ordinal: None, handler, outcome, stored, no_change: false }));
     }
 
     /// What was verified counts now, whatever the verdict: its context updates are those of the visit.
-    pub(super) fn settle_unverified(&mut self) {
+    pub(crate) fn settle_unverified(&mut self) {
         let Some(unverified) = self.unverified.take() else { return };
         self.set_updates(&unverified.outcome);
         self.note_values((&unverified.handler, &unverified.stored), &unverified.outcome);
     }
 
-    pub(super) fn note_unmet_gate(&mut self, unmet: &GateUnmet) {
+    pub(crate) fn note_unmet_gate(&mut self, unmet: &GateUnmet) {
         self.arrive(&unmet.exit_node, self.next_visit(&unmet.exit_node));
         let failure = self.outcome(&unmet.gate).and_then(|outcome| outcome.failure.clone());
         self.last_failure = Some(failure.unwrap_or_else(|| {

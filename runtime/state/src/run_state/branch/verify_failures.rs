@@ -2,8 +2,9 @@
 //!
 //! Attempts count, not visits: a repetition within a visit costs as much as one by way of an edge.
 
-use super::{Branch, RunState};
-use super::{spending::is_bound_of_run, was_cut};
+use super::Branch;
+use crate::run_state::spending::is_bound_of_run;
+use crate::run_state::{RunState, was_cut};
 use glovebox_journal::event::{Digest, StageFinished};
 use glovebox_record::{ClassifiedFailure, Failure, FailureCategory, FailureClass, FailureCode, FailureSource, Status};
 use jiff::Timestamp;
@@ -56,7 +57,7 @@ fn index(category: FailureCategory) -> usize {
 
 impl RunState {
     /// Counts a failure of a verification. Without the operator's `[verify]`, nothing reads such a count.
-    pub(super) fn note_verification(&mut self, at: Timestamp, finished: &StageFinished) {
+    pub(crate) fn note_verification(&mut self, at: Timestamp, finished: &StageFinished) {
         let is_bounded = self.run.as_ref().is_some_and(|run| run.verify_retry.is_some());
         if is_bounded && finished.is_bounded_by_category() {
             let task = &finished.attempt.task;
@@ -69,7 +70,7 @@ impl RunState {
 
 impl Branch {
     /// Begins to count anew: a person has decided that the run goes on after its end.
-    pub(super) fn forget_verify_failures(&mut self) {
+    pub(crate) fn forget_verify_failures(&mut self) {
         let failed = self.nodes.iter().filter(|(_, history)| history.verify_failures.is_some());
         let failed: Vec<_> = failed.map(|(node, _)| node.clone()).collect();
         failed.iter().for_each(|node| self.update(node, |history| history.verify_failures = None));

@@ -3,7 +3,7 @@
 //! The beginning and the end of a branch stand under the head of the branch that forked, so that two processes that end two of its
 //! branches at once cannot both miss that they were the last.
 
-use super::{BranchId, Digest, FileChange, NodeId, Quarantined, Task, moment};
+use super::{BranchId, Digest, FileChange, NodeId, Quarantined, Task, time_format};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, Status};
 use jiff::Timestamp;
@@ -28,11 +28,11 @@ pub struct ForkStarted {
     /// Its branches in the order of their edges.
     pub children: Vec<ForkChild>,
     /// When its time is over; absent without a `timeout`.
-    #[serde(default, with = "moment::option", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due_at: Option<Timestamp>,
     /// When a supervisor looks at its child pipeline for the first time; absent for any other fork.
-    #[serde(default, with = "moment::option", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub observe_at: Option<Timestamp>,
 }
@@ -59,7 +59,7 @@ pub struct ChildObserved {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<SupervisionEnd>,
     /// When it looks again; absent when it does not.
-    #[serde(default, with = "moment::option", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub observe_at: Option<Timestamp>,
 }

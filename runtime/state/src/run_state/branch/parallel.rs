@@ -4,9 +4,11 @@
 
 use super::Branch;
 use super::authors::{Author, Authors};
+use super::failure_chain::FailureChain;
+use super::history::NodeHistory;
+use super::pending_outcome::FailedStage;
 use super::results::{RESULTS, Results, WHOLE_ANSWERS};
 use crate::context::Context;
-use crate::run_state::{FailedStage, FailureChain};
 use glovebox_journal::event::{
     BranchEnd, BranchFinished, BranchId, ChildObserved, FanInFinished, FileChange, ForkChild, ForkJoined, ForkStarted,
     NodeId, SupervisionEnd,
@@ -80,7 +82,7 @@ pub struct Origin {
 }
 
 impl Fork {
-    pub(super) fn of(started: &ForkStarted) -> Self {
+    pub(crate) fn of(started: &ForkStarted) -> Self {
         let ForkStarted { node, visit, join, children, .. } = started.clone();
         Self {
             node,
@@ -162,7 +164,7 @@ impl Branch {
     }
 
     /// A branch that begins at a fork of this one: a copy of what is known, nothing of its own.
-    pub(super) fn child(self: &Arc<Self>, parent: BranchId, (join, first): (NodeId, NodeId)) -> Self {
+    pub(crate) fn child(self: &Arc<Self>, parent: BranchId, (join, first): (NodeId, NodeId)) -> Self {
         let origin = Origin { parent, branch: Arc::clone(self), join, first };
         let mut child = Self {
             head: 0,
@@ -184,7 +186,7 @@ impl Branch {
     }
 
     /// A branch that is a child pipeline knows what it was given, and nothing that came of an earlier run of it.
-    pub(super) fn begin_child_pipeline(&mut self, context: BTreeMap<String, Value>) {
+    pub(crate) fn begin_child_pipeline(&mut self, context: BTreeMap<String, Value>) {
         self.context = Context::default();
         context.into_iter().for_each(|(key, value)| self.context.set(key, value));
         (self.last_failure, self.last_failed) = (None, None);
@@ -194,18 +196,18 @@ impl Branch {
         self.nodes = visits.collect();
     }
 
-    pub(super) fn begin_fork(&mut self, started: &ForkStarted) {
+    pub(crate) fn begin_fork(&mut self, started: &ForkStarted) {
         self.arrive(&started.node, started.visit);
         self.at = super::Position::Forked(Arc::new(Fork::of(started)));
     }
 
-    pub(super) fn expire_fork(&mut self) {
+    pub(crate) fn expire_fork(&mut self) {
         if let super::Position::Forked(fork) = &mut self.at {
             Arc::make_mut(fork).has_expired = true;
         }
     }
 
-    pub(super) fn observe_child(&mut self, observed: &ChildObserved) {
+    pub(crate) fn observe_child(&mut self, observed: &ChildObserved) {
         self.context.set_all(&observed.context);
         if let super::Position::Forked(fork) = &mut self.at {
             let fork = Arc::make_mut(fork);
@@ -213,13 +215,13 @@ impl Branch {
         }
     }
 
-    pub(super) fn begin_child(&mut self) {
+    pub(crate) fn begin_child(&mut self) {
         if let super::Position::Forked(fork) = &mut self.at {
             Arc::make_mut(fork).started += 1;
         }
     }
 
-    pub(super) fn end_child(&mut self, end: &BranchFinished, branch: Arc<Branch>) {
+    pub(crate) fn end_child(&mut self, end: &BranchFinished, branch: Arc<Branch>) {
         let super::Position::Forked(fork) = &mut self.at else { return };
         let first = branch.origin.as_ref().map(|origin| origin.first.clone());
         let Some(first) = first else { return };
@@ -227,7 +229,7 @@ impl Branch {
     }
 
     /// Every branch has ended: the fork is a finished visit, and its results are in the context.
-    pub(super) fn join_fork(&mut self, joined: &ForkJoined) {
+    pub(crate) fn join_fork(&mut self, joined: &ForkJoined) {
         let super::Position::Forked(fork) = std::mem::take(&mut self.at) else { return };
         let mut fork = Arc::unwrap_or_clone(fork);
         fork.status = Some(joined.status);
@@ -260,7 +262,7 @@ impl Branch {
 
     /// The fan-in has chosen: what it took is this branch's, and so is what came of the nodes of its branches.
     /// True when the visit begins with it: no judge was asked.
-    pub(super) fn finish_fan_in(&mut self, finished: &FanInFinished) -> bool {
+    pub(crate) fn finish_fan_in(&mut self, finished: &FanInFinished) -> bool {
         let fork = self.joined.take();
         let is_new = self.next_visit(&finished.node) <= finished.visit;
         self.at = super::Position::Deciding;
@@ -347,7 +349,7 @@ impl Branch {
                 true => (history.proven, history.dropped),
                 false => (own.proven, Arc::clone(&own.dropped)),
             };
-            *own = super::NodeHistory { failing_at, visits, counted, outcome, skipped, proven, dropped, ..history };
+            *own = NodeHistory { failing_at, visits, counted, outcome, skipped, proven, dropped, ..history };
         });
     }
 

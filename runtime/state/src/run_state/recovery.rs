@@ -3,8 +3,8 @@
 //! A grant is a fold of `policy.decided` alone. Nothing removes one but going back before it.
 
 use super::RunState;
+use super::branch::pending_outcome::{FailedStage, Unverified};
 use super::branch::{Branch, Position};
-use super::judged::{FailedStage, Unverified};
 use glovebox_journal::event::{NodeId, PolicyDecided};
 use glovebox_record::Status;
 use glovebox_record::path::ScopePath;

@@ -3,15 +3,15 @@
 //! The list is part of every checkpoint, so its texts share a bound: short ones are whole, and the room that they leave is shared equally
 //! among the long ones. The whole answer of a branch has a key of its own, a reference to a blob that the attempt stored.
 
-use super::fork::{EndedBranch, Fork};
+use super::parallel::{EndedBranch, Fork};
 use crate::context::ANSWER_KEYS;
 use glovebox_record::StoredValue;
 use serde_json::{Map, Value, json};
 
 /// The key of the list.
-pub(super) const RESULTS: &str = "parallel.results";
+pub(crate) const RESULTS: &str = "parallel.results";
 /// What the keys of whole answers begin with.
-pub(super) const WHOLE_ANSWERS: &str = "parallel.results.";
+pub(crate) const WHOLE_ANSWERS: &str = "parallel.results.";
 
 /// Most results in the list.
 const RESULTS_MAX: usize = 256;
@@ -27,9 +27,9 @@ const OWN_KEY_BYTES_MIN: usize = 1024;
 const CUT: &str = "…";
 
 /// The list, and the references to whole answers with their keys.
-pub(super) struct Results {
-    pub(super) list: Value,
-    pub(super) whole: Vec<(String, Value)>,
+pub(crate) struct Results {
+    pub(crate) list: Value,
+    pub(crate) whole: Vec<(String, Value)>,
 }
 
 /// One result before its texts have been cut.
@@ -53,7 +53,7 @@ struct Text {
 
 impl Fork {
     /// What stages and conditions see of the branches.
-    pub(super) fn results(&self) -> Results {
+    pub(crate) fn results(&self) -> Results {
         let mut fixed_bytes = 0;
         let mut results: Vec<BranchResult> = Vec::new();
         for one in self.in_order().into_iter().take(RESULTS_MAX) {

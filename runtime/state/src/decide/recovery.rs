@@ -4,7 +4,7 @@
 //! named before anybody was asked.
 
 use super::BranchDecision;
-use crate::folded::Folded;
+use crate::refused_writes::Folded;
 use glovebox_journal::event::{
     Event, PolicyAction, PolicyDecided, PolicyQuestion, PolicyReason, QuestionAnswered, QuestionAsked, Recoverable,
     StageFinished,

@@ -4,7 +4,8 @@
 //! A stage that passed ends the chain, because it may have mended what failed. One that only reports does not: a gate that a person
 //! answered, or a stage that passed and changed nothing. Nor does a chain lead back to a failure that was handled meanwhile.
 
-use super::{Branch, RunState};
+use super::Branch;
+use crate::run_state::RunState;
 use glovebox_journal::event::{NodeId, RunFinished, StageFinished};
 use glovebox_record::FailureClass;
 use rpds::VectorSync;
@@ -56,13 +57,13 @@ impl FailureChain {
     }
 
     /// A resume begins again at this stage: only the failures before it led there.
-    pub(super) fn begin_again(&mut self, from: &NodeId) {
+    pub(crate) fn begin_again(&mut self, from: &NodeId) {
         let is_known = self.contains(from);
         self.stages = self.stages.iter().take_while(|stage| is_known && *stage != from).cloned().collect();
     }
 
     /// A goal gate is unmet: what failed without it is not the reason.
-    pub(super) fn note_unmet_gate(&mut self, gate: &NodeId) {
+    pub(crate) fn note_unmet_gate(&mut self, gate: &NodeId) {
         if !self.contains(gate) {
             self.clear();
         }
@@ -71,7 +72,7 @@ impl FailureChain {
 
 impl Branch {
     /// Notes how a visit has ended, by the failure that it left.
-    pub(super) fn note_end_in_chain(&mut self, node: &NodeId, only_reports: bool) {
+    pub(crate) fn note_end_in_chain(&mut self, node: &NodeId, only_reports: bool) {
         match (&self.last_failure, only_reports) {
             (Some(_), _) => self.failure_chain.add(node),
             (None, true) => {}
@@ -81,8 +82,8 @@ impl Branch {
 
     /// Notes how the last attempt of a visit has ended. A bound of the run that cut it says nothing about the stage, and an exit is no stage
     /// to begin again at while another one has failed.
-    pub(super) fn note_attempt_in_chain(&mut self, finished: &StageFinished) {
-        let is_cut = finished.outcome.failure.as_ref().is_some_and(super::spending::is_bound_of_run);
+    pub(crate) fn note_attempt_in_chain(&mut self, finished: &StageFinished) {
+        let is_cut = finished.outcome.failure.as_ref().is_some_and(crate::run_state::spending::is_bound_of_run);
         if finished.retrying || is_cut {
             return;
         }
@@ -129,7 +130,7 @@ impl RunState {
     }
 
     fn is_stopped_by_bound(&self, ended: &RunFinished) -> bool {
-        self.stopped.is_some() || super::can_continue(ended)
+        self.stopped.is_some() || crate::run_state::can_continue(ended)
     }
 
     /// True if the bound that ended the run cut a stage.

@@ -2,9 +2,9 @@
 //!
 //! Branches may wait for several answers at once, so everything is found by the id of the question.
 
-use super::RunState;
-use super::branch::{Branch, Position};
-use super::judged::FailedStage;
+use super::pending_outcome::FailedStage;
+use super::{Branch, Position};
+use crate::run_state::RunState;
 use glovebox_journal::event::{QuestionAnswered, QuestionAsked, QuestionId};
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl RunState {
         self.questions().find(|open| open.asked.question == *id)
     }
 
-    pub(super) fn question_mut(&mut self, id: &QuestionId) -> Option<&mut OpenQuestion> {
+    pub(crate) fn question_mut(&mut self, id: &QuestionId) -> Option<&mut OpenQuestion> {
         let asks = |branch: &Arc<Branch>| branch.question().is_some_and(|open| open.asked.question == *id);
         let branch = self.branches.values_mut().find(|branch| asks(branch))?;
         match &mut Arc::make_mut(branch).at {
@@ -54,12 +54,12 @@ impl Branch {
         }
     }
 
-    pub(super) fn ask(&mut self, asked: &QuestionAsked) {
+    pub(crate) fn ask(&mut self, asked: &QuestionAsked) {
         self.arrive(&asked.node, asked.visit);
         self.at = Position::Waiting(Wait::Answer(OpenQuestion { asked: Arc::new(asked.clone()), head: 0 }));
     }
 
-    pub(super) fn answer(&mut self, answered: &QuestionAnswered) {
+    pub(crate) fn answer(&mut self, answered: &QuestionAnswered) {
         self.at = Position::Deciding;
         if answered.policy {
             // What it comes to is said by the event that follows.

@@ -1,6 +1,6 @@
 //! What came of a node so far. It does not grow with its visits.
 
-use super::VerifyFailures;
+use super::verify_failures::VerifyFailures;
 use glovebox_journal::event::Digest;
 use glovebox_record::Outcome;
 use rpds::RedBlackTreeMapSync;
@@ -40,13 +40,13 @@ pub struct NodeHistory {
     /// How its verification has failed since it last passed; none where nothing bounds that.
     pub verify_failures: Option<Arc<VerifyFailures>>,
     /// Visits by the signature of their failure.
-    pub(super) signatures: RedBlackTreeMapSync<Digest, u32>,
+    pub(crate) signatures: RedBlackTreeMapSync<Digest, u32>,
     /// Its last visit among all finished ones, while its last outcome is a failure.
-    pub(super) failing_at: Option<u64>,
+    pub(crate) failing_at: Option<u64>,
 }
 
 impl NodeHistory {
-    pub(super) fn count_signature(&mut self, signature: Option<Digest>) {
+    pub(crate) fn count_signature(&mut self, signature: Option<Digest>) {
         let known = signature.and_then(|signature| self.signatures.get(&signature)).copied().unwrap_or(0);
         self.same = if signature.is_some() { known.saturating_add(1) } else { 0 };
         let has_room = known > 0 || self.signatures.size() < SIGNATURES_MAX;
