@@ -48,8 +48,9 @@ pub use session::CONVERSATION_BYTES_MAX;
 
 use crate::driver::Assignment;
 use crate::run::{Holdouts, RunDir, branch_folder};
+use claims::{FilesAtEnd, Statement};
 use glovebox_host::budget::Budget;
-use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSource, Progress, Report};
+use glovebox_host::call::{Call, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::model::{Provider, is_of_another_model};
 use glovebox_jail::subject::EndedSubjects;
@@ -59,7 +60,8 @@ use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_plan::plan::{Binding, Plan};
 use glovebox_plan::prepare::executor::{SandboxEnv, Targets};
 use glovebox_record::path::ScopePath;
-use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode};
+use glovebox_record::scope::Scope;
+use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Status};
 use glovebox_workspace::commit;
 use glovebox_workspace::ignored::Ignored;
 use glovebox_workspace::project::Base;
@@ -204,16 +206,19 @@ impl<B: BlobStore + 'static> Workbench<B> {
         sandbox: Option<AttemptSandbox>,
     ) -> Result<StageFinished, AttemptError> {
         let (node, binding) = self.bound(&assignment.stage())?;
-        let mut finished = self.record(assignment, node, report)?;
-        finished.0.isolation = subject::isolation(binding, &self.sandbox_env);
-        finished.0.sees = subject::sees(binding);
+        let (mut fact, statement) = self.record(assignment, node, report)?;
+        fact.isolation = subject::isolation(binding, &self.sandbox_env);
+        fact.sees = subject::sees(binding);
+        let workspace = self.workspace(assignment)?;
+        let scope = files::scope(&self.bound_now(assignment)?.1, sandbox.is_some());
         let Some(sandbox) = sandbox else {
-            claims::check((&self.run.dir, &self.workspace(assignment)?), &mut finished.0, &finished.1);
-            return Ok(finished.0);
+            statement.check(&mut fact, &FilesAtEnd { run: &self.run.dir, workspace: &workspace, scope });
+            return Ok(fact);
         };
         let examine = Examine {
             run: Arc::clone(&self.run),
-            workspace: self.workspace(assignment)?,
+            workspace,
+            scope,
             blobs: Arc::clone(&self.blobs),
             protected: self.protected.clone(),
             ignored: Arc::clone(&self.ignored),
@@ -223,11 +228,10 @@ impl<B: BlobStore + 'static> Workbench<B> {
             recovery: Recovery::of(&self.plan, &assignment.stage(), &assignment.attempt.task.branch),
             keeps: Keeps::of(binding.separation.as_ref(), node.allowed_write_paths.is_some()),
         };
-        let (mut fact, stated) = finished;
         if sandbox.begins_with_builders {
             fact.isolation = Some(Isolation::BuildersCaches);
         }
-        examine.take(sandbox, &mut fact, &stated)?;
+        examine.take(sandbox, &mut fact, &statement)?;
         Ok(fact)
     }
 
@@ -304,10 +308,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
         &self,
         assignment: &Assignment,
         node: &Node,
-        report: Report,
-    ) -> Result<(StageFinished, Vec<Stated>), AttemptError> {
-        let failed_command = failed_command::of(node, &report);
-        let misses_holdouts = misses::holdouts(&self.plan, node, &report);
+        mut report: Report,
+    ) -> Result<(StageFinished, Statement), AttemptError> {
+        let has_failed = matches!(report.outcome.status, Status::Fail | Status::Retry);
+        let mut statement = Statement::from_report(&mut report);
+        statement.failed_command = failed_command::of(node, &report);
+        statement.misses_holdouts = misses::holdouts(&self.plan, node, &report);
         let dropped_checks = failed_command::dropped_checks(node, &report);
         let artifacts = report.artifacts.into_iter().map(|artifact| {
             let (digest, bytes) = self.store(&artifact.data)?;
@@ -337,12 +343,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
             steered: report.steered,
             model: self.asked_model(&node.id, report.answered_by),
             duration_ms: report.duration_ms,
-            failed_command,
-            misses_holdouts,
+            failed_command: statement.failed_command.clone().filter(|_| report.outcome.failure.is_some()),
+            misses_holdouts: statement.misses_holdouts && has_failed,
             dropped_checks,
             ..StageFinished::of(assignment.attempt.clone(), report.outcome)
         };
-        Ok((fact, report.claims))
+        Ok((fact, statement))
     }
 }
 
@@ -362,6 +368,8 @@ struct Examine<B> {
     run: Arc<RunDir>,
     /// The workspace that the stage began from, relative to the run's folder.
     workspace: String,
+    /// The scope that the component had; none without files.
+    scope: Option<Scope>,
     blobs: Arc<B>,
     protected: Protected,
     ignored: Arc<Ignored>,
@@ -379,7 +387,7 @@ impl<B: BlobStore> Examine<B> {
         self,
         mut sandbox: AttemptSandbox,
         fact: &mut StageFinished,
-        stated: &[Stated],
+        statement: &Statement,
     ) -> Result<(), AttemptError> {
         let taken = sandbox.close().and_then(|closed| {
             let EndedSubjects { usage: of_subjects, calls, views, .. } = closed.subjects;
@@ -398,7 +406,8 @@ impl<B: BlobStore> Examine<B> {
             }
         });
         if taken.is_ok() {
-            claims::check((&self.run.dir, &self.workspace), fact, stated);
+            let scope = self.scope.clone();
+            statement.check(fact, &FilesAtEnd { run: &self.run.dir, workspace: &self.workspace, scope });
         }
         let had_folder = sandbox.remove().inspect_err(|error| {
             tracing::warn!(%error, "the stage's files were not removed");

@@ -31,6 +31,11 @@ struct Bench {
 
 impl Bench {
     fn new(attributes: &str) -> Self {
+        Self::with("shouts", attributes)
+    }
+
+    /// A stage whose plugin, if it names one, behaves like this.
+    fn with(behaviour: &str, attributes: &str) -> Self {
         let folder = tempfile::tempdir().expect("tempdir");
         let path = folder.path().to_owned();
         std::fs::create_dir_all(path.join("workspace/src")).expect("workspace");
@@ -41,7 +46,7 @@ impl Bench {
              grants = { filesystem = \"posix\", read = [\"src/\"], write = [\"src/\"] }\n";
         let (config, bytes) = (
             config(grants),
-            component("shouts", "acme.review", r#"{"filesystem":"posix","read":["./"],"write":["./"]}"#),
+            component(behaviour, "acme.review", r#"{"filesystem":"posix","read":["./"],"write":["./"]}"#),
         );
         let lock =
             if attributes.contains("acme.review") { agreed(&config, "acme.review", &bytes) } else { Lock::default() };
@@ -266,7 +271,8 @@ async fn a_claim_without_evidence_fails_the_stage() {
         assert_eq!(failure.as_ref().map(|failure| failure.class), expected.map(|_| FailureClass::Contract));
         assert!(failure.is_none_or(|failure| failure.reason.contains(expected.unwrap_or_default())));
     };
-    check(&[("command-passed", "A1/1"), ("file-written", "src/lib.rs"), ("new-kind", "x")], None).await;
+    check(&[("command-passed", "A1/1"), ("file-written", "src/lib.rs")], None).await;
+    check(&[("new-kind", "x")], Some("this kind of claim is unknown")).await;
     check(&[("command-passed", "A1/2")], Some("code Some(1)")).await;
     check(&[("command-passed", "B7/1")], Some("no such receipt")).await;
     check(&[("file-written", "src/none.rs")], Some("no such file")).await;
@@ -305,6 +311,14 @@ async fn a_component_is_executed_from_copy_to_fact() {
     let turns = fact.usage.iter().find(|usage| usage.name == LimitName::Turns).expect("reported");
     assert_eq!((turns.used, turns.limit), (Some(3), 3));
     assert!(fact.changes.is_empty() && !bench.path("stage/A1").exists());
+}
+
+#[tokio::test]
+async fn a_component_that_lies_fails_the_contract() {
+    let bench = Bench::with("lies", "type=\"acme.review\"");
+    let fact = bench.bench.execute(&claim()).await.expect("executed");
+    let failure = fact.outcome.failure.expect("failure");
+    assert_eq!((failure.class, failure.code), (FailureClass::Contract, FailureCode::CLAIM_UNPROVEN));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
-//! Converts a handler's answer, limits it, and checks it against the host's own record.
+//! Converts a handler's answer, limits it, and checks it against what the host knows of the model.
 //!
-//! A malformed answer fails the stage; the host does not repair it. A claim counts only if the host's record confirms it.
+//! A malformed answer fails the stage; the host does not repair it. Claims are counted and handed on: whoever has the stage's changes too
+//! checks them.
 
 use crate::attempt::Attempt;
 use crate::attempt::llm::levels;
@@ -10,7 +11,6 @@ use crate::ending::Ended;
 use crate::input::{OutgoingEdge, StageInput};
 use crate::progress::Claim;
 use glovebox_names::visible::is_deceptive;
-use glovebox_record::path::ScopePath;
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, LimitName, Outcome, Status};
 use glovebox_schema::document;
 use glovebox_workspace::refusal::escaped;
@@ -75,19 +75,18 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
     }
 }
 
-/// Checks a handler's answer: malformed ones, exhausted turns and scripts, unproven claims become failures.
+/// Checks a handler's answer: malformed ones, exhausted turns and scripts become failures.
 pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> Ended {
     let bytes = bytes_of(&answer);
     attempt.call.meter.outcome_bytes = bytes;
     let claims: Vec<Claim> =
         std::mem::take(&mut answer.claims).into_iter().map(|(kind, value)| Claim { kind, value }).collect();
-    let (outcome, claims) = match failure_by_host(attempt, bytes) {
-        Some(failure) => (Outcome::failed(failure), Vec::new()),
+    let outcome = match failure_by_host(attempt, bytes) {
+        Some(failure) => Outcome::failed(failure),
         None => match check_count(&claims).and_then(|()| accept(answer)) {
-            Ok(outcome) => checked(outcome, claims, attempt),
+            Ok(outcome) => checked(outcome, attempt),
             Err(problem) => {
-                let failure = Failure::new(FailureClass::Contract, FailureCode::OUTCOME_MALFORMED, problem);
-                (Outcome::failed(failure), Vec::new())
+                Outcome::failed(Failure::new(FailureClass::Contract, FailureCode::OUTCOME_MALFORMED, problem))
             }
         },
     };
@@ -110,7 +109,7 @@ fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
 }
 
 /// Holds a well-formed answer against what the host knows better.
-fn checked(outcome: Outcome, claims: Vec<Claim>, attempt: &Attempt) -> (Outcome, Vec<Claim>) {
+fn checked(outcome: Outcome, attempt: &Attempt) -> Outcome {
     if let Some(failure) = &attempt.llm.conversation.overspent {
         return put_failure(outcome, failure.clone());
     }
@@ -129,24 +128,12 @@ fn checked(outcome: Outcome, claims: Vec<Claim>, attempt: &Attempt) -> (Outcome,
     if attempt.call.is_canceled() && matches!(outcome.status, Status::Fail | Status::Retry) {
         return put_failure(outcome, crate::ending::cancellation());
     }
-    check_claims(outcome, claims, attempt)
+    outcome
 }
 
-/// The host's failure in place of the handler's status; notes stay, claims, hints and updates do not.
-fn put_failure(outcome: Outcome, failure: Failure) -> (Outcome, Vec<Claim>) {
-    (Outcome { notes: outcome.notes, ..Outcome::failed(failure) }, Vec::new())
-}
-
-fn check_claims(outcome: Outcome, mut claims: Vec<Claim>, attempt: &Attempt) -> (Outcome, Vec<Claim>) {
-    match claims.iter().find_map(|claim| unproven(claim, attempt)) {
-        Some(reason) if outcome.status.satisfies_gate() => {
-            put_failure(outcome, Failure::new(FailureClass::Contract, FailureCode::CLAIM_UNPROVEN, reason))
-        }
-        _ => {
-            claims.retain(|claim| unproven(claim, attempt).is_none());
-            (outcome, claims)
-        }
-    }
+/// The host's failure in place of the handler's status; notes stay, hints and updates do not.
+fn put_failure(outcome: Outcome, failure: Failure) -> Outcome {
+    Outcome { notes: outcome.notes, ..Outcome::failed(failure) }
 }
 
 fn check_count(claims: &[Claim]) -> Result<(), String> {
@@ -154,31 +141,6 @@ fn check_count(claims: &[Claim]) -> Result<(), String> {
         return Err(format!("makes {} claims, expected at most {CLAIMS_MAX}", claims.len()));
     }
     Ok(())
-}
-
-fn unproven(claim: &Claim, attempt: &Attempt) -> Option<String> {
-    let Claim { kind, value } = claim;
-    let shown = escaped(value);
-    match kind.as_str() {
-        "command-passed" => {
-            match attempt.exec.receipts.iter().find(|receipt| receipt.id == *value && receipt.hook.is_none()) {
-                None => Some(format!(
-                    "claims that a command passed by receipt `{shown}`, which was not given to this attempt"
-                )),
-                Some(receipt) if receipt.passed() => None,
-                Some(receipt) => Some(format!(
-                    "claims that the command of receipt `{shown}` passed, but it {} with {}",
-                    receipt.how,
-                    receipt.code.map_or("no code".to_owned(), |code| format!("code {code}"))
-                )),
-            }
-        }
-        "artifact" if attempt.control.artifacts.iter().any(|artifact| artifact.name == *value) => None,
-        "artifact" => Some(format!("claims an artifact `{shown}` that was not kept")),
-        "file-written" if ScopePath::parse(value).is_ok_and(|path| attempt.files.wrote(&path)) => None,
-        "file-written" => Some(format!("claims to have written `{shown}`, which is not a file in its write scope")),
-        _ => Some(format!("makes a claim of the unknown kind `{}`", escaped(kind))),
-    }
 }
 
 fn accept(answer: types::Outcome) -> Result<Outcome, String> {

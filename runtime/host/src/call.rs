@@ -47,7 +47,7 @@ pub struct Report {
     /// The handler's outcome, or the one the host puts in its place for a trap, a limit, a refusal to link.
     /// Turn exhaustion without an earlier explicit success is already a `fail` here (decision turn-limit-is-a-failure).
     pub outcome: Outcome,
-    /// What the handler says it did; unproven claims of a success are a failure already.
+    /// What the handler says it did; nothing of it is checked.
     pub claims: Vec<Claim>,
     /// How the call itself went.
     pub ending: Ending,

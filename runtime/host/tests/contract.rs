@@ -164,7 +164,7 @@ fn commands_are_counted() {
 }
 
 #[test]
-fn a_granted_command_leaves_a_receipt_that_proves_a_claim() {
+fn a_granted_command_leaves_a_receipt() {
     let mut call = call(&[]);
     call.commands = Some(commands("true"));
     let report = execute("runs-command", call);
@@ -226,8 +226,14 @@ fn a_streamed_answer_ends_with_finish_and_not_again() {
 }
 
 #[test]
-fn a_claim_without_a_receipt_fails_the_contract() {
-    expect_failure(&run("lies", &[]), FailureClass::Contract, "claim/unproven");
+fn a_claim_is_handed_on_as_it_was_made() {
+    let report = run("lies", &[]);
+    assert_eq!(
+        (report.outcome.status, report.claims.len(), report.receipts.len()),
+        (Status::Success, 1, 0),
+        "{report:?}"
+    );
+    assert_eq!(report.claims[0].kind, "command-passed");
 }
 
 #[test]

@@ -33,9 +33,8 @@ struct Said {
     failed_command_source: CommandSource,
 }
 
-/// The command behind a failed verification; none for any other stage.
+/// The command behind a failure of the stage, should it be one.
 pub(super) fn of(node: &Node, report: &Report) -> Option<FailedCommand> {
-    report.outcome.failure.as_ref()?;
     let is_plan = node.handler.kind() == HandlerKind::Verification;
     if is_plan && let Some(said) = results(report).and_then(|results| results.error_meta) {
         return Some(FailedCommand { line: cut(said.failed_command), source: said.failed_command_source });

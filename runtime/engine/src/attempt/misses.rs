@@ -6,15 +6,13 @@ use super::redact::printed;
 use glovebox_host::call::Report;
 use glovebox_pipeline::ir::{Node, Role};
 use glovebox_plan::plan::{HoldoutAccess, Plan};
-use glovebox_record::Status;
 use glovebox_record::scope::Entry;
 
-/// True for a failure of a verifier without hold-outs that `holdouts=true` might mend.
+/// True for a verifier without hold-outs whose failure, should it be one, `holdouts=true` might mend.
 pub(super) fn holdouts(plan: &Plan, node: &Node, report: &Report) -> bool {
     let Some(binding) = plan.binding(&node.id) else { return false };
-    let has_failed = matches!(report.outcome.status, Status::Fail | Status::Retry) && !report.receipts.is_empty();
     let is_unaware = binding.holdouts == HoldoutAccess::Absent && node.holdouts.named.is_none();
-    if plan.sealed.is_empty() || !has_failed || !is_unaware || binding.role != Role::Verifier {
+    if plan.sealed.is_empty() || report.receipts.is_empty() || !is_unaware || binding.role != Role::Verifier {
         return false;
     }
     let is_read = |folder: &Entry| plan.bindings.keys().any(|id| plan.holdouts_of(id).contains(&folder));

@@ -8,7 +8,7 @@ use crate::attempt::wasi_files::FilesView;
 use crate::bindings::files::{Error, Host, Node};
 use crate::grants::FileTier;
 use glovebox_record::path::ScopePath;
-use glovebox_record::scope::{Access, Scope};
+use glovebox_record::scope::Scope;
 use glovebox_record::{Limits, Refusal};
 use glovebox_workspace::layer::Layer;
 use glovebox_workspace::protect::Protected;
@@ -78,12 +78,6 @@ impl FileState {
         };
         let view = files.map(open).transpose().map_err(|problem| problem.to_string())?;
         Ok(Self { tier, view: view.map(Arc::new) })
-    }
-
-    /// True for a file that the attempt was allowed to write and that is there.
-    pub(crate) fn wrote(&self, path: &ScopePath) -> bool {
-        let Some(view) = &self.view else { return false };
-        view.scope().access(path) == Access::Write && view.stat(path).is_ok_and(|found| found.kind == Kind::File)
     }
 }
 

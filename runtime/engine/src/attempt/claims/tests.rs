@@ -1,7 +1,8 @@
 //! Claims, each against what the host recorded.
 
 use super::*;
-use glovebox_journal::event::{Artifact, Attempt, AttemptId, BranchId, Digest, FileChange, Task, Work};
+use glovebox_journal::event::{Artifact, Attempt, AttemptId, BranchId, Digest, FileChange, Recoverable, Task, Work};
+use glovebox_record::scope::Entry;
 use glovebox_record::{CommandEnding, Hook, HookKind, Outcome, Receipt, Status};
 use glovebox_state::simulation::receipt;
 
@@ -15,11 +16,21 @@ fn fact() -> StageFinished {
 fn holds(change: impl FnOnce(&mut StageFinished), kind: &str, value: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("workspace")).unwrap();
-    std::fs::write(folder.path().join("workspace/there.txt"), "x").unwrap();
+    std::fs::create_dir(folder.path().join("workspace/d")).unwrap();
+    for file in ["there.txt", "unwritable.txt"] {
+        std::fs::write(folder.path().join("workspace").join(file), "x").unwrap();
+    }
     let run = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
     let mut fact = fact();
     change(&mut fact);
-    check((&run, "workspace"), &mut fact, &[Claim { kind: kind.to_owned(), value: value.to_owned() }]);
+    let entry = |text: &str| Entry::parse(text).unwrap();
+    let (read, write) =
+        (vec![entry("./")], vec![entry("there.txt"), entry("new.txt"), entry("missing.txt"), entry("d/")]);
+    let scope = Some(Scope { read, write, ..Scope::default() });
+    let artifacts = BTreeSet::from(["report.md".to_owned()]);
+    let claims = vec![Claim { kind: kind.to_owned(), value: value.to_owned() }];
+    let statement = Statement { claims, artifacts, ..Statement::default() };
+    statement.check(&mut fact, &FilesAtEnd { run: &run, workspace: "workspace", scope });
     let code = fact.outcome.failure.as_ref().map(|failure| failure.code.as_str());
     assert!(code.is_none_or(|code| code == FailureCode::CLAIM_UNPROVEN.as_str()), "{code:?}");
     code.is_none()
@@ -35,8 +46,10 @@ fn a_command_has_passed_if_a_receipt_of_the_stage_says_so() {
     assert!(!holds(with(vec![receipt(Some(1), CommandEnding::Exited)]), "command-passed", "r"), "it failed");
     assert!(!holds(with(vec![receipt(Some(0), CommandEnding::TimedOut)]), "command-passed", "r"), "it was killed");
     let hook = Hook { kind: HookKind::Pre, tool: "write_file".to_owned(), call: "1".to_owned() };
-    let of_hook = Receipt { hook: Some(hook), ..passed };
+    let of_hook = Receipt { hook: Some(hook), ..passed.clone() };
     assert!(!holds(with(vec![of_hook]), "command-passed", "r"), "a hook judges a call, not the work");
+    let of_subject = Receipt { subject: true, ..passed };
+    assert!(!holds(with(vec![of_subject]), "command-passed", "r"), "a program under test proves nothing of itself");
 }
 
 #[test]
@@ -51,6 +64,11 @@ fn a_file_was_written_if_it_is_there_at_the_end() {
         (&[][..], "there.txt", true),
         (&[], "missing.txt", false),
         (&[], "", false),
+        (&[], "d", false),
+        (&[], "unwritable.txt", false),
+        (&[("unwritable.txt", ChangeOp::Write)], "unwritable.txt", false),
+        (&[("new.txt", ChangeOp::Symlink)], "new.txt", false),
+        (&[("new.txt", ChangeOp::Mkdir)], "new.txt", false),
         (&[("new.txt", ChangeOp::Write)], "new.txt", true),
         (&[("there.txt", ChangeOp::Delete)], "there.txt", false),
         (&[("there.txt", ChangeOp::Rmdir)], "there.txt", false),
@@ -62,11 +80,42 @@ fn a_file_was_written_if_it_is_there_at_the_end() {
 }
 
 #[test]
-fn an_artifact_was_kept_if_it_has_that_name() {
-    let kept = |fact: &mut StageFinished| {
-        let (name, media_type) = ("report.md".to_owned(), "text/markdown".to_owned());
+fn an_artifact_was_kept_if_the_component_kept_one_of_that_name() {
+    assert!(holds(|_| {}, "artifact", "report.md"));
+    assert!(!holds(|_| {}, "artifact", "report.txt"));
+    let of_runtime = |fact: &mut StageFinished| {
+        let (name, media_type) = ("transcript.ndjson".to_owned(), "application/x-ndjson".to_owned());
         fact.artifacts.push(Artifact { name, media_type, digest: Digest::ZERO, bytes: 0 });
     };
-    assert!(holds(kept, "artifact", "report.md"));
-    assert!(!holds(kept, "artifact", "report.txt"));
+    assert!(!holds(of_runtime, "artifact", "transcript.ndjson"), "a file of the runtime proves nothing");
+}
+
+#[test]
+fn a_claim_of_an_unknown_kind_is_unproven() {
+    assert!(!holds(|_| {}, "all-is-well", "x"));
+}
+
+#[test]
+fn only_a_success_needs_proof() {
+    let mut fact = fact();
+    fact.outcome = Outcome::of(Status::Skipped);
+    let claims = vec![Claim { kind: "artifact".to_owned(), value: "none".to_owned() }];
+    let statement = Statement { claims, ..Statement::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let run = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).unwrap();
+    let files = FilesAtEnd { run: &run, workspace: "workspace", scope: None };
+    statement.check(&mut fact, &files);
+    assert!(fact.outcome.failure.is_none());
+    // What a person may turn into a success is checked too.
+    let recoverable = Recoverable {
+        outcome: Outcome::of(Status::Success),
+        verifying: false,
+        proposed: Vec::new(),
+        signature: None,
+        timeout_ms: None,
+    };
+    fact.recoverable = Some(Box::new(recoverable));
+    statement.check(&mut fact, &files);
+    let own = fact.recoverable.unwrap().outcome;
+    assert_eq!(own.failure.map(|failure| failure.code), Some(FailureCode::CLAIM_UNPROVEN));
 }

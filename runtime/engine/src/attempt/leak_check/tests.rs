@@ -32,13 +32,16 @@ fn artifact(name: &str, content: &str, blobs: &MemoryBlobs) -> Artifact {
     Artifact { name: name.to_owned(), digest, bytes: content.len() as u64, media_type: "text/plain".to_owned() }
 }
 
+/// A place of a fact, and what puts a text there.
+type Place<'p> = (&'p str, &'p dyn Fn(&mut StageFinished, &str));
+
 #[test]
 fn each_place_of_an_answer_is_searched() {
     let (_project, canary) = canary();
     let blobs = MemoryBlobs::default();
     let captured =
         |text: &str| Some(Captured { digest: blobs.put_bytes(text.as_bytes()).unwrap(), bytes: text.len() as u64 });
-    let places: [(&str, &dyn Fn(&mut StageFinished, &str)); 8] = [
+    let places: [Place<'_>; 8] = [
         ("notes", &|fact, text| fact.outcome.notes = text.to_owned()),
         ("context", &|fact, text| _ = fact.outcome.context_updates.insert("a.b".to_owned(), json!(text))),
         ("context key", &|fact, text| _ = fact.outcome.context_updates.insert(text.to_owned(), json!(1))),
