@@ -16,6 +16,7 @@ const HELD: &[&str] = &[
     "plugins/verification/src/",
     "plugins/verify/src/",
     "runtime/cli/src/",
+    "runtime/engine/src/",
     "runtime/host/src/",
     "runtime/jail/helper/src/",
     "runtime/jail/src/",

@@ -20,10 +20,12 @@ mod fill_caches;
 mod guardrail;
 mod hooks;
 mod input;
+mod jail_setting;
 mod kept;
 mod leak_check;
 mod misses;
 mod model;
+mod paths;
 mod preamble;
 mod preparing;
 mod program;
@@ -33,21 +35,25 @@ mod required_tool;
 mod sandbox;
 mod servers;
 mod session;
+mod shared_view;
 mod side_files;
 mod signature;
 mod subject;
+mod tool_servers;
 mod usage;
 mod values;
 
+pub use crate::run_dir::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 pub use error::AttemptError;
 pub use guardrail::GUARDRAIL;
 use guardrail::replace;
 pub use model::TRANSCRIPT_FILE;
-pub use sandbox::{AttemptSandbox, REPOSITORIES_DIR};
+pub use sandbox::AttemptSandbox;
 pub use session::CONVERSATION_BYTES_MAX;
 
-use crate::driver::Assignment;
-use crate::run::{Holdouts, RunDir, branch_folder};
+use crate::assignment::Assignment;
+use crate::holdouts::Holdouts;
+use crate::run_dir::{RunDir, branch_folder};
 use claims::{FilesAtEnd, Statement};
 use glovebox_host::budget::Budget;
 use glovebox_host::call::{Call, CommandSetting, FileSource, Progress, Report};
@@ -68,9 +74,9 @@ use glovebox_workspace::project::Base;
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::quarantine::{Caps, quarantine};
 use glovebox_workspace::stage::{ChangeLimits, ChangeRules, Examined, Found, StageError, WorkspaceView};
+use paths::{AttemptPaths, Sealed};
 pub use preparing::Preparing;
 use recovery::Recovery;
-use sandbox::{AttemptPaths, Sealed};
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -78,10 +84,6 @@ use std::sync::Arc;
 use subject::Keeps;
 use tokio::sync::mpsc::Sender;
 
-/// Folder of the private copies in a run directory.
-pub const STAGE_DIR: &str = "stage";
-/// Folder of what was set aside in a run directory.
-pub const QUARANTINE_DIR: &str = "quarantine";
 /// What a stage logged, beside its status.
 pub const LOG_FILE: &str = "log.ndjson";
 

@@ -5,10 +5,10 @@
 //! Measured as a whole at first and when the bound may be reached; in between what is written is added up, so that a check costs the same
 //! at the end of a run as at its beginning.
 
-use crate::attempt::exchanges::EXCHANGES_DIR;
-use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use crate::project::run_files::{Written, in_blocks};
-use crate::run::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
+use crate::run_dir::EXCHANGES_DIR;
+use crate::run_dir::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
+use crate::run_dir::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{BranchId, StageFinished};

@@ -12,8 +12,9 @@ mod stops;
 #[cfg(test)]
 mod tests;
 
+pub use crate::assignment::Assignment;
 use attempt::Ended;
-pub use attempt::{Assignment, GRACE};
+pub use attempt::GRACE;
 use commit::{Batch, Committed};
 use stops::Stops;
 

@@ -16,11 +16,14 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+pub mod assignment;
 pub mod attempt;
 pub mod disk;
 pub mod driver;
+pub mod holdouts;
 pub mod inbox;
 pub mod merge_check;
 pub mod project;
 pub mod run;
+pub mod run_dir;
 pub mod signals;

@@ -8,22 +8,22 @@ mod branches;
 mod budget;
 mod cancel;
 mod fork;
-mod holdouts;
 mod restore;
 mod session;
 mod workspace;
 
+pub use crate::holdouts::{HoldoutError, Holdouts, OpenCopy};
+pub use crate::run_dir::{HOLDOUTS_DIR, OWNER_FILE, RunDir, WORKSPACE_DIR, branch_folder, branch_workspace};
 pub use begin::NewRun;
-pub use branches::{branch_folder, branch_workspace};
 pub use cancel::cancel;
 pub use fork::{NoVisit, Source, VisitPoint, fork, visits};
-pub use holdouts::{HOLDOUTS_DIR, HoldoutError, Holdouts, OpenCopy};
 pub use session::{Replan, ResumeTerms, Session, Unread};
 pub use workspace::apply_changes;
 
+use crate::assignment::Assignment;
 use crate::attempt::{AttemptError, Preparing, Workbench, exchanges, sweep};
 use crate::disk::DiskGauge;
-use crate::driver::{Assignment, RunError};
+use crate::driver::RunError;
 use crate::inbox::{Attendance, Inbox};
 use crate::project::{ProjectError, Projector};
 use cap_std::fs::Dir;
@@ -40,14 +40,11 @@ use glovebox_state::evidence::{RunSummary, VerdictFile};
 use glovebox_state::run_state::RunState;
 use glovebox_workspace::ignored::Ignored;
 use glovebox_workspace::project::Skipped;
-use glovebox_workspace::user_key::UserKey;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::poll_fn;
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Notify;
@@ -57,33 +54,6 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 const HINTS_WAITING_MAX: usize = 256;
 /// The largest pipeline that is read back.
 const SOURCE_BYTES_MAX: u64 = 1 << 30;
-
-/// The lock of the process that drives the run.
-pub const OWNER_FILE: &str = "owner.sqlite";
-/// The run's copy of the project.
-pub const WORKSPACE_DIR: &str = "workspace";
-
-/// The directory of one run. It exists before it gets here: where it lies is the caller's business.
-pub struct RunDir {
-    /// Its absolute path, for the stores that open files by path.
-    pub path: PathBuf,
-    /// The same directory, opened.
-    pub dir: Dir,
-    /// What its journal is signed with; none leaves it unsigned, so that it is never acted on later.
-    pub key: Option<UserKey>,
-}
-
-impl RunDir {
-    /// The run's copy of the project.
-    pub fn workspace(&self) -> PathBuf {
-        self.path.join(WORKSPACE_DIR)
-    }
-
-    /// The same directory for what must not sign anything.
-    fn without_key(&self) -> io::Result<Self> {
-        Ok(Self { path: self.path.clone(), dir: self.dir.try_clone()?, key: None })
-    }
-}
 
 /// Something to show while a run goes on.
 pub enum Update<'a> {

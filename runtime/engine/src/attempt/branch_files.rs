@@ -4,8 +4,8 @@
 //! changed nothing reads the folder of the one that forked, and a fork costs nothing by itself.
 
 use super::{AttemptError, Workbench};
-use crate::driver::Assignment;
-use crate::run::branch_workspace;
+use crate::assignment::Assignment;
+use crate::run_dir::branch_workspace;
 use glovebox_journal::event::BranchId;
 use glovebox_journal::ports::BlobStore;
 use glovebox_record::Digest;

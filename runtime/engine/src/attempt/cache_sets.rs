@@ -4,7 +4,7 @@
 //! builders runs in stages that judge, so what such a stage leaves is told with the next verdict.
 
 use super::AttemptError;
-use super::sandbox::AttemptPaths;
+use super::paths::AttemptPaths;
 use glovebox_jail::jail::{Bind, HOME_INSIDE};
 use glovebox_plan::plan::{Binding, HoldoutAccess, Plan};
 use glovebox_plan::prepare::executor::SandboxEnv;

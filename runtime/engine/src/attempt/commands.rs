@@ -3,8 +3,10 @@
 //! It decides nothing about the files: what a stage may see is fixed before the first jail, and is the same for those that follow.
 
 use super::AttemptError;
-use super::sandbox::{AttemptPaths, REPOSITORIES_DIR, SharedSubjects, SharedView};
+use super::paths::AttemptPaths;
+use super::shared_view::{SharedSubjects, SharedView};
 use super::subject;
+use crate::run_dir::REPOSITORIES_DIR;
 use glovebox_jail::jail::{Bind, Jail, JailChannels, JailSetting, Source};
 use glovebox_jail::lazy_jail::{LazyJail, OpenError};
 use glovebox_plan::plan::Binding;

@@ -3,7 +3,7 @@
 //! One file for each attempt, named by its task and ordinal: an attempt that is made again finds what was asked before. The folder is in
 //! the run's directory, which no stage reaches.
 
-use crate::run::RunDir;
+use crate::run_dir::{EXCHANGES_DIR, RunDir};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use glovebox_host::model::Exchanges;
 use glovebox_host::tools::ToolAnswers;
@@ -16,8 +16,6 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
-/// The folder in a run's directory.
-pub const EXCHANGES_DIR: &str = "exchanges";
 /// How the files with answers of tool servers end.
 const TOOLS_SUFFIX: &str = ".tools.ndjson";
 

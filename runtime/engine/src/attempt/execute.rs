@@ -5,7 +5,7 @@
 //! so the driver sees signals and deadlines meanwhile. Whatever may block for longer than a file has a thread, and so has every branch.
 
 use super::{AttemptError, Prepared, Workbench, required_tool};
-use crate::driver::Assignment;
+use crate::assignment::Assignment;
 use futures_util::FutureExt;
 use glovebox_host::component::Component;
 use glovebox_journal::event::{BranchId, StageFinished};

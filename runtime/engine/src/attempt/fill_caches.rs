@@ -3,10 +3,12 @@
 //! A judging stage keeps no cache between visits, because builders' code may have run in it. Its own command fills the cache from the
 //! files that the run began with, before any builder runs. The verdict of that command is ignored.
 
-use super::sandbox::{AttemptPaths, AttemptSandbox, Sealed};
+use super::paths::{AttemptPaths, Sealed};
+use super::sandbox::AttemptSandbox;
 use super::subject::CacheOwner;
-use super::{AttemptError, STAGE_DIR, Workbench, subject};
-use crate::run::RunDir;
+use super::{AttemptError, Workbench, subject};
+use crate::run_dir::RunDir;
+use crate::run_dir::STAGE_DIR;
 use glovebox_jail::exec::{Command, Program};
 use glovebox_jail::subject::Call;
 use glovebox_journal::event::{CacheFilled, Receipt};

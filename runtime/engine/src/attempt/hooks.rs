@@ -4,7 +4,8 @@
 //! the stage found it, within what the stage may read and without hold-outs. What a hook writes is dropped, and it reaches no network.
 
 use super::AttemptError;
-use super::sandbox::{AttemptPaths, setting};
+use super::jail_setting::setting;
+use super::paths::AttemptPaths;
 use super::side_files::SideFiles;
 use glovebox_host::call::HookSetting;
 use glovebox_jail::exec::Program;

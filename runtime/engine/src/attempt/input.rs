@@ -4,7 +4,7 @@
 //! engine's counters are not part of it.
 
 use super::{AttemptError, Workbench, change_list, feedback, redact};
-use crate::driver::Assignment;
+use crate::assignment::Assignment;
 use glovebox_host::input::{OutgoingEdge, StageInput};
 use glovebox_host::model::Model;
 use glovebox_journal::ports::BlobStore;

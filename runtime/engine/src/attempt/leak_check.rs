@@ -3,7 +3,7 @@
 //! The sandbox prevents leaks; this check reports them. A find fails the attempt and drops its changes. The text is quoted nowhere: only
 //! the record's refusals name the hold-out, and no stage sees them.
 
-use crate::run::Holdouts;
+use crate::holdouts::Holdouts;
 use glovebox_host::model::{Model, TextGuard};
 use glovebox_journal::event::{Artifact, Captured, Digest, Ending, Refusal, StageFinished};
 use glovebox_journal::ports::{BlobStore, PortError};

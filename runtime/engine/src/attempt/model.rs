@@ -1,7 +1,7 @@
 //! The model of an attempt: who answers it, where its script stands, who pays for it, and what is looked at before it is told anything.
 
 use super::{AttemptError, Workbench, exchanges, input, leak_check};
-use crate::driver::Assignment;
+use crate::assignment::Assignment;
 use glovebox_host::model::{Live, Model};
 use glovebox_journal::event::{Artifact, AskedModel};
 use glovebox_journal::ports::{BlobStore, PortError};

@@ -3,7 +3,7 @@
 //! What counts is the run's own record of that stage: its last outcome in the branch, since the last restart, and the host's receipt of a
 //! command that passed there. Files of the workspace, the context and the words of a stage are not looked at.
 
-use crate::driver::Assignment;
+use crate::assignment::Assignment;
 use glovebox_journal::event::{StageFinished, Work};
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};

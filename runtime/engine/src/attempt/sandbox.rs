@@ -8,81 +8,30 @@ use super::AttemptError;
 use super::cache_sets::{begins_with_builders, protect_compiled, set};
 use super::commands::Commands;
 use super::hooks::HookSandbox;
+use super::jail_setting::{setting, tool_binds, tools};
+use super::paths::AttemptPaths;
 use super::servers::{self, ServerSandbox};
-use super::subject::{self, CacheOwner, Private};
+use super::shared_view::{SharedSubjects, SharedView};
+use super::subject::{self, CacheOwner};
+use crate::run_dir::REPOSITORIES_DIR;
 use glovebox_host::call::{FileSource, HookSetting};
 use glovebox_host::grants::FileTier;
-use glovebox_jail::jail::ExecPolicy;
 use glovebox_jail::jail::{Bind, JailSetting, ResourceUsage};
 use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_jail::private_home::PrivateHome;
-use glovebox_jail::subject::{EndedSubjects, Subjects};
-use glovebox_plan::plan::{Binding, Plan};
+use glovebox_jail::subject::EndedSubjects;
+use glovebox_plan::plan::Binding;
 use glovebox_plan::prepare::executor::SandboxEnv;
+use glovebox_record::Tier;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
-use glovebox_record::{Network, NodeId, Tier};
 use glovebox_workspace::cache::{self, Caches, Set};
-use glovebox_workspace::dependencies::{Dependencies, Places};
 use glovebox_workspace::ignored::LeftOut;
 use glovebox_workspace::ignored_store::IgnoredStore;
 use glovebox_workspace::repository::{self, REPOSITORY_DIR};
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// The folders of the run that one attempt uses.
-pub(super) struct AttemptPaths {
-    /// The node.
-    pub(super) node: NodeId,
-    /// Whether code of builders can be in the workspace.
-    pub(super) has_builders_code: bool,
-    /// The workspace that the stage works on.
-    pub(super) workspace: PathBuf,
-    /// The run's folder.
-    pub(super) run: PathBuf,
-    /// Where caches and what git ignores are kept between stages: no two branches share any.
-    pub(super) kept: PathBuf,
-    /// The attempt's own folder, which exists.
-    pub(super) folder: PathBuf,
-    /// Sealed folders in reach of the stage: the path each had, and where it is kept.
-    pub(super) holdouts: Vec<(ScopePath, PathBuf)>,
-    /// The plan, for its folders of dependencies and of hold-outs.
-    pub(super) plan: Arc<Plan>,
-    /// All that is sealed.
-    pub(super) sealed: Option<Sealed>,
-    /// Whether git ignores anything in the project.
-    pub(super) has_ignored: bool,
-    /// What the node's caches begin with, where they were filled from the base.
-    pub(super) cache_base: Option<PathBuf>,
-    /// Whether the run is to stop.
-    pub(super) canceled: Arc<AtomicBool>,
-}
-
-impl AttemptPaths {
-    /// The dependencies that the commands of a stage see.
-    pub(super) fn dependencies(&self, env: &SandboxEnv, binding: &Binding) -> Result<Dependencies<'_>, AttemptError> {
-        if !binding.runs_commands() || !env.tier.is_some_and(Tier::has_own_root) {
-            return Ok(Dependencies::default());
-        }
-        let places = Places { project: &env.project, workspace: &self.workspace, attempt: &self.folder };
-        Dependencies::of(&self.plan.dependencies, &binding.scope, places).map_err(AttemptError::Folder)
-    }
-
-    /// The attempt's caches that end with it.
-    pub(super) fn private(&self) -> Private<'_> {
-        Private { folder: &self.folder, base: self.cache_base.as_deref() }
-    }
-}
-
-/// The run's sealed folders.
-pub(super) struct Sealed {
-    /// Where they are kept, each at its path below.
-    pub(super) files: PathBuf,
-    /// How many there are.
-    pub(super) folders: usize,
-}
 
 /// The files of an attempt and its jail.
 pub struct AttemptSandbox {
@@ -100,27 +49,6 @@ pub struct AttemptSandbox {
     ignored: Option<IgnoredStore>,
     /// Whether it judges, and began with what code of builders left in a stage before.
     pub(super) begins_with_builders: bool,
-}
-
-/// The programs under test: the jail's opening begins them, its end ends them.
-pub(super) type SharedSubjects = Arc<Mutex<Subjects>>;
-
-/// The files, which the jail starts over.
-pub(super) struct SharedView(Arc<Mutex<WorkspaceView>>);
-
-impl SharedView {
-    fn new(view: WorkspaceView) -> Self {
-        Self(Arc::new(Mutex::new(view)))
-    }
-
-    fn share(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-
-    /// The files as they are now.
-    pub(super) fn locked(&self) -> MutexGuard<'_, WorkspaceView> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// What is left of an attempt's programs when all of them are dead.
@@ -240,9 +168,7 @@ impl AttemptSandbox {
     pub(super) fn into_view(mut self) -> Result<WorkspaceView, AttemptError> {
         // The jail can start them over, so it goes first.
         self.jail = None;
-        let view = Arc::into_inner(self.view.0)
-            .ok_or_else(|| AttemptError::Thread("its files are still in use".to_owned()))?;
-        Ok(view.into_inner().unwrap_or_else(PoisonError::into_inner))
+        self.view.into_view().ok_or_else(|| AttemptError::Thread("its files are still in use".to_owned()))
     }
 
     /// Removes the files, and returns whether the attempt had a folder.
@@ -310,8 +236,6 @@ pub(super) fn preparation(env: &SandboxEnv, binding: &Binding, paths: &AttemptPa
     }
 }
 
-/// Folder of synthetic repositories in the run's folder.
-pub const REPOSITORIES_DIR: &str = "repository";
 /// Folder of a stage's files in the attempt's folder.
 const FILES_DIR: &str = "files";
 
@@ -362,22 +286,6 @@ fn caches(
     Ok(Some(caches.with_tools(&tools)?))
 }
 
-/// The folders below HOME that last: those of the toolchains, and compiled modules of the virtual environment. Those of the project's own
-/// sources do not last: Python knows a changed source by its length and the second of its time, which two quick changes may share.
-pub(super) fn tools(env: &SandboxEnv) -> Vec<PathBuf> {
-    let compiled = env.policy.compiled.as_ref().zip(env.environment.as_ref()).map(|(compiled, environment)| {
-        let inside = env.inside().strip_prefix("/").unwrap_or(env.inside());
-        compiled.join(inside).join(environment.path().as_str())
-    });
-    env.policy.kept.iter().cloned().chain(compiled).collect()
-}
-
-/// The mounts of toolchains' caches.
-pub(super) fn tool_binds(env: &SandboxEnv, caches: Option<&Caches>) -> Result<Vec<Bind>, AttemptError> {
-    let binds = caches.map(|caches| caches.tool_binds(env.tier.unwrap_or(Tier::Full))).transpose()?;
-    Ok(binds.unwrap_or_default())
-}
-
 /// Hold-outs copied in; caches are scratch, since nothing can be mounted.
 fn copied(binding: &Binding, paths: &AttemptPaths) -> Result<Mounts, AttemptError> {
     let scratch = binding.command_access.scratch.iter().chain(&binding.command_access.cache).cloned().collect();
@@ -394,39 +302,8 @@ fn layers(paths: &AttemptPaths) -> Result<Vec<PathBuf>, AttemptError> {
     if paths.holdouts.len() < sealed.folders { Err(AttemptError::Holdouts) } else { Ok(vec![sealed.files.clone()]) }
 }
 
-/// The jail of a stage, without a network and with nothing mounted inside its workspace.
-pub(super) fn setting(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> JailSetting {
-    JailSetting {
-        tier: env.tier.unwrap_or(Tier::Full),
-        policy: policy(env, binding),
-        network: Network::None,
-        limits: binding.limits,
-        inside: env.inside().to_path_buf(),
-        inner: Vec::new(),
-        kept: Vec::new(),
-        hidden: hidden(env, paths),
-        folder: paths.folder.clone(),
-    }
-}
-
-/// What no bind may show: the run and all that lie beside it, the project, and what is the user's alone.
-fn hidden(env: &SandboxEnv, paths: &AttemptPaths) -> Vec<PathBuf> {
-    let runs = paths.run.parent().unwrap_or(&paths.run);
-    let private = env.private.iter().map(PathBuf::as_path);
-    [&paths.run, runs, &env.project].into_iter().chain(private).map(Path::to_path_buf).collect()
-}
-
 /// True when the project has a repository and the sandbox of commands can show one.
 fn wants_repository(env: &SandboxEnv, binding: &Binding) -> bool {
     let can_show = binding.runs_commands() && env.tier == Some(Tier::Full);
     can_show && repository::is_wanted(&env.project, &env.policy.path)
-}
-
-/// The operator's policy with the stage's cap on output.
-fn policy(env: &SandboxEnv, binding: &Binding) -> ExecPolicy {
-    let output_bytes_max = env.policy.output_bytes_max.min(binding.limits.command_output_bytes);
-    let mut policy = ExecPolicy { output_bytes_max, ..env.policy.clone() };
-    let folders = binding.program.iter().flat_map(|program| &program.folders);
-    policy.binds.extend(folders.map(|folder| Bind::read_only(folder.0.as_str().into(), folder.0.as_str().into())));
-    policy
 }

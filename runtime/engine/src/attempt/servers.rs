@@ -3,13 +3,12 @@
 //! Each server has one, apart from the stage's commands and from other servers: its files are the workspace as the stage found it, within
 //! the server's own scope and without hold-outs; what it writes is dropped. Its network is its own. All of it ends with the attempt.
 
-use super::sandbox::{AttemptPaths, AttemptSandbox, setting};
+use super::AttemptError;
+use super::jail_setting::setting;
+use super::paths::AttemptPaths;
 use super::side_files::SideFiles;
-use super::{AttemptError, Workbench, exchanges};
-use crate::driver::Assignment;
-use glovebox_host::tools::{ServerSetting, ToolSetting};
+use glovebox_host::tools::ServerSetting;
 use glovebox_jail::jail::{JailSetting, ResourceUsage};
-use glovebox_journal::ports::BlobStore;
 use glovebox_plan::plan::{Binding, BoundServer};
 use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
@@ -28,23 +27,6 @@ pub(super) fn folders<'b>(binding: &'b Binding, attempt: &Path) -> impl Iterator
 pub(super) fn end_all(servers: &mut Vec<ServerSandbox>) -> Result<Vec<ResourceUsage>, AttemptError> {
     let ended: Vec<_> = servers.drain(..).map(ServerSandbox::end).collect();
     ended.into_iter().filter_map(Result::transpose).collect()
-}
-
-impl<B: BlobStore + 'static> Workbench<B> {
-    /// The tools of other programs that an attempt may call, with the answers of one that was cut off.
-    pub(super) fn tools(
-        &self,
-        assignment: &Assignment,
-        sandbox: Option<&AttemptSandbox>,
-    ) -> Result<ToolSetting, AttemptError> {
-        let servers: Vec<_> =
-            sandbox.into_iter().flat_map(AttemptSandbox::servers).map(ServerSandbox::setting).collect();
-        if servers.is_empty() {
-            return Ok(ToolSetting::default());
-        }
-        let answers = exchanges::open_tools(&self.run, &assignment.attempt).map_err(AttemptError::Folder)?;
-        Ok(ToolSetting { servers, answers: Some(answers) })
-    }
 }
 
 /// What one server of an attempt runs in; made when it is started.

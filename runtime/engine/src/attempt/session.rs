@@ -7,7 +7,7 @@ use super::Workbench;
 use super::branch_answers;
 use super::input::{FAILURE_KEYS, HOLDOUT_KEYS};
 use super::preamble::Before;
-use crate::driver::Assignment;
+use crate::assignment::Assignment;
 use glovebox_journal::event::Artifact;
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::Node;

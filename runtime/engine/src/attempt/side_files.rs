@@ -4,7 +4,7 @@
 //! written is dropped.
 
 use super::AttemptError;
-use super::sandbox::AttemptPaths;
+use super::paths::AttemptPaths;
 use glovebox_jail::jail::{Jail, JailSetting, ResourceUsage};
 use glovebox_jail::lazy_jail::{LazyJail, OpenError};
 use glovebox_plan::prepare::executor::SandboxEnv;

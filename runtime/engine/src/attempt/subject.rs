@@ -4,7 +4,8 @@
 //! writes, goes to the quarantine and is never committed: builders could read it.
 
 use super::AttemptError;
-use super::sandbox::{AttemptPaths, setting, tool_binds, tools};
+use super::jail_setting::{setting, tool_binds, tools};
+use super::paths::AttemptPaths;
 use glovebox_jail::jail::CommandLine;
 use glovebox_jail::jail::JailSetting;
 use glovebox_jail::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
@@ -53,6 +54,13 @@ pub(super) enum CacheOwner {
     Stage,
     /// The program under test.
     Subject,
+}
+
+impl AttemptPaths {
+    /// The attempt's caches that end with it.
+    pub(super) fn private(&self) -> Private<'_> {
+        Private { folder: &self.folder, base: self.cache_base.as_deref() }
+    }
 }
 
 impl CacheOwner {

@@ -4,50 +4,22 @@
 //! given up when it does not listen. No result is looked at beyond that.
 
 use super::{Driver, Fault, LEASE_MS, RunError, Stops};
-use glovebox_host::steering::Steering;
-use glovebox_journal::event::{Attempt, AttemptId, BranchId, Ending, Event, NodeId, RunStarted, StageFinished};
+use crate::assignment::Assignment;
+use glovebox_journal::event::{Attempt, AttemptId, BranchId, Ending, Event, StageFinished};
 use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use glovebox_pipeline::key;
-use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
 use glovebox_state::context::{StoredUpdates, filter_updates};
 use glovebox_state::decide::{out_of_time, time_of_node_exceeded};
 use glovebox_state::run_state::Branch;
 use jiff::Timestamp;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// How long an attempt may take to end after it was asked to.
 pub const GRACE: Duration = Duration::from_secs(10);
-
-/// What one attempt works on. It owns everything, so an attempt borrows nothing of the run: a remote worker gets the same.
-#[derive(Debug, Clone)]
-pub struct Assignment {
-    /// The attempt.
-    pub attempt: Attempt,
-    /// Sequence number of its `stage.started`: the fencing token that its commit must find in place.
-    pub token: u64,
-    /// How the run was started.
-    pub run: Arc<RunStarted>,
-    /// The paths that people allowed its node to write beside its write scope.
-    pub granted: Vec<ScopePath>,
-    /// The branch as it was when the attempt was claimed.
-    pub branch: Arc<Branch>,
-    /// Set to ask the attempt to stop.
-    pub stop: Arc<AtomicBool>,
-    /// What people tell its agent.
-    pub steering: Steering,
-}
-
-impl Assignment {
-    /// The stage that plan and grants know.
-    pub fn stage(&self) -> NodeId {
-        self.attempt.task.stage()
-    }
-}
 
 /// An attempt that ended.
 pub(super) struct Ended {

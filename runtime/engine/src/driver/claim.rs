@@ -3,9 +3,9 @@
 //! The second rides in the append of the commit, so that a stage after a stage costs one append. Whatever may not begin at once is left
 //! to the queue: what is due later, and what a cancel, a deadline or a full disk keeps from beginning.
 
-use super::attempt::Assignment;
 use super::commit::{Batch, Committed};
 use super::{Driver, LEASE_MS, RunError};
+use crate::assignment::Assignment;
 use glovebox_host::steering::Steering;
 use glovebox_journal::event::{AttemptId, BranchId, Event, Record, StageStarted, Subject};
 use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};

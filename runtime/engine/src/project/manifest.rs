@@ -4,7 +4,7 @@
 //! `final.json` exists once the run has ended, whichever way; its status is binary and a canceled run is a failed one
 //! (decision run-status-is-binary).
 
-use crate::run::WORKSPACE_DIR;
+use crate::run_dir::WORKSPACE_DIR;
 use glovebox_journal::event::time_format;
 use glovebox_journal::event::{
     Digest, ForkedFrom, NodeId, Record, RunFinished, RunId, RunStarted, StageFinished, Verdict,

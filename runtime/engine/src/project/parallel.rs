@@ -3,7 +3,7 @@
 use super::run_files::task_folder;
 use super::status::{Owner, encode};
 use super::{Content, ProjectError, Projector};
-use crate::attempt::QUARANTINE_DIR;
+use crate::run_dir::QUARANTINE_DIR;
 use glovebox_journal::event::{BranchId, FanInFinished, ForkJoined, NodeId, Task};
 use glovebox_journal::ports::BlobStore;
 use glovebox_record::Outcome;

@@ -5,10 +5,10 @@
 //! Nothing but the end of the run is flushed: after a power loss the journal is the truth and the files are made again.
 
 use super::{CHECKPOINT_FILE, FINAL_FILE, LIVE_FILE, MANIFEST_FILE, PROGRESS_FILE, TRACE_FILE};
-use crate::attempt::exchanges::EXCHANGES_DIR;
-use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use crate::inbox::INBOX_DIR;
-use crate::run::{HOLDOUTS_DIR, OWNER_FILE, WORKSPACE_DIR};
+use crate::run_dir::EXCHANGES_DIR;
+use crate::run_dir::{BRANCHES_DIR, HOLDOUTS_DIR, OWNER_FILE, WORKSPACE_DIR};
+use crate::run_dir::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use cap_std::fs::{Dir, MetadataExt, OpenOptions};
 use glovebox_journal::blobs::BLOBS_DIR;
 use glovebox_journal::event::{Attempt, BranchId, NodeId, Task, Work};
@@ -28,8 +28,6 @@ const BLOCK_BYTES: u64 = 4096;
 const COMPARED_BYTES: u64 = 64 * 1024;
 /// What every attempt left behind.
 const ARTIFACTS_DIR: &str = "artifacts";
-/// Folders of the tasks of branches other than `main` (decision branch-folders).
-pub(crate) const BRANCHES_DIR: &str = "branches";
 /// Folders of the tasks of generations other than the first.
 const GENERATIONS_DIR: &str = "generations";
 

@@ -4,8 +4,9 @@
 //! else lies in it.
 
 use super::session::{driver, stores};
-use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session, holdouts};
+use super::{HOLDOUTS_DIR, HoldoutError, RunDir, Session};
 use crate::driver::RunError;
+use crate::holdouts;
 use glovebox_journal::event::{Digest, Event, Record, RunId, RunStarted, SCHEMA_VERSION};
 use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::ir::NodeId;

@@ -1,30 +1,12 @@
-//! The folders of branches in the run's folder.
+//! Removes the folders of branches from the run's folder.
 //!
 //! Like every workspace they are projections: a resume removes them, and a branch that needs one makes it again.
 
-use super::{RunDir, WORKSPACE_DIR};
-use crate::attempt::REPOSITORIES_DIR;
-use crate::project::run_files::BRANCHES_DIR;
+use crate::run_dir::{BRANCHES_DIR, REPOSITORIES_DIR, RunDir, WORKSPACE_DIR, branch_folder};
 use glovebox_journal::event::BranchId;
 use glovebox_workspace::{cache, tree};
 use std::io;
 use std::path::Path;
-
-/// The folder with everything of a branch but its files, relative to the run's; empty for the branch that the run began with.
-pub fn branch_folder(id: &BranchId) -> String {
-    match *id == BranchId::main() {
-        true => String::new(),
-        false => format!("{BRANCHES_DIR}/{id}"),
-    }
-}
-
-/// The workspace of a branch, relative to the run's folder.
-pub fn branch_workspace(id: &BranchId) -> String {
-    match *id == BranchId::main() {
-        true => WORKSPACE_DIR.to_owned(),
-        false => format!("{}/{WORKSPACE_DIR}", branch_folder(id)),
-    }
-}
 
 /// Removes what only stages of a branch needed, when it has ended: its workspace, its repository and its caches.
 pub(super) fn remove_files(run: &RunDir, id: &BranchId) {

@@ -4,14 +4,16 @@
 //! everything that the record names is stored. Opening one reads the journal, a few records at once, and keeps the state that they lead to. The
 //! workspace is the base copy and the changes of finished stages, applied again on resume, since a crash may have cut the last short.
 
-use super::branches::{self, branch_workspace};
+use super::branches;
 use super::restore::{remove_caches, restore};
 use super::workspace::keep_replaced;
 use super::{OWNER_FILE, OpenCopy, RunDir, VisitPoint, apply_changes};
+use crate::assignment::Assignment;
 use crate::disk::DiskGauge;
-use crate::driver::{Assignment, Driver, GRACE, RunError};
+use crate::driver::{Driver, GRACE, RunError};
 use crate::inbox::{Inbox, forget_requests};
 use crate::merge_check::MergeCheck;
+use crate::run_dir::branch_workspace;
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
     BranchId, CacheFilled, Digest, Event, Record, Repaired, Replanned, RunCanceled, RunId, RunResumed, StageFinished,

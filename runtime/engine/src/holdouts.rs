@@ -3,8 +3,8 @@
 //! They lie beside the workspace and are never in it. Opening compares them with the journal first: a run goes on
 //! only with the hold-outs it began with.
 
-use super::RunDir;
 use crate::driver::RunError;
+use crate::run_dir::{HOLDOUTS_DIR, RunDir};
 use glovebox_journal::event::HoldoutsSealed;
 use glovebox_plan::plan::HoldoutPlan;
 use glovebox_record::Digest;
@@ -15,9 +15,6 @@ use glovebox_workspace::holdout::{self, COPY_BYTES_MIN, Seal, SealError};
 use glovebox_workspace::project::{Base, Include};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-
-/// Folder of the sealed hold-outs in a run directory.
-pub const HOLDOUTS_DIR: &str = "holdouts";
 
 /// Why a run has no hold-outs to go on with.
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,57 @@
+//! The setting of the jails of one attempt: of its own commands, its hooks, its tool servers and its program under test.
+
+use super::AttemptError;
+use super::paths::AttemptPaths;
+use glovebox_jail::jail::{Bind, ExecPolicy, JailSetting};
+use glovebox_plan::plan::Binding;
+use glovebox_plan::prepare::executor::SandboxEnv;
+use glovebox_record::{Network, Tier};
+use glovebox_workspace::cache::Caches;
+use std::path::{Path, PathBuf};
+
+/// The jail of a stage, without a network and with nothing mounted inside its workspace.
+pub(super) fn setting(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> JailSetting {
+    JailSetting {
+        tier: env.tier.unwrap_or(Tier::Full),
+        policy: policy(env, binding),
+        network: Network::None,
+        limits: binding.limits,
+        inside: env.inside().to_path_buf(),
+        inner: Vec::new(),
+        kept: Vec::new(),
+        hidden: hidden(env, paths),
+        folder: paths.folder.clone(),
+    }
+}
+
+/// What no bind may show: the run and all that lie beside it, the project, and what is the user's alone.
+fn hidden(env: &SandboxEnv, paths: &AttemptPaths) -> Vec<PathBuf> {
+    let runs = paths.run.parent().unwrap_or(&paths.run);
+    let private = env.private.iter().map(PathBuf::as_path);
+    [&paths.run, runs, &env.project].into_iter().chain(private).map(Path::to_path_buf).collect()
+}
+
+/// The folders below HOME that last: those of the toolchains, and compiled modules of the virtual environment. Those of the project's own
+/// sources do not last: Python knows a changed source by its length and the second of its time, which two quick changes may share.
+pub(super) fn tools(env: &SandboxEnv) -> Vec<PathBuf> {
+    let compiled = env.policy.compiled.as_ref().zip(env.environment.as_ref()).map(|(compiled, environment)| {
+        let inside = env.inside().strip_prefix("/").unwrap_or(env.inside());
+        compiled.join(inside).join(environment.path().as_str())
+    });
+    env.policy.kept.iter().cloned().chain(compiled).collect()
+}
+
+/// The mounts of toolchains' caches.
+pub(super) fn tool_binds(env: &SandboxEnv, caches: Option<&Caches>) -> Result<Vec<Bind>, AttemptError> {
+    let binds = caches.map(|caches| caches.tool_binds(env.tier.unwrap_or(Tier::Full))).transpose()?;
+    Ok(binds.unwrap_or_default())
+}
+
+/// The operator's policy with the stage's cap on output.
+fn policy(env: &SandboxEnv, binding: &Binding) -> ExecPolicy {
+    let output_bytes_max = env.policy.output_bytes_max.min(binding.limits.command_output_bytes);
+    let mut policy = ExecPolicy { output_bytes_max, ..env.policy.clone() };
+    let folders = binding.program.iter().flat_map(|program| &program.folders);
+    policy.binds.extend(folders.map(|folder| Bind::read_only(folder.0.as_str().into(), folder.0.as_str().into())));
+    policy
+}

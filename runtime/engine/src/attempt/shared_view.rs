@@ -1,0 +1,30 @@
+//! What an attempt and its jail share: the files, which the jail starts over, and the programs under test.
+
+use glovebox_jail::subject::Subjects;
+use glovebox_workspace::stage::WorkspaceView;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The programs under test: the jail's opening begins them, its end ends them.
+pub(super) type SharedSubjects = Arc<Mutex<Subjects>>;
+
+/// The files, which the jail starts over.
+pub(super) struct SharedView(Arc<Mutex<WorkspaceView>>);
+
+impl SharedView {
+    pub(super) fn new(view: WorkspaceView) -> Self {
+        Self(Arc::new(Mutex::new(view)))
+    }
+
+    pub(super) fn share(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+
+    /// The files as they are now.
+    pub(super) fn locked(&self) -> MutexGuard<'_, WorkspaceView> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// The files, if nobody else has them any more.
+    pub(super) fn into_view(self) -> Option<WorkspaceView> {
+        Some(Arc::into_inner(self.0)?.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,25 @@
+//! The tools of other programs that an attempt may call.
+
+use super::sandbox::AttemptSandbox;
+use super::servers::ServerSandbox;
+use super::{AttemptError, Workbench, exchanges};
+use crate::assignment::Assignment;
+use glovebox_host::tools::ToolSetting;
+use glovebox_journal::ports::BlobStore;
+
+impl<B: BlobStore + 'static> Workbench<B> {
+    /// The tools of other programs that an attempt may call, with the answers of one that was cut off.
+    pub(super) fn tools(
+        &self,
+        assignment: &Assignment,
+        sandbox: Option<&AttemptSandbox>,
+    ) -> Result<ToolSetting, AttemptError> {
+        let servers: Vec<_> =
+            sandbox.into_iter().flat_map(AttemptSandbox::servers).map(ServerSandbox::setting).collect();
+        if servers.is_empty() {
+            return Ok(ToolSetting::default());
+        }
+        let answers = exchanges::open_tools(&self.run, &assignment.attempt).map_err(AttemptError::Folder)?;
+        Ok(ToolSetting { servers, answers: Some(answers) })
+    }
+}
