@@ -22,7 +22,7 @@ pub struct Assignment {
     pub branch: Arc<Branch>,
     /// Set to ask the attempt to stop.
     pub stop: Arc<AtomicBool>,
-    /// What people tell its agent.
+    /// Steering messages for its agent.
     pub steering: Steering,
 }
 

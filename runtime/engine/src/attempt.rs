@@ -84,34 +84,34 @@ use std::sync::Arc;
 use subject::Keeps;
 use tokio::sync::mpsc::Sender;
 
-/// What a stage logged, beside its status.
+/// The log of a stage, beside its status.
 pub const LOG_FILE: &str = "log.ndjson";
 
-/// What all attempts of a run share.
+/// Everything that the attempts of a run share.
 pub struct Workbench<B> {
-    /// What each node is bound to.
+    /// The binding of each node.
     pub plan: Arc<Plan>,
     /// Executes components.
     pub host: Arc<Host>,
     /// The run's directory.
     pub run: Arc<RunDir>,
-    /// Where bytes are kept.
+    /// The blob store.
     pub blobs: Arc<B>,
-    /// What stages work on and behind.
+    /// The sandbox environment of its stages.
     pub sandbox_env: SandboxEnv,
-    /// What no stage may change, whatever its scope says.
+    /// Paths that no stage may change, whatever its scope says.
     pub protected: Protected,
     /// The files that the run began with; empty where no stage is told of them.
     pub base: Arc<Base>,
-    /// What git ignored in the project when the run began.
+    /// The ignore rules of the project when the run began.
     pub ignored: Arc<Ignored>,
-    /// What its model calls may still cost.
+    /// The remaining budget of its model calls.
     pub budget: Arc<Budget>,
     /// How models are reached.
     pub targets: Targets,
     /// The run's hold-outs; none when it has none.
     pub holdouts: Option<Arc<Holdouts>>,
-    /// Where progress goes; lossy.
+    /// Receives progress; lossy.
     pub progress: Sender<Progress>,
     /// The attempts whose files are being made.
     pub preparing: Preparing,
@@ -119,9 +119,9 @@ pub struct Workbench<B> {
 
 /// An attempt that is ready to be called.
 pub struct Prepared {
-    /// What the host is asked.
+    /// The call that is made to the host.
     pub call: Call,
-    /// Where the stage works; none when it can change nothing.
+    /// The files that the stage works on; none when it can change nothing.
     pub sandbox: Option<AttemptSandbox>,
 }
 
@@ -365,7 +365,7 @@ fn remove_folder(run: &RunDir, folder: impl AsRef<Path>) {
     }
 }
 
-/// What is needed to see what a stage left in its files.
+/// Everything needed to find the changes of a stage.
 struct Examine<B> {
     run: Arc<RunDir>,
     /// The workspace that the stage began from, relative to the run's folder.
@@ -379,7 +379,7 @@ struct Examine<B> {
     attempt_id: AttemptId,
     /// Whether it was given a folder, for its commands.
     has_folder: bool,
-    /// What a person may decide; none where nobody does.
+    /// The disallowed writes that a person may decide about; none without `[policy.recovery]`.
     recovery: Option<Recovery>,
     keeps: Keeps,
 }
@@ -449,7 +449,7 @@ impl<B: BlobStore> Examine<B> {
         Ok(())
     }
 
-    /// Where what is set aside of this attempt goes; the folder above it exists.
+    /// The folder for the quarantine of this attempt; its parent exists.
     fn quarantine(&self) -> Result<PathBuf, AttemptError> {
         self.run.dir.create_dir_all(QUARANTINE_DIR).map_err(AttemptError::Folder)?;
         Ok(self.run.path.join(QUARANTINE_DIR).join(self.attempt_id.as_str()))

@@ -37,14 +37,14 @@ pub struct DiskGauge {
     kept: Mutex<Kept>,
 }
 
-/// What is known of a run's folder.
+/// The measured size of a run's folder.
 #[derive(Default)]
 struct Kept {
     /// Bytes when it was measured as a whole, without caches and journal.
     measured: u64,
-    /// What blob store and projections had written by then.
+    /// Bytes that blob store and projections had written by then.
     written: u64,
-    /// What attempts set aside since, and what will be made of their output.
+    /// Bytes that attempts put into quarantine since then, and the expected size of their output files.
     added: u64,
     /// Bytes of the caches; none when a stage may have changed them.
     cache: Option<u64>,
@@ -88,7 +88,7 @@ impl DiskGauge {
         Ok(())
     }
 
-    /// What a branch adds with its first change: its next attempt begins in a copy of the workspace.
+    /// Disk space that the first change of a branch adds: its next attempt begins in a copy of the workspace.
     fn folder_of_branch(&self, finished: &StageFinished) -> io::Result<u64> {
         let branch = &finished.attempt.task.branch;
         let is_first =
@@ -137,7 +137,7 @@ impl DiskGauge {
         Ok(Some(Failure::new(FailureClass::Budget, FailureCode::RUN_DISK, reason)))
     }
 
-    /// What was there when it was measured last.
+    /// The size at the last measurement.
     fn bytes(&self) -> io::Result<u64> {
         let kept = self.lock();
         Ok(kept.measured.saturating_add(kept.cache.unwrap_or(0)).saturating_add(self.journal()?))
@@ -217,7 +217,7 @@ fn measure(dir: &Dir, path: impl AsRef<Path>, depth_left: usize) -> io::Result<u
     Ok(bytes)
 }
 
-/// What went away meanwhile, or cannot be opened, counts nothing.
+/// Files that disappear meanwhile or cannot be opened count as empty.
 fn if_there(found: io::Result<u64>) -> io::Result<u64> {
     match found {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => Ok(0),

@@ -68,7 +68,7 @@ pub enum RunError {
     /// The run is over; there is nothing to resume.
     #[error("run `{run_id}` has ended ({verdict}), expected one that failed or was interrupted")]
     Ended {
-        /// Which run.
+        /// The run.
         run_id: RunId,
         /// How it ended.
         verdict: Verdict,
@@ -76,7 +76,7 @@ pub enum RunError {
     /// A person canceled the run for good.
     #[error("run `{run_id}` was canceled for good by {by}")]
     Canceled {
-        /// Which run.
+        /// The run.
         run_id: RunId,
         /// Who.
         by: Arc<str>,
@@ -103,32 +103,32 @@ pub struct Driver<'a, J, S> {
     pub pipeline: &'a Pipeline,
     /// Journal and queue.
     pub journal: &'a J,
-    /// Where a request to stop arrives.
+    /// Delivers requests to stop.
     pub signals: &'a S,
-    /// Who drives, for the record.
+    /// The name of the worker, for the record.
     pub worker: String,
     /// How long an attempt may take to end after it was asked to; [`GRACE`] unless there is a reason.
     pub grace: Duration,
-    /// What the operator asks of agents that change nothing; none where that is nothing.
+    /// The operator's rule for agents that change nothing; none without one.
     pub no_change: Option<&'a NoChangeRule>,
-    /// What the run keeps on disk; none where that has no bound.
+    /// The disk gauge of the run; none where disk space has no bound.
     pub disk: Option<&'a DiskGauge>,
-    /// What fan-ins merge is judged by it; none where nothing is merged.
+    /// Checks the result of each merge at a fan-in; none where nothing is merged.
     pub merge_check: Option<MergeCheck<'a>>,
     /// Most attempts under way at once, of all branches together.
     pub parallel_max: usize,
-    /// What reaches the run from outside; empty unless somebody can reach it.
+    /// Messages from outside; empty unless somebody can send any.
     pub inbox: Inbox,
-    /// What is known of the run.
+    /// The state of the run.
     pub state: RunState,
-    /// What is still to follow from appends of before.
+    /// Events whose follow-up decisions are not appended yet.
     pub pending: PendingDecisions,
 }
 
 /// An attempt that was claimed, and its place in the queue.
 type Claimed = (Assignment, Delivery);
 
-/// What the loop waited for.
+/// The event that ended a wait of the loop.
 enum Arrival {
     /// An attempt ended.
     Ended(Box<Ended>),
@@ -144,7 +144,7 @@ enum Arrival {
     Due,
 }
 
-/// What the queue has for the loop.
+/// The next delivery of the queue, or when one is due.
 enum Look {
     /// Something to do at once.
     Now(Arrival),
@@ -215,7 +215,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         driven
     }
 
-    /// What follows from an arrival: records, and the attempt that begins with them.
+    /// The consequences of an arrival: records, and the attempt that begins with them.
     async fn follow(
         &mut self,
         arrival: Arrival,

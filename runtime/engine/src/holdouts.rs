@@ -40,7 +40,7 @@ pub enum HoldoutError {
 pub struct OpenCopy {
     /// The hold-out's path.
     pub holdout: String,
-    /// Where every stage can read it.
+    /// The path at which every stage can read it.
     pub copy: String,
 }
 
@@ -96,7 +96,7 @@ impl Holdouts {
         Ok(Some(Self { seal, canary }))
     }
 
-    /// Where the sealed copy of a folder lies: what is mounted read-only at that path of the workspace.
+    /// The path of a folder's sealed copy, which is mounted read-only at the folder's place in the workspace.
     pub fn source(&self, folder: &ScopePath) -> PathBuf {
         self.seal.files().join(folder.as_str())
     }

@@ -35,7 +35,7 @@ const QUIET_LOOKS: u32 = 15;
 /// The longest time until a question is too late to answer for which an unattended process waits. For a longer one it ends.
 const SHORT_WAIT_MAX: SignedDuration = SignedDuration::from_secs(10);
 
-/// Who answers in this process. By default nobody does.
+/// The sources of answers in this process. By default there is none.
 #[derive(Default)]
 pub struct Attendance {
     /// Prepared answers.
@@ -54,7 +54,7 @@ pub struct Terminal {
     pub answers: Receiver<GivenAnswer>,
 }
 
-/// What reaches one run.
+/// The sources of messages for one run.
 #[derive(Default)]
 pub struct Inbox {
     attendance: Attendance,

@@ -35,13 +35,13 @@ use std::time::{Duration, Instant};
 
 /// Every event as one line, as the journal has it.
 pub const PROGRESS_FILE: &str = "progress.ndjson";
-/// What every node was given and what came of it.
+/// The inputs and outcomes of every node.
 pub const TRACE_FILE: &str = "trace.jsonl";
 /// The last event.
 pub const LIVE_FILE: &str = "live.json";
 /// How the run began.
 pub const MANIFEST_FILE: &str = "manifest.json";
-/// Where the run stands.
+/// The current node of each branch.
 pub const CHECKPOINT_FILE: &str = "checkpoint.json";
 /// How the run ended.
 pub const FINAL_FILE: &str = "final.json";
@@ -65,7 +65,7 @@ pub enum ProjectError {
     Json {
         /// Relative to the run directory.
         path: String,
-        /// What is wrong.
+        /// The problem.
         source: serde_json::Error,
     },
 }
@@ -74,13 +74,13 @@ pub enum ProjectError {
 pub const WRITE_EVERY: Duration = Duration::from_millis(100);
 /// Bytes that wait at most, blobs not counted: they stay where they are until they are written.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
-/// What a file that waits takes beside its bytes, about.
+/// The estimated memory of a waiting file beside its bytes.
 const ENTRY_BYTES: usize = 256;
 
 /// Files of a folder, by name.
 type Files = BTreeMap<String, Content>;
 
-/// What a file is to hold.
+/// The content of a file that waits to be written.
 enum Content {
     Bytes(Vec<u8>),
     Blob(Digest),
@@ -93,12 +93,12 @@ enum Content {
 }
 
 impl Content {
-    /// What it takes while it waits, about.
+    /// Its estimated memory while it waits.
     fn bytes(&self) -> usize {
         ENTRY_BYTES + if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
     }
 
-    /// Where the file is that it is a name of.
+    /// The folder of the file that it links to.
     fn folder(&self) -> Option<&String> {
         if let Self::Link { folder, .. } = self { Some(folder) } else { None }
     }
@@ -451,7 +451,7 @@ impl<B: BlobStore> Projector<B> {
     }
 }
 
-/// What could not be read or written.
+/// The file that could not be read or written.
 enum BlobOrFile {
     Blob(PortError),
     File(io::Error),

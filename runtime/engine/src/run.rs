@@ -63,7 +63,7 @@ pub enum Update<'a> {
     Activity {
         /// The node.
         node: &'a NodeId,
-        /// What happens.
+        /// The progress event.
         progress: &'a Progress,
     },
 }
@@ -129,7 +129,7 @@ impl Run {
         self.begun.is_empty()
     }
 
-    /// What it came to so far.
+    /// The summary so far.
     pub fn summary(&self) -> &RunSummary {
         &self.summary
     }
@@ -139,7 +139,7 @@ impl Run {
         self.session.state.run.as_ref().map(|started| VerdictFile::of(&self.summary, started))
     }
 
-    /// What of the project the workspace could not take, for a run that was just started.
+    /// Files of the project that could not be copied, for a run that was just started.
     pub fn left_out(&self) -> &[Skipped] {
         &self.session.left_out
     }

@@ -29,7 +29,7 @@ pub struct RunDir {
     pub path: PathBuf,
     /// The same directory, opened.
     pub dir: Dir,
-    /// What its journal is signed with; none leaves it unsigned, so that it is never acted on later.
+    /// The key that signs its journal. Without one the journal is unsigned, and no later command acts on it.
     pub key: Option<UserKey>,
 }
 

@@ -30,7 +30,7 @@ pub struct DirBlobs {
     small: Option<SmallBlobs>,
 }
 
-/// Where small blobs are: waiting for an append, or in the database.
+/// The store of small blobs: waiting for an append, or in the database.
 pub(crate) struct SmallBlobs {
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) rows: BlobRows,

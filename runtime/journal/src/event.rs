@@ -228,7 +228,7 @@ pub struct RunStarted {
     /// Graph attributes; the context mirrors them as `graph.<key>` (spec §3.1).
     #[serde(default)]
     pub graph: BTreeMap<String, String>,
-    /// Where the pipeline was read from, for people.
+    /// The path of the pipeline file, for messages.
     pub pipeline_path: String,
     /// Blob with the pipeline's source.
     pub pipeline_digest: Digest,
@@ -272,7 +272,7 @@ pub struct RunStarted {
     pub inputs: BTreeMap<String, String>,
     /// Tier of subprocesses: `full`, `bwrap`, `landlock`, `unconfined`, or `none` when no stage runs any.
     pub sandbox_tier: String,
-    /// What was asked of the walls and what this machine made of them; absent when no stage runs commands.
+    /// The requested sandbox, and what this machine enforces of it; absent when no stage runs commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRecord>,
     /// Most steps in this run, the lower of attribute and flag.
@@ -280,7 +280,7 @@ pub struct RunStarted {
     /// Longest driven time of this run, milliseconds; none is unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
-    /// What its model calls may cost; absent when unlimited.
+    /// The budget of its model calls; absent when unlimited.
     #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
     pub spend_max: SpendBounds,
     /// How often work is repeated after a failed verification; absent where the operator has no `[verify]`.
@@ -303,7 +303,7 @@ impl RunStarted {
         }
     }
 
-    /// What holds after a resume: the same, but for what the resume changed.
+    /// The start record with the changes of a resume.
     #[must_use]
     pub fn resumed(mut self, resumed: &RunResumed) -> Self {
         self.steps_max = resumed.steps_max.unwrap_or(self.steps_max);
@@ -322,7 +322,7 @@ impl RunStarted {
 /// Another process took the run over.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResumed {
-    /// Who drives it now.
+    /// The name of the worker that drives it now.
     pub worker: String,
     /// The confinement of its commands from here on; absent when no stage runs commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -334,7 +334,7 @@ pub struct RunResumed {
     /// what is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<WentBack>,
-    /// What the user set in the context before it.
+    /// The context keys that the user set before it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, String>,
     /// The most steps from here on; absent when the limit stays.
@@ -343,7 +343,7 @@ pub struct RunResumed {
     /// The longest driven time from here on, milliseconds; absent when the limit stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
-    /// What its model calls may cost from here on, with what they have cost; absent when the bounds stay.
+    /// The budget of its model calls, with what they have cost so far; absent when the bounds stay.
     #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
     pub spend_max: SpendBounds,
     /// Blob with another script for the model; absent when the script stays.
@@ -379,10 +379,10 @@ pub struct Replanned {
     pub components: BTreeMap<String, Digest>,
     /// Blob with what the new plan allows.
     pub capabilities_digest: Digest,
-    /// What the new plan allows and the plan before did not.
+    /// Capabilities that only the new plan has.
     #[serde(default)]
     pub more: Vec<String>,
-    /// What the plan before allowed and the new plan does not.
+    /// Capabilities that only the plan before had.
     #[serde(default)]
     pub less: Vec<String>,
     /// Who answers its model calls: `scripted`, `live` or `simulated`; absent in journals of before it was recorded.
@@ -402,7 +402,7 @@ pub struct StagePassed {
     pub branch: BranchId,
     /// The node.
     pub node: NodeId,
-    /// Which visit.
+    /// The visit.
     pub visit: u32,
     /// The status it passes on: a diamond hands the previous one through (decision diamonds-pass-outcomes-through).
     pub status: Status,
@@ -422,7 +422,7 @@ pub struct RunCanceled {
     pub by: String,
 }
 
-/// What the name of a signal begins with in [`RunCanceled::by`].
+/// The prefix of a signal's name in [`RunCanceled::by`].
 pub const SIGNAL: &str = "signal ";
 
 impl RunCanceled {

@@ -18,11 +18,11 @@ pub enum PortError {
     /// A head is not where the append expected it; nothing was stored. Read on from the actual head.
     #[error("`{subject}` stands at record {head}, expected {expected}")]
     Conflict {
-        /// Whose head.
+        /// The subject.
         subject: Subject,
-        /// Where it was expected.
+        /// The expected head.
         expected: u64,
-        /// Where it is; 0 before the first record.
+        /// Its head; 0 before the first record.
         head: u64,
     },
     /// It is not known whether the append was stored. Read the head before deciding.
@@ -31,7 +31,7 @@ pub enum PortError {
     /// The store cannot be reached or used now.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// What is stored is whole, but this user did not write it. Stop before acting on it.
+    /// The store is intact, but this user did not write it. Stop before acting on it.
     #[error("record {seq} is not signed with this user's key")]
     Foreign {
         /// The first record that is not.
@@ -47,17 +47,17 @@ pub enum PortError {
         /// The version that is written now.
         expected: i32,
     },
-    /// What is stored is not what was written. Stop.
+    /// The store is damaged: stored bytes differ from what was written. Stop.
     #[error("{what} is corrupt: {found}")]
     Corrupt {
         /// The record or blob.
         what: String,
-        /// What is wrong with it.
+        /// The problem.
         found: String,
     },
 }
 
-/// Where the store put an event.
+/// The position of a stored event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     /// Its sequence number.
@@ -66,7 +66,7 @@ pub struct Stored {
     pub prev: Digest,
     /// Its own hash.
     pub hash: Digest,
-    /// What was stored.
+    /// The stored record.
     pub text: EventText,
 }
 
@@ -111,7 +111,7 @@ pub struct Delivery {
     pub ready_seq: u64,
 }
 
-/// What a queue has for a run.
+/// The next delivery of a run's queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// An attempt that may start now.
@@ -150,7 +150,7 @@ pub trait ClaimQueue: Send + Sync {
 /// Bytes by their digest. Its calls block, unlike those of the other ports: stages read and write files on threads that may block, and
 /// a copy of the bytes in between would gain nothing.
 ///
-/// What was put can be opened at once. It is durable when an append that began after it was put is: an event may name it.
+/// A blob can be opened at once after it was put. It is durable when a later append is, so that an event may name it.
 pub trait BlobStore: Send + Sync {
     /// Stores all bytes of a stream. Storing the same bytes again changes nothing.
     fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError>;

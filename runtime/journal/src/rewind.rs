@@ -6,9 +6,9 @@
 use crate::event::{Event, Record};
 use std::ops::RangeInclusive;
 
-/// What is computed from the records of a run, one after the other.
+/// A fold of the records of a run.
 pub trait Fold {
-    /// What is computed from the records before an earlier visit when a resume goes back to it.
+    /// The fold of the records before an earlier visit, for a resume that goes back to it.
     type Past: Fold + Default;
 
     /// Adds the next record.

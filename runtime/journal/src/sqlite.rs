@@ -191,7 +191,7 @@ pub struct SqliteReader {
 pub struct OpenJournal {
     /// Reads it.
     pub reader: SqliteReader,
-    /// What was verified.
+    /// The verified journal.
     pub verified: VerifiedJournal,
 }
 
@@ -276,7 +276,7 @@ impl SqliteReader {
         rows::ends(&self.connection)
     }
 
-    /// What the attempts of a run have spent, without verifying their records: good enough for a list of runs, and for nothing else.
+    /// The spending of a run's attempts, without verifying their records: good enough for a list of runs, and for nothing else.
     pub fn spent(&self) -> Result<SpendTotals, PortError> {
         rows::spent(&self.connection)
     }
@@ -300,7 +300,7 @@ impl SqliteReader {
     }
 }
 
-/// What SQLite says, in the four kinds.
+/// An error of SQLite as a port error.
 fn port_error(error: rusqlite::Error) -> PortError {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, TooBig};
     match error.sqlite_error_code() {

@@ -167,7 +167,7 @@ pub struct RunSummary {
     /// Tokens of all attempts, as far as a script counts them.
     #[serde(skip_serializing_if = "Tokens::is_zero")]
     pub tokens: Tokens,
-    /// What they cost, in millionths of a dollar; absent where nothing says it.
+    /// Their cost, in millionths of a dollar; absent where no price is known.
     #[serde(skip_serializing_if = "Money::is_zero")]
     pub cost: Money,
     /// True if some tokens and their cost are estimated; absent otherwise.

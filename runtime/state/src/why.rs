@@ -91,7 +91,7 @@ pub enum What {
 /// One attempt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AttemptWhy {
-    /// Which visit.
+    /// The visit.
     pub visit: u32,
     /// Which attempt of the visit.
     pub attempt: u32,
@@ -122,7 +122,7 @@ pub struct AttemptWhy {
 /// A node that the engine passed by itself.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PassedWhy {
-    /// Which visit.
+    /// The visit.
     pub visit: u32,
     /// The status that it passes on.
     pub status: &'static str,

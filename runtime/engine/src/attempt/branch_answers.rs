@@ -68,7 +68,7 @@ fn ending(result: &Value) -> String {
     line
 }
 
-/// What a branch answered.
+/// The answer of a branch.
 fn answers(result: &Value) -> impl Iterator<Item = Answer<'_>> {
     let answers = ANSWERS.into_iter().filter_map(|name| {
         let text = result[name].as_str()?;

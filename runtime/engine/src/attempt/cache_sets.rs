@@ -71,7 +71,7 @@ pub(super) fn set(binding: &Binding, paths: &AttemptPaths) -> Option<Set> {
     Some(if reads_all { domain.into() } else { Set::of_one(domain, &paths.node) })
 }
 
-/// What the stages of each domain may not read. Of thousands of stages most have the same list.
+/// The hidden paths of the stages of each domain. Most of thousands of stages have the same list.
 fn hidden(plan: &Plan) -> HashMap<Domain, BTreeSet<Vec<Entry>>> {
     let mut found: HashMap<Domain, BTreeSet<Vec<Entry>>> = HashMap::new();
     for binding in plan.bindings.values() {

@@ -37,7 +37,7 @@ pub(super) struct FilesAtEnd<'f> {
 }
 
 impl Statement {
-    /// What a report says; nothing of it is checked.
+    /// The statements of a report; nothing of them is checked.
     pub(super) fn from_report(report: &mut Report) -> Self {
         let artifacts = report.artifacts.iter().map(|artifact| artifact.name.clone()).collect();
         Self { claims: std::mem::take(&mut report.claims), artifacts, ..Self::default() }

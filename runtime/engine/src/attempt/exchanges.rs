@@ -33,7 +33,7 @@ pub(super) fn open_tools(run: &RunDir, attempt: &Attempt) -> io::Result<ToolAnsw
     ToolAnswers::open(open_file(&folder, tools_name(attempt), true)?)
 }
 
-/// What was said so far in an attempt that has no end yet, as lines of a transcript; empty if nothing is known.
+/// The transcript so far of an attempt that has not ended; empty if nothing is known.
 pub fn transcript(run: &Dir, attempt: &Attempt) -> io::Result<String> {
     let opened = run.open_dir(EXCHANGES_DIR).and_then(|folder| regular_file::open_in(&folder, file_name(attempt)));
     match opened {
@@ -48,7 +48,7 @@ pub fn transcript(run: &Dir, attempt: &Attempt) -> io::Result<String> {
 pub struct Held {
     /// How many.
     pub answers: u64,
-    /// What is in no record yet of what was paid for them.
+    /// Usage that was paid for and is in no record yet.
     #[serde(flatten)]
     pub uncounted: SpendTotals,
 }

@@ -18,7 +18,7 @@ const DROPPED_MAX: usize = 1000;
 /// Bytes of a command that are kept.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// What a verification stage says of its failure.
+/// The description that a verification stage gives of its failure.
 #[derive(Deserialize)]
 struct Results {
     error_meta: Option<Said>,

@@ -47,7 +47,7 @@ fn summary(failed: &FailedStage, chars_max: usize) -> String {
     }
 }
 
-/// What the stage printed: programs chose it, so each text is headed as no instruction.
+/// The output of the stage. Programs chose it, so each text has a heading that says it is not an instruction.
 fn printed(failed: &FailedStage, blobs: &impl BlobStore) -> Result<String, PortError> {
     let mut outputs = Vec::new();
     for (end, title) in OUTPUTS {

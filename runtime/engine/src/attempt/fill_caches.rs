@@ -27,7 +27,7 @@ use std::time::Duration;
 /// Folder of what was filled, in the run's folder of caches.
 const BASE: &str = "cache/base";
 
-/// Where the filled caches of a node are kept.
+/// The folder of a node's filled caches.
 pub(super) fn base(run: &RunDir, node: &NodeId) -> PathBuf {
     run.path.join(BASE).join(name(node))
 }

@@ -17,7 +17,7 @@ const FILES_NAMED_MAX: usize = 3;
 /// Most bytes of the paths it names.
 const GUARDRAIL_BYTES_MAX: usize = 8 << 10;
 
-/// What the stage wrote at paths that git ignores, if anything.
+/// The writes of the stage to paths that git ignores, if any.
 pub(super) fn ignored_files(left_out: &LeftOut) -> Option<IgnoredFiles> {
     let (files, bytes) = (left_out.files(), left_out.bytes());
     (files > 0).then(|| IgnoredFiles { files, bytes, names: left_out.names() })

@@ -24,7 +24,7 @@ pub(super) fn folders(binding: &Binding, attempt: &str) -> PathBuf {
     if binding.hooks.is_empty() { own } else { own.join(HOOKS_DIR) }
 }
 
-/// What the hooks of one attempt run in; made for the first of them.
+/// The sandbox of an attempt's hooks, made for the first of them.
 pub(super) struct HookSandbox(SideFiles);
 
 impl HookSandbox {
@@ -40,7 +40,7 @@ impl HookSandbox {
         Some(Self(SideFiles::offer(env, paths, jail, scope)))
     }
 
-    /// What the host needs to run them.
+    /// The setting with which the host runs them.
     pub(super) fn setting(&self, binding: &Binding) -> HookSetting {
         let program = |text: &Option<String>| text.clone().map(Program::Shell);
         HookSetting {

@@ -30,7 +30,7 @@ const PATHS_SHOWN_MAX: usize = 20;
 const NOTES_CHARS_MAX: usize = 400;
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// What the component of a node gets, without what its role withholds.
+    /// The input of a node's component, without what its role withholds.
     pub(super) fn input(
         &self,
         node: &Node,
@@ -70,7 +70,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(input)
     }
 
-    /// What a verification stage may run beside its plan, by what its branch has changed since the run began.
+    /// The commands that a verification stage may run beside its plan, by the changes of its branch since the run began.
     fn checks(&self, node: &Node, branch: &Branch) -> Option<(String, String)> {
         let verify = self.plan.verify.as_ref().filter(|_| node.handler.kind() == HandlerKind::Verification)?;
         let changed = branch.changed_paths();
@@ -128,7 +128,7 @@ fn goal<'p>(pipeline: &'p Pipeline, node: &Node) -> &'p str {
     child.map_or(pipeline.goal.as_str(), |child| &child.goal)
 }
 
-/// What a judge at a fan-in chooses from, for its prompt; nothing for any other stage. What stages said is data.
+/// The candidates of a judge at a fan-in, for its prompt; nothing for any other stage. The texts of stages are data, not instructions.
 fn candidates(node: &Node, branch: &Branch) -> String {
     let Some(fork) = branch.joined.as_ref().filter(|_| node.handler.is_fan_in()) else { return String::new() };
     let lines = fork.candidates().map(|one| {

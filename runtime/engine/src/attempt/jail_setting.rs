@@ -24,7 +24,7 @@ pub(super) fn setting(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths)
     }
 }
 
-/// What no bind may show: the run and all that lie beside it, the project, and what is the user's alone.
+/// Paths that no bind mount may show: the run and those beside it, the project, and the user's private folders.
 fn hidden(env: &SandboxEnv, paths: &AttemptPaths) -> Vec<PathBuf> {
     let runs = paths.run.parent().unwrap_or(&paths.run);
     let private = env.private.iter().map(PathBuf::as_path);

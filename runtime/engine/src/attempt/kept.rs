@@ -7,7 +7,7 @@ use glovebox_journal::event::{Artifact, Captured, Digest, StageFinished};
 use glovebox_journal::ports::{BlobStore, PortError};
 
 impl<B: BlobStore + 'static> Workbench<B> {
-    /// What the stage logged, kept like an artifact: one JSON object per line.
+    /// The log of the stage, kept like an artifact: one JSON object per line.
     pub(super) fn log(&self, lines: Vec<LogLine>) -> Result<Option<Artifact>, PortError> {
         if lines.is_empty() {
             return Ok(None);
@@ -22,7 +22,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(Some(Artifact { name: LOG_FILE.to_owned(), media_type: "application/x-ndjson".to_owned(), digest, bytes }))
     }
 
-    /// What a stage with hold-outs in reach answered, for people alone.
+    /// The answer of a stage that can reach hold-outs, for people only.
     pub(super) fn whole_answer(&self, fact: &StageFinished) -> Result<Artifact, PortError> {
         let text =
             serde_json::to_vec_pretty(&fact.outcome).map_err(|error| PortError::Unavailable(error.to_string()))?;

@@ -10,7 +10,7 @@ use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_plan::plan::PlannedModel;
 use std::sync::Arc;
 
-/// What was said to a model and answered, beside the stage's record.
+/// The transcript of a stage's model calls.
 pub const TRANSCRIPT_FILE: &str = "transcript.ndjson";
 
 impl<B: BlobStore + 'static> Workbench<B> {

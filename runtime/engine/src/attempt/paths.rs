@@ -20,7 +20,7 @@ pub(super) struct AttemptPaths {
     pub(super) workspace: PathBuf,
     /// The run's folder.
     pub(super) run: PathBuf,
-    /// Where caches and what git ignores are kept between stages: no two branches share any.
+    /// The folder of caches and ignored files that are kept between stages. No two branches share one.
     pub(super) kept: PathBuf,
     /// The attempt's own folder, which exists.
     pub(super) folder: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct AttemptPaths {
     pub(super) sealed: Option<Sealed>,
     /// Whether git ignores anything in the project.
     pub(super) has_ignored: bool,
-    /// What the node's caches begin with, where they were filled from the base.
+    /// The initial content of the node's caches, where they were filled from the base.
     pub(super) cache_base: Option<PathBuf>,
     /// Whether the run is to stop.
     pub(super) canceled: Arc<AtomicBool>,
@@ -51,7 +51,7 @@ impl AttemptPaths {
 
 /// The run's sealed folders.
 pub(super) struct Sealed {
-    /// Where they are kept, each at its path below.
+    /// The folder that has them, each at its own path.
     pub(super) files: PathBuf,
     /// How many there are.
     pub(super) folders: usize,

@@ -52,7 +52,7 @@ fn extent(mode: Fidelity) -> Extent {
     }
 }
 
-/// What is known before a stage begins.
+/// The summary of the run so far, for the prompt of a stage.
 pub(super) struct Before<'a> {
     pub(super) pipeline: &'a Pipeline,
     pub(super) run: &'a RunId,

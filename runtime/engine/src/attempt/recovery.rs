@@ -21,7 +21,7 @@ const PROPOSED_FILES_MAX: usize = 32;
 /// Most bytes of these files together.
 const PROPOSED_BYTES_MAX: u64 = 16 << 20;
 
-/// What of an attempt a person may decide.
+/// The writes of an attempt that a person may decide about.
 pub(super) struct Recovery {
     plan: Arc<Plan>,
     node: NodeId,
@@ -29,7 +29,7 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// What the plan says of an attempt's stage; none where nobody decides anything.
+    /// The recovery policy of an attempt's stage; none where nobody decides.
     pub(super) fn of(plan: &Arc<Plan>, node: &NodeId, branch: &BranchId) -> Option<Self> {
         plan.recovery.as_ref().filter(|recovery| recovery.nodes.contains_key(node))?;
         Some(Self { plan: Arc::clone(plan), node: node.clone(), is_main: *branch == BranchId::main() })

@@ -17,7 +17,7 @@ use glovebox_workspace::holdout::canary::Canary;
 pub(super) const WITHHELD_FILE: &str = "withheld.json";
 /// Endings of artifacts with output.
 const PRINTED: [&str; 4] = [".stdout.txt", ".stderr.txt", ".output", ".verify_output"];
-/// What stands in the place of a text.
+/// The replacement of a withheld text.
 const WITHHELD: &str = "output withheld, because that stage can read hold-outs";
 
 /// The public hints among what a stage printed, as its sealed files have them and in their order.
@@ -26,7 +26,7 @@ pub(super) fn hints(report: &Report, canary: &Canary) -> Vec<String> {
     canary.hints(texts.iter().map(AsRef::as_ref))
 }
 
-/// What a stage and its commands printed.
+/// The output of a stage and its commands.
 pub(super) fn printed(report: &Report) -> impl Iterator<Item = &[u8]> {
     let artifacts = report.artifacts.iter().filter(|kept| PRINTED.iter().any(|end| kept.name.ends_with(end)));
     artifacts.map(|kept| &*kept.data).chain([&*report.stdout, &*report.stderr])
@@ -58,7 +58,7 @@ pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[Str
     }
 }
 
-/// What builders see of the failure of such a stage, for every kind of failure.
+/// The part of such a stage's failure that builders see, for every kind of failure.
 pub(super) fn verdict(node: &NodeId) -> Failure {
     Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, format!("stage `{node}` failed; {WITHHELD}"))
 }

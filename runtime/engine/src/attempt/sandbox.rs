@@ -45,21 +45,21 @@ pub struct AttemptSandbox {
     /// The home of its agent program.
     pub(super) home: Option<PrivateHome>,
     servers: Vec<ServerSandbox>,
-    /// Where what git ignores stays for the next stage of the same trust.
+    /// Keeps ignored files for the next stage of the same trust domain.
     ignored: Option<IgnoredStore>,
     /// Whether it judges, and began with what code of builders left in a stage before.
     pub(super) begins_with_builders: bool,
 }
 
-/// What is left of an attempt's programs when all of them are dead.
+/// Resource usage and ended programs under test, when every process of an attempt is dead.
 pub(super) struct Closed {
-    /// What its own commands used; none when it had no jail.
+    /// The usage of its own commands; empty when it had no jail.
     pub(super) spent: Vec<ResourceUsage>,
-    /// What its programs under test used and left.
+    /// The usage and the files of its programs under test.
     pub(super) subjects: EndedSubjects,
 }
 
-/// What lies in the workspace for one stage and is not the workspace's.
+/// Mounts and layers over the workspace for one stage.
 #[derive(Default)]
 struct Mounts {
     overrides: ViewOverrides,
@@ -184,7 +184,7 @@ impl AttemptSandbox {
         self.jail.as_ref().map(Arc::clone)
     }
 
-    /// What runs around the tool calls of the stage's model.
+    /// The hooks around the tool calls of the stage's model.
     pub(super) fn hooks(&self, binding: &Binding) -> Option<HookSetting> {
         self.hooks.as_ref().map(|hooks| hooks.setting(binding))
     }
@@ -205,7 +205,7 @@ impl AttemptSandbox {
         Ok(Closed { spent, subjects: subject::ended(subjects)? })
     }
 
-    /// What each jail of its commands used.
+    /// The resource usage of each jail of its commands.
     fn close_jail(&mut self) -> Result<Vec<ResourceUsage>, AttemptError> {
         let Some(jail) = self.jail.take() else { return Ok(Vec::new()) };
         // The call is over, and with it every other holder.
@@ -228,7 +228,7 @@ fn open_store(run: &Path, set: &Set) -> Option<IgnoredStore> {
     opened.inspect_err(|error| tracing::warn!(%error, "a stage begins without the files that git ignores")).ok()
 }
 
-/// What takes long where the files of a stage take long, for people.
+/// The step that may take long while a stage's files are made, for progress messages.
 pub(super) fn preparation(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> &'static str {
     match wants_repository(env, binding) && !repository::has_any(&paths.kept.join(REPOSITORIES_DIR)) {
         true => "making the files of the stage, and a repository for git",

@@ -29,7 +29,7 @@ pub(super) fn end_all(servers: &mut Vec<ServerSandbox>) -> Result<Vec<ResourceUs
     ended.into_iter().filter_map(Result::transpose).collect()
 }
 
-/// What one server of an attempt runs in; made when it is started.
+/// The sandbox of one tool server of an attempt, made when the server is started.
 pub(super) struct ServerSandbox {
     files: SideFiles,
     setting: ServerSetting,
@@ -60,7 +60,7 @@ impl ServerSandbox {
         Self { files, setting }
     }
 
-    /// What the host needs to start it.
+    /// The setting with which the host starts it.
     pub(super) fn setting(&self) -> ServerSetting {
         self.setting.clone()
     }

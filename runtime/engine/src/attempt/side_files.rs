@@ -55,7 +55,7 @@ impl SideFiles {
     }
 }
 
-/// What the files are made of.
+/// The inputs from which the files are made.
 struct Waiting {
     workspace: PathBuf,
     at: PathBuf,

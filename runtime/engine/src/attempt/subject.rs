@@ -27,7 +27,7 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_millis(200);
 /// Most paths of a program under test that stand in the record; the quarantine's report has all.
 const NAMED_MAX: usize = 100;
-/// What is kept of the files of a program under test.
+/// The files of a program under test that are kept.
 const CAPS: Caps = Caps { files_max: 100, bytes_max: 16 << 20 };
 /// Why a stage's own writes are set aside.
 const BESIDE_HOLDOUTS: &str = "scratch: the stage had hold-outs in reach, so builders do not see what it writes";
@@ -39,11 +39,11 @@ const OUTSIDE_BESIDE_HOLDOUTS: &str = "not in the write scope of a stage with ho
 /// Why those of a program under test are.
 const UNDER_TEST: &str = "scratch: written by the program under test";
 
-/// Where the caches of an attempt lie that are dropped with it, and what they begin with.
+/// The caches that are dropped with an attempt: their folder, and their initial content.
 pub(super) struct Private<'a> {
     /// The attempt's folder.
     pub(super) folder: &'a Path,
-    /// What was filled from the base; need not exist.
+    /// The caches that were filled from the base; need not exist.
     pub(super) base: Option<&'a Path>,
 }
 
@@ -144,7 +144,7 @@ pub(super) fn in_path(setting: &mut JailSetting) {
     setting.policy.path.insert(0, PathBuf::from(FOLDER));
 }
 
-/// What a stage's changes come to beside hold-outs.
+/// The changes of a stage that ran beside hold-outs, with their isolation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keeps {
     /// Its scope decides.
@@ -198,7 +198,7 @@ pub(super) fn isolation(binding: &Binding, env: &SandboxEnv) -> Option<Isolation
     reaches.then_some(if is_isolated { Isolation::Isolated } else { Isolation::NotIsolated })
 }
 
-/// What a verifier's own commands see of the workspace; none if that is all of it, and for another stage.
+/// The part of the workspace that a verifier's own commands see; none if that is all of it, and for other stages.
 pub(super) fn sees(binding: &Binding) -> Option<Vec<String>> {
     let (scope, access) = (&binding.scope, &binding.command_access);
     let shown = || scope.read.iter().chain(&scope.write).chain(&access.scratch).chain(&access.cache);

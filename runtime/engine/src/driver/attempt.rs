@@ -58,7 +58,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
         supervisor.watch(assignment, delivery, execute)
     }
 
-    /// What is to be committed of an attempt, given why it was asked to stop.
+    /// The record to commit for an attempt, given why it was asked to stop.
     pub(super) fn finished(&self, branch: &BranchId, finished: StageFinished, stop: Option<Stop>) -> StageFinished {
         let mut finished = match stop {
             Some(Stop::OutOfTime) if finished.ending == Ending::Canceled => self.cut_for_time(finished),
@@ -217,7 +217,7 @@ fn filter_context(branch: &Branch, finished: &mut StageFinished, run_bytes: u64)
     finished.refusals.extend(refusals.into_iter().take(glovebox_workspace::refusal::REFUSALS_MAX));
 }
 
-/// What is committed for an attempt that did not listen: nothing of it.
+/// The record of an attempt that ignored its cancellation: none of its work is committed.
 fn abandoned(attempt: &Attempt, grace: Duration) -> StageFinished {
     let reason = format!("the attempt did not end within {} ms of being asked to", grace.as_millis());
     let failure = Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, reason);

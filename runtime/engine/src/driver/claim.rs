@@ -14,7 +14,7 @@ use glovebox_state::run_state::{OpenTask, RunState};
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// Who claims the next attempt of a branch, if it is due.
+/// The claim of the next attempt of a branch, if it is due.
 #[derive(Clone)]
 pub(super) struct NextClaim {
     pub(super) branch: BranchId,
@@ -76,7 +76,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         NextClaim { branch: branch.clone(), id: new_id(), worker: self.worker.clone() }
     }
 
-    /// What a claim that rode in an append got; none when it got nothing. Its delivery is held as if the queue had handed it out.
+    /// The assignment of a claim that was part of an append; none when another worker has it. Its delivery is held as if the queue had handed it out.
     pub(super) async fn claimed(
         &self,
         claim: NextClaim,

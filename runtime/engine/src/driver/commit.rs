@@ -34,7 +34,7 @@ impl Batch {
     }
 }
 
-/// What became of a batch.
+/// The result of appending a batch.
 pub(super) struct Committed {
     /// Every record that is new to this driver, in order: those of others first.
     pub(super) records: Vec<Record>,
@@ -202,7 +202,7 @@ fn fold_and_decide(
     }
 }
 
-/// What follows from an event; of merged branches only what may be together.
+/// The decisions that follow from an event, after the merge check.
 fn follow(
     (pipeline, check): (&Pipeline, Option<MergeCheck<'_>>),
     state: &RunState,

@@ -29,12 +29,12 @@ pub enum Message {
     Steer(GivenSteering),
     /// Stop after the stage under way; a resume continues.
     Pause {
-        /// Who asks.
+        /// The name of the person.
         by: String,
     },
     /// Stop for good.
     Cancel {
-        /// Who asks.
+        /// The name of the person.
         by: String,
     },
 }
@@ -44,9 +44,9 @@ pub enum Message {
 pub struct GivenAnswer {
     /// The question.
     pub question: QuestionId,
-    /// What was given.
+    /// The answer.
     pub value: String,
-    /// What was said beside it.
+    /// The comment beside it.
     pub text: String,
     /// Who gave it.
     pub by: String,

@@ -10,13 +10,13 @@ use std::cmp::Ordering;
 /// A message to the agents of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenSteering {
-    /// Which message.
+    /// The id of the message.
     pub message: MessageId,
     /// The node whose agents are meant.
     pub node: NodeId,
-    /// What is said.
+    /// The text.
     pub text: String,
-    /// Who says it.
+    /// The name of the sender.
     pub by: String,
     /// When.
     pub at: Timestamp,
@@ -44,7 +44,7 @@ impl GivenSteering {
         (one.at, &one.message).cmp(&(other.at, &other.message))
     }
 
-    /// What an attempt is told.
+    /// A steering message for an attempt.
     pub(crate) fn to(&self, attempt: Attempt) -> StageSteered {
         let Self { message, text, by, at, .. } = self.clone();
         StageSteered { attempt, message, by, said_at: at, text }

@@ -51,7 +51,7 @@ pub struct CheckpointFile {
     pub branches: BTreeMap<BranchId, BranchCheckpoint>,
 }
 
-/// Where a branch of a fork stands.
+/// The current node of a branch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BranchCheckpoint {
     /// The branch that forked.

@@ -16,7 +16,7 @@ pub(super) struct Lines {
     /// Name in the run directory.
     pub(super) name: &'static str,
     gathered: Vec<u8>,
-    /// Where the last line begins.
+    /// The offset of the last line.
     last: usize,
     /// Bytes that are in the file beside.
     beside: u64,

@@ -33,7 +33,7 @@ pub struct ManifestFile<'a> {
     pub goal: &'a str,
     /// When the run began, RFC 3339.
     pub started_at: String,
-    /// Where the pipeline was read from.
+    /// The path of the pipeline file.
     pub pipeline_path: &'a str,
     /// The folder the workspace was copied from.
     pub original_workdir: &'a str,
@@ -125,7 +125,7 @@ pub struct FinalFile<'a> {
     /// Tokens of every model call; absent where nothing counted them.
     #[serde(default, skip_serializing_if = "Tokens::is_zero")]
     pub tokens: Tokens,
-    /// What they cost in US dollars, with `~` in front if some of it is estimated; absent where nothing says it.
+    /// Their cost in US dollars, with `~` in front if some of it is estimated; absent where no price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
     /// Empty: kept for tools that expect the field.
@@ -147,7 +147,7 @@ pub struct Totals {
     pub quarantined: u64,
     /// Tokens of model calls.
     pub tokens: Tokens,
-    /// What they cost.
+    /// Their cost.
     pub cost: Money,
     /// True if some of both is estimated.
     pub is_estimated: bool,

@@ -22,11 +22,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a file takes at least and in steps of, on every common file system.
+/// The block size of every common file system.
 const BLOCK_BYTES: u64 = 4096;
 /// Bytes of a file that are compared at a time.
 const COMPARED_BYTES: u64 = 64 * 1024;
-/// What every attempt left behind.
+/// The files of every attempt.
 const ARTIFACTS_DIR: &str = "artifacts";
 /// Folders of the tasks of generations other than the first.
 const GENERATIONS_DIR: &str = "generations";
@@ -92,7 +92,7 @@ pub fn history_folder(attempt: &Attempt) -> String {
     format!("{lane}{ARTIFACTS_DIR}/{node}.{visit}.{ordinal}{work}")
 }
 
-/// What the folders of a generation and branch begin with: nothing for the first one and `main`, so that its names are those of the
+/// The prefix of folders of a generation and branch: empty for the first one and `main`, so that its names are those of the
 /// specification.
 fn lane(generation: u32, branch: &BranchId) -> String {
     let mut lane = if generation > 0 { format!("{GENERATIONS_DIR}/{generation}/") } else { String::new() };
@@ -117,7 +117,7 @@ impl Written {
     }
 }
 
-/// What a file of this length takes on disk.
+/// The disk space of a file of this length.
 pub(crate) fn in_blocks(bytes: u64) -> u64 {
     bytes.next_multiple_of(BLOCK_BYTES)
 }

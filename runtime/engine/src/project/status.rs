@@ -27,7 +27,7 @@ pub struct StatusFile<'a> {
     pub preferred_next_label: &'a str,
     /// Targets to prefer, best first.
     pub suggested_next_ids: &'a [String],
-    /// What the stage put into the context.
+    /// The context updates of the stage.
     pub context_updates: &'a BTreeMap<String, Value>,
     /// For people.
     pub notes: &'a str,
@@ -50,7 +50,7 @@ pub struct StatusFile<'a> {
     pub status_owner_run_generation: u32,
 }
 
-/// Whose status it is (decision attempt-identity).
+/// The attempt that it belongs to (decision attempt-identity).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
     /// The task.
@@ -84,7 +84,7 @@ pub enum StatusError {
     Type {
         /// The field.
         field: &'static str,
-        /// What it has to be.
+        /// The expected value.
         expected: &'static str,
     },
 }

@@ -40,12 +40,12 @@ pub struct TraceLine<'a> {
     /// The branch that it happened on; absent for the one that the run began with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_id: Option<&'a BranchId>,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub fact: TraceFact<'a>,
 }
 
-/// What a line tells.
+/// The fact in a line.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum TraceFact<'a> {
@@ -53,7 +53,7 @@ pub enum TraceFact<'a> {
     SessionInitialized {
         /// The run's id.
         run_id: &'a RunId,
-        /// Where the pipeline was read from.
+        /// The path of the pipeline file.
         pipeline_path: &'a str,
         /// The run's copy of the project, relative to the run directory.
         workspace: &'static str,
@@ -62,7 +62,7 @@ pub enum TraceFact<'a> {
     PipelineStarted {
         /// The run's id.
         run_id: &'a RunId,
-        /// Where it began.
+        /// The node at which it began.
         start_node: &'a NodeId,
         /// The context it began with. From here on lines have what became different.
         context: &'a Context,
@@ -84,7 +84,7 @@ pub enum TraceFact<'a> {
         node_shape: &'a str,
         /// Its attributes.
         node_attrs: BTreeMap<&'a str, &'a str>,
-        /// What became different in the context since the line before that tells.
+        /// The context changes since the last line that has any.
         context_delta: ContextDelta<'a>,
         /// The run's copy of the project, relative to the run directory.
         workspace: &'static str,
@@ -99,9 +99,9 @@ pub enum TraceFact<'a> {
         outcome: &'static str,
         /// Raw reason; empty unless it failed.
         failure_reason: &'a str,
-        /// What it put into the context.
+        /// Its context updates.
         context_updates: &'a BTreeMap<String, Value>,
-        /// What became different in the context since the line before that tells.
+        /// The context changes since the last line that has any.
         context_delta: ContextDelta<'a>,
         /// Its status, relative to the run directory.
         status_path: String,
@@ -125,7 +125,7 @@ pub enum TraceFact<'a> {
         node_id: &'a NodeId,
         /// How many branches it has.
         branch_count: usize,
-        /// What became different in the context since the line before that tells.
+        /// The context changes since the last line that has any.
         context_delta: ContextDelta<'a>,
     },
     /// A branch of a fork began, with the context that the branch which forked has.
@@ -137,7 +137,7 @@ pub enum TraceFact<'a> {
     ParallelBranchCompleted {
         /// How.
         outcome: &'static str,
-        /// What the branch said it is worth.
+        /// The score of the branch.
         score: f64,
         /// Raw reason; empty unless it failed or was canceled.
         failure_reason: &'a str,
@@ -156,7 +156,7 @@ pub enum TraceFact<'a> {
         canceled_count: u32,
         /// Raw reason; empty unless it failed.
         failure_reason: &'a str,
-        /// What became different in the context since the line before that tells.
+        /// The context changes since the last line that has any.
         context_delta: ContextDelta<'a>,
     },
     /// A fan-in chose a branch and took changes over.
@@ -174,7 +174,7 @@ pub enum TraceFact<'a> {
         conflicts: Vec<&'a str>,
         /// Raw reason; empty unless it failed.
         failure_reason: &'a str,
-        /// What became different in the context since the line before that tells.
+        /// The context changes since the last line that has any.
         context_delta: ContextDelta<'a>,
     },
     /// A new generation of the run began.
@@ -219,7 +219,7 @@ pub struct TraceCandidate<'a> {
     pub reason: &'a str,
 }
 
-/// What became different in the context.
+/// The changes of the context.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ContextDelta<'a> {
     /// New keys.

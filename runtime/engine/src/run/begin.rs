@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a run begins with, beside its plan.
+/// The inputs of a new run, beside its plan.
 pub struct NewRun<'a> {
     /// Its id.
     pub run_id: RunId,
@@ -30,7 +30,7 @@ pub struct NewRun<'a> {
     pub source: &'a str,
     /// The texts of the files that the source refers to, kept likewise.
     pub files: &'a BTreeMap<String, String>,
-    /// Where the source was read from, for people.
+    /// The path of the source, for messages.
     pub pipeline_path: String,
     /// The user's project; only read.
     pub project: &'a Path,

@@ -25,7 +25,7 @@ use std::path::Path;
 pub struct VisitPoint {
     /// The node.
     pub node: NodeId,
-    /// Which visit of it.
+    /// The visit of the node.
     pub visit: u32,
     /// The generation of the visit.
     pub generation: u32,
@@ -162,7 +162,7 @@ pub async fn fork(
     flush_all(&[&dir.path]).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
-/// What the other run's workspace began with.
+/// The base of the other run's workspace.
 fn base(source: &Source<'_>) -> Result<Base, RunError> {
     let Some(Event::RunStarted(started)) = source.records.first().map(|first| &first.event) else {
         return Err(RunError::NotStarted);
@@ -171,7 +171,7 @@ fn base(source: &Source<'_>) -> Result<Base, RunError> {
     serde_json::from_slice(&bytes).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
-/// Where the new run comes from.
+/// The run and the visit that the new run is forked from.
 fn lineage(records: &[Record], (point, context): (VisitPoint, BTreeMap<String, String>)) -> Option<Box<ForkedFrom>> {
     let Event::RunStarted(started) = &records.first()?.event else { return None };
     let VisitPoint { node, visit, generation, seq } = point;

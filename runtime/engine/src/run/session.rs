@@ -46,11 +46,11 @@ pub struct Session {
     pub journal: SqliteLog,
     /// Its blobs.
     pub blobs: Arc<DirBlobs>,
-    /// What is known of it.
+    /// Its state.
     pub state: RunState,
     /// Copies of hold-outs that the workspace began with, where the pipeline allows them; found by [`Session::create`].
     pub open_copies: Vec<OpenCopy>,
-    /// What of the project the copy could not take; found by [`Session::create`].
+    /// Files of the project that could not be copied; found by [`Session::create`].
     pub left_out: Vec<Skipped>,
     pub(super) worker: Worker,
     pub(super) last: PendingDecisions,
@@ -58,7 +58,7 @@ pub struct Session {
     pub(super) _owner: Owner,
 }
 
-/// What a resume changes. The default changes nothing, and begins a run that failed again at the node that failed.
+/// The changes that a resume makes. The default makes none, and continues a failed run at the node that failed.
 #[derive(Default)]
 pub struct ResumeTerms<'a> {
     /// The node to begin again at.
@@ -69,7 +69,7 @@ pub struct ResumeTerms<'a> {
     pub steps_max: Option<u64>,
     /// The longest driven time of the run from here on.
     pub wall_max: Option<Duration>,
-    /// What its model calls may cost from here on.
+    /// The budget of its model calls from here on.
     pub spend_max: SpendBounds,
     /// Another script for the model.
     pub script: Option<&'a [u8]>,
@@ -85,11 +85,11 @@ pub struct Replan {
     pub plan_digest: Digest,
     /// Its components: digest by handler.
     pub components: BTreeMap<String, Digest>,
-    /// What it allows.
+    /// The capabilities of the plan.
     pub capabilities: PlanCapabilities,
     /// How that differs from the plan before.
     pub change: Change,
-    /// Who answers its model calls.
+    /// The provider of its model calls.
     pub model: &'static str,
     /// Stages that get a simulated answer.
     pub simulated: BTreeSet<NodeId>,
@@ -344,7 +344,7 @@ impl Session {
         driven
     }
 
-    /// What a driver takes over, and gives back.
+    /// The journal and the stores that a driver works with.
     fn begun(&mut self) -> (RunId, RunState, PendingDecisions) {
         (self.run_id(), std::mem::take(&mut self.state), std::mem::take(&mut self.last))
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const COPY_BYTES: usize = 64 * 1024;
-/// What a file takes at least and in steps of, on every common file system.
+/// The block size of every common file system.
 const BLOCK_BYTES: u64 = 4096;
 /// How the names of temporary files begin.
 const TEMPORARY: &str = ".new-";

@@ -20,7 +20,7 @@ const RECENT_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// The bytes of a small blob.
 type Bytes = Arc<[u8]>;
 
-/// What waits, shared by the journal and the blob store of one run.
+/// Blobs that wait for the next append, shared by the journal and the blob store of one run.
 #[derive(Default)]
 pub struct Outbox {
     held: Mutex<Held>,

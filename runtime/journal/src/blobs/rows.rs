@@ -72,7 +72,7 @@ impl BlobRows {
     }
 }
 
-/// Where the row of a blob is, once that is written.
+/// The row of a blob, once it is written.
 fn place(connection: &Connection, digest: &Digest) -> rusqlite::Result<Option<i64>> {
     let mut statement = connection.prepare_cached("SELECT id FROM blob_place WHERE digest = ?1")?;
     statement.query_row([digest.as_bytes()], |row| row.get(0)).optional()
@@ -124,7 +124,7 @@ fn damaged(what: &str) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(code, Some(what.to_owned()))
 }
 
-/// What the writer of a journal knows of its blobs.
+/// The blob index of a journal's writer.
 #[derive(Default)]
 pub(crate) struct StoredBlobs {
     unplaced: Unplaced,

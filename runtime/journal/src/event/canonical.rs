@@ -38,7 +38,7 @@ struct Text<'b> {
     scratch: Vec<u8>,
 }
 
-/// Where a field is in the text.
+/// The position of a field in the text.
 #[derive(Clone, Copy)]
 struct Field {
     key: usize,
@@ -97,7 +97,7 @@ struct Parts<'t, 'b> {
     /// Of an object, where its fields begin in [`Text::fields`].
     first: usize,
     has_some: bool,
-    /// What ends it.
+    /// The byte that closes it.
     end: &'static [u8],
 }
 

@@ -7,7 +7,7 @@ use glovebox_record::{ClassifiedFailure, FailureCategory, FailureSource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who wants a command to run.
+/// The origin of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandSource {
@@ -32,7 +32,7 @@ impl CommandSource {
 pub struct FailedCommand {
     /// As it is written.
     pub line: String,
-    /// Who wants it to run.
+    /// The origin of the command.
     pub source: CommandSource,
 }
 
@@ -40,7 +40,7 @@ pub struct FailedCommand {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureMeta {
-    /// What failed: always a verification.
+    /// The kind of stage that failed: always a verification.
     pub source: FailureSource,
     /// The code in the vocabulary of openTiger (decision failure-codes).
     pub failure_code: &'static str,
@@ -51,13 +51,13 @@ pub struct FailureMeta {
     /// The command that failed; absent where no command did, and where hold-outs were in reach.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_command: Option<String>,
-    /// Who wanted it to run.
+    /// The origin of the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_command_source: Option<CommandSource>,
 }
 
 impl FailureMeta {
-    /// What is told about an attempt; none unless it is a verification that failed.
+    /// The failure description of an attempt; none unless it is a verification that failed.
     pub fn of(finished: &StageFinished) -> Option<Self> {
         let failure = finished.outcome.failure.as_ref().filter(|_| finished.is_verification())?;
         let source = FailureSource::Verification;

@@ -20,7 +20,7 @@ pub struct ForkedFrom {
     pub seq: u64,
     /// Its hash in the other run, which covers all records before it.
     pub hash: Digest,
-    /// What the user set in the context before the visit.
+    /// The context keys that the user set before the visit.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, String>,
 }

@@ -18,7 +18,7 @@ pub struct HoldoutsSealed {
     /// Nodes that have them in reach, read-only.
     #[serde(default)]
     pub reach: Vec<String>,
-    /// What keeps them from builders and was given up, in words.
+    /// Protections that the operator gave up, in words.
     #[serde(default)]
     pub opt_outs: Vec<String>,
 }

@@ -21,7 +21,7 @@ pub struct ForkStarted {
     pub branch: BranchId,
     /// The fork.
     pub node: NodeId,
-    /// Which visit of it.
+    /// The visit of the node.
     pub visit: u32,
     /// The fan-in where its branches meet.
     pub join: NodeId,
@@ -46,13 +46,13 @@ pub struct ChildObserved {
     pub branch: BranchId,
     /// The supervisor.
     pub node: NodeId,
-    /// Which visit of it.
+    /// The visit of the node.
     pub visit: u32,
-    /// Which look, from 1.
+    /// The number of the observation, from 1.
     pub cycle: u32,
-    /// What its context gets.
+    /// The updates of its context.
     pub context: BTreeMap<String, Value>,
-    /// What the child's context gets under `stack.steering`; absent when there is nothing new.
+    /// The new value of `stack.steering` in the child's context; absent when there is nothing new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering: Option<String>,
     /// Why the child is not needed any more; absent while it is.
@@ -83,7 +83,7 @@ pub struct ForkExpired {
     pub branch: BranchId,
     /// The fork.
     pub node: NodeId,
-    /// Which visit of it.
+    /// The visit of the node.
     pub visit: u32,
 }
 
@@ -175,10 +175,10 @@ pub struct BranchFinished {
     /// The node that it was at last; absent when it visited none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeId>,
-    /// What the branch set as `score` in its context; 0 when it set none.
+    /// The `score` in the branch's context; 0 when it set none.
     #[serde(default)]
     pub score: f64,
-    /// What its last stage said for people.
+    /// The notes of its last stage.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notes: String,
     /// Why it failed or was canceled.
@@ -195,7 +195,7 @@ pub struct ForkJoined {
     pub branch: BranchId,
     /// The fork.
     pub node: NodeId,
-    /// Which visit of it.
+    /// The visit of the node.
     pub visit: u32,
     /// The fan-in, where the branch that forked goes on.
     pub join: NodeId,
@@ -223,9 +223,9 @@ pub struct FanInFinished {
     pub branch: BranchId,
     /// The fan-in.
     pub node: NodeId,
-    /// Which visit of it.
+    /// The visit of the node.
     pub visit: u32,
-    /// Who chose: `heuristic`, or the handler of the fan-in.
+    /// The method of the choice: `heuristic`, or the handler of the fan-in.
     pub judge: String,
     /// `success` or `fail`.
     pub status: Status,
@@ -250,7 +250,7 @@ pub struct FanInFinished {
     /// Its signature; absent for a failure that can pass by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Digest>,
-    /// What the context gets of a child pipeline.
+    /// The context updates from a child pipeline.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, Value>,
     /// True when a verification of this visit follows, which decides what the outcome counts for.
@@ -280,7 +280,7 @@ pub struct MergeConflict {
     /// Relative to the workspace.
     #[schemars(with = "String")]
     pub path: ScopePath,
-    /// What each branch made of it.
+    /// The version of each branch.
     pub sides: Vec<ConflictSide>,
 }
 
@@ -292,7 +292,7 @@ impl MergeConflict {
     }
 }
 
-/// What one branch made of a path.
+/// One branch's version of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConflictSide {
     /// The branch.

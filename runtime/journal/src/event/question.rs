@@ -19,16 +19,16 @@ pub struct QuestionAsked {
     pub branch: BranchId,
     /// The gate.
     pub node: NodeId,
-    /// Which visit of it.
+    /// The visit of the node.
     pub visit: u32,
     /// The question, unique in the run.
     pub question: QuestionId,
-    /// What kind of answer it expects.
+    /// The type of the question.
     #[serde(rename = "type")]
     pub question_type: QuestionType,
     /// Its text.
     pub text: String,
-    /// What can be chosen, in file order.
+    /// The choices, in file order.
     #[serde(default)]
     pub choices: Vec<Choice>,
     /// The answer after the timeout, or if nobody is there; absent when there is none.
@@ -38,13 +38,13 @@ pub struct QuestionAsked {
     #[serde(default, with = "time_format::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub due_at: Option<Timestamp>,
-    /// What the question would grant, if it is about writes outside of a stage's scope; absent for a human gate.
+    /// The writes that the question is about, if it is about disallowed writes; absent for a human gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Box<PolicyQuestion>>,
 }
 
 impl QuestionAsked {
-    /// What decides whether an answer is valid.
+    /// The rules by which an answer is valid.
     pub fn answers(&self) -> Answers<'_> {
         Answers { kind: self.question_type, choices: &self.choices }
     }
@@ -108,23 +108,23 @@ pub struct QuestionAnswered {
     pub branch: BranchId,
     /// The gate.
     pub node: NodeId,
-    /// Which visit of it.
+    /// The visit of the node.
     pub visit: u32,
     /// The question.
     pub question: QuestionId,
     /// How the answer came.
     pub how: AnsweredBy,
-    /// Who gave it; empty when no person did.
+    /// The name of the person who gave it; empty when no person did.
     #[serde(default)]
     pub by: String,
     /// When it was given. The record may be later, when a paused run is resumed.
     #[serde(with = "time_format")]
     #[schemars(with = "String")]
     pub answered_at: Timestamp,
-    /// What was given, as it was written.
+    /// The answer as it was written.
     #[serde(default)]
     pub value: String,
-    /// What it means; absent when nobody answered in time and there is no default.
+    /// The parsed answer; absent when nobody answered in time and there is no default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
     /// The text of a free answer, or what was said beside a choice. Text from outside, bounded.
@@ -187,7 +187,7 @@ impl QuestionAnswered {
         Task::of_handler(self.generation, (&self.branch, &self.node), self.visit)
     }
 
-    /// What an answer about disallowed writes decides. Whatever names no action denies.
+    /// The decision of an answer about disallowed writes. An answer that names no action denies.
     pub fn action(&self) -> PolicyAction {
         let Some(Answer::Choice(choice)) = &self.answer else { return PolicyAction::Deny };
         let named = PolicyAction::ALL.into_iter().find(|action| choice.to == *action.as_str());
@@ -198,7 +198,7 @@ impl QuestionAnswered {
 /// The run holds no process from here on, until it is resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunPaused {
-    /// Who asked for it; absent when it waits for answers.
+    /// The name of the person who asked for it; absent when it waits for answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// The questions that nobody has answered.

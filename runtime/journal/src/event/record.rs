@@ -22,7 +22,7 @@ pub struct Record {
     pub prev: Digest,
     /// Hash over `prev`, `seq`, `at` and the event: [`chain`].
     pub hash: Digest,
-    /// What happened.
+    /// The event.
     pub event: Event,
     /// The event as it is stored, if the record comes from a journal.
     #[serde(skip)]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What a person may decide about the disallowed writes of an attempt. All of them may be allowed or discarded.
+/// The disallowed writes of an attempt that a person may allow or discard, all together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recoverable {
     /// The outcome that counts if they are allowed or discarded: the stage's own.
@@ -41,7 +41,7 @@ pub struct ProposedWrite {
     pub why: String,
 }
 
-/// What the answer `allow` to a question grants.
+/// The writes that the answer `allow` grants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyQuestion {
     /// The attempt that wrote outside of its scope.
@@ -51,7 +51,7 @@ pub struct PolicyQuestion {
     pub grants: Vec<ProposedWrite>,
 }
 
-/// What is done about disallowed writes.
+/// A decision about disallowed writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyAction {
@@ -97,22 +97,22 @@ pub struct PolicyDecided {
     /// The attempt.
     #[serde(flatten)]
     pub attempt: Attempt,
-    /// What executed it.
+    /// The handler that executed it.
     #[serde(default)]
     pub handler: String,
     /// The question that asked for it.
     pub question: QuestionId,
-    /// What is done.
+    /// The decision.
     pub action: PolicyAction,
     /// Why the node's write scope is another one; absent when it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<PolicyReason>,
     /// How the answer came.
     pub how: AnsweredBy,
-    /// Who gave it; empty when no person did.
+    /// The name of the person who gave it; empty when no person did.
     #[serde(default)]
     pub by: String,
-    /// What is committed, as the question named it. The node may write these paths for the rest of the run.
+    /// The committed writes, as the question named them. The node may write these paths for the rest of the run.
     #[serde(default)]
     pub changes: Vec<FileChange>,
     /// The outcome of the attempt that counts from here on.

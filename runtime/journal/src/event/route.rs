@@ -63,7 +63,7 @@ pub struct GateUnmet {
     /// The operator's checks that it dropped; absent for a goal gate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped_checks: Vec<String>,
-    /// Where the run goes instead; none when no level names a target.
+    /// The retry target; none when no level names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<NodeId>,
 }

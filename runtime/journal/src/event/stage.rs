@@ -33,7 +33,7 @@ pub struct StageStarted {
     /// The attempt. One that a crash cut off is claimed again with the same ordinal and a new id.
     #[serde(flatten)]
     pub attempt: Attempt,
-    /// Who claimed it.
+    /// The worker that claimed it.
     pub worker: String,
 }
 
@@ -56,7 +56,7 @@ pub struct StageFinished {
     /// an attempt that was given up.
     #[serde(default)]
     pub handler: String,
-    /// What the handler answered, or the host in its place; settled by the engine's retry rules before it is appended.
+    /// The outcome that the handler returned, or the host in its place, after the engine's retry rules.
     pub outcome: Outcome,
     /// True when another attempt of this visit follows. Only the engine sets it.
     #[serde(default)]
@@ -75,7 +75,7 @@ pub struct StageFinished {
     /// Every limit, used and bound.
     #[serde(default)]
     pub usage: Vec<LimitUse>,
-    /// What was refused; capped.
+    /// The refusals; capped.
     #[serde(default)]
     pub refusals: Vec<Refusal>,
     /// All refusals, also those beyond the cap.
@@ -91,16 +91,16 @@ pub struct StageFinished {
     /// the names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Traffic>,
-    /// What changed in the workspace; every digest is stored.
+    /// The changes of the workspace; every digest names a stored blob.
     #[serde(default)]
     pub changes: Vec<FileChange>,
     /// Changes that were not allowed and were set aside.
     #[serde(default)]
     pub quarantined: Vec<Quarantined>,
-    /// What a person may decide about them; absent unless the operator lets people decide (`[policy.recovery]`).
+    /// The disallowed writes that a person may decide about; absent without `[policy.recovery]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recoverable: Option<Box<Recoverable>>,
-    /// What it wrote at paths that git ignores, none of which is committed; absent when that is nothing.
+    /// Its writes to paths that git ignores, none of which is committed; absent when there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignored: Option<IgnoredFiles>,
     /// Kept bytes.
@@ -113,7 +113,7 @@ pub struct StageFinished {
     /// stage's caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-    /// What the commands of a verifying stage could see of the workspace; absent if that is all of it, and for another stage.
+    /// The part of the workspace that the commands of a verifying stage could see; absent if that is all of it, and for other stages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sees: Option<Vec<String>>,
     /// True for a verifying stage that failed without the run's hold-outs, none of which it names, if it may have looked for them.
@@ -125,7 +125,7 @@ pub struct StageFinished {
     /// The stage's standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<Captured>,
-    /// What its model got of what went before; absent where it asks none.
+    /// The context fidelity of its model's prompt; absent where it asks no model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
     /// Model turns that were answered.
@@ -134,13 +134,13 @@ pub struct StageFinished {
     /// Tokens of these turns; absent where nothing counted them.
     #[serde(default, skip_serializing_if = "Tokens::is_zero")]
     pub tokens: Tokens,
-    /// What they cost, in millionths of a dollar; absent where nothing says it.
+    /// Their cost, in millionths of a dollar; absent where no price is known.
     #[serde(default, skip_serializing_if = "Money::is_zero")]
     pub cost: Money,
     /// True if some of these tokens and their cost are estimated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_estimated: bool,
-    /// What became of each message of a person, in order; absent where nobody said anything.
+    /// The fate of each steering message, in order; absent without messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steered: Vec<Heard>,
     /// The model that was asked; absent where no provider was.
@@ -263,7 +263,7 @@ pub struct AskedModel {
     pub answered_by: Option<String>,
 }
 
-/// What a stage wrote at paths that git ignored in the project when the run began.
+/// The writes of a stage to paths that git ignored when the run began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IgnoredFiles {
     /// How many files.

@@ -14,13 +14,13 @@ pub struct StageSteered {
     pub attempt: Attempt,
     /// The message; several attempts get the same one if their branches are at the same node.
     pub message: MessageId,
-    /// Who said it.
+    /// The name of the sender.
     pub by: String,
     /// When.
     #[serde(with = "time_format")]
     #[schemars(with = "String")]
     pub said_at: Timestamp,
-    /// What was said.
+    /// The text.
     pub text: String,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The visit that a resume begins again before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WentBack {
-    /// Which visit of the node. The one that begins now has a number of its own.
+    /// The visit of the node. The one that begins now has a number of its own.
     pub visit: u32,
     /// The generation of that visit.
     pub generation: u32,

@@ -21,7 +21,7 @@ pub struct PolicyDecision {
     pub granted: Vec<GrantedFile>,
     /// How the answer came.
     pub how: AnsweredBy,
-    /// Who gave it; empty when no person did.
+    /// The name of the person who gave it; empty when no person did.
     pub by: String,
 }
 

@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub struct Fork {
     /// The fork.
     pub node: NodeId,
-    /// Which visit of it.
+    /// The visit of the node.
     pub visit: u32,
     /// The fan-in.
     pub join: NodeId,

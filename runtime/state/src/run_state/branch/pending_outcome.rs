@@ -47,7 +47,7 @@ impl FailedStage {
 pub struct Unverified {
     /// The attempt that ended so; none where the work cannot be repeated.
     pub ordinal: Option<u32>,
-    /// What executed it.
+    /// The handler that executed it.
     pub handler: String,
     /// The outcome, whose context updates count with the verdict.
     pub outcome: Outcome,
