@@ -24,15 +24,15 @@ use std::path::{Path, PathBuf};
 /// The longest name of a person.
 const NAME_CHARACTERS_MAX: usize = 100;
 
-/// Who answers in a process that drives a run.
+/// The sources of answers in a process that drives a run.
 pub struct Present {
-    /// What is prepared.
+    /// The prepared command.
     pub attendance: Attendance,
     /// The folder of the runs, if a person at the terminal can be asked.
     pub asks_in: Option<PathBuf>,
 }
 
-/// Who answers in this process. What the run's records show as used of a file of answers is not used again.
+/// The sources of answers in this process. Answers of a file that the run's records show as used are not used again.
 pub fn present(
     (arguments, output, runs): (&PeopleArguments, &OutputArguments, &RunsArguments),
     pipeline: &Pipeline,

@@ -66,7 +66,7 @@ struct Asker {
     presence: Arc<Presence>,
 }
 
-/// What came of a question.
+/// The result of a question.
 enum Reply {
     Given(String),
     /// It is open no more, or the run ended.
@@ -185,7 +185,7 @@ fn prompt(asked: &QuestionAsked, now: Timestamp) -> String {
     format!("answer {expected}{numbers}{enter}{left}; Ctrl-C leaves it open: ")
 }
 
-/// What a line answers: what it says, the choice with this number, or the default.
+/// The answer in a line: its text, the choice with this number, or the default.
 fn value_of(asked: &QuestionAsked, line: &str) -> Result<String, String> {
     let line = line.trim();
     if let (true, Some(default)) = (line.is_empty(), &asked.default) {

@@ -144,7 +144,7 @@ impl Stop {
     }
 }
 
-/// What a command answers: the code to end with, or why it stopped.
+/// The result of a command: the exit code, or why it stopped.
 pub type CommandResult = Result<Exit, Stop>;
 
 #[cfg(test)]

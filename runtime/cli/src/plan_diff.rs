@@ -53,7 +53,7 @@ fn of_file(host: &ComponentHost, file: &Path, arguments: &PlanArguments) -> Resu
     Ok(extent(&bound.plan, &source, arguments))
 }
 
-/// What a plan allows, within the bounds of a run with these flags.
+/// The capabilities of a plan, within the bounds of a run with these flags.
 pub fn extent(plan: &Plan, source: &CheckedPipeline, arguments: &PlanArguments) -> Extent {
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     let wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));

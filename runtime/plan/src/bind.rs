@@ -47,7 +47,7 @@ use role::HandlerSource;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
-/// What the caller decided, and what it knows of the machine. The default refuses all commands, because it has no sandbox.
+/// The decisions of the caller, and the capabilities of the machine. The default refuses all commands, because it has no sandbox.
 #[derive(Clone, Default)]
 pub struct BindOptions {
     /// `--dangerously-no-sandbox`: commands run without a sandbox, whatever the machine can enforce.
@@ -149,7 +149,7 @@ pub fn check(
     binder.errors
 }
 
-/// What this version would not enforce, as errors.
+/// Errors for attributes that this version does not enforce.
 fn refused(pipeline: &Pipeline) -> Vec<Diagnostic> {
     let mut found = glovebox_pipeline::lint::not_enforced(pipeline);
     for diagnostic in &mut found {
@@ -210,7 +210,7 @@ struct Binder<'a> {
 #[derive(Clone)]
 struct LoadedHandler {
     component: BoundComponent,
-    /// What author and operator agree on, whatever a node says.
+    /// The capabilities that both author and operator allow, whatever a node says.
     granted: Arc<Grants>,
 }
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// All components that a plan can use, as bytes.
 #[derive(Default)]
 pub struct Catalog {
-    /// What came with the binary, by handler type.
+    /// The built-in components, by handler type.
     pub builtins: BTreeMap<String, Cow<'static, [u8]>>,
-    /// What `[plugins]` names, by handler type.
+    /// The plugins of `[plugins]`, by handler type.
     pub plugins: BTreeMap<String, PluginFile>,
 }
 

@@ -55,7 +55,7 @@ const TABLES: [&str; 12] = [
     "policy",
 ];
 
-/// What `glovebox.toml` says. The default is what an absent file means: no plugins, no commands' environment, no bounds of its own.
+/// The settings of `glovebox.toml`. The default is that of an absent file: no plugins, no environment for commands, no bounds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Config {
     /// The file's name as given, for messages; empty when there is no file.
@@ -68,7 +68,7 @@ pub struct Config {
     pub workspace: WorkspaceSetting,
     /// How commands find their programs.
     pub exec: ExecSetting,
-    /// What commands run in.
+    /// The sandbox of commands.
     pub sandbox: SandboxSetting,
     /// Models by name: how each is reached, and what it costs.
     pub models: BTreeMap<String, ModelEntry>,
@@ -78,9 +78,9 @@ pub struct Config {
     pub mcp: BTreeMap<String, Arc<ServerEntry>>,
     /// Bounds of a run as a whole.
     pub run: RunSetting,
-    /// What verification stages run beside a plan; none unless the operator says so.
+    /// The commands that verification stages run beside a plan; none unless the operator sets them.
     pub verify: Option<Arc<Verify>>,
-    /// What people may decide about writes outside of a write scope; none unless the operator says so.
+    /// The recovery policy for disallowed writes; none unless the operator sets one.
     pub recovery: Option<RecoverySetting>,
     /// Bounds for every stage; a plugin's or a node's own bound wins when it is lower.
     pub limits: LimitSettings,
@@ -93,15 +93,15 @@ pub struct PluginEntry {
     pub path: String,
     /// Stands in for the manifest of a component that carries none; else intersected with it.
     pub wants: Option<Grants>,
-    /// What the operator allows; absent means nothing.
+    /// The grants of the operator; none if absent.
     pub grants: Option<Grants>,
-    /// What part its stages have in a run; a builder unless the operator says otherwise.
+    /// The role of its stages; a builder unless the operator sets another.
     pub role: Role,
     /// Line of the table, from 1.
     pub line: usize,
 }
 
-/// What a component of rules may do to a graph beside judging it. The default: nothing.
+/// The changes that a rule plugin may make to a graph. The default allows none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum TransformGrant {
     /// A transform that changes anything is an error.
@@ -143,7 +143,7 @@ pub struct RuleEntry {
 pub struct WorkspaceSetting {
     /// Ignored files that are copied all the same, in the grammar of scope paths.
     pub include: Vec<String>,
-    /// Where each of them stands in the file, in bytes.
+    /// Their byte ranges in the file.
     pub include_places: Vec<std::ops::Range<usize>>,
     /// Folders of installed dependencies, which commands see read-only; what the kind of project names when absent.
     pub dependencies: Option<Vec<Entry>>,

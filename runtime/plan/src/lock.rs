@@ -14,7 +14,7 @@ pub const LOCK_FILE_NAME: &str = "glovebox.lock";
 /// The one version of the file this program writes and reads.
 pub const LOCK_VERSION: u32 = 1;
 
-/// What the operator agreed to. The default agrees to nothing.
+/// The grants of the operator. The default grants nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lock {
     /// By plugin name.
@@ -36,7 +36,7 @@ pub struct LockedPlugin {
     pub world: String,
     /// What it imports, sorted.
     pub imports: Vec<String>,
-    /// What it was granted when it was locked, one line each, sorted.
+    /// Its grants when it was locked, one line each, sorted.
     pub grants: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub struct Offer<'a> {
     pub name: &'a str,
     /// BLAKE3 of its bytes.
     pub digest: Digest,
-    /// What it is granted, one line each.
+    /// Its grants, one line each.
     pub grants: &'a [String],
 }
 

@@ -57,7 +57,7 @@ use std::fmt;
 use std::io::{BufWriter, Write};
 use std::sync::{Arc, OnceLock};
 
-/// What a bound on money without a price is of.
+/// The owner of a cost bound without a price.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unpriced {
     /// The run.
@@ -83,33 +83,33 @@ pub struct Plan {
     pub dependencies: Vec<Entry>,
     /// Folders of the machine to which they link: stores of package managers and interpreters. Commands see them too.
     pub stores: Vec<MachineFolder>,
-    /// What commands run in.
+    /// The sandbox of commands.
     pub sandbox: SandboxPlan,
-    /// What the project's rule plugins made of the pipeline.
+    /// The report of the project's rule plugins.
     pub rule_report: RuleReport,
     /// The models that nodes ask; none with a script or with simulated answers.
     pub models: BTreeMap<NodeId, ChosenModel>,
     /// The script of a scripted model.
     pub script: Option<Arc<Script>>,
-    /// What verification stages run beside their plans; none without such a stage.
+    /// The commands that verification stages run beside their plans; none without such a stage.
     pub verify: Option<Arc<Verify>>,
-    /// What is asked of agents that change nothing; none where the operator asks nothing of any.
+    /// The rule for agents that change nothing; none without one.
     pub no_change: Option<NoChangeRule>,
-    /// What people may decide about writes outside of a write scope; none unless the operator says so.
+    /// The recovery policy for disallowed writes; none unless the operator sets one.
     pub recovery: Option<PlannedRecovery>,
     /// Most bytes that the run's folder may hold when a stage begins.
     pub disk_bytes_max: u64,
     /// Most stages that run at once, of all branches together.
     pub parallel_max: usize,
-    /// What model calls of a run may cost, as the operator says.
+    /// The operator's budget of a run's model calls.
     pub spend_max: SpendBounds,
-    /// What a script's or a simulated model asks for its tokens, as the operator says.
+    /// The price of a scripted or simulated model's tokens, as configured.
     pub price: Option<Price>,
     /// Plugins that are not locked as they are; none in a plan that can run.
     pub unlocked: Vec<PluginProblem>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
-    /// What stages that share a set may not read, each list once; found out when the first stage asks.
+    /// The hidden paths of stages that share a set, each list once; computed when the first stage asks.
     pub hidden: HiddenByDomain,
 }
 
@@ -130,12 +130,12 @@ impl Plan {
         Self { parallel_max: asked.unwrap_or(self.parallel_max), ..self }
     }
 
-    /// What model calls of a run may cost with these flags: the least of what flags, pipeline and operator say.
+    /// The budget of a run's model calls with these flags: the least of flags, pipeline and operator.
     pub fn spend_max(&self, flags: SpendBounds) -> SpendBounds {
         self.pipeline.spend_max(flags).least(self.spend_max)
     }
 
-    /// Who asks for a bound on money that cannot be held, because nobody says what a model costs, and that model; none where it can.
+    /// The owner of a cost bound that cannot be enforced, because a model has no price, and that model; none where it can.
     pub fn unpriced(&self, flags: SpendBounds) -> Option<(Unpriced, &str)> {
         let is_bounded = self.spend_max(flags).cost_max.is_some();
         let has_bound = |id: &NodeId| self.pipeline.node(id).is_some_and(|node| node.spend_max.cost_max.is_some());

@@ -46,7 +46,7 @@ struct RulePlugin {
     component: RuleComponent,
 }
 
-/// What a project's rules made of a file.
+/// The result of linting a file by its project's rules.
 pub struct Linted {
     /// The pipeline, changed or not, and every finding of plugins and built-in rules. It may run only without an error among them.
     pub checked: Checked,
@@ -61,7 +61,7 @@ pub struct Linted {
 pub struct RuleFiles<'a> {
     /// The operator's configuration.
     pub config: &'a Config,
-    /// What the operator agreed to.
+    /// The grants of the operator.
     pub lock: &'a Lock,
     /// The files by name.
     pub files: &'a BTreeMap<String, PluginFile>,

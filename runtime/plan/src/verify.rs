@@ -24,7 +24,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Where a contract is looked for unless `glovebox.toml` or a variable says where (decision verify-contract).
+/// The default path of a contract (decision verify-contract).
 pub const CONTRACT_PATH: &str = ".opentiger/verify.contract.json";
 /// Commands that a phase adds at most, unless the operator says how many (decision verify-contract).
 const COMMANDS_MAX: usize = 4;
@@ -110,10 +110,10 @@ impl FromStr for Mode {
     }
 }
 
-/// What one phase adds.
+/// The commands that one phase adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
-    /// Where from.
+    /// The source.
     pub mode: Mode,
     /// The contract's file, relative to the project; the default place, which may be empty, where absent.
     pub contract_path: Option<String>,
@@ -163,7 +163,7 @@ pub struct Verify {
     pub plan_parse_retries: u32,
     /// Seconds that it gets to answer a question for a better plan.
     pub reconcile_timeout_seconds: u32,
-    /// What is asked of agents that change nothing; nothing unless the operator sets it.
+    /// The rule for agents that change nothing; none unless the operator sets one.
     pub no_change: Option<NoChange>,
     /// The commands of the project's kind.
     pub fallback: Vec<DirectCommand>,
@@ -200,7 +200,7 @@ impl Verify {
         all.filter(|command| known.insert(&command.words)).collect()
     }
 
-    /// What the stage is told, by its role, the paths that changed and the files of before.
+    /// The input of the stage, by its role, the changed paths and the base files.
     pub fn told(&self, role: Option<Role<'_>>, (changed, base): (&BTreeSet<&str>, ContextBase)) -> VerifyInput<'_> {
         VerifyInput {
             needs_plan: self.needs_plan(),
@@ -260,7 +260,7 @@ fn lines<'a>(commands: impl Iterator<Item = &'a DirectCommand>) -> Vec<&'a str> 
     commands.map(|command| command.line.as_str()).collect()
 }
 
-/// What an agent is told of questions for its plan, as JSON in the entry `verification-questions` of its input.
+/// The questions for an agent's plan, as JSON in the entry `verification-questions` of its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Questions {
     /// How many are asked at most.
@@ -273,12 +273,12 @@ pub struct Questions {
     pub may_be_empty: bool,
 }
 
-/// What a verification stage is told, as JSON in the entry `verify` of its input.
+/// The input of a verification stage, as JSON in the entry `verify`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VerifyInput<'a> {
     /// Whether the stage fails without a plan.
     pub needs_plan: bool,
-    /// What completes the plan.
+    /// The fallback commands of the plan.
     pub planner: PhaseInput<'a>,
     /// Whether it completes a plan with commands too.
     pub augment_nonempty: bool,

@@ -88,7 +88,7 @@ impl Context {
         self.0.get(key.0).or_else(|| self.0.get(&key.twin()))
     }
 
-    /// What is known of a value that is stored apart, by its key in either spelling.
+    /// The reference to a value that is stored as a blob, by its key in either spelling.
     pub fn stored<'k>(&self, key: impl Into<ContextKey<'k>>) -> Option<StoredValue> {
         self.entry(key.into()).filter(|entry| entry.is_reference).and_then(|entry| StoredValue::of(&entry.value))
     }

@@ -64,7 +64,7 @@ fn waits(event: &Event) -> bool {
         || matches!(event, Event::QuestionAsked(_) | Event::RunPaused(_) | Event::StageSteered(_))
 }
 
-/// What one branch does next.
+/// The next step of one branch.
 struct BranchDecision<'a> {
     pipeline: &'a Pipeline,
     state: &'a RunState,

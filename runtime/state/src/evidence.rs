@@ -103,7 +103,7 @@ pub struct RunSummary {
     /// How the process that drove it ends.
     #[serde(skip)]
     pub exit: ExitClass,
-    /// Who answered model calls: `scripted`, `live` or `simulated`.
+    /// The provider of model calls: `scripted`, `live` or `simulated`.
     pub model: String,
     /// Stages that got a simulated answer: no model was asked.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -138,18 +138,18 @@ pub struct RunSummary {
     /// Branches that failed in the last visit of their fork, also where the run went on without them; absent when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_branches: Vec<FailedBranch>,
-    /// What was refused, by node; each once.
+    /// The refusals by node, each once.
     pub refused: Vec<RefusedRequest>,
-    /// What is changed at the end, one entry per path.
+    /// The net changes, one entry for each path.
     #[serde(serialize_with = "rows::values")]
     #[schemars(with = "Vec<FileChange>")]
     pub changed: BTreeMap<ScopePath, FileChange>,
-    /// What people decided about writes outside of a write scope, in order; absent when there was nothing to decide.
+    /// The decisions of people about disallowed writes, in order; absent when there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policy: Vec<PolicyDecision>,
     /// Changes that were set aside, by node.
     pub quarantined: Vec<QuarantinedFile>,
-    /// What stages wrote at paths that git ignores; absent when that is nothing. A file counts for each stage that wrote it.
+    /// The writes of stages to paths that git ignores; absent when there are none. A file counts for each stage that wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored: Option<IgnoredFiles>,
     /// Verifying stages whose last attempt failed without the hold-outs of the run, which `holdouts=true` would give them; absent when
@@ -173,7 +173,7 @@ pub struct RunSummary {
     /// True if some tokens and their cost are estimated; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_estimated: bool,
-    /// What the commands of each node asked of the network through the proxy, all attempts together.
+    /// The requests of each node's commands to the proxy, all attempts together.
     #[serde(serialize_with = "verdict::by_node", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "Vec<NodeTraffic<'_>>")]
     pub traffic: BTreeMap<NodeId, Traffic>,
@@ -183,7 +183,7 @@ pub struct RunSummary {
     /// Files of stages that programs load by themselves.
     #[serde(skip)]
     startup: StartupFiles,
-    /// Where the journal ends.
+    /// The head of the journal.
     #[serde(skip)]
     pub head: JournalHead,
     /// Stages that get one if they are visited.
@@ -198,7 +198,7 @@ pub struct RunSummary {
     /// The last visit of each node.
     #[serde(skip)]
     last_visits: BTreeMap<(Option<BranchId>, NodeId), (u32, u32)>,
-    /// Where each branch of a fork began.
+    /// The first node of each branch of a fork.
     #[serde(skip)]
     began_at: BTreeMap<BranchId, ForkOrigin>,
     /// Branches of forks that have not ended, by the branch that forked.
@@ -215,7 +215,7 @@ pub struct RunSummary {
     joined_at: Option<NodeId>,
 }
 
-/// What a resume of a run does.
+/// The effect of resuming a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resumption {
     /// It continues where the run stopped.
@@ -328,7 +328,7 @@ impl RunSummary {
         }
     }
 
-    /// What a resume of the run does.
+    /// The effect of resuming the run.
     pub fn resumption(&self) -> Resumption {
         let code = self.failure.as_ref().map(|failure| &failure.code);
         match (self.status, self.exit) {

@@ -14,7 +14,7 @@ pub fn of_failure(failure: &Failure) -> Option<Digest> {
     text(failure).map(|text| Digest::of(text.as_bytes()))
 }
 
-/// What a signature covers of a failure; none for one that can pass by itself.
+/// The signature of a failure; none for a transient failure.
 pub fn text(failure: &Failure) -> Option<String> {
     use FailureClass::{Contract, Deterministic, Scope};
     let (class, code) = (failure.class, failure.code.as_str());

@@ -45,7 +45,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-/// What is known of a branch before its first event.
+/// The state of a branch before its first event.
 static UNBORN: LazyLock<Arc<Branch>> = LazyLock::new(Arc::default);
 
 /// The fold.
@@ -67,9 +67,9 @@ pub struct RunState {
     pub branches: BTreeMap<BranchId, Arc<Branch>>,
     /// Node executions so far: attempts, engine-native nodes passed, gates found unmet.
     pub steps: u64,
-    /// What each node has taken of it.
+    /// The usage of each node.
     pub efforts: Efforts,
-    /// What its model calls have cost.
+    /// The cost of its model calls.
     pub spending: Spending,
     /// The bound on that which a call would have crossed since a process drives the run.
     pub overspent: Option<Failure>,
@@ -81,9 +81,9 @@ pub struct RunState {
     pub refusals_total: u64,
     /// Nodes whose caches were filled from the base.
     pub caches_filled: RedBlackTreeSetSync<NodeId>,
-    /// What people told its agents, in order.
+    /// The steering messages for its agents, in order.
     pub steered: VectorSync<Arc<StageSteered>>,
-    /// Who asked the run to stop.
+    /// The name of the person who asked the run to stop.
     pub canceled: Option<Arc<str>>,
     /// The run as if no signal and no limit of the run had stopped it, when one has: a resume goes on from there
     /// (decision signals-are-resumable).

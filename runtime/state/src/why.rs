@@ -64,7 +64,7 @@ pub struct Step {
     pub what: What,
 }
 
-/// What happened at a node.
+/// The history of a node.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
@@ -109,7 +109,7 @@ pub struct AttemptWhy {
     /// Facts about a failed verification beside its failure (decision failure-codes); absent for anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_meta: Option<FailureMeta>,
-    /// What a person decided about its writes outside of its scope, after which this is how it ended; absent where nobody decided anything.
+    /// The decision of a person about its disallowed writes, which led to this end; absent without a decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided: Option<&'static str>,
     /// True if another attempt follows.
@@ -139,7 +139,7 @@ pub struct GateWhy {
     /// Checks of the operator that it dropped; absent for a goal gate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dropped_checks: Vec<String>,
-    /// Where the run went instead; absent if no target is set.
+    /// The retry target; absent if none is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<NodeId>,
 }
@@ -392,7 +392,7 @@ impl WhyFold<'_> {
         self.step(record, (&route.branch, &route.from), what);
     }
 
-    /// What was left and led nowhere.
+    /// Edges that were not taken and lead nowhere.
     fn dead_ends(&mut self, record: &Record) {
         for (branch, (node, outcome)) in std::mem::take(&mut self.left) {
             if let Some(edges) = self.reader(&branch).nowhere(&node, &outcome) {

@@ -34,7 +34,7 @@ pub struct EvidenceFile<'a> {
     schema_version: u32,
     /// The run.
     run_id: &'a str,
-    /// Where its journal ends: the hash covers every receipt.
+    /// The head of its journal: the hash covers every receipt.
     journal: JournalHead,
     /// Digest of the list of files that the run began with.
     base_digest: Digest,

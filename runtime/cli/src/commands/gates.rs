@@ -39,7 +39,7 @@ pub struct KeptAnswer {
     pub question: QuestionId,
     /// What was answered, as it was written.
     pub value: String,
-    /// Who answered.
+    /// The name of the person who answered.
     pub by: String,
     /// When.
     #[schemars(with = "String")]
@@ -63,7 +63,7 @@ pub struct OpenGate {
     /// The question.
     #[serde(flatten)]
     pub asked: QuestionAsked,
-    /// What an answer approves; null if it cannot be shown.
+    /// The effect of an approval; null if it cannot be shown.
     pub review: Option<Review>,
     /// Why not; absent if it can.
     #[serde(skip_serializing_if = "Option::is_none")]

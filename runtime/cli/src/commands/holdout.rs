@@ -26,7 +26,7 @@ pub struct Status<'a> {
     schema_version: u32,
     /// The run.
     run_id: &'a str,
-    /// What was sealed.
+    /// The sealed hold-outs.
     #[serde(flatten)]
     sealed: &'a HoldoutsSealed,
     /// Attempts with a copy of a hold-out.

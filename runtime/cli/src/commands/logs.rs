@@ -83,7 +83,7 @@ pub fn logs(arguments: &LogsArguments) -> CommandResult {
     }
 }
 
-/// What was printed so far.
+/// The output so far.
 struct Log<'a> {
     arguments: &'a LogsArguments,
     run: &'a RunFolder,

@@ -185,7 +185,7 @@ fn render(file: &PlanFile<'_>) -> String {
     text
 }
 
-/// What leaves this machine: hosts of models, networks of tool servers, and what the operator allows commands.
+/// Network access from this machine: hosts of models, networks of tool servers, and the network of commands.
 fn network(file: &PlanFile<'_>) -> String {
     let endpoint = |model: &PlanModel<'_>| model.endpoint.parse::<Endpoint>().ok();
     let foreign = file.models.iter().filter_map(endpoint).filter(|endpoint| !endpoint.is_local());
@@ -200,7 +200,7 @@ fn network(file: &PlanFile<'_>) -> String {
     visible::line(&text).into_owned()
 }
 
-/// What people may decide about writes outside of a write scope.
+/// The recovery policy for disallowed writes.
 fn render_recovery(recovery: &PlanRecovery) -> String {
     let list = |texts: &[String]| texts.iter().map(|text| visible::line(text)).collect::<Vec<_>>().join(", ");
     let wait = recovery.timeout_ms.map(|wait| format!(", for at most {}", terminal::duration(wait)));

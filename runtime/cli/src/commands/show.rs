@@ -158,7 +158,7 @@ fn nodes_of(event: &Event) -> [Option<&NodeId>; 2] {
     }
 }
 
-/// What people told the stage's agent, and when its model heard it.
+/// The steering messages for the stage's agent, and when its model got them.
 fn told(rows: &mut Rows, stage: &StageFinished, steered: &[StageSteered]) {
     for told in steered {
         let (of, at) = (&told.attempt, &stage.attempt);
@@ -260,7 +260,7 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
     stage.ignored.iter().for_each(|files| rows.block("ignored", lines::ignored(files)));
 }
 
-/// What tool servers were asked, one line for each tool.
+/// The calls of tool servers, one line for each tool.
 fn tool_calls(rows: &mut Rows, stage: &StageFinished) {
     let mut counted: BTreeMap<(&str, Option<&str>), (usize, usize, u64)> = BTreeMap::new();
     for call in &stage.tool_calls {
@@ -299,7 +299,7 @@ fn context(rows: &mut Rows, session: &Session) {
     session.degraded.iter().for_each(|reason| rows.row("", format_args!("not `full`: {reason}")));
 }
 
-/// What the stage used of its limits, below what people look for.
+/// The usage of the stage's limits.
 fn limits(rows: &mut Rows, stage: &StageFinished) {
     for usage in &stage.usage {
         // A limit that was not measured or not used has no row.

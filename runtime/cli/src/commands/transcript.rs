@@ -146,7 +146,7 @@ fn kept(run: &RunFolder, stage: &StageFinished, blobs: &DirBlobs) -> Result<Vec<
     turns(run, &bytes)
 }
 
-/// What was answered so far in an attempt that has not ended.
+/// The answers so far in an attempt that has not ended.
 fn under_way(run: &RunFolder, attempt: &Attempt) -> Result<Vec<Turn>, Stop> {
     let said = Dir::open_ambient_dir(&run.path, ambient_authority())
         .and_then(|folder| exchanges::transcript(&folder, attempt))

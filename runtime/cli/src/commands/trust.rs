@@ -18,7 +18,7 @@ use serde::Serialize;
 pub struct TrustFile {
     /// Version of this document.
     schema_version: u32,
-    /// What this user has confirmed, of all projects.
+    /// The confirmations of this user, of all projects.
     trusted: Vec<TrustedTransfer>,
 }
 

@@ -25,11 +25,11 @@ use std::path::Path;
 
 /// A run, as the reports tell it.
 struct Report {
-    /// What it came to.
+    /// Its result.
     summary: RunSummary,
     /// The last visit of each stage, in the order of their ends.
     stages: Vec<StageReport>,
-    /// What ran.
+    /// The command.
     pipeline: CheckedPipeline,
 }
 
@@ -128,7 +128,7 @@ impl Report {
         self.summary.receipts.iter().filter(move |command| is_of(&command.receipt.id))
     }
 
-    /// What the receipts make of a stage's own word.
+    /// The verdict of a stage after its receipts were checked.
     fn verdict(&self, stage: &StageReport) -> Verdict {
         let count = |is: fn(&CommandEvidence) -> bool| self.commands(stage).filter(|command| is(command)).count();
         let open = count(|command| command.proof() == Proof::NotVerified);
@@ -148,7 +148,7 @@ impl Report {
     }
 }
 
-/// What is known of a stage.
+/// The verdict of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Failed,

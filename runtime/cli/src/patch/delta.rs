@@ -94,7 +94,7 @@ impl Version {
     }
 }
 
-/// What a run made of one path.
+/// The change of a run to one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delta {
     /// The path after the run, or the one that is gone.

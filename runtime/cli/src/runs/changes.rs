@@ -98,7 +98,7 @@ impl Changes {
         read_base(run, &open_blobs(run)?, &started.base_digest)
     }
 
-    /// What some of these changes bring of configuration that the run did not begin with.
+    /// The configuration files among these changes that the run did not begin with.
     pub fn new_configuration<'c>(&self, changes: impl IntoIterator<Item = &'c FileChange>) -> Vec<NewConfiguration> {
         configuration::new(&fold(changes), |path, kind| is_in(&self.base, path, kind))
     }
@@ -166,7 +166,7 @@ impl Changes {
     }
 }
 
-/// What a run that began with these files has brought of configuration.
+/// The configuration files that are new in a run that began with these files.
 pub fn new_configuration(run: &RunFolder, base: &Digest, summary: &RunSummary) -> Result<Vec<NewConfiguration>, Stop> {
     if !configuration::may_be_new(summary.changed.values()) {
         return Ok(Vec::new());
@@ -216,7 +216,7 @@ fn changing(records: &[&Record], is_of: impl Fn(&BranchId, u64) -> bool) -> Vec<
     finished.filter(|(_, stage)| !stage.changes.is_empty()).collect()
 }
 
-/// What a fan-in took from branches, as the changes of a stage there.
+/// The merged changes of a fan-in, as the changes of a stage there.
 fn taken(merged: &FanInFinished) -> StageFinished {
     let FanInFinished { generation, branch, node, visit, changes, .. } = merged.clone();
     let task = Task { generation, branch, node, visit, work: Work::Join };
@@ -224,7 +224,7 @@ fn taken(merged: &FanInFinished) -> StageFinished {
     StageFinished { changes, ..StageFinished::of(attempt, Outcome::of(merged.status)) }
 }
 
-/// What a person allowed of a stage, as changes of the stage.
+/// The writes that a person allowed, as changes of the stage.
 fn allowed(decided: &PolicyDecided) -> StageFinished {
     let changes = decided.changes.clone();
     StageFinished { changes, ..StageFinished::of(decided.attempt.clone(), Outcome::of(decided.outcome.status)) }

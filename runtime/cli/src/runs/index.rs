@@ -82,7 +82,7 @@ pub struct ListedRun {
     pub duration_ms: u64,
     /// Bytes of its folder on disk; null while it is running.
     pub bytes: Option<u64>,
-    /// What its model calls cost, as far as records have it.
+    /// The cost of its model calls, as far as records have it.
     #[serde(flatten)]
     pub spent: SpendTotals,
     /// Answers of models that a resume does not pay for again; absent without any, and while it is running.
@@ -94,7 +94,7 @@ pub struct ListedRun {
     pub problem: Option<String>,
 }
 
-/// What tells a journal from a later state of it.
+/// The size and times by which a changed journal is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     inode: u64,

@@ -63,7 +63,7 @@ fn read_against(run: &RunFolder, key: Option<&UserKey>) -> Result<VerifiedJourna
     Ok(journal)
 }
 
-/// Where a run stands after these records.
+/// The state of a run after these records.
 pub fn state(records: &[Record]) -> Result<RunState, Stop> {
     let (state, _) =
         resume_state(records).ok_or_else(|| Stop::new(Exit::Mismatch, RunError::NotStarted.to_string()))?;

@@ -134,7 +134,7 @@ fn spent(spent: &Spent) -> String {
     format!("{} tokens sent, {} received{tokens_max}; {cost}{cost_max}; {time}{wall_max}", tokens.input, tokens.output)
 }
 
-/// What may happen after a choice.
+/// The stages that may run after a choice.
 fn next(rows: &mut Rows, after: &ChoiceReview) {
     let ends = match (after.gates.as_slice(), after.may_end) {
         ([], true) => "then the run ends".to_owned(),

@@ -46,7 +46,7 @@ pub fn read(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, St
     })
 }
 
-/// What the plan of a run allows, as the run keeps it.
+/// The capabilities of a run's plan, as the run recorded them.
 pub fn allowed(run: &RunFolder, terms: &RunStarted) -> Result<PlanCapabilities, Stop> {
     let Some(digest) = &terms.capabilities_digest else {
         let message = format!("run `{}` does not say what its plan allowed: an older version started it", run.id);

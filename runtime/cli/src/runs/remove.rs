@@ -12,7 +12,7 @@ use glovebox_workspace::{run, tree};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a folder is called from the moment its run is removed.
+/// The name of a run's folder while it is being removed.
 const REMOVED: &str = ".removed-";
 
 /// Why a run is not removed.
@@ -89,7 +89,7 @@ fn never_began(path: &Path) -> bool {
     !is_there(run::JOURNAL_FILE) && is_there(OWNER_FILE) && !Owner::is_held(&path.join(OWNER_FILE))
 }
 
-/// What a run that succeeded keeps and nothing reads again: the repositories that its commands saw as `.git`.
+/// Folders of a successful run that nothing reads again: the repositories that its commands saw as `.git`.
 pub fn slack(run: &RunFolder) -> PathBuf {
     run.path.join(REPOSITORIES_DIR)
 }

@@ -31,7 +31,7 @@ pub struct Removed {
 pub struct RemovedRun {
     /// The run.
     pub run_id: String,
-    /// What it had on disk.
+    /// Its size on disk.
     pub bytes: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct RemovedRun {
 pub struct RemovedFolder {
     /// Where it was.
     pub path: String,
-    /// What it had on disk.
+    /// Its size on disk.
     pub bytes: u64,
 }
 

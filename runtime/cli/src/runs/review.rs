@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// The most files whose lines are counted.
 const COUNTED_FILES_MAX: usize = 200;
 
-/// What an answer approves.
+/// The effect of an approval.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Review {
     /// The last question before that a person answered, since which changes are listed; null for the beginning of the run.
@@ -42,12 +42,12 @@ pub struct Review {
     pub checks: Vec<Check>,
     /// Stages that passed on their own word.
     pub unverified: Vec<UnverifiedStage>,
-    /// Who answers model calls.
+    /// The provider of model calls.
     #[serde(skip)]
     pub model: String,
-    /// What the run has used up.
+    /// The usage of the run.
     pub spent: Spent,
-    /// What may happen next, for each choice.
+    /// The stages that may run next, for each choice.
     pub choices: Vec<ChoiceReview>,
 }
 
@@ -93,12 +93,12 @@ pub struct Check {
     pub tier: String,
 }
 
-/// What a run has used up, and its bounds.
+/// The usage of a run, and its bounds.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Spent {
     /// Tokens of all attempts.
     pub tokens: Tokens,
-    /// What they cost, in millionths of a dollar.
+    /// Their cost, in millionths of a dollar.
     pub cost: Money,
     /// Time in which a process drove the run, milliseconds. Waiting without a process is not counted.
     pub driven_ms: u64,
@@ -108,7 +108,7 @@ pub struct Spent {
     pub wall_max_ms: Option<u64>,
 }
 
-/// What may happen after a choice, before a person is asked again.
+/// The stages that may run after a choice, before a person is asked again.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ChoiceReview {
     /// The key of the choice; null for what no choice leads to: an answer in free text, a failure of the gate, a timeout.
@@ -119,7 +119,7 @@ pub struct ChoiceReview {
     pub gates: Vec<NodeId>,
     /// True if the run may end without another question.
     pub may_end: bool,
-    /// What these stages could do, all together; null for runs of versions that did not record it.
+    /// The capabilities of these stages, all together; null if the run did not record them.
     pub could: Option<CapabilityLists>,
 }
 
@@ -158,7 +158,7 @@ impl<'a> Reviewer<'a> {
         })
     }
 
-    /// What the answer to a question approves. None if the run never asked it.
+    /// The effect of approving a question. None if the run never asked it.
     pub fn review(&self, question: &QuestionId) -> Result<Option<Review>, Stop> {
         let Some((about, asked)) = AskedAbout::find(self.records, question) else { return Ok(None) };
         let changes = Changes::read_for(self.run, (self.records, self.provenance), &about)?;

@@ -9,15 +9,15 @@ use glovebox_host::grants::{FileTier, Grants};
 use glovebox_plan::lock::{Lock, LockedPlugin};
 use glovebox_record::Network;
 
-/// What a plugin asks for, what the operator offers, and what both agree on.
+/// The requests of a plugin, the grants of the operator, and their intersection.
 pub struct Agreement<'a> {
     /// The author's wants.
     pub wants: Grants,
     /// The operator's grants.
     pub offered: Grants,
-    /// What both agree on.
+    /// The intersection of both.
     pub granted: Grants,
-    /// What commands may reach at most.
+    /// The largest network access of commands.
     pub network: &'a Network,
 }
 
@@ -39,7 +39,7 @@ pub fn render(plugin: &LockedPlugin, before: &Lock, agreement: Option<&Agreement
     format!("{} ({}, {news})\n{}", visible::line(&plugin.name), plugin.world, rows.finish())
 }
 
-/// What is new since the last lock.
+/// The plugins that are new since the last lock.
 fn news(plugin: &LockedPlugin, before: &Lock) -> &'static str {
     match before.plugins.get(&plugin.name) {
         None => "new",

@@ -18,7 +18,7 @@ const LINES_MIN: usize = 4;
 /// Columns that stay free, so that the terminal can echo `^C` without a new line.
 const FREE_COLUMNS: usize = 4;
 
-/// Where a view is drawn.
+/// The target of a view.
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
     /// Lines.

@@ -32,7 +32,7 @@ pub enum Length {
     Cut,
 }
 
-/// What is known of an attempt beside its conversation.
+/// The facts of an attempt beside its conversation.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
     /// The attempt.
@@ -113,7 +113,7 @@ impl Page {
         self.rows.row("model", format_args!("{}{provider}{model}{answered}", name.unwrap_or_default()));
     }
 
-    /// What was new in a question. A first one that goes on with another stage's conversation begins with all of it.
+    /// The new part of a request. The first request that continues another stage's conversation begins with all of it.
     fn asked(&mut self, turn: &Turn, continues: Option<&Session>) {
         let Some(asked) = &turn.asked else {
             return self.rows.row("asked", "not kept in this form by the version that made the run");
@@ -249,7 +249,7 @@ fn why_none(head: Head<'_>) -> String {
     }
 }
 
-/// What a turn cost, and who answered if nobody counts.
+/// The cost of a turn, or its provider where no usage is counted.
 fn cost(turn: &Turn) -> String {
     let usage = turn.usage;
     let tokens = Tokens { input: usage.input, output: usage.output };

@@ -29,7 +29,7 @@ const LOG_FIELDS_SHOWN_MAX: usize = 4;
 
 /// The most refusals of one attempt that get a line each; `glovebox show` prints all of them.
 pub const REFUSALS_SHOWN_MAX: usize = 10;
-/// What a stage that failed without hold-outs may need.
+/// The hint for a stage that failed without its hold-outs.
 pub const MISSES_HOLDOUTS: &str =
     "has no hold-outs, because it names none. If a script that it starts runs them, add `holdouts=true` to it";
 /// The most quarantined paths that are shown for one stage.
@@ -179,7 +179,7 @@ fn started(attempt: &Attempt) -> String {
     }
 }
 
-/// Where a run goes on, and what was not as its journal says.
+/// The node at which a run continues, and the differences from its journal.
 fn resumed(resumed: &RunResumed) -> String {
     let mut text = match (&resumed.from, resumed.back) {
         (Some(node), Some(back)) => format!(
@@ -270,7 +270,7 @@ fn answered_line(answered: &QuestionAnswered) -> String {
     format!("answered {}: {value} ({}{by})", visible::line(answered.question.as_str()), answered.how.as_str())
 }
 
-/// What was decided about writes outside of a stage's scope, and how the stage ends with it.
+/// The decision about disallowed writes, and the outcome of the stage after it.
 pub fn decided_line(decided: &PolicyDecided) -> String {
     let granted: Vec<_> = decided.granted().map(|path| visible::line(path.as_str())).collect();
     let granted = if granted.is_empty() { String::new() } else { format!(" {}", granted.join(", ")) };
@@ -279,7 +279,7 @@ pub fn decided_line(decided: &PolicyDecided) -> String {
     format!("policy: {action}{granted} ({}{by}); the stage ends with {status}", decided.how.as_str())
 }
 
-/// What answers stages that ask a model; none if no stage does.
+/// The provider of stages that ask a model; none if no stage does.
 fn model(run: &RunStarted) -> Option<&str> {
     let is_asked = run.model != Provider::Simulated.as_str() || !run.simulated.is_empty();
     is_asked.then_some(run.model.as_str())
@@ -302,7 +302,7 @@ pub fn set_aside<'f>(files: &Folded<'f>) -> (String, Cow<'f, str>) {
     (which, visible::line(files.why()))
 }
 
-/// What was written at paths that git ignores.
+/// The writes to paths that git ignores.
 pub fn ignored(files: &IgnoredFiles) -> String {
     let count = counted(usize::try_from(files.files).unwrap_or(usize::MAX), "file");
     let names: Vec<_> = files.names.iter().map(|name| visible::line(name)).collect();
@@ -376,7 +376,7 @@ pub fn refused(refusal: &Refusal, times: usize) -> String {
     line
 }
 
-/// What of new configuration a person should look at, and why.
+/// New configuration files that a person should review, and why.
 pub fn new_configuration(new: &[NewConfiguration]) -> Vec<String> {
     let line = |NewConfiguration { path, reader }: &NewConfiguration| match reader {
         Some(reader) => format!("{} ({reader} takes settings or code from it)", visible::line(path)),

@@ -85,10 +85,10 @@ pub fn json(document: &impl serde::Serialize) -> Result<String, Stop> {
         .map_err(|error| Stop::new(crate::exit::Exit::Internal, format!("write JSON: {error}")))
 }
 
-/// What is said of an attempt that the operator asks for changes and that made none.
+/// The message for an attempt that had to make changes and made none.
 pub const NO_CHANGE: &str = "nothing, though `[verify.worker]` asks for a change";
 
-/// What is said of a visit that a resume went back to before.
+/// The note for a visit that a resume undid.
 pub const LEFT: &str = ", left by `resume --from`";
 
 /// Writes a JSON document to stdout.

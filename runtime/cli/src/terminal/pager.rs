@@ -11,10 +11,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 static IS_OFF: OnceLock<bool> = OnceLock::new();
 
-/// What a shell ends with if it does not find a program.
+/// The exit code of a shell that does not find a program.
 const NOT_FOUND: i32 = 127;
 
-/// What `--no-pager` says; the first call decides.
+/// Sets the value of `--no-pager`; the first call decides.
 pub fn choose(is_off: bool) {
     let _decided_before = IS_OFF.set(is_off);
 }

@@ -9,12 +9,12 @@ use std::sync::OnceLock;
 
 static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
 
-/// What `--color` says; the first call decides.
+/// Sets the value of `--color`; the first call decides.
 pub fn choose(choice: ColorChoice) {
     let _decided_before = CHOICE.set(choice);
 }
 
-/// What `--color` said.
+/// The value of `--color`.
 pub fn choice() -> ColorChoice {
     CHOICE.get().copied().unwrap_or(ColorChoice::Auto)
 }

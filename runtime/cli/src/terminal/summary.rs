@@ -143,7 +143,7 @@ fn dropped(summary: &RunSummary) -> Vec<String> {
     summary.dropped_checks.iter().map(line).collect()
 }
 
-/// What a person decided about writes outside of a stage's scope.
+/// The decision of a person about disallowed writes.
 fn policy_line(decision: &PolicyDecision) -> String {
     let granted: Vec<_> = decision.granted.iter().map(|file| visible::line(file.path.as_str())).collect();
     let granted = if granted.is_empty() { String::new() } else { format!(" {}", granted.join(", ")) };
@@ -152,7 +152,7 @@ fn policy_line(decision: &PolicyDecision) -> String {
     format!("{node}: {}{granted} ({}{by})", decision.action, decision.how.as_str())
 }
 
-/// What a stage saw beside hold-outs, and which files of it stages wrote that make test runners run code.
+/// The files that a stage saw beside hold-outs, and those among them that make test runners run code.
 fn beside_holdouts(summary: &RunSummary, node: &NodeId) -> String {
     let shown = |text: &str| visible::line(text).into_owned();
     let name = shown(node.as_str());

@@ -78,7 +78,7 @@ fn tables(config: &Config) -> Vec<Arc<PlannedModel>> {
     planned.collect()
 }
 
-/// What a node says about its model.
+/// The model attributes of a node.
 struct Wish<'a> {
     place: Place<'a>,
     model: Option<&'a str>,

@@ -24,7 +24,7 @@ use glovebox_record::{LimitName, LimitSettings, Limits};
 /// Paths that do not exist for any stage: they make programs run, or are the run's own.
 const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
 
-/// What the author asks for, narrowed by `wants` in glovebox.toml; that alone for a component without a manifest.
+/// The requests of the author, narrowed by `wants` in glovebox.toml; the latter alone for a component without a manifest.
 pub fn wanted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
     let manifest = inspection.manifest.as_ref().map(|manifest| &manifest.wants);
     let configured = plugin.and_then(|plugin| plugin.wants.as_ref());
@@ -35,7 +35,7 @@ pub fn wanted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
     }
 }
 
-/// What author and operator agree on, whatever the node says.
+/// The capabilities that both author and operator allow, whatever the node says.
 pub fn granted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
     let wants = wanted(inspection, plugin);
     match plugin {
@@ -76,7 +76,7 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
     effective
 }
 
-/// Who gave a grant before the node narrowed it.
+/// The giver of a grant, before the node narrowed it.
 fn source(inputs: GrantInputs<'_>, field: GrantField) -> Origin {
     let handler = inputs.source.name.to_owned();
     Origin::from_giver(match inputs.source.plugin {
@@ -200,7 +200,7 @@ fn checks(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
 }
 
-/// What a component mainly does, by its role and whether it came with the binary.
+/// The main purpose of a component, by its role and whether it is built in.
 fn stage_kind(inputs: GrantInputs<'_>) -> StageKind {
     match (inputs.source.role(), inputs.source.plugin) {
         (Role::Verifier, _) => StageKind::Commands,

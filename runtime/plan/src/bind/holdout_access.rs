@@ -52,7 +52,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
 }
 
-/// What gives a node a folder that is not hidden from it.
+/// The grant that makes a hold-out folder visible to a node.
 fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> Giver {
     match (inputs.source.role(), inputs.request.naming(folder)) {
         (Role::Builder, _) if inputs.request.holdouts.allow_read => {

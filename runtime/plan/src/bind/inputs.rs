@@ -25,21 +25,21 @@ pub struct GrantInputs<'a> {
     pub request: &'a Request<'a>,
     /// The node, for messages.
     pub place: Place<'a>,
-    /// Where its component comes from.
+    /// The source of its component.
     pub source: HandlerSource<'a>,
-    /// What the component's bytes say: imports and the author's wants.
+    /// The imports of the component and the manifest of its author.
     pub inspection: &'a Inspection,
-    /// What author and operator agree on.
+    /// The capabilities that both author and operator allow.
     pub granted: &'a Grants,
     /// The operator's bounds for every stage.
     pub limits: &'a LimitSettings,
-    /// What the operator says of agent programs.
+    /// The settings of agent programs.
     pub agents: &'a BTreeMap<AgentProgram, AgentEntry>,
-    /// What the operator decided about the confinement of commands.
+    /// The operator's sandbox settings for commands.
     pub sandbox: &'a SandboxSetting,
     /// The operator's tool servers.
     pub servers: &'a BTreeMap<String, Arc<ServerEntry>>,
-    /// What verification stages run beside a plan.
+    /// The commands that verification stages run beside a plan.
     pub verify: Option<&'a Verify>,
     /// The hold-outs of the pipeline and the run.
     pub holdouts: Holdouts<'a>,
@@ -57,15 +57,15 @@ impl<'a> GrantInputs<'a> {
 pub struct Effective {
     /// How the component reaches files.
     pub tier: FileTier,
-    /// What it and its commands may read and write.
+    /// The scope of the component and its commands.
     pub scope: Scope,
-    /// What it may write at most, whatever its node says: what author and operator agree on.
+    /// Its largest write scope, whatever its node says: the intersection of author and operator.
     pub may_write: Vec<Entry>,
     /// What it may run.
     pub commands: CommandGrant,
-    /// What its commands reach beyond the scope.
+    /// Access of its commands beyond the scope.
     pub command_access: CommandAccess,
-    /// What it may do with hold-outs.
+    /// Its access to hold-outs.
     pub holdouts: HoldoutAccess,
     /// How it is separated from the program that it judges; none for a stage that judges none.
     pub separation: Option<Separation>,
@@ -73,13 +73,13 @@ pub struct Effective {
     pub model: bool,
     /// The agent program that works in its place.
     pub program: Option<PlannedProgram>,
-    /// What runs around the tool calls of its model.
+    /// The hooks around the tool calls of its model.
     pub hooks: HookTexts,
     /// The tool servers that it may start.
     pub servers: Vec<BoundServer>,
     /// Bounds of one attempt.
     pub limits: Limits,
-    /// What it is given, and by whom.
+    /// Its capabilities with their origins.
     pub grants: Vec<Grant>,
     /// Attributes that could not be followed.
     pub diagnostics: Vec<Diagnostic>,

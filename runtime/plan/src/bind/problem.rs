@@ -8,7 +8,7 @@ use std::fmt;
 /// All reasons why a pipeline has no plan.
 #[derive(Debug, Default)]
 pub struct BindErrors {
-    /// What is wrong in the pipeline's file; warnings are among them.
+    /// The diagnostics of the pipeline's file, warnings included.
     pub diagnostics: Vec<Diagnostic>,
     /// Plugins that may not run.
     pub plugins: Vec<PluginProblem>,

@@ -33,13 +33,13 @@ const RULES: &[(&str, &[&str])] = &[
     ("composer", &["composer.json", "composer.lock"]),
 ];
 
-/// Where an author or operator names a command.
+/// A command that an author or operator names, with its place.
 struct CommandPlace<'a> {
     place: &'static str,
     text: &'a str,
 }
 
-/// What people may decide in a run of this pipeline; none unless the operator says so.
+/// The recovery policy for runs of this pipeline; none unless the operator sets one.
 pub(super) fn plan(
     pipeline: &Pipeline,
     bindings: &BTreeMap<NodeId, Arc<Binding>>,
@@ -94,7 +94,7 @@ fn proposals(
     proposals
 }
 
-/// What the author of the pipeline says that runs in the stage, or checks it.
+/// The commands in the pipeline file that run in the stage, or check it.
 fn attributes(node: &Node) -> impl Iterator<Item = CommandPlace<'_>> {
     let allowed = node.allowed_commands.iter().flatten();
     let allowed = allowed.map(|text| CommandPlace { place: "`allowed_commands`", text });

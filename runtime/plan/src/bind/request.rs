@@ -27,9 +27,9 @@ pub struct Request<'a> {
     pub read_paths: Option<&'a [Entry]>,
     /// What it asks to write.
     pub write_paths: Option<&'a [Entry]>,
-    /// What it says about its commands.
+    /// Its command attributes.
     pub confinement: &'a Confinement,
-    /// What it says about hold-outs.
+    /// Its hold-out attributes.
     pub holdouts: &'a NodeHoldouts,
     /// The program under test.
     pub subject: &'a Subject,
@@ -53,23 +53,23 @@ pub struct Request<'a> {
     pub max_turns: Option<u32>,
     /// The limits it lowers.
     pub limits: &'a LimitSettings,
-    /// What gives a verifier each hold-out folder; empty for a builder.
+    /// The grant of each hold-out folder to a verifier; empty for a builder.
     namings: Vec<(&'a Entry, Option<Naming<'a>>)>,
 }
 
 /// The hold-outs of a pipeline and a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Holdouts<'a> {
-    /// What the pipeline's verifiers have in reach.
+    /// The paths that the pipeline's verifiers can read.
     pub reach: &'a HoldoutReach,
     /// The folders that are sealed in this run.
     pub sealed: &'a [Entry],
-    /// What verification stages run beside a plan.
+    /// The commands that verification stages run beside a plan.
     pub verify: Option<&'a Verify>,
 }
 
 impl<'a> Holdouts<'a> {
-    /// What gives a verifier a folder: the node itself, or the contract of a verification stage.
+    /// The grant of a hold-out folder to a verifier: the node itself, or the contract of a verification stage.
     fn naming(self, node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
         reach::naming(node, folder).or_else(|| {
             let commands = self.verify?.commands(verify::Role::for_node(node));
@@ -107,7 +107,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What gives a verifier this hold-out folder; none if the folder does not exist for it.
+    /// The grant of this hold-out folder to a verifier; none if the folder is hidden from it.
     pub fn naming(&self, folder: &Entry) -> Option<Naming<'a>> {
         self.namings.iter().find(|(known, _)| *known == folder).and_then(|(_, naming)| *naming)
     }

@@ -14,7 +14,7 @@ use glovebox_pipeline::key;
 /// What the world `verifier` imports, the interface with the types it uses, and `files`, with which a verifier only reads.
 const IMPORTS: [&str; 4] = ["control", "exec", "files", "types"];
 
-/// Where the component of a handler comes from.
+/// The source of a handler's component.
 #[derive(Debug, Clone, Copy)]
 pub struct HandlerSource<'a> {
     /// The handler type.

@@ -14,7 +14,7 @@ pub struct ExecSetting {
     pub toolchains: Vec<Toolchain>,
     /// Absolute folders after the fixed PATH.
     pub path: Vec<String>,
-    /// Where each of them stands in the file, in bytes.
+    /// Their byte ranges in the file.
     pub path_places: Vec<Range<usize>>,
     /// Variables with their values.
     pub env: BTreeMap<String, String>,

@@ -28,9 +28,9 @@ pub struct ServerEntry {
     pub command: Vec<String>,
     /// Its variables, each with the name of the variable of this program that it has its value from.
     pub env: BTreeMap<String, String>,
-    /// What of the workspace it sees, within what its stage may read.
+    /// The part of the workspace that it sees, within its stage's read scope.
     pub read: Vec<Entry>,
-    /// What it reaches.
+    /// Its network access.
     pub network: Network,
     /// Which of its tools there are; `None` for all.
     pub tools: Option<BTreeSet<String>>,

@@ -10,14 +10,14 @@ use glovebox_workspace::protect::Protected;
 use std::fmt;
 use std::time::Duration;
 
-/// What the operator says of policy recovery. There is none by default.
+/// The settings of policy recovery. There is none by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoverySetting {
     /// Files that may be proposed for every stage that builds.
     pub paths: Vec<ScopePath>,
     /// Whether commands that author or operator name propose the files that they usually write.
     pub command_rules: bool,
-    /// What may be discarded.
+    /// Paths that may be discarded.
     pub discard: Vec<DiscardPattern>,
     /// Paths that fail the stage without a question. They win over every proposal.
     pub deny: Vec<Entry>,

@@ -12,7 +12,7 @@ pub struct RunSetting {
     pub disk_bytes_max: u64,
     /// Most stages that run at once, of all branches together; each has its own sandbox and model conversation.
     pub parallel_max: usize,
-    /// What model calls of a run may cost.
+    /// The budget of a run's model calls.
     pub spend_max: SpendBounds,
 }
 

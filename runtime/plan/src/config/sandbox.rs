@@ -16,7 +16,7 @@ use std::path::Path;
 pub struct SandboxSetting {
     /// The least tier a run with commands accepts; `full` when the file does not say.
     pub require: Tier,
-    /// What commands can reach; nothing when the file does not say.
+    /// The network of commands; none when the file does not set it.
     pub network: Network,
     /// Absolute folders of the machine that commands may read, in file order.
     pub read: Vec<String>,

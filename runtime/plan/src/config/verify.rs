@@ -5,7 +5,7 @@ use crate::verify::Verify;
 use crate::verify::settings::{Part, SETTINGS, Setting, contract_path};
 use toml::de::DeValue;
 
-/// What `[verify]` itself has.
+/// The table `[verify]`.
 const FIELDS: [&str; 4] = ["contract", "planner", "worker", "retry"];
 
 pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Verify {

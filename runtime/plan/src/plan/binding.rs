@@ -34,15 +34,15 @@ pub struct Binding {
     pub role: Role,
     /// How it reaches files.
     pub tier: FileTier,
-    /// What it may read, write and must not see; its commands' view as well.
+    /// Its scope, which is its commands' view as well.
     pub scope: Scope,
-    /// What it may write at most, whatever its node says: what author and operator agree on.
+    /// Its largest write scope, whatever its node says: the intersection of author and operator.
     pub may_write: Vec<Entry>,
     /// What it may run.
     pub commands: CommandGrant,
-    /// What its commands reach beyond the scope: network, scratch, cache; and where they start.
+    /// Access of its commands beyond the scope: network, scratch, cache, and the working directory.
     pub command_access: CommandAccess,
-    /// What it may do with hold-outs.
+    /// Its access to hold-outs.
     pub holdouts: HoldoutAccess,
     /// How it is separated from the program that it judges; none for a stage that judges none.
     pub separation: Option<Separation>,
@@ -52,11 +52,11 @@ pub struct Binding {
     pub model: bool,
     /// The agent program that works in its place.
     pub program: Option<Arc<PlannedProgram>>,
-    /// What runs around the tool calls of its model.
+    /// The hooks around the tool calls of its model.
     pub hooks: HookTexts,
     /// The tool servers that it may start.
     pub servers: Vec<BoundServer>,
-    /// What it is given and by whom, in the order of the capabilities.
+    /// Its capabilities with their origins, in the order of the capabilities.
     pub grants: Vec<Grant>,
 }
 
@@ -81,7 +81,7 @@ pub enum BoundComponent {
 }
 
 impl BoundComponent {
-    /// What its bytes say.
+    /// The inspection of its bytes.
     pub fn inspection(&self) -> &Inspection {
         match self {
             Self::Loaded(component) => component.inspection(),
@@ -98,10 +98,10 @@ impl BoundComponent {
     }
 }
 
-/// What commands of a node reach beyond its scope. The default denies everything.
+/// Access of a node's commands beyond its scope. The default denies everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandAccess {
-    /// What they reach over the network.
+    /// Their network access.
     pub network: Network,
     /// Subtrees they may write that are dropped after the stage.
     pub scratch: Vec<Entry>,
@@ -171,7 +171,7 @@ pub struct Separation {
     pub port: Option<u16>,
     /// True when the stage's own commands see nothing of the workspace but hold-outs: then no builder's code can run among them.
     pub is_isolated: bool,
-    /// What becomes of what the stage writes in its scope; [`Writes::Commit`] also when no hold-outs are in its reach.
+    /// The treatment of writes in the stage's scope; [`Writes::Commit`] also when no hold-outs are in its reach.
     pub writes: Writes,
 }
 

@@ -23,7 +23,7 @@ pub struct Region {
     pub except: Vec<Entry>,
 }
 
-/// What a run or a visit can use up.
+/// A budget of a run or a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {

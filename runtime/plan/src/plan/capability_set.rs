@@ -32,7 +32,7 @@ impl CapabilitySet {
         self.0.changeable().extend(capabilities);
     }
 
-    /// What this set allows and another does not. Of several parts that cover each other, the largest is kept.
+    /// The parts of this set that another does not cover. Of several parts that cover each other, the largest is kept.
     pub fn minus(&self, other: &CapabilitySet) -> CapabilitySet {
         let rest = self.0.difference(&other.0);
         let found: BTreeSet<Capability> = rest.flat_map(|capability| capability.minus(other.iter())).collect();
@@ -78,7 +78,7 @@ impl IntoIterator for CapabilitySet {
     }
 }
 
-/// What a plan can do: per node, and together.
+/// The capabilities of a plan: per node, and together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanCapabilities {
     /// Of each node; of a human gate its choices, and nothing of other control nodes.
@@ -94,12 +94,12 @@ pub struct RunBounds {
     pub steps_max: u64,
     /// Longest wall time, milliseconds; none for no bound.
     pub wall_max_ms: Option<u64>,
-    /// What model calls may cost.
+    /// The budget of model calls.
     pub spend_max: SpendBounds,
 }
 
 impl Plan {
-    /// What the nodes can do, one by one, and the run within these bounds.
+    /// The capabilities of each node, and of the run within these bounds.
     pub fn capabilities(&self, bounds: RunBounds) -> PlanCapabilities {
         let mut found = PlanCapabilities::default();
         let mut known = EachBinding::default();
@@ -143,7 +143,7 @@ impl Plan {
         reader == other || !could(other).minus(&could(reader)).iter().any(is_read)
     }
 
-    /// What a person can choose at a gate, and what follows without an answer.
+    /// The choices of a person at a gate, and the default without an answer.
     fn of_gate(&self, node: &Node) -> CapabilitySet {
         let Gate { choices, default, .. } = Gate::of(&self.pipeline, node);
         let default = default.map(|default| Capability::Default(default.to));
@@ -197,7 +197,7 @@ impl Plan {
         found.extend(binding.command_access.cache.iter().cloned().map(Capability::Cache));
     }
 
-    /// What every process gets of the machine.
+    /// The access of every process to the machine.
     fn of_processes(&self, found: &mut CapabilitySet) {
         found.extend(self.sandbox.setting.read.iter().cloned().map(MachineFolder).map(Capability::ReadMachine));
         found.extend(self.stores.iter().cloned().map(Capability::ReadMachine));
@@ -212,7 +212,7 @@ impl Plan {
     }
 }
 
-/// What follows from a binding, made once for all nodes that share it.
+/// Values derived from a binding, made once for all nodes that share it.
 pub(super) struct EachBinding<T>(HashMap<*const Binding, T>);
 
 impl<T> Default for EachBinding<T> {
@@ -222,7 +222,7 @@ impl<T> Default for EachBinding<T> {
 }
 
 impl<T: Clone> EachBinding<T> {
-    /// What follows from it, and whether it was known.
+    /// The derived values, and whether they were known.
     pub(super) fn get_or_make(&mut self, binding: &Binding, make: impl FnOnce() -> T) -> (T, bool) {
         match self.0.entry(std::ptr::from_ref(binding)) {
             Entry::Occupied(known) => (known.get().clone(), true),
@@ -231,7 +231,7 @@ impl<T: Clone> EachBinding<T> {
     }
 }
 
-/// What a network lets commands reach.
+/// The network access of commands.
 pub fn reached(network: &Network) -> Vec<Capability> {
     match network {
         Network::None => Vec::new(),
@@ -240,7 +240,7 @@ pub fn reached(network: &Network) -> Vec<Capability> {
     }
 }
 
-/// What a grant of commands lets run.
+/// The commands that a grant allows.
 fn of_grant(commands: &CommandGrant) -> impl Iterator<Item = Capability> {
     let any = commands.any.then_some(Capability::AnyCommand);
     let shell = commands.shell_texts.iter().cloned().map(Capability::Shell);

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What changed in what can be done.
+/// The changed capabilities.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// What could not be done before, such as `write src/`.
+    /// New capabilities, such as `write src/`.
     pub more: Vec<String>,
-    /// What can no longer be done.
+    /// Capabilities that are gone.
     pub less: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub struct PlanDiff {
     pub loosened: Vec<String>,
 }
 
-/// What changed for a node.
+/// The changed capabilities of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeChange {
     /// The node.
@@ -60,7 +60,7 @@ pub struct NodeChange {
 pub struct Addition {
     /// The node; none for what no single node has.
     pub node: Option<NodeId>,
-    /// What it could not do before.
+    /// Its new capabilities.
     pub capability: Capability,
 }
 
@@ -91,7 +91,7 @@ pub fn additions(old: &PlanCapabilities, new: &PlanCapabilities) -> Vec<Addition
     found
 }
 
-/// What the old plan of a comparison belongs to.
+/// The owner of the old plan of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OtherPlan {
     /// A pipeline file.

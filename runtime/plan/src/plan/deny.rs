@@ -36,7 +36,7 @@ pub enum DenyError {
     Bare {
         /// The word.
         rule: String,
-        /// What may stand there.
+        /// The allowed values.
         expected: &'static str,
     },
     /// A value after a word that takes none.
@@ -98,7 +98,7 @@ pub struct Denied {
     pub node: Option<String>,
     /// The grant, such as `write src/`.
     pub grant: String,
-    /// Who gave it.
+    /// Its giver.
     pub from: String,
 }
 

@@ -43,13 +43,13 @@ pub enum EgressSink {
 /// A source and a place that gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Egress {
-    /// What leaves.
+    /// The data that leaves.
     pub source: EgressSource,
-    /// Where it goes.
+    /// The destination.
     pub sink: EgressSink,
     /// Where the source is named, such as `[mcp.t] env`.
     pub named_in: String,
-    /// Who reaches the sink, such as `model m`.
+    /// The process that reaches the sink, such as `model m`.
     pub reached_by: String,
 }
 
@@ -62,7 +62,7 @@ pub struct PlanEgress {
     pub sink: String,
     /// Where the source is named.
     pub named_in: String,
-    /// Who reaches the sink.
+    /// The process that reaches the sink.
     pub reached_by: String,
     /// Whether the user has confirmed it for this project.
     pub confirmed: bool,
@@ -91,7 +91,7 @@ impl Plan {
         pairs.map(|((source, sink), (named_in, reached_by))| Egress { source, sink, named_in, reached_by }).collect()
     }
 
-    /// Who has the network `full`, such as ``commands of node `b` `` or ``tool server `t` ``.
+    /// Processes with the network `full`, such as ``commands of node `b` `` or ``tool server `t` ``.
     pub fn with_full_network(&self) -> Vec<String> {
         let full = self.networks().into_iter().filter(|(network, _)| **network == Network::Full);
         full.map(|(_, by)| by).collect()
@@ -128,7 +128,7 @@ impl Plan {
         found
     }
 
-    /// What processes have of the user's, keys of models not among it.
+    /// The user's secrets that processes have, keys of models excluded.
     fn read_sources(&self) -> Reasons<EgressSource> {
         let mut found = Reasons::new();
         let mut add = |source, named_in: &dyn fmt::Display| {

@@ -17,7 +17,7 @@ pub struct HoldoutReader {
     pub node: String,
     /// The folders, each with a final slash.
     pub folders: Vec<String>,
-    /// What gives them to the node.
+    /// The grant by which the node sees them.
     pub from: String,
     /// True if other stages get only the verdict and public hints of this node.
     pub is_withheld: bool,
@@ -48,7 +48,7 @@ impl HoldoutPlan {
 }
 
 impl Plan {
-    /// What is sealed, for whom, and where the pipeline's author opted out.
+    /// The hold-outs, who may read them, and where the pipeline's author opted out.
     pub fn holdout_plan(&self) -> HoldoutPlan {
         let folders = self.sealed.iter().map(ToString::to_string).collect();
         let reaching = self.bindings.iter().filter(|(_, binding)| binding.holdouts == HoldoutAccess::ReadOnly);

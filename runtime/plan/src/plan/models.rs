@@ -34,7 +34,7 @@ pub struct PlannedModel {
 }
 
 impl Plan {
-    /// What the model of a node costs, if the operator says so.
+    /// The price of a node's model, if the operator sets one.
     pub fn price_of(&self, node: &NodeId) -> Option<Price> {
         self.models.get(node).map_or(self.price, |chosen| chosen.model.price)
     }

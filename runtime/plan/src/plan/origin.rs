@@ -74,7 +74,7 @@ impl fmt::Display for GrantField {
     }
 }
 
-/// Who gave a capability, then who narrowed it.
+/// The giver of a capability, then those who narrowed it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin(Vec<Giver>);
 
@@ -100,7 +100,7 @@ impl Origin {
 /// A capability and its origin.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Grant {
-    /// What is given.
+    /// The capability.
     pub capability: Capability,
     /// By whom.
     pub origin: Origin,
@@ -121,7 +121,7 @@ impl Grant {
 }
 
 impl Plan {
-    /// Who gave a capability: to a node, or to the run as a whole.
+    /// The giver of a capability: to a node, or to the run as a whole.
     pub fn origin(&self, node: Option<&NodeId>, capability: &Capability) -> Cow<'_, Origin> {
         let Some(node) = node else { return Cow::Owned(of_run(capability)) };
         let giver = match capability {
@@ -158,7 +158,7 @@ impl Plan {
     }
 }
 
-/// Who gives a run what no single node has.
+/// The givers of capabilities that no single node has.
 fn of_run(capability: &Capability) -> Origin {
     Origin::from_giver(match capability {
         Capability::Spend(..) => Giver::RunBounds,

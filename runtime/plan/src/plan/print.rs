@@ -114,7 +114,7 @@ impl Plan {
     }
 }
 
-/// What nodes with the same binding have in common.
+/// The shared part of nodes with the same binding.
 type Bound<'a> = (Shared<CapabilityLists>, Shared<PlanComponent<'a>>);
 
 /// A plan as it is printed. Every list is sorted or in file order.
@@ -125,7 +125,7 @@ pub struct PlanFile<'a> {
     pub schema_version: u32,
     /// The graph's name.
     pub pipeline: &'a str,
-    /// What all nodes together could do.
+    /// The capabilities of all nodes together.
     pub could: CapabilityLists,
     /// One per node, by id.
     pub nodes: Vec<PlanNode<'a>>,
@@ -147,10 +147,10 @@ pub struct PlanFile<'a> {
     /// Longest run, milliseconds; absent when unbounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
-    /// What its model calls may cost; absent when unlimited.
+    /// The budget of its model calls; absent when unlimited.
     #[serde(default, skip_serializing_if = "SpendBounds::is_open")]
     pub spend_max: SpendBounds,
-    /// What the model asks for a million tokens, in millionths of a dollar; absent where nothing says it.
+    /// The price of a million tokens, in millionths of a dollar; absent where none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
     /// Most bytes that the run's folder may hold when a stage begins.
@@ -170,16 +170,16 @@ pub struct PlanFile<'a> {
     /// there are none.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub dependency_stores: &'a [MachineFolder],
-    /// What is sealed, and who may read it; absent when there are no hold-outs.
+    /// The hold-outs, and who may read them; absent when there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutPlan>,
-    /// What verification stages run beside their plans; absent without such a stage, and where the operator has no `[verify]`.
+    /// The commands that verification stages run beside their plans; absent without such a stage, and without `[verify]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<PlanVerify<'a>>,
-    /// What is asked of agents that change nothing; absent where the operator asks nothing of any.
+    /// The rule for agents that change nothing; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_change: Option<PlanNoChange<'a>>,
-    /// What people may decide about writes outside of a write scope; absent unless the operator says so.
+    /// The recovery policy for disallowed writes; absent unless the operator sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<PlanRecovery>,
     /// The rule plugins that checked the pipeline, in order, and what each changed; absent when there are none.
@@ -191,10 +191,10 @@ pub struct PlanFile<'a> {
     /// Plugins that are not in `glovebox.lock` as they are, so that `glovebox run` refuses them; absent when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unlocked: Vec<PlanUnlocked<'a>>,
-    /// What of the user could leave, and where to; absent when there is nothing to confirm.
+    /// Data of the user that could leave the machine, and its destination; absent when there is nothing to confirm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<PlanEgress>,
-    /// What is different from another plan; absent without `--against`.
+    /// The difference from another plan; absent without `--against`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<PlanDiff>,
     /// Every grant that a rule of `--deny` refuses; absent without one.
@@ -207,7 +207,7 @@ pub struct PlanFile<'a> {
 pub struct PlanUnlocked<'a> {
     /// Its name.
     pub plugin: &'a str,
-    /// What differs from the lock.
+    /// The differences from the lock.
     pub reason: &'a str,
 }
 
@@ -228,7 +228,7 @@ pub struct PlanExec<'a> {
     pub env: &'a BTreeMap<String, String>,
 }
 
-/// What could be done, at most: a set of capabilities as lists of texts.
+/// A set of capabilities as lists of texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CapabilityLists {
     /// Paths of the workspace, a trailing `/` is the subtree, `./` is all of it; absolute folders of the machine for commands.
@@ -279,7 +279,7 @@ impl CapabilityLists {
         list.insert(text);
     }
 
-    /// What a set of capabilities allows.
+    /// The parts of a set of capabilities.
     pub fn from_set(capabilities: &CapabilitySet) -> Self {
         use Capability as C;
         let mut lists = Self::default();
@@ -337,7 +337,7 @@ pub struct PlanNode<'a> {
     pub id: &'a str,
     /// Its handler type.
     pub handler: &'a str,
-    /// What it could do; nothing when the engine passes it by itself.
+    /// Its capabilities; empty when the engine passes it by itself.
     pub could: Shared<CapabilityLists>,
     /// The model that it asks; absent where no provider is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -345,13 +345,13 @@ pub struct PlanNode<'a> {
     /// BLAKE3 of the schema that its model's answer must match, as JSON in one line; absent where any answer is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Digest>,
-    /// What its model gets of what went before, by the way it is reached; absent where that is `compact`.
+    /// The context fidelity of its model's prompt, by incoming edge; absent where it is `compact`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<PlanSession>,
     /// How its branches run and end; absent where no branch begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<PlanFork>,
-    /// What executes it; absent when the engine passes it by itself.
+    /// The handler; absent when the engine passes the node by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<Shared<PlanComponent<'a>>>,
 }
@@ -371,22 +371,22 @@ pub struct PlanComponent<'a> {
     pub imports: Vec<&'a str>,
     /// `none`, `workspace` or `posix`.
     pub filesystem: &'static str,
-    /// What does not exist for it.
+    /// Hidden paths.
     pub hidden: Vec<String>,
     /// Where its commands start, relative to the workspace; `.` is its root.
     pub workdir: String,
     /// Bounds of one attempt by name.
     pub limits: BTreeMap<&'static str, u64>,
-    /// Where every grant comes from, sorted.
+    /// The origins of all grants, sorted.
     pub origins: Vec<PlanOrigin>,
 }
 
-/// Where a grant comes from.
+/// The origin of a grant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct PlanOrigin {
     /// The grant, such as `write src/`.
     pub grant: String,
-    /// Who gave it and who narrowed it.
+    /// Its giver, and those who narrowed it.
     pub from: String,
 }
 

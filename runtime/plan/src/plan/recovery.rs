@@ -12,10 +12,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What people may decide in a run.
+/// The recovery policy of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlannedRecovery {
-    /// What may be discarded.
+    /// Paths that may be discarded.
     pub discard: Vec<DiscardPattern>,
     /// Paths that fail the stage without a question.
     pub deny: Vec<Entry>,
@@ -25,7 +25,7 @@ pub struct PlannedRecovery {
     pub nodes: BTreeMap<NodeId, NodeRecovery>,
 }
 
-/// What may be proposed for one stage.
+/// Paths that may be proposed for one stage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeRecovery {
     /// The paths, each with the text that proposes it.
@@ -50,7 +50,7 @@ impl PlannedRecovery {
 pub struct PlanRecovery {
     /// `ask`: a person decides.
     pub mode: &'static str,
-    /// What may be discarded.
+    /// Paths that may be discarded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub discard: Vec<String>,
     /// Paths that fail the stage without a question.

@@ -18,18 +18,18 @@ pub const TIER_NONE: &str = "none";
 /// Sandbox tier of a plan that this machine cannot run; no run has it.
 pub const TIER_UNAVAILABLE: &str = "unavailable";
 
-/// What the commands of a plan run in.
+/// The sandbox of a plan's commands.
 #[derive(Debug, Clone)]
 pub struct SandboxPlan {
-    /// What confines them.
+    /// Their sandbox.
     pub confinement: Confinement,
-    /// What the operator decided: the least tier, the network at most, folders of the machine to read.
+    /// The operator's settings: the least tier, the largest network, folders of the machine to read.
     pub setting: SandboxSetting,
-    /// What the tier does not do on this machine, in words.
+    /// The degradations of the tier on this machine, in words.
     pub degradations: Vec<String>,
 }
 
-/// What confines the commands of a plan.
+/// The sandbox of a plan's commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confinement {
     /// No node runs commands.
@@ -72,7 +72,7 @@ impl SandboxPlan {
         self.confinement == Confinement::Tier(Tier::Unconfined)
     }
 
-    /// What the journal records of the sandbox; none when no stage runs commands.
+    /// The record of the sandbox; none when no stage runs commands.
     pub fn record(&self, landlock_abi: u32) -> Option<SandboxRecord> {
         let tier = self.tier()?;
         Some(SandboxRecord {
@@ -94,7 +94,7 @@ impl SandboxPlan {
     }
 }
 
-/// What the operator asks of the sandbox, in a printed plan.
+/// The sandbox settings, in a printed plan.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanSandbox<'a> {
     /// The least tier: `full`, `bwrap` or `landlock`.
@@ -103,7 +103,7 @@ pub struct PlanSandbox<'a> {
     pub network: &'a Network,
     /// Folders of the machine that commands may read.
     pub read: &'a [String],
-    /// What the tier does not do on this machine.
+    /// The degradations of the tier on this machine.
     pub degradations: &'a [String],
 }
 
@@ -112,7 +112,7 @@ pub struct PlanSandbox<'a> {
 pub struct HostCapability {
     /// The highest tier that passed its self-test.
     pub tier: Option<Tier>,
-    /// What that tier does not enforce here, in words.
+    /// The degradations of that tier here, in words.
     pub degradations: Vec<String>,
     /// Why there is no higher tier; may be empty.
     pub why: String,
@@ -125,7 +125,7 @@ pub struct HostCapability {
 pub struct PolicyProblem {
     /// The nodes, by id.
     pub nodes: Vec<NodeId>,
-    /// What the policy demands.
+    /// The demand of the policy.
     pub kind: PolicyKind,
 }
 

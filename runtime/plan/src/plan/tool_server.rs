@@ -23,7 +23,7 @@ pub struct BoundServer {
     pub entry: Arc<ServerEntry>,
     /// Which of its tools the node may call.
     pub tools: AllowedTools,
-    /// What of the workspace it sees.
+    /// The part of the workspace that it sees.
     pub scope: Scope,
 }
 
@@ -116,9 +116,9 @@ pub struct PlanToolServer<'a> {
     pub command: &'a [String],
     /// Its variables, each with the variable that it has its value from. A plan has no values.
     pub env: &'a BTreeMap<String, String>,
-    /// What of the workspace it sees, within what its stage may read.
+    /// The part of the workspace that it sees, within its stage's read scope.
     pub read: Vec<String>,
-    /// What it reaches.
+    /// Its network access.
     pub network: String,
     /// The tools that the operator allows; `*` for all.
     pub tools: Vec<&'a str>,

@@ -11,11 +11,11 @@ use std::fmt;
 /// The settings of verification stages.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanVerify<'a> {
-    /// What completes a plan.
+    /// The fallback commands of a plan.
     pub planner: PlanPhase<'a>,
     /// Whether it completes a plan with commands too.
     pub augment_nonempty: bool,
-    /// What is added by what changed.
+    /// The additions.
     pub worker: PlanPhase<'a>,
     /// Whether a command of the worker that cannot run is left out.
     pub skip_invalid_auto_command: bool,
@@ -88,12 +88,12 @@ impl<'a> PlanPhase<'a> {
     }
 }
 
-/// What is asked of agents that change nothing.
+/// The rule for agents that change nothing.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanNoChange<'a> {
     /// Times that the work of a visit is repeated.
     pub recovery_attempts: u32,
-    /// What confirms work that changed nothing: `verify` or `off`.
+    /// How work that changed nothing is confirmed: `verify` or `off`.
     pub confirm_mode: &'static str,
     /// The nodes that it holds for.
     pub nodes: &'a BTreeSet<NodeId>,

@@ -60,7 +60,7 @@ fn how_to_install(planned: &PlannedProgram) -> String {
     }
 }
 
-/// What is to be said of the version of a program; nothing if it is one that was driven, or later and no other major version.
+/// The warning about a program's version; none if it was tested, or is later with the same major version.
 fn warning(planned: &PlannedProgram, file: &Path) -> Option<String> {
     let driven = driven(planned.program)?;
     let found = installed(file, driven)?;

@@ -28,7 +28,7 @@ use glovebox_workspace::protect::Protected;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a plan is bound with, beside the pipeline and its project.
+/// The inputs of a binding, beside the pipeline and its project.
 pub struct Request<'a> {
     /// The script that answers model calls, if one does.
     pub script: Option<&'a ScriptFile>,
@@ -49,7 +49,7 @@ impl Request<'_> {
     }
 }
 
-/// What a plan is bound for.
+/// The purpose of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// To be shown; nothing runs.
@@ -74,7 +74,7 @@ impl Purpose {
 
 /// A plan that is bound. Nothing of the user's was read for it, and nobody was asked.
 pub struct Bound {
-    /// What may happen.
+    /// The plan.
     pub plan: Plan,
     /// What was found in the pipeline and by its binding; none of it is an error.
     pub findings: Findings,

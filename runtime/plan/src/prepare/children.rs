@@ -52,7 +52,7 @@ impl Children {
     /// Puts the stages of a file's children into its pipeline, and those of their children before.
     ///
     /// # Errors
-    /// What is wrong with them, at the nodes that run them.
+    /// Their errors, at the nodes that run them.
     pub fn splice(
         &mut self,
         file: &Path,

@@ -39,7 +39,7 @@ const MANAGED: [&str; 2] = [".tox/", ".nox/"];
 /// Folders that are not looked into.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "vendor", "venv", "__pycache__"];
 
-/// What of a project is installed and not written in it.
+/// The installed dependencies of a project.
 #[derive(Debug, Default)]
 pub struct Dependencies {
     /// Folders of the project, by path.

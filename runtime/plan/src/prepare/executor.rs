@@ -18,12 +18,12 @@ pub type Targets = Arc<BTreeMap<String, Arc<Target>>>;
 /// Values for tool servers, by the names of environment variables.
 pub type ServerEnv = Arc<BTreeMap<String, Secret>>;
 
-/// Who drives a run, and what confines its commands.
+/// The worker that drives a run, and the sandbox of its commands.
 #[derive(Debug, Clone, Default)]
 pub struct Worker {
     /// The name in the journal.
     pub name: String,
-    /// What confines commands on this machine; none when no stage runs any.
+    /// The sandbox of commands on this machine; none when no stage runs any.
     pub sandbox: Option<SandboxRecord>,
 }
 
@@ -36,17 +36,17 @@ impl Worker {
 
 /// Everything that executes the stages of a plan on this machine.
 pub struct Executor {
-    /// What may happen.
+    /// The plan.
     pub plan: Arc<Plan>,
     /// Executes components.
     pub host: Arc<Host>,
     /// What stages work on and behind.
     pub sandbox_env: SandboxEnv,
-    /// What no stage may change, whatever its scope says.
+    /// Paths that no stage may change, whatever its scope says.
     pub protected: Protected,
     /// How the models are reached that the plan's nodes ask, by their names in glovebox.toml.
     pub targets: Targets,
-    /// Who drives.
+    /// The worker.
     pub worker: Worker,
 }
 
@@ -69,7 +69,7 @@ pub struct SandboxEnv {
     pub environment: Option<Entry>,
 }
 
-/// Where the workspace is when the project's own path cannot be had inside.
+/// The path of the workspace where the project's own path cannot be used inside.
 const WORKSPACE_INSIDE: &str = "/workspace";
 /// Folders a jail has of its own, below which no workspace can be.
 const OWN: [&str; 11] = ["/proc", "/dev", "/sys", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/run"];

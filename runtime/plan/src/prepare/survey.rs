@@ -20,7 +20,7 @@ use kind::{KINDS, Kind};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What a project is made of.
+/// The parts of a project.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Survey {
     /// Its parts; at least one.

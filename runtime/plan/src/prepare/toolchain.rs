@@ -19,10 +19,10 @@ use glovebox_record::Tier;
 use machine::Machine;
 use std::path::{Path, PathBuf};
 
-/// Where caches of toolchains are that last from stage to stage of one trust, below the HOME of commands.
+/// The folder of toolchain caches that last from stage to stage of one trust domain, below the HOME of commands.
 const KEPT: &str = ".cache/kept";
 
-/// What a toolchain adds to every command.
+/// The additions of a toolchain to every command.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     /// Folders with its programs.

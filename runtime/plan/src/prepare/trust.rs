@@ -51,9 +51,9 @@ pub struct Wanted {
     pub transfer: Transfer,
     /// Where the source is named.
     named_in: String,
-    /// Who reaches the sink.
+    /// The process that reaches the sink.
     reached_by: String,
-    /// Where the sink is, if that is to be explained.
+    /// An explanation of the sink's place.
     note: &'static str,
 }
 

@@ -28,18 +28,18 @@ pub(super) struct TransformChain<'p> {
     /// The plugin that made the draft, and the draft as canonical text.
     latest: Option<(&'p RulePlugin, String)>,
     remarks: Vec<Diagnostic>,
-    /// What each plugin changed that answered.
+    /// The changes of each plugin that answered.
     changes: Vec<(&'p RulePlugin, Vec<Change>)>,
     is_open: bool,
 }
 
-/// What came out of the transforms.
+/// The result of the transforms.
 pub(super) struct ChainResult {
     /// The pipeline and its findings.
     pub(super) checked: Checked,
     /// The pipeline as canonical text; none when no plugin changed it.
     pub(super) text: Option<String>,
-    /// What each plugin changed, in the order of the plugins; those that were not called are missing at the end.
+    /// The changes of each plugin, in order; plugins that were not called are missing at the end.
     pub(super) changes: Vec<Vec<Change>>,
     /// The user's file, and what each plugin made of it; empty when no plugin changed it.
     pub(super) trail: Vec<TransformStep>,

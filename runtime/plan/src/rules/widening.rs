@@ -32,7 +32,7 @@ impl TransformStep {
     }
 }
 
-/// What a plan allows, as far as a transform must not widen it. The default allows nothing.
+/// The capabilities of a plan that a transform must not widen. The default is empty.
 #[derive(Debug, Clone, Default)]
 pub struct Extent {
     capabilities: PlanCapabilities,
@@ -82,7 +82,7 @@ impl fmt::Display for Wider {
 }
 
 impl Extent {
-    /// What a plan allows within the run's bounds.
+    /// The capabilities of a plan within the run's bounds.
     pub fn new(plan: &Plan, bounds: RunBounds) -> Self {
         let mut extent = Self { capabilities: plan.capabilities(bounds), ..Self::default() };
         extent.bounds = Bounds::from_pipeline(&plan.pipeline);
@@ -124,7 +124,7 @@ impl Extent {
         more.filter(|wider| !other.allows(wider)).chain(self.loosened(other)).collect()
     }
 
-    /// What this holds back less than another, beside capabilities: limits, bounds and checks.
+    /// Limits, bounds and checks that are looser than those of another plan.
     pub fn loosened(&self, other: &Extent) -> Vec<Wider> {
         // A new node is reported by its capabilities, not by its limits.
         let is_known =

@@ -41,7 +41,7 @@ impl Part {
     }
 }
 
-/// What a setting sets.
+/// The target of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Mode,

@@ -22,7 +22,7 @@ pub(super) fn context_of(pipeline: &Pipeline, fork: &Fork, branch: &Branch) -> O
     Some(named.chain([goal]).collect())
 }
 
-/// What the context gets of the child that a fork ran.
+/// The context updates from the child that a fork ran.
 pub(super) fn context_from(pipeline: &Pipeline, fork: &Fork, branch: &Branch) -> BTreeMap<String, Value> {
     let mut context = child(pipeline, &fork.node).map(|child| named_out(child, branch)).unwrap_or_default();
     context.extend(end_in_context(pipeline, &fork.node, Status::Success));
@@ -34,7 +34,7 @@ fn named_out(child: &Child, branch: &Branch) -> BTreeMap<String, Value> {
     named.filter_map(|key| Some((key.to_string(), branch.context.get(key)?.clone()))).collect()
 }
 
-/// What the context gets of how a supervisor's child ended (spec §4.11); nothing of any other fork.
+/// The context updates for the end of a supervisor's child (spec §4.11); empty for any other fork.
 pub(super) fn end_in_context(pipeline: &Pipeline, fork: &NodeId, status: Status) -> BTreeMap<String, Value> {
     if child(pipeline, fork).is_none_or(|child| child.supervision.is_none()) {
         return BTreeMap::new();

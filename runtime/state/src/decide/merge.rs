@@ -9,7 +9,7 @@ use glovebox_pipeline::ir::Merge;
 use glovebox_record::path::ScopePath;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was taken.
+/// The route that was taken.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Taken {
     pub(super) merged: Vec<BranchId>,
@@ -17,7 +17,7 @@ pub(super) struct Taken {
     pub(super) conflicts: Vec<MergeConflict>,
 }
 
-/// What each branch made of each path.
+/// Each branch's version of each path.
 type Sides<'a> = BTreeMap<&'a ScopePath, Vec<(&'a BranchId, &'a FileChange)>>;
 
 pub(super) fn merge(fork: &Fork, best: &EndedBranch, what: Merge) -> Taken {

@@ -13,7 +13,7 @@ use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 /// Why the work is repeated; the next attempt is told so.
 const HINT: &str = "No changes detected. Make changes required to meet the task goal.";
 
-/// What the rule makes of an attempt.
+/// The decision of the rule about an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ruling {
     /// Nothing: other rules decide.

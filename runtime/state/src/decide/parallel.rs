@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Who chooses at a fan-in without a component.
+/// The name of the choice at a fan-in without a component.
 const HEURISTIC: &str = "heuristic";
 
 /// The next thing that follows from where the branches stand; none when each of them waits.
@@ -53,7 +53,7 @@ fn setting(pipeline: &Pipeline, fork: &NodeId) -> ParallelSettings {
     pipeline.node(fork).map(|node| node.fork).unwrap_or_default()
 }
 
-/// What one fork does next.
+/// The next step of one fork.
 struct ForkDecision<'a> {
     pipeline: &'a Pipeline,
     state: &'a RunState,

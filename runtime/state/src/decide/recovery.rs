@@ -43,7 +43,7 @@ impl BranchDecision<'_> {
         }))]
     }
 
-    /// What an answer about disallowed writes comes to; nothing when the branch has none that wait.
+    /// The consequences of an answer about disallowed writes; empty when the branch has no such question.
     pub(super) fn decide_policy(&self, answered: &QuestionAnswered) -> Vec<Event> {
         let held = self.branch.held.as_deref();
         let Some((held, recoverable)) = held.and_then(|held| Some((held, held.recoverable.as_deref()?))) else {

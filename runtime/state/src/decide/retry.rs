@@ -101,7 +101,7 @@ pub(super) fn steps_of_node_exceeded(state: &RunState, node: &Node) -> Option<Fa
     Some(Failure::new(FailureClass::Budget, FailureCode::NODE_STEPS, reason))
 }
 
-/// What `stage.retrying` says about an attempt that is repeated.
+/// The `stage.retrying` event of an attempt that is repeated.
 pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> StageRetrying {
     let task = &finished.attempt.task.handling();
     let ordinal = &repeated(state.branch(&task.branch), finished).unwrap_or(finished.attempt.ordinal);
@@ -155,7 +155,7 @@ fn is_final(failure: &Failure) -> bool {
     matches!(failure.class, Scope | Contract | Canceled | Budget) || refused_by_provider || is_held_back
 }
 
-/// What an outcome `retry` counts for when no attempt follows. With `goes_on`, the run goes on from here.
+/// The final status of an outcome `retry` when no attempt follows. With `goes_on`, the run continues from here.
 fn exhaust((pipeline, node): (&Pipeline, &Node), goes_on: bool, outcome: &mut Outcome) {
     if node.allow_partial && goes_on {
         outcome.status = Status::PartialSuccess;

@@ -12,7 +12,7 @@ use glovebox_record::VerifyLimits;
 use glovebox_record::{Failure, FailureClass, Outcome};
 use jiff::{SignedDuration, Timestamp};
 
-/// What bounds the repetitions of one node's verification.
+/// The retry bounds of one node's verification.
 struct Bound<'a> {
     retry: VerifyLimits,
     failures: &'a VerifyFailures,

@@ -42,7 +42,7 @@ impl BesideHoldouts {
     }
 }
 
-/// Who takes code or settings from a file, if somebody does.
+/// The program that takes code or settings from a file, if there is one.
 fn reader(path: &ScopePath) -> Option<&'static str> {
     readers::reader(path).or_else(|| any_reader(path))
 }

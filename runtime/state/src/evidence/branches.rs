@@ -9,7 +9,7 @@ use glovebox_record::{NodeId, Status};
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::successors;
 
-/// Where a branch began.
+/// The node at which a branch began.
 #[derive(Debug, Clone)]
 pub(super) struct ForkOrigin {
     /// The branch that forked.

@@ -37,7 +37,7 @@ pub enum ExitClass {
     Terminated,
 }
 
-/// What asked a run to stop.
+/// The origin of a request to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CanceledBy {
     /// SIGTERM.

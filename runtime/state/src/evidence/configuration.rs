@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub struct NewConfiguration {
     /// Relative to the project. A folder ends with `/`.
     pub path: String,
-    /// Who reads it; null if only its name, which begins with a dot, says that somebody may.
+    /// The program that reads it; null if only its name, which begins with a dot, suggests that one may.
     pub reader: Option<&'static str>,
 }
 
@@ -38,7 +38,7 @@ const HARMLESS: [&str; 16] = [
     ".ruby-version",
 ];
 
-/// What can be at a path.
+/// The kind of a path's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A file, or a link.

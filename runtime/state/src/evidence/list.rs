@@ -19,7 +19,7 @@ use std::ops::RangeInclusive;
 /// Every command of a run, in order.
 #[derive(Debug)]
 pub struct Evidence {
-    /// What the run came to.
+    /// The result of the run.
     pub summary: RunSummary,
     /// Its commands.
     pub commands: Vec<Command>,
@@ -40,7 +40,7 @@ pub struct Command {
     pub is_left: bool,
     /// Digest of the list of files that its attempt began with; the same list has the same digest as `base_digest`.
     pub tree: Digest,
-    /// What confined it.
+    /// The sandbox that it ran in.
     pub layers: &'static [&'static str],
     /// The receipt, and whose it is.
     pub evidence: CommandEvidence,
@@ -104,7 +104,7 @@ impl Evidence {
         self.summary.unverified.iter().filter_map(claim).collect()
     }
 
-    /// Where the journal ends.
+    /// The head of the journal.
     pub fn head(&self) -> JournalHead {
         self.summary.head
     }

@@ -41,7 +41,7 @@ pub struct CommandEvidence {
     pub receipt: Receipt,
 }
 
-/// What the evidence of a command needs to know of its stage.
+/// The facts of a stage that the evidence of its commands needs.
 #[derive(Clone, Copy)]
 pub(super) struct EndedStage<'a> {
     pub(super) node: &'a NodeId,

@@ -14,9 +14,9 @@ pub struct PolicyDecision {
     pub node: NodeId,
     /// The question.
     pub question: QuestionId,
-    /// What was decided.
+    /// The decision.
     pub action: PolicyAction,
-    /// What was committed, each path with its digest. The node could write these paths from then on.
+    /// The committed writes, each path with its digest. The node could write these paths from then on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub granted: Vec<GrantedFile>,
     /// How the answer came.

@@ -8,9 +8,9 @@ use glovebox_journal::rewind::Fold;
 /// State and summary of a run after the records so far.
 #[derive(Debug, Default)]
 pub struct Replay {
-    /// What decisions are made on.
+    /// The inputs of a decision.
     pub state: RunState,
-    /// What the run came to.
+    /// The result of the run.
     pub summary: RunSummary,
 }
 

@@ -68,7 +68,7 @@ pub struct RefusedRequest {
     pub node: NodeId,
     /// How many times.
     pub times: usize,
-    /// What was refused.
+    /// The refusal.
     #[serde(flatten)]
     pub refusal: Refusal,
 }

@@ -31,17 +31,17 @@ pub struct StartupFile {
     pub path: ScopePath,
     /// The stage that wrote it last.
     pub by: NodeId,
-    /// Who loads it, in words.
+    /// The program that loads it, in words.
     pub reader: &'static str,
 }
 
-/// Who wrote a file: a node, or what verifies it.
+/// The author of a file: a node, or its verifier.
 type Author = (NodeId, Work);
 
 /// Files that stages wrote. Any of them may be loaded: a variable of a command can name it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StartupFiles {
-    /// Who wrote each of them last, by branch.
+    /// The last author of each of them, by branch.
     written: BTreeMap<BranchId, Arc<BTreeMap<ScopePath, Author>>>,
 }
 

@@ -41,7 +41,7 @@ pub struct VerdictFile<'a> {
     pub source_dir: &'a str,
     /// Tier of the commands at the start: `full`, `bwrap`, `landlock`, `unconfined`, or `none` if no stage runs any.
     pub sandbox_tier: &'a str,
-    /// What was asked of the sandbox and what this machine made of it; null if no stage runs commands.
+    /// The requested sandbox, and what this machine enforces of it; null if no stage runs commands.
     pub sandbox: Option<&'a SandboxRecord>,
     /// The components by handler; empty for runs from before they were recorded.
     pub components: &'a BTreeMap<String, Digest>,
@@ -58,7 +58,7 @@ pub struct VerdictFile<'a> {
     /// New files and folders from which programs take settings or code, by path; absent when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub new_configuration: Vec<NewConfiguration>,
-    /// Where the journal ends. Its hash covers every record.
+    /// The head of the journal. Its hash covers every record.
     pub journal: JournalHead,
 }
 
@@ -86,7 +86,7 @@ pub struct ExitShape {
     pub name: String,
 }
 
-/// What the commands of one node asked of the network.
+/// The requests of one node's commands to the proxy.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NodeTraffic<'a> {
     /// The node.

@@ -68,7 +68,7 @@ impl OpenTask {
     }
 }
 
-/// What a branch waits for.
+/// The wait of a branch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Position {
     /// For nothing: the event that moved it decides what follows, or the run has ended.
@@ -87,17 +87,17 @@ pub enum Position {
 pub struct Branch {
     /// The last record about the branch itself; 0 before the first.
     pub head: u64,
-    /// What it waits for.
+    /// Its wait.
     pub at: Position,
     /// The node it is at; the exit when it has ended there.
     pub node: Option<NodeId>,
     /// Its context.
     pub context: Context,
-    /// What its own stages said last: the values of the answer keys.
+    /// The last answers of its own stages: the values of the answer keys.
     pub answers: Context,
     /// The outcome that a diamond passes on: the last that was recorded.
     pub previous: Arc<Outcome>,
-    /// What came of each node that it visited.
+    /// The history of each visited node.
     pub nodes: RedBlackTreeMapSync<NodeId, NodeHistory>,
     /// Its finished visits; a branch of a fork begins with those before the fork.
     pub completed: Visits,
@@ -119,7 +119,7 @@ pub struct Branch {
     pub failure_chain: FailureChain,
     /// The attempt whose disallowed writes wait for a decision.
     pub held: Option<Arc<StageFinished>>,
-    /// What its open verification is about, or the last one that led to a repetition.
+    /// The subject of its open verification, or of the last one that led to a repetition.
     pub unverified: Option<Arc<Unverified>>,
     /// The fork that it began at; none for the branch that the run began with.
     pub origin: Option<Arc<Origin>>,

@@ -14,7 +14,7 @@ pub const CONVERSATION_FILE: &str = "conversation.json";
 /// The last conversation of a node or a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastConversation {
-    /// Whose it is.
+    /// Its owner.
     pub node: NodeId,
     /// The attempt that had it.
     pub attempt: AttemptId,

@@ -58,12 +58,12 @@ impl Branch {
 }
 
 impl NodeHistory {
-    /// What stays of it when a child pipeline begins: the visits too, which name its attempts.
+    /// The part that stays when a child pipeline begins: the visits too, which name its attempts.
     pub(super) fn of_next_generation_with_visits(&self) -> Self {
         Self { visits: self.visits, counted: self.counted, ..self.of_next_generation() }
     }
 
-    /// What stays of it when a generation begins.
+    /// The part that stays when a generation begins.
     fn of_next_generation(&self) -> Self {
         let (turns, attempts) = (self.turns, self.attempts);
         let verify_failures = self.verify_failures.clone();

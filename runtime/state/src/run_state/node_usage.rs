@@ -18,7 +18,7 @@ impl Default for Efforts {
     }
 }
 
-/// What one node has taken.
+/// The usage of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeEffort {
     /// Visits and retries that began.
@@ -61,7 +61,7 @@ impl NodeEffort {
 }
 
 impl Efforts {
-    /// What a node has taken.
+    /// The usage of a node.
     pub fn of(&self, node: &NodeId) -> NodeEffort {
         self.0.get(node).copied().unwrap_or_default()
     }

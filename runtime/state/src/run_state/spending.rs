@@ -24,7 +24,7 @@ impl Default for Spending {
 }
 
 impl Spending {
-    /// What a node has spent.
+    /// The spending of a node.
     pub fn of(&self, node: &NodeId) -> Spend {
         self.nodes.get(node).copied().unwrap_or_default()
     }

@@ -18,7 +18,7 @@ impl RunState {
         })
     }
 
-    /// What an attempt of this task is told from its beginning.
+    /// The steering messages that an attempt of this task has from its beginning.
     pub fn steering(&self, open: &OpenTask) -> impl Iterator<Item = SteeringMessage> {
         self.said_to(open).map(SteeringMessage::from)
     }

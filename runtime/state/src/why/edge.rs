@@ -20,7 +20,7 @@ pub struct EdgeWhy {
     pub line: Option<usize>,
     /// Its condition as written; empty if it has none.
     pub condition: String,
-    /// What the condition read.
+    /// The values that the condition read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueRead>,
     /// True for the edge that was taken.

@@ -13,7 +13,7 @@ pub struct BranchWhy {
     pub ended: BranchId,
     /// `success`, `partial_success`, `fail` or `canceled`.
     pub outcome: &'static str,
-    /// What a fan-in compares among branches with the same outcome.
+    /// The ranking of branches with the same outcome at a fan-in.
     pub score: f64,
     /// Why it failed or was canceled; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct JoinWhy {
     pub never_started: u32,
 }
 
-/// What a fan-in chose.
+/// The choice of a fan-in.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ChoiceWhy {
     /// `heuristic`, or the component that judged.

@@ -12,7 +12,7 @@ pub struct Difference {
     pub place: String,
     /// What was attested.
     pub attested: String,
-    /// What the folder says; none for nothing.
+    /// The reference in the folder; none where there is none.
     pub found: Option<String>,
 }
 

@@ -13,7 +13,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What is not as it was attested.
+/// The first difference from the attested facts.
 pub fn differs(message: impl fmt::Display) -> Stop {
     Stop::new(Exit::Mismatch, message.to_string()).with_help("do not trust it: get an unchanged copy of the run")
 }

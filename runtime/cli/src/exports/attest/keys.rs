@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// The largest file of a key.
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// What stands before the 32 bytes of an Ed25519 key in a `SubjectPublicKeyInfo` (RFC 8410 §4).
+/// The prefix of the 32 bytes of an Ed25519 key in a `SubjectPublicKeyInfo` (RFC 8410 §4).
 const SPKI_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 /// Permissions for anybody but the owner.
 const OTHERS: u32 = 0o077;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What verification uses of a statement.
+/// The parts of a statement that verification uses.
 #[derive(Debug, Deserialize)]
 #[expect(dead_code, reason = "a field is read so that it must be there")]
 pub struct Signed {
@@ -21,7 +21,7 @@ pub struct Signed {
     subject: Vec<Subject>,
     #[serde(rename = "predicateType")]
     predicate_type: String,
-    /// What is attested.
+    /// The attested subject.
     pub predicate: Predicate,
 }
 
@@ -38,7 +38,7 @@ struct SubjectDigest {
     blake3: String,
 }
 
-/// What is attested of a run.
+/// The attested facts of a run.
 #[derive(Debug, Deserialize)]
 #[expect(dead_code, reason = "a field is read so that it must be there")]
 pub struct Predicate {
@@ -87,7 +87,7 @@ pub struct Run {
     receipts: Vec<Command>,
     unverified: Vec<Unverified>,
     refused: Vec<Refused>,
-    /// What is changed at the end, one entry for each path.
+    /// The net changes, one entry for each path.
     pub changed: Vec<FileChange>,
     quarantined: Vec<Quarantined>,
     duration_ms: u64,
@@ -104,7 +104,7 @@ pub struct Run {
     script_digest: Option<Digest>,
     #[serde(deserialize_with = "nullable")]
     holdouts_root: Option<Digest>,
-    /// Where the journal ends.
+    /// The head of the journal.
     pub journal: JournalHead,
 }
 

@@ -41,7 +41,7 @@ pub struct Statement<'a> {
     subject: Vec<Product<'a>>,
     /// Always `glovebox:attestation/run/v1`.
     predicate_type: &'static str,
-    /// What is attested.
+    /// The attested subject.
     predicate: Predicate<'a>,
 }
 
@@ -64,7 +64,7 @@ pub struct ProductDigests {
     sha256: Option<String>,
 }
 
-/// What is attested of a run.
+/// The attested facts of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Predicate<'a> {
     /// Always 1.
@@ -72,9 +72,9 @@ struct Predicate<'a> {
     /// What `glovebox show RUN --json` prints: result, receipts, changes, refusals, digests of pipeline, plan and components, the tier
     /// of the sandbox, the root of the hold-outs, the end of the journal.
     run: VerdictFile<'a>,
-    /// What each stage was allowed.
+    /// The grants of each stage.
     grants: &'a PlanCapabilities,
-    /// What people answered, in order.
+    /// The answers of people, in order.
     answers: &'a [QuestionAnswered],
     /// Every file of the run's record.
     files: Vec<AttestedFile<'a>>,
@@ -96,7 +96,7 @@ pub struct RunEvidence {
     pub summary: RunSummary,
     /// How it was started, with what resumes changed.
     pub terms: RunStarted,
-    /// What the run changed.
+    /// The changes of the run.
     pub changes: Changes,
     grants: PlanCapabilities,
     answers: Vec<QuestionAnswered>,

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// What could make git start another program or write another file.
+/// Environment variables and settings that could make git start another program or write another file.
 const SETTINGS: [&str; 10] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -24,7 +24,7 @@ const SETTINGS: [&str; 10] = [
     "maintenance.auto=false",
     "user.useConfigOnly=true",
 ];
-/// What of git's environment is the user's own word and not a pointer to another repository.
+/// Variables of git's environment that are settings of the user and point to no other repository.
 const KEPT: [&str; 6] = [
     "GIT_AUTHOR_NAME",
     "GIT_AUTHOR_EMAIL",

@@ -67,13 +67,13 @@ impl From<Stop> for BranchError {
     }
 }
 
-/// What a branch is made of.
+/// The parts of a git branch.
 pub struct Source<'a> {
     /// The run.
     pub run: &'a RunFolder,
     /// Everything that it changed.
     pub changes: &'a Changes,
-    /// What of it the branch gets.
+    /// The part of it that the branch gets.
     pub selected: &'a [FileChange],
 }
 

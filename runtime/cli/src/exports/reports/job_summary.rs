@@ -37,7 +37,7 @@ pub(super) fn render(report: &Report) -> String {
     page
 }
 
-/// What is said beside the table of stages.
+/// The notes beside the table of stages.
 fn rest(report: &Report, page: &mut String) {
     let summary = &report.summary;
     page.push('\n');

@@ -10,7 +10,7 @@ use glovebox_record::NodeId;
 use glovebox_state::evidence::ExitClass;
 use std::path::Path;
 
-/// What a result may be, with what it means.
+/// The possible results, with their meanings.
 const RULES: [(&str, Severity, &str); 6] = [
     ("stage_failed", Severity::Error, "A stage failed, or did not pass its verification."),
     ("run_failed", Severity::Error, "The run did not succeed: a bound, a policy or an unmet goal gate ended it."),

@@ -51,7 +51,7 @@ impl<'a> AskedAbout<'a> {
         seq < self.asked && self.begun.get(branch).is_some_and(|begun| *begun <= seq)
     }
 
-    /// What changed before the last answer, and what changed since.
+    /// Changes before the last answer, and changes since.
     pub(super) fn split(&self) -> (Changing, Changing) {
         let before = changing(&self.records, |branch, seq| seq < self.answered && self.is_before(branch, seq));
         let since = changing(&self.records, |branch, seq| seq > self.answered && self.is_before(branch, seq));

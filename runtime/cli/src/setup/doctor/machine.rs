@@ -32,7 +32,7 @@ pub struct MachineReport {
     pub is_met: bool,
     /// The version of Landlock's ABI that the tier enforces; 0 for none.
     pub landlock_abi: u32,
-    /// What is weaker than the tier promises, such as `memory=soft`.
+    /// Degradations of the tier, such as `memory=soft`.
     pub degradations: Vec<String>,
     /// The tiers that this machine does not have, best first.
     pub missing: Vec<MissingTier>,
@@ -58,7 +58,7 @@ pub struct MissingTier {
 /// One check of the self-test.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SelfTestCheck {
-    /// What it tried.
+    /// The refused operation.
     pub name: String,
     /// True if it must work; false if it must fail.
     pub must_work: bool,

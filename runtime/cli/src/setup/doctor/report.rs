@@ -23,7 +23,7 @@ pub struct AttackReport {
     pub tier: String,
     /// The version of Landlock's ABI that the tier enforces; 0 for none.
     pub landlock_abi: u32,
-    /// What is weaker than the tier promises.
+    /// Degradations of the tier.
     pub degradations: Vec<String>,
     /// One row for each attack, and for each thing that must work.
     pub rows: Vec<AttackRow>,

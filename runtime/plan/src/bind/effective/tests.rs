@@ -82,7 +82,7 @@ fn within(limits: &LimitSettings, node: &Node, source: HandlerSource<'_>, inspec
     })
 }
 
-/// What the verifiers of a pipeline that says nothing have in reach.
+/// The paths that verifiers can read by default.
 fn reach() -> HoldoutReach {
     let text = "digraph g { s [shape=Mdiamond] e [shape=Msquare] s -> e }";
     let checked = glovebox_pipeline::check(Source::new(text), &glovebox_pipeline::Inputs::default());
@@ -277,7 +277,7 @@ fn side() -> impl Strategy<Value = Grants> {
     )
 }
 
-/// What a side lets happen at a path: 0 nothing, 1 read, 2 write.
+/// The access of one side at a path: 0 nothing, 1 read, 2 write.
 fn most(read: &[Entry], write: &[Entry], path: &ScopePath) -> u8 {
     let access = Scope::new(read.to_vec(), write.to_vec(), Vec::new()).access(path);
     match access {

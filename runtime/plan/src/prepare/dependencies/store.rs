@@ -36,7 +36,7 @@ enum Place {
     Cache,
     /// In the home folder itself.
     Home,
-    /// Where this variable of the user's environment says.
+    /// The folder in this variable of the user's environment.
     Variable(&'static str),
 }
 
@@ -73,7 +73,7 @@ struct Store {
     is_of_environments: bool,
 }
 
-/// What of the machine may be shown, by the user's environment.
+/// Folders of the machine that may be shown, by the user's environment.
 #[derive(Debug)]
 pub(super) struct Places {
     home: Option<PathBuf>,

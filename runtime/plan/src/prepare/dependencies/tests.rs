@@ -27,7 +27,7 @@ fn kinds_name_their_folders_at_every_depth() {
     assert!(!found.iter().any(|folder| folder.starts_with("node_modules/a")), "{found:?}");
 }
 
-/// What a home folder shows for a link to each of these paths of it.
+/// The folder that is shown for a link to each of these paths of a home folder.
 fn shown(home: &Path, private: &[PathBuf], links: &[&str]) -> Vec<Option<PathBuf>> {
     let variable = |name: &str| (name == "HOME").then(|| home.to_owned());
     let places = Places::new(variable, private.iter().cloned());

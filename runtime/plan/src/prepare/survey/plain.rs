@@ -14,7 +14,7 @@ const SCRIPTS: [&str; 8] = [
     "tests/test.sh",
     "test/run.sh",
 ];
-/// What was found if nothing was.
+/// The text for a project in which no tests were found.
 pub(super) const NO_TESTS: &str = "no tests";
 /// Targets of a makefile that test, best first.
 const TARGETS: [(&str, &str); 4] =

@@ -15,7 +15,7 @@ const NAMES_MAX: usize = 10_000;
 /// How many entries of the root a help text looks at, and how many paths it offers: `check` takes milliseconds.
 const LOOKED_AT_MAX: usize = 40;
 const OFFERED_MAX: usize = 4;
-/// What is written if no folder has sources yet.
+/// The scope if no folder has sources yet.
 const NEW_PROJECT: &str = "src/";
 
 /// Ends of the names of source files.

@@ -14,7 +14,7 @@ const VERSION_BYTES_MAX: u64 = 1 << 16;
 /// Compiled modules, below the HOME of commands and the path of their source. Those of the interpreter last.
 pub(super) const COMPILED: &str = ".cache/pycache";
 
-/// What keeps files that tools make beside the sources out of the workspace: compiled modules, and caches of tools.
+/// Variables that keep by-products of tools out of the workspace: compiled modules, and caches.
 const KEPT_OUT: [(&str, &str); 7] = [
     ("PYTHONPYCACHEPREFIX", "{home}/.cache/pycache"),
     ("PYTEST_ADDOPTS", "-o 'cache_dir={kept}/pytest'"),

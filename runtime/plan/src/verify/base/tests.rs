@@ -3,7 +3,7 @@
 use super::*;
 use glovebox_pipeline::{Inputs, Source, dot, lower};
 
-/// What is told for a stage with these attributes after these changes, in a project with these files.
+/// The base files of a stage with these attributes after these changes, in a project with these files.
 fn told(attributes: &str, files: &[(&str, &str)], changed: &[&str]) -> ContextBase {
     let text = format!(
         "digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare]; \

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-/// What a command loads.
+/// The files that a command loads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Loaded {
     readers: BTreeSet<&'static str>,
@@ -194,7 +194,7 @@ impl<'c> Part<'c> {
         self.0.rsplit('/').next().unwrap_or(self.0)
     }
 
-    /// Who of the table a program is; `python3.12` is `python`.
+    /// The name of a program in the table; `python3.12` is `python`.
     fn known(self) -> Option<(&'static [&'static str], bool)> {
         let lower = self.0.to_ascii_lowercase();
         let bare = lower.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');

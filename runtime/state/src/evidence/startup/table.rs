@@ -25,9 +25,9 @@ enum Place {
 
 use Place::{Beginning, Ending, Folder, FolderEnding, Name, Path};
 
-/// What loads files from some places.
+/// Programs that load files from certain places.
 struct Row {
-    /// Who loads them, for people; [`Loaded::has`] knows the programs.
+    /// The program that loads them, for people; [`Loaded::has`] knows the programs.
     reader: &'static str,
     /// True if the command must name the program: such a file is ordinary where another program checks the work.
     is_named: bool,
@@ -116,7 +116,7 @@ impl Place {
     }
 }
 
-/// Who loads a file by itself, whatever a command is.
+/// Programs that load a file by themselves, whatever the command is.
 pub(in crate::evidence) fn any_reader(path: &ScopePath) -> Option<&'static str> {
     let lower = path.as_str().to_lowercase();
     let lower = LowerPath(&lower);
@@ -124,7 +124,7 @@ pub(in crate::evidence) fn any_reader(path: &ScopePath) -> Option<&'static str> 
     by_name.or_else(|| lower.module().filter(|(folder, _)| SEARCHED.contains(folder)).map(|_| "Python"))
 }
 
-/// Who loads a file, if one of the programs that a command starts does.
+/// The program that loads a file, among those that a command starts.
 pub(super) fn reader(path: &ScopePath, loaded: &Loaded) -> Option<&'static str> {
     let lower = path.as_str().to_lowercase();
     let lower = LowerPath(&lower);
@@ -163,7 +163,7 @@ impl<'p> LowerPath<'p> {
         })
     }
 
-    /// Who loads a file because a variable of the command says so.
+    /// Programs that load a file because a variable of the command says so.
     fn by_variable(self, loaded: &Loaded) -> Option<&'static str> {
         let Self(path) = self;
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));

@@ -13,7 +13,7 @@ use rpds::VectorSync;
 /// Stages that a chain has room for. Later ones have failed after these and cannot be the first.
 const STAGES_MAX: usize = 64;
 
-/// What the pipeline and later visits say of failed stages.
+/// The rules by which a failed stage is handled, from the pipeline and from later visits.
 pub(crate) struct Prospects<'p> {
     /// Whether a stage has visits left.
     pub(crate) can_be_visited: &'p dyn Fn(&NodeId) -> bool,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Different failures of a node that are counted. Further ones count as new each time: other bounds end such a loop.
 const SIGNATURES_MAX: usize = 256;
 
-/// What came of a node so far.
+/// The history of a node so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeHistory {
     /// Its last outcome, without its context updates.

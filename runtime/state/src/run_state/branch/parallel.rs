@@ -68,7 +68,7 @@ pub struct EndedBranch {
     pub branch: Arc<Branch>,
 }
 
-/// Where a branch comes from.
+/// The fork that a branch comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Origin {
     /// The branch that forked.
@@ -108,7 +108,7 @@ impl Fork {
         self.started.saturating_sub(self.ended.len())
     }
 
-    /// What a fan-in may choose from: what has succeeded, and a child that its supervisor ended because it is done.
+    /// The candidates of a fan-in: branches that succeeded, and a child that its supervisor ended because it is done.
     pub fn candidates(&self) -> impl Iterator<Item = &EndedBranch> {
         let is_done = self.supervision_end == Some(SupervisionEnd::StopCondition);
         let may_be_chosen = move |end: BranchEnd| end.has_succeeded() || is_done && end == BranchEnd::Canceled;

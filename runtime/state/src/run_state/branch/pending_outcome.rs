@@ -7,14 +7,14 @@ use glovebox_record::{Failure, FailureClass, Outcome};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What is kept of a stage that failed: enough to show the next one what it printed (decision failure-feedback).
+/// The part of a failed stage that is kept to show its output to the next one (decision failure-feedback).
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailedStage {
     /// The node.
     pub node: NodeId,
-    /// What failed there.
+    /// The failed command.
     pub work: Work,
-    /// What its handler said for people.
+    /// The notes of its handler.
     pub notes: String,
     /// Artifacts with output, by name.
     pub printed: Vec<(String, Digest)>,

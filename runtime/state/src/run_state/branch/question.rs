@@ -8,7 +8,7 @@ use crate::run_state::RunState;
 use glovebox_journal::event::{QuestionAnswered, QuestionAsked, QuestionId};
 use std::sync::Arc;
 
-/// What a branch waits for besides an attempt.
+/// A wait of a branch for something other than an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
     /// For the answer to a question.
@@ -18,7 +18,7 @@ pub enum Wait {
 /// A question that nobody has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenQuestion {
-    /// What is asked.
+    /// The question.
     pub asked: Arc<QuestionAsked>,
     /// The last record about it.
     pub head: u64,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 /// The key of the list.
 pub(crate) const RESULTS: &str = "parallel.results";
-/// What the keys of whole answers begin with.
+/// The prefix of the keys of whole answers.
 pub(crate) const WHOLE_ANSWERS: &str = "parallel.results.";
 
 /// Most results in the list.
@@ -23,7 +23,7 @@ const PATHS_BYTES_MAX: usize = RESULTS_BYTES_MAX / 2;
 const PATHS_MAX: usize = 50;
 /// An answer with more bytes of JSON has a key of its own, also where the list has all of it: a prompt may show less.
 const OWN_KEY_BYTES_MIN: usize = 1024;
-/// What stands behind a text that was cut.
+/// The mark behind a text that was cut.
 const CUT: &str = "…";
 
 /// The list, and the references to whole answers with their keys.
@@ -52,7 +52,7 @@ struct Text {
 }
 
 impl Fork {
-    /// What stages and conditions see of the branches.
+    /// The results of branches that stages and conditions see.
     pub(crate) fn results(&self) -> Results {
         let mut fixed_bytes = 0;
         let mut results: Vec<BranchResult> = Vec::new();
@@ -117,7 +117,7 @@ impl BranchResult {
 }
 
 impl Text {
-    /// What a branch said last under a key of the context.
+    /// The last value of a branch for a context key.
     fn of_answer(one: &EndedBranch, key: &'static str) -> Option<Self> {
         let answers = &one.branch.answers;
         let value = answers.get(key)?;

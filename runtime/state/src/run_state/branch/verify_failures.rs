@@ -30,7 +30,7 @@ impl VerifyFailures {
         self.counts[index(self.last.category)]
     }
 
-    /// What is known after one more attempt; none once the verification has passed.
+    /// The failures after one more attempt; none once the verification has passed.
     pub(crate) fn after(before: Option<&Arc<Self>>, at: Timestamp, finished: &StageFinished) -> Option<Arc<Self>> {
         let outcome = &finished.outcome;
         let is_cut = was_cut(finished) || outcome.failure.as_ref().is_some_and(is_bound_of_run);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What follows in a chain.
+/// The next element of a chain.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
     /// A stage with this many retries; a failure may lead on like a success.
