@@ -1,6 +1,6 @@
 //! What one attempt works on.
 
-use glovebox_host::steering::Steering;
+use glovebox_host::llm::Steering;
 use glovebox_journal::event::{Attempt, NodeId, RunStarted};
 use glovebox_record::path::ScopePath;
 use glovebox_state::run_state::Branch;

@@ -58,7 +58,7 @@ use claims::{FilesAtEnd, Statement};
 use glovebox_host::budget::Budget;
 use glovebox_host::call::{Call, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
-use glovebox_host::model::{Provider, is_of_another_model};
+use glovebox_host::llm::{ConversationSetting, Provider, is_of_another_model};
 use glovebox_jail::subject::EndedSubjects;
 use glovebox_journal::event::{Artifact, AttemptId, Ending, Isolation, Quarantined, Receipt, StageFinished, Work};
 use glovebox_journal::ports::{BlobStore, PortError};
@@ -139,6 +139,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let hooks = sandbox.as_ref().and_then(|sandbox| sandbox.hooks(binding));
         let tools = self.tools(assignment, sandbox.as_ref())?;
         let model = if binding.model { Some(self.model(node, assignment)?) } else { None };
+        let conversation =
+            if binding.model { self.conversation_setting(node, assignment)? } else { ConversationSetting::default() };
         // A script or a simulation answers in the place of a program too.
         let is_live = model.as_ref().is_some_and(|model| model.provider() == Provider::Live);
         let call = Call {
@@ -152,6 +154,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             }),
             program: sandbox.as_ref().and_then(|sandbox| sandbox.program(binding)).filter(|_| is_live),
             model,
+            conversation,
             hooks,
             tools,
             limits: binding.limits,

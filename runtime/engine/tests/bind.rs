@@ -3,7 +3,7 @@
 mod components;
 
 use components::{agreed, catalog, component, config, host, pipeline, plan, whole};
-use glovebox_host::model::Script;
+use glovebox_host::llm::Script;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::transform::{Change, ChangeOp, ChangePlace};
 use glovebox_pipeline::transform::{RuleRecord, RuleReport};

@@ -161,6 +161,7 @@ fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> C
         commands: None,
         program: None,
         model: None,
+        conversation: Default::default(),
         hooks: None,
         tools: glovebox_host::tools::ToolSetting::default(),
         limits,

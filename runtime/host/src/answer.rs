@@ -98,7 +98,7 @@ pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> Ended 
 
 /// Why an answer is not even read.
 fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
-    if let Some(side) = attempt.llm.conversation.leaked {
+    if let Some(side) = attempt.llm.access.leaked {
         // Notes and all: whatever the handler still said may quote what it must not know.
         return Some(Failure::new(FailureClass::Scope, FailureCode::HOLDOUT_LEAK, side.leak_reason()));
     }
@@ -110,19 +110,19 @@ fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
 
 /// Holds a well-formed answer against what the host knows better.
 fn checked(outcome: Outcome, attempt: &Attempt) -> Outcome {
-    if let Some(failure) = &attempt.llm.conversation.overspent {
+    if let Some(failure) = &attempt.llm.access.overspent {
         return put_failure(outcome, failure.clone());
     }
     let has_failed = matches!(outcome.status, Status::Fail | Status::Retry);
-    if let Some(failure) = attempt.llm.conversation.failure_of_model(has_failed) {
+    if let Some(failure) = attempt.llm.access.failure_of_model(has_failed) {
         return put_failure(outcome, failure);
     }
-    if let Some(name) = attempt.llm.conversation.limit_hit.filter(|_| !attempt.llm.conversation.declared_success) {
+    if let Some(name) = attempt.llm.access.limit_hit.filter(|_| !attempt.llm.access.declared_success) {
         let bound = attempt.call.limits.get(name);
         let reason = format!("limit `{name}` ({bound}) reached without an earlier declared success");
         return put_failure(outcome, Failure::new(FailureClass::Budget, FailureCode::limit(name.as_str()), reason));
     }
-    if let Some(failure) = attempt.llm.conversation.missing_object(outcome.status) {
+    if let Some(failure) = attempt.llm.access.missing_object(outcome.status) {
         return put_failure(outcome, failure);
     }
     if attempt.call.is_canceled() && matches!(outcome.status, Status::Fail | Status::Retry) {

@@ -8,7 +8,7 @@ pub(crate) mod call_context;
 pub(crate) mod control;
 pub(crate) mod exec;
 pub(crate) mod files;
-pub(crate) mod llm;
+pub mod llm;
 pub mod tools;
 pub(crate) mod wasi;
 pub(crate) mod wasi_files;

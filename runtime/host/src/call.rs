@@ -5,10 +5,10 @@
 pub use crate::attempt::exec::{CommandGrant, CommandSetting};
 pub use crate::attempt::files::{FileSetting, FileSource};
 pub use crate::attempt::llm::HookSetting;
+use crate::attempt::llm::{ConversationSetting, Model};
 use crate::attempt::tools::ToolSetting;
 pub use crate::grants::FileTier;
 use crate::input::StageInput;
-use crate::model::Model;
 pub use crate::progress::{Artifact, Claim, LogLine, Progress};
 use glovebox_record::spend::Money;
 use glovebox_record::{Ending, Heard, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens, ToolCall};
@@ -29,6 +29,8 @@ pub struct Call {
     pub program: Option<crate::attempt::agents::ProgramSetting>,
     /// The model bound to this node; none means every `llm` call answers `not-granted`.
     pub model: Option<Model>,
+    /// What becomes of its conversation with the model.
+    pub conversation: ConversationSetting,
     /// The hooks around its tool calls; none where the node has none.
     pub hooks: Option<HookSetting>,
     /// The tools of other programs that it may call.
@@ -75,8 +77,8 @@ pub struct Report {
     pub tokens: Tokens,
     /// What they cost.
     pub cost: Money,
-    /// What was last asked of the model and its answer, if the model [keeps](Model::keeping_conversation) it: the whole conversation of
-    /// a component that repeats it with each request. Empty when a hold-out was found in it.
+    /// What was last asked of the model and its answer, if they are [kept](ConversationSetting::keeps_messages): the whole
+    /// conversation of a component that repeats it with each request. Empty when a hold-out was found in it.
     pub conversation: Vec<glovebox_record::session::Message>,
     /// What was said to the model and answered, one line of JSON for each turn; empty without a model.
     pub transcript: Vec<u8>,

@@ -10,8 +10,6 @@
 pub mod call;
 pub mod grants;
 pub mod input;
-pub mod model;
-pub mod steering;
 
 // From bytes to a component.
 pub mod aot;
@@ -44,4 +42,4 @@ mod ticker;
 
 pub use attempt::exec::operator_in;
 pub use attempt::files::READ_BYTES_MAX;
-pub use attempt::{agents, tools};
+pub use attempt::{agents, llm, tools};

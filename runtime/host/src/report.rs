@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The report of a call that ran.
 pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, duration: Duration) -> Report {
     attempt.wasi.count_handles();
-    attempt.llm.conversation.close();
+    attempt.llm.access.close();
     let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let usage = LimitName::ALL.iter().map(|name| LimitUse {
         name: *name,
@@ -35,14 +35,14 @@ pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, dura
         log: attempt.control.log,
         stdout: attempt.wasi.stdout.kept(),
         stderr: attempt.wasi.stderr.kept(),
-        turns_used: attempt.llm.conversation.turns,
-        tokens: attempt.llm.conversation.tokens,
-        cost: attempt.llm.conversation.cost,
-        conversation: attempt.llm.conversation.kept(),
-        transcript: attempt.llm.conversation.transcript(),
-        is_estimated: attempt.llm.conversation.is_estimated,
-        steered: attempt.llm.conversation.heard(),
-        answered_by: attempt.llm.conversation.answered_by.take(),
+        turns_used: attempt.llm.access.turns,
+        tokens: attempt.llm.access.tokens,
+        cost: attempt.llm.access.cost,
+        conversation: attempt.llm.access.take_messages(),
+        transcript: attempt.llm.access.take_transcript(),
+        is_estimated: attempt.llm.access.is_estimated,
+        steered: attempt.llm.access.heard(),
+        answered_by: attempt.llm.access.answered_by.take(),
         duration_ms,
     }
 }
@@ -108,8 +108,8 @@ fn measured(name: LimitName, component: &Component, attempt: &Attempt, duration_
         LimitName::WriteBytes => view.map_or(0, View::written_bytes),
         LimitName::WriteEntries => view.map_or(0, View::written_entries),
         LimitName::ComponentBytes => component.inspection.bytes,
-        LimitName::Turns => u64::from(attempt.llm.conversation.turns),
-        LimitName::ToolRounds => u64::from(attempt.llm.conversation.tool_rounds),
+        LimitName::Turns => u64::from(attempt.llm.access.turns),
+        LimitName::ToolRounds => u64::from(attempt.llm.access.tool_rounds),
         LimitName::ArtifactBytes => attempt.control.artifact_bytes,
         LimitName::LogLines => attempt.control.log_lines,
         LimitName::CommandMs => return of_commands.command_ms,

@@ -127,10 +127,11 @@ fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
 
 /// Prepares the states of all interfaces, and the input of the handler.
 fn prepare(call: Call, deadline: &Arc<Deadline>, ticker: Ticker) -> Result<(Attempt, types::StageInput), String> {
-    let Call { input, tier, files, commands, program, model, hooks, tools, limits, canceled, progress } = call;
+    let Call { input, tier, files, commands, program, model, conversation, hooks, tools, limits, canceled, progress } =
+        call;
     let context = CallContext::new(&input.attempt.id, limits, canceled, Arc::clone(deadline), ticker, progress);
     let files = FileState::open(tier, files, limits, &context.refusals)?;
-    let llm = LlmState::new(model, hooks, &input);
+    let llm = LlmState::new(model, conversation, hooks, &input);
     let input = answer::input_of(input, tier, files.view.as_deref());
     let attempt = Attempt {
         wasi: WasiState::new(&limits),

@@ -6,7 +6,7 @@ mod world;
 
 use glovebox_host::call::{CommandGrant, CommandSetting, Progress};
 use glovebox_host::component::LoadError;
-use glovebox_host::model::{Model, Script, TextGuard};
+use glovebox_host::llm::{Model, Script, TextGuard};
 use glovebox_jail::jail::{Jail, JailSetting, Source};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Ending, FailureClass, LimitName, Network, Status, Tier};

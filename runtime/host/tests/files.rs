@@ -101,6 +101,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u
         commands: None,
         program: None,
         model: None,
+        conversation: Default::default(),
         hooks: None,
         tools: glovebox_host::tools::ToolSetting::default(),
         limits: bounds,

@@ -33,7 +33,7 @@ use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::grants::Grants;
 use glovebox_host::host::Host;
 use glovebox_host::inspect::{Inspection, inspect, read_validated};
-use glovebox_host::model::{Model, Provider, Script, TEST_PREFIX};
+use glovebox_host::llm::{Model, Provider, Script, TEST_PREFIX};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, HandlerKind, Node, NodeId, Pipeline, Role};
 use glovebox_pipeline::key;

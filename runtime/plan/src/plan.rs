@@ -43,7 +43,7 @@ use self::capability::MachineFolder;
 use crate::components::PluginProblem;
 use crate::config::ExecSetting;
 use crate::verify::Verify;
-use glovebox_host::model::{Model, Provider, Script};
+use glovebox_host::llm::{Model, Provider, Script};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_pipeline::transform::RuleReport;

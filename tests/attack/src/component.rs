@@ -135,6 +135,7 @@ fn call(layer: &Arc<Layer>, tree: &AttackedTree, row: &Row) -> Call {
         commands: None,
         program: None,
         model: None,
+        conversation: Default::default(),
         hooks: None,
         tools: glovebox_host::tools::ToolSetting::default(),
         limits,

@@ -20,7 +20,7 @@ use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::visible;
 use crate::user_key;
 use glovebox_engine::run::{Replan, ResumeTerms, Run, VisitPoint};
-use glovebox_host::model::Provider;
+use glovebox_host::llm::Provider;
 use glovebox_journal::event::{Event, RunStarted};
 use glovebox_journal::rewind;
 use glovebox_journal::sqlite::VerifiedJournal;

@@ -5,7 +5,7 @@
 
 use crate::terminal::{counted, duration, of_generation, visible};
 use glovebox_host::call::{LogLine, Progress};
-use glovebox_host::model::Provider;
+use glovebox_host::llm::Provider;
 use glovebox_journal::event::{
     Attempt, BranchId, Event, FanInFinished, IgnoredFiles, LoopRestarted, NodeId, Record, Refusal, RunPaused,
     RunResumed, RunStarted, StageFinished, Task, Verdict, Work,

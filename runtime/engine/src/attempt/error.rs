@@ -1,6 +1,6 @@
 //! Why an attempt could not be made. What a stage did wrong is an outcome, and none of these.
 
-use glovebox_host::model::TestAttributeError;
+use glovebox_host::llm::TestAttributeError;
 use glovebox_jail::jail::JailError;
 use glovebox_jail::lazy_jail::OpenError;
 use glovebox_jail::subject::SubjectError;

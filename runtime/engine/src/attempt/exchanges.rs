@@ -5,7 +5,7 @@
 
 use crate::run_dir::{EXCHANGES_DIR, RunDir};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
-use glovebox_host::model::Exchanges;
+use glovebox_host::llm::ExchangeLog;
 use glovebox_host::tools::ToolAnswers;
 use glovebox_journal::event::{Attempt, Event, Record, Verdict};
 use glovebox_record::spend::SpendTotals;
@@ -20,10 +20,10 @@ use std::path::Path;
 const TOOLS_SUFFIX: &str = ".tools.ndjson";
 
 /// The exchanges of an attempt.
-pub(super) fn open(run: &RunDir, attempt: &Attempt) -> io::Result<Exchanges> {
+pub(super) fn open(run: &RunDir, attempt: &Attempt) -> io::Result<ExchangeLog> {
     run.dir.create_dir_all(EXCHANGES_DIR)?;
     let folder = run.dir.open_dir(EXCHANGES_DIR)?;
-    Exchanges::open(open_file(&folder, file_name(attempt), true)?)
+    ExchangeLog::open(open_file(&folder, file_name(attempt), true)?)
 }
 
 /// The answers of tool servers to an attempt.
@@ -37,7 +37,7 @@ pub(super) fn open_tools(run: &RunDir, attempt: &Attempt) -> io::Result<ToolAnsw
 pub fn transcript(run: &Dir, attempt: &Attempt) -> io::Result<String> {
     let opened = run.open_dir(EXCHANGES_DIR).and_then(|folder| regular_file::open_in(&folder, file_name(attempt)));
     match opened {
-        Ok(file) => Exchanges::transcript(file),
+        Ok(file) => ExchangeLog::transcript(file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(error),
     }
@@ -58,7 +58,7 @@ pub fn held(run: &Dir) -> io::Result<Held> {
     let mut held = Held::default();
     let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return Ok(held) };
     for name in names(&folder)?.iter().filter(|name| !name.ends_with(TOOLS_SUFFIX)) {
-        let (answers, uncounted) = Exchanges::held(regular_file::open_in(&folder, name)?)?;
+        let (answers, uncounted) = ExchangeLog::held(regular_file::open_in(&folder, name)?)?;
         held.answers += answers;
         held.uncounted.add(uncounted);
     }
@@ -82,7 +82,7 @@ pub fn note(run: &Dir, record: &Record) {
     let may_go_on =
         failure.is_some_and(|failure| matches!(failure.class, FailureClass::Canceled | FailureClass::Budget));
     let noted = match may_go_on {
-        true => open_file(&folder, &name, false).and_then(|mut file| Exchanges::book(&mut file)),
+        true => open_file(&folder, &name, false).and_then(|mut file| ExchangeLog::book(&mut file)),
         false => {
             let removed = folder.remove_file(tools_name(&finished.attempt)).or_else(none_there);
             removed.and_then(|()| folder.remove_file(&name))
@@ -99,7 +99,7 @@ pub fn drop_all(run: &Dir) -> io::Result<()> {
     for name in names(&folder)? {
         match name.ends_with(TOOLS_SUFFIX) {
             true => folder.remove_file(&name)?,
-            false => Exchanges::drop_all(&mut open_file(&folder, &name, false)?)?,
+            false => ExchangeLog::drop_all(&mut open_file(&folder, &name, false)?)?,
         }
     }
     Ok(())

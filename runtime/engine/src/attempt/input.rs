@@ -6,7 +6,7 @@
 use super::{AttemptError, Workbench, change_list, feedback, redact};
 use crate::assignment::Assignment;
 use glovebox_host::input::{OutgoingEdge, StageInput};
-use glovebox_host::model::Model;
+use glovebox_host::llm::Model;
 use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::ir::{HandlerKind, Node, Pipeline};
 use glovebox_pipeline::planning::Planning;

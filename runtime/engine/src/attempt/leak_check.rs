@@ -4,7 +4,7 @@
 //! the record's refusals name the hold-out, and no stage sees them.
 
 use crate::holdouts::Holdouts;
-use glovebox_host::model::{Model, TextGuard};
+use glovebox_host::llm::{Model, TextGuard};
 use glovebox_journal::event::{Artifact, Captured, Digest, Ending, Refusal, StageFinished};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};

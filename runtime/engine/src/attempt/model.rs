@@ -2,7 +2,7 @@
 
 use super::{AttemptError, Workbench, exchanges, input, leak_check};
 use crate::assignment::Assignment;
-use glovebox_host::model::{Live, Model};
+use glovebox_host::llm::{ConversationSetting, Live, Model};
 use glovebox_journal::event::{Artifact, AskedModel};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_models::chat::ModelId;
@@ -17,14 +17,27 @@ impl<B: BlobStore + 'static> Workbench<B> {
     pub(super) fn model(&self, node: &Node, assignment: &Assignment) -> Result<Model, AttemptError> {
         let account = self.budget.account(&node.id).priced(self.plan.price_of(&node.id));
         let model = input::model(node, &self.plan, &assignment.branch)?.charged_to(account);
-        let model = self.live(node, assignment)?.into_iter().fold(model, Model::or_live);
-        let model = model.steered_by(assignment.steering.clone());
+        let model = self.live(node)?.into_iter().fold(model, Model::or_live);
         let schema = node.output_schema.as_ref().map(|schema| (Arc::clone(schema), node.own_name().to_owned()));
         let model = model.answering(schema);
-        let model = if self.plan.pipeline.keeps_conversations { model.keeping_conversation() } else { model };
         Ok(match &self.holdouts {
             Some(holdouts) if self.plan.is_leak_checked(&node.id) => leak_check::guarded(model, holdouts),
             _ => model,
+        })
+    }
+
+    /// What becomes of the conversation of an attempt with its model.
+    pub(super) fn conversation_setting(
+        &self,
+        node: &Node,
+        assignment: &Assignment,
+    ) -> Result<ConversationSetting, AttemptError> {
+        let asks_provider = self.plan.models.contains_key(&node.id);
+        let exchanges = asks_provider.then(|| exchanges::open(&self.run, &assignment.attempt)).transpose();
+        Ok(ConversationSetting {
+            keeps_messages: self.plan.pipeline.keeps_conversations,
+            exchanges: exchanges.map_err(AttemptError::Folder)?,
+            steering: assignment.steering.clone(),
         })
     }
 
@@ -50,11 +63,10 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     /// The provider's model, where the plan says that one is asked. It is never replaced by a simulated one.
-    fn live(&self, node: &Node, assignment: &Assignment) -> Result<Option<Live>, AttemptError> {
+    fn live(&self, node: &Node) -> Result<Option<Live>, AttemptError> {
         let Some(chosen) = self.plan.models.get(&node.id) else { return Ok(None) };
         let name = &chosen.model.name;
         let target = self.targets.get(name).ok_or_else(|| AttemptError::Unreachable(name.to_owned()))?;
-        let exchanges = exchanges::open(&self.run, &assignment.attempt).map_err(AttemptError::Folder)?;
-        Ok(Some(Live { target: Arc::clone(target), effort: chosen.effort, exchanges: Some(exchanges) }))
+        Ok(Some(Live { target: Arc::clone(target), effort: chosen.effort }))
     }
 }

@@ -6,7 +6,7 @@
 use super::commit::{Batch, Committed};
 use super::{Driver, LEASE_MS, RunError};
 use crate::assignment::Assignment;
-use glovebox_host::steering::Steering;
+use glovebox_host::llm::Steering;
 use glovebox_journal::event::{AttemptId, BranchId, Event, Record, StageStarted, Subject};
 use glovebox_journal::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use glovebox_state::decide::out_of_time;

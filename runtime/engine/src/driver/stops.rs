@@ -4,7 +4,7 @@
 //! A request is kept until its attempt looks. That of a whole run comes another way: see [`glovebox_journal::ports::Signals`].
 
 use super::Assignment;
-use glovebox_host::steering::Steering;
+use glovebox_host::llm::Steering;
 use glovebox_journal::event::{BranchId, Event, Record};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -95,6 +95,7 @@ pub fn call(limits: &[(LimitName, u64)]) -> Call {
         commands: None,
         program: None,
         model: None,
+        conversation: Default::default(),
         hooks: None,
         tools: glovebox_host::tools::ToolSetting::default(),
         limits: bounds,

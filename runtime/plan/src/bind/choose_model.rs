@@ -9,7 +9,7 @@ use super::request::Place;
 use crate::config::{Config, ModelAccess};
 use crate::plan::{ChosenModel, PlannedModel};
 use glovebox_host::agents::programs::families;
-use glovebox_host::model::{Provider, TEST_PREFIX};
+use glovebox_host::llm::{Provider, TEST_PREFIX};
 use glovebox_models::chat::Effort;
 use glovebox_models::provider::Family;
 use glovebox_pipeline::diagnostic::Diagnostic;

@@ -4,7 +4,7 @@
 
 use super::Plan;
 use crate::config::ModelAccess;
-use glovebox_host::model::Provider;
+use glovebox_host::llm::Provider;
 use glovebox_models::chat::Effort;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::spend::Price;

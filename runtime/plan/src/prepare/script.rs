@@ -2,7 +2,7 @@
 
 use super::refusal::{Class, Refusal};
 use super::source;
-use glovebox_host::model::Script;
+use glovebox_host::llm::Script;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;

@@ -7,9 +7,8 @@
 mod sending;
 
 use crate::attempt::Attempt;
-use crate::attempt::llm::{Conversation, Side};
+use crate::attempt::llm::{Model, ModelAccess, NewMessages, ProviderExchange, Side, answered_texts};
 use crate::deadline::Deadline;
-use crate::model::{Crossed, Model, Question as Told};
 use crate::progress::Progress;
 use glovebox_jail::jail::Jail;
 use glovebox_jail::port::{self, Connection, Port};
@@ -50,18 +49,18 @@ struct Shared {
     closing: AtomicBool,
     progress: Sender<Progress>,
     refusals: Arc<RefusalLog>,
-    conversation: Mutex<Conversation>,
+    access: Mutex<ModelAccess>,
     /// What the bodies of all connections may hold together.
     in_flight: InFlight,
 }
 
 impl Gateway {
-    /// Listens in the jail of an attempt, which gives its conversation up for that time.
+    /// Listens in the jail of an attempt, which gives its access up for that time.
     ///
     /// # Errors
     /// Where the attempt has no model of a provider, and where the sandbox gives no port.
     pub(super) fn open(attempt: &mut Attempt, jail: &Jail) -> io::Result<Self> {
-        let target = attempt.llm.conversation.model().and_then(Model::target).map(Arc::clone);
+        let target = attempt.llm.access.model().and_then(Model::target).map(Arc::clone);
         let target = target.ok_or_else(|| io::Error::other("the stage has no model of a provider"))?;
         let shared = Arc::new(Shared {
             target,
@@ -71,12 +70,12 @@ impl Gateway {
             closing: AtomicBool::new(false),
             progress: attempt.call.progress.clone(),
             refusals: Arc::clone(&attempt.call.refusals),
-            conversation: Mutex::default(),
+            access: Mutex::default(),
             in_flight: InFlight::default(),
         });
         let serving = Arc::clone(&shared);
         let port = Port::open(jail, PORT, move |connection| serving.serve(connection))?;
-        *shared.conversation() = std::mem::take(&mut attempt.llm.conversation);
+        *shared.access() = std::mem::take(&mut attempt.llm.access);
         Ok(Self { port: Some(port), shared })
     }
 
@@ -90,13 +89,13 @@ impl Gateway {
         Arc::clone(&self.shared.target)
     }
 
-    /// Ends every connection and gives the conversation back.
+    /// Ends every connection and gives the access back.
     pub(super) fn close(mut self, attempt: &mut Attempt) {
         self.shared.end();
         if let Some(port) = self.port.take() {
             port.close();
         }
-        attempt.llm.conversation = std::mem::take(&mut *self.shared.conversation());
+        attempt.llm.access = std::mem::take(&mut *self.shared.access());
     }
 }
 
@@ -107,8 +106,8 @@ impl Drop for Gateway {
 }
 
 impl Shared {
-    fn conversation(&self) -> MutexGuard<'_, Conversation> {
-        self.conversation.lock().unwrap_or_else(PoisonError::into_inner)
+    fn access(&self) -> MutexGuard<'_, ModelAccess> {
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends what waits: the program has ended.
@@ -176,73 +175,76 @@ impl Shared {
 
     /// Checks every bound and reserves what the answer may cost.
     fn admit(&self, question: &Question) -> Result<Option<Spend>, ModelError> {
-        let mut conversation = self.conversation();
-        let admitted = self.admitted(&mut conversation, question);
+        let mut access = self.access();
+        let admitted = self.admitted(&mut access, question);
         if let Err(error) = &admitted {
-            conversation.fail(error.clone());
+            access.fail(error.clone());
         }
         admitted
     }
 
-    fn admitted(&self, conversation: &mut Conversation, question: &Question) -> Result<Option<Spend>, ModelError> {
+    fn admitted(&self, access: &mut ModelAccess, question: &Question) -> Result<Option<Spend>, ModelError> {
         if self.closing.load(Ordering::Relaxed) {
             return Err(ModelError::new(ErrorKind::Canceled, "the run was asked to stop"));
         }
-        if let Some(error) = conversation.final_failure() {
+        if let Some(error) = access.final_failure() {
             return Err(error.clone());
         }
         // Requests that wait for their answers count: a program may send many at once.
-        if u64::from(conversation.turns) + u64::from(conversation.waiting) >= self.turns_max {
-            conversation.limit_hit.get_or_insert(LimitName::Turns);
+        if u64::from(access.turns) + u64::from(access.waiting) >= self.turns_max {
+            access.limit_hit.get_or_insert(LimitName::Turns);
             let message = format!("limit `{}` ({}) reached", LimitName::Turns, self.turns_max);
             return Err(ModelError::new(ErrorKind::LimitExceeded, message));
         }
-        self.check_leak(conversation, Side::Prompt, question.texts())?;
+        self.check_leak(access, Side::Prompt, question.texts())?;
         let input = estimated_tokens(question.body().len());
         let most = Usage { input, output: question.output_tokens_max, ..Usage::default() };
-        let reserved = conversation.reserve(most)?;
-        conversation.waiting += 1;
+        let reserved = access.reserve(most)?;
+        access.waiting += 1;
         // Progress is a hint by contract.
-        let _ = self.progress.try_send(Progress::ModelTurn(conversation.turns + conversation.waiting));
+        let _ = self.progress.try_send(Progress::ModelTurn(access.turns + access.waiting));
         Ok(reserved)
     }
 
     /// Books what was paid, keeps what crossed, and returns the bytes for the program.
     fn settle(&self, question: &Question, (passed, reserved): (Passed, Option<Spend>)) -> Result<Vec<u8>, ModelError> {
-        let mut conversation = self.conversation();
-        conversation.waiting -= 1;
+        let mut access = self.access();
+        access.waiting -= 1;
         let Passed { exchange, lost, answered, .. } = passed;
-        let account = conversation.model().and_then(Model::account).cloned();
-        let told =
-            Told { repeated: question.repeated(), new: &question.last(), account: account.as_ref(), agent: None };
-        let line = Crossed { sent: &exchange.sent, exchange: &exchange, tries: 1, lost, answered: &answered }
+        let account = access.model().and_then(Model::account).cloned();
+        let told = NewMessages {
+            repeated: question.repeated(),
+            new: &question.last(),
+            account: account.as_ref(),
+            agent: None,
+        };
+        let line = ProviderExchange { sent: &exchange.sent, exchange: &exchange, tries: 1, lost, answered: &answered }
             .line(&self.target, told);
-        conversation.is_estimated |=
-            lost != Usage::default() || answered.as_ref().is_ok_and(|answer| answer.is_estimated);
+        access.is_estimated |= lost != Usage::default() || answered.as_ref().is_ok_and(|answer| answer.is_estimated);
         let paid = answered.as_ref().map_or(lost, |answer| answer.usage);
-        conversation.book_paid(paid, reserved);
+        access.book_paid(paid, reserved);
         // An answer that the program does not wait for, or that counts for nothing, was asked for all the same.
-        conversation.turns += u32::from(answered.is_ok() || exchange.is_begun);
+        access.turns += u32::from(answered.is_ok() || exchange.is_begun);
         let checked = answered.and_then(|answer| {
-            self.check_leak(&mut conversation, Side::Response, crate::attempt::llm::answered_texts(&answer))?;
-            conversation.keep_answer(&exchange.sent, &answer, &line);
-            conversation.note_answer(&answer)
+            self.check_leak(&mut access, Side::Response, answered_texts(&answer))?;
+            access.keep_answer(&exchange.sent, &answer, &line);
+            access.note_answer(&answer)
         });
-        conversation.keep_line(line);
+        access.conversation.add_line(line);
         match checked {
             Ok(()) => {
-                conversation.succeed();
+                access.succeed();
                 Ok(exchange.received)
             }
             Err(error) => {
-                conversation.fail(error.clone());
+                access.fail(error.clone());
                 Err(error)
             }
         }
     }
 
-    fn check_leak(&self, conversation: &mut Conversation, side: Side, texts: Vec<&str>) -> Result<(), ModelError> {
-        let guard = conversation.model().and_then(Model::guard).cloned();
-        conversation.check_leak((guard.as_ref(), side), || texts, |refusal| self.refusals.record(refusal))
+    fn check_leak(&self, access: &mut ModelAccess, side: Side, texts: Vec<&str>) -> Result<(), ModelError> {
+        let guard = access.model().and_then(Model::guard).cloned();
+        access.check_leak((guard.as_ref(), side), || texts, |refusal| self.refusals.record(refusal))
     }
 }

@@ -228,7 +228,7 @@ impl Attempt {
             (_, Some(over), _) => return Err(Error::new(Stop::Limit(over))),
             _ => {}
         }
-        self.llm.conversation.keep_program(&prompt, reading.said());
+        self.llm.access.conversation.keep_program(&prompt, reading.said());
         let tails = [&error, &output].map(Lines::tail);
         Ok(answer((how, code, &id), reading, tails))
     }

@@ -2,10 +2,10 @@
 //!
 //! The object that reaches the context is the one that was checked here, and never one that the component hands over.
 
-use super::Conversation;
+use super::access::ModelAccess;
+use super::model::Model;
 use crate::attempt::Attempt;
 use crate::bindings::control::Host as _;
-use crate::model::Model;
 use glovebox_models::chat::{Answer, Finish};
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
@@ -23,7 +23,7 @@ const FILE: &str = "output.json";
 
 /// What the last answer came to.
 #[derive(Debug, Default)]
-pub(crate) struct Checked {
+pub(crate) struct ObjectCheck {
     /// The object, or what is wrong with the answer; none after an answer that calls tools.
     last: Option<Result<Value, String>>,
     /// Answers in a row that did not match.
@@ -32,7 +32,7 @@ pub(crate) struct Checked {
     is_schema_mode: bool,
 }
 
-impl Checked {
+impl ObjectCheck {
     /// Looks at an answer. Its text is bounded like an outcome.
     pub(super) fn note(
         &mut self,
@@ -87,18 +87,18 @@ fn read(schema: &Schema, text: &str, bytes_max: u64) -> Result<Value, String> {
     if wrong.is_empty() { Ok(value) } else { Err(wrong.join("; ")) }
 }
 
-impl Conversation {
+impl ModelAccess {
     /// The failure of a stage that succeeded without an object of its schema.
     pub(crate) fn missing_object(&self, status: Status) -> Option<Failure> {
         let has_passed = matches!(status, Status::Success | Status::PartialSuccess);
         let is_missing =
-            self.model.as_ref().and_then(Model::schema).is_some() && !matches!(self.checked.last, Some(Ok(_)));
-        let reason = match &self.checked.last {
+            self.model.as_ref().and_then(Model::schema).is_some() && !matches!(self.object.last, Some(Ok(_)));
+        let reason = match &self.object.last {
             Some(Err(problem)) => format!("the last answer does not match `output_schema`: {problem}"),
             _ => "the stage ended without an answer that matches `output_schema`".to_owned(),
         };
         let code = format!("provider/{}", ErrorKind::NoObjectGenerated);
-        (has_passed && is_missing).then(|| Failure::new(self.checked.class(), code, reason))
+        (has_passed && is_missing).then(|| Failure::new(self.object.class(), code, reason))
     }
 }
 
@@ -106,8 +106,8 @@ impl Attempt {
     /// The outcome with the object in its context updates. The object is kept as an artifact too.
     pub(crate) fn with_object(&mut self, mut outcome: Outcome) -> wasmtime::Result<Outcome> {
         let has_passed = matches!(outcome.status, Status::Success | Status::PartialSuccess);
-        let object = self.llm.conversation.checked.last.take().and_then(Result::ok).filter(|_| has_passed);
-        let schema = self.llm.conversation.model.as_ref().and_then(Model::schema);
+        let object = self.llm.access.object.last.take().and_then(Result::ok).filter(|_| has_passed);
+        let schema = self.llm.access.model.as_ref().and_then(Model::schema);
         let (Some(object), Some((schema, name))) = (object, schema) else { return Ok(outcome) };
         let key = format!("{name}.output");
         let names = schema.properties().filter(|name| is_key(name)).take(KEYS_MAX);
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn the_third_answer_in_a_row_that_does_not_match_is_an_error() {
         let schema = Schema::parse(SCHEMA).unwrap();
-        let mut checked = Checked::default();
+        let mut checked = ObjectCheck::default();
         let mut note = |answer: &Answer| checked.note(&schema, answer, (true, 1000)).map_err(|error| error.kind);
         let call = Answer { parts: vec![call_part("1", "glob", "{}")], ..Answer::default() };
         assert_eq!((note(&answer("no")), note(&call), note(&answer("no"))), (Ok(()), Ok(()), Ok(())));

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 /// The messages that are part of the conversation.
 #[derive(Debug, Default)]
-pub(super) struct Steered(Vec<Given>);
+pub(super) struct SteeringPlaces(Vec<PlacedMessage>);
 
 #[derive(Debug)]
-struct Given {
+struct PlacedMessage {
     message: Arc<SteeringMessage>,
     /// The component's messages before it, and what they said.
     place: (usize, Digest),
@@ -24,7 +24,7 @@ struct Given {
     turn: u32,
 }
 
-impl Steered {
+impl SteeringPlaces {
     /// Puts into a question what was said before and what was said since. `most` is how many messages the question of the same turn had
     /// in an earlier attempt that is repeated. Returns how many it has.
     pub(super) fn insert(
@@ -40,12 +40,12 @@ impl Steered {
         let said = said(&request.messages);
         let end = (request.messages.len(), said[request.messages.len()]);
         let new = all.iter().take(count).skip(self.0.len());
-        self.0.extend(new.map(|message| Given { message: Arc::clone(message), place: end, turn }));
+        self.0.extend(new.map(|message| PlacedMessage { message: Arc::clone(message), place: end, turn }));
         for given in self.0.iter_mut().filter(|given| said.get(given.place.0) != Some(&given.place.1)) {
             given.place = end;
         }
         // From the last one on, so that the places before it stay what they are.
-        let mut places: Vec<(usize, &Given)> = self.0.iter().map(|given| (given.place.0, given)).collect();
+        let mut places: Vec<(usize, &PlacedMessage)> = self.0.iter().map(|given| (given.place.0, given)).collect();
         places.sort_by_key(|(at, _)| *at);
         for (at, given) in places.into_iter().rev() {
             let part = Part { kind: TEXT.to_owned(), text: given.message.text.to_owned(), fields: Vec::new() };
@@ -95,7 +95,7 @@ mod tests {
         words.chars().map(message).map(Arc::new).collect()
     }
 
-    fn ask(steered: &mut Steered, (all, most): (&str, Option<usize>), asked: &str, turn: u32) -> String {
+    fn ask(steered: &mut SteeringPlaces, (all, most): (&str, Option<usize>), asked: &str, turn: u32) -> String {
         let mut request = request(asked);
         steered.insert((&messages(all), most), &mut request, turn);
         request.messages.iter().map(|message| message.parts[0].text.as_str()).collect()
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_message_keeps_its_place_in_the_conversation() {
-        let steered = &mut Steered::default();
+        let steered = &mut SteeringPlaces::default();
         assert_eq!(ask(steered, ("", None), "ab", 1), "ab");
         assert_eq!(ask(steered, ("XY", None), "abcd", 2), "abcdXY");
         assert_eq!(ask(steered, ("XYZ", None), "abcdef", 3), "abcdXYefZ");
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_message_stays_where_a_shorter_conversation_has_put_it() {
-        let steered = &mut Steered::default();
+        let steered = &mut SteeringPlaces::default();
         assert_eq!(ask(steered, ("X", None), "abcd", 1), "abcdX");
         assert_eq!(ask(steered, ("X", None), "alcd", 2), "alcdX", "its place is gone");
         assert_eq!(ask(steered, ("XY", None), "alcdef", 3), "alcdXefY");
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_repeated_turn_has_the_messages_that_it_had() {
-        let steered = &mut Steered::default();
+        let steered = &mut SteeringPlaces::default();
         assert_eq!(ask(steered, ("XY", Some(0)), "ab", 1), "ab");
         assert_eq!(ask(steered, ("XY", Some(1)), "abcd", 2), "abcdX");
         assert_eq!(ask(steered, ("XY", Some(5)), "abcdef", 3), "abcdXefY");

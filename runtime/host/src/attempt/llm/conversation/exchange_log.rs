@@ -1,11 +1,12 @@
-//! The answered exchanges of one attempt, on disk before the component gets the answer.
+//! Write-ahead log of an attempt's model exchanges: each answer is on disk before the component gets it.
 //!
-//! An attempt that is cut off and made again asks the same questions. As long as it does, the answers come from here, and no call is paid
-//! for twice. With the first other question the rest is dropped, and only what it cost is left of it. A question may differ in the times
-//! that commands report: those are never the same twice.
+//! A repeated attempt asks the same questions. As long as it does, the answers come from here, and no call is paid for twice. The first
+//! other question drops the rest of the log; its cost is still counted. Two questions are the same if they differ only in times that
+//! commands report, which are never the same twice.
 
 use cap_std::fs::File;
 use glovebox_models::chat::{Answer, Usage};
+use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_record::Digest;
 use glovebox_record::spend::SpendTotals;
 use glovebox_record::transcript::Turn;
@@ -16,12 +17,12 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 /// Most bytes of a file that are read. A longer one is not used.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// The exchanges of an attempt.
+/// The exchanges of an attempt that are on disk.
 #[derive(Debug)]
-pub struct Exchanges {
+pub struct ExchangeLog {
     file: File,
     turn: u32,
-    kept: VecDeque<Kept>,
+    stored: VecDeque<StoredExchange>,
     /// What dropped exchanges cost that is in no record.
     dropped: Usage,
     /// Messages of people in the next question.
@@ -30,7 +31,7 @@ pub struct Exchanges {
 
 /// An answered exchange, or one that has no answer for good: the question was too long, or its own time is over.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct StoredExchange {
     /// What was sent, without times.
     request: Digest,
     pub(crate) answer: Answer,
@@ -59,21 +60,21 @@ pub(crate) struct Kept {
 #[serde(rename_all = "snake_case")]
 enum Line {
     /// The exchange of a turn. Those of this turn and later ones that stand above it are dropped.
-    Turn(u32, Box<Kept>),
+    Turn(u32, Box<StoredExchange>),
     /// What stands above it has its cost in a record.
     Booked,
     /// What stands above it is dropped.
     Dropped,
 }
 
-impl Exchanges {
-    fn of(file: File) -> Self {
-        Self { file, turn: 0, kept: VecDeque::new(), dropped: Usage::default(), steered: 0 }
+impl ExchangeLog {
+    fn new(file: File) -> Self {
+        Self { file, turn: 0, stored: VecDeque::new(), dropped: Usage::default(), steered: 0 }
     }
 
     /// Reads a file that is open for reading and appending. What a crash left of a last line is removed.
     pub fn open(file: File) -> io::Result<Self> {
-        let mut exchanges = Self::of(file);
+        let mut exchanges = Self::new(file);
         let whole = exchanges.read()?;
         exchanges.file.set_len(whole)?;
         Ok(exchanges)
@@ -81,26 +82,26 @@ impl Exchanges {
 
     /// The transcript of the exchanges of a file that is open for reading.
     pub fn transcript(file: File) -> io::Result<String> {
-        let mut exchanges = Self::of(file);
+        let mut exchanges = Self::new(file);
         exchanges.read()?;
-        Ok(exchanges.kept.into_iter().map(|kept| kept.transcript).collect())
+        Ok(exchanges.stored.into_iter().map(|kept| kept.transcript).collect())
     }
 
     /// How many answers a file that is open for reading has for an attempt that is made again, and what is in no record yet of what was
     /// paid.
     pub fn held(file: File) -> io::Result<(u64, SpendTotals)> {
-        let mut exchanges = Self::of(file);
+        let mut exchanges = Self::new(file);
         exchanges.read()?;
         let dropped = exchanges.dropped;
         let is_estimated = dropped != Usage::default();
         let mut spent =
             SpendTotals { tokens: dropped.tokens(), cost: dropped.cost_usd.unwrap_or_default(), is_estimated };
-        for kept in exchanges.kept.iter().filter(|kept| !kept.is_booked) {
+        for kept in exchanges.stored.iter().filter(|kept| !kept.is_booked) {
             let turn: Turn = serde_json::from_str(&kept.transcript).unwrap_or_default();
             let tokens = kept.answer.usage.plus(kept.lost).tokens();
             spent.add(SpendTotals { tokens, cost: turn.cost, is_estimated: turn.is_estimated });
         }
-        let answers = exchanges.kept.iter().filter(|kept| !kept.is_of_program).count();
+        let answers = exchanges.stored.iter().filter(|kept| !kept.is_of_program).count();
         Ok((answers as u64, spent))
     }
 
@@ -135,10 +136,10 @@ impl Exchanges {
         match line {
             Line::Turn(turn, kept) => {
                 self.drop_from(turn as usize);
-                self.kept.push_back(*kept);
+                self.stored.push_back(*kept);
             }
             Line::Booked => {
-                self.kept.iter_mut().for_each(|kept| kept.is_booked = true);
+                self.stored.iter_mut().for_each(|kept| kept.is_booked = true);
                 self.dropped = Usage::default();
             }
             Line::Dropped => self.drop_from(0),
@@ -146,16 +147,16 @@ impl Exchanges {
     }
 
     fn drop_from(&mut self, first: usize) {
-        for kept in self.kept.drain(first.min(self.kept.len())..).filter(|kept| !kept.is_booked) {
+        for kept in self.stored.drain(first.min(self.stored.len())..).filter(|kept| !kept.is_booked) {
             self.dropped = self.dropped.plus(kept.answer.usage).plus(kept.lost);
         }
     }
 
     /// The exchange that began with this request. Another request than the one that comes next drops what is left.
-    pub(crate) fn next(&mut self, sent: &[u8]) -> Option<Kept> {
-        if self.kept.front().is_some_and(|kept| kept.request == identity(sent)) {
+    pub(crate) fn next(&mut self, sent: &[u8]) -> Option<StoredExchange> {
+        if self.stored.front().is_some_and(|kept| kept.request == identity(sent)) {
             self.turn += 1;
-            return self.kept.pop_front();
+            return self.stored.pop_front();
         }
         self.drop_from(0);
         None
@@ -163,7 +164,7 @@ impl Exchanges {
 
     /// How many messages of people the question of the exchange that comes next had; none if no exchange is left.
     pub(crate) fn steered(&self) -> Option<usize> {
-        self.kept.front().map(|kept| kept.steered)
+        self.stored.front().map(|kept| kept.steered)
     }
 
     /// Notes how many messages of people the next question has.
@@ -183,7 +184,7 @@ impl Exchanges {
     }
 
     /// Keeps an exchange. When this returns it is durable.
-    pub(crate) fn keep(&mut self, mut kept: Box<Kept>) -> io::Result<()> {
+    pub(crate) fn keep(&mut self, mut kept: Box<StoredExchange>) -> io::Result<()> {
         kept.steered = self.steered;
         let turn = self.turn;
         self.turn += 1;
@@ -191,9 +192,9 @@ impl Exchanges {
     }
 }
 
-impl Kept {
+impl StoredExchange {
     /// An exchange that was just answered.
-    pub(crate) fn of(sent: &[u8], answer: &Answer, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
+    pub(crate) fn new(sent: &[u8], answer: &Answer, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
         let transcript = String::from_utf8_lossy(transcript).into_owned();
         Box::new(Self {
             request: identity(sent),
@@ -209,22 +210,40 @@ impl Kept {
     }
 
     /// An exchange of a program, kept for what it cost.
-    pub(crate) fn of_program(sent: &[u8], answer: &Answer, transcript: &[u8]) -> Box<Self> {
-        let kept = Self::of(sent, answer, (Usage::default(), transcript));
+    pub(crate) fn for_program(sent: &[u8], answer: &Answer, transcript: &[u8]) -> Box<Self> {
+        let kept = Self::new(sent, answer, (Usage::default(), transcript));
         Box::new(Self { is_of_program: true, ..*kept })
     }
 }
 
-impl Kept {
+impl StoredExchange {
+    /// What a repeated attempt needs of a turn: the answer, or why there is none for good. None where asking again may help.
+    pub(crate) fn from_turn(
+        sent: &[u8],
+        (answered, is_optional): (&Result<Answer, ModelError>, bool),
+        beside: (Usage, &[u8]),
+    ) -> Option<Box<Self>> {
+        match answered {
+            Ok(answer) => Some(Self::new(sent, answer, beside)),
+            Err(error) if error.kind == ErrorKind::ContextLength => {
+                Some(Self::too_long(sent, error.message.clone(), beside))
+            }
+            Err(error) if error.kind == ErrorKind::RequestTimeout && is_optional => {
+                Some(Self::late(sent, error.message.clone(), beside))
+            }
+            Err(_) => None,
+        }
+    }
+
     /// A question that was too long for its model. An attempt that is made again is told the same.
-    pub(crate) fn too_long(sent: &[u8], reason: String, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
-        let kept = Self::of(sent, &Answer::default(), (lost, transcript));
+    fn too_long(sent: &[u8], reason: String, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
+        let kept = Self::new(sent, &Answer::default(), (lost, transcript));
         Box::new(Self { too_long: Some(reason), ..*kept })
     }
 
     /// A question whose own time was over. An attempt that is made again does not wait for it again.
-    pub(crate) fn late(sent: &[u8], reason: String, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
-        let kept = Self::of(sent, &Answer::default(), (lost, transcript));
+    fn late(sent: &[u8], reason: String, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
+        let kept = Self::new(sent, &Answer::default(), (lost, transcript));
         Box::new(Self { late: Some(reason), ..*kept })
     }
 }
@@ -294,18 +313,18 @@ mod tests {
         dir.open_with("x", OpenOptions::new().read(true).append(true).create(true)).unwrap()
     }
 
-    fn open(dir: &Dir) -> Exchanges {
-        Exchanges::open(file(dir)).unwrap()
+    fn open(dir: &Dir) -> ExchangeLog {
+        ExchangeLog::open(file(dir)).unwrap()
     }
 
-    fn keep(exchanges: &mut Exchanges, sent: &str) {
+    fn keep(exchanges: &mut ExchangeLog, sent: &str) {
         assert!(exchanges.next(sent.as_bytes()).is_none());
         let usage = Usage { input: 10, ..Usage::default() };
         let answer = Answer { parts: vec![text_part(format!("to {sent}"))], usage, ..Answer::default() };
-        exchanges.keep(Kept::of(sent.as_bytes(), &answer, (Usage::default(), b"{}\n"))).unwrap();
+        exchanges.keep(StoredExchange::new(sent.as_bytes(), &answer, (Usage::default(), b"{}\n"))).unwrap();
     }
 
-    fn again(exchanges: &mut Exchanges, sent: &str) -> Option<String> {
+    fn again(exchanges: &mut ExchangeLog, sent: &str) -> Option<String> {
         exchanges.next(sent.as_bytes()).map(|kept| kept.answer.text())
     }
 
@@ -332,11 +351,11 @@ mod tests {
     fn what_a_record_has_is_not_counted_again() {
         let (_folder, dir) = folder();
         keep(&mut open(&dir), "a");
-        Exchanges::book(&mut file(&dir)).unwrap();
+        ExchangeLog::book(&mut file(&dir)).unwrap();
         let mut booked = open(&dir);
         assert!(booked.next(b"a").unwrap().is_booked);
         keep(&mut booked, "b");
-        Exchanges::drop_all(&mut file(&dir)).unwrap();
+        ExchangeLog::drop_all(&mut file(&dir)).unwrap();
         let mut dropped = open(&dir);
         assert_eq!((again(&mut dropped, "a"), dropped.close().input), (None, 10), "only the second");
     }

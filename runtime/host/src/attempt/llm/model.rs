@@ -1,29 +1,24 @@
 //! The model bound to one attempt of one node. It answers turns.
 //!
 //! Three kinds never leave the machine: a script, the answers of the node's `test.*` attributes, and the specification's simulated
-//! answer. The fourth asks a provider. This module refuses to know the guest: counting, limits and grants are the caller's.
+//! answer. The fourth asks a provider. This module refuses to know the guest and the conversation: counting, limits and grants are the
+//! caller's.
 
 mod attributes;
-mod exchanges;
 mod guard;
 mod live;
 mod scripted;
 mod simulated;
-mod transcript;
 
 pub use attributes::{TEST_PREFIX, TestAnswers, TestAttributeError};
-pub use exchanges::Exchanges;
-pub(crate) use exchanges::Kept;
 pub use guard::TextGuard;
-pub(crate) use live::Asking;
-pub(crate) use live::Crossed;
+pub(super) use live::AskOptions;
 pub use live::Live;
 pub use scripted::{Script, ScriptError};
-pub(crate) use transcript::{Question, without_bytes};
 
 use crate::budget::Account;
-use crate::steering::Steering;
-use glovebox_models::chat::{AgentId, Answer, Request, Usage};
+use glovebox_models::ask::Exchange;
+use glovebox_models::chat::{Answer, Request, Usage};
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::target::Target;
 use glovebox_record::session::MessagePart;
@@ -33,7 +28,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use transcript::{Asked, Told};
 
 /// The model of one attempt.
 #[derive(Debug)]
@@ -43,11 +37,7 @@ pub struct Model {
     /// Turns that finished attempts of this node have used; the next one to answer counts from 0.
     position: u32,
     guard: Option<TextGuard>,
-    keeps_conversation: bool,
     account: Option<Account>,
-    /// What was said in each conversation: the stage's own, and those of its subagents.
-    told: BTreeMap<Option<AgentId>, Told>,
-    steering: Steering,
     /// What its last answer must match, and the name of the object in the context.
     schema: Option<(Arc<Schema>, String)>,
 }
@@ -144,28 +134,13 @@ impl Model {
             (Some(script), None) => ModelKind::Scripted(Arc::clone(script)),
             (None, None) => ModelKind::Simulated,
         };
-        Ok(Model {
-            kind,
-            node: node.clone(),
-            position: turns_used,
-            guard: None,
-            keeps_conversation: false,
-            account: None,
-            told: BTreeMap::new(),
-            steering: Steering::default(),
-            schema: None,
-        })
+        Ok(Model { kind, node: node.clone(), position: turns_used, guard: None, account: None, schema: None })
     }
 
     /// Has every text to and from the model looked at first; one that is found out ends the attempt as failed, class scope, code
     /// `holdout/leak`.
     pub fn guarded(self, guard: TextGuard) -> Self {
         Model { guard: Some(guard), ..self }
-    }
-
-    /// Has the report contain what was asked and answered.
-    pub fn keeping_conversation(self) -> Self {
-        Model { keeps_conversation: true, ..self }
     }
 
     /// Asks a provider, unless a script answers. The node's `test.*` attributes are for runs without a model.
@@ -182,11 +157,6 @@ impl Model {
         Model { account: Some(account), ..self }
     }
 
-    /// Tells it what people say to the attempt meanwhile.
-    pub fn steered_by(self, steering: Steering) -> Self {
-        Model { steering, ..self }
-    }
-
     /// Has its last answer match a schema; the object is `NAME.output` in the context.
     pub fn answering(self, schema: Option<(Arc<Schema>, String)>) -> Self {
         Model { schema, ..self }
@@ -195,22 +165,6 @@ impl Model {
     /// What its last answer must match, and the name of the object in the context.
     pub(crate) fn schema(&self) -> Option<(&Schema, &str)> {
         self.schema.as_ref().map(|(schema, name)| (&**schema, name.as_str()))
-    }
-
-    pub(crate) fn steering(&self) -> &Steering {
-        &self.steering
-    }
-
-    /// How many messages of people the next question had in the attempt that is repeated; none if nothing is.
-    pub(crate) fn steered_before(&self) -> Option<usize> {
-        if let ModelKind::Live(live) = &self.kind { live.exchanges.as_ref()?.steered() } else { None }
-    }
-
-    /// Notes how many messages of people the next question has.
-    pub(crate) fn is_steered_by(&mut self, count: usize) {
-        if let ModelKind::Live(Live { exchanges: Some(exchanges), .. }) = &mut self.kind {
-            exchanges.is_steered_by(count);
-        }
     }
 
     pub(crate) fn account(&self) -> Option<&Account> {
@@ -232,11 +186,6 @@ impl Model {
             ModelKind::Live(live) => live.most(request),
             ModelKind::Tested(_) | ModelKind::Simulated => Usage::default(),
         }
-    }
-
-    /// True if the report is to contain what was asked and answered.
-    pub(crate) fn keeps_conversation(&self) -> bool {
-        self.keeps_conversation
     }
 
     /// Who listens.
@@ -279,42 +228,16 @@ impl Model {
     }
 
     /// Answers the next turn.
-    pub(crate) fn answer(&mut self, request: &Request, asking: Asking<'_>) -> Turn {
+    pub(super) fn answer(&mut self, request: &Request, options: AskOptions<'_>) -> Reply {
         let schema = self.schema.as_ref().map(|(schema, _)| Arc::clone(schema));
-        let told = self.told.entry(request.agent.clone()).or_default();
-        let repeated = told.ask(request);
-        let (new, agent) = (&request.messages[repeated..], request.agent.as_ref());
-        let question = Question { repeated, new, account: self.account.as_ref(), agent };
-        let turn = match &mut self.kind {
-            ModelKind::Live(live) => live.turn(request, question, asking),
-            ModelKind::Scripted(script) => {
-                Turn::here(script.turn(&self.node, self.position), Provider::Scripted, question)
-            }
-            ModelKind::Tested(answers) => {
-                Turn::here(Ok(answers.answer(&self.node, schema.as_deref())), Provider::Test, question)
-            }
-            ModelKind::Simulated => {
-                let answer = simulated::answer(&self.node, schema.as_deref());
-                Turn::here(Ok(answer), Provider::Simulated, question)
-            }
+        let answered = match &mut self.kind {
+            ModelKind::Live(live) => return live.ask(request, options),
+            ModelKind::Scripted(script) => script.turn(&self.node, self.position),
+            ModelKind::Tested(answers) => Ok(answers.answer(&self.node, schema.as_deref())),
+            ModelKind::Simulated => Ok(simulated::answer(&self.node, schema.as_deref())),
         };
-        if let Ok(answer) = &turn.answered {
-            told.answered(answer);
-            self.position += u32::from(!matches!(self.kind, ModelKind::Live(_)));
-        }
-        turn
-    }
-
-    /// Keeps an exchange that was checked, for an attempt that is cut off.
-    pub(crate) fn keep(&mut self, kept: Box<Kept>) {
-        if let ModelKind::Live(live) = &mut self.kind {
-            live.keep(kept);
-        }
-    }
-
-    /// What a provider was paid for and this attempt had no use for.
-    pub(crate) fn close(&mut self) -> Usage {
-        if let ModelKind::Live(live) = &mut self.kind { live.close() } else { Usage::default() }
+        self.position += u32::from(answered.is_ok());
+        Reply { answered, lost: Usage::default(), exchanged: None }
     }
 
     /// How hard it thinks and the like, where the operator or the pipeline says it and the guest does not.
@@ -325,26 +248,20 @@ impl Model {
     }
 }
 
-/// A turn and what came of it.
-pub(crate) struct Turn {
+/// What came of a question.
+pub(super) struct Reply {
     /// The answer, or why there is none.
-    pub(crate) answered: Result<Answer, ModelError>,
-    /// What it cost: the answer, tries without one, and answers of an earlier attempt that were of no use.
-    pub(crate) paid: Usage,
-    /// True if some of that is estimated.
-    pub(crate) is_estimated: bool,
-    /// Its line of the transcript.
-    pub(crate) transcript: Vec<u8>,
-    /// What is to be kept once the answer was checked.
-    pub(crate) kept: Option<Box<Kept>>,
+    pub(super) answered: Result<Answer, ModelError>,
+    /// What tries without an answer may have cost.
+    pub(super) lost: Usage,
+    /// What was sent and received; none for a model that never leaves the machine.
+    pub(super) exchanged: Option<Exchanged>,
 }
 
-impl Turn {
-    /// A turn of a model that never leaves the machine.
-    fn here(answered: Result<Answer, ModelError>, provider: Provider, question: Question<'_>) -> Self {
-        let paid = answered.as_ref().map(|answer: &Answer| answer.usage).unwrap_or_default();
-        let mut transcript = question.line(Asked::here(provider.as_str()), &answered);
-        transcript.push(b'\n');
-        Self { answered, paid, is_estimated: false, transcript, kept: None }
-    }
+/// The bytes of an exchange with a provider.
+pub(super) struct Exchanged {
+    /// What was sent and received last.
+    pub(super) exchange: Exchange,
+    /// How often it was tried.
+    pub(super) tries: u32,
 }

@@ -2,9 +2,9 @@
 //!
 //! Pure. The guest's words become those of the record here, and nowhere else.
 
+use super::model::Provider;
 use crate::bindings::chat::{Message, Part, Usage};
 use crate::bindings::llm::{Error, Event, Request, Response};
-use crate::model::Provider;
 use glovebox_models::chat::{self, AgentId, Answer, Effort, FieldName, Settings, TOOL_CALL, Tool};
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_record::session;
@@ -60,6 +60,12 @@ pub(super) fn recorded(message: &Message) -> session::Message {
         fields: part.fields.to_vec(),
     };
     session::Message { role: message.role.to_owned(), parts: message.parts.iter().map(part).collect() }
+}
+
+/// The same without a copy.
+pub(super) fn into_record(message: Message) -> session::Message {
+    let part = |part: Part| session::MessagePart { kind: part.kind, text: part.text, fields: part.fields };
+    session::Message { role: message.role, parts: message.parts.into_iter().map(part).collect() }
 }
 
 /// The tuning of a request that was checked.

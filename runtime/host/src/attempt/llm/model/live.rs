@@ -1,0 +1,102 @@
+//! A model that a provider answers for. Every request of every component goes through here.
+
+use super::{Exchanged, Reply};
+use glovebox_models::ask::{self, Asked, estimated_input};
+use glovebox_models::chat::{Effort, Request, Usage};
+use glovebox_models::error::{ErrorKind, ModelError};
+use glovebox_models::patience::Patience;
+use glovebox_models::target::Target;
+use glovebox_schema::Schema;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A model and how it is asked.
+#[derive(Debug)]
+pub struct Live {
+    /// Where it is.
+    pub target: Arc<Target>,
+    /// How hard it thinks.
+    pub effort: Option<Effort>,
+}
+
+/// The provider is told the schema in every question.
+const WITH_TOOLS: &str = "with-tools";
+/// It is told the schema in questions that offer no tools.
+const WITHOUT_TOOLS: &str = "without-tools";
+/// It is not told.
+pub(super) const OFF: &str = "off";
+
+/// How long to wait for an answer, and who is told meanwhile.
+pub(in super::super) struct AskOptions<'a> {
+    pub(in super::super) patience: Patience<'a>,
+    /// Gets the error and the wait before a retry.
+    pub(in super::super) on_wait: &'a mut dyn FnMut(&ModelError, Duration),
+}
+
+impl Live {
+    /// The most that a turn may use: its text, counted rather too high, and the longest answer.
+    pub(super) fn most(&self, request: &Request) -> Usage {
+        let input = estimated_input(request);
+        Usage { input, output: self.target.output_tokens(&request.settings), ..Usage::default() }
+    }
+
+    pub(super) fn info(&self) -> Vec<(String, String)> {
+        let Target { family, model, context_tokens, images, .. } = &*self.target;
+        let pairs = [
+            ("provider", family.to_string()),
+            ("model", model.to_string()),
+            ("context-window", context_tokens.to_string()),
+            ("images", images.to_string()),
+        ];
+        pairs.map(|(name, value)| (name.to_owned(), value)).to_vec()
+    }
+
+    pub(super) fn settle(&self, request: &mut Request, schema: Option<&Arc<Schema>>) {
+        request.settings.effort = request.settings.effort.or(self.effort);
+        // Only the stage's own answer is its object.
+        let schema = schema.filter(|_| request.agent.is_none() && request.within.is_none());
+        request.schema = schema
+            .filter(|schema| match self.schema_mode(schema) {
+                WITH_TOOLS => true,
+                mode => mode == WITHOUT_TOOLS && request.tools.is_empty(),
+            })
+            .map(Arc::clone);
+    }
+
+    /// When the provider is told a schema: always, in questions without tools, or never.
+    pub(super) fn schema_mode(&self, schema: &Schema) -> &'static str {
+        match self.target.family {
+            family if !self.target.schema_mode || !family.takes(schema) => OFF,
+            family if family.has_schema_beside_tools() => WITH_TOOLS,
+            _ => WITHOUT_TOOLS,
+        }
+    }
+
+    /// Asks the provider.
+    pub(super) fn ask(&self, request: &Request, options: AskOptions<'_>) -> Reply {
+        let Asked { answered, exchange, tries, lost } = ask_within(&self.target, request, options);
+        Reply { answered, lost, exchanged: Some(Exchanged { exchange, tries }) }
+    }
+}
+
+/// Asks. An answer that is not there in its own time counts as none, also when it comes a moment later; what it cost is paid.
+fn ask_within(target: &Target, request: &Request, options: AskOptions<'_>) -> Asked {
+    let AskOptions { patience, on_wait } = options;
+    let Some(within) = request.within else { return ask::ask(target, request, patience, on_wait) };
+    let own = Instant::now() + within;
+    let mut asked = ask::ask(target, request, Patience { deadline: own.min(patience.deadline), ..patience }, on_wait);
+    let has_passed = Instant::now() >= own && own < patience.deadline;
+    let is_late = match &asked.answered {
+        Ok(answer) => {
+            let paid = answer.usage;
+            asked.lost = if has_passed { asked.lost.plus(paid) } else { asked.lost };
+            has_passed
+        }
+        Err(error) => has_passed && error.kind == ErrorKind::LimitExceeded,
+    };
+    if is_late {
+        let message = format!("the answer did not come within {} s", within.as_secs());
+        asked.answered = Err(ModelError::new(ErrorKind::RequestTimeout, message));
+    }
+    asked
+}
