@@ -145,7 +145,7 @@ fn a_forged_message_is_not_heard() {
     std::fs::create_dir_all(&inbox).unwrap();
     let text = json!({ "kind": "steer", "message": "m", "node": "build", "text": "FORGED", "by": "x",
         "at": "2026-01-01T00:00:00Z" });
-    let name = format!("steer-{}.json", Digest::of(b"m").hex());
+    let name = format!("steer-{}.json", Digest::hash(b"m").hex());
     std::fs::write(inbox.join(name), format!("{}\n{text}\n", "0".repeat(64))).unwrap();
     assert_eq!(ended(run), Some(0));
     assert!(bench.requests().iter().all(|asked| !asked.contains("FORGED")));

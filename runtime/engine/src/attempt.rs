@@ -60,7 +60,7 @@ use glovebox_host::call::{Call, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::llm::{ConversationSetting, Provider, is_of_another_model};
 use glovebox_jail::subject::EndedSubjects;
-use glovebox_journal::event::{Artifact, AttemptId, Ending, Isolation, Quarantined, Receipt, StageFinished, Work};
+use glovebox_journal::event::{Artifact, AttemptId, Ending, Isolation, Receipt, RefusedChange, StageFinished, Work};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_plan::plan::{Binding, Plan};
@@ -464,7 +464,7 @@ impl<B: BlobStore> Examine<B> {
         }
         let report = quarantine(view, found, &self.quarantine()?, &Caps::default())?;
         fact.quarantined =
-            report.kept.into_iter().map(|kept| Quarantined { path: kept.path, reason: kept.reason }).collect();
+            report.kept.into_iter().map(|kept| RefusedChange { path: kept.path, reason: kept.reason }).collect();
         Ok(())
     }
 }

@@ -250,7 +250,7 @@ mod tests {
             head: 0,
             attempt_id: Some(id.into()),
         };
-        simulation::finished(&open, glovebox_record::Outcome::of(glovebox_record::Status::Success))
+        simulation::finished(&open, glovebox_record::Outcome::new(glovebox_record::Status::Success))
     }
 
     fn put(folder: &tempfile::TempDir, path: &str, bytes: usize) {
@@ -280,7 +280,7 @@ mod tests {
     /// Each way in which a run grows takes away the room, before anything is measured as a whole again.
     #[test]
     fn whatever_is_added_counts_at_once() {
-        let quarantined = || glovebox_journal::event::Quarantined { path: "x".into(), reason: "y".into() };
+        let quarantined = || glovebox_journal::event::RefusedChange { path: "x".into(), reason: "y".into() };
         let artifact = glovebox_journal::event::Artifact {
             name: "response.md".into(),
             media_type: "text/plain".into(),

@@ -101,6 +101,6 @@ impl Folders for Before<'_> {
                 open_before(self.project, file).and_then(|file| file.take(HEAD_BYTES_MAX).read_to_end(&mut bytes))
             }
         };
-        Ok(read.ok().filter(|_| Digest::of(&bytes) == fact.digest).map(|_| bytes))
+        Ok(read.ok().filter(|_| Digest::hash(&bytes) == fact.digest).map(|_| bytes))
     }
 }

@@ -275,7 +275,7 @@ fn the_digest_covers_who_judged_and_what_came_of_it() {
             .digest()
     };
     let judged = |bytes: &[u8], changes: &[Change], transformed: Option<&str>| {
-        let rules = vec![RuleRecord::new("acme.house".to_owned(), Digest::of(bytes), changes.to_vec())];
+        let rules = vec![RuleRecord::new("acme.house".to_owned(), Digest::hash(bytes), changes.to_vec())];
         digest(RuleReport { rules, transformed: transformed.map(str::to_owned) })
     };
     let renamed = Change {

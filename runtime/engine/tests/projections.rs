@@ -5,9 +5,9 @@ use cap_std::fs::Dir;
 use glovebox_engine::project::{Projector, WRITE_EVERY};
 use glovebox_journal::blobs::DirBlobs;
 use glovebox_journal::event::{
-    Artifact, Attempt, BranchId, Captured, Digest, Ending, Event, EventText, NodeId, Quarantined, Receipt, Record,
+    Artifact, Attempt, BranchId, Digest, Ending, Event, EventText, NodeId, Receipt, Record, RefusedChange,
     RouteCandidate, RouteTaken, RunFinished, RunResumed, RunStarted, StageFinished, StagePassed, StageReady,
-    StageRetrying, StageStarted, Task, Verdict, Work,
+    StageRetrying, StageStarted, StoredOutput, Task, Verdict, Work,
 };
 use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::Source;
@@ -108,11 +108,11 @@ impl Run {
         let first = StageFinished {
             retrying: true,
             artifacts: vec![self.artifact("prompt.md", "do"), self.artifact("draft.md", "x")],
-            stdout: Some(Captured { digest: output, bytes: 3 }),
-            quarantined: vec![Quarantined { path: "x".into(), reason: "outside".into() }],
+            stdout: Some(StoredOutput { digest: output, bytes: 3 }),
+            quarantined: vec![RefusedChange { path: "x".into(), reason: "outside".into() }],
             ..self.finished("workspace", 1, Outcome::failed(failure))
         };
-        let mut success = Outcome::of(Status::Success);
+        let mut success = Outcome::new(Status::Success);
         success.context_updates.insert("tests_passed".into(), Value::from("true"));
         let second = StageFinished {
             artifacts: vec![
@@ -125,7 +125,7 @@ impl Run {
             receipts: vec![receipt()],
             network: None,
             artifacts: vec![self.artifact("tool.stdout.txt", "ok")],
-            ..self.finished("test", 1, Outcome::of(Status::Success))
+            ..self.finished("test", 1, Outcome::new(Status::Success))
         };
         let events = vec![
             Event::RunStarted(Box::new(started(&self.pipeline))),
@@ -173,7 +173,7 @@ fn record(seq: u64, event: Event) -> Record {
         seq,
         at: at(seq),
         prev: Digest::ZERO,
-        hash: Digest::of(&seq.to_le_bytes()),
+        hash: Digest::hash(&seq.to_le_bytes()),
         event,
         text: EventText::default(),
     }
@@ -183,7 +183,7 @@ fn started(pipeline: &Pipeline) -> RunStarted {
     let text = serde_json::json!({
         "schema_version": 2, "engine_version": "0.1.0", "run_id": "r1", "generation": 0,
         "pipeline_name": pipeline.name, "goal": pipeline.goal, "pipeline_path": "pipeline.dot",
-        "pipeline_digest": Digest::of(b"p"), "plan_digest": Digest::of(b"q"), "base_digest": Digest::of(b"b"),
+        "pipeline_digest": Digest::hash(b"p"), "plan_digest": Digest::hash(b"q"), "base_digest": Digest::hash(b"b"),
         "source_dir": "/project", "model": "simulated", "sandbox_tier": "unconfined", "steps_max": 200,
     });
     serde_json::from_value(text).expect("run.started")
@@ -317,7 +317,7 @@ fn what_waits_is_bounded_in_bytes() {
     live.caught_up().expect("write");
     let text = "x".repeat(60_000);
     for seq in 6..40 {
-        let outcome = Outcome { notes: text.clone(), ..Outcome::of(Status::Success) };
+        let outcome = Outcome { notes: text.clone(), ..Outcome::new(Status::Success) };
         let finished = run.finished(&format!("n{seq}"), 1, outcome);
         live.tell(&[record(seq, Event::StageFinished(Box::new(finished)))]).expect("take");
     }
@@ -332,7 +332,7 @@ fn a_checkpoint_does_not_grow_with_the_run() {
     let length = |stages: u64| {
         let at = run.dir(&format!("of-{stages}"));
         let stages = (6..6 + stages).map(|seq| {
-            let finished = run.finished("workspace", 1, Outcome::of(Status::Success));
+            let finished = run.finished("workspace", 1, Outcome::new(Status::Success));
             record(seq, Event::StageFinished(Box::new(finished)))
         });
         let records: Vec<Record> = begun.iter().cloned().chain(stages).collect();

@@ -135,7 +135,7 @@ fn change(path: &str, op: ChangeOp, digest: Option<Digest>) -> FileChange {
 }
 
 fn finish(claim: &Assignment, changes: Vec<FileChange>) -> StageFinished {
-    let finished = StageFinished::of(claim.attempt.clone(), Outcome::of(Status::Success));
+    let finished = StageFinished::of(claim.attempt.clone(), Outcome::new(Status::Success));
     StageFinished { handler: "codergen".to_owned(), changes, ..finished }
 }
 
@@ -249,7 +249,7 @@ async fn a_rotten_blob_stops_a_resume() {
     drop(session);
     let journal = rusqlite::Connection::open(place.path("run/journal.sqlite")).unwrap();
     let sql = "UPDATE blob SET bytes = CAST('bad' AS BLOB) WHERE digest = ?1";
-    assert_eq!(journal.execute(sql, [Digest::of(b"new").as_bytes()]).unwrap(), 1);
+    assert_eq!(journal.execute(sql, [Digest::hash(b"new").as_bytes()]).unwrap(), 1);
     drop(journal);
     std::fs::remove_file(place.path("run/workspace/made/new.txt")).unwrap();
     let mut session = place.open();

@@ -230,7 +230,7 @@ fn failure_of(status: Status, failure: Option<types::Failure>, notes: &str) -> O
         return Some(Failure::new(class, FailureCode::STAGE_FAILED, reason_of(notes)));
     };
     let class = if failure.class == "transient" { FailureClass::Transient } else { FailureClass::Deterministic };
-    let code = FailureCode::of_handler(failure.code).unwrap_or(FailureCode::STAGE_FAILED);
+    let code = FailureCode::from_handler(failure.code).unwrap_or(FailureCode::STAGE_FAILED);
     Some(Failure::new(class, code, reason_of(&cut(failure.reason))))
 }
 

@@ -60,13 +60,13 @@ impl Account {
     /// What an exchange costs: what its provider says, else by the price of its tokens.
     pub(crate) fn cost(&self, usage: Usage) -> Money {
         let cached = CachedTokens { read: usage.cache_read, write: usage.cache_write };
-        let by_price = || self.price.map(|price| price.of_cached(usage.tokens(), cached)).unwrap_or_default();
+        let by_price = || self.price.map(|price| price.cost_cached(usage.tokens(), cached)).unwrap_or_default();
         usage.cost_usd.unwrap_or_else(by_price)
     }
 
     /// Takes what a call may cost out of the purses, or says which bound it would cross; then it takes nothing.
     pub(crate) fn reserve(&self, usage: Usage) -> Result<Spend, Failure> {
-        let wanted = Spend::of(usage.tokens(), self.cost(usage));
+        let wanted = Spend::new(usage.tokens(), self.cost(usage));
         let mut purses = self.budget.purses.lock().unwrap_or_else(PoisonError::into_inner);
         let run = purses.run.with(wanted).map_err(|over| over.of_run())?;
         if let Some(purse) = purses.nodes.get_mut(&self.node) {

@@ -11,7 +11,7 @@ pub use crate::grants::FileTier;
 use crate::input::StageInput;
 pub use crate::progress::{Artifact, Claim, LogLine, Progress};
 use glovebox_record::spend::Money;
-use glovebox_record::{Ending, Heard, LimitUse, Limits, Outcome, Receipt, Refusal, Tokens, ToolCall};
+use glovebox_record::{Ending, LimitUse, Limits, Outcome, Receipt, Refusal, SteeringDelivery, Tokens, ToolCall};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -85,7 +85,7 @@ pub struct Report {
     /// True if some tokens and their cost are estimated.
     pub is_estimated: bool,
     /// What became of each message of a person.
-    pub steered: Vec<Heard>,
+    pub steered: Vec<SteeringDelivery>,
     /// The model, as its provider named it last; none without a provider.
     pub answered_by: Option<glovebox_models::chat::ModelId>,
     /// Wall time of the call.

@@ -105,7 +105,7 @@ impl Host {
         if bytes.len() as u64 > component_bytes {
             return Err(LoadError::TooLarge { bytes: bytes.len() as u64, limit: component_bytes });
         }
-        let digest = Digest::of(bytes);
+        let digest = Digest::hash(bytes);
         if let Some(component) = self.loaded().get(&digest) {
             return Ok(Arc::clone(component));
         }
@@ -173,7 +173,7 @@ impl Host {
     }
 
     pub(crate) fn read(&self, bytes: &[u8]) -> Result<(Inspection, Option<Code>), InspectError> {
-        self.read_of(bytes, Digest::of(bytes))
+        self.read_of(bytes, Digest::hash(bytes))
     }
 
     /// What the bytes say, with their code if the store has it. Nothing is stored that was not inspected before, so what is stored

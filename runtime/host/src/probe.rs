@@ -35,7 +35,7 @@ pub(crate) fn run(engine: &Engine, store: Option<&AotStore>) -> Result<CarriedTo
 
 /// The stored code, or what the compiler makes in this process: the bytes are our own.
 fn code(engine: &Engine, store: Option<&AotStore>) -> Result<Component> {
-    let digest = Digest::of(PROBE);
+    let digest = Digest::hash(PROBE);
     if let Some(Ok(Some(code))) = store.map(|store| store.find(engine, digest)) {
         return Ok(code);
     }

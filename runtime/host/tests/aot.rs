@@ -39,7 +39,7 @@ fn all_artefacts(cache: &Path) -> Vec<PathBuf> {
 
 /// The artefact of the component that a host tries its engine out with; an empty path without one.
 fn own_artefact(cache: &Path) -> PathBuf {
-    let own = Digest::of(include_bytes!("../src/probe.wasm")).hex();
+    let own = Digest::hash(include_bytes!("../src/probe.wasm")).hex();
     let is_own = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(&own);
     all_artefacts(cache).into_iter().find(is_own).unwrap_or_default()
 }
@@ -71,7 +71,7 @@ fn an_artefact_of_other_bytes_lets_no_refused_component_pass() {
     let [good] = &artefacts(cache.path())[..] else { panic!("one artefact") };
     let name = good.file_name().unwrap().to_str().unwrap();
     let (_, engine) = name.split_once('-').unwrap();
-    let planted = good.with_file_name(format!("{}-{engine}", Digest::of(&refused).hex()));
+    let planted = good.with_file_name(format!("{}-{engine}", Digest::hash(&refused).hex()));
     fs::copy(good, &planted).unwrap();
     fs::copy(mac_of(good), mac_of(&planted)).unwrap();
     let host = host(cache.path());

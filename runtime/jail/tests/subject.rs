@@ -160,7 +160,7 @@ fn streams_and_exit_code_cross_and_nothing_else() {
         assert_eq!(used.calls.len(), 11);
         assert_eq!(used.calls[0].words, ["sh", "src/prog.sh"]);
         assert_eq!(used.calls[0].exit.stdout.total_bytes, 17);
-        assert_eq!(used.calls[0].exit.stdout.digest, glovebox_record::Digest::of(b"from the program\n"));
+        assert_eq!(used.calls[0].exit.stdout.digest, glovebox_record::Digest::hash(b"from the program\n"));
     }
 }
 

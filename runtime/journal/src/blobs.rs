@@ -122,7 +122,7 @@ impl BlobStore for DirBlobs {
     }
 
     fn put_bytes(&self, mut bytes: &[u8]) -> Result<Digest, PortError> {
-        let digest = Digest::of(bytes);
+        let digest = Digest::hash(bytes);
         let is_taken = match &self.small {
             Some(small) => small.outbox.offer(&digest, bytes)?,
             None => false,
@@ -172,7 +172,7 @@ fn verified<B>(digest: &Digest, bytes: B) -> Result<Box<dyn Read + Send>, PortEr
 where
     B: AsRef<[u8]> + Send + 'static,
 {
-    match Digest::of(bytes.as_ref()) == *digest {
+    match Digest::hash(bytes.as_ref()) == *digest {
         true => Ok(Box::new(Cursor::new(bytes))),
         false => Err(corrupt(digest, "its bytes have another digest")),
     }
@@ -205,7 +205,7 @@ mod tests {
         let large = vec![7u8; IN_MEMORY_MAX as usize + 1];
         for bytes in [&b""[..], b"hello", &large] {
             let digest = blobs.put(&mut &bytes[..]).unwrap();
-            assert_eq!(digest, Digest::of(bytes));
+            assert_eq!(digest, Digest::hash(bytes));
             assert_eq!(blobs.put_bytes(bytes).unwrap(), digest);
             assert_eq!(blobs.read_all(&digest, bytes.len() as u64).unwrap(), bytes);
         }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_blob_that_is_not_there_is_named() {
         let (_dir, blobs) = store();
-        let digest = Digest::of(b"never stored");
+        let digest = Digest::hash(b"never stored");
         let error = blobs.open(&digest).err().unwrap().to_string();
         assert_eq!(error, format!("blob {digest} is corrupt: it is missing"));
     }

@@ -23,8 +23,8 @@ pub use canonical::write_canonical;
 pub use failure_meta::{CommandSource, FailedCommand, FailureMeta};
 pub use forked_from::ForkedFrom;
 pub use glovebox_record::{
-    Artifact, Attempt, AttemptId, BranchId, Captured, ChangeOp, Digest, Ending, FileChange, HostTraffic, LimitUse,
-    NodeId, NotADigest, Quarantined, QuestionId, Receipt, Refusal, RunId, Subject, Task, Traffic, Work,
+    Artifact, Attempt, AttemptId, BranchId, ChangeOp, Digest, DigestError, Ending, FileChange, HostTraffic, LimitUse,
+    NodeId, QuestionId, Receipt, Refusal, RefusedChange, RunId, StoredOutput, Subject, Task, Traffic, Work,
 };
 pub use holdouts_sealed::HoldoutsSealed;
 pub use parallel::{
@@ -411,7 +411,7 @@ pub struct StagePassed {
 impl StagePassed {
     /// The visit as a task, which names its folder and owns its status.
     pub fn task(&self) -> Task {
-        Task::of_handler(self.generation, (&self.branch, &self.node), self.visit)
+        Task::for_handler(self.generation, (&self.branch, &self.node), self.visit)
     }
 }
 

@@ -125,7 +125,7 @@ impl BlobStore for MemoryBlobs {
     fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError> {
         let mut whole = Vec::new();
         bytes.read_to_end(&mut whole).map_err(|error| PortError::Unavailable(error.to_string()))?;
-        let digest = Digest::of(&whole);
+        let digest = Digest::hash(&whole);
         self.lock().entry(digest).or_insert_with(|| whole.into());
         Ok(digest)
     }

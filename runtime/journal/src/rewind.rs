@@ -118,7 +118,7 @@ mod tests {
         let record = |(seq, back): (u64, &u64)| {
             let back = (*back > 0).then_some(WentBack { visit: 1, generation: 0, seq: *back });
             let event = Event::RunResumed(Box::new(RunResumed { back, ..RunResumed::default() }));
-            let hash = Digest::of(&seq.to_le_bytes());
+            let hash = Digest::hash(&seq.to_le_bytes());
             Record { seq, at: Timestamp::UNIX_EPOCH, prev: hash, hash, event, text: EventText::default() }
         };
         (1..).zip(backs).map(record).collect()

@@ -63,7 +63,7 @@ fn the_hash_covers_every_part_of_a_record() {
     let reference = chain(&Digest::ZERO, 1, at(1000), "{}");
     assert_eq!(reference, chain(&Digest::ZERO, 1, at(1000), "{}"));
     for other in [
-        chain(&Digest::of(b"x"), 1, at(1000), "{}"),
+        chain(&Digest::hash(b"x"), 1, at(1000), "{}"),
         chain(&Digest::ZERO, 2, at(1000), "{}"),
         chain(&Digest::ZERO, 1, at(1001), "{}"),
         chain(&Digest::ZERO, 1, at(1000), "{} "),
@@ -74,7 +74,7 @@ fn the_hash_covers_every_part_of_a_record() {
 
 #[test]
 fn a_digest_reads_back_with_and_without_its_prefix() {
-    let digest = Digest::of(b"hello");
+    let digest = Digest::hash(b"hello");
     assert_eq!(digest.to_string().parse(), Ok(digest));
     assert_eq!(digest.hex().parse(), Ok(digest));
     for wrong in ["", "blake3:", "blake3:00", "sha256:00", &digest.hex()[1..]] {

@@ -125,7 +125,7 @@ pub fn described(part: &MessagePart) -> MessagePart {
     }
     let bytes = Image::of(part).and_then(|image| image.bytes().ok()).unwrap_or_default();
     let kept = part.fields.iter().filter(|(name, _)| name != DATA).cloned();
-    let told = [(BYTES, bytes.len().to_string()), (DIGEST, Digest::of(&bytes).to_string())];
+    let told = [(BYTES, bytes.len().to_string()), (DIGEST, Digest::hash(&bytes).to_string())];
     let fields = kept.chain(told.map(|(name, value)| (name.to_owned(), value))).collect();
     MessagePart { kind: part.kind.to_owned(), text: part.text.to_owned(), fields }
 }
@@ -277,7 +277,7 @@ mod tests {
         let message = tool(vec![image("image/png", &data)]);
         let shown = described(&message.parts[1]);
         let field = |name: &str| shown.fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        let digest = Digest::of(PNG).to_string();
+        let digest = Digest::hash(PNG).to_string();
         assert_eq!((field(DATA), field(BYTES), field(DIGEST)), (None, Some("12"), Some(digest.as_str())));
         assert_eq!(described(&message.parts[0]), message.parts[0]);
         let sent = format!("{{\"url\":\"data:image/png;base64,{data}\"}}");

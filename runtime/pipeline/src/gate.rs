@@ -56,7 +56,7 @@ pub(crate) fn choices<'a>(pipeline: &'a Pipeline, node: &'a Node) -> impl Iterat
     let by_outcome = edges().all(|edge| label(edge).is_none());
     edges().filter_map(move |edge| {
         let (label, declines) = if by_outcome { verdict(edge)? } else { (label(edge)?, false) };
-        Some((edge, Choice { declines, ..Choice::of(label, edge.to.clone()) }))
+        Some((edge, Choice { declines, ..Choice::new(label, edge.to.clone()) }))
     })
 }
 

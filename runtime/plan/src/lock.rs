@@ -3,7 +3,7 @@
 //! Only `glovebox plugin lock` writes it. A plugin that is not in the lock, has other bytes or has more grants does not run, and a
 //! lock of an unknown version is refused. This module reads text: it opens neither the file nor the plugins.
 
-use glovebox_record::{Digest, LimitName, NotADigest};
+use glovebox_record::{Digest, DigestError, LimitName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -197,7 +197,7 @@ fn is_lower(line: &str, agreed: &[String]) -> bool {
 fn canonical_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
     let text = String::deserialize(deserializer)?;
     let digest = text.parse().ok().filter(|digest: &Digest| digest.to_string() == text);
-    digest.ok_or_else(|| serde::de::Error::custom(NotADigest(text)))
+    digest.ok_or_else(|| serde::de::Error::custom(DigestError(text)))
 }
 
 #[cfg(test)]

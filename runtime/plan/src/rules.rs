@@ -196,7 +196,7 @@ impl<'a> RuleFiles<'a> {
             let help = format!("rename the table in glovebox.toml to `[rules.\"{}\"]`", manifest.name);
             return Err(problem(message, Some(help)));
         }
-        let digest = Digest::of(bytes);
+        let digest = Digest::hash(bytes);
         let offer = Offer { name, digest, grants: &entry.transform.lines() };
         self.lock.verify(offer).map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
         Ok(AcceptedRule { name, entry, bytes, digest })

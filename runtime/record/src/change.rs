@@ -61,7 +61,7 @@ impl FileChange {
 
 /// A change that was not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Quarantined {
+pub struct RefusedChange {
     /// Relative to the workspace.
     pub path: String,
     /// Why it was not taken.
@@ -81,9 +81,9 @@ pub struct Artifact {
     pub bytes: u64,
 }
 
-/// Captured output.
+/// Output of a component, as a blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Captured {
+pub struct StoredOutput {
     /// Blob with the bytes kept.
     pub digest: Digest,
     /// Length of what was kept.

@@ -26,14 +26,14 @@ pub struct DigestedFile {
 /// Text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a digest, expected `blake3:` and 64 lower-case hexadecimal digits")]
-pub struct NotADigest(pub String);
+pub struct DigestError(pub String);
 
 impl Digest {
     /// The digest before the first record of every journal.
     pub const ZERO: Self = Self([0; 32]);
 
     /// Digests bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn hash(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
@@ -61,15 +61,15 @@ impl From<[u8; 32]> for Digest {
 }
 
 impl FromStr for Digest {
-    type Err = NotADigest;
+    type Err = DigestError;
 
     /// Accepts lower-case digits, with or without the prefix: one digest has one spelling.
-    fn from_str(text: &str) -> Result<Self, NotADigest> {
+    fn from_str(text: &str) -> Result<Self, DigestError> {
         let digits = text.strip_prefix("blake3:").unwrap_or(text);
         if digits.bytes().any(|digit| digit.is_ascii_uppercase()) {
-            return Err(NotADigest(text.to_owned()));
+            return Err(DigestError(text.to_owned()));
         }
-        blake3::Hash::from_hex(digits).map(Self::from).map_err(|_| NotADigest(text.to_owned()))
+        blake3::Hash::from_hex(digits).map(Self::from).map_err(|_| DigestError(text.to_owned()))
     }
 }
 

@@ -250,7 +250,7 @@ const TEXTS: [(&[&str], ClassifiedFailure); 13] = [
 
 impl ClassifiedFailure {
     /// Classifies a failure.
-    pub fn of(source: FailureSource, failure: &Failure) -> Self {
+    pub fn new(source: FailureSource, failure: &Failure) -> Self {
         let found = of_code(failure).or_else(|| of_class(failure.class)).or_else(|| of_text(failure));
         let found = found.unwrap_or(match source {
             FailureSource::Verification => COMMAND_FAILED,
@@ -314,7 +314,7 @@ mod tests {
     #[track_caller]
     fn check(class: FailureClass, code: &str, reason: &str, expected: (&str, &str, bool)) {
         let failure = Failure::new(class, code.to_owned(), reason);
-        let found = ClassifiedFailure::of(FailureSource::Execution, &failure);
+        let found = ClassifiedFailure::new(FailureSource::Execution, &failure);
         assert_eq!((found.code, found.category.as_str(), found.is_retryable), expected, "{code} {reason}");
     }
 
@@ -391,6 +391,6 @@ mod tests {
         text("line 5031 dnsmasq unexpectedly", "model_or_unknown_failure", "model", true);
         text("Doom loop detected", "model_doom_loop", "model_loop", true);
         let own = Failure::new(FailureClass::Deterministic, "acme/lint".to_owned(), "it is ugly");
-        assert_eq!(ClassifiedFailure::of(FailureSource::Verification, &own), COMMAND_FAILED);
+        assert_eq!(ClassifiedFailure::new(FailureSource::Verification, &own), COMMAND_FAILED);
     }
 }

@@ -173,7 +173,7 @@ pub struct Task {
 
 impl Task {
     /// The handler's work at one visit of a node.
-    pub fn of_handler(generation: u32, (branch, node): (&BranchId, &NodeId), visit: u32) -> Self {
+    pub fn for_handler(generation: u32, (branch, node): (&BranchId, &NodeId), visit: u32) -> Self {
         let (branch, node) = (branch.clone(), node.clone());
         Self { generation, branch, node, visit, work: Work::Handler }
     }

@@ -51,22 +51,22 @@ impl Confirmation {
 
 /// A word that names no way to confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownConfirmation;
+pub struct ConfirmationError;
 
-impl fmt::Display for UnknownConfirmation {
+impl fmt::Display for ConfirmationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("expected `verify` or `off`")
     }
 }
 
 impl FromStr for Confirmation {
-    type Err = UnknownConfirmation;
+    type Err = ConfirmationError;
 
-    fn from_str(word: &str) -> Result<Self, UnknownConfirmation> {
+    fn from_str(word: &str) -> Result<Self, ConfirmationError> {
         match word.to_ascii_lowercase().as_str() {
             "verify" => Ok(Self::Verify),
             word if Self::OFF.contains(&word) => Ok(Self::Off),
-            _ => Err(UnknownConfirmation),
+            _ => Err(ConfirmationError),
         }
     }
 }

@@ -175,7 +175,7 @@ impl FailureCode {
     }
 
     /// Takes a handler's own code; none when it is not a short name or belongs to the host.
-    pub fn of_handler(text: String) -> Option<Self> {
+    pub fn from_handler(text: String) -> Option<Self> {
         let code = Self(text.into());
         (code.is_name() && !code.is_reserved()).then_some(code)
     }
@@ -296,7 +296,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// An outcome with a status and nothing else.
-    pub fn of(status: Status) -> Self {
+    pub fn new(status: Status) -> Self {
         Self {
             status,
             preferred_label: None,
@@ -309,12 +309,12 @@ impl Outcome {
 
     /// An outcome with a status and the failure behind it, if there is one.
     pub fn ended(status: Status, failure: Option<&Failure>) -> Self {
-        Self { failure: failure.cloned(), ..Self::of(status) }
+        Self { failure: failure.cloned(), ..Self::new(status) }
     }
 
     /// A failed outcome.
     pub fn failed(failure: Failure) -> Self {
-        Self { failure: Some(failure), ..Self::of(Status::Fail) }
+        Self { failure: Some(failure), ..Self::new(Status::Fail) }
     }
 
     /// Returns a copy that sets nothing in the context.
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn codes_of_the_host_cannot_be_borrowed() {
         let check = |text: &str, expected: bool| {
-            assert_eq!(FailureCode::of_handler(text.to_owned()).is_some(), expected, "{text}");
+            assert_eq!(FailureCode::from_handler(text.to_owned()).is_some(), expected, "{text}");
         };
         for code in ["acme/lint", "provider/auth", "stage/failed", "limits/x", "E42"] {
             check(code, true);

@@ -22,7 +22,7 @@ pub enum AgentProgram {
 /// A text that names no program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected `codex`, `claude`, `gemini`, `opencode` or `exec`")]
-pub struct UnknownProgram;
+pub struct ProgramError;
 
 /// Where a project keeps settings of agent programs: permissions, hooks, servers, endpoints, and helpers that bring such. What a project
 /// tells every reader, as in `AGENTS.md`, is not one.
@@ -52,10 +52,10 @@ impl fmt::Display for AgentProgram {
 }
 
 impl FromStr for AgentProgram {
-    type Err = UnknownProgram;
+    type Err = ProgramError;
 
-    fn from_str(text: &str) -> Result<Self, UnknownProgram> {
-        Self::ALL.into_iter().find(|program| program.as_str() == text).ok_or(UnknownProgram)
+    fn from_str(text: &str) -> Result<Self, ProgramError> {
+        Self::ALL.into_iter().find(|program| program.as_str() == text).ok_or(ProgramError)
     }
 }
 

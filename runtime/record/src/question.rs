@@ -61,7 +61,7 @@ pub struct Choice {
 
 impl Choice {
     /// The choice that a label makes.
-    pub fn of(label: &str, to: NodeId) -> Self {
+    pub fn new(label: &str, to: NodeId) -> Self {
         Self { key: accelerator(label).0, label: label.to_owned(), to, declines: false }
     }
 
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     fn choices(labels: &[&str]) -> Vec<Choice> {
-        let of = |label: &&str| Choice::of(label, accelerator(label).1.to_lowercase().replace(' ', "_").into());
+        let of = |label: &&str| Choice::new(label, accelerator(label).1.to_lowercase().replace(' ', "_").into());
         labels.iter().map(of).collect()
     }
 

@@ -39,22 +39,22 @@ impl fmt::Display for Money {
 /// A text that is no amount of money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected US dollars such as `5` or `0.25`, with at most six digits after the point")]
-pub struct NotMoney;
+pub struct MoneyError;
 
 impl FromStr for Money {
-    type Err = NotMoney;
+    type Err = MoneyError;
 
     /// Reads dollars, with or without a `$` in front.
-    fn from_str(text: &str) -> Result<Self, NotMoney> {
+    fn from_str(text: &str) -> Result<Self, MoneyError> {
         let text = text.trim().trim_start_matches('$');
         let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
         let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
         if !is_number(whole) || !is_number(rest) || rest.len() > DECIMALS {
-            return Err(NotMoney);
+            return Err(MoneyError);
         }
-        let micro: u64 = format!("{rest:0<DECIMALS$}").parse().map_err(|_| NotMoney)?;
-        let whole: u64 = whole.parse().map_err(|_| NotMoney)?;
-        whole.checked_mul(MICRO).and_then(|whole| whole.checked_add(micro)).map(Self).ok_or(NotMoney)
+        let micro: u64 = format!("{rest:0<DECIMALS$}").parse().map_err(|_| MoneyError)?;
+        let whole: u64 = whole.parse().map_err(|_| MoneyError)?;
+        whole.checked_mul(MICRO).and_then(|whole| whole.checked_add(micro)).map(Self).ok_or(MoneyError)
     }
 }
 
@@ -84,12 +84,12 @@ pub struct CachedTokens {
 
 impl Price {
     /// What so many tokens cost, rounded up.
-    pub fn of(&self, tokens: Tokens) -> Money {
-        self.of_cached(tokens, CachedTokens::default())
+    pub fn cost(&self, tokens: Tokens) -> Money {
+        self.cost_cached(tokens, CachedTokens::default())
     }
 
     /// What so many tokens cost, rounded up, of which some went through the provider's cache.
-    pub fn of_cached(&self, tokens: Tokens, cached: CachedTokens) -> Money {
+    pub fn cost_cached(&self, tokens: Tokens, cached: CachedTokens) -> Money {
         let cost = |tokens: u64, price: Money| u128::from(tokens) * u128::from(price.0);
         let fresh = tokens.input.saturating_sub(cached.read).saturating_sub(cached.write);
         let parts = [
@@ -114,7 +114,7 @@ pub struct Spend {
 
 impl Spend {
     /// Tokens and their cost.
-    pub fn of(tokens: Tokens, cost: Money) -> Self {
+    pub fn new(tokens: Tokens, cost: Money) -> Self {
         Self { tokens: tokens.input.saturating_add(tokens.output), cost }
     }
 
@@ -200,18 +200,18 @@ mod tests {
             assert_eq!((text.parse(), Money(micro).to_string()), (Ok(Money(micro)), shown.to_owned()));
         }
         for text in ["", ".", "-1", "1e3", "0.0000001", "1.", "five", "99999999999999999999"] {
-            assert_eq!(text.parse::<Money>(), Err(NotMoney), "{text}");
+            assert_eq!(text.parse::<Money>(), Err(MoneyError), "{text}");
         }
     }
 
     #[test]
     fn a_cost_is_rounded_up() {
         let price = Price { input: Money(3 * MICRO), output: Money(15 * MICRO), ..Price::default() };
-        assert_eq!(price.of(Tokens { input: 1_000_000, output: 0 }), Money(3 * MICRO));
-        assert_eq!(Price { input: Money(1), ..Price::default() }.of(Tokens { input: 1, output: 9 }), Money(1));
-        assert_eq!(price.of(Tokens { input: u64::MAX, output: u64::MAX }), Money(u64::MAX));
+        assert_eq!(price.cost(Tokens { input: 1_000_000, output: 0 }), Money(3 * MICRO));
+        assert_eq!(Price { input: Money(1), ..Price::default() }.cost(Tokens { input: 1, output: 9 }), Money(1));
+        assert_eq!(price.cost(Tokens { input: u64::MAX, output: u64::MAX }), Money(u64::MAX));
         let cheap = Price { cache_read: Some(Money(MICRO)), cache_write: Some(Money(4 * MICRO)), ..price };
         let tokens = Tokens { input: 3_000_000, output: 0 };
-        assert_eq!(cheap.of_cached(tokens, CachedTokens { read: 1_000_000, write: 1_000_000 }), Money(8 * MICRO));
+        assert_eq!(cheap.cost_cached(tokens, CachedTokens { read: 1_000_000, write: 1_000_000 }), Money(8 * MICRO));
     }
 }

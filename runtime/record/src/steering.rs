@@ -20,7 +20,7 @@ pub struct SteeringMessage {
 
 /// What became of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Heard {
+pub struct SteeringDelivery {
     /// The message.
     pub message: MessageId,
     /// The first turn of the attempt, from 1, whose question had it and was answered; absent if no such question did.

@@ -26,7 +26,7 @@ impl StoredValue {
     /// What there is to say of a value, given its JSON and what it begins with.
     pub fn new(json: &str, text: &str) -> Self {
         let head = text.chars().take(HEAD_CHARS_MAX).collect();
-        Self { artifact: Digest::of(json.as_bytes()), bytes: json.len() as u64, head }
+        Self { artifact: Digest::hash(json.as_bytes()), bytes: json.len() as u64, head }
     }
 
     /// The value that stands for it in the context.
@@ -35,7 +35,7 @@ impl StoredValue {
     }
 
     /// What a reference says; none for another value.
-    pub fn of(reference: &Value) -> Option<Self> {
+    pub fn from_reference(reference: &Value) -> Option<Self> {
         Self::deserialize(reference).ok()
     }
 

@@ -90,7 +90,9 @@ impl Context {
 
     /// The reference to a value that is stored as a blob, by its key in either spelling.
     pub fn stored<'k>(&self, key: impl Into<ContextKey<'k>>) -> Option<StoredValue> {
-        self.entry(key.into()).filter(|entry| entry.is_reference).and_then(|entry| StoredValue::of(&entry.value))
+        self.entry(key.into())
+            .filter(|entry| entry.is_reference)
+            .and_then(|entry| StoredValue::from_reference(&entry.value))
     }
 
     /// The value as conditions see it (spec §10.4): text as it is, other scalars and structures as JSON, nothing as empty. Of a value that

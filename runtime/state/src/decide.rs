@@ -221,7 +221,7 @@ impl BranchDecision<'_> {
 
     /// The task that an arrival at a working node begins.
     fn next_task(&self, node: &NodeId) -> Task {
-        Task::of_handler(self.state.generation(), (self.id, node), self.branch.next_visit(node))
+        Task::for_handler(self.state.generation(), (self.id, node), self.branch.next_visit(node))
     }
 
     /// At an exit: every goal gate must be satisfied, one that was never visited is not (spec §3.4, decision unvisited-gates-are-unmet).
@@ -344,7 +344,7 @@ impl BranchDecision<'_> {
     fn leave_control_node(&self, node: &NodeId) -> Vec<Event> {
         let is_child_exit = || self.pipeline.node(node).is_some_and(|node| node.handler == Handler::ChildExit);
         match self.pipeline.start == *node || is_child_exit() {
-            true => self.follow_edge(node, &Outcome::of(Status::Success)),
+            true => self.follow_edge(node, &Outcome::new(Status::Success)),
             false => self.follow_edge(node, &self.branch.previous),
         }
     }

@@ -11,7 +11,7 @@ const HASH_MIN: usize = 7;
 
 /// The signature of a failure without output; none for one that can pass by itself.
 pub fn of_failure(failure: &Failure) -> Option<Digest> {
-    text(failure).map(|text| Digest::of(text.as_bytes()))
+    text(failure).map(|text| Digest::hash(text.as_bytes()))
 }
 
 /// The signature of a failure; none for a transient failure.

@@ -366,7 +366,7 @@ impl WhyFold<'_> {
         let what = What::Passed(PassedWhy { visit: passed.visit, status: passed.status.as_str() });
         self.step(record, (&passed.branch, &passed.node), what);
         let outcome = match self.pipeline.start == passed.node {
-            true => Arc::new(Outcome::of(Status::Success)),
+            true => Arc::new(Outcome::new(Status::Success)),
             false => Arc::clone(&self.replay.state.branch(&passed.branch).previous),
         };
         self.leave((&passed.branch, &passed.node), &outcome);
@@ -381,7 +381,7 @@ impl WhyFold<'_> {
 
     fn route(&mut self, record: &Record, route: &RouteTaken) {
         let outcome =
-            self.left.remove(&route.branch).map_or_else(|| Outcome::of(Status::Success), |(_, outcome)| outcome);
+            self.left.remove(&route.branch).map_or_else(|| Outcome::new(Status::Success), |(_, outcome)| outcome);
         let outcome = self.reader(&route.branch).as_decided(outcome, route);
         let edges = route.candidates.iter().map(|candidate| {
             let is_taken = route.edge == Some(candidate.edge);

@@ -123,7 +123,7 @@ impl Base {
 
     /// The digest of [`Base::to_json`].
     pub fn digest(&self) -> Digest {
-        Digest::of(&self.to_json())
+        Digest::hash(&self.to_json())
     }
 
     /// The same files after changes, in order.

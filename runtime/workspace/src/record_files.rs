@@ -138,7 +138,7 @@ mod tests {
         kept.iter().chain(&left).for_each(|path| write(path));
         let found = list(place.path()).unwrap().files;
         assert_eq!(found.iter().map(|found| &*found.file.path).collect::<Vec<_>>(), kept);
-        assert!(found.iter().all(|found| found.file.digest == Digest::of(b"x") && found.file.bytes == 1));
+        assert!(found.iter().all(|found| found.file.digest == Digest::hash(b"x") && found.file.bytes == 1));
         assert_eq!(bytes(place.path()).unwrap(), kept.len() as u64);
     }
 

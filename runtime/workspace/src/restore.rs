@@ -159,20 +159,23 @@ mod tests {
         fs::write(place.path().join("src/b"), "two").unwrap();
         symlink("src/a", place.path().join("link")).unwrap();
         let mut base = Base::default();
-        let fact =
-            |text: &str| FileFact { digest: Digest::of(text.as_bytes()), bytes: text.len() as u64, executable: false };
+        let fact = |text: &str| FileFact {
+            digest: Digest::hash(text.as_bytes()),
+            bytes: text.len() as u64,
+            executable: false,
+        };
         base.files.extend([("src/a".to_owned(), fact("one")), ("src/b".to_owned(), fact("old"))]);
         base.files.insert("gone".to_owned(), fact("gone"));
         base.symlinks.insert("link".to_owned(), "src/a".to_owned());
         base.directories.extend(["src".to_owned(), "empty".to_owned()]);
         let path = |text: &str| ScopePath::parse(text).unwrap();
         let two = FileChange::bare(path("src/b"), ChangeOp::Write);
-        let two = FileChange { digest: Some(Digest::of(b"two")), bytes: 3, ..two };
+        let two = FileChange { digest: Some(Digest::hash(b"two")), bytes: 3, ..two };
         (place, base, vec![two, FileChange::bare(path("gone"), ChangeOp::Delete)])
     }
 
     fn content(digest: &Digest) -> io::Result<&'static [u8]> {
-        let known = ["one", "two"].into_iter().find(|text| Digest::of(text.as_bytes()) == *digest);
+        let known = ["one", "two"].into_iter().find(|text| Digest::hash(text.as_bytes()) == *digest);
         known.map(str::as_bytes).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 

@@ -46,7 +46,7 @@ impl Bench {
     }
 
     fn write(&self, path: &str, content: &str) -> FileChange {
-        let digest = Digest::of(content.as_bytes());
+        let digest = Digest::hash(content.as_bytes());
         fs::write(self.dir.path().join("blobs").join(digest.hex()), content).unwrap();
         FileChange { digest: Some(digest), bytes: content.len() as u64, ..change(path, ChangeOp::Write) }
     }
@@ -116,7 +116,7 @@ fn ignored_files_stay_behind_and_hidden_ones_come_along() {
     let recorded: Vec<&str> = base.files.keys().chain(&base.directories).map(String::as_str).collect();
     assert_eq!(recorded.len(), expected.len());
     let main = &base.files["src/main.rs"];
-    assert_eq!((main.digest, main.bytes, main.executable), (Digest::of(b"m"), 1, true));
+    assert_eq!((main.digest, main.bytes, main.executable), (Digest::hash(b"m"), 1, true));
     let mode = fs::metadata(made.copied().join("src/main.rs")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o755, "no set-id bit is copied");
     let read: Base = serde_json::from_str(&serde_json::to_string(&base).unwrap()).unwrap();

@@ -107,7 +107,7 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
         return Err(stop.with_help("name a file, or leave out `--fix`"));
     }
     let mut opened = open(file, inputs)?;
-    let before = Digest::of(opened.text.as_bytes());
+    let before = Digest::hash(opened.text.as_bytes());
     for _ in 0..FIX_ROUNDS_MAX.min(FIX_BYTES_MAX / opened.text.len().max(1)) {
         let found = glovebox_pipeline::validate(opened.draft.clone()).diagnostics;
         let Some(text) = fixed(Source::new(&opened.text), &found) else { break };
@@ -117,7 +117,7 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
         }
         opened = next;
     }
-    if Digest::of(opened.text.as_bytes()) != before {
+    if Digest::hash(opened.text.as_bytes()) != before {
         replaced_file::replace(file, &opened.text)?;
         terminal::say(format_args!("fixed: {}\n", visible::line(&file.display().to_string())));
     }

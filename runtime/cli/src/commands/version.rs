@@ -40,7 +40,7 @@ pub fn version(arguments: &VersionArguments) -> CommandResult {
         .iter()
         .map(|builtin| ComponentVersion {
             name: builtin.name,
-            digest: Digest::of(builtin.bytes),
+            digest: Digest::hash(builtin.bytes),
             bytes: builtin.bytes.len(),
         })
         .collect();

@@ -106,7 +106,7 @@ mod tests {
 
     fn delta(path: &str, old: Option<&str>, new: Option<&str>) -> Delta {
         let version = |text: &str| Version::File {
-            digest: Digest::of(text.as_bytes()),
+            digest: Digest::hash(text.as_bytes()),
             bytes: text.len() as u64,
             executable: false,
         };

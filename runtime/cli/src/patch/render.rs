@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_terminal_gets_nothing_to_obey_and_a_program_every_byte() {
         let version = |bytes: &[u8]| {
-            Some(Version::File { digest: Digest::of(bytes), bytes: bytes.len() as u64, executable: false })
+            Some(Version::File { digest: Digest::hash(bytes), bytes: bytes.len() as u64, executable: false })
         };
         let (old, new) = (b"a\n".to_vec(), b"a\r\x1b[2J\tb\n".to_vec());
         let path = ScopePath::parse("x").unwrap();

@@ -162,7 +162,7 @@ impl Changes {
         let mut found = Vec::new();
         let file = open_before(&self.project, path.as_str()).ok()?;
         file.take(bytes.min(BLOB_BYTES_MAX).saturating_add(1)).read_to_end(&mut found).ok()?;
-        (Digest::of(&found) == *digest).then_some(found)
+        (Digest::hash(&found) == *digest).then_some(found)
     }
 }
 
@@ -221,13 +221,13 @@ fn taken(merged: &FanInFinished) -> StageFinished {
     let FanInFinished { generation, branch, node, visit, changes, .. } = merged.clone();
     let task = Task { generation, branch, node, visit, work: Work::Join };
     let attempt = Attempt { task, ordinal: 1, id: AttemptId::new("") };
-    StageFinished { changes, ..StageFinished::of(attempt, Outcome::of(merged.status)) }
+    StageFinished { changes, ..StageFinished::of(attempt, Outcome::new(merged.status)) }
 }
 
 /// The writes that a person allowed, as changes of the stage.
 fn allowed(decided: &PolicyDecided) -> StageFinished {
     let changes = decided.changes.clone();
-    StageFinished { changes, ..StageFinished::of(decided.attempt.clone(), Outcome::of(decided.outcome.status)) }
+    StageFinished { changes, ..StageFinished::of(decided.attempt.clone(), Outcome::new(decided.outcome.status)) }
 }
 
 fn listed(stages: &[(Timestamp, StageFinished)]) -> Vec<FileChange> {

@@ -129,5 +129,5 @@ fn tools_name(attempt: &Attempt) -> String {
 
 fn attempt_name(attempt: &Attempt) -> String {
     let key = format!("{}\n{}", attempt.task, attempt.ordinal);
-    Digest::of(key.as_bytes()).hex()
+    Digest::hash(key.as_bytes()).hex()
 }

@@ -3,7 +3,7 @@
 use super::redact::WITHHELD_FILE;
 use super::{LOG_FILE, Workbench};
 use glovebox_host::call::LogLine;
-use glovebox_journal::event::{Artifact, Captured, Digest, StageFinished};
+use glovebox_journal::event::{Artifact, Digest, StageFinished, StoredOutput};
 use glovebox_journal::ports::{BlobStore, PortError};
 
 impl<B: BlobStore + 'static> Workbench<B> {
@@ -31,12 +31,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(Artifact { name, media_type, digest, bytes })
     }
 
-    pub(super) fn captured(&self, bytes: &[u8]) -> Result<Option<Captured>, PortError> {
+    pub(super) fn captured(&self, bytes: &[u8]) -> Result<Option<StoredOutput>, PortError> {
         if bytes.is_empty() {
             return Ok(None);
         }
         let (digest, bytes) = self.store(bytes)?;
-        Ok(Some(Captured { digest, bytes }))
+        Ok(Some(StoredOutput { digest, bytes }))
     }
 
     pub(super) fn store(&self, bytes: &[u8]) -> Result<(Digest, u64), PortError> {

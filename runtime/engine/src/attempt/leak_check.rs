@@ -5,7 +5,7 @@
 
 use crate::holdouts::Holdouts;
 use glovebox_host::llm::{Model, TextGuard};
-use glovebox_journal::event::{Artifact, Captured, Digest, Ending, Refusal, StageFinished};
+use glovebox_journal::event::{Artifact, Digest, Ending, Refusal, StageFinished, StoredOutput};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_workspace::holdout::canary::{Canary, Leak};
@@ -107,7 +107,7 @@ fn said(fact: &mut StageFinished, canary: &Canary, blobs: &impl BlobStore) -> Re
     }
     fact.artifacts = kept;
     for captured in [&mut fact.stdout, &mut fact.stderr] {
-        let Some(Captured { digest, .. }) = captured else { continue };
+        let Some(StoredOutput { digest, .. }) = captured else { continue };
         if let Some(leak) = found_in(digest, canary, blobs)? {
             *captured = None;
             found = found.or(Some(leak));

@@ -54,7 +54,7 @@ impl Recovery {
         let timeout = self.plan.recovery.as_ref().and_then(|recovery| recovery.timeout);
         let timeout_ms = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
         // The outcome is put in with the failure that takes its place.
-        let outcome = Outcome::of(Status::Fail);
+        let outcome = Outcome::new(Status::Fail);
         Ok(Ok(Recoverable { outcome, verifying: false, proposed: writes, signature: None, timeout_ms }))
     }
 

@@ -36,7 +36,7 @@ pub(super) fn printed(report: &Report) -> impl Iterator<Item = &[u8]> {
 pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[String]) {
     // Its own outcome beside a failure would tell everything.
     fact.recoverable = None;
-    let mut outcome = std::mem::replace(&mut fact.outcome, Outcome::of(Status::Fail));
+    let mut outcome = std::mem::replace(&mut fact.outcome, Outcome::new(Status::Fail));
     if outcome.status.satisfies_gate() && fact.proves_nothing() {
         // A third way to end, beside pass and fail, would tell more than the verdict.
         outcome = Outcome::failed(Failure::new(FailureClass::Deterministic, FailureCode::NO_TESTS, ""));

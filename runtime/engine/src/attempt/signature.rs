@@ -38,7 +38,7 @@ fn of(finished: &StageFinished, blobs: &impl BlobStore) -> Result<Option<Digest>
         text.push_str(&plain(&String::from_utf8_lossy(&bytes)));
         text.push('\n');
     }
-    Ok(Some(Digest::of(text.as_bytes())))
+    Ok(Some(Digest::hash(text.as_bytes())))
 }
 
 #[cfg(test)]

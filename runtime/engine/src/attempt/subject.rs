@@ -9,7 +9,7 @@ use super::paths::AttemptPaths;
 use glovebox_jail::jail::CommandLine;
 use glovebox_jail::jail::JailSetting;
 use glovebox_jail::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
-use glovebox_journal::event::{Isolation, Quarantined, Receipt, StageFinished};
+use glovebox_journal::event::{Isolation, Receipt, RefusedChange, StageFinished};
 use glovebox_pipeline::ir::holdouts::Writes;
 use glovebox_plan::plan::Binding;
 use glovebox_plan::plan::Separation;
@@ -247,7 +247,7 @@ fn keep(
         Ok(examined) => examined.found,
         Err(StageError::Limit { limit, path, .. }) => {
             let reason = format!("{UNDER_TEST}; more than `limits.{limit}`, so none of it is kept");
-            fact.quarantined.push(Quarantined { path, reason });
+            fact.quarantined.push(RefusedChange { path, reason });
             return Ok(());
         }
         Err(error) => return Err(error.into()),
@@ -261,11 +261,11 @@ fn keep(
     let report = quarantine(view, &found, folder, &CAPS)?;
     let more = report.kept.len().saturating_sub(NAMED_MAX);
     let named = report.kept.into_iter().take(NAMED_MAX);
-    fact.quarantined.extend(named.map(|kept| Quarantined { path: kept.path, reason: kept.reason }));
+    fact.quarantined.extend(named.map(|kept| RefusedChange { path: kept.path, reason: kept.reason }));
     if more > 0 {
         let reason = format!("{UNDER_TEST}; `report.json` in the quarantine lists all paths");
         let noun = if more == 1 { "path" } else { "paths" };
-        fact.quarantined.push(Quarantined { path: format!("{more} more {noun}"), reason });
+        fact.quarantined.push(RefusedChange { path: format!("{more} more {noun}"), reason });
     }
     Ok(())
 }

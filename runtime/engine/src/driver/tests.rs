@@ -28,7 +28,7 @@ fn answer(claim: &Assignment) -> StageFinished {
         ("b", 1, _) => Status::Fail,
         _ => Status::Success,
     };
-    let mut outcome = Outcome::of(status);
+    let mut outcome = Outcome::new(status);
     outcome.context_updates.insert("visits".into(), json!(task.visit));
     outcome.context_updates.insert("graph.goal".into(), json!("forged"));
     finished(&open(claim), outcome)
@@ -172,7 +172,7 @@ async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u3
         let cut = StageFinished {
             changes: vec![changed],
             turns_used: 7,
-            ..finished(&open(&claim), Outcome::of(Status::Fail))
+            ..finished(&open(&claim), Outcome::new(Status::Fail))
         };
         Ok(if is_cut { cut } else { answer(&claim) })
     };
@@ -328,7 +328,7 @@ async fn the_runs_time_ends_an_attempt_and_a_wait() {
         driver.start(first(&pipeline, Some(60))).await.unwrap();
         let stage = async |claim: Assignment| {
             if waits {
-                return Ok(finished(&open(&claim), Outcome::of(Status::Retry)));
+                return Ok(finished(&open(&claim), Outcome::new(Status::Retry)));
             }
             while !claim.stop.load(Ordering::SeqCst) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -381,7 +381,7 @@ async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
             executable: false,
             target: None,
         };
-        Ok(StageFinished { changes: vec![change], ..finished(&open(&claim), Outcome::of(Status::Success)) })
+        Ok(StageFinished { changes: vec![change], ..finished(&open(&claim), Outcome::new(Status::Success)) })
     };
     driver.drive(changing, |_, _| Ok(())).await.unwrap();
     let branch = driver.state.main();

@@ -64,7 +64,7 @@ impl GivenAnswer {
 /// The name of a message's file. Two answers to one question have the same name, so only one of them can be put there.
 pub fn file_name(message: &Message) -> String {
     match message {
-        Message::Answer(given) => format!("answer-{}.json", Digest::of(given.question.as_str().as_bytes()).hex()),
+        Message::Answer(given) => format!("answer-{}.json", Digest::hash(given.question.as_str().as_bytes()).hex()),
         Message::Steer(given) => given.file_name(),
         Message::Pause { .. } => PAUSE_FILE.to_owned(),
         Message::Cancel { .. } => CANCEL_FILE.to_owned(),

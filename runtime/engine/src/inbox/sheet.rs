@@ -22,7 +22,7 @@ impl AnswerSheet {
     /// is one about its scope. Empty lines and lines that begin
     /// with `#` are passed over.
     pub fn parse(text: &str, pipeline: &Pipeline) -> Self {
-        let mut sheet = Self { digest: Some(Digest::of(text.as_bytes())), ..Self::default() };
+        let mut sheet = Self { digest: Some(Digest::hash(text.as_bytes())), ..Self::default() };
         let lines = (1..).zip(text.lines().map(str::trim));
         for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
             let named = line.split_once(':').map(|(node, answer)| (NodeId::from(node.trim()), answer.trim()));

@@ -31,7 +31,7 @@ impl GivenSteering {
 
     /// The name of its file.
     pub(super) fn file_name(&self) -> String {
-        format!("steer-{}.json", Digest::of(self.message.as_str().as_bytes()).hex())
+        format!("steer-{}.json", Digest::hash(self.message.as_str().as_bytes()).hex())
     }
 
     /// True if it is as long as a message may be.

@@ -65,7 +65,7 @@ impl<B: BlobStore> Projector<B> {
     pub(super) fn passed(&mut self, passed: &StagePassed) -> Result<(), ProjectError> {
         let task = passed.task();
         let outcome = self.state.branch(&passed.branch).outcome(&passed.node).cloned();
-        let outcome = outcome.unwrap_or_else(|| Outcome::of(passed.status));
+        let outcome = outcome.unwrap_or_else(|| Outcome::new(passed.status));
         let owner = Owner { task: &task, attempt: None };
         self.file(&task_folder(&task), "status.json", &encode(&outcome, owner))
     }

@@ -14,13 +14,13 @@ fn bytes(size: usize) -> Vec<u8> {
 
 fn put_all(blobs: &impl BlobStore, put: &[Vec<u8>]) {
     for bytes in put {
-        assert_eq!(blobs.put_bytes(bytes).unwrap(), Digest::of(bytes));
+        assert_eq!(blobs.put_bytes(bytes).unwrap(), Digest::hash(bytes));
     }
 }
 
 #[track_caller]
 fn check(blobs: &impl BlobStore, expected: &[u8]) {
-    let digest = Digest::of(expected);
+    let digest = Digest::hash(expected);
     let mut read = Vec::new();
     blobs.open(&digest).unwrap().read_to_end(&mut read).unwrap();
     assert!(read == expected, "{} bytes", expected.len());
@@ -33,7 +33,7 @@ pub(crate) async fn what_is_put_is_what_is_opened<B: Blobs>() {
     for is_stored in [false, true] {
         for bytes in SIZES.map(bytes) {
             let digest = under.store().put(&mut &bytes[..]).unwrap();
-            assert_eq!((digest, under.store().put_bytes(&bytes).unwrap()), (Digest::of(&bytes), digest));
+            assert_eq!((digest, under.store().put_bytes(&bytes).unwrap()), (Digest::hash(&bytes), digest));
             check(under.store(), &bytes);
         }
         let digest = under.store().put_bytes(b"hello").unwrap();
@@ -44,7 +44,7 @@ pub(crate) async fn what_is_put_is_what_is_opened<B: Blobs>() {
 
 pub(crate) async fn a_blob_that_is_missing_is_corrupt<B: Blobs>() {
     let folder = tempfile::tempdir().unwrap();
-    let found = B::open(folder.path()).store().open(&Digest::of(b"never stored")).err();
+    let found = B::open(folder.path()).store().open(&Digest::hash(b"never stored")).err();
     assert!(matches!(found, Some(PortError::Corrupt { .. })), "{found:?}");
 }
 

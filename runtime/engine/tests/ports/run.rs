@@ -38,7 +38,7 @@ fn started() -> Event {
 }
 
 fn answer(attempt: &Attempt) -> StageFinished {
-    StageFinished::of(attempt.clone(), Outcome::of(Status::Success))
+    StageFinished::of(attempt.clone(), Outcome::new(Status::Success))
 }
 
 /// The end of a task that succeeded.
@@ -297,7 +297,7 @@ pub(crate) async fn a_delivery_of_an_earlier_attempt_claims_nothing<L: Adapter>(
             begun.set(Some(Timestamp::now()));
             return succeed(assignment).await;
         }
-        Ok(StageFinished { outcome: Outcome::of(Status::Retry), ..answer(&assignment.attempt) })
+        Ok(StageFinished { outcome: Outcome::new(Status::Retry), ..answer(&assignment.attempt) })
     };
     driver.drive(retried, |_, _| Ok(())).await.unwrap();
     let records = under.records().await;

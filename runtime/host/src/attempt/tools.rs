@@ -175,8 +175,8 @@ impl Host for Attempt {
         if let Some(error) = self.unavailable(&place) {
             return Ok(Err(error));
         }
-        let sent = Digest::of(arguments.as_bytes());
-        let asked = Digest::of(format!("{name}\n{arguments}").as_bytes());
+        let sent = Digest::hash(arguments.as_bytes());
+        let asked = Digest::hash(format!("{name}\n{arguments}").as_bytes());
         let kept = self.tools.answers.as_mut().and_then(|answers| answers.next(asked));
         let is_new = kept.is_none();
         let answer = match kept {
@@ -302,7 +302,7 @@ impl Attempt {
             }
         };
         let said = if let State::Over(reason) = &state { reason.as_str() } else { "" };
-        let digests = (Digest::of(b""), Digest::of(said.as_bytes()));
+        let digests = (Digest::hash(b""), Digest::hash(said.as_bytes()));
         self.tools.calls.push(setting.record(None, began, digests, has_failed));
         self.tools.servers[at].1 = state;
         setting.take_secrets(&mut notes);
@@ -342,7 +342,7 @@ impl Attempt {
         self.tools.calls.push(setting.record(
             Some(place),
             began,
-            (sent, Digest::of(answer.text().as_bytes())),
+            (sent, Digest::hash(answer.text().as_bytes())),
             answer.is_error(),
         ));
         if let Answer::Failed(reason) = &answer {
@@ -360,7 +360,7 @@ impl Attempt {
         let record = setting.record(
             Some(place),
             Instant::now(),
-            (sent, Digest::of(answer.text().as_bytes())),
+            (sent, Digest::hash(answer.text().as_bytes())),
             answer.is_error(),
         );
         self.tools.calls.push(ToolCall { is_replayed: true, ..record });

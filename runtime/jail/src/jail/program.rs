@@ -152,11 +152,11 @@ mod tests {
         };
         let found = of(&["tool", "--flag"]).unwrap();
         assert_eq!((found.path.as_str(), found.bytes), (folder.join("bin/tool").to_str().unwrap(), 3));
-        assert_eq!((found.digest, of(&["/opt/shown/bin/tool"])), (Digest::of(b"one"), Some(found.clone())));
+        assert_eq!((found.digest, of(&["/opt/shown/bin/tool"])), (Digest::hash(b"one"), Some(found.clone())));
         program(&folder.join("bin/tool"), "two");
-        assert_eq!(of(&["tool"]).unwrap().digest, Digest::of(b"two"));
+        assert_eq!(of(&["tool"]).unwrap().digest, Digest::hash(b"two"));
         assert_eq!((of(&["no-such"]), of(&["/made/x"]), of(&[]), of(&["a/b"])), (None, None, None, None));
         let shell = file(&policy, &Program::Shell("true".to_owned()), &|_| false).unwrap();
-        assert_eq!(shell.digest, Digest::of(&fs::read("/bin/sh").unwrap()));
+        assert_eq!(shell.digest, Digest::hash(&fs::read("/bin/sh").unwrap()));
     }
 }

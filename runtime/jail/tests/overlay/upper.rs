@@ -46,7 +46,7 @@ pub(crate) fn commit(made: &Bench, view: &WorkspaceView) -> Vec<FileChange> {
     let mut keep = |content: &mut dyn Read| {
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes)?;
-        let digest = Digest::of(&bytes);
+        let digest = Digest::hash(&bytes);
         fs::write(blobs.join(digest.hex()), &bytes)?;
         Ok(digest)
     };

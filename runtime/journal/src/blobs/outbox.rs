@@ -126,7 +126,7 @@ mod tests {
 
     fn blob(seed: usize, bytes: usize) -> (Digest, Vec<u8>) {
         let bytes = [seed.to_le_bytes().as_slice(), &vec![7; bytes]].concat();
-        (Digest::of(&bytes), bytes)
+        (Digest::hash(&bytes), bytes)
     }
 
     #[test]

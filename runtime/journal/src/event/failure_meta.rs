@@ -61,7 +61,7 @@ impl FailureMeta {
     pub fn of(finished: &StageFinished) -> Option<Self> {
         let failure = finished.outcome.failure.as_ref().filter(|_| finished.is_verification())?;
         let source = FailureSource::Verification;
-        let ClassifiedFailure { code, category, is_retryable } = ClassifiedFailure::of(source, failure);
+        let ClassifiedFailure { code, category, is_retryable } = ClassifiedFailure::new(source, failure);
         let command = finished.failed_command.as_ref();
         Some(Self {
             source,

@@ -3,7 +3,7 @@
 //! The beginning and the end of a branch stand under the head of the branch that forked, so that two processes that end two of its
 //! branches at once cannot both miss that they were the last.
 
-use super::{BranchId, Digest, FileChange, NodeId, Quarantined, Task, time_format};
+use super::{BranchId, Digest, FileChange, NodeId, RefusedChange, Task, time_format};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, Status};
 use jiff::Timestamp;
@@ -261,14 +261,14 @@ pub struct FanInFinished {
 impl FanInFinished {
     /// The visit.
     pub fn task(&self) -> Task {
-        Task::of_handler(self.generation, (&self.branch, &self.node), self.visit)
+        Task::for_handler(self.generation, (&self.branch, &self.node), self.visit)
     }
 
     /// The changes of conflicts, as what was set aside.
-    pub fn quarantined(&self) -> impl Iterator<Item = Quarantined> {
+    pub fn quarantined(&self) -> impl Iterator<Item = RefusedChange> {
         self.conflicts.iter().flat_map(|conflict| {
             let reason = conflict.reason();
-            let one = move |_: &ConflictSide| Quarantined { path: conflict.path.to_string(), reason: reason.clone() };
+            let one = move |_: &ConflictSide| RefusedChange { path: conflict.path.to_string(), reason: reason.clone() };
             conflict.sides.iter().map(one)
         })
     }

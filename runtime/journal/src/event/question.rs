@@ -51,7 +51,7 @@ impl QuestionAsked {
 
     /// The visit of the gate.
     pub fn task(&self) -> Task {
-        Task::of_handler(self.generation, (&self.branch, &self.node), self.visit)
+        Task::for_handler(self.generation, (&self.branch, &self.node), self.visit)
     }
 
     /// The id of the question that a visit of a gate asks: the node and the visit, with branch and generation where they are not the first.
@@ -158,13 +158,13 @@ impl QuestionAnswered {
         let mut outcome = match &self.answer {
             None => return failed("human/timeout", "human gate timeout, no default".to_owned()),
             Some(Answer::No) => declined("no"),
-            Some(Answer::Text) => Outcome::of(Status::Success),
+            Some(Answer::Text) => Outcome::new(Status::Success),
             Some(Answer::Choice(choice)) => Outcome {
                 preferred_label: Some(choice.label.clone()),
                 suggested_next_ids: vec![choice.to.to_string()],
                 ..match choice.declines {
                     true => declined(choice.label.trim()),
-                    false => Outcome::of(Status::Success),
+                    false => Outcome::new(Status::Success),
                 }
             },
         };
@@ -184,7 +184,7 @@ impl QuestionAnswered {
 
     /// The visit of the gate.
     pub fn task(&self) -> Task {
-        Task::of_handler(self.generation, (&self.branch, &self.node), self.visit)
+        Task::for_handler(self.generation, (&self.branch, &self.node), self.visit)
     }
 
     /// The decision of an answer about disallowed writes. An answer that names no action denies.

@@ -114,7 +114,7 @@ mod tests {
         .unwrap();
         let text = EventText::from(canonical(&event).unwrap());
         let at = Timestamp::from_millisecond(1_764_000_000_007).unwrap();
-        let record = Record { seq: 12, at, prev: Digest::ZERO, hash: Digest::of(b"it"), event, text };
+        let record = Record { seq: 12, at, prev: Digest::ZERO, hash: Digest::hash(b"it"), event, text };
         let mut from_text = Vec::new();
         record.write(&mut from_text).unwrap();
         assert_eq!(String::from_utf8(from_text).unwrap(), canonical(&record).unwrap());

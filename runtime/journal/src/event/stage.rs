@@ -5,8 +5,8 @@
 use super::{Attempt, FailedCommand, NodeId, Recoverable, Task, time_format};
 use glovebox_record::spend::Money;
 use glovebox_record::{
-    Artifact, Captured, Ending, FileChange, Heard, LimitUse, Outcome, Quarantined, Receipt, Refusal, Session,
-    StoredValue, Tokens, ToolCall, Traffic,
+    Artifact, Ending, FileChange, LimitUse, Outcome, Receipt, Refusal, RefusedChange, Session, SteeringDelivery,
+    StoredOutput, StoredValue, Tokens, ToolCall, Traffic,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -96,7 +96,7 @@ pub struct StageFinished {
     pub changes: Vec<FileChange>,
     /// Changes that were not allowed and were set aside.
     #[serde(default)]
-    pub quarantined: Vec<Quarantined>,
+    pub quarantined: Vec<RefusedChange>,
     /// The disallowed writes that a person may decide about; absent without `[policy.recovery]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recoverable: Option<Box<Recoverable>>,
@@ -121,10 +121,10 @@ pub struct StageFinished {
     pub misses_holdouts: bool,
     /// The stage's standard output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stdout: Option<Captured>,
+    pub stdout: Option<StoredOutput>,
     /// The stage's standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stderr: Option<Captured>,
+    pub stderr: Option<StoredOutput>,
     /// The context fidelity of its model's prompt; absent where it asks no model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
@@ -142,7 +142,7 @@ pub struct StageFinished {
     pub is_estimated: bool,
     /// The fate of each steering message, in order; absent without messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steered: Vec<Heard>,
+    pub steered: Vec<SteeringDelivery>,
     /// The model that was asked; absent where no provider was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<AskedModel>,
@@ -203,7 +203,9 @@ impl StageFinished {
     /// The context values that the attempt set and that are stored apart from the context, by their keys.
     pub fn stored_values(&self) -> impl Iterator<Item = (&str, StoredValue)> {
         let updates = &self.outcome.context_updates;
-        self.stored_values.iter().filter_map(|key| Some((key.as_str(), StoredValue::of(updates.get(key)?)?)))
+        self.stored_values
+            .iter()
+            .filter_map(|key| Some((key.as_str(), StoredValue::from_reference(updates.get(key)?)?)))
     }
 
     /// An attempt that ended by itself with this outcome, and of which nothing else is known.

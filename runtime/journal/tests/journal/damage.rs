@@ -48,7 +48,7 @@ async fn a_flipped_byte_is_found_wherever_it_is() {
 /// Each record by itself is whole: only the link between them tells.
 #[tokio::test]
 async fn a_record_with_a_hash_of_its_own_that_does_not_follow_the_one_before_is_found() {
-    for previous in [Digest::ZERO, Digest::of(b"a record of another run")] {
+    for previous in [Digest::ZERO, Digest::hash(b"a record of another run")] {
         let place = journal(4).await;
         let connection = rusqlite::Connection::open(&place.path).unwrap();
         let at: i64 = connection.query_row("SELECT at FROM record WHERE seq = 4", [], |row| row.get(0)).unwrap();

@@ -81,12 +81,12 @@ async fn blobs_with_a_place_and_without_one_are_found_and_stored_once() {
     for (number, digest) in digests.iter().enumerate().step_by(100) {
         assert_eq!(read(&place, digest, 99).unwrap(), text(number));
     }
-    assert!(matches!(read(&place, &Digest::of(b"nowhere"), 1), Err(PortError::Corrupt { .. })));
+    assert!(matches!(read(&place, &Digest::hash(b"nowhere"), 1), Err(PortError::Corrupt { .. })));
     let change = |sql: &str| assert!(Connection::open(&place.path).unwrap().execute(sql, []).unwrap() > 0);
     // Places are outside of every hash: one that lies leads to other bytes, which are refused.
     change("UPDATE blob_place SET id = id % 7 + 1");
     assert!(digests.iter().step_by(100).all(|digest| match read(&place, digest, 99) {
-        Ok(bytes) => Digest::of(&bytes) == *digest,
+        Ok(bytes) => Digest::hash(&bytes) == *digest,
         Err(error) => matches!(error, PortError::Corrupt { .. }),
     }));
     change("DELETE FROM blob_place");

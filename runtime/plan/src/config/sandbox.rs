@@ -128,7 +128,7 @@ fn host_rules(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> HostRules {
             }
         }
     }
-    HostRules::of(named).unwrap_or_else(|error| {
+    HostRules::new(named).unwrap_or_else(|error| {
         fields.value_problem(field.at_value(), format!("`{field}`: {error}"));
         HostRules::default()
     })

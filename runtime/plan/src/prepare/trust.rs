@@ -74,7 +74,7 @@ impl Wanted {
         let (authorities, note) = match &pair.sink {
             // An unreadable file counts as empty here. Loading the certificates fails later and names the file.
             EgressSink::Model(_, Some(file)) => {
-                (Some(Digest::of(&keys::read(&keys::place(project, Path::new(file))).unwrap_or_default())), "")
+                (Some(Digest::hash(&keys::read(&keys::place(project, Path::new(file))).unwrap_or_default())), "")
             }
             EgressSink::OpenLoopback(_) => (None, ", where a process with network `full` could listen"),
             EgressSink::Model(_, None) | EgressSink::Proxy(_) | EgressSink::FullNetwork => (None, ""),
@@ -85,7 +85,7 @@ impl Wanted {
             source,
             sink: pair.sink.to_string(),
             authorities,
-            folder: Digest::of(folder.as_os_str().as_bytes()),
+            folder: Digest::hash(folder.as_os_str().as_bytes()),
         };
         Some(Self { transfer, named_in: pair.named_in, reached_by: pair.reached_by, note })
     }
@@ -156,7 +156,7 @@ impl Transfer {
 
     /// True for a transfer of the project.
     pub fn is_of(&self, project: &Project) -> bool {
-        self.folder == Digest::of(real(project.config_dir.clone()).as_os_str().as_bytes())
+        self.folder == Digest::hash(real(project.config_dir.clone()).as_os_str().as_bytes())
     }
 
     fn plain_words(&self) -> String {
@@ -168,7 +168,7 @@ impl Transfer {
         let authorities = self.authorities.map(|digest| digest.hex()).unwrap_or_default();
         // Each with its length: no path makes two transfers one.
         let parts = [&self.folder.hex(), &self.source, &self.sink, &authorities];
-        Digest::of(parts.map(|part| format!("{} {part}\n", part.len())).concat().as_bytes()).hex()
+        Digest::hash(parts.map(|part| format!("{} {part}\n", part.len())).concat().as_bytes()).hex()
     }
 }
 

@@ -134,7 +134,7 @@ impl Contract {
         let rules =
             ContractList::new("rules", file.rules)?.entries.into_iter().enumerate().map(|(at, rule)| rule.read(at));
         Ok(Self {
-            digest: Digest::of(text.as_bytes()),
+            digest: Digest::hash(text.as_bytes()),
             commands: ContractList::new("commands", file.commands)?.commands()?,
             by_role: by_role.collect::<Result<_, _>>()?,
             rules: rules.collect::<Result<_, _>>()?,

@@ -58,11 +58,11 @@ pub enum HostRuleError {
 impl HostRules {
     /// Reads a list; each entry as [`HostRule`] does.
     pub fn parse<'t>(entries: impl Iterator<Item = &'t str>) -> Result<Self, HostRuleError> {
-        Self::of(entries.map(str::parse).collect::<Result<_, _>>()?)
+        Self::new(entries.map(str::parse).collect::<Result<_, _>>()?)
     }
 
     /// Makes a list of rules, unless there are too many.
-    pub fn of(rules: Vec<HostRule>) -> Result<Self, HostRuleError> {
+    pub fn new(rules: Vec<HostRule>) -> Result<Self, HostRuleError> {
         if rules.len() > RULES_MAX { Err(HostRuleError::TooMany(rules.len())) } else { Ok(Self(rules)) }
     }
 

@@ -72,7 +72,9 @@ impl Context {
     /// Bytes that a reference adds to what the run stores: none for the value that the key has already.
     pub(crate) fn newly_stored<'k>(&self, key: impl Into<ContextKey<'k>>, reference: &Value) -> u64 {
         let known = self.stored(key).map(|stored| stored.artifact);
-        StoredValue::of(reference).filter(|stored| Some(stored.artifact) != known).map_or(0, |stored| stored.bytes)
+        StoredValue::from_reference(reference)
+            .filter(|stored| Some(stored.artifact) != known)
+            .map_or(0, |stored| stored.bytes)
     }
 }
 
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn references_count_what_they_stand_for() {
-        let reference = |bytes: u64| json!({ "artifact": glovebox_journal::event::Digest::of(&bytes.to_le_bytes()), "bytes": bytes, "head": "x" });
+        let reference = |bytes: u64| json!({ "artifact": glovebox_journal::event::Digest::hash(&bytes.to_le_bytes()), "bytes": bytes, "head": "x" });
         let check = |context: &Context, value: &Value, run_bytes: u64| {
             let keys = BTreeSet::from(["big".to_owned()]);
             let updates = BTreeMap::from([("big".to_owned(), value.clone())]);

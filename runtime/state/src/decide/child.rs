@@ -63,7 +63,7 @@ pub(super) fn observation(
     context.insert("stack.child.cycle".to_owned(), Value::from(cycle));
     let around = state.branch(id);
     let lookup = |key: &str| context.get(key).map_or_else(|| around.context.text(key), text);
-    let outcome = Outcome::of(running.previous.status);
+    let outcome = Outcome::new(running.previous.status);
     let is_done = supervision.stop.as_ref().is_some_and(|stop| stop.holds(&super::answer(&outcome), &lookup));
     let ends = match is_done {
         true => Some(SupervisionEnd::StopCondition),

@@ -44,7 +44,7 @@ fn is_handled(pipeline: &Pipeline, branch: &Branch, stage: &NodeId) -> bool {
 
 /// The stage that would have followed if this one had passed, beyond diamonds.
 fn after_success<'p>(pipeline: &'p Pipeline, branch: &Branch, stage: &NodeId) -> Option<&'p NodeId> {
-    let (success, lookup) = (Outcome::of(Status::Success), |key: &str| branch.context.text(key));
+    let (success, lookup) = (Outcome::new(Status::Success), |key: &str| branch.context.text(key));
     let follow = |from: &NodeId| {
         let edge = route::select(pipeline, from, &answer(&success), &lookup).edge?;
         pipeline.edges.get(edge.0).and_then(|edge| pipeline.node(&edge.to))

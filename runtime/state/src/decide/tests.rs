@@ -33,7 +33,7 @@ fn outcome(word: &str) -> Outcome {
     let quoted = |text: &str| serde_json::from_str(&format!("\"{text}\"")).unwrap();
     let mut parts = word.split(':');
     let status: Status = quoted(parts.next().unwrap());
-    let mut outcome = Outcome::of(status);
+    let mut outcome = Outcome::new(status);
     if status == Status::Fail {
         let class = parts
             .next()
@@ -97,7 +97,7 @@ fn labels_and_suggestions_choose_among_plain_edges() {
                 Outcome {
                     preferred_label: label.map(str::to_owned),
                     suggested_next_ids: ids,
-                    ..Outcome::of(Status::Success)
+                    ..Outcome::new(Status::Success)
                 },
             )
         });

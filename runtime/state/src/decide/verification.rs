@@ -21,7 +21,7 @@ pub(super) fn settle(node: &Node, branch: &Branch, finished: &mut StageFinished)
         false => !is_command || finished.has_passed_command(),
     };
     let is_pass = finished.outcome.status == Status::Success && is_confirmed;
-    let own = std::mem::replace(&mut finished.outcome, Outcome::of(Status::Success));
+    let own = std::mem::replace(&mut finished.outcome, Outcome::new(Status::Success));
     finished.outcome = match (is_pass, verified(node, branch)) {
         (true, verified) if finished.no_change => no_op(verified),
         (true, verified) => kept(verified, own.notes),
@@ -34,7 +34,7 @@ fn verified(node: &Node, branch: &Branch) -> Outcome {
     match (&branch.unverified, &node.handler) {
         (Some(unverified), _) => unverified.outcome.without_context_updates(),
         (None, Handler::Conditional) => branch.previous.without_context_updates(),
-        (None, _) => Outcome::of(Status::Success),
+        (None, _) => Outcome::new(Status::Success),
     }
 }
 

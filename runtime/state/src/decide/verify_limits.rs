@@ -25,7 +25,7 @@ impl<'a> Bound<'a> {
     /// The bound of a node whose verification has not passed since it failed; none without `[verify]`.
     fn of(at: &'a BranchDecision<'_>, node: &'a NodeId) -> Option<Self> {
         let failures = at.branch.nodes.get(node)?.verify_failures.as_deref()?;
-        let unspoken = Outcome::of(glovebox_record::Status::Fail);
+        let unspoken = Outcome::new(glovebox_record::Status::Fail);
         let cause = cause_of(node, at.branch.outcome(node).unwrap_or(&unspoken));
         Some(Self { retry: retry_of(at.state)?, failures, pipeline: at.pipeline, node, cause })
     }

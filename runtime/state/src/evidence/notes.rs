@@ -1,7 +1,7 @@
 //! What one stage adds to the result of a run: its failure, its changes, what it was refused and what git ignores of it.
 
 use super::{CommandEvidence, DroppedChecks, QuarantinedFile, RefusedRequest, RunSummary};
-use glovebox_journal::event::{BranchId, FileChange, IgnoredFiles, Quarantined, Refusal, StageFinished};
+use glovebox_journal::event::{BranchId, FileChange, IgnoredFiles, Refusal, RefusedChange, StageFinished};
 use glovebox_record::{Failure, Network, NodeId};
 use std::collections::BTreeSet;
 
@@ -33,9 +33,9 @@ impl RunSummary {
         &mut self,
         node: &NodeId,
         failure: Option<Failure>,
-        quarantined: impl IntoIterator<Item = Quarantined>,
+        quarantined: impl IntoIterator<Item = RefusedChange>,
     ) {
-        let set_aside = |Quarantined { path, reason }| QuarantinedFile { node: node.clone(), path, reason };
+        let set_aside = |RefusedChange { path, reason }| QuarantinedFile { node: node.clone(), path, reason };
         self.quarantined.extend(quarantined.into_iter().map(set_aside));
         if let Some(failure) = failure {
             self.last_failure = Some((node.to_owned(), failure));

@@ -137,7 +137,7 @@ impl Default for Branch {
             node: None,
             context: Context::default(),
             answers: Context::default(),
-            previous: Arc::new(Outcome::of(Status::Success)),
+            previous: Arc::new(Outcome::new(Status::Success)),
             nodes: RedBlackTreeMapSync::new_sync(),
             completed: Visits::default(),
             visited: RedBlackTreeSetSync::new_sync(),
@@ -439,7 +439,7 @@ impl Branch {
     fn pass(&mut self, passed: &StagePassed) {
         self.arrive(&passed.node, passed.visit);
         let failure = self.previous.failure.as_ref().filter(|_| passed.status == self.previous.status);
-        let outcome = Outcome { failure: failure.cloned(), ..Outcome::of(passed.status) };
+        let outcome = Outcome { failure: failure.cloned(), ..Outcome::new(passed.status) };
         let outcome = Arc::new(outcome);
         // The exit of a child says how the child has ended; what it passes on is all that differs.
         if self.origin.is_some() && passed.status != self.previous.status {

@@ -126,7 +126,7 @@ impl Canary {
 
     /// Returns the hold-out that bytes which are no text are a copy of, or the first piece of one in a text among them.
     pub fn find_bytes(&self, bytes: &[u8]) -> Option<Leak> {
-        let copied = self.digests.get(&Digest::of(bytes)).and_then(|place| self.files.get(*place));
+        let copied = self.digests.get(&Digest::hash(bytes)).and_then(|place| self.files.get(*place));
         let copied = copied.map(|file| Leak { file: file.to_owned(), line: 1 });
         copied.or_else(|| self.find(&String::from_utf8_lossy(bytes)))
     }

@@ -13,7 +13,7 @@ fn base(paths: &[&str]) -> Base {
     for path in paths {
         let mut above = path.trim_end_matches('/');
         if !path.ends_with('/') {
-            let fact = FileFact { digest: Digest::of(b""), bytes: 0, executable: false };
+            let fact = FileFact { digest: Digest::hash(b""), bytes: 0, executable: false };
             base.files.insert((*path).to_owned(), fact);
             above = split(above).0;
         }
@@ -34,7 +34,7 @@ fn change(text: &str) -> FileChange {
         _ => (text.split('=').next().unwrap_or_default(), ChangeOp::Write),
     };
     let content = text.split_once('=').map_or("", |(_, content)| content);
-    let digest = (op == ChangeOp::Write).then(|| Digest::of(content.as_bytes()));
+    let digest = (op == ChangeOp::Write).then(|| Digest::hash(content.as_bytes()));
     FileChange { digest, ..FileChange::bare(ScopePath::parse(path).unwrap(), op) }
 }
 
@@ -43,7 +43,7 @@ fn check(there: &[&str], changes: &[&str]) -> Vec<(String, bool)> {
     let changes: Vec<FileChange> = changes.iter().map(|text| change(text)).collect();
     let open = |digest: &Digest| {
         let known = [REFERENCE, "# Title\n", "0123456789012345678901234567890123456789\n"];
-        Ok(known.iter().find(|text| Digest::of(text.as_bytes()) == *digest).map(|text| text.as_bytes()))
+        Ok(known.iter().find(|text| Digest::hash(text.as_bytes()) == *digest).map(|text| text.as_bytes()))
     };
     let steps: Vec<Step<'_>> = changes.iter().map(|change| Step::recorded(change, &open)).collect();
     let faults = faults(&base(there), &steps).unwrap();

@@ -110,7 +110,7 @@ fn changes_with_paths_that_lead_out_are_refused() {
     let write = |path: &str| FileChange {
         path: ScopePath::parse(path).unwrap(),
         op: ChangeOp::Write,
-        digest: Some(Digest::of(b"x")),
+        digest: Some(Digest::hash(b"x")),
         bytes: 1,
         executable: false,
         target: None,
@@ -153,7 +153,7 @@ fn a_swapped_directory_never_lets_a_commit_out() {
         while begin.elapsed() < least || done <= 5 && begin.elapsed() < most {
             turn += 1;
             let content = turn.to_string();
-            let digest = Digest::of(content.as_bytes());
+            let digest = Digest::hash(content.as_bytes());
             let blob = made.blobs().join("blob");
             fs::write(&blob, &content).unwrap();
             let change = |path: &str| FileChange {

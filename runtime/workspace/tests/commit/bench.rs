@@ -46,7 +46,7 @@ impl Bench {
         let mut keep = |content: &mut dyn Read| -> io::Result<Digest> {
             let mut bytes = Vec::new();
             content.read_to_end(&mut bytes)?;
-            let digest = Digest::of(&bytes);
+            let digest = Digest::hash(&bytes);
             fs::write(blobs.join(digest.hex()), &bytes)?;
             Ok(digest)
         };

@@ -26,7 +26,7 @@ fn shown(view: &Arc<View>, at: &str, into: &mut BTreeMap<String, String>) {
         let found = view.stat(&path(&name)).unwrap();
         assert_eq!((found.kind, found.size), (entry.kind, entry.size), "{name}: listed and looked at");
         let content = match entry.kind {
-            Kind::File => Digest::of(&view.read_file(&path(&name), 0, 1 << 20).unwrap()).hex(),
+            Kind::File => Digest::hash(&view.read_file(&path(&name), 0, 1 << 20).unwrap()).hex(),
             _ => String::new(),
         };
         into.insert(name.clone(), format!("{:?} {} {content}", entry.kind, entry.size));
@@ -48,7 +48,7 @@ fn changes(files: &WorkspaceView) -> (Vec<FileChange>, Vec<String>) {
     let mut keep = |content: &mut dyn Read| {
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes)?;
-        Ok(Digest::of(&bytes))
+        Ok(Digest::hash(&bytes))
     };
     let stored = commit::store(&found, files, &mut keep).unwrap();
     (stored, found.iter().map(|change| format!("{change:?}")).collect())

@@ -84,7 +84,7 @@ fn differs(
     let bytes = git.run(&["cat-file", "blob", object], b"")?;
     let is_same = *mode == before.mode().digits()
         && match &before {
-            Version::File { digest, .. } => Digest::of(&bytes) == *digest,
+            Version::File { digest, .. } => Digest::hash(&bytes) == *digest,
             Version::Link(target) => bytes == target.as_bytes(),
         };
     Ok((!is_same).then(|| "HEAD has another version than the run's copy of the project".to_owned()))

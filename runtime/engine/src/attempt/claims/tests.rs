@@ -9,7 +9,7 @@ use glovebox_state::simulation::receipt;
 fn fact() -> StageFinished {
     let task = Task { generation: 0, branch: BranchId::main(), node: "a".into(), visit: 1, work: Work::Handler };
     let attempt = Attempt { task, ordinal: 1, id: AttemptId::new("a-1".to_owned()) };
-    StageFinished::of(attempt, Outcome::of(Status::Success))
+    StageFinished::of(attempt, Outcome::new(Status::Success))
 }
 
 /// Whether a stage with these records succeeds with a claim.
@@ -98,7 +98,7 @@ fn a_claim_of_an_unknown_kind_is_unproven() {
 #[test]
 fn only_a_success_needs_proof() {
     let mut fact = fact();
-    fact.outcome = Outcome::of(Status::Skipped);
+    fact.outcome = Outcome::new(Status::Skipped);
     let claims = vec![Claim { kind: "artifact".to_owned(), value: "none".to_owned() }];
     let statement = Statement { claims, ..Statement::default() };
     let folder = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ fn only_a_success_needs_proof() {
     assert!(fact.outcome.failure.is_none());
     // What a person may turn into a success is checked too.
     let recoverable = Recoverable {
-        outcome: Outcome::of(Status::Success),
+        outcome: Outcome::new(Status::Success),
         verifying: false,
         proposed: Vec::new(),
         signature: None,

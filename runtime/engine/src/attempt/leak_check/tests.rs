@@ -24,7 +24,7 @@ fn canary() -> (tempfile::TempDir, Canary) {
 fn fact() -> StageFinished {
     let task = Task { generation: 0, branch: BranchId::main(), node: "a".into(), visit: 1, work: Work::Handler };
     let attempt = Attempt { task, ordinal: 1, id: AttemptId::new("a-1".to_owned()) };
-    StageFinished::of(attempt, Outcome::of(Status::Success))
+    StageFinished::of(attempt, Outcome::new(Status::Success))
 }
 
 fn artifact(name: &str, content: &str, blobs: &MemoryBlobs) -> Artifact {
@@ -40,7 +40,7 @@ fn each_place_of_an_answer_is_searched() {
     let (_project, canary) = canary();
     let blobs = MemoryBlobs::default();
     let captured =
-        |text: &str| Some(Captured { digest: blobs.put_bytes(text.as_bytes()).unwrap(), bytes: text.len() as u64 });
+        |text: &str| Some(StoredOutput { digest: blobs.put_bytes(text.as_bytes()).unwrap(), bytes: text.len() as u64 });
     let places: [Place<'_>; 8] = [
         ("notes", &|fact, text| fact.outcome.notes = text.to_owned()),
         ("context", &|fact, text| _ = fact.outcome.context_updates.insert("a.b".to_owned(), json!(text))),

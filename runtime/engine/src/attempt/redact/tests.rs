@@ -1,7 +1,7 @@
 //! Nothing of a text, a number or a name gets through, whatever field it stands in; the verdict and public hints do.
 
 use super::*;
-use glovebox_journal::event::{Attempt, LimitUse, Quarantined};
+use glovebox_journal::event::{Attempt, LimitUse, RefusedChange};
 use glovebox_pipeline::Source;
 use glovebox_record::{CommandEnding, Tokens};
 use glovebox_state::simulation::receipt;
@@ -39,13 +39,13 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         network: None,
         changes: Vec::new(),
         recoverable: Some(Box::new(glovebox_journal::event::Recoverable {
-            outcome: Outcome { notes: SECRET.to_owned(), ..Outcome::of(Status::Success) },
+            outcome: Outcome { notes: SECRET.to_owned(), ..Outcome::new(Status::Success) },
             verifying: false,
             proposed: Vec::new(),
             signature: None,
             timeout_ms: None,
         })),
-        quarantined: vec![Quarantined { path: SECRET.to_owned(), reason: String::new() }],
+        quarantined: vec![RefusedChange { path: SECRET.to_owned(), reason: String::new() }],
         ignored: None,
         stored_values: Default::default(),
         artifacts: Vec::new(),

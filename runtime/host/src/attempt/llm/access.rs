@@ -14,7 +14,7 @@ use glovebox_models::chat::{Answer, ModelId, Usage};
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_record::session;
 use glovebox_record::spend::{Money, Spend};
-use glovebox_record::{Failure, FailureCode, Heard, LimitName, Refusal, Status, Tokens};
+use glovebox_record::{Failure, FailureCode, LimitName, Refusal, Status, SteeringDelivery, Tokens};
 
 /// Answers in a row with tool calls that cannot be read, after which the stage fails.
 const INVALID_CALLS_MAX: u32 = 3;
@@ -63,7 +63,7 @@ impl ModelAccess {
     }
 
     /// What became of each message of a person.
-    pub(crate) fn heard(&self) -> Vec<Heard> {
+    pub(crate) fn heard(&self) -> Vec<SteeringDelivery> {
         self.conversation.heard(self.turns)
     }
 
@@ -122,7 +122,7 @@ impl ModelAccess {
         let Some((account, reserved)) = reserved else { return };
         let cost = account.cost(paid);
         self.cost = Money(self.cost.0.saturating_add(cost.0));
-        account.settle(reserved, Spend::of(paid.tokens(), cost));
+        account.settle(reserved, Spend::new(paid.tokens(), cost));
     }
 
     /// Counts what a provider was paid for in an attempt that was cut off, and that this one had no use for.

@@ -21,7 +21,7 @@ use glovebox_models::ask;
 use glovebox_models::chat::{self, AgentId, Answer, Usage, text_part};
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::image::{without_data, without_images};
-use glovebox_record::{Heard, session};
+use glovebox_record::{SteeringDelivery, session};
 use std::collections::BTreeMap;
 use steered::SteeringPlaces;
 use thread::Thread;
@@ -180,7 +180,7 @@ impl Conversation {
     }
 
     /// What became of each message of a person, given how many turns were answered.
-    pub(super) fn heard(&self, turns: u32) -> Vec<Heard> {
+    pub(super) fn heard(&self, turns: u32) -> Vec<SteeringDelivery> {
         self.places.heard(&self.steering.all(), turns)
     }
 

@@ -39,7 +39,7 @@ impl Repeats {
         for call in answer.tool_calls() {
             has_calls = true;
             let key = format!("{}\n{}", FieldName::Name.of(call), call.text);
-            self.calls.push_back(Digest::of(key.as_bytes()));
+            self.calls.push_back(Digest::hash(key.as_bytes()));
         }
         self.calls.drain(..self.calls.len().saturating_sub(WINDOW));
         if !has_calls || !self.is_cycle() {

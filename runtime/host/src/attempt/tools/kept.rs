@@ -150,12 +150,12 @@ mod tests {
     }
 
     fn call(answers: &mut ToolAnswers, asked: &str) -> Option<Answer> {
-        answers.next(Digest::of(asked.as_bytes()))
+        answers.next(Digest::hash(asked.as_bytes()))
     }
 
     fn make(answers: &mut ToolAnswers, asked: &str, answer: Option<Answer>) {
         assert_eq!(call(answers, asked), None);
-        answers.ask(Digest::of(asked.as_bytes())).unwrap();
+        answers.ask(Digest::hash(asked.as_bytes())).unwrap();
         answer.iter().for_each(|answer| answers.keep(answer).unwrap());
     }
 

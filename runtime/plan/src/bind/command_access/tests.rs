@@ -26,7 +26,7 @@ fn inspection() -> Inspection {
         wants: serde_json::from_str(EVERYTHING).expect("wants"),
     };
     Inspection {
-        digest: Digest::of(b"x"),
+        digest: Digest::hash(b"x"),
         bytes: 1,
         world: "agent",
         imports: vec![import("files"), import("exec")],

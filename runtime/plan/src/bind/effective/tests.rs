@@ -31,7 +31,7 @@ fn inspection(wants: Option<&str>, interfaces: &[&str]) -> Inspection {
     });
     let imports = interfaces.iter().map(import).collect();
     Inspection {
-        digest: Digest::of(b"x"),
+        digest: Digest::hash(b"x"),
         bytes: 1,
         world: "agent",
         imports,

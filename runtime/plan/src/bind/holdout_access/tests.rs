@@ -25,7 +25,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let node = pipeline.node(&NodeId::new("n")).expect("n");
     let config = Config::parse("[plugins.\"acme.x\"]\npath = \"p\"\n", "glovebox.toml").expect("config");
     let (imports, exports) = (Vec::new(), Vec::new());
-    let digest = Digest::of(b"x");
+    let digest = Digest::hash(b"x");
     let inspection =
         Inspection { digest, bytes: 1, world: "agent", imports, exports, core_instances: 1, manifest: None };
     let scenarios = ["a/", "b/c/"].map(|text| Entry::parse(text).expect("entry"));

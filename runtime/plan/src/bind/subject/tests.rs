@@ -24,7 +24,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let node = pipeline.node(&NodeId::new("n")).expect("n");
     let config = Config::parse("", "glovebox.toml").expect("config");
     let inspection = Inspection {
-        digest: Digest::of(b"x"),
+        digest: Digest::hash(b"x"),
         bytes: 1,
         world: "agent",
         imports: vec![Import { name: "glovebox:plugin/exec@0.1.0".to_owned(), state: State::Provided }],

@@ -14,11 +14,11 @@ fn told(attributes: &str, files: &[(&str, &str)], changed: &[&str]) -> ContextBa
     let pipeline = lower::lower(source, dot::parse(source).0, &Inputs::default()).0;
     let mut base = Base::default();
     for (path, text) in files {
-        let (digest, bytes) = (Digest::of(text.as_bytes()), text.len() as u64);
+        let (digest, bytes) = (Digest::hash(text.as_bytes()), text.len() as u64);
         base.files.insert((*path).to_owned(), FileFact { digest, bytes, executable: false });
     }
     let read = |digest: &Digest, _| {
-        let text = files.iter().map(|(_, text)| text.as_bytes()).find(|text| Digest::of(text) == *digest);
+        let text = files.iter().map(|(_, text)| text.as_bytes()).find(|text| Digest::hash(text) == *digest);
         text.map(<[u8]>::to_vec)
     };
     let node = pipeline.nodes.iter().find(|node| node.id.as_str() == "check").unwrap();

@@ -15,7 +15,7 @@ fn forked(pipeline: &glovebox_pipeline::ir::Pipeline) -> Simulation<'_> {
     let task = Task { branch: left(), ..crate::simulation::task("c") };
     run.append(vec![Event::StageReady(StageReady { task, ordinal: 1, due_at: None })]);
     for branch in [BranchId::main(), left()] {
-        let attempt = finished(&open(&run, &branch), Outcome::of(Status::Success)).attempt;
+        let attempt = finished(&open(&run, &branch), Outcome::new(Status::Success)).attempt;
         run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
     }
     run
@@ -30,7 +30,7 @@ fn open(run: &Simulation<'_>, branch: &BranchId) -> OpenTask {
 }
 
 fn finish(run: &mut Simulation<'_>, branch: &BranchId) {
-    let finished = finished(&open(run, branch), Outcome::of(Status::Success));
+    let finished = finished(&open(run, branch), Outcome::new(Status::Success));
     run.append(vec![Event::StageFinished(Box::new(finished))]);
 }
 

@@ -17,14 +17,14 @@ fn check(limit: &str, signatures: &str) -> (usize, String) {
     let mut visits = 0;
     let run = Simulation::run(&pipeline, 100, &mut |open: &OpenTask| {
         if open.task.node.as_str() == "fix" {
-            return finished(open, Outcome::of(Status::Success));
+            return finished(open, Outcome::new(Status::Success));
         }
         visits += 1;
         match words.next() {
-            None | Some("-") => finished(open, Outcome::of(Status::Success)),
+            None | Some("-") => finished(open, Outcome::new(Status::Success)),
             Some(word) => {
                 let failure = Failure::new(FailureClass::Deterministic, "tool/exit-code", format!("it said {word}"));
-                let signature = (word != "none").then(|| Digest::of(word.as_bytes()));
+                let signature = (word != "none").then(|| Digest::hash(word.as_bytes()));
                 StageFinished { signature, ..finished(open, Outcome::failed(failure)) }
             }
         }

@@ -52,7 +52,7 @@ fn answer(seed: u64, open: &OpenTask) -> StageFinished {
     let status = words[(chance % 6) as usize];
     let failure =
         matches!(status, Status::Fail).then(|| Failure::new(FailureClass::Deterministic, "test/failed", "it broke"));
-    let mut ended = finished(open, Outcome { failure, ..Outcome::of(status) });
+    let mut ended = finished(open, Outcome { failure, ..Outcome::new(status) });
     ended.outcome.context_updates.insert("score".into(), serde_json::json!(chance / 8 % 4));
     ended.outcome.context_updates.insert("parallel.results".into(), serde_json::json!("forged"));
     let path = ScopePath::parse(&format!("file{}", chance / 64 % 4)).unwrap();
@@ -119,7 +119,7 @@ fn step(run: &mut Simulation<'_>, world: World, order: u64) {
         finalize_attempt((run.pipeline, None), &run.state, run.state.canceled.is_some(), &mut ended);
         run.append(vec![Event::StageFinished(Box::new(ended))]);
     } else if let Some(open) = waiting.get(chosen - begun.len()) {
-        let attempt = finished(open, Outcome::of(Status::Success)).attempt;
+        let attempt = finished(open, Outcome::new(Status::Success)).attempt;
         run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
     } else {
         let asked = &asked[chosen - begun.len() - waiting.len()];

@@ -24,7 +24,7 @@ fn answer(open: &OpenTask, word: char) -> StageFinished {
     };
     let failure = (status == Status::Fail)
         .then(|| Failure::new(FailureClass::Deterministic, "test/failed", format!("{} broke", open.task.node)));
-    finished(open, Outcome { failure, ..Outcome::of(status) })
+    finished(open, Outcome { failure, ..Outcome::new(status) })
 }
 
 fn opens(run: &Simulation<'_>) -> Vec<OpenTask> {
@@ -37,7 +37,7 @@ fn check(setting: &str, ends: &str, expected: &str) {
     let mut run = Simulation::new(&pipeline);
     run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 50, None)))]);
     for open in opens(&run) {
-        let attempt = finished(&open, Outcome::of(Status::Success)).attempt;
+        let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
         run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
     }
     for (node, word) in ["a", "b", "c"].into_iter().zip(ends.chars()) {
@@ -47,7 +47,7 @@ fn check(setting: &str, ends: &str, expected: &str) {
         crate::decide::finalize_attempt((&pipeline, None), &run.state, false, &mut ended);
         run.append(vec![Event::StageFinished(Box::new(ended))]);
     }
-    run.go_on(&mut |open| finished(open, Outcome::of(Status::Success)));
+    run.go_on(&mut |open| finished(open, Outcome::new(Status::Success)));
     assert_eq!(told(&run), expected, "{setting} with {ends}");
 }
 
@@ -142,7 +142,7 @@ fn a_loser_is_canceled_and_its_end_recorded_before_the_join_moves_on() {
     run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 50, None)))]);
     let all = opens(&run);
     for open in &all[..2] {
-        let attempt = finished(open, Outcome::of(Status::Success)).attempt;
+        let attempt = finished(open, Outcome::new(Status::Success)).attempt;
         run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
     }
     let claimed = opens(&run);
@@ -166,7 +166,7 @@ fn a_cancel_of_the_run_beats_every_policy() {
             let mut run = Simulation::new(&pipeline);
             run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 50, None)))]);
             for open in opens(&run) {
-                let attempt = finished(&open, Outcome::of(Status::Success)).attempt;
+                let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
                 run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
             }
             run.append(vec![Event::RunCanceled(RunCanceled { by: "the operator".into() })]);
@@ -252,7 +252,7 @@ fn a_limit_of_the_run_waits_for_the_attempts_of_other_branches() {
     // start, f, a, b and c; nothing more.
     run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 5, None)))]);
     for open in opens(&run) {
-        let attempt = finished(&open, Outcome::of(Status::Success)).attempt;
+        let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
         run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
     }
     for open in opens(&run) {

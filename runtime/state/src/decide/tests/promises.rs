@@ -10,7 +10,7 @@ fn under_way(pipeline: &Pipeline) -> Simulation<'_> {
     let mut run = Simulation::new(pipeline);
     run.append(vec![Event::RunStarted(Box::new(started(pipeline, 20, None)))]);
     let open = run.state.main().open().cloned().unwrap();
-    let attempt = finished(&open, Outcome::of(Status::Success)).attempt;
+    let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
     run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "test".into() })]);
     run
 }
@@ -24,7 +24,7 @@ fn a_cancel_wins_over_a_budget_that_is_spent_in_the_same_step() {
             run.append(vec![Event::RunCanceled(RunCanceled { by: "signal INT".into() })]);
         }
         let open = run.state.main().open().cloned().unwrap();
-        let mut last = finished(&open, Outcome::of(Status::Fail));
+        let mut last = finished(&open, Outcome::new(Status::Fail));
         last.outcome.failure = Some(Failure::new(FailureClass::Budget, FailureCode::RUN_TOKENS, "no tokens are left"));
         run.append(vec![Event::StageFinished(Box::new(last))]);
         let expected = if is_canceled {
@@ -45,7 +45,7 @@ fn a_receipt_satisfies_a_gate_for_its_own_visit_only() {
     for (receipts, verdict) in [([false, true], "success exit"), ([true, false], "fail"), ([false, false], "fail")] {
         let mut visits = receipts.into_iter();
         let run = Simulation::run(&pipeline, 20, &mut |open| {
-            let mut last = finished(open, Outcome::of(Status::Success));
+            let mut last = finished(open, Outcome::new(Status::Success));
             if open.task.node.as_str() == "a" {
                 last.handler = "verify".into();
                 let is_first = open.task.visit == 1;

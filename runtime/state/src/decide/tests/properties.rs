@@ -86,7 +86,7 @@ fn answer(seed: u64, open: &OpenTask) -> StageFinished {
     let status =
         [Status::Success, Status::Success, Status::PartialSuccess, Status::Retry, Status::Fail, Status::Skipped]
             [(chance % 6) as usize];
-    let mut outcome = Outcome::of(status);
+    let mut outcome = Outcome::new(status);
     if matches!(status, Status::Fail | Status::Retry) && chance & 64 == 0 {
         let class =
             [FailureClass::Transient, FailureClass::Deterministic, FailureClass::Scope][(chance / 128 % 3) as usize];

@@ -16,7 +16,7 @@ const ONE_WAY: &str = "check [type=verification]; start -> check; check -> exit 
 fn answer(open: &OpenTask, word: &str) -> StageFinished {
     let handler = "verification".to_owned();
     if word == "ok" {
-        return StageFinished { handler, ..finished(open, Outcome::of(Status::Success)) };
+        return StageFinished { handler, ..finished(open, Outcome::new(Status::Success)) };
     }
     let (code, said) = word.split_once('@').map_or((word, None), |(code, said)| (code, Some(said)));
     let (class, code) = match code.strip_prefix('~') {
@@ -24,7 +24,7 @@ fn answer(open: &OpenTask, word: &str) -> StageFinished {
         None => (FailureClass::Deterministic, code),
     };
     let failure = Failure::new(class, code.to_owned(), "it broke");
-    let signature = said.map(|said| Digest::of(said.as_bytes()));
+    let signature = said.map(|said| Digest::hash(said.as_bytes()));
     StageFinished { handler, signature, ..finished(open, Outcome::failed(failure)) }
 }
 
@@ -40,7 +40,7 @@ fn simulate<'a>(
     run.append(vec![Event::RunStarted(Box::new(begun))]);
     run.go_on(&mut |open| {
         if open.task.node.as_str() != "check" {
-            return finished(open, Outcome::of(Status::Success));
+            return finished(open, Outcome::new(Status::Success));
         }
         turn += 1;
         answer(open, words[(turn - 1).min(words.len() - 1)])

@@ -177,7 +177,7 @@ impl Branch {
             joined: None,
             answers: Context::default(),
             // What led to the fork is no outcome of the branch; its stages may still have to fix it.
-            previous: Arc::new(Outcome::of(Status::Success)),
+            previous: Arc::new(Outcome::new(Status::Success)),
             ..Self::clone(self)
         };
         // Only what the branch itself says counts for it.

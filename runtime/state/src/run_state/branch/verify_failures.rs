@@ -40,7 +40,7 @@ impl VerifyFailures {
             _ => return before.map(Arc::clone),
         }
         let unspoken = Failure::new(FailureClass::Transient, FailureCode::STAGE_FAILED, "");
-        let last = ClassifiedFailure::of(FailureSource::Verification, outcome.failure.as_ref().unwrap_or(&unspoken));
+        let last = ClassifiedFailure::new(FailureSource::Verification, outcome.failure.as_ref().unwrap_or(&unspoken));
         let mut counts = before.map(|before| before.counts).unwrap_or_default();
         let count = &mut counts[index(last.category)];
         *count = count.saturating_add(1);

@@ -258,7 +258,7 @@ fn append(file: &mut File, line: &Line) -> io::Result<()> {
 
 /// What tells a request from others: all of it but times.
 fn identity(sent: &[u8]) -> Digest {
-    Digest::of(&without_times(sent))
+    Digest::hash(&without_times(sent))
 }
 
 /// The JSON with `#` for each amount of time, such as `12 ms` or `0.03s`, and for each time of day.

@@ -8,7 +8,7 @@ use crate::bindings::chat::{Message, Part};
 use crate::bindings::llm::Request;
 use glovebox_models::chat::TEXT;
 use glovebox_record::SteeringMessage;
-use glovebox_record::{Digest, Heard};
+use glovebox_record::{Digest, SteeringDelivery};
 use std::sync::Arc;
 
 /// The messages that are part of the conversation.
@@ -55,15 +55,18 @@ impl SteeringPlaces {
     }
 
     /// What became of each message, given how many turns were answered.
-    pub(super) fn heard(&self, all: &[Arc<SteeringMessage>], turns: u32) -> Vec<Heard> {
+    pub(super) fn heard(&self, all: &[Arc<SteeringMessage>], turns: u32) -> Vec<SteeringDelivery> {
         let given = |at: usize| self.0.get(at).map(|given| given.turn).filter(|turn| *turn <= turns);
-        all.iter().enumerate().map(|(at, message)| Heard { message: message.id.clone(), turn: given(at) }).collect()
+        all.iter()
+            .enumerate()
+            .map(|(at, message)| SteeringDelivery { message: message.id.clone(), turn: given(at) })
+            .collect()
     }
 }
 
 /// What the messages before each place say, and what all of them say. Fields do not count: the host adds some.
 fn said(messages: &[Message]) -> Vec<Digest> {
-    let mut said = vec![Digest::of(b"")];
+    let mut said = vec![Digest::hash(b"")];
     for message in messages {
         let mut text = said.last().map(|digest| digest.hex().into_bytes()).unwrap_or_default();
         let mut add = |word: &str| {
@@ -75,7 +78,7 @@ fn said(messages: &[Message]) -> Vec<Digest> {
             add(&part.kind);
             add(&part.text);
         }
-        said.push(Digest::of(&text));
+        said.push(Digest::hash(&text));
     }
     said
 }

@@ -41,7 +41,7 @@ fn meaning(role: &str, parts: &[MessagePart]) -> Digest {
             add(value);
         }
     }
-    Digest::of(&text)
+    Digest::hash(&text)
 }
 
 #[cfg(test)]
