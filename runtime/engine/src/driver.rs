@@ -388,9 +388,8 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         let because: Vec<Event> = pending.0.into_iter().filter(|_| continues).collect();
         let mut events = vec![Event::RunResumed(Box::new(RunResumed { worker: self.worker.clone(), ..resumed }))];
         // The end of a stopped run emptied the queue. Where an attempt ended, what follows makes the next one ready.
-        let has_ended = |id: &BranchId| {
-            because.iter().any(|event| matches!(event, Event::StageFinished(_)) && event.branch() == Some(id))
-        };
+        let has_ended =
+            |id: &BranchId| because.iter().any(|event| event.stage_finished().is_some() && event.branch() == Some(id));
         let stopped = self.state.stopped.iter().filter(|_| continues).flat_map(|stopped| &stopped.branches);
         let waiting = stopped.filter(|(id, _)| !has_ended(id)).filter_map(|(_, branch)| branch.open());
         let again =

@@ -29,7 +29,7 @@ use crate::project::{ProjectError, Projector};
 use cap_std::fs::Dir;
 use glovebox_host::call::Progress;
 use glovebox_journal::blobs::DirBlobs;
-use glovebox_journal::event::{BranchId, Event, Record};
+use glovebox_journal::event::{BranchId, Record};
 use glovebox_journal::ports::{BlobStore, Signals};
 use glovebox_journal::rewind;
 use glovebox_journal::sqlite::VerifiedJournal;
@@ -350,13 +350,11 @@ struct Watcher<W> {
 impl<W: FnMut(Update<'_>)> Watcher<W> {
     fn records(&mut self, records: &[Record]) {
         for record in records {
-            match &record.event {
-                Event::StageStarted(stage) => {
-                    let task = &stage.attempt.task;
-                    self.under_way.insert(task.branch.clone(), task.node.clone());
-                }
-                Event::StageFinished(stage) => drop(self.under_way.remove(&stage.attempt.task.branch)),
-                _ => {}
+            if let Some(started) = record.event.stage_started() {
+                let task = &started.attempt.task;
+                self.under_way.insert(task.branch.clone(), task.node.clone());
+            } else if let Some(finished) = record.event.stage_finished() {
+                self.under_way.remove(&finished.attempt.task.branch);
             }
             (self.watch)(Update::Record(record));
         }

@@ -16,6 +16,7 @@ mod route;
 mod stage;
 mod steered;
 pub mod time_format;
+mod views;
 mod went_back;
 
 pub use canonical::canonical;

@@ -19,6 +19,7 @@ pub mod event;
 mod lease;
 pub mod memory;
 pub mod ports;
+mod queue_change;
 pub mod reading;
 pub mod rewind;
 #[cfg(feature = "disk")]

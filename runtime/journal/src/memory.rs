@@ -6,6 +6,7 @@
 use crate::event::{Digest, Event, EventText, Record, RunId, Subject, canonical, chain, whole_milliseconds};
 use crate::lease::LeaseTable;
 use crate::ports::{BlobStore, ClaimQueue, Delivery, Next, PortError, RunLog, Stored};
+use crate::queue_change::QueueChange;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Cursor, Read};
@@ -42,16 +43,14 @@ impl Journal {
         let hash = chain(&prev, seq, at, &text);
         let text = EventText::from(text);
         self.heads.insert(event.subject(), seq);
-        match &event {
-            Event::StageReady(ready) => {
-                let due_at = ready.due_at.unwrap_or(at).as_millisecond();
-                let delivery = Delivery { run: run.clone(), task: ready.task.clone(), ready_seq: seq };
-                self.waiting.insert(ready.task.to_string(), (delivery, due_at));
+        match QueueChange::from_event(&event) {
+            QueueChange::Ready { task, due_at } => {
+                let (name, due_at) = (task.to_string(), due_at.unwrap_or(at.as_millisecond()));
+                self.waiting.insert(name, (Delivery { run: run.clone(), task, ready_seq: seq }, due_at));
             }
-            Event::StageFinished(finished) => drop(self.waiting.remove(&finished.attempt.task.to_string())),
-            Event::RunFinished(_) => self.waiting.clear(),
-            Event::RunResumed(resumed) if resumed.from.is_some() => self.waiting.clear(),
-            _ => {}
+            QueueChange::Done { task } => drop(self.waiting.remove(&task.to_string())),
+            QueueChange::Clear => self.waiting.clear(),
+            QueueChange::Nothing => {}
         }
         self.records.push(Record { seq, at, prev, hash, event, text: text.clone() });
         Stored { seq, prev, hash, text }

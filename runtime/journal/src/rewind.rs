@@ -3,7 +3,7 @@
 //! No record is ever removed. So a journal has one line of records that lead to its end: the record that went back follows the one before
 //! the visit, and those between them are history. Folds begin again with what was before, and keep what the run has spent.
 
-use crate::event::{Event, Record};
+use crate::event::Record;
 use std::ops::RangeInclusive;
 
 /// A fold of the records of a run.
@@ -101,15 +101,13 @@ pub fn backs(records: &[Record]) -> usize {
 
 /// The record that a resume went back to.
 pub(crate) fn back_to(record: &Record) -> Option<u64> {
-    match &record.event {
-        Event::RunResumed(resumed) => resumed.back.as_ref().map(|back| back.seq),
-        _ => None,
-    }
+    record.event.run_resumed()?.back.as_ref().map(|back| back.seq)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Event;
     use crate::event::{Digest, EventText, RunResumed, WentBack};
     use jiff::Timestamp;
 

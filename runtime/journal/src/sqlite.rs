@@ -75,7 +75,7 @@ impl SqliteLog {
             tracing::debug!(records = tip.seq, "verified the journal");
         }
         signature::require_own(signature::provenance(&connection, key.as_ref())?, key.as_ref())?;
-        if let Some(Event::RunStarted(started)) = rows::read(&connection, 1, 1)?.first().map(|first| &first.event) {
+        if let Some(started) = rows::read(&connection, 1, 1)?.first().and_then(|first| first.event.run_started()) {
             require_run(&started.run_id, &run)?;
         }
         Self::start((path, run), connection, (tip, key))
@@ -220,10 +220,7 @@ impl VerifiedJournal {
 
     /// The run that it is the journal of; none before the first record.
     pub fn run_id(&self) -> Option<&RunId> {
-        match &self.records.first()?.event {
-            Event::RunStarted(started) => Some(&started.run_id),
-            _ => None,
-        }
+        Some(&self.records.first()?.event.run_started()?.run_id)
     }
 
     /// How many records the journal has, kept here or not.

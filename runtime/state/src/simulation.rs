@@ -186,11 +186,8 @@ impl<'a> Simulation<'a> {
 
     /// The nodes that were executed, one word per attempt.
     pub fn attempts(&self) -> String {
-        let nodes = self.records.iter().filter_map(|record| match &record.event {
-            Event::StageFinished(finished) => Some(finished.attempt.task.node.as_str()),
-            _ => None,
-        });
-        nodes.collect::<Vec<_>>().join(" ")
+        let ended = self.records.iter().filter_map(|record| record.event.stage_finished());
+        ended.map(|finished| finished.attempt.task.node.as_str()).collect::<Vec<_>>().join(" ")
     }
 
     /// `success EXIT` or `fail CODE: REASON`.

@@ -12,9 +12,7 @@ use crate::runs::{self, RunFolder};
 use crate::terminal::{self, visible};
 use clap::Parser;
 use glovebox_engine::inbox::{GivenAnswer, Message};
-use glovebox_journal::event::{
-    Event, QuestionAnswered, QuestionAsked, QuestionId, Record, time_format, whole_milliseconds,
-};
+use glovebox_journal::event::{QuestionAnswered, QuestionAsked, QuestionId, Record, time_format, whole_milliseconds};
 use glovebox_journal::rewind;
 use glovebox_record::question::{ANSWER_BYTES_MAX, Answer};
 use jiff::Timestamp;
@@ -123,12 +121,8 @@ fn question(run: &RunFolder, records: &[Record], arguments: &AnswerArguments) ->
 
 /// The last answer to a question or of a node.
 fn answer_of<'a>(records: &[&'a Record], wanted: &str) -> Option<&'a QuestionAnswered> {
-    records.iter().rev().find_map(|record| match &record.event {
-        Event::QuestionAnswered(answered) if answered.question == *wanted || answered.node == *wanted => {
-            Some(&**answered)
-        }
-        _ => None,
-    })
+    let answers = records.iter().rev().filter_map(|record| record.event.question_answered());
+    { answers }.find(|answered| answered.question == *wanted || answered.node == *wanted)
 }
 
 fn whose(answered: &QuestionAnswered) -> String {

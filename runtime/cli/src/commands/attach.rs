@@ -8,7 +8,7 @@ use crate::runs;
 use crate::runs::journal;
 use crate::runs::recorded;
 use crate::terminal::progress::{ProgressFormat, Reporter};
-use glovebox_journal::event::{Event, Record};
+use glovebox_journal::event::Record;
 use glovebox_state::evidence::{RunSummary, VerdictFile};
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -51,14 +51,9 @@ pub fn attach(arguments: &AttachArguments) -> CommandResult {
 
 /// The beginnings of attempts that have not ended.
 fn under_way(records: &[Record]) -> impl Iterator<Item = &Record> {
-    let ended: BTreeSet<_> = records
-        .iter()
-        .filter_map(|record| match &record.event {
-            Event::StageFinished(finished) => Some(&finished.attempt.id),
-            _ => None,
-        })
-        .collect();
+    let ended = records.iter().filter_map(|record| record.event.stage_finished());
+    let ended: BTreeSet<_> = ended.map(|finished| &finished.attempt.id).collect();
     records
         .iter()
-        .filter(move |record| matches!(&record.event, Event::StageStarted(stage) if !ended.contains(&stage.attempt.id)))
+        .filter(move |record| record.event.stage_started().is_some_and(|started| !ended.contains(&started.attempt.id)))
 }

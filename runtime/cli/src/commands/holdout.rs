@@ -10,7 +10,7 @@ use crate::runs::journal;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, counted, visible};
 use glovebox_engine::run::HOLDOUTS_DIR;
-use glovebox_journal::event::{AttemptId, Event, HoldoutsSealed, NodeId, Record, RunStarted};
+use glovebox_journal::event::{AttemptId, HoldoutsSealed, NodeId, Record, RunStarted};
 use glovebox_record::{Digest, FailureCode};
 use glovebox_workspace::holdout::verify::{Deviation, Difference};
 use glovebox_workspace::holdout::{Seal, SealError};
@@ -149,10 +149,7 @@ fn sealed<'a>(run: &RunFolder, started: &'a RunStarted) -> Result<&'a HoldoutsSe
 }
 
 fn leaks(records: &[Record]) -> Vec<Leak<'_>> {
-    let finished = records.iter().filter_map(|record| match &record.event {
-        Event::StageFinished(stage) => Some(stage),
-        _ => None,
-    });
+    let finished = records.iter().filter_map(|record| record.event.stage_finished());
     finished
         .filter_map(|stage| {
             let failure = stage.outcome.failure.as_ref().filter(|failure| failure.code == FailureCode::HOLDOUT_LEAK)?;

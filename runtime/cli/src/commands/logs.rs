@@ -11,7 +11,7 @@ use crate::runs::journal;
 use crate::terminal::{self, visible};
 use glovebox_engine::project::run_files::history_folder;
 use glovebox_journal::blobs::DirBlobs;
-use glovebox_journal::event::{Artifact, Attempt, Event, Record, StageFinished};
+use glovebox_journal::event::{Artifact, Attempt, Record, StageFinished};
 use glovebox_journal::ports::BlobStore;
 use glovebox_journal::reading::ReadRecords;
 use schemars::JsonSchema;
@@ -99,19 +99,18 @@ impl Log<'_> {
         if self.arguments.node.as_ref().is_some_and(|node| record.event.node() != Some(node)) {
             return Ok(());
         }
-        match &record.event {
-            Event::StageStarted(stage) if self.arguments.follow && self.is_wanted(&stage.attempt) => {
-                terminal::say(format_args!("==> {} started\n", title(&stage.attempt)));
-            }
-            Event::StageFinished(stage) => {
-                self.visits = self.visits.max(stage.attempt.task.visit);
-                if self.is_wanted(&stage.attempt) {
-                    let is_left = !self.counting.iter().any(|range| range.contains(&record.seq));
-                    self.outputs(stage, is_left)?;
-                }
-            }
-            Event::StagePassed(stage) => self.visits = self.visits.max(stage.visit),
-            _ => {}
+        let started = record.event.stage_started().filter(|started| self.is_wanted(&started.attempt));
+        if let Some(started) = started.filter(|_| self.arguments.follow) {
+            terminal::say(format_args!("==> {} started\n", title(&started.attempt)));
+        }
+        if let Some(passed) = record.event.stage_passed() {
+            self.visits = self.visits.max(passed.visit);
+        }
+        let Some(stage) = record.event.stage_finished() else { return Ok(()) };
+        self.visits = self.visits.max(stage.attempt.task.visit);
+        if self.is_wanted(&stage.attempt) {
+            let is_left = !self.counting.iter().any(|range| range.contains(&record.seq));
+            self.outputs(stage, is_left)?;
         }
         Ok(())
     }

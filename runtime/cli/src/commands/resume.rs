@@ -21,7 +21,7 @@ use crate::terminal::visible;
 use crate::user_key;
 use glovebox_engine::run::{Replan, ResumeTerms, Run, VisitPoint};
 use glovebox_host::llm::Provider;
-use glovebox_journal::event::{Event, RunStarted};
+use glovebox_journal::event::{Record, RunStarted};
 use glovebox_journal::rewind;
 use glovebox_journal::sqlite::VerifiedJournal;
 use glovebox_plan::plan::{TIER_NONE, TIER_UNCONFINED};
@@ -118,10 +118,9 @@ fn refuse_running(run: &RunFolder) -> Result<(), Stop> {
         return Ok(());
     }
     let records = journal::read(run)?.records;
-    let worker = records.iter().rev().find_map(|record| match &record.event {
-        Event::StageStarted(stage) => Some(&stage.worker),
-        Event::RunResumed(resumed) => Some(&resumed.worker),
-        _ => None,
+    let worker = records.iter().rev().find_map(|Record { event, .. }| {
+        let of_claim = event.stage_started().map(|started| &started.worker);
+        of_claim.or_else(|| event.run_resumed().map(|resumed| &resumed.worker))
     });
     let worker = worker.map(|worker| format!(" (`{}`)", visible::line(worker))).unwrap_or_default();
     Err(Stop::new(Exit::Transient, format!("run `{}` is running: another process{worker} drives it", run.id))

@@ -12,7 +12,7 @@ use crate::runs::recorded;
 use crate::runs::{self, RunFolder};
 use crate::terminal::{self, visible};
 use glovebox_engine::inbox::{GivenSteering, Message};
-use glovebox_journal::event::{Event, NodeId, Record};
+use glovebox_journal::event::{NodeId, Record};
 use glovebox_pipeline::nearest::nearest;
 use glovebox_plan::bind::asks_model;
 use glovebox_record::MessageId;
@@ -118,8 +118,8 @@ fn recorded(arguments: &SteerArguments, run: &RunFolder, given: &GivenSteering) 
     loop {
         let (was_live, was_waiting) = (runs::is_live(run), answer_sources::is_waiting(run, &message));
         let records = read(run, &arguments.runs.runs_dir)?;
-        let is_it = |event: &Event| matches!(event, Event::StageSteered(told) if told.message == given.message);
-        if records.iter().any(|record| is_it(&record.event)) {
+        let mut steered = records.iter().filter_map(|record| record.event.stage_steered());
+        if steered.any(|steered| steered.message == given.message) {
             return Ok(());
         }
         if !was_live || !was_waiting {

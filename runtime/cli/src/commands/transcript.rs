@@ -14,7 +14,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::attempt::{TRANSCRIPT_FILE, exchanges};
 use glovebox_journal::blobs::DirBlobs;
-use glovebox_journal::event::{Attempt, Event, Record, StageFinished, Work};
+use glovebox_journal::event::{Attempt, Record, StageFinished, StageStarted, Work};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_journal::rewind;
 use glovebox_names::shell;
@@ -111,22 +111,22 @@ fn attempts<'a>(
     let mut found: Vec<AttemptTranscript<'a>> = Vec::new();
     for record in records {
         let is_left = !in_force.contains(&record.seq);
-        let told = match &record.event {
-            Event::StageStarted(stage) if is_wanted(&stage.attempt) => {
-                // One that was cut off is made again.
-                let is_same = |told: &AttemptTranscript<'_>| {
-                    let (before, now) = (told.attempt, &stage.attempt);
-                    told.finished.is_none() && (&before.task, before.ordinal) == (&now.task, now.ordinal)
-                };
-                found.retain(|told| !is_same(told));
-                AttemptTranscript { attempt: &stage.attempt, finished: None, is_left, turns: Vec::new() }
-            }
-            Event::StageFinished(stage) if is_wanted(&stage.attempt) => {
-                found.retain(|told| told.attempt.id != stage.attempt.id);
-                let turns = kept(run, stage, &blobs)?;
-                AttemptTranscript { attempt: &stage.attempt, finished: Some(stage), is_left, turns }
-            }
-            _ => continue,
+        let started = record.event.stage_started().filter(|started| is_wanted(&started.attempt));
+        let finished = record.event.stage_finished().filter(|finished| is_wanted(&finished.attempt));
+        let told = if let Some(StageStarted { attempt, .. }) = started {
+            // One that was cut off is made again.
+            let is_same = |told: &AttemptTranscript<'_>| {
+                let before = told.attempt;
+                told.finished.is_none() && (&before.task, before.ordinal) == (&attempt.task, attempt.ordinal)
+            };
+            found.retain(|told| !is_same(told));
+            AttemptTranscript { attempt, finished: None, is_left, turns: Vec::new() }
+        } else if let Some(stage) = finished {
+            found.retain(|told| told.attempt.id != stage.attempt.id);
+            let turns = kept(run, stage, &blobs)?;
+            AttemptTranscript { attempt: &stage.attempt, finished: Some(stage), is_left, turns }
+        } else {
+            continue;
         };
         found.push(told);
     }
@@ -168,15 +168,14 @@ fn without_attempt(arguments: &TranscriptArguments, run: &RunFolder, records: &[
     let (shown, run_id) = (visible::line(node.as_str()), visible::line(&run.id));
     let mut visits = 0;
     for record in records.iter().filter(|record| record.event.node() == Some(node)) {
-        match &record.event {
-            Event::StageFinished(stage) => visits = visits.max(stage.attempt.task.visit),
-            Event::StageStarted(stage) => visits = visits.max(stage.attempt.task.visit),
-            Event::StagePassed(_) | Event::QuestionAsked(_) => {
-                terminal::say(format_args!("`{shown}` asks no model: glovebox show {run_id} {shown}\n"));
-                return Ok(Exit::Ok);
-            }
-            _ => {}
+        let event = &record.event;
+        if event.stage_passed().is_some() || event.question_asked().is_some() {
+            terminal::say(format_args!("`{shown}` asks no model: glovebox show {run_id} {shown}\n"));
+            return Ok(Exit::Ok);
         }
+        let started = event.stage_started().map(|started| &started.attempt);
+        let attempt = started.or_else(|| event.stage_finished().map(|finished| &finished.attempt));
+        visits = attempt.map_or(visits, |attempt| visits.max(attempt.task.visit));
     }
     let message = match visit {
         Some(_) if visits > 0 => format!("`{shown}` has {}", terminal::counted(visits as usize, "visit")),

@@ -14,7 +14,7 @@ use crate::runs::journal;
 use crate::runs::recorded;
 use crate::terminal;
 use crate::terminal::{counted, visible};
-use glovebox_journal::event::{Attempt, BranchId, Event, StageFinished, Task, Work};
+use glovebox_journal::event::{Attempt, BranchId, Record, StageFinished, Task, Work};
 use glovebox_journal::reading::ReadRecords;
 use glovebox_plan::prepare::source::CheckedPipeline;
 use glovebox_record::{AttemptId, Failure, NoProof, NodeId, Status};
@@ -109,11 +109,10 @@ impl Report {
         let pipeline = recorded::read(run, journal::beginning(run, &journal.verified.records)?)?;
         let in_force = journal.in_force();
         let mut stages: Vec<StageReport> = Vec::new();
-        let summary = RunSummary::read(&journal, |record| match &record.event {
-            Event::StageFinished(finished) if in_force.iter().any(|range| range.contains(&record.seq)) => {
-                note(&mut stages, finished);
-            }
-            _ => {}
+        let is_in_force = |record: &&Record| in_force.iter().any(|range| range.contains(&record.seq));
+        let summary = RunSummary::read(&journal, |record| {
+            let finished = Some(record).filter(is_in_force).and_then(|record| record.event.stage_finished());
+            finished.into_iter().for_each(|finished| note(&mut stages, finished));
         });
         let summary = summary.map_err(|error| journal::unreadable(run, &error))?;
         Ok(Self { summary, stages, pipeline })

@@ -75,11 +75,8 @@ impl Changes {
         let started = journal::beginning(run, records)?;
         let blobs = open_blobs(run)?;
         let base = read_base(run, &blobs, &started.base_digest)?;
-        let verdict = records.iter().fold(None, |verdict, record| match &record.event {
-            Event::RunFinished(finished) => Some(finished.status),
-            Event::RunResumed(_) => None,
-            _ => verdict,
-        });
+        let since_resumed = records.iter().rev().take_while(|record| record.event.run_resumed().is_none());
+        let verdict = { since_resumed }.find_map(|record| record.event.run_finished()).map(|finished| finished.status);
         let is_main = |branch: &BranchId, _| *branch == BranchId::main();
         let stages = changing(&rewind::in_force(records), is_main);
         Ok(Self {

@@ -7,7 +7,7 @@ use crate::runs::RunFolder;
 use crate::terminal::{self, visible};
 use crate::user_key;
 use glovebox_engine::driver::RunError;
-use glovebox_journal::event::{Event, Record, RunStarted};
+use glovebox_journal::event::{Record, RunStarted};
 use glovebox_journal::ports::PortError;
 use glovebox_journal::sqlite::{OpenJournal, Provenance, SqliteReader, VerifiedJournal};
 use glovebox_record::spend::SpendTotals;
@@ -72,7 +72,7 @@ pub fn state(records: &[Record]) -> Result<RunState, Stop> {
 
 /// Refuses the journal of another run: each of a user's journals is signed, so the signature does not say which run it is.
 fn require_run(run: &RunFolder, records: &[Record]) -> Result<(), Stop> {
-    let Some(Event::RunStarted(started)) = records.first().map(|record| &record.event) else { return Ok(()) };
+    let Some(started) = records.first().and_then(|record| record.event.run_started()) else { return Ok(()) };
     if started.run_id.as_str() == run.id {
         return Ok(());
     }
@@ -147,19 +147,15 @@ pub fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
 
 /// The first record of a run: how it was started.
 pub fn beginning<'a>(run: &RunFolder, records: &'a [Record]) -> Result<&'a RunStarted, Stop> {
-    match records.first().map(|record| &record.event) {
-        Some(Event::RunStarted(started)) => Ok(started),
-        _ => Err(Stop::new(Exit::Usage, format!("run `{}` was killed before it began, so it is empty", run.id))
-            .with_help(format!("remove `{}` and start a new run", run.path.display()))),
-    }
+    records.first().and_then(|record| record.event.run_started()).ok_or_else(|| {
+        Stop::new(Exit::Usage, format!("run `{}` was killed before it began, so it is empty", run.id))
+            .with_help(format!("remove `{}` and start a new run", run.path.display()))
+    })
 }
 
 /// How a run was started, with what resumes have changed since.
 pub fn terms(run: &RunFolder, records: &[Record]) -> Result<RunStarted, Stop> {
-    let resumes = records.iter().filter_map(|record| match &record.event {
-        Event::RunResumed(resumed) => Some(&**resumed),
-        _ => None,
-    });
+    let resumes = records.iter().filter_map(|record| record.event.run_resumed());
     Ok(resumes.fold(beginning(run, records)?.clone(), RunStarted::resumed))
 }
 

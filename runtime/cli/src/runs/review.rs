@@ -194,7 +194,8 @@ impl<'a> Reviewer<'a> {
             about.is_before(branch, record.seq).then_some(record.seq)
         });
         let ended = |node: &NodeId| {
-            let is_end = |record: &&&Record| matches!(&record.event, Event::StageFinished(stage) if stage.attempt.task.node == *node);
+            let is_end =
+                |record: &&&Record| record.event.stage_finished().is_some_and(|stage| stage.attempt.task.node == *node);
             about.records.iter().rev().find(is_end).map(|record| record.seq)
         };
         let is_check = |evidence: &&CommandEvidence| evidence.is_of_verifier && evidence.proof() != Proof::Subject;

@@ -7,7 +7,7 @@ use crate::run_dir::{EXCHANGES_DIR, RunDir};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use glovebox_host::llm::ExchangeLog;
 use glovebox_host::tools::ToolAnswers;
-use glovebox_journal::event::{Attempt, Event, Record, Verdict};
+use glovebox_journal::event::{Attempt, Record, Verdict};
 use glovebox_record::spend::SpendTotals;
 use glovebox_record::{Digest, FailureClass};
 use glovebox_workspace::regular_file;
@@ -67,15 +67,12 @@ pub fn held(run: &Dir) -> io::Result<Held> {
 
 /// Takes note of a record that was appended. The exchanges of an attempt that is made again count as paid for; others are not needed.
 pub fn note(run: &Dir, record: &Record) {
-    let finished = match &record.event {
-        Event::StageFinished(finished) if finished.model.is_some() => finished,
-        Event::RunFinished(ended) if ended.status == Verdict::Success => {
-            // A later success of the same run does it again.
-            let _not_there = run.remove_dir_all(EXCHANGES_DIR);
-            return;
-        }
-        _ => return,
-    };
+    if record.event.run_finished().is_some_and(|ended| ended.status == Verdict::Success) {
+        // A later success of the same run does it again.
+        let _not_there = run.remove_dir_all(EXCHANGES_DIR);
+    }
+    let finished = record.event.stage_finished().filter(|finished| finished.model.is_some());
+    let Some(finished) = finished else { return };
     let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return };
     let name = file_name(&finished.attempt);
     let failure = finished.outcome.failure.as_ref();

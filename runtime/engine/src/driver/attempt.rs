@@ -113,10 +113,8 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
 
     /// The run's bound, not a request, ended this attempt.
     fn cut_for_time(&self, finished: StageFinished) -> StageFinished {
-        let failure = match out_of_time(&self.state, Timestamp::now()) {
-            Some(Event::RunFinished(ended)) => ended.failure,
-            _ => None,
-        };
+        let ended = out_of_time(&self.state, Timestamp::now());
+        let failure = ended.and_then(|event| event.run_finished()?.failure.clone());
         let reason = "the run's wall time ended during the attempt";
         let failure = failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, FailureCode::RUN_WALL_TIME, reason));
         StageFinished { outcome: Outcome::failed(failure), ..finished }

@@ -26,10 +26,7 @@ impl NextClaim {
     /// The claim of what the branch waits for, else of what one of the events made ready on another; none when nothing may begin now.
     pub(super) fn event(&self, state: &RunState, at: Timestamp, events: &[Event]) -> Option<Event> {
         let is_due = |open: &&OpenTask| open.attempt_id.is_none() && open.due_at.is_none_or(|due| due <= at);
-        let made_ready = events.iter().filter_map(|event| match event {
-            Event::StageReady(ready) => Some(&ready.task.branch),
-            _ => None,
-        });
+        let made_ready = events.iter().filter_map(|event| Some(&event.stage_ready()?.task.branch));
         let branches = std::iter::once(&self.branch).chain(made_ready);
         let open = branches.filter_map(|id| state.branch(id).open()).find(is_due)?;
         let goes_on = state.canceled.is_none() && state.verdict.is_none() && out_of_time(state, at).is_none();
@@ -82,10 +79,8 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         claim: NextClaim,
         records: &[Record],
     ) -> Result<Option<(Assignment, Delivery)>, RunError> {
-        let branch = records.iter().find_map(|record| match &record.event {
-            Event::StageStarted(started) if started.attempt.id == claim.id => Some(&started.attempt.task.branch),
-            _ => None,
-        });
+        let mut started = records.iter().filter_map(|record| record.event.stage_started());
+        let branch = started.find(|started| started.attempt.id == claim.id).map(|started| &started.attempt.task.branch);
         let Some(assignment) = branch.and_then(|branch| self.assignment(&claim.id, branch)) else { return Ok(None) };
         let Some(open) = assignment.branch.open() else { return Ok(None) };
         tracing::debug!(task = %open.task, ordinal = open.ordinal, worker = self.worker, "claimed with the commit");

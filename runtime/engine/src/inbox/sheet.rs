@@ -2,7 +2,7 @@
 //!
 //! Each line is used once. When none is left, nobody is there.
 
-use glovebox_journal::event::{Digest, Event, NodeId, PolicyAction, Record, SheetLine};
+use glovebox_journal::event::{Digest, NodeId, PolicyAction, Record, SheetLine};
 use glovebox_pipeline::ir::{Handler, Pipeline};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -57,7 +57,7 @@ impl AnswerSheet {
     #[must_use]
     pub fn without_used<'a>(mut self, records: impl IntoIterator<Item = &'a Record>) -> Self {
         for record in records {
-            let Event::QuestionAnswered(answered) = &record.event else { continue };
+            let Some(answered) = record.event.question_answered() else { continue };
             let Some(used) = answered.sheet.filter(|used| Some(used.digest) == self.digest) else { continue };
             let queues = self.of_node.get_mut(&answered.node).into_iter().chain([&mut self.in_order]);
             let of_line = |queue: &&mut VecDeque<Line>| queue.iter().any(|(line, _)| *line == used.line);

@@ -164,16 +164,14 @@ pub async fn fork(
 
 /// The base of the other run's workspace.
 fn base(source: &Source<'_>) -> Result<Base, RunError> {
-    let Some(Event::RunStarted(started)) = source.records.first().map(|first| &first.event) else {
-        return Err(RunError::NotStarted);
-    };
+    let started = source.records.first().and_then(|first| first.event.run_started()).ok_or(RunError::NotStarted)?;
     let bytes = source.blobs.read_all(&started.base_digest, BASE_BYTES_MAX)?;
     serde_json::from_slice(&bytes).map_err(|error| RunError::Workspace(Box::new(error)))
 }
 
 /// The run and the visit that the new run is forked from.
 fn lineage(records: &[Record], (point, context): (VisitPoint, BTreeMap<String, String>)) -> Option<Box<ForkedFrom>> {
-    let Event::RunStarted(started) = &records.first()?.event else { return None };
+    let started = records.first()?.event.run_started()?;
     let VisitPoint { node, visit, generation, seq } = point;
     let hash = records.iter().find(|record| record.seq + 1 == seq)?.hash;
     let run_id = started.run_id.clone();

@@ -403,16 +403,10 @@ pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<(Owner, SqliteLog, Arc
 /// Applies the changes of stages that were just committed.
 fn follow(dir: &RunDir, blobs: &DirBlobs, records: &[Record]) -> Result<(), Box<dyn Error + Send + Sync>> {
     for record in records {
-        let (branch, changes) = match &record.event {
-            Event::StageFinished(finished) => (&finished.attempt.task.branch, &finished.changes),
-            Event::FanInFinished(finished) => (&finished.branch, &finished.changes),
-            Event::PolicyDecided(decided) => (decided.branch(), &decided.changes),
-            Event::BranchFinished(finished) => {
-                branches::remove_files(dir, &finished.branch);
-                continue;
-            }
-            _ => continue,
-        };
+        if let Event::BranchFinished(finished) = &record.event {
+            branches::remove_files(dir, &finished.branch);
+        }
+        let Some((branch, changes)) = record.event.committed() else { continue };
         let workspace = branch_workspace(branch);
         // A branch without a folder makes it when a stage of it needs one.
         if *branch == BranchId::main() || dir.dir.symlink_metadata(&workspace).is_ok() {

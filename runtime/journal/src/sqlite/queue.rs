@@ -6,9 +6,10 @@
 
 use super::rows::{self, Tip};
 use super::{PAGE_RECORDS, SqliteLog};
-use crate::event::{Event, Record, RunId, Task};
+use crate::event::{Record, RunId, Task};
 use crate::lease::LeaseTable;
 use crate::ports::{ClaimQueue, Delivery, Next, PortError};
+use crate::queue_change::QueueChange;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use std::collections::{BTreeMap, HashMap};
@@ -21,30 +22,6 @@ pub(super) struct Leases(Mutex<LeaseTable>);
 impl Leases {
     fn lock(&self) -> MutexGuard<'_, LeaseTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What an event changes in the queue: append is enqueue.
-pub(super) enum QueueChange {
-    Nothing,
-    Ready { task: Task, due_at: Option<i64> },
-    Done { task: Task },
-    Clear,
-}
-
-impl QueueChange {
-    /// What follows for the queue from an event.
-    pub(super) fn of(event: &Event) -> Self {
-        match event {
-            Event::StageReady(ready) => {
-                Self::Ready { task: ready.task.clone(), due_at: ready.due_at.map(Timestamp::as_millisecond) }
-            }
-            Event::StageFinished(finished) => Self::Done { task: finished.attempt.task.clone() },
-            Event::RunFinished(_) => Self::Clear,
-            // It begins again at a node: what was ready, or under way in a process that was killed, is not made.
-            Event::RunResumed(resumed) if resumed.from.is_some() => Self::Clear,
-            _ => Self::Nothing,
-        }
     }
 }
 
@@ -61,7 +38,7 @@ pub struct Queue {
 impl Queue {
     /// Takes in a record, in the order of the journal.
     pub fn apply(&mut self, record: &Record) {
-        self.change(QueueChange::of(&record.event), (record.seq, record.at));
+        self.change(QueueChange::from_event(&record.event), (record.seq, record.at));
     }
 
     /// Makes the change of a record with this number and time.

@@ -74,7 +74,7 @@ pub(super) fn terms(connection: &Connection, after: Tip) -> Result<(Vec<Record>,
         // What the hash covers decides, not the subject.
         if stored.seq == 1 || stored.event.contains(RESUMED) {
             let record = parse(stored)?;
-            let is_of_terms = record.seq == 1 || matches!(record.event, Event::RunResumed(_));
+            let is_of_terms = record.seq == 1 || record.event.run_resumed().is_some();
             records.extend(is_of_terms.then_some(record));
         }
         Ok(())

@@ -7,11 +7,12 @@
 
 mod store;
 
-use super::queue::{QueueChange, SharedQueue};
+use super::queue::SharedQueue;
 use super::rows::Tip;
 use crate::blobs::Outbox;
 use crate::event::{Event, Subject, canonical};
 use crate::ports::{PortError, Stored};
+use crate::queue_change::QueueChange;
 use cap_std::fs::Dir;
 use glovebox_workspace::user_key::UserKey;
 use jiff::Timestamp;
@@ -35,7 +36,7 @@ pub(super) struct Entry {
 impl Entry {
     /// Writes an event as text.
     pub(super) fn of(event: &Event) -> Result<Self, serde_json::Error> {
-        let queue = QueueChange::of(event);
+        let queue = QueueChange::from_event(event);
         Ok(Self { subject: event.subject().to_string(), text: canonical(event)?, queue })
     }
 }

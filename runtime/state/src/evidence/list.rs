@@ -147,7 +147,7 @@ impl<D: Fn(&mut dyn Iterator<Item = &FileChange>) -> Digest> Fold for EvidenceFo
 
     fn apply(&mut self, record: &Record) {
         let Self { replay, commands, in_force, not_taken, trees } = self;
-        if let Event::StageFinished(finished) = &record.event {
+        if let Some(finished) = record.event.stage_finished() {
             let is_left = !in_force.iter().any(|range| range.contains(&record.seq));
             if !finished.receipts.is_empty() {
                 let tree = trees.of(&replay.state, &finished.attempt.task.branch);

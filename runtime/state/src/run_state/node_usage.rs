@@ -75,10 +75,10 @@ impl Efforts {
 
     /// Begins and ends the time of an attempt.
     pub(super) fn count_time(&mut self, at: Timestamp, event: &Event) {
-        match event {
-            Event::StageStarted(started) => self.update(&started.attempt.task.node, |effort| effort.begin(at)),
-            Event::StageFinished(finished) => self.update(&finished.attempt.task.node, |effort| effort.end(at)),
-            _ => {}
+        if let Some(started) = event.stage_started() {
+            self.update(&started.attempt.task.node, |effort| effort.begin(at));
+        } else if let Some(finished) = event.stage_finished() {
+            self.update(&finished.attempt.task.node, |effort| effort.end(at));
         }
     }
 

@@ -9,7 +9,7 @@ use crate::runs::changes::Changes;
 use crate::runs::journal;
 use crate::runs::recorded::allowed;
 use crate::terminal::visible;
-use glovebox_journal::event::{Event, QuestionAnswered, RunStarted};
+use glovebox_journal::event::{QuestionAnswered, RunStarted};
 use glovebox_journal::sqlite::OpenJournal;
 use glovebox_plan::plan::PlanCapabilities;
 use glovebox_record::{ChangeOp, Digest, DigestedFile, FileChange};
@@ -110,9 +110,7 @@ impl RunEvidence {
     pub fn read(run: &RunFolder, journal: &OpenJournal) -> Result<Self, Stop> {
         let mut answers = Vec::new();
         let summary = RunSummary::read(journal, |record| {
-            if let Event::QuestionAnswered(answered) = &record.event {
-                answers.push((**answered).clone());
-            }
+            answers.extend(record.event.question_answered().cloned());
         });
         let summary = summary.map_err(|error| journal::unreadable(run, &error))?;
         require_end(run, &summary)?;

@@ -4,7 +4,7 @@
 //! its parents changed before they forked counts too.
 
 use super::changing;
-use glovebox_journal::event::{AnsweredBy, BranchId, Event, QuestionAsked, QuestionId, Record, StageFinished};
+use glovebox_journal::event::{AnsweredBy, BranchId, QuestionAsked, QuestionId, Record, StageFinished};
 use glovebox_journal::rewind;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -28,18 +28,16 @@ impl<'a> AskedAbout<'a> {
     pub fn find(records: &'a [Record], question: &QuestionId) -> Option<(Self, &'a QuestionAsked)> {
         let records = rewind::in_force(records);
         let is_meant = |asked: &QuestionAsked| asked.question == *question || asked.node == *question.as_str();
-        let (at, asked) = records.iter().enumerate().rev().find_map(|(at, record)| match &record.event {
-            Event::QuestionAsked(asked) if is_meant(asked) => Some((at, &**asked)),
-            _ => None,
-        })?;
+        let asked = records.iter().enumerate().rev();
+        let mut asked = asked.filter_map(|(at, record)| Some((at, record.event.question_asked()?)));
+        let (at, asked) = asked.find(|(_, asked)| is_meant(asked))?;
         let before = &records[..at];
         let begun = lineage(before, &asked.branch);
-        let last = before.iter().rev().find_map(|record| match &record.event {
-            Event::QuestionAnswered(answered) if is_of_person(answered.how) && !answered.policy => {
-                let is_here = begun.get(&answered.branch).is_some_and(|begun| *begun <= record.seq);
-                is_here.then_some((record.seq, &answered.question))
-            }
-            _ => None,
+        let last = before.iter().rev().find_map(|record| {
+            let answered = record.event.question_answered();
+            let answered = answered.filter(|answered| is_of_person(answered.how) && !answered.policy)?;
+            let is_here = begun.get(&answered.branch).is_some_and(|begun| *begun <= record.seq);
+            is_here.then_some((record.seq, &answered.question))
         });
         let (answered, since) = last.unzip();
         let (answered, asked_at) = (answered.unwrap_or(0), records[at].seq);
@@ -70,9 +68,7 @@ fn lineage<'a>(records: &[&'a Record], branch: &'a BranchId) -> BTreeMap<&'a Bra
     let mut begun = BTreeMap::new();
     let mut next = branch;
     for record in records.iter().rev() {
-        if let Event::BranchStarted(started) = &record.event
-            && started.branch == *next
-        {
+        if let Some(started) = record.event.branch_started().filter(|started| started.branch == *next) {
             begun.insert(next, record.seq);
             next = &started.parent;
         }

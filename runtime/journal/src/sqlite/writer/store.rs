@@ -4,7 +4,7 @@
 //! under way, are remembered; after any error they are read again, since the memory may be wrong then.
 
 use super::super::log_file::LogFile;
-use super::super::queue::{QueueChange, SharedQueue};
+use super::super::queue::SharedQueue;
 use super::super::rows::{self, Tip};
 use super::super::{port_error, signature};
 use super::{Answer, Batch, Entry};
@@ -12,6 +12,7 @@ use crate::blobs::rows::StoredBlobs;
 use crate::blobs::{Outbox, Parcel};
 use crate::event::{Digest, Subject, chain};
 use crate::ports::{PortError, Stored};
+use crate::queue_change::QueueChange;
 use cap_std::fs::Dir;
 use glovebox_workspace::user_key::UserKey;
 use jiff::Timestamp;
