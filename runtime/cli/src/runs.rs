@@ -24,7 +24,7 @@ use glovebox_engine::attempt::exchanges::{self, Held};
 use glovebox_engine::run::OWNER_FILE;
 use glovebox_journal::sqlite::Owner;
 use glovebox_names::shell;
-use glovebox_workspace::run::JOURNAL_FILE;
+use glovebox_workspace::run_folder::JOURNAL_FILE;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -69,11 +69,11 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Status};
 use glovebox_workspace::commit;
-use glovebox_workspace::ignored::Ignored;
+use glovebox_workspace::ignored::IgnoreMatcher;
 use glovebox_workspace::project::Base;
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::quarantine::{Caps, quarantine};
-use glovebox_workspace::stage::{ChangeLimits, ChangeRules, Examined, Found, StageError, WorkspaceView};
+use glovebox_workspace::stage::{ChangeLimits, ChangeRules, FoundChange, StageChanges, StageError, WorkspaceView};
 use paths::{AttemptPaths, Sealed};
 pub use preparing::Preparing;
 use recovery::Recovery;
@@ -104,7 +104,7 @@ pub struct Workbench<B> {
     /// The files that the run began with; empty where no stage is told of them.
     pub base: Arc<Base>,
     /// The ignore rules of the project when the run began.
-    pub ignored: Arc<Ignored>,
+    pub ignored: Arc<IgnoreMatcher>,
     /// The remaining budget of its model calls.
     pub budget: Arc<Budget>,
     /// How models are reached.
@@ -227,7 +227,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             blobs: Arc::clone(&self.blobs),
             protected: self.protected.clone(),
             ignored: Arc::clone(&self.ignored),
-            limits: ChangeLimits::of(binding.limits),
+            limits: ChangeLimits::new(binding.limits),
             attempt_id: assignment.attempt.id.clone(),
             has_folder: binding.starts_processes(),
             recovery: Recovery::of(&self.plan, &assignment.stage(), &assignment.attempt.task.branch),
@@ -377,7 +377,7 @@ struct Examine<B> {
     scope: Option<Scope>,
     blobs: Arc<B>,
     protected: Protected,
-    ignored: Arc<Ignored>,
+    ignored: Arc<IgnoreMatcher>,
     limits: ChangeLimits,
     attempt_id: AttemptId,
     /// Whether it was given a folder, for its commands.
@@ -429,7 +429,7 @@ impl<B: BlobStore> Examine<B> {
 
     fn changes(&self, sandbox: &AttemptSandbox, fact: &mut StageFinished) -> Result<(), AttemptError> {
         let view = &*sandbox.view();
-        let Examined { mut found, ignored } = match view.examine(self.rules()) {
+        let StageChanges { mut found, ignored } = match view.examine(self.rules()) {
             Ok(examined) => examined,
             Err(error @ StageError::Limit { limit, .. }) => {
                 fact.ending = Ending::LimitHit(limit.to_owned());
@@ -458,8 +458,13 @@ impl<B: BlobStore> Examine<B> {
         Ok(self.run.path.join(QUARANTINE_DIR).join(self.attempt_id.as_str()))
     }
 
-    fn set_aside(&self, view: &WorkspaceView, found: &[Found], fact: &mut StageFinished) -> Result<(), AttemptError> {
-        if found.iter().all(Found::is_allowed) {
+    fn set_aside(
+        &self,
+        view: &WorkspaceView,
+        found: &[FoundChange],
+        fact: &mut StageFinished,
+    ) -> Result<(), AttemptError> {
+        if found.iter().all(FoundChange::is_allowed) {
             return Ok(());
         }
         let report = quarantine(view, found, &self.quarantine()?, &Caps::default())?;

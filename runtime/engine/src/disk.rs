@@ -15,7 +15,7 @@ use glovebox_journal::event::{BranchId, StageFinished};
 use glovebox_journal::sqlite::{LOG_BYTES, LOG_FILE};
 use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_workspace::cache;
-use glovebox_workspace::run::JOURNAL_FILE;
+use glovebox_workspace::run_folder::JOURNAL_FILE;
 use rustix::fs::AtFlags;
 use std::collections::BTreeSet;
 use std::io;

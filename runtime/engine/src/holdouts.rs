@@ -91,7 +91,7 @@ impl Holdouts {
         let texts = [source, started.goal.as_str()].into_iter().chain(inputs).collect();
         // A run that is taken up again has the work of its stages in the workspace; they must not choose what is public.
         let written = state.main().changes.keys().map(ScopePath::as_str).collect();
-        let canary = Canary::of(&seal, &PublicSummary { texts, folder: Some(&run.workspace()), written })
+        let canary = Canary::for_seal(&seal, &PublicSummary { texts, folder: Some(&run.workspace()), written })
             .map_err(HoldoutError::Reopen)?;
         Ok(Some(Self { seal, canary }))
     }

@@ -38,8 +38,8 @@ use glovebox_plan::prepare::executor::Executor;
 use glovebox_record::NodeId;
 use glovebox_state::evidence::{RunSummary, VerdictFile};
 use glovebox_state::run_state::RunState;
-use glovebox_workspace::ignored::Ignored;
-use glovebox_workspace::project::Skipped;
+use glovebox_workspace::ignored::IgnoreMatcher;
+use glovebox_workspace::project::SkippedEntry;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -140,7 +140,7 @@ impl Run {
     }
 
     /// Files of the project that could not be copied, for a run that was just started.
-    pub fn left_out(&self) -> &[Skipped] {
+    pub fn left_out(&self) -> &[SkippedEntry] {
         &self.session.left_out
     }
 
@@ -244,7 +244,7 @@ impl Run {
     fn bench(&self, progress: Sender<Progress>) -> Result<Workbench<DirBlobs>, RunError> {
         let Executor { plan, host, sandbox_env, protected, targets, .. } = &self.executor;
         let base = restore::base(&self.session.blobs, &self.session.state)?;
-        let ignored = Arc::new(Ignored::of(&base.ignored));
+        let ignored = Arc::new(IgnoreMatcher::new(&base.ignored));
         let is_verification = |kind: HandlerKind| kind == HandlerKind::Verification && plan.verify.is_some();
         let mut kinds = plan.pipeline.nodes.iter().map(|node| node.handler.kind());
         let is_told_base = kinds.any(|kind| kind.is_told_changes() || is_verification(kind));

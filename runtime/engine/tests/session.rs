@@ -21,7 +21,7 @@ use glovebox_plan::plan::{Confinement, Plan, SandboxPlan};
 use glovebox_plan::prepare::executor::Worker;
 use glovebox_record::{Outcome, Status};
 use glovebox_workspace::project::{Base, Include};
-use glovebox_workspace::run::JOURNAL_FILE;
+use glovebox_workspace::run_folder::JOURNAL_FILE;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

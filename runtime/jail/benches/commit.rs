@@ -161,7 +161,7 @@ fn upper(view: &WorkspaceView) -> PathBuf {
 }
 
 fn take(view: &WorkspaceView, workspace: &Path, blobs: &Path) {
-    let limits = ChangeLimits::of(Limits { write_entries: 100_000, ..Limits::default() });
+    let limits = ChangeLimits::new(Limits { write_entries: 100_000, ..Limits::default() });
     let found = view.changes(&limits, &Protected::default()).unwrap();
     let mut keep = |content: &mut dyn Read| {
         let mut bytes = Vec::new();

@@ -3,7 +3,7 @@
 //! All or nothing: if one touched path differs from the copy's start, nothing is written. A path that already has the run's result is
 //! not a conflict.
 
-use crate::commit::{Applying, CommitError, Obstacle, digest_of, fold};
+use crate::commit::{ChangeWriter, CommitError, Obstacle, digest_of, fold};
 use crate::exposure::Exposure;
 use crate::link;
 use crate::project::{Base, FileFact};
@@ -136,9 +136,9 @@ pub fn plan<R: io::Read>(
     let mut plan = ApplyPlan::default();
     for (change, step) in folded.into_iter().zip(steps) {
         match step {
-            Ok(Todo::Nothing) => {}
-            Ok(Todo::Do) if change.op.removes() => plan.deletes.push(change),
-            Ok(Todo::Do) => plan.writes.push(change),
+            Ok(PlannedStep::Nothing) => {}
+            Ok(PlannedStep::Do) if change.op.removes() => plan.deletes.push(change),
+            Ok(PlannedStep::Do) => plan.writes.push(change),
             Err(reason) => plan.conflicts.push(Conflict { path: change.path.to_string(), reason }),
         }
     }
@@ -174,13 +174,18 @@ pub fn conflicts<'a>(
     faults.iter().flat_map(of_fault).collect()
 }
 
-enum Todo {
+enum PlannedStep {
     Nothing,
     Do,
 }
 
 /// Plans a change of the user's project, or returns why it conflicts.
-fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&str, ChangeOp>) -> Result<Todo, String> {
+fn compare(
+    base: &Base,
+    change: &FileChange,
+    tree: &Tree,
+    planned: &BTreeMap<&str, ChangeOp>,
+) -> Result<PlannedStep, String> {
     if let Some(reason) = fault(change) {
         return Err(reason);
     }
@@ -188,7 +193,7 @@ fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&st
     let (before, after) = (State::in_base(base, change.path.as_str()), State::after(change));
     let now = State::in_tree(tree, path).map_err(|error| format!("failed to compare it: {error}"))?;
     if now == after || before == after {
-        return Ok(Todo::Nothing);
+        return Ok(PlannedStep::Nothing);
     }
     if now != before {
         return Err(difference(&before, &now).to_owned());
@@ -206,7 +211,7 @@ fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&st
             return Err(format!("`{}` is no longer a directory", tree::shown(above)));
         }
     }
-    Ok(Todo::Do)
+    Ok(PlannedStep::Do)
 }
 
 fn difference(before: &State, now: &State) -> &'static str {
@@ -226,15 +231,15 @@ fn only_planned_below(tree: &Tree, path: &Path, planned: &BTreeMap<&str, ChangeO
         if goes {
             Ok(true)
         } else {
-            Err(Unknown(format!("it contains `{}`, which was not in the run's copy", tree::shown(&whole))))
+            Err(UnreadableEntry(format!("it contains `{}`, which was not in the run's copy", tree::shown(&whole))))
         }
     };
-    tree::walk(&below, visit).map_err(|Unknown(reason)| reason)
+    tree::walk(&below, visit).map_err(|UnreadableEntry(reason)| reason)
 }
 
-struct Unknown(String);
+struct UnreadableEntry(String);
 
-impl From<tree::WalkError> for Unknown {
+impl From<tree::WalkError> for UnreadableEntry {
     fn from(error: tree::WalkError) -> Self {
         Self(format!("failed to list it: {}", error.source))
     }
@@ -257,7 +262,7 @@ pub fn perform<R: io::Read>(
         return Err(ApplyError::Conflicts(conflicts.clone()));
     }
     let tree = Tree::open(user_tree).map_err(|source| CommitError::io(user_tree, source))?;
-    let applying = Applying { tree: &tree, obstacle: Obstacle::Refuse, open_blob };
+    let applying = ChangeWriter { tree: &tree, obstacle: Obstacle::Refuse, open_blob };
     applying.all(&again.deletes)?;
     applying.all(&again.writes)?;
     Ok(())

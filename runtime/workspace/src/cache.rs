@@ -66,7 +66,7 @@ impl From<Domain> for Set {
 
 impl Set {
     /// The set of one node alone.
-    pub fn of_one(domain: Domain, node: &NodeId) -> Self {
+    pub fn for_node(domain: Domain, node: &NodeId) -> Self {
         Self(format!("{}-{}", domain.as_str(), &blake3::hash(node.as_str().as_bytes()).to_hex()[..16]))
     }
 
@@ -168,7 +168,7 @@ impl Caches {
     /// # Errors
     /// [`CacheError::Entry`] for the whole workspace and for an entry without a final `/`.
     pub fn open(run: &Path, set: &Set, entries: &[Entry]) -> Result<Self, CacheError> {
-        Self::at(run.join(FOLDER).join(set.as_str()), entries)
+        Self::in_folder(run.join(FOLDER).join(set.as_str()), entries)
     }
 
     /// The same for one stage alone, in the new folder `at`, with what the folder `base` holds when that exists. Nothing that the
@@ -181,10 +181,10 @@ impl Caches {
             let copied = WorkspaceView::copy(base, at, &Scope::everything(), &ViewOverrides::default());
             copied.map_err(|error| failed("copy", base)(io::Error::other(error)))?;
         }
-        Self::at(at.to_owned(), entries)
+        Self::in_folder(at.to_owned(), entries)
     }
 
-    fn at(domain: PathBuf, entries: &[Entry]) -> Result<Self, CacheError> {
+    fn in_folder(domain: PathBuf, entries: &[Entry]) -> Result<Self, CacheError> {
         if let Some(entry) = entries.iter().find(|entry| !entry.is_subtree() || entry.path().is_root()) {
             return Err(CacheError::Entry(entry.clone()));
         }

@@ -3,7 +3,7 @@
 //! The journal lists each change as a [`FileChange`]. The bytes are in a blob store, which this module reaches only through closures.
 //! Applying is idempotent and never follows a link out of the workspace.
 
-use crate::found::{Changed, Found, Op};
+use crate::change::{ChangedFiles, FoundChange, Op};
 use crate::link;
 use crate::protect::PART_PREFIX;
 use crate::stage_error::StageError;
@@ -77,8 +77,8 @@ impl CommitError {
 /// # Errors
 /// [`CommitError::Unstable`] if a file changed after its verdict, so that every listed change has a verdict.
 pub fn store(
-    found: &[Found],
-    view: &dyn Changed,
+    found: &[FoundChange],
+    view: &dyn ChangedFiles,
     keep: &mut dyn FnMut(&mut dyn Read) -> io::Result<Digest>,
 ) -> Result<Vec<FileChange>, CommitError> {
     let mut changes = Vec::new();
@@ -105,9 +105,9 @@ pub fn store(
 }
 
 fn store_file(
-    change: &Found,
+    change: &FoundChange,
     bytes: u64,
-    view: &dyn Changed,
+    view: &dyn ChangedFiles,
     keep: &mut dyn FnMut(&mut dyn Read) -> io::Result<Digest>,
 ) -> Result<Digest, CommitError> {
     let failed = |source: io::Error| CommitError::io(&change.raw, source);
@@ -147,7 +147,7 @@ pub fn apply<'a, R: Read>(
     open_blob: &dyn Fn(&Digest) -> io::Result<R>,
 ) -> Result<(), CommitError> {
     let tree = Tree::open(workspace).map_err(|source| CommitError::io(workspace, source))?;
-    Applying { tree: &tree, obstacle: Obstacle::Replace, open_blob }.all(&fold(changes))
+    ChangeWriter { tree: &tree, obstacle: Obstacle::Replace, open_blob }.all(&fold(changes))
 }
 
 /// How to treat a path where a change needs another kind of file.
@@ -161,13 +161,13 @@ pub(crate) enum Obstacle {
 }
 
 /// Changes being made below one folder.
-pub(crate) struct Applying<'a, R> {
+pub(crate) struct ChangeWriter<'a, R> {
     pub(crate) tree: &'a Tree,
     pub(crate) obstacle: Obstacle,
     pub(crate) open_blob: &'a dyn Fn(&Digest) -> io::Result<R>,
 }
 
-impl<R: Read> Applying<'_, R> {
+impl<R: Read> ChangeWriter<'_, R> {
     /// Makes all changes in the order given.
     pub(crate) fn all(&self, changes: &[FileChange]) -> Result<(), CommitError> {
         changes.iter().try_for_each(|change| self.one(change))

@@ -42,7 +42,7 @@ impl<'d> Dependencies<'d> {
     ///
     /// # Errors
     /// The system's error, when the folder for writes cannot be made.
-    pub fn of(folders: &'d [Entry], scope: &Scope, places: Places<'_>) -> io::Result<Self> {
+    pub fn for_scope(folders: &'d [Entry], scope: &Scope, places: Places<'_>) -> io::Result<Self> {
         let mut found = Self::default();
         let is_folder = |at: &Path| fs::symlink_metadata(at).is_ok_and(|found| found.is_dir());
         for path in folders.iter().map(Entry::path) {

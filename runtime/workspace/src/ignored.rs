@@ -4,8 +4,8 @@
 //! project, so a stage that changes `.gitignore` changes nothing here. A file that the run began with is not ignored, whatever the
 //! rules say: one that git tracks, or that `workspace.include` names. This module knows no scopes.
 
+mod changes;
 mod index;
-mod left_out;
 mod reading;
 
 use glovebox_record::path::ScopePath;
@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::Path;
 
+pub(crate) use changes::IgnoredChange;
+pub use changes::IgnoredChanges;
 pub(crate) use index::tracked;
-pub use left_out::LeftOut;
-pub(crate) use left_out::LeftOutChange;
 pub(crate) use reading::Reading;
 pub use reading::RulesTooLong;
 
@@ -59,7 +59,7 @@ impl IgnoreRules {
 
     /// Takes files out of what is ignored: those that the run began with.
     pub(crate) fn keep<'a>(&mut self, files: impl Iterator<Item = &'a str>) {
-        let ignored = Ignored::of(self);
+        let ignored = IgnoreMatcher::new(self);
         let matching =
             |file: &&str| ScopePath::parse(file).is_ok_and(|path| ignored.covers(&path, Kind::File).is_some());
         self.kept = files.filter(matching).map(str::to_owned).collect();
@@ -70,15 +70,15 @@ impl IgnoreRules {
 #[derive(Debug)]
 pub struct ProjectFiles {
     tracked: BTreeSet<String>,
-    ignored: Ignored,
+    ignored: IgnoreMatcher,
 }
 
 impl ProjectFiles {
     /// Reads the index and the rules that apply to folders of the project's own folder; rules of folders below are not read. Rules that
     /// are too long ignore nothing here: a copy of such a project fails.
-    pub fn of(project: &Path) -> Self {
+    pub fn for_project(project: &Path) -> Self {
         let rules = IgnoreRules::read(project, std::iter::empty()).unwrap_or_default();
-        Self { tracked: tracked(project).into_iter().collect(), ignored: Ignored::of(&rules) }
+        Self { tracked: tracked(project).into_iter().collect(), ignored: IgnoreMatcher::new(&rules) }
     }
 
     /// True when git tracks a file in this folder.
@@ -115,14 +115,14 @@ fn prepared(file: RuleFile) -> Option<(RuleFile, Gitignore)> {
 
 /// The rules, ready to be asked.
 #[derive(Debug, Default)]
-pub struct Ignored {
+pub struct IgnoreMatcher {
     files: Vec<(RuleFile, Gitignore)>,
     kept: BTreeSet<String>,
 }
 
-impl Ignored {
+impl IgnoreMatcher {
     /// Prepares rules. A line that git would not understand is left out.
-    pub fn of(rules: &IgnoreRules) -> Self {
+    pub fn new(rules: &IgnoreRules) -> Self {
         Self { files: rules.files.iter().cloned().filter_map(prepared).collect(), kept: rules.kept.clone() }
     }
 

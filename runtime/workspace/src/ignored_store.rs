@@ -5,10 +5,10 @@
 //! reads. A store that is over its bound, that could not be changed, or that a crash left half changed, begins empty.
 
 use crate::cache::{self, CacheError, Set};
-use crate::found::Op;
-use crate::holes;
-use crate::ignored::LeftOut;
+use crate::change::Op;
+use crate::ignored::IgnoredChanges;
 use crate::overlay::attributes::remove_overlay_attributes;
+use crate::sparse_copy;
 use crate::stage::WorkspaceView;
 use crate::tree::{self, Owner, Tree};
 use rustix::fs::{AtFlags, Mode, Stat};
@@ -65,7 +65,7 @@ impl IgnoredStore {
     ///
     /// # Errors
     /// [`CacheError::Io`] when the system refuses.
-    pub fn take(&self, view: &WorkspaceView, left_out: &LeftOut, bytes_max: u64) -> Result<bool, CacheError> {
+    pub fn take(&self, view: &WorkspaceView, left_out: &IgnoredChanges, bytes_max: u64) -> Result<bool, CacheError> {
         if left_out.lasting.is_empty() {
             return Ok(true);
         }
@@ -76,7 +76,7 @@ impl IgnoredStore {
         changed
     }
 
-    fn change(&self, view: &WorkspaceView, left_out: &LeftOut, bytes_max: u64) -> io::Result<bool> {
+    fn change(&self, view: &WorkspaceView, left_out: &IgnoredChanges, bytes_max: u64) -> io::Result<bool> {
         fs::write(&self.mark, [])?;
         let mut into = Tree::open(&self.at)?;
         into.owner = Owner::Us;
@@ -85,7 +85,7 @@ impl IgnoredStore {
         let (removed, made): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(_, op)| op.removes());
         removed.iter().rev().try_for_each(|(path, _)| remove(&into, path))?;
         let from = view.changed_tree().map_err(io::Error::other)?;
-        let moving = Moving { from, into: &into, bytes_left: Cell::new(bytes_max) };
+        let moving = Transfer { from, into: &into, bytes_left: Cell::new(bytes_max) };
         made.iter().try_for_each(|(path, op)| moving.one(path, op))?;
         let fits = cache::measure(&self.at, bytes_max).is_some_and(|bytes| bytes <= bytes_max);
         if fits {
@@ -122,14 +122,14 @@ fn remove(into: &Tree, path: &Path) -> io::Result<()> {
 }
 
 /// Files on their way into a store.
-struct Moving<'m> {
+struct Transfer<'m> {
     from: &'m Tree,
     into: &'m Tree,
     /// Bytes that may still be copied, where a file cannot be moved.
     bytes_left: Cell<u64>,
 }
 
-impl Moving<'_> {
+impl Transfer<'_> {
     fn one(&self, path: &Path, op: &Op) -> io::Result<()> {
         match op {
             Op::MakeDir => self.make_directories(path).map(drop),
@@ -163,7 +163,7 @@ impl Moving<'_> {
 
     fn copy(&self, file: &File, copy: File) -> io::Result<()> {
         let stat: Stat = rustix::fs::fstat(file)?;
-        let copied = holes::copy(file, &copy, self.bytes_left.get())?;
+        let copied = sparse_copy::copy(file, &copy, self.bytes_left.get())?;
         self.bytes_left.set(self.bytes_left.get().saturating_sub(copied));
         tree::keep_times(&copy, &stat)
     }

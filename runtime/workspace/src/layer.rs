@@ -17,7 +17,7 @@ pub(crate) mod handle;
 mod lay_out;
 pub(crate) mod nodes;
 
-use crate::lower::{self, Lower, ViewOverrides};
+use crate::lower::{self, LowerFolders, ViewOverrides};
 use crate::overlay::Overlay;
 use crate::root::Root;
 use crate::stage_error::StageError;
@@ -26,7 +26,7 @@ use content::{Content, Store};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
 use handle::Readers;
-use nodes::{Folder, Node, Seen};
+use nodes::{Folder, Node, PathState};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -40,27 +40,27 @@ pub struct Layer {
     workspace: PathBuf,
     at: PathBuf,
     overrides: ViewOverrides,
-    pub(crate) lower: Lower,
+    pub(crate) lower: LowerFolders,
     store: Arc<Store>,
     top: Mutex<Folder>,
     readers: Readers,
     /// For its commands.
-    mounted: Mounted,
+    mounted: MountState,
     /// Its files without the marks of an overlay, once they are to be kept.
     kept: OnceLock<Tree>,
 }
 
 /// A layer for commands. One that started over has another one after it, and the last one counts.
 #[derive(Debug, Default)]
-struct Mounted {
+struct MountState {
     /// The layer as files, once a command needs them.
     overlay: OnceLock<Overlay>,
     /// The mounted folder, once there is one.
     merged: OnceLock<Root>,
-    next: OnceLock<Box<Mounted>>,
+    next: OnceLock<Box<MountState>>,
 }
 
-impl Mounted {
+impl MountState {
     fn last(&self) -> &Self {
         std::iter::successors(Some(self), |mounted| mounted.next.get().map(Box::as_ref)).last().unwrap_or(self)
     }
@@ -78,7 +78,7 @@ impl Layer {
         overrides: &ViewOverrides,
     ) -> Result<Arc<Self>, StageError> {
         let store = Store::new(at.to_owned());
-        let mut lower = Lower::open(workspace, scope, overrides)?;
+        let mut lower = LowerFolders::open(workspace, scope, overrides)?;
         let failed = |source| StageError::io(at, source);
         if !lower::has_local_clock(&lower.workspace).map_err(failed)? {
             let fresh = store.folder().and_then(|folder| folder.directory(Path::new(""))).map_err(failed)?;
@@ -92,7 +92,7 @@ impl Layer {
             store: Arc::new(store),
             top: Mutex::new(empty(&overrides.mount_points)),
             readers: Readers::default(),
-            mounted: Mounted::default(),
+            mounted: MountState::default(),
             kept: OnceLock::new(),
         };
         Ok(Arc::new(layer))
@@ -133,7 +133,7 @@ impl Layer {
     }
 
     /// What the layer says about a path.
-    pub(crate) fn seen(&self, path: &ScopePath) -> Result<Seen, Errno> {
+    pub(crate) fn seen(&self, path: &ScopePath) -> Result<PathState, Errno> {
         self.top().seen(path)
     }
 

@@ -2,10 +2,10 @@
 //!
 //! [`project`] copies the user's project once, [`ignored`] knows what git ignores there. [`glovebox_record::scope`] decides what a stage may do
 //! with a path; [`view`] does it on a real directory and never leaves it, [`layer`] takes the changes of a component. [`stage`] is the
-//! files of one attempt: a copy, a layer or an overlay over the folders of `lower`. [`branch`] is the folder of a branch. [`refusal`]
+//! files of one attempt: a copy, a layer or an overlay over the folders of `lower`. [`branch_folder`] is the folder of a branch. [`refusal`]
 //! records what was denied and which grant would allow it.
 //!
-//! Afterwards [`found`] lists the changes, [`protect`] and [`repository_shape`] refuse what would make other programs run, [`commit`] keeps
+//! Afterwards [`change`] lists the changes, [`protect`] and [`repository_shape`] refuse what would make other programs run, [`commit`] keeps
 //! allowed changes as blobs and applies them, [`quarantine`] keeps the rest. [`apply`] changes the user's project, [`restore`] repairs the
 //! workspace of a resumed run. [`holdout`] seals hold-outs; [`cache`], [`ignored_store`], [`dependencies`] and [`repository`] last from one stage to the next.
 //!
@@ -21,16 +21,15 @@
 
 pub mod apply;
 mod beneath;
-pub mod branch;
+pub mod branch_folder;
 pub mod cache;
 pub mod canonical;
+pub mod change;
 pub mod commit;
 pub mod dependencies;
 pub mod exposure;
 pub mod flush;
-pub mod found;
 pub mod holdout;
-mod holes;
 pub mod ignored;
 pub mod ignored_store;
 pub mod layer;
@@ -47,7 +46,8 @@ pub mod repository;
 pub mod repository_shape;
 pub mod restore;
 mod root;
-pub mod run;
+pub mod run_folder;
+mod sparse_copy;
 pub mod stage;
 mod stage_error;
 pub mod tree;

@@ -27,7 +27,7 @@ pub struct ViewOverrides {
 
 /// The folders under the one, or under the layer, that takes the changes.
 #[derive(Debug)]
-pub(crate) struct Lower {
+pub(crate) struct LowerFolders {
     pub(crate) workspace: Tree,
     pub(crate) layers: Vec<Tree>,
     /// What lies under the workspace.
@@ -39,7 +39,7 @@ pub(crate) struct Lower {
     pub(crate) begun: (i64, i64),
 }
 
-impl Lower {
+impl LowerFolders {
     /// Opens everything, for a stage that begins now.
     pub(crate) fn open(workspace: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
         let layers = open_all(&overrides.layers)?;
@@ -73,7 +73,7 @@ fn now() -> (i64, i64) {
 
 /// Returns now, by this machine's clock or by that of the file system if it is ahead.
 pub(crate) fn begun(fresh: &impl AsFd) -> io::Result<(i64, i64)> {
-    Ok(now().max(Stamp::of(&rustix::fs::fstat(fresh)?).changed()))
+    Ok(now().max(Stamp::from_stat(&rustix::fs::fstat(fresh)?).changed()))
 }
 
 /// Types of file systems that take times from this machine's clock.

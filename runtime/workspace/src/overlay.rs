@@ -6,8 +6,8 @@
 pub(crate) mod attributes;
 pub(crate) mod mask;
 
-use crate::found::{Changed, Found};
-use crate::lower::{self, Lower, ViewOverrides, open_all};
+use crate::change::{ChangedFiles, FoundChange};
+use crate::lower::{self, LowerFolders, ViewOverrides, open_all};
 use crate::stage_error::StageError;
 use crate::tree::{self, Tree};
 use glovebox_jail_helper::policy::Source;
@@ -24,7 +24,7 @@ pub struct Overlay {
     pub(crate) upper: Tree,
     /// The file system of the changes.
     pub(crate) device: u64,
-    pub(crate) lower: Lower,
+    pub(crate) lower: LowerFolders,
 }
 
 impl Overlay {
@@ -47,7 +47,7 @@ impl Overlay {
         drop(Tree::create(&at.join("work")).map_err(failed)?);
         let begun = lower::begun(&top).map_err(failed)?;
         let device = upper.inode().map_err(failed)?.0;
-        let lower = Lower {
+        let lower = LowerFolders {
             workspace: source,
             layers,
             below,
@@ -81,8 +81,8 @@ impl Overlay {
     }
 }
 
-impl Changed for Overlay {
-    fn open(&self, change: &Found) -> io::Result<File> {
+impl ChangedFiles for Overlay {
+    fn open(&self, change: &FoundChange) -> io::Result<File> {
         self.upper.file(&change.raw)
     }
 }

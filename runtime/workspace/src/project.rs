@@ -6,10 +6,10 @@
 mod copiers;
 mod listing;
 
-use crate::ignored::{self, IgnoreRules, Ignored, RulesTooLong};
+use crate::ignored::{self, IgnoreMatcher, IgnoreRules, RulesTooLong};
 use crate::link;
 use crate::repository_shape::{self, Folders};
-use crate::run;
+use crate::run_folder;
 use crate::tree::{self, Tree, WalkEntry, WalkError};
 use copiers::{Copiers, Job, Shared};
 use glovebox_names::visible::is_deceptive;
@@ -69,7 +69,7 @@ fn find_included(source: &Tree, from: &Path, entry: &Entry) -> Result<Option<Sta
     if entry.path().names().any(|name| NEVER.contains(&name)) {
         return Err(ProjectError::IncludeNever(entry.to_string()));
     }
-    if path.ancestors().any(|above| !above.as_os_str().is_empty() && run::is_run(&from.join(above))) {
+    if path.ancestors().any(|above| !above.as_os_str().is_empty() && run_folder::is_run(&from.join(above))) {
         return Err(ProjectError::IncludeRun(entry.to_string()));
     }
     if entry.path().is_root() {
@@ -92,7 +92,7 @@ pub struct FileFact {
 
 /// Something of the project that was not copied, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skipped {
+pub struct SkippedEntry {
     /// Path relative to the project, unprintable characters escaped.
     pub path: String,
     /// Why it stayed behind.
@@ -109,7 +109,7 @@ pub struct Base {
     /// Directories, empty ones included, the root not.
     pub directories: BTreeSet<String>,
     /// What was left behind, ignored files not counted.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedEntry>,
     /// What git ignores, as the rules were.
     #[serde(default, skip_serializing_if = "IgnoreRules::is_empty")]
     pub ignored: IgnoreRules,
@@ -232,9 +232,10 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
     let (mut base, copied) = std::thread::scope(|scope| {
         let copiers = Copiers::new(scope, &shared);
         let (base, place) = (Base::default(), None);
-        let mut copying = Copying { source: &source, target: &target, include, from, own: &own, base, place, copiers };
+        let mut copying =
+            ProjectCopy { source: &source, target: &target, include, from, own: &own, base, place, copiers };
         let listed = copying.all();
-        let Copying { base, copiers, .. } = copying;
+        let ProjectCopy { base, copiers, .. } = copying;
         // Why a file was not copied comes before what followed from it.
         let copied = copiers.finish()?;
         listed.map(|()| (base, copied))
@@ -245,7 +246,7 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
     Ok(base)
 }
 
-struct Copying<'c, 'e> {
+struct ProjectCopy<'c, 'e> {
     source: &'c Tree,
     target: &'c Tree,
     include: &'c Include,
@@ -255,25 +256,25 @@ struct Copying<'c, 'e> {
     /// What was copied; files have an empty fact until all of them are.
     base: Base,
     /// The folder of the last entry.
-    place: Option<Place>,
+    place: Option<OpenFolders>,
     copiers: Copiers<'c, 'e>,
 }
 
 /// A folder of the project, and of the copy once it has that folder.
-struct Place {
+struct OpenFolders {
     path: PathBuf,
     source: Arc<OwnedFd>,
     target: Option<Arc<OwnedFd>>,
 }
 
-impl Copying<'_, '_> {
+impl ProjectCopy<'_, '_> {
     fn all(&mut self) -> Result<(), ProjectError> {
-        let listed = listing::of(self.from, self.own)?;
+        let listed = listing::list(self.from, self.own)?;
         for entry in listed.walk {
             let entry = entry.map_err(|error| ProjectError::io(self.from, io::Error::other(error)))?;
             self.copy_listed(&entry)?;
         }
-        for run in listed.noted.end()? {
+        for run in listed.noted.finish()? {
             self.skip_run(&run);
         }
         for entry in &self.include.entries {
@@ -283,13 +284,13 @@ impl Copying<'_, '_> {
     }
 
     /// The folder in which a path lies, opened once for entries that follow each other.
-    fn place(&mut self, path: &Path) -> io::Result<&mut Place> {
+    fn place(&mut self, path: &Path) -> io::Result<&mut OpenFolders> {
         let folder = path.parent().unwrap_or(Path::new(""));
         let place = match self.place.take().filter(|place| place.path == folder) {
             Some(place) => place,
             None => {
                 let source = Arc::new(self.source.directory(folder)?);
-                Place { path: folder.to_owned(), source, target: None }
+                OpenFolders { path: folder.to_owned(), source, target: None }
             }
         };
         Ok(self.place.insert(place))
@@ -319,7 +320,7 @@ impl Copying<'_, '_> {
     /// Reads what git ignores, and copies what it ignores and tracks all the same.
     fn read_rules(&mut self) -> Result<(), ProjectError> {
         let mut rules = IgnoreRules::read(self.from, self.base.directories.iter().map(String::as_str))?;
-        let ignored = Ignored::of(&rules);
+        let ignored = IgnoreMatcher::new(&rules);
         for file in ignored::tracked(self.from) {
             let is_ignored =
                 ScopePath::parse(&file).is_ok_and(|path| ignored.covers(&path, ignored::Kind::File).is_some());
@@ -335,7 +336,9 @@ impl Copying<'_, '_> {
     fn copy_tracked(&mut self, path: &Path) -> Result<(), ProjectError> {
         let is_never = path.iter().any(|name| NEVER.iter().any(|never| name == *never));
         let in_run = || {
-            path.ancestors().skip(1).any(|above| !above.as_os_str().is_empty() && run::is_run(&self.from.join(above)))
+            path.ancestors()
+                .skip(1)
+                .any(|above| !above.as_os_str().is_empty() && run_folder::is_run(&self.from.join(above)))
         };
         if is_never || in_run() {
             return Ok(());
@@ -356,7 +359,8 @@ impl Copying<'_, '_> {
             if never || is_own {
                 return Ok(false);
             }
-            if FileType::from_raw_mode(entry.stat.st_mode) == FileType::Directory && run::is_run(&self.from.join(&path))
+            if FileType::from_raw_mode(entry.stat.st_mode) == FileType::Directory
+                && run_folder::is_run(&self.from.join(&path))
             {
                 self.skip_run(&path);
                 return Ok(false);
@@ -476,7 +480,7 @@ impl Copying<'_, '_> {
     }
 
     fn skip(&mut self, path: &Path, reason: &str) {
-        self.base.skipped.push(Skipped { path: tree::shown(path), reason: reason.to_owned() });
+        self.base.skipped.push(SkippedEntry { path: tree::shown(path), reason: reason.to_owned() });
     }
 }
 

@@ -3,8 +3,8 @@
 //! Files are numbered in one flat folder, mode 0600. They never keep their names, so that no `.git` or `.envrc` takes effect when
 //! a person opens the folder. `report.json` lists the original paths.
 
+use crate::change::{ChangedFiles, FoundChange, Op, Verdict};
 use crate::commit::CommitError;
-use crate::found::{Changed, Found, Op, Verdict};
 use crate::tree::{self, Tree};
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ impl Default for Caps {
 
 /// One disallowed change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct QuarantinedChange {
     /// Its path in the workspace, unprintable characters escaped.
     pub path: String,
     /// The kind of change, as in [`crate::stage::Op`].
@@ -49,7 +49,7 @@ pub struct Kept {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Disallowed changes by path.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<QuarantinedChange>,
 }
 
 /// Copies the disallowed regular files of `found` to the new folder `into` and writes `report.json` there. Nothing is made
@@ -57,9 +57,14 @@ pub struct Report {
 ///
 /// # Errors
 /// [`CommitError::Io`] when `into` exists or the system refuses.
-pub fn quarantine(view: &dyn Changed, found: &[Found], into: &Path, caps: &Caps) -> Result<Report, CommitError> {
+pub fn quarantine(
+    view: &dyn ChangedFiles,
+    found: &[FoundChange],
+    into: &Path,
+    caps: &Caps,
+) -> Result<Report, CommitError> {
     let mut report = Report::default();
-    if found.iter().all(Found::is_allowed) {
+    if found.iter().all(FoundChange::is_allowed) {
         return Ok(report);
     }
     let failed = |source: io::Error| CommitError::io(into, source);
@@ -68,7 +73,7 @@ pub fn quarantine(view: &dyn Changed, found: &[Found], into: &Path, caps: &Caps)
     let (mut files_left, mut bytes_left) = (caps.files_max, caps.bytes_max);
     for change in found {
         let Verdict::Disallowed(reason) = &change.verdict else { continue };
-        let mut kept = Kept {
+        let mut kept = QuarantinedChange {
             path: change.path.clone(),
             op: change.op.as_str().to_owned(),
             reason: reason.clone(),
@@ -91,7 +96,7 @@ pub fn quarantine(view: &dyn Changed, found: &[Found], into: &Path, caps: &Caps)
     Ok(report)
 }
 
-fn keep(view: &dyn Changed, change: &Found, folder: &OwnedFd, name: &OsStr, bytes: u64) -> io::Result<()> {
+fn keep(view: &dyn ChangedFiles, change: &FoundChange, folder: &OwnedFd, name: &OsStr, bytes: u64) -> io::Result<()> {
     let source = view.open(change)?;
     let mut target = tree::create_file(folder, name, OWNER_ONLY)?;
     io::copy(&mut source.take(bytes), &mut target)?;

@@ -21,12 +21,12 @@ type Listener = Box<dyn Fn(&Refusal) + Send + Sync>;
 /// Bounded, thread-safe list of refusals of one call.
 pub struct RefusalLog {
     kept_max: usize,
-    inner: Mutex<Kept>,
+    inner: Mutex<LoggedRefusals>,
     listener: Option<Listener>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct LoggedRefusals {
     list: Vec<Refusal>,
     total: u64,
 }
@@ -67,7 +67,7 @@ impl RefusalLog {
         self.lock().total
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, LoggedRefusals> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

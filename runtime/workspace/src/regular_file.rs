@@ -26,18 +26,18 @@ pub enum Links<'f> {
 /// opened file itself, not the path.
 ///
 /// # Errors
-/// [`NotFile`] for another kind of file, [`LeadsOut`] for a link that may not be followed, or the system's error.
+/// [`NotFile`] for another kind of file, [`EscapingLink`] for a link that may not be followed, or the system's error.
 pub fn open(file: &Path, links: Links<'_>) -> io::Result<File> {
     let opened = OpenOptions::new().read(true).custom_flags(flags()).open(file).map_err(socket)?;
     let kind = opened.metadata()?.file_type();
     if !kind.is_file() {
-        return Err(NotFile(Kind::of(kind)).into());
+        return Err(NotFile(Kind::from_type(kind)).into());
     }
     if let Links::Within(folder) = links {
         // The kernel's name of what was opened: a link that is changed meanwhile changes nothing.
         let real = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))?;
         if !real.starts_with(fs::canonicalize(folder)?) {
-            return Err(LeadsOut(folder.to_owned()).into());
+            return Err(EscapingLink(folder.to_owned()).into());
         }
     }
     Ok(opened)
@@ -52,19 +52,19 @@ pub fn open_in(dir: &Dir, file: impl AsRef<Path>) -> io::Result<cap_std::fs::Fil
     let opened = dir.open_with(file, options.read(true).custom_flags(flags())).map_err(socket)?;
     match opened.metadata()?.is_file() {
         true => Ok(opened),
-        false => Err(NotFile(Kind::of(opened.try_clone()?.into_std().metadata()?.file_type())).into()),
+        false => Err(NotFile(Kind::from_type(opened.try_clone()?.into_std().metadata()?.file_type())).into()),
     }
 }
 
 /// Reads a whole file.
 ///
 /// # Errors
-/// Those of [`open`], and [`TooLong`].
+/// Those of [`open`], and [`FileTooLong`].
 pub fn read(file: &Path, links: Links<'_>, bytes_max: u64) -> io::Result<Vec<u8>> {
     let opened = open(file, links)?;
     let mut bytes = Vec::new();
     opened.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > bytes_max { Err(TooLong(bytes_max).into()) } else { Ok(bytes) }
+    if bytes.len() as u64 > bytes_max { Err(FileTooLong(bytes_max).into()) } else { Ok(bytes) }
 }
 
 /// Reads a whole text file.
@@ -141,12 +141,12 @@ pub struct NotFile(pub Kind);
 /// A link leads out of the folder that may be read.
 #[derive(Debug, thiserror::Error)]
 #[error("a link leads out of `{}`", .0.display())]
-pub struct LeadsOut(PathBuf);
+pub struct EscapingLink(PathBuf);
 
 /// A file is longer than what is read of its kind, in bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("it has more than {0} bytes")]
-pub struct TooLong(u64);
+pub struct FileTooLong(u64);
 
 /// What is at a path instead of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +162,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn of(found: FileType) -> Self {
+    fn from_type(found: FileType) -> Self {
         match found {
             found if found.is_dir() => Self::Folder,
             found if found.is_fifo() => Self::Pipe,
@@ -189,14 +189,14 @@ impl From<NotFile> for io::Error {
     }
 }
 
-impl From<LeadsOut> for io::Error {
-    fn from(found: LeadsOut) -> Self {
+impl From<EscapingLink> for io::Error {
+    fn from(found: EscapingLink) -> Self {
         io::Error::new(io::ErrorKind::InvalidInput, found)
     }
 }
 
-impl From<TooLong> for io::Error {
-    fn from(found: TooLong) -> Self {
+impl From<FileTooLong> for io::Error {
+    fn from(found: FileTooLong) -> Self {
         io::Error::new(io::ErrorKind::FileTooLarge, found)
     }
 }

@@ -14,7 +14,7 @@ use digest::{Kind, ObjectId};
 use glovebox_record::scope::{Entry, Scope};
 use pack::Pack;
 use rustix::fs::FileType;
-use snapshot::{Files, Mode, Tracked};
+use snapshot::{Files, Mode, TrackedFile};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -165,7 +165,7 @@ fn add_files(workspace: &Path, scope: &Scope, pack: &mut Pack) -> Result<Content
         match bytes {
             Some(bytes) => {
                 let id = pack.add(Kind::Blob, &bytes)?;
-                content.files.insert(path, Tracked { id, mode, stat: entry.stat });
+                content.files.insert(path, TrackedFile { id, mode, stat: entry.stat });
             }
             None => content.left_out.extend(pattern(&path)),
         }

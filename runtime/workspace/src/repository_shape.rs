@@ -4,7 +4,7 @@
 //! half. Only folders in which a change touches a telling name are read, and those above them. A repository that was there before the
 //! changes stays usable: its objects and branches may change, but nothing in it that names programs.
 
-use crate::found::{Changed, Found, Op};
+use crate::change::{ChangedFiles, FoundChange, Op};
 use crate::tree::{self, Tree};
 use glovebox_names::protected::fold;
 use glovebox_names::repository::{Kind, Part, names_reference, shape};
@@ -98,7 +98,7 @@ impl<'s> Step<'s> {
         Self { path: change.path.as_str(), leaves, open: Box::new(open) }
     }
 
-    fn found(change: &'s Found, view: &'s dyn Changed) -> Self {
+    fn found(change: &'s FoundChange, view: &'s dyn ChangedFiles) -> Self {
         let leaves = match &change.op {
             Op::Write { .. } => Some(Entry::File),
             Op::MakeDir => Some(Entry::Folder),
@@ -174,7 +174,7 @@ impl RepositoryFault {
 /// # Errors
 /// The system's error.
 pub fn faults(before: &dyn Folders, steps: &[Step<'_>]) -> io::Result<Vec<RepositoryFault>> {
-    let mut known = Known { before, listed: HashMap::new() };
+    let mut known = FolderListings { before, listed: HashMap::new() };
     let gone: HashSet<&str> = steps.iter().filter(|step| step.leaves.is_none()).map(|step| step.path).collect();
     let mut faults = Vec::new();
     for (folder, touched) in by_folder(steps, |_, _| true) {
@@ -204,7 +204,7 @@ pub fn faults(before: &dyn Folders, steps: &[Step<'_>]) -> io::Result<Vec<Reposi
 /// The system's error.
 pub fn faults_in_result(folder: &Path, steps: &[Step<'_>]) -> io::Result<Vec<RepositoryFault>> {
     let result = Tree::open(folder)?;
-    let mut known = Known { before: &result, listed: HashMap::new() };
+    let mut known = FolderListings { before: &result, listed: HashMap::new() };
     let mut faults = Vec::new();
     for (folder, touched) in by_folder(steps, |part, is_whole| is_whole || part.names_programs()) {
         let parts: Vec<(Part, Kind)> = known.parts(&folder)?.iter().map(|(_, part, kind)| (*part, *kind)).collect();
@@ -247,12 +247,12 @@ fn kind(part: Part, entry: Entry, open: &dyn Fn() -> io::Result<Option<Vec<u8>>>
 }
 
 /// What is there before the changes, each folder listed once.
-struct Known<'f> {
+struct FolderListings<'f> {
     before: &'f dyn Folders,
     listed: HashMap<PathBuf, Vec<(String, Entry)>>,
 }
 
-impl Known<'_> {
+impl FolderListings<'_> {
     fn entries(&mut self, folder: &Path) -> io::Result<&[(String, Entry)]> {
         if !self.listed.contains_key(folder) {
             self.listed.insert(folder.to_owned(), self.before.entries(folder)?);
@@ -286,8 +286,8 @@ impl Known<'_> {
 }
 
 /// Refuses what a stage changed of repositories: what the write scope allows, and what a person could allow.
-pub(crate) fn refuse(found: &mut [Found], workspace: &Tree, view: &dyn Changed) -> io::Result<()> {
-    let counts = |change: &&Found| change.is_allowed() || change.is_only_out_of_scope;
+pub(crate) fn refuse(found: &mut [FoundChange], workspace: &Tree, view: &dyn ChangedFiles) -> io::Result<()> {
+    let counts = |change: &&FoundChange| change.is_allowed() || change.is_only_out_of_scope;
     let steps: Vec<Step<'_>> = found.iter().filter(counts).map(|change| Step::found(change, view)).collect();
     let faults = faults(workspace, &steps)?;
     drop(steps);

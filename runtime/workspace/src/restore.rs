@@ -3,7 +3,7 @@
 //! Every file is digested: a process that ran as the user can set times and sizes, so they prove nothing. What differs is made again, and
 //! what the record does not have is removed. No link is followed.
 
-use crate::commit::{Applying, CommitError, Obstacle, digest_of, fold};
+use crate::commit::{ChangeWriter, CommitError, Obstacle, digest_of, fold};
 use crate::project::Base;
 use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
 use glovebox_record::path::ScopePath;
@@ -18,7 +18,7 @@ const OWNER_ALL: u32 = 0o700;
 
 /// What was not as the record says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreReport {
     /// Paths that were made again.
     pub made: usize,
     /// Paths that the record does not have, or that were something else.
@@ -34,11 +34,11 @@ pub fn restore<'a, R: Read>(
     base: &Base,
     changes: impl Iterator<Item = &'a FileChange>,
     open: &dyn Fn(&Digest) -> io::Result<R>,
-) -> Result<Restored, CommitError> {
+) -> Result<RestoreReport, CommitError> {
     let failed = |error: WalkError| CommitError::io(error.path, error.source);
     let tree = Tree::open(workspace).map_err(|source| CommitError::io(workspace, source))?;
     let mut missing = expected(base, changes)?;
-    let mut restored = Restored::default();
+    let mut restored = RestoreReport::default();
     let visit = &mut |entry: &WalkEntry<'_>| {
         let path = entry.path.to_str().unwrap_or_default();
         if missing.get(path).is_some_and(|change| is_as(entry, change)) {
@@ -52,7 +52,7 @@ pub fn restore<'a, R: Read>(
     tree::walk(&tree, visit).map_err(failed)?;
     restored.made = missing.len();
     let missing: Vec<FileChange> = missing.into_values().collect();
-    Applying { tree: &tree, obstacle: Obstacle::Replace, open_blob: open }.all(&fold(&missing))?;
+    ChangeWriter { tree: &tree, obstacle: Obstacle::Replace, open_blob: open }.all(&fold(&missing))?;
     Ok(restored)
 }
 
@@ -216,11 +216,11 @@ mod tests {
             let differing = differing(place.path(), &base, changes.iter()).unwrap();
             assert_eq!(differing.is_empty(), what == "nothing", "{what}: {differing:?}");
             let restored = restore(place.path(), &base, changes.iter(), &content).unwrap();
-            assert_eq!(restored == Restored::default(), what == "nothing", "{what}: {restored:?}");
+            assert_eq!(restored == RestoreReport::default(), what == "nothing", "{what}: {restored:?}");
             let read = |path: &str| fs::read_to_string(place.path().join(path)).unwrap();
             assert_eq!((read("src/a"), read("src/b")), ("one".to_owned(), "two".to_owned()), "{what}");
             let again = restore(place.path(), &base, changes.iter(), &content).unwrap();
-            assert_eq!(again, Restored::default(), "{what}");
+            assert_eq!(again, RestoreReport::default(), "{what}");
             let mut names: Vec<_> =
                 fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
             names.sort();

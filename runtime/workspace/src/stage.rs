@@ -14,13 +14,13 @@ mod layered;
 mod lower_entry;
 mod upper;
 
-pub use crate::found::{ChangeLimits, Changed, Found, Op, Verdict};
+pub use crate::change::{ChangeLimits, ChangedFiles, FoundChange, Op, Verdict};
 pub use crate::lower::ViewOverrides;
 pub use crate::overlay::Overlay;
 pub use crate::stage_error::StageError;
 pub use copy::Copy;
 
-use crate::ignored::{Ignored, LeftOut};
+use crate::ignored::{IgnoreMatcher, IgnoredChanges};
 use crate::layer::Layer;
 use crate::overlay;
 use crate::protect::Protected;
@@ -41,16 +41,16 @@ pub struct ChangeRules<'r> {
     /// What no stage may change.
     pub protected: &'r Protected,
     /// What git ignores: neither committed nor a violation.
-    pub ignored: &'r Ignored,
+    pub ignored: &'r IgnoreMatcher,
 }
 
 /// What a stage changed.
 #[derive(Debug)]
-pub struct Examined {
+pub struct StageChanges {
     /// Changes with their verdicts, by path.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundChange>,
     /// Changes at paths that git ignores.
-    pub ignored: LeftOut,
+    pub ignored: IgnoredChanges,
 }
 
 /// The files of one stage.
@@ -70,7 +70,7 @@ impl WorkspaceView {
     /// # Errors
     /// [`StageError::Io`] when `at` exists already or the system refuses.
     pub fn copy(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
-        Copy::with(workspace, at, scope, overrides).map(Self::Copy)
+        Copy::with_overrides(workspace, at, scope, overrides).map(Self::Copy)
     }
 
     /// Prepares an overlay in the new folder `at`. Denied: everything hidden or not granted does not exist; the workspace is
@@ -159,8 +159,8 @@ impl WorkspaceView {
     ///
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
-    pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
-        let ignored = &Ignored::default();
+    pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<FoundChange>, StageError> {
+        let ignored = &IgnoreMatcher::default();
         self.examine(ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
     }
 
@@ -168,7 +168,7 @@ impl WorkspaceView {
     ///
     /// # Errors
     /// As [`WorkspaceView::changes`].
-    pub fn examine(&self, rules: ChangeRules<'_>) -> Result<Examined, StageError> {
+    pub fn examine(&self, rules: ChangeRules<'_>) -> Result<StageChanges, StageError> {
         let (mut examined, workspace) = match self {
             Self::Copy(copy) => (copied::changes(copy, rules)?, &copy.workspace),
             Self::Overlay(overlay) => (upper::changes(overlay, rules)?, &overlay.lower.workspace),
@@ -214,8 +214,8 @@ impl WorkspaceView {
     }
 }
 
-impl Changed for WorkspaceView {
-    fn open(&self, change: &Found) -> io::Result<File> {
+impl ChangedFiles for WorkspaceView {
+    fn open(&self, change: &FoundChange) -> io::Result<File> {
         match self {
             Self::Copy(copy) => copy.open(change),
             Self::Overlay(overlay) => overlay.open(change),

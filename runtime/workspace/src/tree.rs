@@ -307,7 +307,7 @@ pub(crate) struct Stamp {
 impl Stamp {
     /// Takes the stamp from a `stat` result.
     #[expect(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
-    pub(crate) fn of(stat: &Stat) -> Self {
+    pub(crate) fn from_stat(stat: &Stat) -> Self {
         Self {
             bytes: length(stat),
             modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),

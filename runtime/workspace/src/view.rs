@@ -6,13 +6,13 @@
 //! last name without following it. A refusal is recorded with the grant that would allow it. This module does not know components or
 //! guests.
 
-mod denied;
 mod directory;
+mod error;
 mod file;
 mod hidden;
 mod layer_files;
 mod layer_listing;
-mod layered;
+mod layer_stack;
 mod metadata;
 mod moving;
 mod open;
@@ -21,8 +21,8 @@ mod refuse;
 mod rename;
 mod whole;
 
-pub use denied::Denied;
 pub use directory::{DirectoryEntry, LIST_ENTRIES_MAX};
+pub use error::ViewError;
 pub use file::FileHandle;
 pub use hidden::HIDDEN_OBJECTS_MAX;
 pub use metadata::{Identity, Kind, Metadata, NewTime};
@@ -37,7 +37,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
 use glovebox_record::{LimitName, Limits};
 use hidden::HiddenObjects;
-use layered::Layered;
+use layer_stack::LayerStack;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::path::Path;
@@ -46,7 +46,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Why a view could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum ViewProblem {
+pub enum OpenViewError {
     /// The root cannot be opened as a directory.
     #[error("failed to open `{root}` as the root of a view: {source}")]
     Root {
@@ -74,7 +74,7 @@ pub enum ViewProblem {
     },
 }
 
-impl ViewProblem {
+impl OpenViewError {
     fn hidden(path: &ScopePath, source: Errno) -> Self {
         Self::Hidden { path: path.clone(), source }
     }
@@ -106,7 +106,7 @@ enum Files {
     /// A folder, which it changes.
     Root(Root),
     /// A layer, and the folders below it, which it only reads.
-    Layer(Layered),
+    Layer(LayerStack),
 }
 
 impl View {
@@ -114,13 +114,13 @@ impl View {
     ///
     /// Denied through the view: everything outside the scope, every symbolic link, link and special file, writing to
     /// a file that has a second name, and more than `write_bytes` and `write_entries`.
-    pub fn open(root: &Path, scope: Scope, limits: Limits, refusals: Arc<RefusalLog>) -> Result<Self, ViewProblem> {
+    pub fn open(root: &Path, scope: Scope, limits: Limits, refusals: Arc<RefusalLog>) -> Result<Self, OpenViewError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(CWD, root, flags, Mode::empty())
-            .map_err(|source| ViewProblem::Root { root: root.display().to_string(), source })?;
+            .map_err(|source| OpenViewError::Root { root: root.display().to_string(), source })?;
         let root = Root::new(fd);
         let hidden = HiddenObjects::index([&root], &scope.hidden)?;
-        Ok(Self::with(Files::Root(root), scope, hidden, limits, refusals))
+        Ok(Self::new(Files::Root(root), scope, hidden, limits, refusals))
     }
 
     /// Opens a layer, and indexes what lies below it at and below the hidden entries. Denied is what [`View::open`] denies; what lies
@@ -130,13 +130,13 @@ impl View {
         scope: Scope,
         limits: Limits,
         refusals: Arc<RefusalLog>,
-    ) -> Result<Self, ViewProblem> {
-        let layered = Layered::open(layer)?;
+    ) -> Result<Self, OpenViewError> {
+        let layered = LayerStack::open(layer)?;
         let hidden = HiddenObjects::index(layered.lower(), &scope.hidden)?;
-        Ok(Self::with(Files::Layer(layered), scope, hidden, limits, refusals))
+        Ok(Self::new(Files::Layer(layered), scope, hidden, limits, refusals))
     }
 
-    fn with(files: Files, scope: Scope, hidden: HiddenObjects, limits: Limits, refusals: Arc<RefusalLog>) -> Self {
+    fn new(files: Files, scope: Scope, hidden: HiddenObjects, limits: Limits, refusals: Arc<RefusalLog>) -> Self {
         Self {
             files,
             scope,
@@ -183,7 +183,7 @@ impl View {
 
     /// Resolves a guest's text against a directory, or an absolute path by one of the root's names. Any other text is recorded
     /// and denied.
-    pub fn resolve(&self, operation: Operation, base: &ScopePath, text: &str) -> Result<ScopePath, Denied> {
+    pub fn resolve(&self, operation: Operation, base: &ScopePath, text: &str) -> Result<ScopePath, ViewError> {
         let resolved = match self.relative(text) {
             Some(below) => ScopePath::root().resolve(below),
             None => base.resolve(text),
@@ -231,7 +231,7 @@ impl View {
     }
 
     /// Charges bytes before they are written.
-    fn charge_bytes(&self, path: &ScopePath, bytes: u64) -> Result<(), Denied> {
+    fn charge_bytes(&self, path: &ScopePath, bytes: u64) -> Result<(), ViewError> {
         if charge(&self.written_bytes, bytes, self.limits.write_bytes) {
             return Ok(());
         }
@@ -239,7 +239,7 @@ impl View {
     }
 
     /// Charges one change of an entry, does it, and gives the charge back when that failed.
-    fn charged_entry<T>(&self, path: &ScopePath, change: impl FnOnce() -> Result<T, Errno>) -> Result<T, Denied> {
+    fn charged_entry<T>(&self, path: &ScopePath, change: impl FnOnce() -> Result<T, Errno>) -> Result<T, ViewError> {
         if !charge(&self.written_entries, 1, self.limits.write_entries) {
             return Err(self.refuse_quota(path, LimitName::WriteEntries));
         }

@@ -21,7 +21,7 @@ fn alarms(style: &str, prompt: &str, work: &[PathBuf]) -> Vec<(PathBuf, Leak)> {
 fn alarms_of(project: &Path, suite: &str, prompt: &str, work: &[PathBuf]) -> Vec<(PathBuf, Leak)> {
     let dir = tempfile::tempdir().unwrap();
     let sealed = seal(project, &[Entry::parse(suite).unwrap()], &dir.path().join("sealed")).unwrap();
-    let canary = Canary::of(&sealed, &PublicSummary { texts: vec![prompt], ..PublicSummary::default() }).unwrap();
+    let canary = Canary::for_seal(&sealed, &PublicSummary { texts: vec![prompt], ..PublicSummary::default() }).unwrap();
     let is_long = |path: &PathBuf| LONG_BYTES < fs::metadata(path).unwrap().len() && !path.ends_with("Cargo.lock");
     for path in files(&project.join(suite)).into_iter().filter(is_long) {
         let found = canary.find_in(File::open(&path).unwrap()).unwrap();

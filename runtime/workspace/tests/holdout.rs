@@ -226,7 +226,7 @@ fn the_copy_of_the_project_does_not_know_what_is_left_out() {
 }
 
 fn canary(bench: &Bench, public: &[&str]) -> Canary {
-    Canary::of(&bench.seal(), &PublicSummary { texts: public.to_vec(), ..PublicSummary::default() }).unwrap()
+    Canary::for_seal(&bench.seal(), &PublicSummary { texts: public.to_vec(), ..PublicSummary::default() }).unwrap()
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn what_is_public_anyway_is_not_a_leak() {
     fs::write(workspace.join("readme.md"), SCENARIO.lines().nth(2).unwrap()).unwrap();
     symlink("/dev/zero", workspace.join("endless")).unwrap();
     let seal = Seal::open(&bench.sealed()).unwrap();
-    let none = Canary::of(
+    let none = Canary::for_seal(
         &seal,
         &PublicSummary { texts: vec![comment], folder: Some(&workspace), ..PublicSummary::default() },
     )

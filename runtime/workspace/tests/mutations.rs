@@ -6,8 +6,8 @@
 use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Entry, Scope};
+use glovebox_workspace::change::ChangeLimits;
 use glovebox_workspace::commit;
-use glovebox_workspace::found::ChangeLimits;
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::stage::Copy;
 use proptest::prelude::*;

@@ -72,7 +72,7 @@ fn attack(
     let changed = before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path));
     let mut touched: Vec<String> = changed.map(|path| format!("`{path}` was changed")).collect();
     touched.dedup();
-    let found = WorkspaceView::Layer(layer).changes(&ChangeLimits::of(limits(row)), &Protected::default())?;
+    let found = WorkspaceView::Layer(layer).changes(&ChangeLimits::new(limits(row)), &Protected::default())?;
     let disallowed = found.iter().filter(|change| !change.is_allowed());
     touched.extend(disallowed.map(|change| format!("`{}` is a change outside the write scope", change.path)));
     let leaked = report.outcome.notes.contains(CANARY);

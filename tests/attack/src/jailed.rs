@@ -15,7 +15,7 @@ use glovebox_record::network::HostRules;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{CommandEnding, Network, Tier};
-use glovebox_workspace::found;
+use glovebox_workspace::change;
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
 use std::fs;
@@ -190,10 +190,10 @@ impl Target for JailTarget {
         }
         let (write_bytes, write_entries, depth) = CHANGES_MAX;
         let stage = glovebox_record::Limits { write_bytes, write_entries, ..glovebox_record::Limits::default() };
-        let limits = found::ChangeLimits { depth, ..found::ChangeLimits::of(stage) };
+        let limits = change::ChangeLimits { depth, ..change::ChangeLimits::new(stage) };
         let found = self.view.changes(&limits, &Protected::new(HIDDEN));
         let changes = found.map(|found| {
-            let change = |one: found::Found| Change {
+            let change = |one: change::FoundChange| Change {
                 op: one.op.as_str().to_owned(),
                 allowed: one.is_allowed(),
                 path: one.path,

@@ -6,7 +6,7 @@
 use crate::exit::{Exit, Stop};
 use crate::terminal::{self, visible};
 use glovebox_workspace::regular_file::{self, Links};
-use glovebox_workspace::run;
+use glovebox_workspace::run_folder;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, Metadata, Permissions};
@@ -46,7 +46,7 @@ pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
     }
     write_new(&folder.join(IGNORE_FILE), IGNORE).map_err(|error| failed(&error))?;
     // Not every file system can; runs are only slower then.
-    let _ = run::keep_apart(&folder);
+    let _ = run_folder::keep_apart(&folder);
     Ok(folder)
 }
 
@@ -127,7 +127,7 @@ fn other_than_runs(folder: &Path) -> io::Result<Option<String>> {
         let entry = entry?;
         let path = entry.path();
         let is_run = entry.file_type()?.is_dir()
-            && (run::is_run(&path) || path.join(OWNER_FILE).is_file() || fs::read_dir(&path)?.next().is_none());
+            && (run_folder::is_run(&path) || path.join(OWNER_FILE).is_file() || fs::read_dir(&path)?.next().is_none());
         if !is_run {
             return Ok(Some(entry.file_name().to_string_lossy().into_owned()));
         }

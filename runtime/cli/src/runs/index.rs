@@ -14,7 +14,7 @@ use glovebox_journal::sqlite::Provenance;
 use glovebox_record::spend::SpendTotals;
 use glovebox_state::evidence::{RunStatus, RunSummary};
 use glovebox_workspace::regular_file::{self, Links};
-use glovebox_workspace::run::JOURNAL_FILE;
+use glovebox_workspace::run_folder::JOURNAL_FILE;
 use glovebox_workspace::tree;
 use glovebox_workspace::user_key::UserKey;
 use jiff::Timestamp;

@@ -12,7 +12,7 @@ use glovebox_journal::ports::PortError;
 use glovebox_journal::sqlite::{OpenJournal, Provenance, SqliteReader, VerifiedJournal};
 use glovebox_record::spend::SpendTotals;
 use glovebox_state::run_state::{RunState, resume_state};
-use glovebox_workspace::run::JOURNAL_FILE;
+use glovebox_workspace::run_folder::JOURNAL_FILE;
 use glovebox_workspace::user_key::UserKey;
 
 /// Reads and verifies every record of a run.

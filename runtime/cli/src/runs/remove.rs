@@ -8,7 +8,7 @@ use crate::exit::{Exit, Stop};
 use glovebox_engine::attempt::REPOSITORIES_DIR;
 use glovebox_engine::run::OWNER_FILE;
 use glovebox_journal::sqlite::Owner;
-use glovebox_workspace::{run, tree};
+use glovebox_workspace::{run_folder, tree};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ fn refused(run: &RunFolder) -> Option<Stop> {
         );
     }
     let is_link = fs::symlink_metadata(&run.path).is_ok_and(|found| found.is_symlink());
-    if is_link || !run::is_run(&run.path) {
+    if is_link || !run_folder::is_run(&run.path) {
         let message = format!("`{path}` is not a run of glovebox: it was not removed");
         return Some(Stop::new(Exit::Policy, message));
     }
@@ -86,7 +86,7 @@ fn is_left_draft(path: &Path) -> bool {
 /// True for a folder with the lock of a run, which nobody holds, and without a journal.
 fn never_began(path: &Path) -> bool {
     let is_there = |name: &str| fs::symlink_metadata(path.join(name)).is_ok();
-    !is_there(run::JOURNAL_FILE) && is_there(OWNER_FILE) && !Owner::is_held(&path.join(OWNER_FILE))
+    !is_there(run_folder::JOURNAL_FILE) && is_there(OWNER_FILE) && !Owner::is_held(&path.join(OWNER_FILE))
 }
 
 /// Folders of a successful run that nothing reads again: the repositories that its commands saw as `.git`.

@@ -10,7 +10,7 @@ use glovebox_journal::event::BranchId;
 use glovebox_journal::ports::BlobStore;
 use glovebox_record::Digest;
 use glovebox_state::run_state::Branch;
-use glovebox_workspace::{branch, commit};
+use glovebox_workspace::{branch_folder, commit};
 use std::io;
 use std::path::Path;
 
@@ -37,10 +37,10 @@ impl<B: BlobStore> Workbench<B> {
                 self.run.dir.create_dir_all(parent).map_err(AttemptError::Folder)?;
             }
             let beside = self.run.path.join(format!("{folder}.{attempt}"));
-            branch::copy(&self.run.path.join(below), &beside)?;
+            branch_folder::copy(&self.run.path.join(below), &beside)?;
             let open = |digest: &Digest| self.blobs.open(digest).map_err(io::Error::other);
             commit::apply(&beside, branch.changes.values(), &open)?;
-            branch::put_in_place(&beside, &self.run.path.join(&folder)).map_err(AttemptError::Folder)?;
+            branch_folder::put_in_place(&beside, &self.run.path.join(&folder)).map_err(AttemptError::Folder)?;
         }
         Ok(folder)
     }

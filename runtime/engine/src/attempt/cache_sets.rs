@@ -68,7 +68,7 @@ pub(super) fn set(binding: &Binding, paths: &AttemptPaths) -> Option<Set> {
         hidden.get(&domain).is_none_or(|lists| lists.iter().all(hides))
     };
     let reads_all = scope.grants_all_below(&ScopePath::root()) && scope.hidden.iter().all(is_hidden_from_all);
-    Some(if reads_all { domain.into() } else { Set::of_one(domain, &paths.node) })
+    Some(if reads_all { domain.into() } else { Set::for_node(domain, &paths.node) })
 }
 
 /// The hidden paths of the stages of each domain. Most of thousands of stages have the same list.

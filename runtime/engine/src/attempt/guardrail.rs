@@ -6,7 +6,7 @@
 use glovebox_journal::event::{IgnoredFiles, Recoverable, StageFinished};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_state::refused_writes::Folded;
-use glovebox_workspace::ignored::LeftOut;
+use glovebox_workspace::ignored::IgnoredChanges;
 use std::borrow::Cow;
 use std::fmt::Display;
 
@@ -18,7 +18,7 @@ const FILES_NAMED_MAX: usize = 3;
 const GUARDRAIL_BYTES_MAX: usize = 8 << 10;
 
 /// The writes of the stage to paths that git ignores, if any.
-pub(super) fn ignored_files(left_out: &LeftOut) -> Option<IgnoredFiles> {
+pub(super) fn ignored_files(left_out: &IgnoredChanges) -> Option<IgnoredFiles> {
     let (files, bytes) = (left_out.files(), left_out.bytes());
     (files > 0).then(|| IgnoredFiles { files, bytes, names: left_out.names() })
 }

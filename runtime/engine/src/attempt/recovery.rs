@@ -10,9 +10,9 @@ use glovebox_pipeline::ir::NodeId;
 use glovebox_plan::plan::{NodeRecovery, Plan};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, FailureCode, Outcome, Status};
+use glovebox_workspace::change::Op;
 use glovebox_workspace::commit;
-use glovebox_workspace::found::Op;
-use glovebox_workspace::stage::{Found, WorkspaceView};
+use glovebox_workspace::stage::{FoundChange, WorkspaceView};
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Recovery {
     /// What a person may decide about these changes, with the bytes that would be committed in `keep`; else why nobody is asked.
     pub(super) fn judge(
         &self,
-        found: &[Found],
+        found: &[FoundChange],
         view: &WorkspaceView,
         keep: &mut dyn FnMut(&mut dyn Read) -> io::Result<Digest>,
     ) -> Result<Result<Recoverable, String>, AttemptError> {
@@ -58,7 +58,7 @@ impl Recovery {
         Ok(Ok(Recoverable { outcome, verifying: false, proposed: writes, signature: None, timeout_ms }))
     }
 
-    fn proposed(&self, found: &[Found]) -> Result<Vec<(Found, &str)>, String> {
+    fn proposed(&self, found: &[FoundChange]) -> Result<Vec<(FoundChange, &str)>, String> {
         if !self.is_main {
             return Err("a branch of a fork cannot ask".to_owned());
         }

@@ -26,7 +26,7 @@ use glovebox_record::Tier;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_workspace::cache::{self, Caches, Set};
-use glovebox_workspace::ignored::LeftOut;
+use glovebox_workspace::ignored::IgnoredChanges;
 use glovebox_workspace::ignored_store::IgnoredStore;
 use glovebox_workspace::repository::{self, REPOSITORY_DIR};
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
@@ -137,7 +137,7 @@ impl AttemptSandbox {
 
     /// Keeps what the stage wrote at paths that git ignores, where that is possible: a stage can do without it. To be called once
     /// everything else of its files is stored.
-    pub(super) fn keep_ignored(&self, view: &WorkspaceView, left_out: &LeftOut) {
+    pub(super) fn keep_ignored(&self, view: &WorkspaceView, left_out: &IgnoredChanges) {
         let Some(store) = &self.ignored else { return };
         match store.take(view, left_out, cache::BYTES_MAX) {
             Ok(true) => {}

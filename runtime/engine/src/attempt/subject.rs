@@ -17,9 +17,9 @@ use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Network, Tier};
 use glovebox_workspace::cache::Caches;
-use glovebox_workspace::found::Verdict;
+use glovebox_workspace::change::Verdict;
 use glovebox_workspace::quarantine::{Caps, quarantine};
-use glovebox_workspace::stage::{ChangeRules, Found, StageError, ViewOverrides, WorkspaceView};
+use glovebox_workspace::stage::{ChangeRules, FoundChange, StageError, ViewOverrides, WorkspaceView};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -166,7 +166,7 @@ impl Keeps {
     }
 
     /// Takes what is not kept out of what may be committed. Returns the paths that are a violation.
-    pub(super) fn settle(self, found: &mut [Found]) -> Vec<String> {
+    pub(super) fn settle(self, found: &mut [FoundChange]) -> Vec<String> {
         let mut violations = Vec::new();
         for change in found {
             let is_refused = matches!(change.verdict, Verdict::Disallowed(_));

@@ -3,8 +3,8 @@
 use glovebox_jail::jail::ResourceUsage;
 use glovebox_journal::event::StageFinished;
 use glovebox_record::LimitName;
-use glovebox_workspace::found::{Found, Op};
-use glovebox_workspace::ignored::LeftOut;
+use glovebox_workspace::change::{FoundChange, Op};
+use glovebox_workspace::ignored::IgnoredChanges;
 
 /// Adds what only the jail saw to the limits the host reported.
 pub(super) fn of_jail(spent: ResourceUsage, fact: &mut StageFinished) {
@@ -19,7 +19,7 @@ pub(super) fn of_jail(spent: ResourceUsage, fact: &mut StageFinished) {
 }
 
 /// Adds what the stage left; its component may have written none of it.
-pub(super) fn of_changes(found: &[Found], ignored: &LeftOut, fact: &mut StageFinished) {
+pub(super) fn of_changes(found: &[FoundChange], ignored: &IgnoredChanges, fact: &mut StageFinished) {
     let bytes = found.iter().filter_map(|found| match found.op {
         Op::Write { bytes, .. } => Some(bytes),
         _ => None,

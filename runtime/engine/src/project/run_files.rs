@@ -15,7 +15,7 @@ use glovebox_journal::event::{Attempt, BranchId, NodeId, Task, Work};
 use glovebox_journal::sqlite::LOG_FILE;
 use glovebox_workspace::cache;
 use glovebox_workspace::regular_file;
-use glovebox_workspace::run::JOURNAL_FILE;
+use glovebox_workspace::run_folder::JOURNAL_FILE;
 use std::io::{self, Read};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};

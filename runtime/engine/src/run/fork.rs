@@ -14,7 +14,7 @@ use glovebox_record::FileChange;
 use glovebox_state::run_state::resume_state;
 use glovebox_workspace::flush::flush_all;
 use glovebox_workspace::project::Base;
-use glovebox_workspace::{branch, restore};
+use glovebox_workspace::{branch_folder, restore};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read};
@@ -140,7 +140,7 @@ pub async fn fork(
     let kept: Vec<&Record> = source.records.iter().filter(|record| record.seq < point.seq).collect();
     let (_owner, journal, blobs) = stores(dir, run)?;
     if source.dir.join(HOLDOUTS_DIR).is_dir() {
-        let copied = branch::copy(&source.dir.join(HOLDOUTS_DIR), &dir.path.join(HOLDOUTS_DIR));
+        let copied = branch_folder::copy(&source.dir.join(HOLDOUTS_DIR), &dir.path.join(HOLDOUTS_DIR));
         copied.map_err(|error| RunError::Workspace(Box::new(error)))?;
     }
     let base = base(&source)?;

@@ -42,10 +42,10 @@ pub(super) fn restore(dir: &RunDir, blobs: &DirBlobs, state: &RunState) -> Resul
         CommitError::Io { source, .. } if source.kind() == ErrorKind::NotFound => changed(&error),
         _ => RunError::Workspace(Box::new(error)),
     })?;
-    if restored == restore::Restored::default() {
+    if restored == restore::RestoreReport::default() {
         return Ok(None);
     }
-    let restore::Restored { made, removed } = restored;
+    let restore::RestoreReport { made, removed } = restored;
     tracing::warn!(made, removed, "the run's workspace was not what its journal says; it was restored");
     Ok(Some(Repaired { made: made as u64, removed: removed as u64 }))
 }

@@ -30,8 +30,8 @@ use glovebox_record::no_change::NoChangeRule;
 use glovebox_record::spend::SpendBounds;
 use glovebox_state::decide::{limit_reached, resumes_at, visits_used_up};
 use glovebox_state::run_state::{PendingDecisions, ResumeState, RunState, resume_state};
-use glovebox_workspace::project::Skipped;
-use glovebox_workspace::run::JOURNAL_FILE;
+use glovebox_workspace::project::SkippedEntry;
+use glovebox_workspace::run_folder::JOURNAL_FILE;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -51,7 +51,7 @@ pub struct Session {
     /// Copies of hold-outs that the workspace began with, where the pipeline allows them; found by [`Session::create`].
     pub open_copies: Vec<OpenCopy>,
     /// Files of the project that could not be copied; found by [`Session::create`].
-    pub left_out: Vec<Skipped>,
+    pub left_out: Vec<SkippedEntry>,
     pub(super) worker: Worker,
     pub(super) last: PendingDecisions,
     // Dropped last: no other process may open the stores above before they are closed.

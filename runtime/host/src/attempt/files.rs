@@ -13,7 +13,7 @@ use glovebox_record::{Limits, Refusal};
 use glovebox_workspace::layer::Layer;
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::refusal::RefusalLog;
-use glovebox_workspace::view::{Denied, DirectoryEntry, Kind, Operation, View, ViewProblem};
+use glovebox_workspace::view::{DirectoryEntry, Kind, OpenViewError, Operation, View, ViewError};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl FileState {
                 FileSource::Folder(root) => View::open(&root, scope, limits, Arc::clone(refusals))?,
                 FileSource::Layer(layer) => View::over(&layer, scope, limits, Arc::clone(refusals))?,
             };
-            Ok::<_, ViewProblem>(view.protecting(protected).known_as(known_as).for_plugin(is_of_plugin))
+            Ok::<_, OpenViewError>(view.protecting(protected).known_as(known_as).for_plugin(is_of_plugin))
         };
         let view = files.map(open).transpose().map_err(|problem| problem.to_string())?;
         Ok(Self { tier, view: view.map(Arc::new) })
@@ -87,7 +87,7 @@ impl Host for Attempt {
     fn read(&mut self, path: String, offset: u64, max: u32) -> Answer<Vec<u8>> {
         let content = self.on_path(Operation::Read, GuestPath(&path), |view, at| {
             if max > READ_BYTES_MAX && view.stat(at)?.size.saturating_sub(offset) > u64::from(READ_BYTES_MAX) {
-                return Err(Denied::TooLarge);
+                return Err(ViewError::TooLarge);
             }
             view.read_file(at, offset, max.min(READ_BYTES_MAX) as usize)
         });
@@ -115,7 +115,7 @@ impl Host for Attempt {
 
     fn remove(&mut self, path: String) -> Answer<()> {
         Ok(self.on_path(Operation::Remove, GuestPath(&path), |view, at| match view.unlink(at) {
-            Err(Denied::IsADirectory) => view.remove_directory(at),
+            Err(ViewError::IsADirectory) => view.remove_directory(at),
             removed => removed,
         }))
     }
@@ -133,7 +133,7 @@ impl Attempt {
         &mut self,
         operation: Operation,
         path: GuestPath<'_>,
-        work: impl FnOnce(&Arc<View>, &ScopePath) -> Result<T, Denied>,
+        work: impl FnOnce(&Arc<View>, &ScopePath) -> Result<T, ViewError>,
     ) -> Result<T, Error> {
         let view = match &self.files.view {
             Some(view) if self.files.tier != FileTier::None => view,
@@ -141,7 +141,7 @@ impl Attempt {
                 let help =
                     "`grants = { filesystem = \"workspace\", read = [\"./\"] }` for the plugin in `glovebox.toml`";
                 self.call.refuse(Refusal::new(operation.as_str(), path.0, "no files are granted", help));
-                return Err(error_of(Denied::NotPermitted, "no files are granted"));
+                return Err(error_of(ViewError::NotPermitted, "no files are granted"));
             }
         };
         let done = match ScopePath::parse(view.relative(path.0).unwrap_or(path.0)) {
@@ -169,7 +169,7 @@ fn node_of(entry: DirectoryEntry) -> Option<Node> {
 
 /// An operation on a path that the view denied.
 struct Refused<'a> {
-    denied: Denied,
+    denied: ViewError,
     path: GuestPath<'a>,
     view: &'a View,
 }
@@ -179,7 +179,7 @@ impl fmt::Display for Refused<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { denied, path, view } = self;
         write!(f, "`{}`: {denied}", path.0)?;
-        if *denied != Denied::NotPermitted {
+        if *denied != ViewError::NotPermitted {
             return Ok(());
         }
         let granted: Vec<String> = view.scope().write.iter().map(|entry| format!("`{entry}`")).collect();
@@ -188,18 +188,18 @@ impl fmt::Display for Refused<'_> {
     }
 }
 
-fn error_of(denied: Denied, message: impl fmt::Display) -> Error {
+fn error_of(denied: ViewError, message: impl fmt::Display) -> Error {
     let code = match denied {
-        Denied::NotFound => "not-found",
-        Denied::NotPermitted | Denied::Loop => "not-permitted",
-        Denied::Exists => "exists",
-        Denied::NotADirectory => "not-a-directory",
-        Denied::IsADirectory => "is-a-directory",
-        Denied::NotEmpty => "not-empty",
-        Denied::Invalid => "invalid",
-        Denied::TooLarge => "too-large",
-        Denied::Quota => "quota",
-        Denied::Io(_) => "io",
+        ViewError::NotFound => "not-found",
+        ViewError::NotPermitted | ViewError::Loop => "not-permitted",
+        ViewError::Exists => "exists",
+        ViewError::NotADirectory => "not-a-directory",
+        ViewError::IsADirectory => "is-a-directory",
+        ViewError::NotEmpty => "not-empty",
+        ViewError::Invalid => "invalid",
+        ViewError::TooLarge => "too-large",
+        ViewError::Quota => "quota",
+        ViewError::Io(_) => "io",
     };
     Error { code: code.to_owned(), message: message.to_string() }
 }

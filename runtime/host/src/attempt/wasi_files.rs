@@ -13,7 +13,7 @@ mod streams;
 use crate::attempt::files::GuestPath;
 use codes::{denied, kind_type};
 use glovebox_record::path::ScopePath;
-use glovebox_workspace::view::{Denied, DirectoryEntry, FileHandle, Identity, Operation, View};
+use glovebox_workspace::view::{DirectoryEntry, FileHandle, Identity, Operation, View, ViewError};
 use std::sync::Arc;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
@@ -175,7 +175,7 @@ impl types::Host for FilesView<'_> {
         &mut self,
         error: Resource<wasmtime::Error>,
     ) -> wasmtime::Result<Option<types::ErrorCode>> {
-        Ok(self.table.get(&error)?.downcast_ref::<Denied>().copied().map(codes::code))
+        Ok(self.table.get(&error)?.downcast_ref::<ViewError>().copied().map(codes::code))
     }
 }
 

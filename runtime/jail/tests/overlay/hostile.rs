@@ -4,7 +4,7 @@ use super::bench::{Bench, put, scope, snapshot};
 use super::upper::{Upper, commit, lines, look, overlay};
 use glovebox_record::Limits;
 use glovebox_record::scope::Scope;
-use glovebox_workspace::found::{ChangeLimits, Verdict};
+use glovebox_workspace::change::{ChangeLimits, Verdict};
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::quarantine::{Caps, quarantine};
 use glovebox_workspace::stage::{StageError, ViewOverrides, WorkspaceView};
@@ -52,9 +52,9 @@ fn a_removed_tree_counts_as_its_entries() {
     let made = Bench::new(&files.iter().map(|(path, content)| (path.as_str(), content.as_str())).collect::<Vec<_>>());
     let view = overlay(&made, &Scope::everything(), &ViewOverrides::default());
     Upper::of(&view).gone("src");
-    assert_eq!(limit(&view, &ChangeLimits::of(Limits { write_entries: 50, ..Limits::default() })), "write_entries");
+    assert_eq!(limit(&view, &ChangeLimits::new(Limits { write_entries: 50, ..Limits::default() })), "write_entries");
     assert_eq!(
-        view.changes(&ChangeLimits::of(Limits { write_entries: 51, ..Limits::default() }), &Protected::default())
+        view.changes(&ChangeLimits::new(Limits { write_entries: 51, ..Limits::default() }), &Protected::default())
             .unwrap()
             .len(),
         51
@@ -92,7 +92,7 @@ fn depth_names_and_bytes_are_capped() {
     upper.file("src/ahead", "x");
     let file = File::options().write(true).open(upper.at("src/ahead")).unwrap();
     rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, 8 << 20).unwrap();
-    assert_eq!(limit(&view, &ChangeLimits::of(Limits { write_bytes: 4 << 20, ..Limits::default() })), "write_bytes");
+    assert_eq!(limit(&view, &ChangeLimits::new(Limits { write_bytes: 4 << 20, ..Limits::default() })), "write_bytes");
 }
 
 #[test]

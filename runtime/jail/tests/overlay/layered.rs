@@ -8,7 +8,7 @@ use glovebox_record::Limits;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
-use glovebox_workspace::view::{Create, Denied, OpenOptions, View};
+use glovebox_workspace::view::{Create, OpenOptions, View, ViewError};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -34,12 +34,12 @@ enum Act {
     Rename(String, String),
 }
 
-fn act(view: &Arc<View>, act: &Act) -> Result<(), Denied> {
+fn act(view: &Arc<View>, act: &Act) -> Result<(), ViewError> {
     match act {
         Act::Write(path, content) => view.write_file(&at(path), content.as_bytes()),
         Act::Append(path, content) => view.open_file(&at(path), EDIT)?.append(content.as_bytes()),
         Act::Remove(path) => match view.unlink(&at(path)) {
-            Err(Denied::IsADirectory) => view.remove_directory(&at(path)),
+            Err(ViewError::IsADirectory) => view.remove_directory(&at(path)),
             other => other,
         },
         Act::MakeDirectory(path) => view.make_directory(&at(path)),

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, put, scope, snapshot};
 use super::upper::{Upper, commit, lines, look, overlay};
-use glovebox_workspace::found::Verdict;
+use glovebox_workspace::change::Verdict;
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
 use std::fs;
 use std::time::Duration;

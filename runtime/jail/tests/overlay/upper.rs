@@ -3,8 +3,8 @@
 use super::bench::{Bench, put};
 use glovebox_record::scope::Scope;
 use glovebox_record::{Digest, FileChange};
+use glovebox_workspace::change::{ChangeLimits, FoundChange, Op};
 use glovebox_workspace::commit;
-use glovebox_workspace::found::{ChangeLimits, Found, Op};
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, mknodat};
@@ -26,13 +26,13 @@ pub(crate) fn overlay(made: &Bench, scope: &Scope, overrides: &ViewOverrides) ->
     WorkspaceView::overlay(&made.workspace(), &made.dir.path().join("attempt"), scope, overrides).unwrap()
 }
 
-pub(crate) fn look(view: &WorkspaceView) -> Vec<Found> {
+pub(crate) fn look(view: &WorkspaceView) -> Vec<FoundChange> {
     view.changes(&ChangeLimits::default(), &Protected::default()).unwrap()
 }
 
 /// Each change as `op path`, disallowed ones with `!` before.
-pub(crate) fn lines(found: &[Found]) -> Vec<String> {
-    let line = |change: &Found| {
+pub(crate) fn lines(found: &[FoundChange]) -> Vec<String> {
+    let line = |change: &FoundChange| {
         let mark = if change.is_allowed() { "" } else { "!" };
         let executable = if matches!(change.op, Op::Write { executable: true, .. }) { "+x" } else { "" };
         format!("{mark}{}{executable} {}", change.op.as_str(), change.path)

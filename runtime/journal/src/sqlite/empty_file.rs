@@ -4,7 +4,7 @@
 //! `UPDATE_EMPTY_JOURNAL=1`.
 
 use cap_std::fs::{Dir, OpenOptions};
-use glovebox_workspace::run::JOURNAL_FILE;
+use glovebox_workspace::run_folder::JOURNAL_FILE;
 use std::io::{self, Write};
 
 static EMPTY: &[u8] = include_bytes!("empty.sqlite");

@@ -6,7 +6,7 @@
 use super::{connection, port_error};
 use crate::blobs::rows;
 use crate::ports::PortError;
-use glovebox_workspace::run::check_database;
+use glovebox_workspace::run_folder::check_database;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode};

@@ -7,7 +7,7 @@ use super::connection::LOG_PAGES;
 use cap_std::fs::{Dir, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 
-/// The log of `glovebox_workspace::run::JOURNAL_FILE`.
+/// The log of `glovebox_workspace::run_folder::JOURNAL_FILE`.
 pub const LOG_FILE: &str = "journal.sqlite-wal";
 
 /// Pages that the last append before a checkpoint may add; a larger one lengthens the file once more.

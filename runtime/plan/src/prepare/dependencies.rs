@@ -61,7 +61,7 @@ impl Dependencies {
 pub fn find(project: &Project, sealed: &[Entry]) -> Dependencies {
     let mut found = Dependencies::default();
     let setting = &project.config.workspace;
-    let files = ProjectFiles::of(&project.workdir);
+    let files = ProjectFiles::for_project(&project.workdir);
     let include: Vec<Entry> = setting.include.iter().filter_map(|text| Entry::parse(text).ok()).collect();
     let candidates = match &setting.dependencies {
         Some(named) => Cow::Borrowed(named.as_slice()),

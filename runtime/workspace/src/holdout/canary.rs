@@ -14,7 +14,7 @@ mod windows;
 
 use super::{Seal, SealError};
 use crate::tree::Tree;
-use compared::Rolling;
+use compared::RollingWindow;
 use glovebox_record::Digest;
 use hints::Hints;
 use std::collections::{HashMap, HashSet};
@@ -66,13 +66,13 @@ impl Canary {
     ///
     /// # Errors
     /// [`SealError::Io`] when the sealed copy or the public folder cannot be read.
-    pub fn of(seal: &Seal, public: &PublicSummary<'_>) -> Result<Self, SealError> {
+    pub fn for_seal(seal: &Seal, public: &PublicSummary<'_>) -> Result<Self, SealError> {
         let files = seal.files();
         let tree = Tree::open(&files).map_err(|source| SealError::io(&files, source))?;
         let sealed = Sealed { tree, leaves: seal.leaves() };
         let hints = sealed.hints()?;
         let draft = sealed.windows(&hints, &|_| false)?;
-        let mut shown = shown::Shown::of(&draft);
+        let mut shown = shown::PublicPieces::new(&draft);
         public.texts.iter().copied().chain(hints.texts()).for_each(|text| shown.add(text));
         if let Some(folder) = public.folder {
             shown.add_folder(folder, &public.written)?;
@@ -96,7 +96,7 @@ impl Canary {
         if self.is_empty() {
             return None;
         }
-        let mut rolling = Rolling::default();
+        let mut rolling = RollingWindow::default();
         text.chars().find_map(|letter| rolling.push(letter, |hash| self.found(hash)))
     }
 
@@ -105,7 +105,7 @@ impl Canary {
     /// # Errors
     /// Those of the reader.
     pub fn find_in(&self, mut from: impl Read) -> io::Result<Option<Leak>> {
-        let (mut rolling, mut bytes, mut kept) = (Rolling::default(), vec![0; PIECE_BYTES], 0);
+        let (mut rolling, mut bytes, mut kept) = (RollingWindow::default(), vec![0; PIECE_BYTES], 0);
         loop {
             let read = match from.read(&mut bytes[kept..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

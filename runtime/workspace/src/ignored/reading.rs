@@ -1,6 +1,6 @@
 //! Reading the files with rules, of which a project may bring any number.
 
-use super::{Ignored, Kind, RuleFile, prepared};
+use super::{IgnoreMatcher, Kind, RuleFile, prepared};
 use crate::tree::Tree;
 use crate::work_tree;
 use std::io::Read;
@@ -26,12 +26,12 @@ pub struct RulesTooLong {
 }
 
 /// How many more rules are read.
-struct Left {
+struct RuleBudget {
     bytes: usize,
     rules: usize,
 }
 
-impl Left {
+impl RuleBudget {
     const ALL: Self = Self { bytes: RULE_BYTES_MAX, rules: RULES_MAX };
 
     /// Reads a file with rules; none if there is none, or if it has no rule.
@@ -83,7 +83,7 @@ impl Left {
 
 /// Reads the rules above a project and those of these folders of it, weakest first.
 pub(super) fn files<'a>(project: &Path, folders: impl Iterator<Item = &'a str>) -> Result<Vec<RuleFile>, RulesTooLong> {
-    let mut left = Left::ALL;
+    let mut left = RuleBudget::ALL;
     let mut files = left.outer(project)?;
     if let Ok(tree) = Tree::open(project) {
         for folder in std::iter::once("").chain(folders) {
@@ -96,8 +96,8 @@ pub(super) fn files<'a>(project: &Path, folders: impl Iterator<Item = &'a str>) 
 /// The rules that apply while the folders of a project are listed, each folder after the one that it is in.
 pub(crate) struct Reading {
     tree: Option<Tree>,
-    left: Left,
-    ignored: Ignored,
+    left: RuleBudget,
+    ignored: IgnoreMatcher,
     /// How many files with rules are above the project.
     outer: usize,
 }
@@ -107,11 +107,11 @@ impl Reading {
     ///
     /// # Errors
     /// [`RulesTooLong`].
-    pub(crate) fn of(project: &Path) -> Result<Self, RulesTooLong> {
-        let mut left = Left::ALL;
+    pub(crate) fn new(project: &Path) -> Result<Self, RulesTooLong> {
+        let mut left = RuleBudget::ALL;
         let files: Vec<_> = left.outer(project)?.into_iter().filter_map(prepared).collect();
         let outer = files.len();
-        let ignored = Ignored { files, ..Ignored::default() };
+        let ignored = IgnoreMatcher { files, ..IgnoreMatcher::default() };
         let mut reading = Self { tree: Tree::open(project).ok(), left, ignored, outer };
         reading.enter(Path::new(""))?;
         Ok(reading)

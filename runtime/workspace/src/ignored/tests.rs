@@ -17,7 +17,7 @@ fn write(at: &Path, path: &str, text: &str) {
     fs::write(at.join(path), text).unwrap();
 }
 
-fn ask(ignored: &Ignored, text: &str) -> Option<String> {
+fn ask(ignored: &IgnoreMatcher, text: &str) -> Option<String> {
     let (path, kind) = match text.strip_suffix('/') {
         Some(folder) => (folder, Kind::Directory),
         None => (text, Kind::File),
@@ -44,7 +44,7 @@ fn project() -> (tempfile::TempDir, PathBuf) {
 fn git_and_the_rules_agree() {
     let (_dir, app) = project();
     let rules = IgnoreRules::read(&app, ["src", "web"].into_iter()).unwrap();
-    let ignored = Ignored::of(&rules);
+    let ignored = IgnoreMatcher::new(&rules);
     for (path, expected) in [
         ("target/", Some("target")),
         ("target/debug/x", Some("target")),
@@ -75,7 +75,7 @@ fn what_the_run_began_with_is_not_ignored() {
     let mut rules = IgnoreRules::read(&app, std::iter::empty()).unwrap();
     rules.keep(["target/tracked", "src/main.rs"].into_iter());
     let again: IgnoreRules = serde_json::from_str(&serde_json::to_string(&rules).unwrap()).unwrap();
-    let ignored = Ignored::of(&again);
+    let ignored = IgnoreMatcher::new(&again);
     assert_eq!(ask(&ignored, "target/tracked"), None);
     assert_eq!(ask(&ignored, "target/other").as_deref(), Some("target"));
 }
@@ -98,7 +98,7 @@ fn every_version_of_the_index_is_read() {
 #[test]
 fn rules_are_read_up_to_a_bound_of_all_files_together() {
     let dir = tempfile::tempdir().unwrap();
-    let read = || IgnoreRules::read(dir.path(), ["a", "b"].into_iter()).map(|rules| Ignored::of(&rules));
+    let read = || IgnoreRules::read(dir.path(), ["a", "b"].into_iter()).map(|rules| IgnoreMatcher::new(&rules));
     write(dir.path(), "a/.gitignore", &"x\n".repeat(12_000));
     write(dir.path(), "b/.gitignore", &"# remark\n\nx\n".repeat(8_000));
     assert_eq!(ask(&read().unwrap(), "b/x").unwrap(), "b/x");

@@ -44,19 +44,19 @@ pub(crate) struct Content {
     pub(crate) number: u64,
     /// Whether its owner may execute it.
     pub(crate) executable: bool,
-    held: Mutex<Held>,
+    held: Mutex<ContentState>,
 }
 
 #[derive(Debug)]
-struct Held {
-    place: Place,
+struct ContentState {
+    place: Storage,
     /// Open while it is in memory or somebody uses it.
     fd: Option<Arc<OwnedFd>>,
     users: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Storage {
     /// In memory, with the bytes it was charged.
     Memory(u64),
     /// In the stage's folder, under its number.
@@ -117,10 +117,10 @@ impl Store {
     pub(super) fn create(self: &Arc<Self>, executable: bool) -> Result<Arc<Content>, Errno> {
         let number = self.number();
         let held = match self.in_memory() {
-            Some(fd) => Held { place: Place::Memory(PAGE_BYTES), fd: Some(Arc::new(fd)), users: 0 },
+            Some(fd) => ContentState { place: Storage::Memory(PAGE_BYTES), fd: Some(Arc::new(fd)), users: 0 },
             None => {
                 drop(self.on_disk(number)?);
-                Held { place: Place::Folder, fd: None, users: 0 }
+                ContentState { place: Storage::Folder, fd: None, users: 0 }
             }
         };
         Ok(Arc::new(Content { store: Arc::clone(self), number, executable, held: Mutex::new(held) }))
@@ -181,7 +181,7 @@ pub(crate) fn errno(error: io::Error) -> Errno {
 }
 
 impl Content {
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, ContentState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -220,25 +220,25 @@ impl Content {
     /// Makes room for a length; what is too long for memory moves to the folder.
     fn make_room(&self, bytes: u64) -> Result<(), Errno> {
         let mut held = self.held();
-        let Place::Memory(charged) = held.place else { return Ok(()) };
+        let Storage::Memory(charged) = held.place else { return Ok(()) };
         let needs = bytes.max(PAGE_BYTES);
         if needs <= charged {
             return Ok(());
         }
         if bytes <= FILE_MEMORY_BYTES_MAX && self.store.charge(charged, needs) {
-            held.place = Place::Memory(needs);
+            held.place = Storage::Memory(needs);
             return Ok(());
         }
         let moved = self.store.on_disk(self.number)?;
         self.copy_to(&held, &moved)?;
-        (held.place, held.fd) = (Place::Folder, (held.users > 0).then(|| Arc::new(moved)));
+        (held.place, held.fd) = (Storage::Folder, (held.users > 0).then(|| Arc::new(moved)));
         self.store.give_back(charged);
         Ok(())
     }
 
     /// Copies what it holds to another file, with its times.
     #[expect(clippy::disallowed_methods, reason = "opens a file again that this module made")]
-    fn copy_to(&self, held: &Held, to: &OwnedFd) -> Result<(), Errno> {
+    fn copy_to(&self, held: &ContentState, to: &OwnedFd) -> Result<(), Errno> {
         let fd = held.fd.as_ref().ok_or(Errno::BADF)?;
         let stat = rustix::fs::fstat(fd)?;
         let mut from = File::open(format!("/proc/self/fd/{}", fd.as_raw_fd())).map_err(errno)?;
@@ -254,7 +254,7 @@ impl Content {
 
     /// True once it is a file of an overlay.
     pub(crate) fn is_laid_out(&self) -> bool {
-        self.held().place == Place::LaidOut
+        self.held().place == Storage::LaidOut
     }
 
     /// Moves it to a name in a directory of an overlay.
@@ -262,8 +262,8 @@ impl Content {
         let mut held = self.held();
         let mode = tree::file_mode(self.executable);
         match held.place {
-            Place::LaidOut => return Err(Errno::BUSY),
-            Place::Memory(charged) => {
+            Storage::LaidOut => return Err(Errno::BUSY),
+            Storage::Memory(charged) => {
                 let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let made = rustix::fs::openat(directory, to, flags, mode)?;
                 self.copy_to(&held, &made)?;
@@ -271,13 +271,13 @@ impl Content {
                 held.fd = (held.users > 0).then(|| Arc::new(made));
                 self.store.give_back(charged);
             }
-            Place::Folder => {
+            Storage::Folder => {
                 let folder = self.store.folder().map_err(errno)?;
                 rustix::fs::renameat(&*folder, name(self.number), directory, to)?;
                 rustix::fs::chmodat(directory, to, mode, AtFlags::empty())?;
             }
         }
-        held.place = Place::LaidOut;
+        held.place = Storage::LaidOut;
         Ok(())
     }
 
@@ -291,12 +291,12 @@ impl Drop for Content {
     fn drop(&mut self) {
         let held = self.held.get_mut().unwrap_or_else(PoisonError::into_inner);
         match held.place {
-            Place::Memory(charged) => self.store.give_back(charged),
+            Storage::Memory(charged) => self.store.give_back(charged),
             // One that stays goes with the folder soon after.
-            Place::Folder => self.store.folder().iter().for_each(|folder| {
+            Storage::Folder => self.store.folder().iter().for_each(|folder| {
                 let _ = rustix::fs::unlinkat(folder, name(self.number), AtFlags::empty());
             }),
-            Place::LaidOut => {}
+            Storage::LaidOut => {}
         }
     }
 }
@@ -322,7 +322,7 @@ impl ContentUse {
     pub(crate) fn fill(&self, from: impl AsFd, stat: &Stat) -> Result<(), Errno> {
         let mut from = File::from(from.as_fd().try_clone_to_owned().map_err(errno)?).take(tree::length(stat));
         let mut to = File::from(self.with_room(tree::length(stat))?.try_clone().map_err(errno)?);
-        let is_in_memory = matches!(self.0.held().place, Place::Memory(_));
+        let is_in_memory = matches!(self.0.held().place, Storage::Memory(_));
         match is_in_memory {
             true => {
                 let mut bytes = Vec::new();
@@ -338,7 +338,7 @@ impl Drop for ContentUse {
     fn drop(&mut self) {
         let mut held = self.0.held();
         held.users = held.users.saturating_sub(1);
-        if held.users == 0 && !matches!(held.place, Place::Memory(_)) {
+        if held.users == 0 && !matches!(held.place, Storage::Memory(_)) {
             held.fd = None;
         }
     }

@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 #[derive(Debug)]
 pub(crate) struct Handle {
     path: ScopePath,
-    behind: Mutex<Behind>,
+    behind: Mutex<HandleSource>,
 }
 
 #[derive(Debug)]
-enum Behind {
+enum HandleSource {
     /// A file below the layer, only read.
     Lower(Arc<OwnedFd>),
     /// A file of the layer.
@@ -37,14 +37,14 @@ impl Readers {
     }
 
     /// The handles that still read a file below the layer, with others left out for good.
-    fn each(&self, act: &mut dyn FnMut(&Handle, &mut Behind)) {
+    fn each(&self, act: &mut dyn FnMut(&Handle, &mut HandleSource)) {
         self.locked().retain(|reader| {
             let Some(handle) = reader.upgrade() else { return false };
             let mut behind = handle.behind();
-            if matches!(*behind, Behind::Lower(_)) {
+            if matches!(*behind, HandleSource::Lower(_)) {
                 act(&handle, &mut behind);
             }
-            matches!(*behind, Behind::Lower(_))
+            matches!(*behind, HandleSource::Lower(_))
         });
     }
 
@@ -60,7 +60,7 @@ impl Readers {
 impl Layer {
     /// Makes a handle that reads a file below the layer.
     pub(crate) fn read_lower(&self, path: &ScopePath, fd: OwnedFd) -> Arc<Handle> {
-        let handle = Arc::new(Handle { path: path.clone(), behind: Mutex::new(Behind::Lower(Arc::new(fd))) });
+        let handle = Arc::new(Handle { path: path.clone(), behind: Mutex::new(HandleSource::Lower(Arc::new(fd))) });
         self.readers.add(&handle);
         handle
     }
@@ -71,7 +71,7 @@ impl Layer {
         self.readers.each(&mut |handle, behind| {
             if handle.path == *path {
                 match copy.open() {
-                    Ok(opened) => *behind = Behind::Content(opened),
+                    Ok(opened) => *behind = HandleSource::Content(opened),
                     Err(error) => failed = Err(error),
                 }
             }
@@ -83,7 +83,7 @@ impl Layer {
     pub(super) fn read_merged(&self, root: &Root) {
         self.readers.each(&mut |handle, behind| {
             if let Ok(fd) = root.file(&handle.path, OFlags::RDONLY) {
-                *behind = Behind::Lower(Arc::new(fd));
+                *behind = HandleSource::Lower(Arc::new(fd));
             }
         });
     }
@@ -91,34 +91,34 @@ impl Layer {
 
 impl Handle {
     /// Makes a handle of a file of the layer.
-    pub(crate) fn of(path: &ScopePath, content: &Arc<Content>) -> Result<Arc<Self>, Errno> {
-        Ok(Arc::new(Self { path: path.clone(), behind: Mutex::new(Behind::Content(content.open()?)) }))
+    pub(crate) fn new(path: &ScopePath, content: &Arc<Content>) -> Result<Arc<Self>, Errno> {
+        Ok(Arc::new(Self { path: path.clone(), behind: Mutex::new(HandleSource::Content(content.open()?)) }))
     }
 
-    fn behind(&self) -> MutexGuard<'_, Behind> {
+    fn behind(&self) -> MutexGuard<'_, HandleSource> {
         self.behind.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The descriptor of the file as it is now.
     pub(crate) fn descriptor(&self) -> Result<Arc<OwnedFd>, Errno> {
         match &*self.behind() {
-            Behind::Lower(fd) => Ok(Arc::clone(fd)),
-            Behind::Content(opened) => opened.descriptor(),
+            HandleSource::Lower(fd) => Ok(Arc::clone(fd)),
+            HandleSource::Content(opened) => opened.descriptor(),
         }
     }
 
     /// The descriptor of a file of the layer, which has room for this length.
     pub(crate) fn with_room(&self, bytes: u64) -> Result<Arc<OwnedFd>, Errno> {
         match &*self.behind() {
-            Behind::Lower(_) => Err(Errno::BADF),
-            Behind::Content(opened) => opened.with_room(bytes),
+            HandleSource::Lower(_) => Err(Errno::BADF),
+            HandleSource::Content(opened) => opened.with_room(bytes),
         }
     }
 
     /// The content, where it is a file of the layer that was not laid out.
     pub(crate) fn content(&self) -> Option<Arc<Content>> {
         match &*self.behind() {
-            Behind::Content(opened) if !opened.content().is_laid_out() => Some(Arc::clone(opened.content())),
+            HandleSource::Content(opened) if !opened.content().is_laid_out() => Some(Arc::clone(opened.content())),
             _ => None,
         }
     }

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A file that the component has open.
-struct InUse {
+struct OpenFile {
     path: PathBuf,
     content: Arc<Content>,
 }
@@ -44,7 +44,7 @@ impl Layer {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(mounted, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
         let root = Root::new(fd);
-        for InUse { path, content } in self.in_use() {
+        for OpenFile { path, content } in self.in_use() {
             let scope_path = ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).unwrap_or_default();
             content.replace(root.file(&scope_path, OFlags::RDWR).map_err(|error| failed(error.into()))?);
         }
@@ -123,13 +123,13 @@ impl Layer {
         folder.times.map_or(Ok(()), |times| content::set_times(&directory, times))
     }
 
-    fn in_use(&self) -> Vec<InUse> {
+    fn in_use(&self) -> Vec<OpenFile> {
         let mut found = Vec::new();
         let each = self.each(&mut |path, _, node| {
             if let Node::File(content) = node
                 && content.is_in_use()
             {
-                found.push(InUse { path: path.to_owned(), content: Arc::clone(content) });
+                found.push(OpenFile { path: path.to_owned(), content: Arc::clone(content) });
             }
             Ok::<_, std::convert::Infallible>(())
         });

@@ -47,19 +47,19 @@ pub(crate) struct Folder {
 
 /// What a layer says about one path.
 #[derive(Debug)]
-pub(crate) enum Seen {
+pub(crate) enum PathState {
     /// Nothing is there.
     Nothing,
     /// What lies below, if anything.
     Lower,
     File(Arc<Content>),
     Link,
-    Directory(SeenDirectory),
+    Directory(DirectoryState),
 }
 
 /// What a layer says about a directory that it has.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SeenDirectory {
+pub(crate) struct DirectoryState {
     /// Whether the one below shows through.
     pub(crate) shows_lower: bool,
     pub(crate) number: u64,
@@ -68,7 +68,7 @@ pub(crate) struct SeenDirectory {
 
 /// What stands under a name in a directory of a layer.
 #[derive(Debug)]
-pub(crate) enum Listed {
+pub(crate) enum EntryState {
     Removed,
     File(Arc<Content>),
     Link,
@@ -112,22 +112,22 @@ impl Folder {
     ///
     /// # Errors
     /// [`Errno::NOTDIR`] or [`Errno::LOOP`] when the path goes through a file or a link of the layer.
-    pub(crate) fn seen(&self, path: &ScopePath) -> Result<Seen, Errno> {
+    pub(crate) fn seen(&self, path: &ScopePath) -> Result<PathState, Errno> {
         let (mut at, mut shows_lower) = (self, self.shows_lower);
         let mut names = path.names().peekable();
         while let Some(name) = names.next() {
             let is_last = names.peek().is_none();
             match at.entries.get(name) {
-                None => return Ok(if shows_lower { Seen::Lower } else { Seen::Nothing }),
-                Some(Node::Removed) => return Ok(Seen::Nothing),
-                Some(Node::File(content)) if is_last => return Ok(Seen::File(Arc::clone(content))),
-                Some(Node::Link(_)) if is_last => return Ok(Seen::Link),
+                None => return Ok(if shows_lower { PathState::Lower } else { PathState::Nothing }),
+                Some(Node::Removed) => return Ok(PathState::Nothing),
+                Some(Node::File(content)) if is_last => return Ok(PathState::File(Arc::clone(content))),
+                Some(Node::Link(_)) if is_last => return Ok(PathState::Link),
                 Some(Node::File(_)) => return Err(Errno::NOTDIR),
                 Some(Node::Link(_)) => return Err(Errno::LOOP),
                 Some(Node::Folder(folder)) => (at, shows_lower) = (folder, shows_lower && folder.shows_lower),
             }
         }
-        Ok(Seen::Directory(SeenDirectory { shows_lower, number: at.number, times: at.times }))
+        Ok(PathState::Directory(DirectoryState { shows_lower, number: at.number, times: at.times }))
     }
 
     /// The directory at a path, made with those above it where the stage sees the ones below.
@@ -197,7 +197,7 @@ impl Folder {
     }
 
     /// What the layer itself has in a directory; nothing where it has none there.
-    pub(crate) fn listed(&self, path: &ScopePath) -> Vec<(Box<str>, Listed)> {
+    pub(crate) fn listed(&self, path: &ScopePath) -> Vec<(Box<str>, EntryState)> {
         let mut at = self;
         for name in path.names() {
             match at.entries.get(name) {
@@ -207,10 +207,10 @@ impl Folder {
         }
         let listed = at.entries.iter().map(|(name, node)| {
             let listed = match node {
-                Node::Removed => Listed::Removed,
-                Node::File(content) => Listed::File(Arc::clone(content)),
-                Node::Link(_) => Listed::Link,
-                Node::Folder(_) => Listed::Directory,
+                Node::Removed => EntryState::Removed,
+                Node::File(content) => EntryState::File(Arc::clone(content)),
+                Node::Link(_) => EntryState::Link,
+                Node::Folder(_) => EntryState::Directory,
             };
             (name.clone(), listed)
         });

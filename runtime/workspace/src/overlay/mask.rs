@@ -63,7 +63,7 @@ pub(super) fn fill(
     scope: &Scope,
     overrides: &ViewOverrides,
 ) -> io::Result<()> {
-    let mut filling = Filling { mask, workspace, made: BTreeSet::new(), node: None };
+    let mut filling = MaskBuilder { mask, workspace, made: BTreeSet::new(), node: None };
     for path in &overrides.mount_points {
         filling.make_mount_point(Path::new(path.as_str()))?;
     }
@@ -83,7 +83,7 @@ pub(super) fn fill(
     filling.keep_attributes()
 }
 
-struct Filling<'m> {
+struct MaskBuilder<'m> {
     mask: &'m Tree,
     workspace: &'m Tree,
     made: BTreeSet<PathBuf>,
@@ -91,7 +91,7 @@ struct Filling<'m> {
     node: Option<(OwnedFd, OsString)>,
 }
 
-impl Filling<'_> {
+impl MaskBuilder<'_> {
     /// A directory through which nothing shows.
     fn make_mount_point(&mut self, path: &Path) -> io::Result<()> {
         self.make_directories(path)?;

@@ -51,8 +51,8 @@ impl Shared {
     }
 }
 
-type Copied = Vec<(ScopePath, FileFact)>;
-type Failed = (ScopePath, ProjectError);
+type CopiedFiles = Vec<(ScopePath, FileFact)>;
+type CopyFailure = (ScopePath, ProjectError);
 
 /// Threads that are started with the first full batch, and the files that wait for them.
 pub(super) struct Copiers<'s, 'e> {
@@ -64,7 +64,7 @@ pub(super) struct Copiers<'s, 'e> {
 
 struct Threads<'s> {
     jobs: SyncSender<Vec<Job>>,
-    threads: Vec<ScopedJoinHandle<'s, Result<Copied, Failed>>>,
+    threads: Vec<ScopedJoinHandle<'s, Result<CopiedFiles, CopyFailure>>>,
 }
 
 impl<'s> Threads<'s> {
@@ -101,7 +101,7 @@ impl<'s, 'e> Copiers<'s, 'e> {
     }
 
     /// Waits until every file is copied.
-    pub(super) fn finish(mut self) -> Result<Copied, ProjectError> {
+    pub(super) fn finish(mut self) -> Result<CopiedFiles, ProjectError> {
         if self.threads.is_none() {
             let mut copied = Vec::new();
             let failed = self.shared.copy_all(self.batch, &mut copied);
@@ -124,7 +124,7 @@ impl<'s, 'e> Copiers<'s, 'e> {
 }
 
 /// Copies what waits until nothing more can come. After a failure what waits is dropped, so that nobody waits for this thread.
-fn work(waiting: &Mutex<Receiver<Vec<Job>>>, shared: &Shared) -> Result<Copied, Failed> {
+fn work(waiting: &Mutex<Receiver<Vec<Job>>>, shared: &Shared) -> Result<CopiedFiles, CopyFailure> {
     let mut copied = Vec::new();
     let mut failure = None;
     loop {
@@ -137,7 +137,7 @@ fn work(waiting: &Mutex<Receiver<Vec<Job>>>, shared: &Shared) -> Result<Copied, 
 
 impl Shared {
     /// Copies files up to the first failure of any thread. Returns that of this one.
-    fn copy_all(&self, batch: Vec<Job>, copied: &mut Copied) -> Option<Failed> {
+    fn copy_all(&self, batch: Vec<Job>, copied: &mut CopiedFiles) -> Option<CopyFailure> {
         for job in batch {
             if self.has_failed.load(Ordering::Relaxed) {
                 break;

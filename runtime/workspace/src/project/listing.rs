@@ -2,7 +2,7 @@
 
 use super::{NEVER, ProjectError};
 use crate::ignored::{Kind, Reading, RulesTooLong};
-use crate::run;
+use crate::run_folder;
 use ignore::{DirEntry, WalkBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +12,13 @@ pub(super) struct Listing {
     /// Every file and folder that is copied, a folder before what is in it.
     pub(super) walk: ignore::Walk,
     /// What is known when the walk is done.
-    pub(super) noted: Noted,
+    pub(super) noted: WalkNotes,
 }
 
 /// What a walk leaves out.
-pub(super) struct Noted(Arc<Mutex<Walked>>);
+pub(super) struct WalkNotes(Arc<Mutex<WalkState>>);
 
-struct Walked {
+struct WalkState {
     rules: Reading,
     /// Folders that hold a run: they are not entered.
     runs: Vec<PathBuf>,
@@ -30,10 +30,10 @@ struct Walked {
 ///
 /// # Errors
 /// [`ProjectError::Rules`] when the rules around the project are too long.
-pub(super) fn of(from: &Path, own: &Path) -> Result<Listing, ProjectError> {
-    let walked = Walked { rules: Reading::of(from)?, runs: Vec::new(), failed: None };
-    let noted = Noted(Arc::new(Mutex::new(walked)));
-    let (own, root, at) = (own.to_owned(), from.to_owned(), Noted(Arc::clone(&noted.0)));
+pub(super) fn list(from: &Path, own: &Path) -> Result<Listing, ProjectError> {
+    let walked = WalkState { rules: Reading::new(from)?, runs: Vec::new(), failed: None };
+    let noted = WalkNotes(Arc::new(Mutex::new(walked)));
+    let (own, root, at) = (own.to_owned(), from.to_owned(), WalkNotes(Arc::clone(&noted.0)));
     let walk = WalkBuilder::new(from)
         .standard_filters(false)
         .follow_links(false)
@@ -46,12 +46,12 @@ pub(super) fn of(from: &Path, own: &Path) -> Result<Listing, ProjectError> {
     Ok(Listing { walk, noted })
 }
 
-impl Noted {
+impl WalkNotes {
     /// The folders that hold a run.
     ///
     /// # Errors
     /// [`ProjectError::Rules`] when the rules of the project are too long: then the walk was cut.
-    pub(super) fn end(self) -> Result<Vec<PathBuf>, ProjectError> {
+    pub(super) fn finish(self) -> Result<Vec<PathBuf>, ProjectError> {
         let mut walked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         walked.failed.take().map_or(Ok(()), Err)?;
         Ok(std::mem::take(&mut walked.runs))
@@ -67,7 +67,7 @@ impl Noted {
         if walked.failed.is_some() {
             return false;
         }
-        if is_folder && run::is_run(entry.path()) {
+        if is_folder && run_folder::is_run(entry.path()) {
             walked.runs.push(inside.to_owned());
             return false;
         }

@@ -45,7 +45,7 @@ impl Pack {
 
     /// Adds an object.
     pub(super) fn add(&mut self, kind: Kind, content: &[u8]) -> io::Result<ObjectId> {
-        let id = ObjectId::of(kind, content);
+        let id = ObjectId::for_object(kind, content);
         if self.entries.contains_key(&id) {
             return Ok(id);
         }

@@ -29,24 +29,24 @@ impl Mode {
 }
 
 /// One file or link of the commit.
-pub(super) struct Tracked {
+pub(super) struct TrackedFile {
     pub(super) id: ObjectId,
     pub(super) mode: Mode,
     pub(super) stat: Stat,
 }
 
 /// Everything in the commit, by path, sorted as the index is.
-pub(super) type Files = BTreeMap<Vec<u8>, Tracked>;
+pub(super) type Files = BTreeMap<Vec<u8>, TrackedFile>;
 
 /// A directory of the commit.
 #[derive(Default)]
 struct Folder<'f> {
-    files: Vec<(&'f [u8], &'f Tracked)>,
+    files: Vec<(&'f [u8], &'f TrackedFile)>,
     folders: BTreeMap<&'f [u8], Folder<'f>>,
 }
 
 impl<'f> Folder<'f> {
-    fn add(&mut self, path: &'f [u8], file: &'f Tracked) {
+    fn add(&mut self, path: &'f [u8], file: &'f TrackedFile) {
         let mut folder = self;
         let mut names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
         let Some(name) = names.pop() else { return };
@@ -108,7 +108,7 @@ pub(super) fn index(files: &Files) -> Vec<u8> {
 
 /// Times, places, mode, owners and length, each cut to 32 bits as git does.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "git cuts them too")]
-fn numbers(file: &Tracked) -> [u32; 10] {
+fn numbers(file: &TrackedFile) -> [u32; 10] {
     let stat = &file.stat;
     [
         stat.st_ctime as u32,

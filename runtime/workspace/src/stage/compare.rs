@@ -3,10 +3,10 @@
 //! A removed directory, or one through which nothing shows any more, removes only what the stage saw below it; hidden files stay.
 
 use super::decide::Kind;
-use super::findings::{self, Findings, Met, same_content};
+use super::findings::{self, Findings, FoundEntry, same_content};
 use super::lower_entry::{Lookup, LowerEntry};
-use super::{ChangeRules, Examined, StageError};
-use crate::found::Op;
+use super::{ChangeRules, StageChanges, StageError};
+use crate::change::Op;
 use crate::tree;
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// What a stage left at a path.
-pub(super) enum Now<'n> {
+pub(super) enum CurrentEntry<'n> {
     /// A directory.
     Directory {
         /// Whether what lies below shows in it.
@@ -50,24 +50,24 @@ impl<'s> Comparison<'s> {
     }
 
     /// Compares what was left at a path, whose size was checked.
-    pub(super) fn compare(&mut self, met: Met<'_>, now: Now<'_>) -> Result<(), StageError> {
+    pub(super) fn compare(&mut self, met: FoundEntry<'_>, now: CurrentEntry<'_>) -> Result<(), StageError> {
         self.findings.seen.insert(met.path.to_owned());
         let failed = |source: io::Error| StageError::io(met.path, source);
         let lower = self.lookup.entry(met.path).map_err(failed)?;
         match now {
-            Now::Directory { shows_lower } => self.directory(met.path, lower, shows_lower),
-            Now::File(open) => {
+            CurrentEntry::Directory { shows_lower } => self.directory(met.path, lower, shows_lower),
+            CurrentEntry::File(open) => {
                 if self.is_same_file(met, lower, open).map_err(failed)? {
                     return Ok(());
                 }
                 self.findings.count_bytes(met)?;
                 self.replace(met.path, lower, met.write())
             }
-            Now::Link(target) => {
+            CurrentEntry::Link(target) => {
                 let is_same = lower.kind == Some(Kind::Link) && self.lookup.target(met.path).map_err(failed)? == target;
                 if is_same { Ok(()) } else { self.replace(met.path, lower, findings::link(&target)) }
             }
-            Now::Special(op) => self.replace(met.path, lower, op),
+            CurrentEntry::Special(op) => self.replace(met.path, lower, op),
         }
     }
 
@@ -87,7 +87,12 @@ impl<'s> Comparison<'s> {
         Ok(())
     }
 
-    fn is_same_file(&self, met: Met<'_>, lower: LowerEntry, open: &dyn Fn() -> io::Result<File>) -> io::Result<bool> {
+    fn is_same_file(
+        &self,
+        met: FoundEntry<'_>,
+        lower: LowerEntry,
+        open: &dyn Fn() -> io::Result<File>,
+    ) -> io::Result<bool> {
         let (Some(Kind::File), Some(then)) = (lower.kind, lower.stat) else { return Ok(false) };
         if tree::length(&then) != met.bytes || tree::is_executable(&then) != met.executable {
             return Ok(false);
@@ -105,7 +110,7 @@ impl<'s> Comparison<'s> {
     }
 
     /// Adds what the stage saw and is gone, and returns all changes.
-    pub(super) fn finish(mut self) -> Result<Examined, StageError> {
+    pub(super) fn finish(mut self) -> Result<StageChanges, StageError> {
         for start in std::mem::take(&mut self.gone) {
             self.add_gone(start)?;
         }

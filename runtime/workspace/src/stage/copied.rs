@@ -3,27 +3,27 @@
 //! The walk follows no link, reads no untouched file and changes nothing.
 
 use super::StageError;
-use super::copy::{Copy, Fact};
-use super::decide::{Before, Kind};
-use super::findings::{self, Findings, Met};
-use super::{ChangeRules, Examined};
-use crate::found::Op;
+use super::copy::{CopiedEntry, Copy};
+use super::decide::{Baseline, Kind};
+use super::findings::{self, Findings, FoundEntry};
+use super::{ChangeRules, StageChanges};
+use crate::change::Op;
 use crate::tree::{self, Stamp, WalkEntry};
 use glovebox_record::scope::Scope;
 use rustix::fs::FileType;
 use std::io;
 use std::path::Path;
 
-impl Before for Copy {
+impl Baseline for Copy {
     fn scope(&self) -> &Scope {
         &self.scope
     }
 
     fn kind(&self, path: &Path) -> io::Result<Option<Kind>> {
         Ok(self.facts.get(path).map(|fact| match fact {
-            Fact::Directory { .. } => Kind::Directory,
-            Fact::File { .. } => Kind::File,
-            Fact::Link { .. } => Kind::Link,
+            CopiedEntry::Directory { .. } => Kind::Directory,
+            CopiedEntry::File { .. } => Kind::File,
+            CopiedEntry::Link { .. } => Kind::Link,
         }))
     }
 
@@ -32,7 +32,7 @@ impl Before for Copy {
     }
 
     fn is_partial(&self, path: &Path) -> io::Result<bool> {
-        Ok(matches!(self.facts.get(path), Some(Fact::Directory { partial: true })))
+        Ok(matches!(self.facts.get(path), Some(CopiedEntry::Directory { partial: true })))
     }
 
     fn workspace_has(&self, path: &Path) -> io::Result<bool> {
@@ -45,11 +45,12 @@ impl Before for Copy {
         let is_directory = now.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
         Ok(match (self.facts.get(path), op) {
             (_, Op::RemoveDir) => false,
-            (Some(Fact::File { origin: Some(origin), .. } | Fact::Link { origin: Some(origin), .. }), _) => {
-                now.is_some_and(|stat| Stamp::of(&stat) != *origin) || (now.is_none() && !op.removes())
-            }
-            (Some(Fact::File { origin: None, .. } | Fact::Link { origin: None, .. }), _) => false,
-            (Some(Fact::Directory { .. }), _) => now.is_some() && !is_directory,
+            (
+                Some(CopiedEntry::File { origin: Some(origin), .. } | CopiedEntry::Link { origin: Some(origin), .. }),
+                _,
+            ) => now.is_some_and(|stat| Stamp::from_stat(&stat) != *origin) || (now.is_none() && !op.removes()),
+            (Some(CopiedEntry::File { origin: None, .. } | CopiedEntry::Link { origin: None, .. }), _) => false,
+            (Some(CopiedEntry::Directory { .. }), _) => now.is_some() && !is_directory,
             (None, Op::MakeDir) => now.is_some() && !is_directory,
             (None, _) => now.is_some(),
         })
@@ -57,7 +58,7 @@ impl Before for Copy {
 }
 
 /// Finds what differs from what was copied, sorted by path, what was removed first.
-pub(super) fn changes(copy: &Copy, rules: ChangeRules<'_>) -> Result<Examined, StageError> {
+pub(super) fn changes(copy: &Copy, rules: ChangeRules<'_>) -> Result<StageChanges, StageError> {
     let mut search = Search { copy, findings: Findings::new(copy, rules, Some(copy.facts.len())) };
     tree::walk(&copy.tree, &mut |entry| search.compare(entry))?;
     search.find_removed()?;
@@ -72,7 +73,7 @@ struct Search<'s> {
 impl Search<'_> {
     /// Compares one entry of the copy with what was copied. Returns whether to descend into it.
     fn compare(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
-        self.findings.check_size(Met::of(entry))?;
+        self.findings.check_size(FoundEntry::new(entry))?;
         let known = self.copy.facts.get(entry.path);
         if known.is_some() {
             self.findings.seen.insert(entry.path.to_owned());
@@ -83,7 +84,7 @@ impl Search<'_> {
                 self.replace(entry, known, Op::Special { kind: "mount point" })?;
             }
             FileType::Directory => {
-                if !matches!(known, Some(Fact::Directory { .. })) {
+                if !matches!(known, Some(CopiedEntry::Directory { .. })) {
                     if known.is_some() {
                         self.findings.add(entry.path, Op::Delete)?;
                     }
@@ -93,13 +94,13 @@ impl Search<'_> {
             }
             FileType::RegularFile => {
                 if !self.is_untouched(entry, known).map_err(failed)? {
-                    self.findings.count_bytes(Met::of(entry))?;
-                    self.replace(entry, known, Met::of(entry).write())?;
+                    self.findings.count_bytes(FoundEntry::new(entry))?;
+                    self.replace(entry, known, FoundEntry::new(entry).write())?;
                 }
             }
             FileType::Symlink => {
                 let now = entry.target().map_err(failed)?;
-                if !matches!(known, Some(Fact::Link { target, .. }) if *target == now) {
+                if !matches!(known, Some(CopiedEntry::Link { target, .. }) if *target == now) {
                     self.replace(entry, known, findings::link(&now))?;
                 }
             }
@@ -109,8 +110,8 @@ impl Search<'_> {
     }
 
     /// Adds what now stands at a path, and the removal of a directory that stood there.
-    fn replace(&mut self, entry: &WalkEntry<'_>, known: Option<&Fact>, op: Op) -> Result<(), StageError> {
-        if matches!(known, Some(Fact::Directory { .. })) {
+    fn replace(&mut self, entry: &WalkEntry<'_>, known: Option<&CopiedEntry>, op: Op) -> Result<(), StageError> {
+        if matches!(known, Some(CopiedEntry::Directory { .. })) {
             self.findings.add(entry.path, Op::RemoveDir)?;
         }
         self.findings.add(entry.path, op)
@@ -120,16 +121,18 @@ impl Search<'_> {
         let copy = self.copy;
         for (path, fact) in &copy.facts {
             if !self.findings.seen.contains(path) {
-                self.findings
-                    .add(path, if matches!(fact, Fact::Directory { .. }) { Op::RemoveDir } else { Op::Delete })?;
+                self.findings.add(
+                    path,
+                    if matches!(fact, CopiedEntry::Directory { .. }) { Op::RemoveDir } else { Op::Delete },
+                )?;
             }
         }
         Ok(())
     }
 
-    fn is_untouched(&self, entry: &WalkEntry<'_>, known: Option<&Fact>) -> io::Result<bool> {
-        let Some(Fact::File { stamp, bytes, executable, .. }) = known else { return Ok(false) };
-        if *stamp == Stamp::of(&entry.stat) && stamp.changed() < self.copy.complete {
+    fn is_untouched(&self, entry: &WalkEntry<'_>, known: Option<&CopiedEntry>) -> io::Result<bool> {
+        let Some(CopiedEntry::File { stamp, bytes, executable, .. }) = known else { return Ok(false) };
+        if *stamp == Stamp::from_stat(&entry.stat) && stamp.changed() < self.copy.complete {
             return Ok(true);
         }
         if *bytes != tree::length(&entry.stat) || *executable != tree::is_executable(&entry.stat) {

@@ -4,12 +4,12 @@
 //! untouched files are not read again, except files of the last clock tick before the stage began.
 
 use super::{ChangeRules, copied};
-use crate::found::{ChangeLimits, Changed, Found};
-use crate::holes;
-use crate::ignored::Ignored;
+use crate::change::{ChangeLimits, ChangedFiles, FoundChange};
+use crate::ignored::IgnoreMatcher;
 use crate::link;
 use crate::lower::{ViewOverrides, access, is_visible, open, open_all};
 use crate::protect::Protected;
+use crate::sparse_copy;
 use crate::stage_error::StageError;
 use crate::tree::{self, Owner, Stamp, Tree, WalkEntry};
 use glovebox_record::path::ScopePath;
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 /// What one path of the copy was when the stage began.
 #[derive(Debug)]
-pub(super) enum Fact {
+pub(super) enum CopiedEntry {
     /// A directory; `partial` when it holds something the stage must not see.
     Directory { partial: bool },
     /// A regular file; `origin` is what the workspace's was, none for a layer's.
@@ -45,7 +45,7 @@ pub struct Copy {
     below: Option<Tree>,
     mount_points: Vec<ScopePath>,
     pub(super) scope: Scope,
-    pub(super) facts: HashMap<PathBuf, Fact>,
+    pub(super) facts: HashMap<PathBuf, CopiedEntry>,
     /// What stands in the workspace and not in the copy; nothing below it is listed.
     pub(super) left_out: HashSet<PathBuf>,
     /// The file system the copy is on.
@@ -62,10 +62,10 @@ impl Copy {
     /// # Errors
     /// [`StageError::Io`] when `at` exists already or the system refuses.
     pub fn create(workspace: &Path, at: &Path, scope: &Scope) -> Result<Self, StageError> {
-        Self::with(workspace, at, scope, &ViewOverrides::default())
+        Self::with_overrides(workspace, at, scope, &ViewOverrides::default())
     }
 
-    pub(super) fn with(
+    pub(super) fn with_overrides(
         workspace: &Path,
         at: &Path,
         scope: &Scope,
@@ -86,10 +86,10 @@ impl Copy {
 
     /// Copies everything into the empty folder.
     fn fill(&mut self) -> Result<(), StageError> {
-        let mut filling = Filling::new(&self.tree, &self.scope);
+        let mut filling = CopyBuilder::new(&self.tree, &self.scope);
         filling.all(&self.workspace, &self.layers, &self.mount_points)?;
         self.below.iter().try_for_each(|below| filling.below(below))?;
-        let Filling { facts, left_out, .. } = filling;
+        let CopyBuilder { facts, left_out, .. } = filling;
         (self.facts, self.left_out, self.complete) = (facts, left_out, file_clock());
         Ok(())
     }
@@ -111,8 +111,8 @@ impl Copy {
     ///
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
-    pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
-        let ignored = &Ignored::default();
+    pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<FoundChange>, StageError> {
+        let ignored = &IgnoreMatcher::default();
         copied::changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
     }
 
@@ -137,8 +137,8 @@ impl Copy {
     }
 }
 
-impl Changed for Copy {
-    fn open(&self, change: &Found) -> io::Result<File> {
+impl ChangedFiles for Copy {
+    fn open(&self, change: &FoundChange) -> io::Result<File> {
         self.tree.file(&change.raw)
     }
 }
@@ -155,10 +155,10 @@ enum Origin {
 }
 
 /// The copying in progress.
-struct Filling<'c> {
+struct CopyBuilder<'c> {
     copy: &'c Tree,
     scope: &'c Scope,
-    facts: HashMap<PathBuf, Fact>,
+    facts: HashMap<PathBuf, CopiedEntry>,
     left_out: HashSet<PathBuf>,
     /// What is met.
     origin: Origin,
@@ -166,7 +166,7 @@ struct Filling<'c> {
     into: Option<(PathBuf, OwnedFd)>,
 }
 
-impl<'c> Filling<'c> {
+impl<'c> CopyBuilder<'c> {
     fn new(copy: &'c Tree, scope: &'c Scope) -> Self {
         let (facts, left_out) = (HashMap::new(), HashSet::new());
         Self { copy, scope, facts, left_out, origin: Origin::Layer, into: None }
@@ -205,7 +205,7 @@ impl<'c> Filling<'c> {
             return Ok(false);
         }
         if let Some(known) = self.facts.get(entry.path) {
-            return Ok(matches!(known, Fact::Directory { .. }) && entry.kind() == FileType::Directory);
+            return Ok(matches!(known, CopiedEntry::Directory { .. }) && entry.kind() == FileType::Directory);
         }
         let fact = match entry.kind() {
             FileType::Directory => Some(self.add_directory(entry).map_err(failed)?),
@@ -213,7 +213,7 @@ impl<'c> Filling<'c> {
             FileType::Symlink => self.add_link(entry).map_err(failed)?,
             _ => None,
         };
-        let is_directory = matches!(fact, Some(Fact::Directory { .. }));
+        let is_directory = matches!(fact, Some(CopiedEntry::Directory { .. }));
         match fact {
             Some(fact) => drop(self.facts.insert(entry.path.to_owned(), fact)),
             None => self.note_left_out(entry.path),
@@ -225,28 +225,28 @@ impl<'c> Filling<'c> {
         self.origin == Origin::Workspace
     }
 
-    fn add_directory(&mut self, entry: &WalkEntry<'_>) -> io::Result<Fact> {
+    fn add_directory(&mut self, entry: &WalkEntry<'_>) -> io::Result<CopiedEntry> {
         rustix::fs::mkdirat(self.into(entry)?, entry.name, tree::DIRECTORY_MODE)?;
-        Ok(Fact::Directory { partial: false })
+        Ok(CopiedEntry::Directory { partial: false })
     }
 
-    fn add_file(&mut self, entry: &WalkEntry<'_>) -> io::Result<Fact> {
+    fn add_file(&mut self, entry: &WalkEntry<'_>) -> io::Result<CopiedEntry> {
         let source = tree::open_regular(entry.directory, entry.name, Owner::Somebody)?;
         let origin =
-            self.is_workspace().then(|| rustix::fs::fstat(&source).map(|stat| Stamp::of(&stat))).transpose()?;
+            self.is_workspace().then(|| rustix::fs::fstat(&source).map(|stat| Stamp::from_stat(&stat))).transpose()?;
         let executable = tree::is_executable(&entry.stat);
         let target = tree::create_file(self.into(entry)?, entry.name, tree::file_mode(executable))?;
-        match holes::any(&entry.stat) {
-            true => holes::copy(&source, &target, u64::MAX)?,
+        match sparse_copy::any(&entry.stat) {
+            true => sparse_copy::copy(&source, &target, u64::MAX)?,
             false => io::copy(&mut &source, &mut &target)?,
         };
         tree::keep_times(&target, &entry.stat)?;
         let stat = rustix::fs::fstat(&target)?;
-        let (stamp, executable) = (Stamp::of(&stat), tree::is_executable(&stat));
-        Ok(Fact::File { stamp, bytes: tree::length(&stat), executable, origin })
+        let (stamp, executable) = (Stamp::from_stat(&stat), tree::is_executable(&stat));
+        Ok(CopiedEntry::File { stamp, bytes: tree::length(&stat), executable, origin })
     }
 
-    fn add_link(&mut self, entry: &WalkEntry<'_>) -> io::Result<Option<Fact>> {
+    fn add_link(&mut self, entry: &WalkEntry<'_>) -> io::Result<Option<CopiedEntry>> {
         let target = entry.target()?;
         let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes()).unwrap_or_default();
         match link::destination(&path, Path::new(&target)) {
@@ -256,8 +256,8 @@ impl<'c> Filling<'c> {
             _ => return Ok(None),
         }
         rustix::fs::symlinkat(&target, self.into(entry)?, entry.name)?;
-        let origin = self.is_workspace().then(|| Stamp::of(&entry.stat));
-        Ok(Some(Fact::Link { target, origin }))
+        let origin = self.is_workspace().then(|| Stamp::from_stat(&entry.stat));
+        Ok(Some(CopiedEntry::Link { target, origin }))
     }
 
     /// Makes an empty directory and those above it; nothing of the workspace will be taken into it.
@@ -270,7 +270,7 @@ impl<'c> Filling<'c> {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(StageError::io(&at, error.into())),
             }
-            self.facts.entry(at.clone()).or_insert(Fact::Directory { partial: false });
+            self.facts.entry(at.clone()).or_insert(CopiedEntry::Directory { partial: false });
         }
         self.left_out.insert(at);
         Ok(())
@@ -292,7 +292,7 @@ impl<'c> Filling<'c> {
     fn note_left_out(&mut self, path: &Path) {
         self.left_out.insert(path.to_owned());
         for above in path.ancestors().skip(1) {
-            if let Some(Fact::Directory { partial }) = self.facts.get_mut(above) {
+            if let Some(CopiedEntry::Directory { partial }) = self.facts.get_mut(above) {
                 *partial = true;
             }
         }

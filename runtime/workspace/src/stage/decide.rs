@@ -4,8 +4,8 @@
 //! then scratch, then the scope, last concurrent changes of the same file. What git ignores comes before all but protected paths. It does not know copies and overlays.
 
 use super::ChangeRules;
-use crate::found::Op;
-use crate::ignored::{self, Ignored, LeftOutChange};
+use crate::change::Op;
+use crate::ignored::{self, IgnoreMatcher, IgnoredChange};
 use crate::link;
 use crate::protect::Protected;
 use glovebox_names::visible::{self, is_deceptive};
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
 }
 
 /// The workspace before the stage, as the stage could see it.
-pub(crate) trait Before {
+pub(crate) trait Baseline {
     fn scope(&self) -> &Scope;
     /// What stood there; nothing also when the stage could not see it.
     fn kind(&self, path: &Path) -> io::Result<Option<Kind>>;
@@ -46,7 +46,7 @@ pub(crate) enum Decision {
     /// It is in scratch: dropped without a violation.
     Dropped,
     /// Git ignores it: left out without a violation.
-    Ignored(LeftOutChange),
+    Ignored(IgnoredChange),
     Disallowed(String),
     /// Disallowed by the write scope and by nothing else.
     OutOfScope(String),
@@ -83,7 +83,7 @@ fn refused<T>(reason: impl Into<String>) -> Result<T, Stop> {
 
 /// What forbids changes below a directory, there or above.
 #[derive(Clone, Default)]
-struct Above {
+struct DirectoryRestriction {
     /// The stage could not see one of them.
     is_left_out: bool,
     /// One of them is not a directory.
@@ -92,17 +92,17 @@ struct Above {
 
 /// Decides about the changes of one stage.
 pub(crate) struct Decider<'s> {
-    pub(crate) before: &'s dyn Before,
+    pub(crate) before: &'s dyn Baseline,
     protected: &'s Protected,
-    pub(crate) ignored: &'s Ignored,
+    pub(crate) ignored: &'s IgnoreMatcher,
     /// Ignored folders, by whether the workspace has them.
     ignored_folders: RefCell<HashMap<String, bool>>,
     /// A cache, so that a deep tree is not climbed again for every change in it.
-    above: RefCell<HashMap<PathBuf, Above>>,
+    above: RefCell<HashMap<PathBuf, DirectoryRestriction>>,
 }
 
 impl<'s> Decider<'s> {
-    pub(crate) fn new(before: &'s dyn Before, rules: ChangeRules<'s>) -> Self {
+    pub(crate) fn new(before: &'s dyn Baseline, rules: ChangeRules<'s>) -> Self {
         let ChangeRules { protected, ignored, .. } = rules;
         Self { before, protected, ignored, ignored_folders: RefCell::default(), above: RefCell::default() }
     }
@@ -123,7 +123,7 @@ impl<'s> Decider<'s> {
 
     /// Returns what is known of a change that git ignores; none for any other. A path that this run protects, that is hidden, or that the
     /// workspace has, is never ignored; nor is one whose topmost ignored folder has a protected name.
-    pub(crate) fn left_out(&self, raw: &Path, op: &Op) -> io::Result<Option<LeftOutChange>> {
+    pub(crate) fn left_out(&self, raw: &Path, op: &Op) -> io::Result<Option<IgnoredChange>> {
         if self.ignored.is_empty() {
             return Ok(None);
         }
@@ -146,14 +146,14 @@ impl<'s> Decider<'s> {
         let name = top.rsplit('/').next().unwrap_or(top);
         let slash = if end < text.len() || kind == ignored::Kind::Directory { "/" } else { "" };
         let lasts = is_whole && self.protected.reason(text).is_none();
-        Ok(Some(LeftOutChange { name: format!("{name}{slash}"), lasts }))
+        Ok(Some(IgnoredChange { name: format!("{name}{slash}"), lasts }))
     }
 
     /// A removed folder that git does not ignore, and that was only there for what git ignores.
-    fn left_out_folder(&self, raw: &Path, path: &ScopePath) -> io::Result<Option<LeftOutChange>> {
+    fn left_out_folder(&self, raw: &Path, path: &ScopePath) -> io::Result<Option<IgnoredChange>> {
         let is_other = self.before.scope().is_hidden(path) || self.protected.reason(path.as_str()).is_some();
         let is_only_for_it = !is_other && !self.before.workspace_has(raw)?;
-        Ok(is_only_for_it.then(|| LeftOutChange { name: String::new(), lasts: true }))
+        Ok(is_only_for_it.then(|| IgnoredChange { name: String::new(), lasts: true }))
     }
 
     /// True where the write scope names an ignored path itself: then its author wants it committed.
@@ -262,7 +262,7 @@ impl<'s> Decider<'s> {
         Ok(())
     }
 
-    fn above(&self, directory: &Path) -> io::Result<Above> {
+    fn above(&self, directory: &Path) -> io::Result<DirectoryRestriction> {
         let mut known = self.above.borrow_mut();
         let unknown: Vec<&Path> = directory.ancestors().take_while(|path| !known.contains_key(*path)).collect();
         for path in unknown.into_iter().rev() {

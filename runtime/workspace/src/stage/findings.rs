@@ -2,10 +2,10 @@
 //!
 //! Searches differ only in where they look. Counting, verdicts and the order of changes are the same for all.
 
-use super::decide::{Before, Decider, Decision};
-use super::{ChangeRules, Examined, StageError};
-use crate::found::{ChangeLimits, Found, Op, Verdict};
-use crate::ignored::LeftOut;
+use super::decide::{Baseline, Decider, Decision};
+use super::{ChangeRules, StageChanges, StageError};
+use crate::change::{ChangeLimits, FoundChange, Op, Verdict};
+use crate::ignored::IgnoredChanges;
 use crate::tree::{self, WalkEntry};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
@@ -25,7 +25,7 @@ const UNCHANGED_MAX: u64 = 1_000_000;
 
 /// What a search met at a path.
 #[derive(Clone, Copy)]
-pub(crate) struct Met<'m> {
+pub(crate) struct FoundEntry<'m> {
     pub(crate) path: &'m Path,
     /// 1 for entries of the folder itself.
     pub(crate) depth: u32,
@@ -35,9 +35,9 @@ pub(crate) struct Met<'m> {
     pub(crate) executable: bool,
 }
 
-impl<'m> Met<'m> {
+impl<'m> FoundEntry<'m> {
     /// What a walk met.
-    pub(crate) fn of(entry: &WalkEntry<'m>) -> Self {
+    pub(crate) fn new(entry: &WalkEntry<'m>) -> Self {
         Self::file(entry.path, entry.depth, &entry.stat, tree::is_executable(&entry.stat))
     }
 
@@ -64,8 +64,8 @@ pub(crate) struct Findings<'s> {
     limits: &'s ChangeLimits,
     /// Paths that are still what they were, or were replaced by something of the same place.
     pub(crate) seen: HashSet<PathBuf>,
-    found: Vec<Found>,
-    left_out: LeftOut,
+    found: Vec<FoundChange>,
+    left_out: IgnoredChanges,
     /// What was removed and must stay all the same.
     kept: BTreeSet<PathBuf>,
     bytes: u64,
@@ -75,7 +75,7 @@ pub(crate) struct Findings<'s> {
 
 impl<'s> Findings<'s> {
     /// Begins a search among `known` entries; one that does not know how many bounds it by a fixed number.
-    pub(crate) fn new(before: &'s dyn Before, rules: ChangeRules<'s>, known: Option<usize>) -> Self {
+    pub(crate) fn new(before: &'s dyn Baseline, rules: ChangeRules<'s>, known: Option<usize>) -> Self {
         let decider = Decider::new(before, rules);
         let (seen, found, kept) = (HashSet::new(), Vec::new(), BTreeSet::new());
         let unchanged_max = match known {
@@ -83,7 +83,7 @@ impl<'s> Findings<'s> {
             Some(known) => (known as u64).saturating_add(UNCHANGED_MAX),
             None => UNCHANGED_MAX,
         };
-        let (limits, left_out) = (rules.limits, LeftOut::default());
+        let (limits, left_out) = (rules.limits, IgnoredChanges::default());
         Self { decider, limits, seen, found, left_out, kept, bytes: 0, paths: 0, unchanged_max }
     }
 
@@ -123,12 +123,18 @@ impl<'s> Findings<'s> {
         if self.found.len() as u64 >= self.limits.stage.write_entries {
             return Err(limit("write_entries", self.limits.stage.write_entries, path));
         }
-        self.found.push(Found { path: tree::shown(path), op, verdict, is_only_out_of_scope, raw: path.to_owned() });
+        self.found.push(FoundChange {
+            path: tree::shown(path),
+            op,
+            verdict,
+            is_only_out_of_scope,
+            raw: path.to_owned(),
+        });
         Ok(())
     }
 
     /// Refuses to go on when an entry is one too many, too deep or too long.
-    pub(crate) fn check_size(&mut self, entry: Met<'_>) -> Result<(), StageError> {
+    pub(crate) fn check_size(&mut self, entry: FoundEntry<'_>) -> Result<(), StageError> {
         self.paths += 1;
         if self.paths > self.unchanged_max.saturating_add(self.limits.stage.write_entries) {
             return Err(limit("write_entries", self.limits.stage.write_entries, entry.path));
@@ -147,7 +153,7 @@ impl<'s> Findings<'s> {
 
     /// Counts the bytes of a changed file: its length, or what it takes up where that is far more. What is never committed does not
     /// count.
-    pub(crate) fn count_bytes(&mut self, entry: Met<'_>) -> Result<(), StageError> {
+    pub(crate) fn count_bytes(&mut self, entry: FoundEntry<'_>) -> Result<(), StageError> {
         let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes());
         if path.is_ok_and(|path| self.decider.before.scope().is_scratch(&path)) {
             return Ok(());
@@ -166,7 +172,7 @@ impl<'s> Findings<'s> {
     }
 
     /// Returns the changes sorted by path, what was removed first.
-    pub(crate) fn finish(self) -> Examined {
+    pub(crate) fn finish(self) -> StageChanges {
         let mut found = self.left_out.without_folders_for_it(self.found);
         for change in &mut found {
             let takes_along = matches!(change.op, Op::Write { .. } | Op::Link { .. })
@@ -184,7 +190,7 @@ impl<'s> Findings<'s> {
         }
         found.sort_by(|a, b| (&a.raw, !a.op.removes()).cmp(&(&b.raw, !b.op.removes())));
         let found = without_redundant_directories(found, self.decider.before.scope());
-        Examined { found, ignored: self.left_out }
+        StageChanges { found, ignored: self.left_out }
     }
 }
 
@@ -200,12 +206,13 @@ fn limit(limit: &'static str, max: u64, path: &Path) -> StageError {
 
 /// Omits redundant changes: a new directory outside the scope that contains other changes, and a removed directory that stays in
 /// the workspace because it belongs to a grant or has hidden content.
-fn without_redundant_directories(found: Vec<Found>, scope: &Scope) -> Vec<Found> {
+fn without_redundant_directories(found: Vec<FoundChange>, scope: &Scope) -> Vec<FoundChange> {
     let filled: BTreeSet<PathBuf> =
         found.iter().flat_map(|change| change.raw.ancestors().skip(1)).map(Path::to_owned).collect();
-    let stays =
-        |change: &Found| ScopePath::parse(&change.path).is_ok_and(|path| !scope.commits(&path)) && change.is_allowed();
-    let keep = |change: &Found| match change.op {
+    let stays = |change: &FoundChange| {
+        ScopePath::parse(&change.path).is_ok_and(|path| !scope.commits(&path)) && change.is_allowed()
+    };
+    let keep = |change: &FoundChange| match change.op {
         Op::MakeDir => change.is_allowed() || !filled.contains(&change.raw),
         Op::RemoveDir => !stays(change),
         _ => true,

@@ -1,22 +1,22 @@
 //! Finds the changes of a stage in its layer: they are what the layer holds, and nothing is searched.
 
-use super::compare::{Comparison, Now};
-use super::findings::Met;
+use super::compare::{Comparison, CurrentEntry};
+use super::findings::FoundEntry;
 use super::lower_entry::Lookup;
-use super::{ChangeRules, Examined, StageError, upper};
-use crate::ignored::LeftOut;
+use super::{ChangeRules, StageChanges, StageError, upper};
+use crate::ignored::IgnoredChanges;
 use crate::layer::Layer;
 use crate::layer::nodes::Node;
 use std::io;
 use std::path::Path;
 
 /// Finds what the stage changed, sorted by path, what was removed first.
-pub(super) fn changes(layer: &Layer, rules: ChangeRules<'_>) -> Result<Examined, StageError> {
+pub(super) fn changes(layer: &Layer, rules: ChangeRules<'_>) -> Result<StageChanges, StageError> {
     if let Some(overlay) = layer.overlay() {
         return upper::changes(overlay, rules);
     }
     if layer.is_untouched() {
-        return Ok(Examined { found: Vec::new(), ignored: LeftOut::default() });
+        return Ok(StageChanges { found: Vec::new(), ignored: IgnoredChanges::default() });
     }
     let lookup = Lookup::new(&layer.lower);
     let mut comparison = Comparison::new(&lookup, rules);
@@ -25,20 +25,20 @@ pub(super) fn changes(layer: &Layer, rules: ChangeRules<'_>) -> Result<Examined,
 }
 
 fn compare(comparison: &mut Comparison<'_>, (path, depth): (&Path, u32), node: &Node) -> Result<(), StageError> {
-    let other = Met::other(path, depth);
+    let other = FoundEntry::other(path, depth);
     let (met, now) = match node {
         Node::Removed => {
             comparison.findings.check_size(other)?;
             comparison.removed(path);
             return Ok(());
         }
-        Node::Folder(folder) => (other, Now::Directory { shows_lower: folder.shows_lower }),
-        Node::Link(target) => (other, Now::Link(target.clone())),
+        Node::Folder(folder) => (other, CurrentEntry::Directory { shows_lower: folder.shows_lower }),
+        Node::Link(target) => (other, CurrentEntry::Link(target.clone())),
         Node::File(content) => {
             let stat = content.stat().map_err(|errno| StageError::io(path, io::Error::from(errno)))?;
-            let met = Met::file(path, depth, &stat, content.executable);
+            let met = FoundEntry::file(path, depth, &stat, content.executable);
             comparison.findings.check_size(met)?;
-            return comparison.compare(met, Now::File(&|| content.reader()));
+            return comparison.compare(met, CurrentEntry::File(&|| content.reader()));
         }
     };
     comparison.findings.check_size(met)?;

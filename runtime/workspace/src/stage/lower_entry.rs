@@ -3,9 +3,9 @@
 //! The start of a stage records no files. The workspace must not change during the stage, so it is read afterwards; the change time
 //! of a file reveals a change. Lookups only read, and are cached.
 
-use super::decide::{Before, Kind};
-use crate::found::Op;
-use crate::lower::{Lower, access, is_visible};
+use super::decide::{Baseline, Kind};
+use crate::change::Op;
+use crate::lower::{LowerFolders, access, is_visible};
 use crate::overlay::mask;
 use crate::tree::{self, Tree};
 use glovebox_record::path::ScopePath;
@@ -39,7 +39,7 @@ impl LowerEntry {
 
 /// Looks paths up below an overlay.
 pub(super) struct Lookup<'o> {
-    lower: &'o Lower,
+    lower: &'o LowerFolders,
     known: RefCell<HashMap<PathBuf, LowerEntry>>,
     partial: RefCell<HashMap<PathBuf, bool>>,
     /// The directory of the workspace that was looked into last.
@@ -47,7 +47,7 @@ pub(super) struct Lookup<'o> {
 }
 
 impl<'o> Lookup<'o> {
-    pub(super) fn new(lower: &'o Lower) -> Self {
+    pub(super) fn new(lower: &'o LowerFolders) -> Self {
         Self { lower, known: RefCell::default(), partial: RefCell::default(), parent: RefCell::default() }
     }
 
@@ -179,7 +179,7 @@ impl<'o> Lookup<'o> {
     }
 }
 
-impl Before for Lookup<'_> {
+impl Baseline for Lookup<'_> {
     fn scope(&self) -> &Scope {
         &self.lower.scope
     }
@@ -218,7 +218,7 @@ impl Before for Lookup<'_> {
             return Ok(false);
         };
         let is_same_use = kind == Kind::Directory && matches!(op, Op::MakeDir | Op::RemoveDir);
-        Ok(!is_same_use && tree::Stamp::of(&stat).changed() > self.lower.begun)
+        Ok(!is_same_use && tree::Stamp::from_stat(&stat).changed() > self.lower.begun)
     }
 }
 

@@ -4,12 +4,12 @@
 //! stage saw below it; hidden files stay. Overlay attributes that a program forged are refused. New kernels escape such
 //! attributes, older ones may not.
 
-use super::compare::{Comparison, Now};
-use super::findings::{self, Met};
+use super::compare::{Comparison, CurrentEntry};
+use super::findings::{self, FoundEntry};
 use super::lower_entry::Lookup;
-use super::{ChangeRules, Examined};
-use crate::found::{ChangeLimits, Found, Op};
-use crate::ignored::Ignored;
+use super::{ChangeRules, StageChanges};
+use crate::change::{ChangeLimits, FoundChange, Op};
+use crate::ignored::IgnoreMatcher;
 use crate::overlay::Overlay;
 use crate::overlay::attributes::{Mark, mark, mark_of};
 use crate::protect::Protected;
@@ -23,7 +23,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// Finds what the stage changed, sorted by path, what was removed first.
-pub(super) fn changes(overlay: &Overlay, rules: ChangeRules<'_>) -> Result<Examined, StageError> {
+pub(super) fn changes(overlay: &Overlay, rules: ChangeRules<'_>) -> Result<StageChanges, StageError> {
     let lookup = Lookup::new(&overlay.lower);
     let mut search = Search { overlay, comparison: Comparison::new(&lookup, rules), forged: HashSet::new() };
     search.check_top().map_err(|source| StageError::io(Path::new(""), source))?;
@@ -36,8 +36,8 @@ impl Overlay {
     ///
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
-    pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
-        let ignored = &Ignored::default();
+    pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<FoundChange>, StageError> {
+        let ignored = &IgnoreMatcher::default();
         changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
     }
 }
@@ -61,7 +61,7 @@ impl Search<'_> {
 
     /// Compares one entry of the upper folder with what the stage saw there. Returns whether to descend into it.
     fn compare(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
-        let met = Met::of(entry);
+        let met = FoundEntry::new(entry);
         self.comparison.findings.check_size(met)?;
         let failed = |source: io::Error| StageError::io(entry.path, source);
         let mark = mark_of(entry).map_err(failed)?;
@@ -75,14 +75,14 @@ impl Search<'_> {
         }
         let now = match entry.kind() {
             FileType::Directory if entry.stat.st_dev != self.overlay.device => {
-                Now::Special(Op::Special { kind: "mount point" })
+                CurrentEntry::Special(Op::Special { kind: "mount point" })
             }
-            FileType::Directory => Now::Directory { shows_lower: mark == Mark::Plain },
-            FileType::RegularFile => Now::File(&|| tree::open_regular(entry.directory, entry.name, Owner::Us)),
-            FileType::Symlink => Now::Link(entry.target().map_err(failed)?),
-            other => Now::Special(findings::special(other)),
+            FileType::Directory => CurrentEntry::Directory { shows_lower: mark == Mark::Plain },
+            FileType::RegularFile => CurrentEntry::File(&|| tree::open_regular(entry.directory, entry.name, Owner::Us)),
+            FileType::Symlink => CurrentEntry::Link(entry.target().map_err(failed)?),
+            other => CurrentEntry::Special(findings::special(other)),
         };
-        let descends = matches!(now, Now::Directory { .. });
+        let descends = matches!(now, CurrentEntry::Directory { .. });
         self.comparison.compare(met, now)?;
         Ok(descends)
     }
@@ -93,8 +93,8 @@ impl Search<'_> {
         let op = match entry.kind() {
             FileType::Directory => Op::MakeDir,
             FileType::RegularFile => {
-                findings.count_bytes(Met::of(entry))?;
-                Met::of(entry).write()
+                findings.count_bytes(FoundEntry::new(entry))?;
+                FoundEntry::new(entry).write()
             }
             FileType::Symlink => findings::link(&entry.target().map_err(|source| StageError::io(entry.path, source))?),
             _ if is_whiteout(entry) => Op::Delete,

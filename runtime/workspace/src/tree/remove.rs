@@ -59,7 +59,7 @@ pub(crate) fn remove(parent: impl AsFd, name: &OsStr) -> io::Result<()> {
     // Opened first: most are directories, and this saves a call.
     let open = || open_directory(parent, name, Owner::Us);
     let opened = match open() {
-        Err(error) if error.kind() != io::ErrorKind::NotFound && unlink(parent, name)? == Gone::Directory => open(),
+        Err(error) if error.kind() != io::ErrorKind::NotFound && unlink(parent, name)? == Unlinked::Directory => open(),
         Err(_) => return Ok(()),
         opened => opened,
     };
@@ -103,7 +103,7 @@ impl Removal<'_> {
     }
 
     fn entry(&mut self, directory: BorrowedFd<'_>, (name, kind): (&OsStr, FileType), depth: u32) -> io::Result<()> {
-        if kind != FileType::Directory && unlink(directory, name)? == Gone::Yes {
+        if kind != FileType::Directory && unlink(directory, name)? == Unlinked::Yes {
             return Ok(());
         }
         let removed = if depth < DEPTH_MAX {
@@ -136,15 +136,15 @@ impl Removal<'_> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Gone {
+enum Unlinked {
     Yes,
     Directory,
 }
 
-fn unlink(directory: impl AsFd, name: &OsStr) -> io::Result<Gone> {
+fn unlink(directory: impl AsFd, name: &OsStr) -> io::Result<Unlinked> {
     match unlink_here(directory, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(Gone::Yes),
-        Err(Errno::ISDIR | Errno::PERM) => Ok(Gone::Directory),
+        Ok(()) | Err(Errno::NOENT) => Ok(Unlinked::Yes),
+        Err(Errno::ISDIR | Errno::PERM) => Ok(Unlinked::Directory),
         Err(error) => Err(error.into()),
     }
 }

@@ -3,11 +3,11 @@
 //! A listing shows only paths in the scope. An ancestor of a grant is shown only if it is a directory.
 
 use super::View;
-use super::denied::Denied;
+use super::error::ViewError;
 use super::hidden::is_dot;
 use super::metadata::{Identity, Kind, Metadata, NewTime};
 use super::place::{Holder, last_name};
-use super::refuse::{Operation, Unusable};
+use super::refuse::{ObjectFault, Operation};
 use crate::root::Root;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
@@ -61,32 +61,32 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY
 
 impl View {
     /// Looks at an entry without following it.
-    pub fn stat(&self, path: &ScopePath) -> Result<Metadata, Denied> {
+    pub fn stat(&self, path: &ScopePath) -> Result<Metadata, ViewError> {
         self.visible(Operation::Stat, path)
     }
 
     /// Looks at a directory; anything else is not one.
-    pub fn directory(&self, path: &ScopePath) -> Result<Metadata, Denied> {
+    pub fn directory(&self, path: &ScopePath) -> Result<Metadata, ViewError> {
         let metadata = self.visible(Operation::List, path)?;
         match metadata.kind {
             Kind::Directory => Ok(metadata),
             Kind::Symlink => Err(self.refuse_link(Operation::List, path)),
-            Kind::File | Kind::Special => Err(Denied::NotADirectory),
+            Kind::File | Kind::Special => Err(ViewError::NotADirectory),
         }
     }
 
     /// Lists a directory by name. Hidden, ungranted and unspeakable (not UTF-8) entries are left out; one with more than
     /// [`LIST_ENTRIES_MAX`] entries is too large.
-    pub fn list(&self, path: &ScopePath) -> Result<Vec<DirectoryEntry>, Denied> {
+    pub fn list(&self, path: &ScopePath) -> Result<Vec<DirectoryEntry>, ViewError> {
         self.listing(path, Detail::Size)
     }
 
     /// The same without sizes. Where nothing is hidden, the directory itself says what its entries are, and none is looked at.
-    pub fn kinds(&self, path: &ScopePath) -> Result<Vec<DirectoryEntry>, Denied> {
+    pub fn kinds(&self, path: &ScopePath) -> Result<Vec<DirectoryEntry>, ViewError> {
         self.listing(path, Detail::Kind)
     }
 
-    fn listing(&self, path: &ScopePath, detail: Detail) -> Result<Vec<DirectoryEntry>, Denied> {
+    fn listing(&self, path: &ScopePath, detail: Detail) -> Result<Vec<DirectoryEntry>, ViewError> {
         self.require(Operation::List, path, Access::Traverse)?;
         let root = match self.files.on_disk() {
             Ok(root) => root,
@@ -97,7 +97,7 @@ impl View {
         for (count, entry) in opened.entries()?.enumerate() {
             let entry = entry?;
             if count >= LIST_ENTRIES_MAX + 2 {
-                return Err(Denied::TooLarge);
+                return Err(ViewError::TooLarge);
             }
             if is_dot(entry.file_name()) {
                 continue;
@@ -111,29 +111,29 @@ impl View {
     }
 
     /// Makes a directory, also the one a write entry names and those on the way to it.
-    pub fn make_directory(&self, path: &ScopePath) -> Result<(), Denied> {
+    pub fn make_directory(&self, path: &ScopePath) -> Result<(), ViewError> {
         if !self.scope.may_create_directory(path) {
             return Err(self.refuse_scope(Operation::MakeDirectory, path));
         }
         if path.is_root() {
-            return Err(Denied::Exists);
+            return Err(ViewError::Exists);
         }
         let place = self.find(Operation::MakeDirectory, path)?;
         if place.found.is_some() {
-            return Err(Denied::Exists);
+            return Err(ViewError::Exists);
         }
         self.charged_entry(path, || place.make_directory(path))
     }
 
     /// Removes a file, or a link or special file that lies in the write scope.
-    pub fn unlink(&self, path: &ScopePath) -> Result<(), Denied> {
+    pub fn unlink(&self, path: &ScopePath) -> Result<(), ViewError> {
         self.require(Operation::Remove, path, Access::Write)?;
         if path.is_root() {
-            return Err(Denied::IsADirectory);
+            return Err(ViewError::IsADirectory);
         }
         let (place, found) = self.look(Operation::Remove, path)?;
         if found.kind == Kind::Directory {
-            return Err(Denied::IsADirectory);
+            return Err(ViewError::IsADirectory);
         }
         match &place.holder {
             Holder::Disk(_, directory) => {
@@ -147,10 +147,10 @@ impl View {
     }
 
     /// Removes an empty directory; not the one a write entry names, and not one with something hidden below.
-    pub fn remove_directory(&self, path: &ScopePath) -> Result<(), Denied> {
+    pub fn remove_directory(&self, path: &ScopePath) -> Result<(), ViewError> {
         self.require(Operation::Remove, path, Access::Write)?;
         if path.is_root() {
-            return Err(Denied::Invalid);
+            return Err(ViewError::Invalid);
         }
         if self.scope.hides_below(path) {
             return Err(self.refuse_below(Operation::Remove, path));
@@ -159,30 +159,30 @@ impl View {
         match found.kind {
             Kind::Directory => {}
             Kind::Symlink => return Err(self.refuse_link(Operation::Remove, path)),
-            Kind::File | Kind::Special => return Err(Denied::NotADirectory),
+            Kind::File | Kind::Special => return Err(ViewError::NotADirectory),
         }
         match &place.holder {
             Holder::Disk(_, directory) => {
                 let removed =
                     self.charged_entry(path, || rustix::fs::unlinkat(directory, last_name(path), AtFlags::REMOVEDIR));
                 // Some systems answer EXIST for a directory that is not empty.
-                removed.map_err(|denied| if denied == Denied::Exists { Denied::NotEmpty } else { denied })
+                removed.map_err(|denied| if denied == ViewError::Exists { ViewError::NotEmpty } else { denied })
             }
             Holder::Layer(layered, _) if self.is_empty(layered, Operation::Remove, path)? => {
                 let shows_lower = self.shows_below(layered, Operation::Remove, path);
                 self.charged_entry(path, || layered.layer().remove(path, shows_lower))
             }
-            Holder::Layer(..) => Err(Denied::NotEmpty),
+            Holder::Layer(..) => Err(ViewError::NotEmpty),
         }
     }
 
     /// Sets the times of a file or directory in the write scope.
-    pub fn set_times(&self, path: &ScopePath, accessed: NewTime, modified: NewTime) -> Result<(), Denied> {
+    pub fn set_times(&self, path: &ScopePath, accessed: NewTime, modified: NewTime) -> Result<(), ViewError> {
         let operation = Operation::SetTimes;
         self.require(operation, path, Access::Write)?;
-        let times = NewTime::pair(accessed, modified).ok_or(Denied::Invalid)?;
+        let times = NewTime::pair(accessed, modified).ok_or(ViewError::Invalid)?;
         if path.is_root() {
-            return Err(Denied::Invalid);
+            return Err(ViewError::Invalid);
         }
         let (place, found) = self.look(operation, path)?;
         self.require_changeable(found, path)?;
@@ -197,7 +197,7 @@ impl View {
         let fd = root
             .open_name(directory.as_fd(), last_name(path), READ, Mode::empty())
             .map_err(|errno| self.denied(operation, path, errno))?;
-        let opened = Metadata::of(&rustix::fs::fstat(&fd)?);
+        let opened = Metadata::from_stat(&rustix::fs::fstat(&fd)?);
         if self.hidden.contains(opened.identity) {
             return Err(self.refuse_hidden_object(operation, path));
         }
@@ -206,16 +206,16 @@ impl View {
         Ok(rustix::fs::futimens(&fd, &times)?)
     }
 
-    fn require_changeable(&self, found: Metadata, path: &ScopePath) -> Result<(), Denied> {
+    fn require_changeable(&self, found: Metadata, path: &ScopePath) -> Result<(), ViewError> {
         match found.kind {
             Kind::Symlink => Err(self.refuse_link(Operation::SetTimes, path)),
-            Kind::Special => Err(self.refuse_object(Operation::SetTimes, path, Unusable::Special)),
+            Kind::Special => Err(self.refuse_object(Operation::SetTimes, path, ObjectFault::Special)),
             Kind::File | Kind::Directory => self.require_single_name(Operation::SetTimes, path, &found),
         }
     }
 
     /// Returns what is known of an entry that the scope lets exist.
-    fn visible(&self, operation: Operation, path: &ScopePath) -> Result<Metadata, Denied> {
+    fn visible(&self, operation: Operation, path: &ScopePath) -> Result<Metadata, ViewError> {
         self.require(operation, path, Access::Traverse)?;
         let found = self.look(operation, path)?.1;
         if self.scope.access(path) == Access::Traverse && found.kind != Kind::Directory {
@@ -230,12 +230,12 @@ impl View {
         root: &Root,
         operation: Operation,
         path: &ScopePath,
-    ) -> Result<OpenDirectory, Denied> {
+    ) -> Result<OpenDirectory, ViewError> {
         let parent = self.parent(root, operation, path)?;
         let fd = root
             .open_name(parent.as_fd(), last_name(path), READ | OFlags::DIRECTORY, Mode::empty())
             .map_err(|errno| self.denied(operation, path, errno))?;
-        let identity = Identity::of(&rustix::fs::fstat(&fd)?);
+        let identity = Identity::from_stat(&rustix::fs::fstat(&fd)?);
         if self.hidden.contains(identity) {
             return Err(self.refuse_hidden_object(operation, path));
         }
@@ -248,11 +248,11 @@ impl View {
         directory: &OpenDirectory,
         (child, name): (&ScopePath, &str),
         (entry, detail): (&DirEntry, Detail),
-    ) -> Result<Option<DirectoryEntry>, Denied> {
+    ) -> Result<Option<DirectoryEntry>, ViewError> {
         let shown = |kind, size, identity| Some(DirectoryEntry { name: name.to_owned(), kind, size, identity });
         // What is hidden is found out by looking: it may have another name here.
         if detail == Detail::Kind && self.hidden.is_empty() && entry.file_type() != FileType::Unknown {
-            let kind = Kind::of_type(entry.file_type());
+            let kind = Kind::from_type(entry.file_type());
             let access = self.scope.access(child);
             let may_show = access > Access::Traverse || (access == Access::Traverse && kind == Kind::Directory);
             // A directory may be a place where something is mounted, which has another number.
@@ -265,7 +265,7 @@ impl View {
     }
 
     /// Looks at an entry if the listing may show it. Leaving out is not a refusal.
-    fn shown(&self, directory: &OpenDirectory, child: &ScopePath) -> Result<Option<Metadata>, Denied> {
+    fn shown(&self, directory: &OpenDirectory, child: &ScopePath) -> Result<Option<Metadata>, ViewError> {
         let access = self.scope.access(child);
         if access <= Access::Absent {
             return Ok(None);
@@ -275,7 +275,7 @@ impl View {
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         };
-        let metadata = Metadata::of(&stat);
+        let metadata = Metadata::from_stat(&stat);
         let only_passed = access == Access::Traverse && metadata.kind != Kind::Directory;
         Ok((!only_passed && !self.hidden.contains(metadata.identity)).then_some(metadata))
     }

@@ -3,10 +3,10 @@
 //! The handle was checked when it was opened and keeps the rights of that moment. Every byte written goes through
 //! [`FileHandle::write_at`] or [`FileHandle::append`], so that no stream escapes the quota.
 
-use super::denied::Denied;
+use super::error::ViewError;
 use super::metadata::{Metadata, NewTime};
 use super::open::OpenOptions;
-use super::refuse::{Operation, Unusable};
+use super::refuse::{ObjectFault, Operation};
 use super::{Kind, View};
 use crate::layer::handle::Handle;
 use glovebox_record::path::ScopePath;
@@ -39,7 +39,7 @@ impl FileHandle {
         Self { view, file: Backing::Disk(Arc::new(fd)), path, readable, writable }
     }
 
-    pub(super) fn of_layer(view: Arc<View>, handle: Arc<Handle>, path: ScopePath, options: OpenOptions) -> Self {
+    pub(super) fn in_layer(view: Arc<View>, handle: Arc<Handle>, path: ScopePath, options: OpenOptions) -> Self {
         let (readable, writable) = (options.read, options.write);
         Self { view, file: Backing::Layer(handle), path, readable, writable }
     }
@@ -76,21 +76,21 @@ impl FileHandle {
     }
 
     /// Reads into `buffer` from `offset`; returns the number of bytes, 0 at the end.
-    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Denied> {
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, ViewError> {
         if !self.readable {
-            return Err(Denied::Io(Errno::BADF));
+            return Err(ViewError::Io(Errno::BADF));
         }
         let fd = self.descriptor()?;
         Ok(rustix::io::retry_on_intr(|| rustix::io::pread(&fd, &mut *buffer, offset))?)
     }
 
     /// Writes all of `bytes` at `offset`; charges them, or the growth of the file when that is more (a hole costs its size).
-    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Denied> {
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), ViewError> {
         self.require_writable()?;
         if bytes.is_empty() {
             return Ok(());
         }
-        let end = offset.checked_add(bytes.len() as u64).ok_or(Denied::Io(Errno::FBIG))?;
+        let end = offset.checked_add(bytes.len() as u64).ok_or(ViewError::Io(Errno::FBIG))?;
         let size = self.metadata()?.size;
         self.view.charge_bytes(&self.path, end.saturating_sub(size).max(bytes.len() as u64))?;
         self.view.touch();
@@ -99,7 +99,7 @@ impl FileHandle {
         while !rest.is_empty() {
             let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(&fd, rest, at))?;
             if written == 0 {
-                return Err(Denied::Io(Errno::IO));
+                return Err(ViewError::Io(Errno::IO));
             }
             rest = &rest[written..];
             at += written as u64;
@@ -108,13 +108,13 @@ impl FileHandle {
     }
 
     /// Writes all of `bytes` at the end.
-    pub fn append(&self, bytes: &[u8]) -> Result<(), Denied> {
+    pub fn append(&self, bytes: &[u8]) -> Result<(), ViewError> {
         self.require_writable()?;
         self.write_at(bytes, self.metadata()?.size)
     }
 
     /// Makes the file `size` bytes long; growth is charged although it takes no room on the disk.
-    pub fn set_len(&self, size: u64) -> Result<(), Denied> {
+    pub fn set_len(&self, size: u64) -> Result<(), ViewError> {
         self.require_writable()?;
         self.view.charge_bytes(&self.path, size.saturating_sub(self.metadata()?.size))?;
         self.view.touch();
@@ -122,36 +122,36 @@ impl FileHandle {
     }
 
     /// Sets times; asks for a handle that may write.
-    pub fn set_times(&self, accessed: NewTime, modified: NewTime) -> Result<(), Denied> {
+    pub fn set_times(&self, accessed: NewTime, modified: NewTime) -> Result<(), ViewError> {
         self.require_writable()?;
-        let times = NewTime::pair(accessed, modified).ok_or(Denied::Invalid)?;
+        let times = NewTime::pair(accessed, modified).ok_or(ViewError::Invalid)?;
         self.view.touch();
         Ok(rustix::fs::futimens(self.descriptor()?, &times)?)
     }
 
     /// Looks at the file.
-    pub fn metadata(&self) -> Result<Metadata, Denied> {
+    pub fn metadata(&self) -> Result<Metadata, ViewError> {
         let metadata = match &self.file {
-            Backing::Disk(fd) => Metadata::of(&rustix::fs::fstat(fd)?),
+            Backing::Disk(fd) => Metadata::from_stat(&rustix::fs::fstat(fd)?),
             Backing::Layer(handle) => match handle.content() {
-                Some(content) => Metadata::of_content(&content)?,
-                None => Metadata::of(&rustix::fs::fstat(handle.descriptor()?)?),
+                Some(content) => Metadata::for_content(&content)?,
+                None => Metadata::from_stat(&rustix::fs::fstat(handle.descriptor()?)?),
             },
         };
-        if metadata.kind == Kind::File { Ok(metadata) } else { Err(Denied::Invalid) }
+        if metadata.kind == Kind::File { Ok(metadata) } else { Err(ViewError::Invalid) }
     }
 
     /// Brings content, and with `all` the metadata too, to the disk.
-    pub fn sync(&self, all: bool) -> Result<(), Denied> {
+    pub fn sync(&self, all: bool) -> Result<(), ViewError> {
         let fd = self.descriptor()?;
         let done = if all { rustix::fs::fsync(fd) } else { rustix::fs::fdatasync(fd) };
         Ok(done?)
     }
 
-    fn require_writable(&self) -> Result<(), Denied> {
+    fn require_writable(&self) -> Result<(), ViewError> {
         if self.writable {
             return Ok(());
         }
-        Err(self.view.refuse_object(Operation::Write, &self.path, Unusable::ReadOnlyHandle))
+        Err(self.view.refuse_object(Operation::Write, &self.path, ObjectFault::ReadOnlyHandle))
     }
 }

@@ -3,8 +3,8 @@
 //! The index is built once, when the view is opened. It detects what path rules cannot: hard links, bind mounts, renamed ancestors,
 //! names that differ only in case.
 
-use super::ViewProblem;
-use super::denied::Denied;
+use super::OpenViewError;
+use super::error::ViewError;
 use super::metadata::{Identity, Kind};
 use crate::root::{Directory, Root};
 use glovebox_record::path::ScopePath;
@@ -35,18 +35,24 @@ impl HiddenObjects {
     }
 
     /// Opens a directory for passing through. A hidden one, and one below it, does not exist.
-    pub(super) fn directory<'r>(&self, root: &'r Root, path: &ScopePath) -> Result<Directory<'r>, Denied> {
+    pub(super) fn directory<'r>(&self, root: &'r Root, path: &ScopePath) -> Result<Directory<'r>, ViewError> {
         if self.is_empty() {
             return Ok(root.directory(path)?);
         }
-        root.checked_directory(path, &mut |passed| match self.contains(Identity::of(&rustix::fs::fstat(passed)?)) {
-            true => Err(Denied::NotFound),
-            false => Ok(()),
-        })
+        root.checked_directory(
+            path,
+            &mut |passed| match self.contains(Identity::from_stat(&rustix::fs::fstat(passed)?)) {
+                true => Err(ViewError::NotFound),
+                false => Ok(()),
+            },
+        )
     }
 
     /// Walks every hidden entry that exists, in each of the roots.
-    pub(super) fn index<'r>(roots: impl IntoIterator<Item = &'r Root>, entries: &[Entry]) -> Result<Self, ViewProblem> {
+    pub(super) fn index<'r>(
+        roots: impl IntoIterator<Item = &'r Root>,
+        entries: &[Entry],
+    ) -> Result<Self, OpenViewError> {
         let mut found = Self::default();
         for root in roots {
             entries.iter().try_for_each(|entry| found.add_entry(root, entry.path()))?;
@@ -54,14 +60,14 @@ impl HiddenObjects {
         Ok(found)
     }
 
-    fn add_entry(&mut self, root: &Root, path: &ScopePath) -> Result<(), ViewProblem> {
-        let problem = |source| ViewProblem::hidden(path, source);
+    fn add_entry(&mut self, root: &Root, path: &ScopePath) -> Result<(), OpenViewError> {
+        let problem = |source| OpenViewError::hidden(path, source);
         let name = path.name().unwrap_or(".");
-        let parent = match root.directory(&path.parent().unwrap_or_default()).map_err(Denied::from) {
+        let parent = match root.directory(&path.parent().unwrap_or_default()).map_err(ViewError::from) {
             Ok(parent) => parent,
-            Err(Denied::NotFound | Denied::NotADirectory) => return Ok(()),
-            Err(Denied::Loop) => return Err(ViewProblem::hidden_link(path)),
-            Err(Denied::Io(source)) => return Err(problem(source)),
+            Err(ViewError::NotFound | ViewError::NotADirectory) => return Ok(()),
+            Err(ViewError::Loop) => return Err(OpenViewError::hidden_link(path)),
+            Err(ViewError::Io(source)) => return Err(problem(source)),
             Err(_) => return Err(problem(Errno::INVAL)),
         };
         let stat = match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -69,25 +75,25 @@ impl HiddenObjects {
             Err(Errno::NOENT) => return Ok(()),
             Err(source) => return Err(problem(source)),
         };
-        if Kind::of(&stat) == Kind::Symlink {
-            return Err(ViewProblem::hidden_link(path));
+        if Kind::from_stat(&stat) == Kind::Symlink {
+            return Err(OpenViewError::hidden_link(path));
         }
-        self.add(Identity::of(&stat))?;
-        if Kind::of(&stat) != Kind::Directory {
+        self.add(Identity::from_stat(&stat))?;
+        if Kind::from_stat(&stat) != Kind::Directory {
             return Ok(());
         }
         let top = rustix::fs::openat(&parent, name, READ_DIRECTORY, Mode::empty()).map_err(problem)?;
         self.add_below(top, path)
     }
 
-    fn add(&mut self, object: Identity) -> Result<(), ViewProblem> {
+    fn add(&mut self, object: Identity) -> Result<(), OpenViewError> {
         self.0.insert(object);
-        if self.0.len() > HIDDEN_OBJECTS_MAX { Err(ViewProblem::TooManyHidden) } else { Ok(()) }
+        if self.0.len() > HIDDEN_OBJECTS_MAX { Err(OpenViewError::TooManyHidden) } else { Ok(()) }
     }
 
     /// Takes everything below an opened directory, depth first, one open directory per level.
-    fn add_below(&mut self, top: OwnedFd, path: &ScopePath) -> Result<(), ViewProblem> {
-        let problem = |source| ViewProblem::hidden(path, source);
+    fn add_below(&mut self, top: OwnedFd, path: &ScopePath) -> Result<(), OpenViewError> {
+        let problem = |source| OpenViewError::hidden(path, source);
         let mut open = vec![Dir::new(top).map_err(problem)?];
         while let Some(directory) = open.last_mut() {
             let Some(entry) = directory.read().transpose().map_err(problem)? else {
@@ -110,11 +116,11 @@ impl HiddenObjects {
         &mut self,
         at: BorrowedFd<'_>,
         name: &CStr,
-        problem: impl Fn(Errno) -> ViewProblem,
-    ) -> Result<Option<OwnedFd>, ViewProblem> {
+        problem: impl Fn(Errno) -> OpenViewError,
+    ) -> Result<Option<OwnedFd>, OpenViewError> {
         let stat = rustix::fs::statat(at.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(&problem)?;
-        self.add(Identity::of(&stat))?;
-        if Kind::of(&stat) != Kind::Directory {
+        self.add(Identity::from_stat(&stat))?;
+        if Kind::from_stat(&stat) != Kind::Directory {
             return Ok(None);
         }
         rustix::fs::openat(at, name, READ_DIRECTORY, Mode::empty()).map(Some).map_err(problem)

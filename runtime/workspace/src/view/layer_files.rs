@@ -3,9 +3,9 @@
 //! The folders below are only read, through the same walk and the same checks as a view without a layer. What is copied is bounded by
 //! `disk_bytes` and [`COPIED_ENTRIES_MAX`].
 
-use super::denied::Denied;
+use super::error::ViewError;
 use super::file::FileHandle;
-use super::layered::Layered;
+use super::layer_stack::LayerStack;
 use super::metadata::{Kind, Metadata, NewTime};
 use super::open::OpenOptions;
 use super::place::{Holder, Origin, Place, last_name};
@@ -30,11 +30,11 @@ impl View {
     /// Opens a regular file of the layer or below it. One below is copied before it may be changed.
     pub(super) fn open_in_layer(
         self: &Arc<Self>,
-        layered: &Layered,
+        layered: &LayerStack,
         origin: &Origin<'_>,
         path: &ScopePath,
         options: OpenOptions,
-    ) -> Result<FileHandle, Denied> {
+    ) -> Result<FileHandle, ViewError> {
         let handle = match origin {
             Origin::Content(content) => self.open_content(path, content, options)?,
             Origin::Lower(root, directory) => {
@@ -42,7 +42,7 @@ impl View {
                 let fd = root.open_name(directory.as_fd(), last_name(path), flags, Mode::empty());
                 let fd = fd.map_err(|errno| self.denied(options.operation(), path, errno))?;
                 let opened = rustix::fs::fstat(&fd)?;
-                self.require_plain_file(options, path, &Metadata::of(&opened))?;
+                self.require_plain_file(options, path, &Metadata::from_stat(&opened))?;
                 if options.changes() {
                     let keeps = if options.truncate { None } else { Some(&fd) };
                     let content = self.copy(layered, path, keeps, &opened)?;
@@ -51,9 +51,9 @@ impl View {
                     layered.layer().read_lower(path, fd)
                 }
             }
-            Origin::Nowhere | Origin::Layer => return Err(Denied::NotFound),
+            Origin::Nowhere | Origin::Layer => return Err(ViewError::NotFound),
         };
-        Ok(FileHandle::of_layer(Arc::clone(self), handle, path.clone(), options))
+        Ok(FileHandle::in_layer(Arc::clone(self), handle, path.clone(), options))
     }
 
     fn open_content(
@@ -61,8 +61,8 @@ impl View {
         path: &ScopePath,
         content: &Arc<Content>,
         options: OpenOptions,
-    ) -> Result<Arc<Handle>, Denied> {
-        let handle = Handle::of(path, content)?;
+    ) -> Result<Arc<Handle>, ViewError> {
+        let handle = Handle::new(path, content)?;
         if options.truncate {
             rustix::fs::ftruncate(handle.descriptor()?, 0)?;
             self.touch();
@@ -73,23 +73,23 @@ impl View {
     /// Makes a file in the layer where nothing is.
     pub(super) fn create_in_layer(
         self: &Arc<Self>,
-        layered: &Layered,
+        layered: &LayerStack,
         path: &ScopePath,
         options: OpenOptions,
-    ) -> Result<FileHandle, Denied> {
+    ) -> Result<FileHandle, ViewError> {
         let content = self.charged_entry(path, || layered.layer().create_file(path))?;
-        let handle = Handle::of(path, &content)?;
-        Ok(FileHandle::of_layer(Arc::clone(self), handle, path.clone(), options))
+        let handle = Handle::new(path, &content)?;
+        Ok(FileHandle::in_layer(Arc::clone(self), handle, path.clone(), options))
     }
 
     /// Copies a file into the layer, or makes an empty one in its place.
     pub(super) fn copy(
         &self,
-        layered: &Layered,
+        layered: &LayerStack,
         path: &ScopePath,
         from: Option<&OwnedFd>,
         stat: &Stat,
-    ) -> Result<Arc<Content>, Denied> {
+    ) -> Result<Arc<Content>, ViewError> {
         let bytes = if from.is_some() { tree::length(stat) } else { 0 };
         self.charge_copy(layered, path, bytes)?;
         let content = layered.layer().new_content(tree::is_executable(stat))?;
@@ -102,7 +102,7 @@ impl View {
     }
 
     /// Charges what a copy takes on disk, and its entry.
-    pub(super) fn charge_copy(&self, layered: &Layered, path: &ScopePath, bytes: u64) -> Result<(), Denied> {
+    pub(super) fn charge_copy(&self, layered: &LayerStack, path: &ScopePath, bytes: u64) -> Result<(), ViewError> {
         if !charge(&layered.copied_entries, 1, COPIED_ENTRIES_MAX) {
             return Err(self.refuse_quota(path, LimitName::WriteEntries));
         }
@@ -115,25 +115,25 @@ impl View {
     /// The file at a place as one of the layer, copied if it lies below.
     pub(super) fn in_layer(
         &self,
-        layered: &Layered,
+        layered: &LayerStack,
         operation: Operation,
         path: &ScopePath,
         origin: &Origin<'_>,
-    ) -> Result<Arc<Content>, Denied> {
+    ) -> Result<Arc<Content>, ViewError> {
         let (root, directory) = match origin {
             Origin::Content(content) => return Ok(Arc::clone(content)),
             Origin::Lower(root, directory) => (root, directory),
-            Origin::Nowhere | Origin::Layer => return Err(Denied::NotFound),
+            Origin::Nowhere | Origin::Layer => return Err(ViewError::NotFound),
         };
         let fd = root.open_name(directory.as_fd(), last_name(path), READ | OFlags::CLOEXEC, Mode::empty());
         let fd = fd.map_err(|errno| self.denied(operation, path, errno))?;
         let opened = rustix::fs::fstat(&fd)?;
-        let metadata = Metadata::of(&opened);
+        let metadata = Metadata::from_stat(&opened);
         if self.hidden.contains(metadata.identity) {
             return Err(self.refuse_hidden_object(operation, path));
         }
         if metadata.kind != Kind::File {
-            return Err(Denied::Invalid);
+            return Err(ViewError::Invalid);
         }
         self.copy(layered, path, Some(&fd), &opened)
     }
@@ -142,11 +142,11 @@ impl View {
     pub(super) fn set_times_in_layer(
         &self,
         place: &Place<'_>,
-        layered: &Layered,
+        layered: &LayerStack,
         path: &ScopePath,
         (new, times): ([NewTime; 2], Timestamps),
-    ) -> Result<(), Denied> {
-        let Holder::Layer(_, origin) = &place.holder else { return Err(Denied::Invalid) };
+    ) -> Result<(), ViewError> {
+        let Holder::Layer(_, origin) = &place.holder else { return Err(ViewError::Invalid) };
         if place.found.is_some_and(|found| found.kind == Kind::Directory) {
             let [accessed, modified] = new.map(NewTime::time);
             return Ok(layered.layer().set_folder_times(path, |times| {
@@ -155,7 +155,7 @@ impl View {
             })?);
         }
         let content = self.in_layer(layered, Operation::SetTimes, path, origin)?;
-        let handle = Handle::of(path, &content)?;
+        let handle = Handle::new(path, &content)?;
         Ok(rustix::fs::futimens(handle.descriptor()?, &times)?)
     }
 }

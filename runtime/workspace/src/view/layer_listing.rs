@@ -1,13 +1,13 @@
 //! Directories of a layer merged with those below it: listed, and tested for being empty.
 
 use super::View;
-use super::denied::Denied;
 use super::directory::{Detail, DirectoryEntry, LIST_ENTRIES_MAX, OpenDirectory};
+use super::error::ViewError;
 use super::hidden::is_dot;
-use super::layered::Layered;
+use super::layer_stack::LayerStack;
 use super::metadata::{Kind, Metadata};
 use super::refuse::Operation;
-use crate::layer::nodes::{Listed, Seen};
+use crate::layer::nodes::{EntryState, PathState};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use rustix::fs::DirEntry;
@@ -17,24 +17,24 @@ impl View {
     /// Lists what the stage sees in a directory, sorted by name.
     pub(super) fn list_layered(
         &self,
-        layered: &Layered,
+        layered: &LayerStack,
         path: &ScopePath,
         detail: Detail,
-    ) -> Result<Vec<DirectoryEntry>, Denied> {
+    ) -> Result<Vec<DirectoryEntry>, ViewError> {
         let operation = Operation::List;
         let shows_lower = match layered.layer().seen(path).map_err(|errno| self.denied(operation, path, errno))? {
-            Seen::Nothing => return Err(Denied::NotFound),
-            Seen::File(_) => return Err(Denied::NotADirectory),
-            Seen::Link => return Err(self.refuse_link(operation, path)),
-            Seen::Lower => true,
-            Seen::Directory(seen) => seen.shows_lower,
+            PathState::Nothing => return Err(ViewError::NotFound),
+            PathState::File(_) => return Err(ViewError::NotADirectory),
+            PathState::Link => return Err(self.refuse_link(operation, path)),
+            PathState::Lower => true,
+            PathState::Directory(seen) => seen.shows_lower,
         };
         let own = layered.layer().top().listed(path);
-        let is_own = matches!(layered.layer().seen(path), Ok(Seen::Directory(_)));
+        let is_own = matches!(layered.layer().seen(path), Ok(PathState::Directory(_)));
         let mut known: BTreeSet<Box<str>> = BTreeSet::new();
         let mut listing = Vec::new();
         for (name, listed) in own {
-            let child = path.join(&name).map_err(|_| Denied::Invalid)?;
+            let child = path.join(&name).map_err(|_| ViewError::Invalid)?;
             if let Some((kind, size)) = shown_of(&listed)? {
                 let access = self.scope.access(&child);
                 if access > Access::Absent && (access > Access::Traverse || kind == Kind::Directory) {
@@ -54,7 +54,7 @@ impl View {
                 Ok(())
             });
             match listed {
-                Err(Denied::NotFound) if is_own => {}
+                Err(ViewError::NotFound) if is_own => {}
                 other => other?,
             }
         }
@@ -66,16 +66,16 @@ impl View {
     /// more than [`LIST_ENTRIES_MAX`].
     pub(super) fn each_below(
         &self,
-        layered: &Layered,
+        layered: &LayerStack,
         operation: Operation,
         path: &ScopePath,
-        visit: &mut dyn FnMut(&OpenDirectory, &DirEntry) -> Result<(), Denied>,
-    ) -> Result<(), Denied> {
-        let (mut count, mut found) = (0, Err(Denied::NotFound));
+        visit: &mut dyn FnMut(&OpenDirectory, &DirEntry) -> Result<(), ViewError>,
+    ) -> Result<(), ViewError> {
+        let (mut count, mut found) = (0, Err(ViewError::NotFound));
         for root in layered.lower() {
             let opened = match self.open_directory(root, operation, path) {
                 Ok(opened) => opened,
-                Err(Denied::NotFound) => continue,
+                Err(ViewError::NotFound) => continue,
                 // What is no directory hides what the next folders have there.
                 Err(_) if found.is_ok() => break,
                 Err(denied) => return Err(denied),
@@ -88,7 +88,7 @@ impl View {
                 }
                 count += 1;
                 if count > LIST_ENTRIES_MAX {
-                    return Err(Denied::TooLarge);
+                    return Err(ViewError::TooLarge);
                 }
                 visit(&opened, &entry)?;
             }
@@ -97,14 +97,19 @@ impl View {
     }
 
     /// True when a directory holds nothing for the stage, and nothing that it cannot see.
-    pub(super) fn is_empty(&self, layered: &Layered, operation: Operation, path: &ScopePath) -> Result<bool, Denied> {
+    pub(super) fn is_empty(
+        &self,
+        layered: &LayerStack,
+        operation: Operation,
+        path: &ScopePath,
+    ) -> Result<bool, ViewError> {
         let own = layered.layer().top().listed(path);
-        if own.iter().any(|(_, listed)| !matches!(listed, Listed::Removed)) {
+        if own.iter().any(|(_, listed)| !matches!(listed, EntryState::Removed)) {
             return Ok(false);
         }
         let shows_lower = match layered.layer().seen(path)? {
-            Seen::Lower => true,
-            Seen::Directory(seen) => seen.shows_lower,
+            PathState::Lower => true,
+            PathState::Directory(seen) => seen.shows_lower,
             _ => false,
         };
         let removed: BTreeSet<&str> = own.iter().map(|(name, _)| &**name).collect();
@@ -116,19 +121,19 @@ impl View {
             })
         });
         match each {
-            Some(Err(Denied::TooLarge)) => Ok(false),
-            None | Some(Ok(()) | Err(Denied::NotFound)) => Ok(is_empty),
+            Some(Err(ViewError::TooLarge)) => Ok(false),
+            None | Some(Ok(()) | Err(ViewError::NotFound)) => Ok(is_empty),
             Some(Err(denied)) => Err(denied),
         }
     }
 }
 
 /// The kind and size of an entry of a layer; nothing for what was removed.
-fn shown_of(listed: &Listed) -> Result<Option<(Kind, u64)>, Denied> {
+fn shown_of(listed: &EntryState) -> Result<Option<(Kind, u64)>, ViewError> {
     Ok(match listed {
-        Listed::Removed => None,
-        Listed::File(content) => Some((Kind::File, Metadata::of_content(content)?.size)),
-        Listed::Link => Some((Kind::Symlink, 0)),
-        Listed::Directory => Some((Kind::Directory, 0)),
+        EntryState::Removed => None,
+        EntryState::File(content) => Some((Kind::File, Metadata::for_content(content)?.size)),
+        EntryState::Link => Some((Kind::Symlink, 0)),
+        EntryState::Directory => Some((Kind::Directory, 0)),
     })
 }

@@ -3,7 +3,7 @@
 //! A view does not show owners, modes and device numbers of special files.
 
 use crate::layer::content::Content;
-use crate::layer::nodes::SeenDirectory;
+use crate::layer::nodes::DirectoryState;
 use rustix::fs::{FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,7 +18,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    pub(super) fn of(stat: &Stat) -> Self {
+    pub(super) fn from_stat(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 }
@@ -37,11 +37,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(stat: &Stat) -> Self {
-        Self::of_type(FileType::from_raw_mode(stat.st_mode))
+    pub(super) fn from_stat(stat: &Stat) -> Self {
+        Self::from_type(FileType::from_raw_mode(stat.st_mode))
     }
 
-    pub(super) fn of_type(file_type: FileType) -> Self {
+    pub(super) fn from_type(file_type: FileType) -> Self {
         match file_type {
             FileType::RegularFile => Self::File,
             FileType::Directory => Self::Directory,
@@ -71,14 +71,14 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    pub(super) fn of(stat: &Stat) -> Self {
-        let kind = Kind::of(stat);
+    pub(super) fn from_stat(stat: &Stat) -> Self {
+        let kind = Kind::from_stat(stat);
         let file_size = || u64::try_from(stat.st_size).unwrap_or(0);
         Self {
             kind,
             size: if kind == Kind::File { file_size() } else { 0 },
             links: link_count(stat),
-            identity: Identity::of(stat),
+            identity: Identity::from_stat(stat),
             accessed: time(i128::from(stat.st_atime), i128::from(stat.st_atime_nsec)),
             modified: time(i128::from(stat.st_mtime), i128::from(stat.st_mtime_nsec)),
             changed: time(i128::from(stat.st_ctime), i128::from(stat.st_ctime_nsec)),
@@ -91,13 +91,13 @@ const LAYER_DEVICE: u64 = u64::MAX;
 
 impl Metadata {
     /// The metadata of a file in a layer: it has one name, and its identity stays when its content moves.
-    pub(super) fn of_content(content: &Content) -> Result<Self, Errno> {
+    pub(super) fn for_content(content: &Content) -> Result<Self, Errno> {
         let identity = Identity { device: LAYER_DEVICE, inode: content.number };
-        Ok(Self { links: 1, identity, ..Self::of(&content.stat()?) })
+        Ok(Self { links: 1, identity, ..Self::from_stat(&content.stat()?) })
     }
 
     /// The metadata of a directory that only a layer has.
-    pub(super) fn of_directory(seen: SeenDirectory) -> Self {
+    pub(super) fn for_directory(seen: DirectoryState) -> Self {
         let identity = Identity { device: LAYER_DEVICE, inode: seen.number };
         let bare =
             Self { kind: Kind::Directory, size: 0, links: 2, identity, accessed: None, modified: None, changed: None };
@@ -105,13 +105,13 @@ impl Metadata {
     }
 
     /// The metadata of a link in a layer.
-    pub(super) fn of_link() -> Self {
+    pub(super) fn for_link() -> Self {
         let identity = Identity { device: LAYER_DEVICE, inode: 0 };
         Self { kind: Kind::Symlink, size: 0, links: 1, identity, accessed: None, modified: None, changed: None }
     }
 
     /// The metadata of a directory below a layer that changed its entries or its times.
-    pub(super) fn changed_by(self, seen: SeenDirectory) -> Self {
+    pub(super) fn changed_by(self, seen: DirectoryState) -> Self {
         let times = seen.times.unwrap_or_default();
         let (accessed, modified) = (times.accessed.or(self.accessed), times.modified.or(self.modified));
         Self { accessed, modified, changed: times.modified.or(self.changed), ..self }

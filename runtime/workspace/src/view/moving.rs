@@ -4,12 +4,12 @@
 //! one that holds something hidden, or something that cannot be copied, stays where it is.
 
 use super::View;
-use super::denied::Denied;
-use super::layered::Layered;
+use super::error::ViewError;
+use super::layer_stack::LayerStack;
 use super::metadata::{Kind, Metadata};
 use super::place::{Holder, Place};
-use super::refuse::{Operation, Unusable};
-use crate::layer::nodes::{Listed, Node, Seen};
+use super::refuse::{ObjectFault, Operation};
+use crate::layer::nodes::{EntryState, Node, PathState};
 use crate::tree;
 use glovebox_record::path::ScopePath;
 use rustix::fd::OwnedFd;
@@ -22,19 +22,19 @@ impl View {
     /// Renames what was found at `from`; both ends were checked.
     pub(super) fn rename_in_layer(
         &self,
-        layered: &Layered,
+        layered: &LayerStack,
         (from, source): (&ScopePath, &Place<'_>),
         (to, target): (&ScopePath, &Place<'_>),
-    ) -> Result<(), Denied> {
+    ) -> Result<(), ViewError> {
         let is_directory = source.found.is_some_and(|found| found.kind == Kind::Directory);
         match target.found.map(|found| found.kind) {
             _ if from == to => return self.charged_entry(to, || Ok(())),
-            Some(Kind::Directory) if !is_directory => return Err(Denied::IsADirectory),
-            Some(Kind::Directory) if !self.is_empty(layered, OPERATION, to)? => return Err(Denied::NotEmpty),
-            Some(Kind::File | Kind::Symlink | Kind::Special) if is_directory => return Err(Denied::NotADirectory),
+            Some(Kind::Directory) if !is_directory => return Err(ViewError::IsADirectory),
+            Some(Kind::Directory) if !self.is_empty(layered, OPERATION, to)? => return Err(ViewError::NotEmpty),
+            Some(Kind::File | Kind::Symlink | Kind::Special) if is_directory => return Err(ViewError::NotADirectory),
             _ => {}
         }
-        let Holder::Layer(_, origin) = &source.holder else { return Err(Denied::Invalid) };
+        let Holder::Layer(_, origin) = &source.holder else { return Err(ViewError::Invalid) };
         match is_directory {
             true => self.copy_directory(layered, from)?,
             false => drop(self.in_layer(layered, OPERATION, from, origin)?),
@@ -44,17 +44,17 @@ impl View {
     }
 
     /// Copies everything in a directory into the layer, so that nothing below needs to show in it.
-    fn copy_directory(&self, layered: &Layered, top: &ScopePath) -> Result<(), Denied> {
+    fn copy_directory(&self, layered: &LayerStack, top: &ScopePath) -> Result<(), ViewError> {
         let mut pending = vec![top.clone()];
         while let Some(path) = pending.pop() {
             let (shows_lower, own) = match layered.layer().seen(&path)? {
-                Seen::Lower => (true, Vec::new()),
-                Seen::Directory(seen) => (seen.shows_lower, layered.layer().top().listed(&path)),
-                _ => return Err(Denied::NotFound),
+                PathState::Lower => (true, Vec::new()),
+                PathState::Directory(seen) => (seen.shows_lower, layered.layer().top().listed(&path)),
+                _ => return Err(ViewError::NotFound),
             };
-            let is_directory = |listed: &Listed| matches!(listed, Listed::Directory);
+            let is_directory = |listed: &EntryState| matches!(listed, EntryState::Directory);
             for (name, _) in own.iter().filter(|(_, listed)| is_directory(listed)) {
-                pending.push(path.join(name).map_err(|_| Denied::Invalid)?);
+                pending.push(path.join(name).map_err(|_| ViewError::Invalid)?);
             }
             self.copy_folder(layered, &path)?;
             if !shows_lower {
@@ -67,7 +67,7 @@ impl View {
                 }
                 let child = path.join(name).map_err(|_| self.refuse_below(OPERATION, top))?;
                 // A folder below the first may have the name too.
-                if !matches!(layered.layer().seen(&child)?, Seen::Lower) {
+                if !matches!(layered.layer().seen(&child)?, PathState::Lower) {
                     return Ok(());
                 }
                 if self.copy_entry(layered, &opened.fd, &child)? == Kind::Directory {
@@ -76,7 +76,7 @@ impl View {
                 Ok(())
             });
             match copied {
-                Ok(()) | Err(Denied::NotFound) => {}
+                Ok(()) | Err(ViewError::NotFound) => {}
                 Err(denied) => return Err(denied),
             }
         }
@@ -84,7 +84,7 @@ impl View {
     }
 
     /// Makes the entry of a directory in the layer, with the times it has.
-    fn copy_folder(&self, layered: &Layered, path: &ScopePath) -> Result<(), Denied> {
+    fn copy_folder(&self, layered: &LayerStack, path: &ScopePath) -> Result<(), ViewError> {
         let found = self.look(OPERATION, path)?.1;
         Ok(layered.layer().set_folder_times(path, |times| {
             (times.accessed, times.modified) = (found.accessed, found.modified);
@@ -92,9 +92,9 @@ impl View {
     }
 
     /// Copies one entry below the layer; a directory without its content.
-    fn copy_entry(&self, layered: &Layered, directory: &OwnedFd, path: &ScopePath) -> Result<Kind, Denied> {
+    fn copy_entry(&self, layered: &LayerStack, directory: &OwnedFd, path: &ScopePath) -> Result<Kind, ViewError> {
         let name = path.name().unwrap_or(".");
-        let metadata = Metadata::of(&rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?);
+        let metadata = Metadata::from_stat(&rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?);
         if self.hidden.contains(metadata.identity) {
             return Err(self.refuse_below(OPERATION, path));
         }
@@ -102,7 +102,7 @@ impl View {
         match metadata.kind {
             Kind::File => {
                 let (place, _) = self.look(OPERATION, path)?;
-                let Holder::Layer(_, origin) = &place.holder else { return Err(Denied::Invalid) };
+                let Holder::Layer(_, origin) = &place.holder else { return Err(ViewError::Invalid) };
                 self.in_layer(layered, OPERATION, path, origin)?;
             }
             Kind::Symlink => {
@@ -111,7 +111,7 @@ impl View {
                 layered.layer().put_copy(path, Node::Link(target))?;
             }
             Kind::Directory => self.charge_copy(layered, path, 0)?,
-            Kind::Special => return Err(self.refuse_object(OPERATION, path, Unusable::Special)),
+            Kind::Special => return Err(self.refuse_object(OPERATION, path, ObjectFault::Special)),
         }
         Ok(metadata.kind)
     }

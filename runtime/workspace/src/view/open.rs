@@ -3,11 +3,11 @@
 //! The order matters: check the rules, examine the path without opening it, open it without following links or blocking, examine the
 //! opened object, and only then truncate. `O_TRUNC` is never passed to the kernel, because it would act before the last checks.
 
-use super::denied::Denied;
+use super::error::ViewError;
 use super::file::FileHandle;
 use super::metadata::{Identity, Kind};
 use super::place::{Holder, last_name};
-use super::refuse::{Operation, Unusable};
+use super::refuse::{ObjectFault, Operation};
 use super::{Metadata, View};
 use crate::root::{Directory, Root};
 use glovebox_record::path::ScopePath;
@@ -73,16 +73,16 @@ const CREATE_TRIES_MAX: u32 = 4;
 
 impl View {
     /// Opens a regular file. Writing is refused for a file that has a second name, which may lie outside the write scope.
-    pub fn open_file(self: &Arc<Self>, path: &ScopePath, options: OpenOptions) -> Result<FileHandle, Denied> {
+    pub fn open_file(self: &Arc<Self>, path: &ScopePath, options: OpenOptions) -> Result<FileHandle, ViewError> {
         let operation = options.operation();
         self.require_file_access(path, options)?;
         if path.is_root() {
-            return Err(Denied::IsADirectory);
+            return Err(ViewError::IsADirectory);
         }
         for _ in 0..CREATE_TRIES_MAX {
             let place = self.find(operation, path)?;
             match &place.found {
-                Some(_) if options.create == Create::MustBeNew => return Err(Denied::Exists),
+                Some(_) if options.create == Create::MustBeNew => return Err(ViewError::Exists),
                 Some(found) => {
                     self.require_plain_file(options, path, found)?;
                     return match &place.holder {
@@ -90,7 +90,7 @@ impl View {
                         Holder::Layer(layered, origin) => self.open_in_layer(layered, origin, path, options),
                     };
                 }
-                None if options.create == Create::Never => return Err(Denied::NotFound),
+                None if options.create == Create::Never => return Err(ViewError::NotFound),
                 None => {}
             }
             let created = match &place.holder {
@@ -98,20 +98,20 @@ impl View {
                 Holder::Layer(layered, _) => self.create_in_layer(layered, path, options),
             };
             match created {
-                Err(Denied::Exists) if options.create == Create::IfAbsent => {}
+                Err(ViewError::Exists) if options.create == Create::IfAbsent => {}
                 created => return created,
             }
         }
-        Err(Denied::Io(Errno::AGAIN))
+        Err(ViewError::Io(Errno::AGAIN))
     }
 
     /// Checks the rules for a file. A directory that is only an ancestor of a grant does not count as a file.
-    fn require_file_access(&self, path: &ScopePath, options: OpenOptions) -> Result<(), Denied> {
+    fn require_file_access(&self, path: &ScopePath, options: OpenOptions) -> Result<(), ViewError> {
         if options.changes() {
             return self.require(Operation::Write, path, Access::Write);
         }
         if self.scope.access(path) == Access::Traverse && self.stat(path).is_ok() {
-            return Err(Denied::IsADirectory);
+            return Err(ViewError::IsADirectory);
         }
         self.require(Operation::Read, path, Access::Read)
     }
@@ -121,11 +121,11 @@ impl View {
         (root, directory): (&Root, &Directory<'_>),
         path: &ScopePath,
         options: OpenOptions,
-    ) -> Result<FileHandle, Denied> {
+    ) -> Result<FileHandle, ViewError> {
         let fd = root
             .open_name(directory.as_fd(), last_name(path), options.flags(), Mode::empty())
             .map_err(|errno| self.denied(options.operation(), path, errno))?;
-        self.require_plain_file(options, path, &Metadata::of(&rustix::fs::fstat(&fd)?))?;
+        self.require_plain_file(options, path, &Metadata::from_stat(&rustix::fs::fstat(&fd)?))?;
         if options.truncate {
             rustix::fs::ftruncate(&fd, 0)?;
             self.touch();
@@ -138,7 +138,7 @@ impl View {
         (root, directory): (&Root, &Directory<'_>),
         path: &ScopePath,
         options: OpenOptions,
-    ) -> Result<FileHandle, Denied> {
+    ) -> Result<FileHandle, ViewError> {
         let flags = options.flags() | OFlags::CREATE | OFlags::EXCL;
         let fd = self.charged_entry(path, || {
             root.open_name(directory.as_fd(), last_name(path), flags, Mode::from_raw_mode(0o666))
@@ -156,12 +156,12 @@ impl View {
         options: OpenOptions,
         path: &ScopePath,
         found: &Metadata,
-    ) -> Result<(), Denied> {
+    ) -> Result<(), ViewError> {
         let operation = options.operation();
         match found.kind {
-            Kind::Directory => return Err(Denied::IsADirectory),
+            Kind::Directory => return Err(ViewError::IsADirectory),
             Kind::Symlink => return Err(self.refuse_link(operation, path)),
-            Kind::Special => return Err(self.refuse_object(operation, path, Unusable::Special)),
+            Kind::Special => return Err(self.refuse_object(operation, path, ObjectFault::Special)),
             Kind::File => {}
         }
         if self.hidden.contains(found.identity) {
@@ -176,15 +176,15 @@ impl View {
         operation: Operation,
         path: &ScopePath,
         found: &Metadata,
-    ) -> Result<(), Denied> {
+    ) -> Result<(), ViewError> {
         if found.kind == Kind::File && found.links > 1 {
-            return Err(self.refuse_object(operation, path, Unusable::HardLink));
+            return Err(self.refuse_object(operation, path, ObjectFault::HardLink));
         }
         Ok(())
     }
 
     /// Demands at least `needed` for `path`, and records a refusal otherwise.
-    pub(super) fn require(&self, operation: Operation, path: &ScopePath, needed: Access) -> Result<(), Denied> {
+    pub(super) fn require(&self, operation: Operation, path: &ScopePath, needed: Access) -> Result<(), ViewError> {
         if self.scope.access(path) >= needed { Ok(()) } else { Err(self.refuse_scope(operation, path)) }
     }
 
@@ -194,10 +194,10 @@ impl View {
         root: &'r Root,
         operation: Operation,
         path: &ScopePath,
-    ) -> Result<Directory<'r>, Denied> {
+    ) -> Result<Directory<'r>, ViewError> {
         let parent = path.parent().unwrap_or_default();
         self.hidden.directory(root, &parent).map_err(|denied| match denied {
-            Denied::Loop => self.refuse_link(operation, path),
+            ViewError::Loop => self.refuse_link(operation, path),
             other => other,
         })
     }
@@ -208,9 +208,11 @@ impl View {
         operation: Operation,
         directory: &Directory<'_>,
         path: &ScopePath,
-    ) -> Result<Option<Stat>, Denied> {
+    ) -> Result<Option<Stat>, ViewError> {
         match rustix::fs::statat(directory, last_name(path), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if self.hidden.contains(Identity::of(&stat)) => Err(self.refuse_hidden_object(operation, path)),
+            Ok(stat) if self.hidden.contains(Identity::from_stat(&stat)) => {
+                Err(self.refuse_hidden_object(operation, path))
+            }
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno.into()),
@@ -218,9 +220,9 @@ impl View {
     }
 
     /// Translates the kernel's error; a link is a refusal.
-    pub(super) fn denied(&self, operation: Operation, path: &ScopePath, errno: Errno) -> Denied {
-        match Denied::from(errno) {
-            Denied::Loop => self.refuse_link(operation, path),
+    pub(super) fn denied(&self, operation: Operation, path: &ScopePath, errno: Errno) -> ViewError {
+        match ViewError::from(errno) {
+            ViewError::Loop => self.refuse_link(operation, path),
             other => other,
         }
     }

@@ -3,13 +3,13 @@
 //! On a folder it holds the directory open in which the path lies, so that what was examined is what is changed. With a layer it
 //! holds the directory below it in which the entry was found; changes go to the layer.
 
-use super::denied::Denied;
-use super::layered::Layered;
+use super::error::ViewError;
+use super::layer_stack::LayerStack;
 use super::metadata::{Kind, Metadata};
 use super::refuse::Operation;
 use super::{Files, View};
 use crate::layer::content::Content;
-use crate::layer::nodes::{Seen, SeenDirectory};
+use crate::layer::nodes::{DirectoryState, PathState};
 use crate::root::{Directory, Root};
 use glovebox_record::path::ScopePath;
 use rustix::io::Errno;
@@ -28,7 +28,7 @@ pub(super) enum Holder<'v> {
     /// A directory in which the view changes entries.
     Disk(&'v Root, Directory<'v>),
     /// A layer.
-    Layer(&'v Layered, Origin<'v>),
+    Layer(&'v LayerStack, Origin<'v>),
 }
 
 /// Where a view with a layer found an entry.
@@ -44,7 +44,7 @@ pub(super) enum Origin<'v> {
 }
 
 /// An entry below a layer.
-pub(super) struct Lower<'v> {
+pub(super) struct EntryBelow<'v> {
     pub(super) root: &'v Root,
     pub(super) directory: Directory<'v>,
     pub(super) metadata: Metadata,
@@ -57,7 +57,7 @@ pub(super) fn last_name(path: &ScopePath) -> &Path {
 
 impl Files {
     /// The folder it works on; an error with the layer where it works on that.
-    pub(super) fn on_disk(&self) -> Result<&Root, &Layered> {
+    pub(super) fn on_disk(&self) -> Result<&Root, &LayerStack> {
         match self {
             Self::Root(root) => Ok(root),
             Self::Layer(layered) => layered.merged().ok_or(layered),
@@ -67,11 +67,11 @@ impl Files {
 
 impl View {
     /// Finds a path without opening or following it. The directory it lies in must exist.
-    pub(super) fn find(&self, operation: Operation, path: &ScopePath) -> Result<Place<'_>, Denied> {
+    pub(super) fn find(&self, operation: Operation, path: &ScopePath) -> Result<Place<'_>, ViewError> {
         match self.files.on_disk() {
             Ok(root) => {
                 let directory = self.parent(root, operation, path)?;
-                let found = self.lstat(operation, &directory, path)?.map(|stat| Metadata::of(&stat));
+                let found = self.lstat(operation, &directory, path)?.map(|stat| Metadata::from_stat(&stat));
                 Ok(Place { found, holder: Holder::Disk(root, directory) })
             }
             Err(layered) => self.find_in_layer(layered, operation, path),
@@ -79,56 +79,58 @@ impl View {
     }
 
     /// As [`View::find`], for a path at which something must be.
-    pub(super) fn look(&self, operation: Operation, path: &ScopePath) -> Result<(Place<'_>, Metadata), Denied> {
+    pub(super) fn look(&self, operation: Operation, path: &ScopePath) -> Result<(Place<'_>, Metadata), ViewError> {
         let place = self.find(operation, path)?;
-        let found = place.found.ok_or(Denied::NotFound)?;
+        let found = place.found.ok_or(ViewError::NotFound)?;
         Ok((place, found))
     }
 
     fn find_in_layer<'v>(
         &'v self,
-        layered: &'v Layered,
+        layered: &'v LayerStack,
         operation: Operation,
         path: &ScopePath,
-    ) -> Result<Place<'v>, Denied> {
+    ) -> Result<Place<'v>, ViewError> {
         let place = |found, origin| Ok(Place { found, holder: Holder::Layer(layered, origin) });
         let seen = layered.layer().seen(path).map_err(|errno| self.denied(operation, path, errno))?;
         match seen {
-            Seen::File(content) => place(Some(Metadata::of_content(&content)?), Origin::Content(content)),
-            Seen::Link => place(Some(Metadata::of_link()), Origin::Layer),
-            Seen::Directory(seen) => {
+            PathState::File(content) => place(Some(Metadata::for_content(&content)?), Origin::Content(content)),
+            PathState::Link => place(Some(Metadata::for_link()), Origin::Layer),
+            PathState::Directory(seen) => {
                 place(Some(self.directory_in_layer(layered, operation, path, seen)?), Origin::Layer)
             }
-            Seen::Lower => match self.find_below(layered, operation, path) {
-                Ok(Some(Lower { root, directory, metadata })) => place(Some(metadata), Origin::Lower(root, directory)),
-                Err(Denied::NotFound) if !self.has_directory(layered, path) => Err(Denied::NotFound),
-                Ok(None) | Err(Denied::NotFound) => place(None, Origin::Nowhere),
+            PathState::Lower => match self.find_below(layered, operation, path) {
+                Ok(Some(EntryBelow { root, directory, metadata })) => {
+                    place(Some(metadata), Origin::Lower(root, directory))
+                }
+                Err(ViewError::NotFound) if !self.has_directory(layered, path) => Err(ViewError::NotFound),
+                Ok(None) | Err(ViewError::NotFound) => place(None, Origin::Nowhere),
                 Err(denied) => Err(denied),
             },
-            Seen::Nothing if self.has_directory(layered, path) => place(None, Origin::Nowhere),
-            Seen::Nothing => Err(Denied::NotFound),
+            PathState::Nothing if self.has_directory(layered, path) => place(None, Origin::Nowhere),
+            PathState::Nothing => Err(ViewError::NotFound),
         }
     }
 
     /// True when the layer itself has the directory a path lies in.
-    fn has_directory(&self, layered: &Layered, path: &ScopePath) -> bool {
+    fn has_directory(&self, layered: &LayerStack, path: &ScopePath) -> bool {
         let parent = path.parent().unwrap_or_default();
-        matches!(layered.layer().seen(&parent), Ok(Seen::Directory(_)))
+        matches!(layered.layer().seen(&parent), Ok(PathState::Directory(_)))
     }
 
     fn directory_in_layer(
         &self,
-        layered: &Layered,
+        layered: &LayerStack,
         operation: Operation,
         path: &ScopePath,
-        seen: SeenDirectory,
-    ) -> Result<Metadata, Denied> {
+        seen: DirectoryState,
+    ) -> Result<Metadata, ViewError> {
         if !seen.shows_lower {
-            return Ok(Metadata::of_directory(seen));
+            return Ok(Metadata::for_directory(seen));
         }
         match self.find_below(layered, operation, path) {
-            Ok(Some(Lower { metadata, .. })) if metadata.kind == Kind::Directory => Ok(metadata.changed_by(seen)),
-            Ok(_) | Err(Denied::NotFound) => Ok(Metadata::of_directory(seen)),
+            Ok(Some(EntryBelow { metadata, .. })) if metadata.kind == Kind::Directory => Ok(metadata.changed_by(seen)),
+            Ok(_) | Err(ViewError::NotFound) => Ok(Metadata::for_directory(seen)),
             Err(denied) => Err(denied),
         }
     }
@@ -137,20 +139,20 @@ impl View {
     /// lies in. What is no directory in one folder hides what the next ones have there.
     pub(super) fn find_below<'v>(
         &'v self,
-        layered: &'v Layered,
+        layered: &'v LayerStack,
         operation: Operation,
         path: &ScopePath,
-    ) -> Result<Option<Lower<'v>>, Denied> {
-        let mut missing = Err(Denied::NotFound);
+    ) -> Result<Option<EntryBelow<'v>>, ViewError> {
+        let mut missing = Err(ViewError::NotFound);
         for root in layered.lower() {
             match self.parent(root, operation, path) {
                 Ok(directory) => {
                     if let Some(stat) = self.lstat(operation, &directory, path)? {
-                        return Ok(Some(Lower { root, directory, metadata: Metadata::of(&stat) }));
+                        return Ok(Some(EntryBelow { root, directory, metadata: Metadata::from_stat(&stat) }));
                     }
                     missing = Ok(None);
                 }
-                Err(Denied::NotFound) => {}
+                Err(ViewError::NotFound) => {}
                 Err(denied) => return Err(denied),
             }
         }
@@ -158,8 +160,11 @@ impl View {
     }
 
     /// True when something would show at a path if the layer had nothing there.
-    pub(super) fn shows_below(&self, layered: &Layered, operation: Operation, path: &ScopePath) -> bool {
-        !matches!(self.find_below(layered, operation, path), Ok(None) | Err(Denied::NotFound | Denied::NotADirectory))
+    pub(super) fn shows_below(&self, layered: &LayerStack, operation: Operation, path: &ScopePath) -> bool {
+        !matches!(
+            self.find_below(layered, operation, path),
+            Ok(None) | Err(ViewError::NotFound | ViewError::NotADirectory)
+        )
     }
 }
 

@@ -1,8 +1,8 @@
 //! Turns a denial into a recorded refusal that names the grant which would allow the operation.
 //!
-//! The record is for the operator and complete. The returned [`Denied`] is for the guest and contains only what it may know.
+//! The record is for the operator and complete. The returned [`ViewError`] is for the guest and contains only what it may know.
 
-use super::denied::Denied;
+use super::error::ViewError;
 use super::{Kind, View};
 use glovebox_record::path::{ScopePath, ScopePathProblem};
 use glovebox_record::scope::{Access, Entry};
@@ -61,7 +61,7 @@ impl Operation {
 
 /// Why an object cannot be used, even if the scope grants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub(super) enum ObjectFault {
     /// A pipe, socket or device.
     Special,
     /// A hard link: its other name may be outside the write scope.
@@ -70,7 +70,7 @@ pub(super) enum Unusable {
     ReadOnlyHandle,
 }
 
-impl Unusable {
+impl ObjectFault {
     fn as_str(self) -> &'static str {
         match self {
             Self::Special => "a pipe, socket or device",
@@ -88,7 +88,7 @@ struct Explanation {
 
 impl View {
     /// Records that the scope denies an operation. Returns what the guest may know: hidden paths are not found.
-    pub(super) fn refuse_scope(&self, operation: Operation, path: &ScopePath) -> Denied {
+    pub(super) fn refuse_scope(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let access = self.scope.access(path);
         let (reason, help) = match access {
             Access::Hidden => ("hidden from this stage".to_owned(), "hidden paths cannot be granted".to_owned()),
@@ -99,51 +99,51 @@ impl View {
             _ => ("not in the write scope".to_owned(), self.write_grant(operation, path)),
         };
         self.record(operation, path, Explanation { reason, help });
-        if access <= Access::Absent { Denied::NotFound } else { Denied::NotPermitted }
+        if access <= Access::Absent { ViewError::NotFound } else { ViewError::NotPermitted }
     }
 
     /// Records that an ancestor of a grant is not a directory; it does not exist for the stage.
-    pub(super) fn refuse_scope_of_file(&self, operation: Operation, path: &ScopePath) -> Denied {
+    pub(super) fn refuse_scope_of_file(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let reason = "not in the read scope and not a parent directory of it";
         self.record(operation, path, Explanation { reason: reason.to_owned(), help: self.read_grant(path) });
-        Denied::NotFound
+        ViewError::NotFound
     }
 
     /// Records that an object is hidden although its name is not: a second name of something hidden.
-    pub(super) fn refuse_hidden_object(&self, operation: Operation, path: &ScopePath) -> Denied {
+    pub(super) fn refuse_hidden_object(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let reason = "another name of a path that is hidden from this stage";
         self.record(
             operation,
             path,
             Explanation { reason: reason.to_owned(), help: "hidden paths cannot be granted".to_owned() },
         );
-        Denied::NotFound
+        ViewError::NotFound
     }
 
     /// Records that an operation would take something along that is hidden or not writable.
-    pub(super) fn refuse_below(&self, operation: Operation, path: &ScopePath) -> Denied {
+    pub(super) fn refuse_below(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let reason = "a path below it is hidden or not in the write scope";
         self.record(
             operation,
             path,
             Explanation { reason: reason.to_owned(), help: self.write_grant(Operation::MakeDirectory, path) },
         );
-        Denied::NotPermitted
+        ViewError::NotPermitted
     }
 
     /// Records that the path is, or passes, a symbolic link.
-    pub(super) fn refuse_link(&self, operation: Operation, path: &ScopePath) -> Denied {
+    pub(super) fn refuse_link(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let reason = "a symbolic link, which is never followed";
         self.record(
             operation,
             path,
             Explanation { reason: reason.to_owned(), help: "name the target of the link instead".to_owned() },
         );
-        Denied::Loop
+        ViewError::Loop
     }
 
     /// Records that an object may not be used: it is not a regular file or has a second name.
-    pub(super) fn refuse_object(&self, operation: Operation, path: &ScopePath, unusable: Unusable) -> Denied {
+    pub(super) fn refuse_object(&self, operation: Operation, path: &ScopePath, unusable: ObjectFault) -> ViewError {
         self.record(
             operation,
             path,
@@ -152,18 +152,18 @@ impl View {
                 help: "no grant allows it; use a plain file".to_owned(),
             },
         );
-        Denied::NotPermitted
+        ViewError::NotPermitted
     }
 
-    pub(super) fn refuse_quota(&self, path: &ScopePath, limit: LimitName) -> Denied {
+    pub(super) fn refuse_quota(&self, path: &ScopePath, limit: LimitName) -> ViewError {
         let value = self.limits.get(limit);
         let reason = format!("limit `{limit}` of {value} is used up");
         self.record(Operation::Write, path, Explanation { reason, help: format!("raise `limits.{limit}`") });
-        Denied::Quota
+        ViewError::Quota
     }
 
     /// Records a text that is not a valid path of the view, for example one that is absolute or leaves it.
-    pub fn refuse_path(&self, operation: Operation, text: &str, problem: ScopePathProblem) -> Denied {
+    pub fn refuse_path(&self, operation: Operation, text: &str, problem: ScopePathProblem) -> ViewError {
         let help = match (problem, self.known_as.first()) {
             (ScopePathProblem::Absolute, Some(name)) => {
                 let name = crate::refusal::escaped(name);
@@ -175,36 +175,36 @@ impl View {
         };
         self.refusals.record(Refusal::new(operation.as_str(), text, problem.to_string(), help));
         match problem {
-            ScopePathProblem::Absolute | ScopePathProblem::ClimbsAbove => Denied::NotPermitted,
-            ScopePathProblem::TooLong => Denied::Io(Errno::NAMETOOLONG),
+            ScopePathProblem::Absolute | ScopePathProblem::ClimbsAbove => ViewError::NotPermitted,
+            ScopePathProblem::TooLong => ViewError::Io(Errno::NAMETOOLONG),
             ScopePathProblem::Nul
             | ScopePathProblem::Empty
             | ScopePathProblem::EmptySegment
             | ScopePathProblem::DotSegment
             | ScopePathProblem::ParentSegment
-            | ScopePathProblem::NotUtf8 => Denied::Invalid,
+            | ScopePathProblem::NotUtf8 => ViewError::Invalid,
         }
     }
 
     /// Refuses making a link, which no grant allows.
-    pub fn refuse_linking(&self, operation: Operation, path: &ScopePath) -> Denied {
+    pub fn refuse_linking(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let reason = "links are never created or read";
         self.record(operation, path, Explanation { reason: reason.to_owned(), help: "no grant allows it".to_owned() });
-        if self.scope.access(path) <= Access::Absent { Denied::NotFound } else { Denied::NotPermitted }
+        if self.scope.access(path) <= Access::Absent { ViewError::NotFound } else { ViewError::NotPermitted }
     }
 
     /// Returns why a link cannot be read. Reading a path that is not a link is invalid, as usual (`canonicalize` relies on it).
     /// The target of a link is never revealed.
-    pub fn refuse_reading_link(&self, path: &ScopePath) -> Denied {
+    pub fn refuse_reading_link(&self, path: &ScopePath) -> ViewError {
         match self.stat(path) {
             Ok(metadata) if metadata.kind == Kind::Symlink => self.refuse_linking(Operation::ReadLink, path),
-            Ok(_) => Denied::Invalid,
+            Ok(_) => ViewError::Invalid,
             Err(denied) => denied,
         }
     }
 
     /// Refuses to follow a symbolic link that the guest named.
-    pub fn refuse_following(&self, operation: Operation, path: &ScopePath) -> Denied {
+    pub fn refuse_following(&self, operation: Operation, path: &ScopePath) -> ViewError {
         self.refuse_link(operation, path)
     }
 

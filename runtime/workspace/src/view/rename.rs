@@ -4,16 +4,16 @@
 //! writable with everything below and hide nothing: renaming an ancestor would reveal paths that are hidden by name.
 
 use super::View;
-use super::denied::Denied;
+use super::error::ViewError;
 use super::metadata::Kind;
 use super::place::{Holder, last_name};
-use super::refuse::{Operation, Unusable};
+use super::refuse::{ObjectFault, Operation};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 
 impl View {
     /// Renames a file or directory, replacing a file or an empty directory at the new path.
-    pub fn rename(&self, from: &ScopePath, to: &ScopePath) -> Result<(), Denied> {
+    pub fn rename(&self, from: &ScopePath, to: &ScopePath) -> Result<(), ViewError> {
         let operation = Operation::Rename;
         for end in [from, to] {
             self.require(operation, end, Access::Write)?;
@@ -22,7 +22,7 @@ impl View {
             }
         }
         if from.is_root() || to.is_root() || to.is_below(from) {
-            return Err(Denied::Invalid);
+            return Err(ViewError::Invalid);
         }
         let (source, found) = self.look(operation, from)?;
         let target = self.find(operation, to)?;
@@ -30,7 +30,7 @@ impl View {
             Kind::File => {}
             Kind::Directory => self.require_movable_directory(from, to)?,
             Kind::Symlink => return Err(self.refuse_link(operation, from)),
-            Kind::Special => return Err(self.refuse_object(operation, from, Unusable::Special)),
+            Kind::Special => return Err(self.refuse_object(operation, from, ObjectFault::Special)),
         }
         if target.found.is_some_and(|found| found.kind == Kind::Directory) {
             self.require_movable_directory(from, to)?;
@@ -40,11 +40,11 @@ impl View {
                 self.charged_entry(to, || rustix::fs::renameat(out_of, last_name(from), into, last_name(to)))
             }
             (Holder::Layer(layered, _), _) => self.rename_in_layer(layered, (from, &source), (to, &target)),
-            _ => Err(Denied::Invalid),
+            _ => Err(ViewError::Invalid),
         }
     }
 
-    fn require_movable_directory(&self, from: &ScopePath, to: &ScopePath) -> Result<(), Denied> {
+    fn require_movable_directory(&self, from: &ScopePath, to: &ScopePath) -> Result<(), ViewError> {
         for end in [from, to] {
             if !self.scope.writable_subtree(end) {
                 return Err(self.refuse_below(Operation::Rename, end));

@@ -4,7 +4,7 @@
 //! lie outside the scope. A half-written file never leaves the stage, because an attempt that is killed commits nothing.
 
 use super::View;
-use super::denied::Denied;
+use super::error::ViewError;
 use super::metadata::Kind;
 use super::open::OpenOptions;
 use super::refuse::Operation;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 impl View {
     /// Reads at most `bytes_max` bytes from `offset`; fewer only at the end of the file. Allocates no more than the file holds.
-    pub fn read_file(self: &Arc<Self>, path: &ScopePath, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Denied> {
+    pub fn read_file(self: &Arc<Self>, path: &ScopePath, offset: u64, bytes_max: usize) -> Result<Vec<u8>, ViewError> {
         let file = self.open_file(path, OpenOptions::READ)?;
         let left = file.metadata()?.size.saturating_sub(offset);
         let mut content = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(bytes_max)];
@@ -32,7 +32,7 @@ impl View {
 
     /// Replaces or creates a file. Missing directories in the write scope, or on the way to it, are made. The bytes are
     /// charged before the old content is given up.
-    pub fn write_file(self: &Arc<Self>, path: &ScopePath, content: &[u8]) -> Result<(), Denied> {
+    pub fn write_file(self: &Arc<Self>, path: &ScopePath, content: &[u8]) -> Result<(), ViewError> {
         self.require(Operation::Write, path, Access::Write)?;
         self.make_parents(path)?;
         let length = content.len() as u64;
@@ -42,14 +42,14 @@ impl View {
         self.open_file(path, OpenOptions::REPLACE)?.write_at(content, 0)
     }
 
-    fn make_parents(&self, path: &ScopePath) -> Result<(), Denied> {
+    fn make_parents(&self, path: &ScopePath) -> Result<(), ViewError> {
         let Some(parent) = path.parent().filter(|parent| !parent.is_root()) else { return Ok(()) };
         if self.has_parent_directory(&parent) {
             return Ok(());
         }
         self.make_parents(&parent)?;
         match self.make_directory(&parent) {
-            Ok(()) | Err(Denied::Exists) => Ok(()),
+            Ok(()) | Err(ViewError::Exists) => Ok(()),
             Err(denied) => Err(denied),
         }
     }

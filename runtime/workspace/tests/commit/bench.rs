@@ -2,8 +2,8 @@
 
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Digest, FileChange};
+use glovebox_workspace::change::{ChangeLimits, FoundChange};
 use glovebox_workspace::commit;
-use glovebox_workspace::found::{ChangeLimits, Found};
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::stage::Copy;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ impl Bench {
         Copy::create(&self.workspace(), &self.dir.path().join("copy"), scope).unwrap()
     }
 
-    pub(crate) fn store(&self, found: &[Found], copy: &Copy) -> Vec<FileChange> {
+    pub(crate) fn store(&self, found: &[FoundChange], copy: &Copy) -> Vec<FileChange> {
         let blobs = self.blobs();
         let mut keep = |content: &mut dyn Read| -> io::Result<Digest> {
             let mut bytes = Vec::new();
@@ -84,7 +84,7 @@ pub(crate) fn sh(at: &Path, script: &str) {
     assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-pub(crate) fn look(copy: &Copy) -> Vec<Found> {
+pub(crate) fn look(copy: &Copy) -> Vec<FoundChange> {
     copy.changes(&ChangeLimits::default(), &Protected::default()).unwrap()
 }
 

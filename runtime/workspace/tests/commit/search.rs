@@ -3,7 +3,7 @@
 use super::bench::{Bench, look, put, scope, sh};
 use glovebox_record::Limits;
 use glovebox_record::scope::Scope;
-use glovebox_workspace::found::{ChangeLimits, Op, Verdict};
+use glovebox_workspace::change::{ChangeLimits, Op, Verdict};
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::stage::StageError;
 use std::fs::{self, File};
@@ -39,7 +39,7 @@ fn each_limit_is_named() {
         copy.remove().unwrap();
     };
     let default = ChangeLimits::default();
-    let small = ChangeLimits::of(Limits { write_entries: 20, ..Limits::default() });
+    let small = ChangeLimits::new(Limits { write_entries: 20, ..Limits::default() });
     check(small, "for i in $(seq 30); do : > f$i; done", "write_entries");
     check(default, "truncate -s 1T sparse", "write_bytes");
     check(default, &format!("mkdir -p {}", "d/".repeat(140)), "depth");

@@ -7,11 +7,11 @@ use crate::table::{
 };
 use glovebox_record::path::ScopePath;
 use glovebox_workspace::protect::Protected;
-use glovebox_workspace::view::{Create, Denied, NewTime, OpenOptions, Operation, View};
+use glovebox_workspace::view::{Create, NewTime, OpenOptions, Operation, View, ViewError};
 use std::sync::Arc;
 
 impl Try {
-    fn run(self, view: &Arc<View>) -> Result<(), Denied> {
+    fn run(self, view: &Arc<View>) -> Result<(), ViewError> {
         let at = |operation: Operation, text: &str| view.resolve(operation, &ScopePath::root(), text);
         match self {
             Read(path) => {
@@ -120,8 +120,8 @@ fn listings_show_only_what_exists_for_the_stage() {
         assert_eq!(names(&view, "src"), ["lib.rs"]);
         assert_eq!(names(&view, "visible"), [""; 0]);
         assert_eq!(view.refusals().total(), 0);
-        assert_eq!(view.stat(&crate::fixture::path("visible/v")), Err(Denied::NotFound));
-        assert_eq!(view.stat(&crate::fixture::path("ro/a")), Err(Denied::NotFound));
+        assert_eq!(view.stat(&crate::fixture::path("visible/v")), Err(ViewError::NotFound));
+        assert_eq!(view.stat(&crate::fixture::path("ro/a")), Err(ViewError::NotFound));
     }
 }
 
@@ -147,7 +147,7 @@ fn no_directory_is_made_where_a_file_is_granted() {
     let view = Arc::new(fixture.view_with(scope, Default::default()));
     let before = fixture.witness(&[]);
     let at = crate::fixture::path;
-    assert_eq!(view.write_file(&at("src/go.mod/inner.txt"), b"x"), Err(Denied::NotPermitted));
+    assert_eq!(view.write_file(&at("src/go.mod/inner.txt"), b"x"), Err(ViewError::NotPermitted));
     for path in ["src/go.mod", "src/go.mod/inner", "new/go.mod"] {
         assert!(view.make_directory(&at(path)).is_err(), "{path}");
     }

@@ -5,12 +5,12 @@ use crate::fixture::{Fixture, listed, path, scope};
 use crate::model::{Operation, any_operation, perform};
 use glovebox_record::scope::Scope;
 use glovebox_record::{Digest, FileChange, Limits};
+use glovebox_workspace::change::ChangeLimits;
 use glovebox_workspace::commit;
-use glovebox_workspace::found::ChangeLimits;
 use glovebox_workspace::protect::Protected;
 use glovebox_workspace::refusal::RefusalLog;
 use glovebox_workspace::stage::{ViewOverrides, WorkspaceView};
-use glovebox_workspace::view::{Create, Denied, Kind, NewTime, OpenOptions, View};
+use glovebox_workspace::view::{Create, Kind, NewTime, OpenOptions, View, ViewError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
@@ -98,7 +98,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 const EDIT: OpenOptions = OpenOptions { read: true, write: true, create: Create::Never, truncate: false };
 
-fn take(view: &Arc<View>, step: &Step) -> Result<Vec<u8>, Denied> {
+fn take(view: &Arc<View>, step: &Step) -> Result<Vec<u8>, ViewError> {
     match step {
         Step::Plain(operation) => perform(view, operation).map(|()| Vec::new()),
         Step::Append(at, byte) => {
@@ -163,7 +163,7 @@ proptest! {
             prop_assert_eq!(got.is_ok(), expected.is_ok(), "{:?}: layer {:?}, copy {:?}", step, got, expected);
             if got.is_ok() {
                 prop_assert_eq!(got, expected, "{:?}", step);
-            } else if expected == Err(Denied::Quota) || got == Err(Denied::Quota) {
+            } else if expected == Err(ViewError::Quota) || got == Err(ViewError::Quota) {
                 // A directory that moves within a layer costs what it holds.
                 prop_assert_eq!(got, expected, "{:?}", step);
             }
@@ -228,7 +228,7 @@ fn what_is_copied_is_bounded_by_disk_bytes() {
     view.open_file(&path("out/deep/big"), EDIT).unwrap();
     view.open_file(&path("out/deep/big"), EDIT).unwrap();
     view.open_file(&path("out/own"), EDIT).unwrap();
-    assert_eq!(view.open_file(&path("out/d/h.toml"), EDIT).map(drop), Err(Denied::Quota));
+    assert_eq!(view.open_file(&path("out/d/h.toml"), EDIT).map(drop), Err(ViewError::Quota));
     assert!(view.refusals().kept()[0].help.contains("limits.disk_bytes"));
     // New content is bounded by `write_bytes`.
     view.write_file(&path("out/new"), b"new").unwrap();
@@ -243,7 +243,7 @@ fn a_directory_moves_with_its_tools_and_links() {
     view.write_file(&path("out/deep/er/new"), b"new").unwrap();
     view.unlink(&path("out/deep/big")).unwrap();
     view.rename(&path("out/deep"), &path("out/d/moved")).unwrap();
-    assert_eq!(view.list(&path("out/deep")), Err(Denied::NotFound));
+    assert_eq!(view.list(&path("out/deep")), Err(ViewError::NotFound));
     let names: Vec<String> = view.list(&path("out/d/moved")).unwrap().into_iter().map(|entry| entry.name).collect();
     assert_eq!(names, ["er", "link"]);
     let (stored, _) = changes(&files);

@@ -2,7 +2,7 @@
 //! does, and nothing outside the write scope may differ from before.
 
 use crate::fixture::{Fixture, SECRET, path, scope};
-use glovebox_workspace::view::{Denied, OpenOptions, View};
+use glovebox_workspace::view::{OpenOptions, View, ViewError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
@@ -170,7 +170,7 @@ impl Model {
     }
 }
 
-pub(crate) fn perform(view: &Arc<View>, operation: &Operation) -> Result<(), Denied> {
+pub(crate) fn perform(view: &Arc<View>, operation: &Operation) -> Result<(), ViewError> {
     match operation {
         Operation::Write(at, byte) => view.open_file(&path(at), OpenOptions::REPLACE)?.write_at(&[*byte], 0),
         Operation::Read(at) => view.read_file(&path(at), 0, 100).map(|content| assert_ne!(content, SECRET)),

@@ -4,7 +4,7 @@
 //! hidden, and the root is known as `/home/me/proj`. Paths are as a guest writes them; the last column is what it must be told.
 
 use Try::*;
-use glovebox_workspace::view::Denied::{self, Loop, NotFound, NotPermitted};
+use glovebox_workspace::view::ViewError::{self, Loop, NotFound, NotPermitted};
 
 /// One operation of a guest; paths are as a guest writes them.
 #[derive(Debug, Clone, Copy)]
@@ -25,13 +25,13 @@ pub(crate) enum Try {
     ReadLink(&'static str),
 }
 
-const OK: Result<(), Denied> = Ok(());
-const NO: Result<(), Denied> = Err(NotPermitted);
-const GONE: Result<(), Denied> = Err(NotFound);
-const LINK: Result<(), Denied> = Err(Loop);
+const OK: Result<(), ViewError> = Ok(());
+const NO: Result<(), ViewError> = Err(NotPermitted);
+const GONE: Result<(), ViewError> = Err(NotFound);
+const LINK: Result<(), ViewError> = Err(Loop);
 
 #[rustfmt::skip]
-pub(crate) const TABLE: &[(&str, Try, Result<(), Denied>)] = &[
+pub(crate) const TABLE: &[(&str, Try, Result<(), ViewError>)] = &[
     ("write the allowed exact file", Write("src/main.rs"), OK),
     ("write below an allowed directory by a crooked path", Write("src/../out/./new"), OK),
     ("write the sibling of the allowed file", Write("src/lib.rs"), NO),
@@ -81,5 +81,5 @@ pub(crate) const TABLE: &[(&str, Try, Result<(), Denied>)] = &[
     ("name what only begins like the own absolute path", Write("/home/me/project2/out/x"), NO),
     ("make a directory where a file is granted", MakeDirectory("src/main.rs"), NO),
     ("make a directory below a granted file", MakeDirectory("src/main.rs/inner"), NO),
-    ("hide a name behind NUL", Read("visible/v\0/../../scenarios"), Err(Denied::Invalid)),
+    ("hide a name behind NUL", Read("visible/v\0/../../scenarios"), Err(ViewError::Invalid)),
 ];

@@ -17,7 +17,7 @@ fn canary() -> (tempfile::TempDir, Canary) {
     std::fs::write(project.path().join("scenarios/a.txt"), format!("{SECRET}\n")).unwrap();
     let folders = [Entry::parse("scenarios/").unwrap()];
     let sealed = seal(project.path(), &folders, &project.path().join("sealed")).unwrap();
-    let canary = Canary::of(&sealed, &PublicSummary::default()).unwrap();
+    let canary = Canary::for_seal(&sealed, &PublicSummary::default()).unwrap();
     (project, canary)
 }
 

@@ -1,28 +1,28 @@
 //! Between the words of a view and those of `wasi:filesystem`.
 
-use glovebox_workspace::view::{Denied, Identity, Kind, Metadata, NewTime};
+use glovebox_workspace::view::{Identity, Kind, Metadata, NewTime, ViewError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wasmtime_wasi::p2::FsError;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types;
 
-pub(super) fn denied(denied: Denied) -> FsError {
+pub(super) fn denied(denied: ViewError) -> FsError {
     code(denied).into()
 }
 
-pub(super) fn code(denied: Denied) -> types::ErrorCode {
+pub(super) fn code(denied: ViewError) -> types::ErrorCode {
     match denied {
-        Denied::NotFound => types::ErrorCode::NoEntry,
-        Denied::NotPermitted => types::ErrorCode::NotPermitted,
-        Denied::Loop => types::ErrorCode::Loop,
-        Denied::Exists => types::ErrorCode::Exist,
-        Denied::NotADirectory => types::ErrorCode::NotDirectory,
-        Denied::IsADirectory => types::ErrorCode::IsDirectory,
-        Denied::NotEmpty => types::ErrorCode::NotEmpty,
-        Denied::Invalid => types::ErrorCode::Invalid,
-        Denied::TooLarge => types::ErrorCode::Overflow,
-        Denied::Quota => types::ErrorCode::Quota,
-        Denied::Io(errno) => std::io::Error::from(errno).into(),
+        ViewError::NotFound => types::ErrorCode::NoEntry,
+        ViewError::NotPermitted => types::ErrorCode::NotPermitted,
+        ViewError::Loop => types::ErrorCode::Loop,
+        ViewError::Exists => types::ErrorCode::Exist,
+        ViewError::NotADirectory => types::ErrorCode::NotDirectory,
+        ViewError::IsADirectory => types::ErrorCode::IsDirectory,
+        ViewError::NotEmpty => types::ErrorCode::NotEmpty,
+        ViewError::Invalid => types::ErrorCode::Invalid,
+        ViewError::TooLarge => types::ErrorCode::Overflow,
+        ViewError::Quota => types::ErrorCode::Quota,
+        ViewError::Io(errno) => std::io::Error::from(errno).into(),
     }
 }
 

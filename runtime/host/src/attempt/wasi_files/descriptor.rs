@@ -7,7 +7,7 @@ use super::streams::{CHUNK_BYTES_MAX, Reader, Target, Writer};
 use super::{FilesView, Folder, LISTED_MAX, Node};
 use crate::attempt::files::GuestPath;
 use glovebox_record::path::ScopePath;
-use glovebox_workspace::view::{Create, Denied, Kind, Metadata, OpenOptions, Operation, View};
+use glovebox_workspace::view::{Create, Kind, Metadata, OpenOptions, Operation, View, ViewError};
 use std::sync::Arc;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
@@ -266,14 +266,14 @@ fn options(open: OpenFlags, flags: DescriptorFlags) -> FsResult<OpenOptions> {
     Ok(OpenOptions { read, write, create, truncate: open.contains(OpenFlags::TRUNCATE) })
 }
 
-fn open_node(view: &Arc<View>, path: ScopePath, options: OpenOptions, only_directory: bool) -> Result<Node, Denied> {
+fn open_node(view: &Arc<View>, path: ScopePath, options: OpenOptions, only_directory: bool) -> Result<Node, ViewError> {
     if only_directory {
         view.directory(&path)?;
-        return if options.write { Err(Denied::IsADirectory) } else { Ok(Node::Directory(Folder::at(path))) };
+        return if options.write { Err(ViewError::IsADirectory) } else { Ok(Node::Directory(Folder::at(path))) };
     }
     match view.open_file(&path, options) {
         Ok(file) => Ok(Node::File(Arc::new(file))),
-        Err(Denied::IsADirectory) if !options.changes() => {
+        Err(ViewError::IsADirectory) if !options.changes() => {
             view.directory(&path)?;
             Ok(Node::Directory(Folder::at(path)))
         }

@@ -4,7 +4,7 @@
 //! [`FileHandle::write_at`] and [`FileHandle::append`]: a stream has the same quota as everything else.
 
 use bytes::Bytes;
-use glovebox_workspace::view::{Denied, FileHandle};
+use glovebox_workspace::view::{FileHandle, ViewError};
 use std::sync::Arc;
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
@@ -97,6 +97,6 @@ impl OutputStream for Writer {
     }
 }
 
-fn failed(denied: Denied) -> StreamError {
+fn failed(denied: ViewError) -> StreamError {
     StreamError::LastOperationFailed(wasmtime::Error::new(denied))
 }

@@ -39,20 +39,20 @@ impl Sieve {
 
 /// The last characters that were compared.
 #[derive(Debug, Clone)]
-pub(super) struct Rolling {
+pub(super) struct RollingWindow {
     sieve: Sieve,
     last: [u32; WIDE],
     seen: usize,
     hashes: [u64; 2],
 }
 
-impl Default for Rolling {
+impl Default for RollingWindow {
     fn default() -> Self {
         Self { sieve: Sieve::default(), last: [0; WIDE], seen: 0, hashes: [0; 2] }
     }
 }
 
-impl Rolling {
+impl RollingWindow {
     /// Takes the next character and calls `look` for each window that ends with it.
     pub(super) fn push<T>(&mut self, letter: char, mut look: impl FnMut(u64) -> Option<T>) -> Option<T> {
         if !self.sieve.passes(letter) {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn hashes(text: &str) -> Vec<u64> {
-        let (mut rolling, mut hashes) = (Rolling::default(), Vec::new());
+        let (mut rolling, mut hashes) = (RollingWindow::default(), Vec::new());
         text.chars().for_each(|letter| {
             rolling.push(letter, |hash| {
                 hashes.push(hash);

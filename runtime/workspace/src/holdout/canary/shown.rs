@@ -1,7 +1,7 @@
 //! Finds the pieces, names and files of hold-outs that are also public.
 
 use super::super::SealError;
-use super::compared::Rolling;
+use super::compared::RollingWindow;
 use super::windows::Windows;
 use super::{PIECE_BYTES, compared};
 use crate::tree::{self, Tree};
@@ -19,15 +19,15 @@ const FILES_MAX: u64 = 20_000;
 const NAME_BYTES_MAX: usize = 64;
 
 /// The pieces and names that occur in public texts, and the digests of public files.
-pub(super) struct Shown<'w> {
+pub(super) struct PublicPieces<'w> {
     draft: &'w Windows,
     windows: HashSet<u64>,
     names: HashSet<String>,
     digests: HashSet<Digest>,
 }
 
-impl<'w> Shown<'w> {
-    pub(super) fn of(draft: &'w Windows) -> Self {
+impl<'w> PublicPieces<'w> {
+    pub(super) fn new(draft: &'w Windows) -> Self {
         Self { draft, windows: HashSet::new(), names: HashSet::new(), digests: HashSet::new() }
     }
 
@@ -125,6 +125,6 @@ impl<'w> Shown<'w> {
 /// Where in a public text we are.
 #[derive(Default)]
 struct Reader {
-    rolling: Rolling,
+    rolling: RollingWindow,
     name: String,
 }

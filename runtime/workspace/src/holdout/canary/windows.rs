@@ -44,13 +44,13 @@ pub(super) struct Position {
 }
 
 /// Windows by their hash, which is uniform already.
-pub(super) type Table = HashMap<u64, Position, BuildHasherDefault<AsItIs>>;
+pub(super) type Table = HashMap<u64, Position, BuildHasherDefault<IdentityHasher>>;
 
 /// Takes a number for its own hash.
 #[derive(Default)]
-pub(super) struct AsItIs(u64);
+pub(super) struct IdentityHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -97,7 +97,7 @@ impl Sealed<'_> {
             if commonplace::is_line(secret) {
                 return;
             }
-            let line = Line::of(secret, is_public);
+            let line = Line::new(secret, is_public);
             for start in line.starts() {
                 met += 1;
                 if met % stride == 0 {
@@ -153,7 +153,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(text: &str, is_public: &dyn Fn(&str) -> bool) -> Self {
+    fn new(text: &str, is_public: &dyn Fn(&str) -> bool) -> Self {
         let mut line = Self { letters: Vec::new(), words: Vec::new(), names: Vec::new() };
         let (mut sieve, mut name) = (Sieve::default(), String::new());
         for character in text.chars() {

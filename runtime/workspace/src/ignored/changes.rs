@@ -2,7 +2,7 @@
 //!
 //! The stage chooses the names, so only the most frequent ones are kept, and only so many. Nothing of it is ever committed.
 
-use crate::found::{Found, Op};
+use crate::change::{FoundChange, Op};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ const NAME_CHARACTERS_MAX: usize = 80;
 
 /// What is known of one change that is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LeftOutChange {
+pub(crate) struct IgnoredChange {
     /// Last name of the topmost path that git ignores, with a final `/` for a folder.
     pub(crate) name: String,
     /// Whether a later stage may find it: never a name that makes programs run, nor one that deceives.
@@ -24,7 +24,7 @@ pub(crate) struct LeftOutChange {
 
 /// What a stage changed at paths that git ignores.
 #[derive(Debug, Default)]
-pub struct LeftOut {
+pub struct IgnoredChanges {
     entries: u64,
     files: u64,
     bytes: u64,
@@ -34,7 +34,7 @@ pub struct LeftOut {
     pub(crate) lasting: Vec<(PathBuf, Op)>,
 }
 
-impl LeftOut {
+impl IgnoredChanges {
     /// Files, links and directories that the stage wrote.
     pub fn entries(&self) -> u64 {
         self.entries
@@ -58,7 +58,7 @@ impl LeftOut {
         told.map(|(name, _)| name.chars().take(NAME_CHARACTERS_MAX).collect()).collect()
     }
 
-    pub(crate) fn add(&mut self, path: &Path, op: Op, LeftOutChange { name, lasts }: LeftOutChange) {
+    pub(crate) fn add(&mut self, path: &Path, op: Op, IgnoredChange { name, lasts }: IgnoredChange) {
         self.entries += u64::from(!op.removes());
         if matches!(op, Op::Write { .. } | Op::Link { .. } | Op::Special { .. }) {
             self.files += 1;
@@ -81,8 +81,8 @@ impl LeftOut {
     }
 
     /// Takes out new folders that hold nothing but what is left out.
-    pub(crate) fn without_folders_for_it(&self, found: Vec<Found>) -> Vec<Found> {
-        let is_for_it = |change: &Found| change.op == Op::MakeDir && self.above.contains(&change.raw);
+    pub(crate) fn without_folders_for_it(&self, found: Vec<FoundChange>) -> Vec<FoundChange> {
+        let is_for_it = |change: &FoundChange| change.op == Op::MakeDir && self.above.contains(&change.raw);
         if !found.iter().any(is_for_it) {
             return found;
         }

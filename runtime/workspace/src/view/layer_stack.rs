@@ -1,6 +1,6 @@
 //! A layer and the folders below it, opened for a view, with what was copied into the layer so far.
 
-use super::ViewProblem;
+use super::OpenViewError;
 use crate::layer::Layer;
 use crate::root::Root;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use std::sync::atomic::AtomicU64;
 
 /// A layer and the folders below it.
 #[derive(Debug)]
-pub(super) struct Layered {
+pub(super) struct LayerStack {
     layer: Arc<Layer>,
     lower: Vec<Root>,
     pub(super) copied_bytes: AtomicU64,
     pub(super) copied_entries: AtomicU64,
 }
 
-impl Layered {
-    pub(super) fn open(layer: &Arc<Layer>) -> Result<Self, ViewProblem> {
+impl LayerStack {
+    pub(super) fn open(layer: &Arc<Layer>) -> Result<Self, OpenViewError> {
         let roots = layer.lower.trees().map(|tree| tree.duplicate().map(Root::new));
         let lower = roots.collect::<Result<Vec<_>, _>>();
-        let lower = lower.map_err(|error| ViewProblem::Root {
+        let lower = lower.map_err(|error| OpenViewError::Root {
             root: "the workspace".to_owned(),
             source: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO),
         })?;

@@ -1,12 +1,12 @@
 //! Why an operation on a view failed. Each interface above translates these errors.
 //!
-//! These errors reveal nothing outside the scope: what the stage may not see is [`Denied::NotFound`].
+//! These errors reveal nothing outside the scope: what the stage may not see is [`ViewError::NotFound`].
 
 use rustix::io::Errno;
 
 /// The answer to an operation that did not happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Denied {
+pub enum ViewError {
     /// Does not exist, or not for this stage.
     #[error("no such file or directory")]
     NotFound,
@@ -42,7 +42,7 @@ pub enum Denied {
     Io(Errno),
 }
 
-impl From<Errno> for Denied {
+impl From<Errno> for ViewError {
     fn from(errno: Errno) -> Self {
         match errno {
             Errno::NOENT => Self::NotFound,
@@ -59,7 +59,7 @@ impl From<Errno> for Denied {
     }
 }
 
-impl From<std::io::Error> for Denied {
+impl From<std::io::Error> for ViewError {
     fn from(error: std::io::Error) -> Self {
         Errno::from_io_error(&error).unwrap_or(Errno::IO).into()
     }

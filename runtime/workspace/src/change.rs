@@ -22,7 +22,7 @@ pub struct ChangeLimits {
 
 impl ChangeLimits {
     /// Returns the caps of a stage.
-    pub fn of(stage: Limits) -> Self {
+    pub fn new(stage: Limits) -> Self {
         Self { stage, ..Self::default() }
     }
 }
@@ -92,7 +92,7 @@ pub enum Verdict {
 
 /// One change a stage left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct FoundChange {
     /// Path relative to the workspace, unprintable characters escaped.
     pub path: String,
     /// What happened to it.
@@ -109,7 +109,7 @@ pub struct Found {
     pub(crate) raw: PathBuf,
 }
 
-impl Found {
+impl FoundChange {
     /// True when it may be committed.
     pub fn is_allowed(&self) -> bool {
         self.verdict == Verdict::Allowed
@@ -133,10 +133,10 @@ impl Found {
 }
 
 /// Where the content of changed files is read: no link is followed, nothing blocks.
-pub trait Changed {
+pub trait ChangedFiles {
     /// Opens the regular file a change found there.
     ///
     /// # Errors
     /// The system's error, also if the path is no longer a regular file.
-    fn open(&self, change: &Found) -> io::Result<File>;
+    fn open(&self, change: &FoundChange) -> io::Result<File>;
 }
