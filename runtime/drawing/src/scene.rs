@@ -185,12 +185,12 @@ fn drawn_node(node: &Node, overlay: Option<&Overlay>, style: &TextStyle) -> Draw
     if kind != Kind::of(shape_handler(&node.shape)) || kind == Kind::Plugin {
         notes.push(&handler);
     }
-    notes.extend(node.goal_gate.then_some("goal gate"));
+    notes.extend(node.checks.goal_gate.then_some("goal gate"));
     lines.extend(self::lines(&notes.join(" · "), most, 2, Role::Note, style));
     let size = shape.around(block_size(&lines));
     let progress = overlay.and_then(|overlay| overlay.nodes.get(&node.id).copied());
     let mut title = format!("{}: {handler}", node.id);
-    if node.goal_gate {
+    if node.checks.goal_gate {
         title.push_str(", goal gate");
     }
     if let Some((progress, visits)) = progress {
@@ -202,7 +202,7 @@ fn drawn_node(node: &Node, overlay: Option<&Overlay>, style: &TextStyle) -> Draw
         centre: Point::default(),
         size,
         lines,
-        is_gate: node.goal_gate,
+        is_gate: node.checks.goal_gate,
         progress,
         shape,
         kind,

@@ -231,7 +231,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             attempt_id: assignment.attempt.id.clone(),
             has_folder: binding.starts_processes(),
             recovery: Recovery::of(&self.plan, &assignment.stage(), &assignment.attempt.task.branch),
-            keeps: Keeps::of(binding.separation.as_ref(), node.allowed_write_paths.is_some()),
+            keeps: Keeps::of(binding.separation.as_ref(), node.access.allowed_write_paths.is_some()),
         };
         if sandbox.begins_with_builders {
             fact.isolation = Some(Isolation::BuildersCaches);

@@ -29,7 +29,9 @@ impl Pipeline {
                 Handler::Exit => open.extend(self.after_unmet_gates()),
                 _ => {
                     open.extend(self.outgoing(id).map(|(_, edge)| &edge.to));
-                    open.extend([&node.retry_target, &node.fallback_retry_target].into_iter().flatten());
+                    open.extend(
+                        [&node.routing.retry_target, &node.routing.fallback_retry_target].into_iter().flatten(),
+                    );
                 }
             }
         }
@@ -46,9 +48,9 @@ impl Pipeline {
 
     /// Where an exit may lead instead of ending the run.
     fn after_unmet_gates(&self) -> impl Iterator<Item = &NodeId> {
-        let gates = self.nodes.iter().filter(|node| node.goal_gate);
-        let of_nodes = gates.flat_map(|node| [&node.retry_target, &node.fallback_retry_target]);
-        let has_gates = self.nodes.iter().any(|node| node.goal_gate);
+        let gates = self.nodes.iter().filter(|node| node.checks.goal_gate);
+        let of_nodes = gates.flat_map(|node| [&node.routing.retry_target, &node.routing.fallback_retry_target]);
+        let has_gates = self.nodes.iter().any(|node| node.checks.goal_gate);
         let of_graph = [&self.retry_target, &self.fallback_retry_target].into_iter().filter(move |_| has_gates);
         of_nodes.chain(of_graph).flatten()
     }

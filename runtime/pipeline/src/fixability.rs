@@ -15,7 +15,7 @@ use glovebox_record::scope::Entry;
 /// in order. Empty for every other pair of nodes.
 pub fn out_of_reach(pipeline: &Pipeline, failed: &Node, builder: &Node) -> Vec<String> {
     let is_meant = failed.handler.kind() == HandlerKind::Tool && builder.is_builder();
-    let Some(scope) = builder.allowed_write_paths.as_ref().filter(|_| is_meant) else { return Vec::new() };
+    let Some(scope) = builder.access.allowed_write_paths.as_ref().filter(|_| is_meant) else { return Vec::new() };
     let Some(command) = failed.attributes.get(key::TOOL_COMMAND) else { return Vec::new() };
     let base = workdir(failed);
     let sealed = pipeline.scenario_folders();
@@ -44,7 +44,7 @@ pub fn reason(failed: &NodeId, scripts: &[String], builder: &NodeId) -> String {
 pub fn leads_to(pipeline: &Pipeline, from: &NodeId, to: &NodeId) -> bool {
     let (mut seen, mut open) = (HashSet::default(), vec![from]);
     while let Some(node) = open.pop() {
-        let retry = pipeline.node(node).map(|node| [&node.retry_target, &node.fallback_retry_target]);
+        let retry = pipeline.node(node).map(|node| [&node.routing.retry_target, &node.routing.fallback_retry_target]);
         let retry = retry.into_iter().flatten().flatten();
         for target in pipeline.outgoing(node).map(|(_, edge)| &edge.to).chain(retry) {
             if target == to {
@@ -62,7 +62,7 @@ pub fn leads_to(pipeline: &Pipeline, from: &NodeId, to: &NodeId) -> bool {
 pub(crate) fn workdir(node: &Node) -> &str {
     let own =
         node.attributes.get(key::WORKING_DIR).map(|attribute| attribute.value.trim()).filter(|path| !path.is_empty());
-    own.or(node.confinement.workdir.as_ref().map(|folder| folder.path().as_str())).unwrap_or_default()
+    own.or(node.access.confinement.workdir.as_ref().map(|folder| folder.path().as_str())).unwrap_or_default()
 }
 
 /// The words of a command that name a script, without the shell syntax around them.

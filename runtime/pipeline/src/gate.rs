@@ -44,7 +44,7 @@ impl Gate {
             kind,
             text: text.map_or(NO_TEXT, |text| text.as_str()).to_owned(),
             default,
-            timeout: node.gate.timeout.or(node.timeout),
+            timeout: node.gate.timeout.or(node.bounds.timeout),
             choices,
         }
     }

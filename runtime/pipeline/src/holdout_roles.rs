@@ -29,7 +29,7 @@ impl Pipeline {
     /// True if a run has hold-outs: the file or one of its commands names a folder, or the caller found one. Linear in the file.
     pub fn has_scenarios(&self) -> bool {
         let folders = self.scenario_folders();
-        let named = |node: &Node| node.holdouts.named.as_ref().is_some_and(|named| !named.is_none());
+        let named = |node: &Node| node.access.holdouts.named.as_ref().is_some_and(|named| !named.is_none());
         let names = |node: &Node| named(node) || runs_scenarios(node, &folders);
         self.scenarios_found || self.scenarios.is_some() || self.stages().any(names)
     }

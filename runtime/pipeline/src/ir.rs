@@ -5,6 +5,8 @@
 
 mod access;
 mod agent;
+mod bounds;
+mod checks;
 mod child;
 mod edge;
 mod gate;
@@ -18,11 +20,13 @@ mod routing;
 mod session;
 
 pub use crate::keyed::{Attribute, Text};
-pub use access::{CACHE_SOURCES, CacheFrom, Confinement, Subject};
-pub use agent::{AgentBackend, ToolHooks, ToolServers};
+pub use access::{Access, CACHE_SOURCES, CacheFrom, Confinement, Subject};
+pub use agent::{AgentBackend, AgentSettings, ToolHooks, ToolServers};
+pub use bounds::{NodeBounds, RunBounds, STEPS_MAX_DEFAULT};
+pub use checks::{Checks, GATE_REQUIREMENTS, GateRequires};
 pub use child::{CYCLES_DEFAULT, Child, INTERVAL_DEFAULT, STEERING_KEY, Supervision};
 pub use edge::{Edge, EdgeIndex};
-pub use gate::{GATE_REQUIREMENTS, GateRequires, GateSettings};
+pub use gate::GateSettings;
 pub use glovebox_record::{NodeId, Status};
 pub use glovebox_schema::Schema;
 pub(crate) use handler::{CHILD_EXIT, FAN_IN_SHAPE, TYPES};
@@ -32,7 +36,7 @@ pub use parallel::{
     ERROR_POLICIES, ErrorPolicy, JOIN_POLICIES, JoinPolicy, MAX_PARALLEL_DEFAULT, MERGES, Merge, ParallelSettings,
 };
 pub use restart::{RESTARTS_MAX_DEFAULT, Restarts};
-pub use routing::Backoff;
+pub use routing::{Backoff, Routing};
 pub use session::SessionSettings;
 
 use crate::key;
@@ -59,22 +63,8 @@ pub struct Subgraph {
     pub members: Vec<usize>,
 }
 
-/// Limits of a whole run (decision bounds-and-flags). None means unlimited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
-    /// Maximum number of stage executions; [`STEPS_MAX_DEFAULT`] by default.
-    pub steps_max: u64,
-    /// Maximum wall time of the run.
-    pub wall_max: Option<Duration>,
-    /// What its model calls may cost.
-    pub spend_max: SpendBounds,
-}
-
 /// Default of `loop_restart_signature_limit`, as other engines have it.
 pub const SIGNATURE_LIMIT_DEFAULT: u32 = 3;
-
-/// Default of `max_steps`: an endless loop stops here (other engines use 200 too).
-pub const STEPS_MAX_DEFAULT: u64 = 200;
 
 /// A checked pipeline. Nodes and edges are in file order.
 #[derive(Debug, Clone)]
@@ -114,7 +104,7 @@ pub struct Pipeline {
     /// `scenario_copies`: whether the workspace may contain copies of hold-outs.
     pub scenario_copies: Copies,
     /// Bounds of a run.
-    pub bounds: Bounds,
+    pub bounds: RunBounds,
     /// What models get of what went before, where neither edge nor node says it.
     pub session: SessionSettings,
     /// True if some stage may continue a conversation, so that conversations must be kept.
@@ -141,7 +131,7 @@ impl Pipeline {
 
     /// True if a built-in stage has no write scope, and so may write the whole workspace.
     pub fn has_open_scope(&self) -> bool {
-        self.nodes.iter().any(|node| node.handler.kind().is_first_party() && node.allowed_write_paths.is_none())
+        self.nodes.iter().any(|node| node.handler.kind().is_first_party() && node.access.allowed_write_paths.is_none())
     }
 
     /// Maximum number of stage executions of a run with this `--max-steps`: the smaller of flag and attribute (decision bounds-and-flags),
@@ -169,7 +159,7 @@ impl Pipeline {
         let index = self.index();
         match index.place(id) {
             Some(place) => self.nodes.get(place.node?),
-            None => self.nodes.get(index.place(&NodeId::new(id.verified()?))?.node?)?.verification.as_deref(),
+            None => self.nodes.get(index.place(&NodeId::new(id.verified()?))?.node?)?.checks.verification.as_deref(),
         }
     }
 

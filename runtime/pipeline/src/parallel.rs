@@ -106,7 +106,7 @@ impl Pipeline {
     }
 
     fn jumps<'a>(&'a self, id: &NodeId) -> impl Iterator<Item = &'a NodeId> + use<'a> {
-        let targets = self.node(id).map(|node| [&node.retry_target, &node.fallback_retry_target]);
+        let targets = self.node(id).map(|node| [&node.routing.retry_target, &node.routing.fallback_retry_target]);
         targets.into_iter().flatten().flatten()
     }
 }

@@ -50,7 +50,7 @@ impl HoldoutReach {
 
 /// What gives a verifier this folder by what the node itself says; none if the folder does not exist for it.
 pub fn naming<'a>(node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
-    if let Some(named) = &node.holdouts.named {
+    if let Some(named) = &node.access.holdouts.named {
         return (named.covers(folder) && !is_blocked(node, folder)).then_some(Naming::Attribute);
     }
     if !may_see(node, folder) {
@@ -58,7 +58,7 @@ pub fn naming<'a>(node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
     }
     let command = command_naming(node, folder).or_else(|| schema_naming(node, folder)).map(Naming::Command);
     let inside = |entry: &Entry| entry.path().starts_with(folder.path());
-    command.or_else(|| node.read_paths.iter().flatten().any(inside).then_some(Naming::ReadPaths))
+    command.or_else(|| node.access.read_paths.iter().flatten().any(inside).then_some(Naming::ReadPaths))
 }
 
 /// What gives a verification stage this folder by the commands of its contract.
@@ -73,7 +73,7 @@ pub fn contract_naming<'a>(
 
 /// True for a stage whose contract, which this crate does not know, may name hold-outs.
 pub fn may_have_contract(node: &Node) -> bool {
-    is_verification(node) && node.holdouts.named.is_none()
+    is_verification(node) && node.access.holdouts.named.is_none()
 }
 
 /// What becomes of the files that a stage with a hold-out folder in reach writes.
@@ -129,14 +129,14 @@ pub fn command_naming<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
 /// True unless the node's read scope or `codex.block_read_paths` leaves the folder out.
 pub fn may_see(node: &Node, folder: &Entry) -> bool {
     let meets = |entry: &Entry| folder.path().starts_with(entry.path()) || entry.path().starts_with(folder.path());
-    let confinement = &node.confinement;
+    let confinement = &node.access.confinement;
     let mut strict = confinement.workdir.iter().chain(&confinement.add_dirs).chain(&confinement.program);
-    let is_read = node.read_paths.as_ref().is_none_or(|paths| paths.iter().any(meets));
+    let is_read = node.access.read_paths.as_ref().is_none_or(|paths| paths.iter().any(meets));
     is_read && (!confinement.strict_read_scope || strict.any(meets)) && !is_blocked(node, folder)
 }
 
 fn is_blocked(node: &Node, folder: &Entry) -> bool {
-    node.holdouts.block_read.as_ref().is_some_and(|blocked| covers(blocked, folder))
+    node.access.holdouts.block_read.as_ref().is_some_and(|blocked| covers(blocked, folder))
 }
 
 /// True if a path in the text lies in the folder or over it. The workspace itself does not count: `pytest .` names no hold-out.

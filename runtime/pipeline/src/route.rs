@@ -132,9 +132,9 @@ pub fn failure_target(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, l
     let stage = pipeline.node(node);
     let (how, target, eligible) = if let Some((index, _)) = best(&failing) {
         (Step::Condition, FailureTarget::Edge(index), failing)
-    } else if let Some(target) = stage.and_then(|stage| stage.retry_target.clone()) {
+    } else if let Some(target) = stage.and_then(|stage| stage.routing.retry_target.clone()) {
         (Step::RetryTarget, FailureTarget::Node(target), Vec::new())
-    } else if let Some(target) = stage.and_then(|stage| stage.fallback_retry_target.clone()) {
+    } else if let Some(target) = stage.and_then(|stage| stage.routing.fallback_retry_target.clone()) {
         (Step::FallbackRetryTarget, FailureTarget::Node(target), Vec::new())
     } else {
         let into_diamond: Vec<_> = plain.into_iter().filter(|(_, edge)| leads_to_diamond(pipeline, edge)).collect();
@@ -156,8 +156,9 @@ pub fn awaits_retry(pipeline: &Pipeline, node: &NodeId) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), vec![node]);
     while let Some(id) = open.pop() {
         let is_stage = id == node;
-        let has_target =
-            pipeline.node(id).is_some_and(|n| n.retry_target.is_some() || n.fallback_retry_target.is_some());
+        let has_target = pipeline
+            .node(id)
+            .is_some_and(|n| n.routing.retry_target.is_some() || n.routing.fallback_retry_target.is_some());
         for (_, edge) in pipeline.outgoing(id) {
             if edge.condition.as_ref().is_some_and(|condition| condition.waits_for_retry()) {
                 return true;
@@ -184,8 +185,8 @@ fn as_failure<R>(answer: &Answer<'_>, lookup: Lookup<'_>, decide: impl FnOnce(&A
 /// The jump target for an unmet goal gate: the node's own targets, then the graph's (spec §3.4).
 pub fn gate_target<'a>(pipeline: &'a Pipeline, gate: &NodeId) -> Option<&'a NodeId> {
     let node = pipeline.node(gate);
-    node.and_then(|node| node.retry_target.as_ref())
-        .or_else(|| node.and_then(|node| node.fallback_retry_target.as_ref()))
+    node.and_then(|node| node.routing.retry_target.as_ref())
+        .or_else(|| node.and_then(|node| node.routing.fallback_retry_target.as_ref()))
         .or(pipeline.retry_target.as_ref())
         .or(pipeline.fallback_retry_target.as_ref())
 }

@@ -10,14 +10,14 @@ impl Pipeline {
     /// The mode of a node that was reached along an edge; without one, by a retry target or as the first.
     pub fn fidelity(&self, edge: Option<EdgeIndex>, node: &Node) -> Fidelity {
         let of_edge = self.edge_into(edge, node).and_then(|edge| edge.session.fidelity);
-        of_edge.or(node.session.fidelity).or(self.session.fidelity).unwrap_or_default()
+        of_edge.or(node.agent.session.fidelity).or(self.session.fidelity).unwrap_or_default()
     }
 
     /// The thread of a `full` node that was reached along an edge; none if it continues the previous stage that asked a model.
     pub fn thread<'a>(&'a self, edge: Option<EdgeIndex>, node: &'a Node) -> Option<&'a ThreadId> {
         let of_edge = self.edge_into(edge, node).and_then(|edge| edge.session.thread.as_ref());
-        let of_graph = self.session.thread.as_ref().or(node.session.class.as_ref());
-        node.session.thread.as_ref().or(of_edge).or(of_graph)
+        let of_graph = self.session.thread.as_ref().or(node.agent.session.class.as_ref());
+        node.agent.session.thread.as_ref().or(of_edge).or(of_graph)
     }
 
     fn edge_into(&self, edge: Option<EdgeIndex>, node: &Node) -> Option<&Edge> {

@@ -104,7 +104,7 @@ pub fn bind(
     let recovery = recovery::plan(&pipeline, &bindings, config, &held_back);
     let unconfigured = unconfigured_model(&options);
     let is_verification =
-        |node: &Node| node.verification.is_some() || node.handler.kind().role() == Some(Role::Verifier);
+        |node: &Node| node.checks.verification.is_some() || node.handler.kind().role() == Some(Role::Verifier);
     let verify = config.verify.clone().filter(|_| pipeline.nodes.iter().any(is_verification));
     let no_change = no_change::rule(config, &pipeline, &bindings);
     Ok(Plan {

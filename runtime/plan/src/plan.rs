@@ -138,7 +138,8 @@ impl Plan {
     /// The owner of a cost bound that cannot be enforced, because a model has no price, and that model; none where it can.
     pub fn unpriced(&self, flags: SpendBounds) -> Option<(Unpriced, &str)> {
         let is_bounded = self.spend_max(flags).cost_max.is_some();
-        let has_bound = |id: &NodeId| self.pipeline.node(id).is_some_and(|node| node.spend_max.cost_max.is_some());
+        let has_bound =
+            |id: &NodeId| self.pipeline.node(id).is_some_and(|node| node.bounds.spend_max.cost_max.is_some());
         let mut asking = self.unpriced_nodes().into_iter();
         match is_bounded {
             true => asking.next().map(|(_, model)| (Unpriced::Run, model)),

@@ -171,7 +171,7 @@ impl BranchDecision<'_> {
 
     /// A node's own `max_visits`, or that of the graph.
     fn visits_exceeded(&self, node: &Node) -> Option<Failure> {
-        let most = node.visits_max.filter(|most| self.branch.visits_counted(&node.id) >= *most)?;
+        let most = node.bounds.visits_max.filter(|most| self.branch.visits_counted(&node.id) >= *most)?;
         let cause = self.repeated_failure().map(|cause| format!(" {cause}")).unwrap_or_default();
         let reason = format!("node `{}` exceeded `max_visits` ({most}).{cause}", node.id);
         Some(Failure::new(FailureClass::Budget, "limit/max_visits", reason))
@@ -229,7 +229,7 @@ impl BranchDecision<'_> {
         let Some(gate) = self.unmet_gate(exit) else {
             return match self.without_checks() {
                 Some(stage) => vec![self.gate_unmet(exit, stage, None)],
-                None if exit.verification.is_some() => self.verify(&self.next_task(&exit.id)),
+                None if exit.checks.verification.is_some() => self.verify(&self.next_task(&exit.id)),
                 None => vec![succeeded(exit)],
             };
         };
@@ -243,7 +243,7 @@ impl BranchDecision<'_> {
     /// The first goal gate of an exit's own file that is not satisfied: a child's are checked at the child's exits.
     fn unmet_gate(&self, exit: &Node) -> Option<&Node> {
         let is_met = |node: &Node| self.satisfies_gate(&node.id) && !self.lacks_receipt(node);
-        let unmet = |node: &&Node| node.goal_gate && node.child_of == exit.child_of && !is_met(node);
+        let unmet = |node: &&Node| node.checks.goal_gate && node.child_of == exit.child_of && !is_met(node);
         self.pipeline.nodes.iter().find(unmet)
     }
 
@@ -261,7 +261,7 @@ impl BranchDecision<'_> {
     }
 
     fn lacks_receipt(&self, gate: &Node) -> bool {
-        gate.gate_requires == GateRequires::Receipt && !self.branch.is_proven(&gate.id)
+        gate.checks.gate_requires == GateRequires::Receipt && !self.branch.is_proven(&gate.id)
     }
 
     fn gate_unmet(&self, exit: &Node, gate: &Node, target: Option<&NodeId>) -> Event {
@@ -458,7 +458,7 @@ fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
 
 /// The failure of a node that has used up its `max_wall_time` at a moment.
 pub fn time_of_node_exceeded(state: &RunState, node: &Node, now: Timestamp) -> Option<Failure> {
-    let most = node.wall_max?;
+    let most = node.bounds.wall_max?;
     let reason = || format!("node `{}` exceeded `max_wall_time` ({} ms)", node.id, most.as_millis());
     let is_over = state.efforts.of(&node.id).time(now) >= most;
     is_over.then(|| Failure::new(FailureClass::Budget, FailureCode::NODE_WALL_TIME, reason()))

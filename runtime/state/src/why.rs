@@ -295,7 +295,7 @@ impl WhyFold<'_> {
         self.replay.apply(record);
         match &record.event {
             Event::ForkJoined(joined) => {
-                let setting = self.pipeline.node(&joined.node).map(|node| node.fork).unwrap_or_default();
+                let setting = self.pipeline.node(&joined.node).map(|node| node.parallel).unwrap_or_default();
                 self.step(record, (&joined.branch, &joined.node), What::Joined(JoinWhy::of(setting, joined)));
                 self.leave((&joined.branch, &joined.node), &Outcome::ended(joined.status, joined.failure.as_ref()));
             }

@@ -218,7 +218,10 @@ impl<'a> Reviewer<'a> {
     fn choices(&self, asked: &QuestionAsked) -> Vec<ChoiceReview> {
         let edges = self.pipeline.outgoing(&asked.node).map(|(_, edge)| &edge.to);
         let node = self.pipeline.node(&asked.node);
-        let jumps = node.into_iter().flat_map(|node| [&node.retry_target, &node.fallback_retry_target]).flatten();
+        let jumps = node
+            .into_iter()
+            .flat_map(|node| [&node.routing.retry_target, &node.routing.fallback_retry_target])
+            .flatten();
         let onward: Vec<&NodeId> = edges.chain(jumps).collect();
         if asked.policy.is_some() {
             // Its choices name no nodes: each ends the stage, which then goes one of its ways.

@@ -11,7 +11,7 @@ use glovebox_record::scope::Entry;
 /// True for a verifier without hold-outs whose failure, should it be one, `holdouts=true` might mend.
 pub(super) fn holdouts(plan: &Plan, node: &Node, report: &Report) -> bool {
     let Some(binding) = plan.binding(&node.id) else { return false };
-    let is_unaware = binding.holdouts == HoldoutAccess::Absent && node.holdouts.named.is_none();
+    let is_unaware = binding.holdouts == HoldoutAccess::Absent && node.access.holdouts.named.is_none();
     if plan.sealed.is_empty() || report.receipts.is_empty() || !is_unaware || binding.role != Role::Verifier {
         return false;
     }

@@ -18,7 +18,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let account = self.budget.account(&node.id).priced(self.plan.price_of(&node.id));
         let model = input::model(node, &self.plan, &assignment.branch)?.charged_to(account);
         let model = self.live(node)?.into_iter().fold(model, Model::or_live);
-        let schema = node.output_schema.as_ref().map(|schema| (Arc::clone(schema), node.own_name().to_owned()));
+        let schema = node.agent.output_schema.as_ref().map(|schema| (Arc::clone(schema), node.own_name().to_owned()));
         let model = model.answering(schema);
         Ok(match &self.holdouts {
             Some(holdouts) if self.plan.is_leak_checked(&node.id) => leak_check::guarded(model, holdouts),

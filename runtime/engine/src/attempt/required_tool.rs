@@ -12,7 +12,7 @@ use glovebox_state::run_state::Branch;
 /// The end of an attempt whose work does not begin; none where nothing holds it back.
 pub(super) fn held_back(node: &Node, assignment: &Assignment) -> Option<StageFinished> {
     let is_work = assignment.attempt.task.work == Work::Handler;
-    let tool = node.required_tool.as_ref().filter(|tool| is_work && !has_passed(&assignment.branch, tool))?;
+    let tool = node.checks.required_tool.as_ref().filter(|tool| is_work && !has_passed(&assignment.branch, tool))?;
     let reason = format!("required tool node not successful: {tool}");
     let failure = Failure::new(FailureClass::Deterministic, FailureCode::REQUIRED_TOOL, reason);
     let fact = StageFinished::of(assignment.attempt.clone(), Outcome::failed(failure));

@@ -96,7 +96,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
 
     /// Time that the node of an attempt still has; none when it has no bound of its own.
     fn node_time_left(&self, attempt: &Attempt) -> Option<Duration> {
-        let most = self.pipeline.node(&attempt.task.node)?.wall_max?;
+        let most = self.pipeline.node(&attempt.task.node)?.bounds.wall_max?;
         Some(most.saturating_sub(self.state.efforts.of(&attempt.task.node).time(Timestamp::now())))
     }
 

@@ -158,12 +158,12 @@ impl<'a> Part<'a> {
 
     /// Stages that may write more than the node that runs them.
     fn of_stages(&self) -> impl Iterator<Item = Diagnostic> + '_ {
-        let bound = self.owner.allowed_write_paths.as_deref();
+        let bound = self.owner.access.allowed_write_paths.as_deref();
         let wider = self.child.nodes.iter().filter_map(move |node| {
             let is_wider = |entry: &&glovebox_record::scope::Entry| {
                 !bound.is_some_and(|bound| bound.iter().any(|most| most.covers(entry)))
             };
-            let entry = node.allowed_write_paths.as_ref().filter(|_| bound.is_some())?.iter().find(is_wider)?;
+            let entry = node.access.allowed_write_paths.as_ref().filter(|_| bound.is_some())?.iter().find(is_wider)?;
             Some((node, entry))
         });
         wider.map(|(node, entry)| {

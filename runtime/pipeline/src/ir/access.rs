@@ -1,8 +1,26 @@
 //! What a node's stage may read, write, run and reach, as the file says it. The binder narrows it to what the operator grants.
 
 use super::Text;
+use super::holdouts::NodeHoldouts;
 use glovebox_record::Network;
 use glovebox_record::scope::Entry;
+
+/// What a node's stage may read, write, run and reach.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Access {
+    /// What it may write; none if the file does not set it (decision unset-write-scope).
+    pub allowed_write_paths: Option<Vec<Entry>>,
+    /// What it may read; none for the whole workspace.
+    pub read_paths: Option<Vec<Entry>>,
+    /// Commands that an agent may run: none, prefixes, or `*` for a shell (decision granted-agent-commands).
+    pub allowed_commands: Option<Vec<String>>,
+    /// The confinement of its commands, within the operator's limits.
+    pub confinement: Confinement,
+    /// Its settings for hold-outs.
+    pub holdouts: NodeHoldouts,
+    /// The program under test, which runs apart from the stage's own commands.
+    pub subject: Subject,
+}
 
 /// Where a node's commands work and what they can reach. It never grants more than the operator does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

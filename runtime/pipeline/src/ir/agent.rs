@@ -1,7 +1,23 @@
-//! How an agent works: its program, the tools of other programs, and the commands around its tool calls.
+//! How an agent works: its conversation, its program, the tools of other programs, and the commands around its tool calls.
 
-use super::Text;
+use super::{Schema, SessionSettings, Text};
 use glovebox_record::program::{AgentProgram, ProgramOptions};
+use std::sync::Arc;
+
+/// How the agent of a node works.
+#[derive(Debug, Clone, Default)]
+pub struct AgentSettings {
+    /// What its model gets of what went before.
+    pub session: SessionSettings,
+    /// The agent program that works in the place of Glovebox's own agent.
+    pub backend: Option<AgentBackend>,
+    /// Commands around the tool calls of its model.
+    pub tool_hooks: ToolHooks,
+    /// Tools of other programs.
+    pub tool_servers: ToolServers,
+    /// What its model's last answer must look like.
+    pub output_schema: Option<Arc<Schema>>,
+}
 
 /// The agent program of an agent stage (`agent.backend`, decision codex-options).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

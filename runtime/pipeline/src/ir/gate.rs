@@ -1,4 +1,4 @@
-//! Gates: what a human gate asks, and what the success of a goal gate needs.
+//! What a human gate asks.
 
 use super::Text;
 use glovebox_record::QuestionType;
@@ -14,17 +14,3 @@ pub struct GateSettings {
     /// `human.timeout`; `timeout` applies if it is absent.
     pub timeout: Option<Duration>,
 }
-
-/// What the success of a goal gate needs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum GateRequires {
-    /// Nothing but itself.
-    #[default]
-    Success,
-    /// A receipt: a verifier's command passed there.
-    Receipt,
-}
-
-/// The words of `gate_requires`.
-pub const GATE_REQUIREMENTS: &[(&str, GateRequires)] =
-    &[("success", GateRequires::Success), ("receipt", GateRequires::Receipt)];

@@ -1,4 +1,4 @@
-//! The settings of a parallel node: when it is complete, what a failed branch does, and whose changes its fan-in takes.
+//! The settings of a parallel node (when it is complete, what a failed branch does) and of its fan-in (whose changes it takes).
 
 /// Default of `max_parallel` (spec §4.8).
 pub const MAX_PARALLEL_DEFAULT: u32 = 4;
@@ -56,7 +56,7 @@ pub const ERROR_POLICIES: &[(&str, ErrorPolicy)] =
 /// The words of `merge`.
 pub const MERGES: &[(&str, Merge)] = &[("best", Merge::Best), ("all", Merge::All)];
 
-/// How a fork ends.
+/// How branches run and join; defaults for a node that is neither a parallel node nor a fan-in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ParallelSettings {
     /// When it is complete.
@@ -65,12 +65,14 @@ pub struct ParallelSettings {
     pub error: ErrorPolicy,
     /// Most branches at a time.
     pub parallel_max: u32,
+    /// Whose changes a fan-in takes.
+    pub merge: Merge,
 }
 
 impl Default for ParallelSettings {
     fn default() -> Self {
-        let (join, error) = (JoinPolicy::default(), ErrorPolicy::default());
-        Self { join, error, parallel_max: MAX_PARALLEL_DEFAULT }
+        let (join, error, merge) = (JoinPolicy::default(), ErrorPolicy::default(), Merge::default());
+        Self { join, error, parallel_max: MAX_PARALLEL_DEFAULT, merge }
     }
 }
 

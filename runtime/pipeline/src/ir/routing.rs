@@ -1,4 +1,23 @@
-//! What follows an attempt of a node: another attempt, and how long after.
+//! What follows an attempt of a node: its routing in the run, which the decisions of a run enforce.
+
+use super::NodeId;
+
+/// What follows the attempts of a node.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Routing {
+    /// Additional attempts; none if the file sets none (decision what-is-retried).
+    pub max_retries: Option<u32>,
+    /// Back-off between attempts, from `retry_policy` or the default (spec §3.6).
+    pub backoff: Backoff,
+    /// The next node after a failure or an unmet gate.
+    pub retry_target: Option<NodeId>,
+    /// Used if `retry_target` is absent.
+    pub fallback_retry_target: Option<NodeId>,
+    /// A missing status counts as a success (spec App. C, decision auto-status-fills-silence).
+    pub auto_status: bool,
+    /// A partial result is accepted when no retries are left.
+    pub allow_partial: bool,
+}
 
 /// Delay between attempts (spec §3.6).
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -141,7 +141,7 @@ pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
     let nodes = pipeline
         .nodes
         .iter()
-        .map(|node| (Some(node), &node.attributes, [&node.retry_target, &node.fallback_retry_target]));
+        .map(|node| (Some(node), &node.attributes, [&node.routing.retry_target, &node.routing.fallback_retry_target]));
     let mut found = Found::none();
     for (node, attributes, targets) in graph.chain(nodes) {
         if found.is_full() {
@@ -175,8 +175,8 @@ pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> Found {
     }
     // A gate of a child pipeline can lead to the targets of the child's graph, which stand at the child's exits.
     let stuck = |node: &&Node| {
-        let has_target = node.retry_target.is_some() || node.fallback_retry_target.is_some();
-        node.goal_gate && !has_target && node.child_of.is_none()
+        let has_target = node.routing.retry_target.is_some() || node.routing.fallback_retry_target.is_some();
+        node.checks.goal_gate && !has_target && node.child_of.is_none()
     };
     let found = |node: &Node| {
         let message = format!("the goal gate `{}` has no `retry_target`", node.id);
@@ -201,7 +201,7 @@ pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// `auto_status` replaces a missing outcome. A component always returns one or fails, so it never applies.
 pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let relies = |node: &&Node| node.auto_status && node.handler.component().is_some();
+    let relies = |node: &&Node| node.routing.auto_status && node.handler.component().is_some();
     let found = |node: &Node| {
         let span = node.attributes.get(key::AUTO_STATUS).map_or(node.span, |attribute| attribute.span);
         let message = format!("`auto_status` of `{}` has no effect", node.id);

@@ -98,5 +98,5 @@ fn since<'a>(node: &'a Node, subject: &Subject<'_>) -> Vec<Fault<'a>> {
 /// True for a stage that may change files itself, or by what verifies it.
 fn works(node: &Node) -> bool {
     let is_component = matches!(node.handler, Handler::Component(_) | Handler::FanIn(_));
-    is_component && !node.handler.kind().only_reads() || node.verification.is_some()
+    is_component && !node.handler.kind().only_reads() || node.checks.verification.is_some()
 }

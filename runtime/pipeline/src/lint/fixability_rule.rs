@@ -39,7 +39,7 @@ fn after_failure<'a>(subject: &Subject<'a>, number: usize) -> Vec<&'a Node> {
             next.push(&edge.to);
         }
     }
-    next.extend(node.retry_target.as_ref().or(node.fallback_retry_target.as_ref()));
+    next.extend(node.routing.retry_target.as_ref().or(node.routing.fallback_retry_target.as_ref()));
     through_diamonds(subject, next)
 }
 

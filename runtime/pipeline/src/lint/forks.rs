@@ -143,7 +143,7 @@ fn faults(rule: &Rule, pipeline: &Pipeline, node: &Node) -> Vec<Diagnostic> {
         return found;
     }
     let branches = pipeline.outgoing(&node.id).count();
-    match node.fork.join {
+    match node.parallel.join {
         JoinPolicy::KOfN(k) if usize::try_from(k).is_ok_and(|k| k > branches) && branches > 0 => {
             let why = format!("the fork `{}` needs {k} branches to succeed and has {branches}", node.id);
             let span = written(key::K).map_or(node.span, |attribute| attribute.span);
@@ -155,8 +155,8 @@ fn faults(rule: &Rule, pipeline: &Pipeline, node: &Node) -> Vec<Diagnostic> {
             found.extend(useless(key::K, why, "set `join_policy=k_of_n`, or remove `k`"));
         }
     }
-    if !matches!(node.fork.join, JoinPolicy::Quorum(_)) {
-        let why = format!("`quorum_fraction` has no effect with `join_policy={}`", node.fork.join.as_str());
+    if !matches!(node.parallel.join, JoinPolicy::Quorum(_)) {
+        let why = format!("`quorum_fraction` has no effect with `join_policy={}`", node.parallel.join.as_str());
         found.extend(useless(key::QUORUM_FRACTION, why, "set `join_policy=quorum`, or remove it"));
     }
     found
@@ -185,7 +185,7 @@ pub(super) fn writes(rule: &Rule, subject: &Subject<'_>) -> Found {
     }
     let found = forks(subject).filter_map(|fork| {
         let join = pipeline.region(&fork.id).ok()?.join;
-        let merges = pipeline.node(join).is_some_and(|join| join.merge == Merge::All);
+        let merges = pipeline.node(join).is_some_and(|join| join.parallel.merge == Merge::All);
         let (one, other, path) = if merges { shared_path(pipeline, fork)? } else { return None };
         let message = format!("the branches `{one}` and `{other}` of the fork `{}` may both write `{path}`", fork.id);
         Some(rule.found(message, fork.span).with_node(fork.id.as_str()))
@@ -212,7 +212,7 @@ fn shared_path<'a>(pipeline: &'a Pipeline, fork: &'a Node) -> Option<(&'a NodeId
 fn scope(pipeline: &Pipeline, nodes: &BTreeSet<&NodeId>) -> Vec<Entry> {
     let working = nodes.iter().filter_map(|id| pipeline.node(id)).filter(|node| node.handler.component().is_some());
     working
-        .flat_map(|node| match &node.allowed_write_paths {
+        .flat_map(|node| match &node.access.allowed_write_paths {
             Some(entries) => entries.clone(),
             None if node.handler.kind().is_first_party() => vec![Entry::whole()],
             None => Vec::new(),

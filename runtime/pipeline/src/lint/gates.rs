@@ -50,11 +50,12 @@ fn problems(rule: &Rule, subject: &Subject<'_>, node: &Node) -> Vec<Diagnostic> 
 
 /// Reports gates that ask for a receipt and can never get one. A value of a defaults block is for the gates among its nodes.
 pub(super) fn gate_receipt(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let asks = |node: &&Node| node.gate_requires == GateRequires::Receipt;
+    let asks = |node: &&Node| node.checks.gate_requires == GateRequires::Receipt;
     let is_proven = |node: &Node| node.stages().any(Node::is_verifier);
     let found = |node: &Node| {
-        let attribute = node.attributes.get(key::GATE_REQUIRES).filter(|_| !node.goal_gate || !is_proven(node))?;
-        let problem = match node.goal_gate {
+        let attribute =
+            node.attributes.get(key::GATE_REQUIRES).filter(|_| !node.checks.goal_gate || !is_proven(node))?;
+        let problem = match node.checks.goal_gate {
             true => "no verifier runs there: no receipt can satisfy the gate",
             false if attribute.key_span.start < node.span.start => return None,
             false => "it is no goal gate",

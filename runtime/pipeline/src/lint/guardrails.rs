@@ -28,7 +28,7 @@ pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     };
     // With hold-outs in reach, a verifier writes nothing by default.
     let is_bound = |node: &Node| subject.has_holdouts && node.is_verifier() && may_have(subject, node);
-    let open = |node: &&Node| ours(node) && node.allowed_write_paths.is_none() && !is_bound(node);
+    let open = |node: &&Node| ours(node) && node.access.allowed_write_paths.is_none() && !is_bound(node);
     let unbound: Vec<&Node> = subject.pipeline.nodes.iter().filter(open).collect();
     let Some(first) = unbound.first() else { return Found::none() };
     let message = format!("{} may write every file in the workspace", names(&unbound));
@@ -63,7 +63,7 @@ pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> Found 
     let mut found = Found::none();
     for node in &subject.pipeline.nodes {
         let Some(attribute) = text(node, key::ALLOWED_WRITE_PATHS) else { continue };
-        let paths = node.allowed_write_paths.iter().flatten();
+        let paths = node.access.allowed_write_paths.iter().flatten();
         let refused: Vec<String> = paths.filter_map(|entry| protected::reason(&entry.to_string())).collect();
         let Some(first) = refused.first().filter(|_| !found.is_full()) else { continue };
         let more = match refused.len() {
@@ -78,10 +78,10 @@ pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> Found 
 }
 
 fn path_lists(node: &Node) -> [(Key<'static>, Option<&Vec<Entry>>); 5] {
-    let confinement = &node.confinement;
+    let confinement = &node.access.confinement;
     [
-        (key::ALLOWED_WRITE_PATHS, node.allowed_write_paths.as_ref()),
-        (key::READ_PATHS, node.read_paths.as_ref()),
+        (key::ALLOWED_WRITE_PATHS, node.access.allowed_write_paths.as_ref()),
+        (key::READ_PATHS, node.access.read_paths.as_ref()),
         (key::CODEX_ADD_DIRS, Some(&confinement.add_dirs)),
         (key::SCRATCH, Some(&confinement.scratch)),
         (key::CACHE, Some(&confinement.cache)),
@@ -90,7 +90,7 @@ fn path_lists(node: &Node) -> [(Key<'static>, Option<&Vec<Entry>>); 5] {
 
 /// Without a working directory, a strict read scope contains only the write scope and `codex.add_dirs`.
 pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let strict = |node: &&Node| node.confinement.strict_read_scope && node.confinement.workdir.is_none();
+    let strict = |node: &&Node| node.access.confinement.strict_read_scope && node.access.confinement.workdir.is_none();
     let found = |node: &Node| {
         let span = node.attributes.get(key::CODEX_STRICT_READ_SCOPE).map_or(node.span, |attribute| attribute.span);
         let message = format!("`{}` sees only `codex.add_dirs` and its write scope", node.id);

@@ -13,7 +13,7 @@ use glovebox_record::scope::Entry;
 pub(super) fn holdout_folder(rule: &Rule, subject: &Subject<'_>) -> Found {
     let folders = subject.reach.folders();
     let found = |node: &Node| {
-        let named = node.holdouts.named.as_ref().filter(|_| node.is_verifier())?;
+        let named = node.access.holdouts.named.as_ref().filter(|_| node.is_verifier())?;
         let wrong = |entry: &&Entry| !folders.iter().any(|folder| covers(std::slice::from_ref(*entry), folder));
         let wrong = named.listed().iter().find(wrong)?;
         let span = node.attributes.get(key::HOLDOUTS).map_or(node.span, |attribute| attribute.span);
@@ -29,7 +29,7 @@ pub(super) fn holdout_writes_dropped(rule: &Rule, subject: &Subject<'_>) -> Foun
     let found = |node: &Node| {
         let (folder, naming) =
             subject.reach.folders().iter().find_map(|folder| Some((folder, naming(node, folder)?)))?;
-        let written = node.allowed_write_paths.as_ref().filter(|paths| !paths.is_empty())?;
+        let written = node.access.allowed_write_paths.as_ref().filter(|paths| !paths.is_empty())?;
         let span = node.attributes.get(key::ALLOWED_WRITE_PATHS).map_or(node.span, |attribute| attribute.span);
         let message = writes_dropped(&node.id, folder, naming, written);
         Some(rule.found(message, span).with_node(node.id.as_str()))
@@ -37,7 +37,7 @@ pub(super) fn holdout_writes_dropped(rule: &Rule, subject: &Subject<'_>) -> Foun
     if !subject.has_holdouts {
         return Found::none();
     }
-    let drops = |node: &&Node| node.is_verifier() && node.holdouts.writes == Writes::Scratch;
+    let drops = |node: &&Node| node.is_verifier() && node.access.holdouts.writes == Writes::Scratch;
     subject.pipeline.stages().filter(drops).filter_map(found).collect()
 }
 
@@ -45,7 +45,7 @@ pub(super) fn holdout_writes_dropped(rule: &Rule, subject: &Subject<'_>) -> Foun
 pub(super) fn holdouts_unread(rule: &Rule, subject: &Subject<'_>) -> Found {
     let verifiers = || subject.pipeline.stages().filter(|node| node.is_verifier());
     let mut found = Found::none();
-    for node in verifiers().filter(|node| node.holdouts.named.is_none()) {
+    for node in verifiers().filter(|node| node.access.holdouts.named.is_none()) {
         let hidden = |folder: &&Entry| !may_see(node, folder) && command_naming(node, folder).is_some();
         let Some(folder) = subject.reach.folders().iter().find(hidden) else { continue };
         let key = command_naming(node, folder).unwrap_or(key::COMMAND);

@@ -28,12 +28,12 @@ pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
         let id = &node.id;
         let span = |key: Key<'_>| node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
         let found = |message: String, key: Key<'_>| rule.found(message, span(key)).with_node(id.as_str());
-        let reads = (node.holdouts.allow_read && node.is_builder())
+        let reads = (node.access.holdouts.allow_read && node.is_builder())
             .then(|| found(format!("`{id}` may read the hold-outs that test it"), key::CODEX_ALLOW_READ_SCENARIOS));
-        let discloses = (node.holdouts.feedback == Feedback::Full
+        let discloses = (node.access.holdouts.feedback == Feedback::Full
             && node.attributes.contains_key(key::SCENARIO_FEEDBACK))
         .then(|| found(format!("builders get all output of `{id}`"), key::SCENARIO_FEEDBACK));
-        let commits = (node.holdouts.writes == Writes::Commit && may_have(subject, node))
+        let commits = (node.access.holdouts.writes == Writes::Commit && may_have(subject, node))
             .then(|| found(format!("`{id}` commits what it writes with hold-outs in reach"), key::SCENARIO_WRITES));
         [
             reads,
@@ -47,7 +47,7 @@ pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// Describes the gap in a node's own `codex.block_read_paths`, which replaces the default.
 fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
-    let blocked = node.holdouts.block_read.as_ref().filter(|_| node.is_builder())?;
+    let blocked = node.access.holdouts.block_read.as_ref().filter(|_| node.is_builder())?;
     let open = pipeline.scenario_entries().into_iter().find(|folder| !covers(blocked, folder))?;
     Some(format!(
         "`{}` may read the hold-outs in `{open}`: its `codex.block_read_paths` does not contain them",
@@ -59,7 +59,7 @@ fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
 pub(super) fn may_have(subject: &Subject<'_>, node: &Node) -> bool {
     match node.is_verifier() {
         true => subject.reach.reaches(node),
-        false => node.is_builder() && (node.holdouts.allow_read || uncovered(subject.pipeline, node).is_some()),
+        false => node.is_builder() && (node.access.holdouts.allow_read || uncovered(subject.pipeline, node).is_some()),
     }
 }
 
@@ -79,8 +79,8 @@ pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> F
 /// True for a stage with output that shows hold-outs to later stages.
 fn shows_holdouts(subject: &Subject<'_>, node: &Node) -> bool {
     let has_them = node.is_verifier() && subject.reach.reaches(node);
-    let reads_them = node.is_builder() && node.holdouts.allow_read;
-    reads_them || (has_them && node.holdouts.feedback == Feedback::Full)
+    let reads_them = node.is_builder() && node.access.holdouts.allow_read;
+    reads_them || (has_them && node.access.holdouts.feedback == Feedback::Full)
 }
 
 /// Reports each such stage once, with the nearest builder after it.

@@ -62,20 +62,20 @@ pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
 /// A port needs a program that the host starts, and must not be the port of the host's proxy.
 pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> Found {
     let found = |node: &Node| {
-        let (port, attribute) = (node.subject.port?, written(node, key::VERIFY_SUBJECT_PORT)?);
+        let (port, attribute) = (node.access.subject.port?, written(node, key::VERIFY_SUBJECT_PORT)?);
         if port == PROXY_PORT {
             let message = format!("`verify_subject_port` of `{}` is {PROXY_PORT}, the port of the proxy", node.id);
             return Some(at(rule, node, attribute, message).with_help("choose another port, such as 8080"));
         }
         let message = format!("`{}` has `verify_subject_port`, but no `verify_subject`", node.id);
-        node.subject.command.is_none().then(|| at(rule, node, attribute, message))
+        node.access.subject.command.is_none().then(|| at(rule, node, attribute, message))
     };
     subject.pipeline.stages().filter(|node| node.is_verifier()).filter_map(found).collect()
 }
 
 /// Without `cache` there is no folder to fill.
 pub(super) fn cache_from(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let empty = |node: &&Node| node.confinement.cache_from.is_some() && node.confinement.cache.is_empty();
+    let empty = |node: &&Node| node.access.confinement.cache_from.is_some() && node.access.confinement.cache.is_empty();
     let found = |node: &Node| {
         let attribute = written(node, key::CACHE_FROM)?;
         Some(at(rule, node, attribute, format!("`{}` has `cache_from`, but no `cache`", node.id)))
@@ -97,13 +97,13 @@ fn sees_both(reach: &HoldoutReach, node: &Node) -> bool {
 /// True if the node's own commands see anything but hold-outs. Its write scope is part of what they see.
 fn sees_project(folders: &[Entry], node: &Node) -> bool {
     let is_open = |path: &Entry| !covers(folders, path);
-    let confinement = &node.confinement;
+    let confinement = &node.access.confinement;
     let strict = confinement.strict_read_scope.then(|| {
         let named = confinement.workdir.iter().chain(&confinement.add_dirs).chain(&confinement.program);
         named.into_iter().any(is_open)
     });
-    let reads = node.read_paths.as_ref().is_none_or(|paths| paths.iter().any(is_open));
-    let writes = node.allowed_write_paths.as_ref().is_some_and(|paths| paths.iter().any(is_open));
+    let reads = node.access.read_paths.as_ref().is_none_or(|paths| paths.iter().any(is_open));
+    let writes = node.access.allowed_write_paths.as_ref().is_some_and(|paths| paths.iter().any(is_open));
     (reads && strict.unwrap_or(true)) || writes
 }
 
@@ -137,7 +137,7 @@ pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Fou
     let uses = |node: &Node| {
         let called =
             |(_, attribute): (_, &Attribute)| calls_subject(&words(Source::new(&attribute.value), Language::Shell));
-        node.subject.command.is_some() || command(node).is_some_and(called)
+        node.access.subject.command.is_some() || command(node).is_some_and(called)
     };
     let found = |node: &Node| {
         let attribute =

@@ -131,7 +131,7 @@ pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Found {
         }
         let asking: Vec<&Condition> =
             conditions(subject.outgoing(number)).into_iter().filter(|condition| condition.reads_outcome()).collect();
-        let has_target = node.retry_target.is_some() || node.fallback_retry_target.is_some();
+        let has_target = node.routing.retry_target.is_some() || node.routing.fallback_retry_target.is_some();
         let into_diamond = |edge: &Edge| {
             edge.condition.is_none() && subject.node(&edge.to).is_some_and(|node| node.handler == Handler::Conditional)
         };
@@ -186,7 +186,7 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found
 
 /// Reports edges into an exit that serve failures only. A goal gate may have one, because the exit checks it.
 pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let is_gate = |edge: &Edge| subject.node(&edge.from).is_some_and(|node| node.goal_gate);
+    let is_gate = |edge: &Edge| subject.node(&edge.from).is_some_and(|node| node.checks.goal_gate);
     let for_failure = |edge: &Edge| {
         let Some(condition) = &edge.condition else { return false };
         let may = |status: Status| !matches!(coverage(&[condition], status), Coverage::Never | Coverage::Unknown);

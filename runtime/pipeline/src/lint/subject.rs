@@ -79,7 +79,7 @@ impl<'a> Subject<'a> {
     fn add_jumps(&mut self) {
         let pipeline = self.pipeline;
         for (from, node) in pipeline.nodes.iter().enumerate() {
-            for target in [&node.retry_target, &node.fallback_retry_target].into_iter().flatten() {
+            for target in [&node.routing.retry_target, &node.routing.fallback_retry_target].into_iter().flatten() {
                 self.add_jump(from, target);
             }
         }

@@ -32,8 +32,8 @@ pub(super) fn unused_retry_target(rule: &Rule, subject: &Subject<'_>) -> Found {
         );
     }
     for (number, node) in pipeline.nodes.iter().enumerate() {
-        if node.retry_target.is_some() || node.fallback_retry_target.is_some() {
-            let targets = [&node.retry_target, &node.fallback_retry_target];
+        if node.routing.retry_target.is_some() || node.routing.fallback_retry_target.is_some() {
+            let targets = [&node.routing.retry_target, &node.routing.fallback_retry_target];
             add_targets(&mut written, Some(node), &node.attributes, targets, || node_reason(subject, number, node));
         }
     }
@@ -69,25 +69,25 @@ fn add_targets<'a>(
 
 /// The reason why the graph's targets are unused: they serve only goal gates without a target.
 fn graph_reason(subject: &Subject<'_>) -> Option<String> {
-    let mut gates = subject.pipeline.nodes.iter().filter(|node| node.goal_gate).peekable();
+    let mut gates = subject.pipeline.nodes.iter().filter(|node| node.checks.goal_gate).peekable();
     if gates.peek().is_none() {
         return Some("targets on the graph serve unmet goal gates, and no node is a goal gate".to_owned());
     }
-    let own = |node: &Node| node.retry_target.is_some() || node.fallback_retry_target.is_some();
+    let own = |node: &Node| node.routing.retry_target.is_some() || node.routing.fallback_retry_target.is_some();
     gates.all(own).then(|| "every goal gate has a target of its own".to_owned())
 }
 
 /// The reason why a node's targets are unused: it cannot fail, or an edge follows each failure.
 fn node_reason(subject: &Subject<'_>, number: usize, node: &Node) -> Option<String> {
-    if node.goal_gate {
+    if node.checks.goal_gate {
         return None;
     }
     match node.handler {
-        Handler::Exit if node.verification.is_some() => {
+        Handler::Exit if node.checks.verification.is_some() => {
             return Some(format!("the run ends if the verification of the exit `{}` fails", node.id));
         }
         Handler::Start | Handler::Exit => return Some(format!("`{}` does no work and cannot fail", node.id)),
-        Handler::Conditional if node.verification.is_none() => {
+        Handler::Conditional if node.checks.verification.is_none() => {
             return Some(format!("`{}` only passes an outcome on and cannot fail itself", node.id));
         }
         Handler::Human | Handler::Conditional | Handler::Parallel | Handler::FanIn(_) => {}

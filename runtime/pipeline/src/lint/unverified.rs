@@ -49,7 +49,7 @@ pub(super) fn no_verification(rule: &Rule, subject: &Subject<'_>) -> Found {
 /// One path for each exit that unverified work reaches.
 fn unverified_paths(rule: &Rule, subject: &Subject<'_>) -> impl Iterator<Item = Diagnostic> {
     let nodes = &subject.pipeline.nodes;
-    let is_checked = nodes.iter().any(builds) && !nodes.iter().any(|node| node.goal_gate);
+    let is_checked = nodes.iter().any(builds) && !nodes.iter().any(|node| node.checks.goal_gate);
     let walk = is_checked.then(|| Walk::new(subject));
     walk.into_iter().flat_map(move |mut walk| {
         let exits = std::mem::take(&mut walk.exits);
@@ -59,7 +59,7 @@ fn unverified_paths(rule: &Rule, subject: &Subject<'_>) -> impl Iterator<Item = 
 
 /// A stage that may change the workspace. A plugin without a scope may not.
 fn builds(node: &Node) -> bool {
-    let may_write = match &node.allowed_write_paths {
+    let may_write = match &node.access.allowed_write_paths {
         Some(scope) => !scope.is_empty(),
         None => node.handler.kind() == HandlerKind::Codergen,
     };
@@ -68,7 +68,7 @@ fn builds(node: &Node) -> bool {
 
 /// A stage that verifies: a command or a person decides about its success.
 fn verifies(node: &Node) -> bool {
-    node.verification.is_some() || node.is_verifier() || node.handler.kind() == HandlerKind::Human
+    node.checks.verification.is_some() || node.is_verifier() || node.handler.kind() == HandlerKind::Human
 }
 
 struct Walk<'a, 'b> {
@@ -112,7 +112,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         match &node.handler {
             Handler::Exit if built && !verifies(node) => self.arrive(step),
             Handler::Exit => {}
-            Handler::Conditional if node.verification.is_none() => self.pass_on(step),
+            Handler::Conditional if node.checks.verification.is_none() => self.pass_on(step),
             _ if built && self.guarded[step.node] => {}
             _ if verifies(node) && built => self.fail(step, node),
             _ => self.go_anywhere(Step { built, ..step }, step),
@@ -137,7 +137,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     /// Only a failure leaves a verifier unverified (spec §3.7).
     fn fail(&mut self, step: Step, node: &Node) {
         let subject = self.subject;
-        let target = node.retry_target.as_ref().or(node.fallback_retry_target.as_ref());
+        let target = node.routing.retry_target.as_ref().or(node.routing.fallback_retry_target.as_ref());
         let edges = open_edges(subject, step).map(|edge| &edge.to);
         for to in edges.chain(target).filter_map(|to| subject.index(to)) {
             self.visit(step, Step { node: to, built: true, failed: true });
@@ -167,7 +167,7 @@ impl<'a, 'b> Walk<'a, 'b> {
 /// The edges that a run may take from a step: after a diamond, those for the incoming outcome; after a verifier, those for its failure.
 fn open_edges<'b>(subject: &'b Subject<'_>, step: Step) -> impl Iterator<Item = &'b Edge> {
     let node = &subject.pipeline.nodes[step.node];
-    let is_diamond = node.handler == Handler::Conditional && node.verification.is_none();
+    let is_diamond = node.handler == Handler::Conditional && node.checks.verification.is_none();
     let is_failure = !is_diamond && verifies(node) && (step.built || builds(node));
     let is_decided = is_diamond && step.failed && subject.outgoing(step.node).any(|edge| must_hold(edge, Status::Fail));
     let to_diamond = move |edge: &Edge| subject.node(&edge.to).is_some_and(|to| to.handler == Handler::Conditional);

@@ -27,7 +27,7 @@ use crate::dot::{Ast, Name, Statement};
 use crate::files;
 use crate::inputs::Inputs;
 use crate::ir::{
-    Attribute, Backoff, Bounds, Edge, Handler, Node, NodeId, Pipeline, RESTARTS_MAX_DEFAULT, Restarts,
+    Attribute, Backoff, Edge, Handler, Node, NodeId, Pipeline, RESTARTS_MAX_DEFAULT, Restarts, RunBounds,
     SIGNATURE_LIMIT_DEFAULT, STEPS_MAX_DEFAULT, SessionSettings,
 };
 use crate::key::{self, Key};
@@ -170,7 +170,7 @@ impl<'a> Draft<'a> {
 /// True when a stage may continue the conversation of an earlier one.
 fn continues_conversations(pipeline: &Pipeline) -> bool {
     let of_edges = pipeline.edges.iter().map(|edge| &edge.session);
-    let of_nodes = pipeline.nodes.iter().map(|node| &node.session);
+    let of_nodes = pipeline.nodes.iter().map(|node| &node.agent.session);
     of_nodes.chain(of_edges).chain([&pipeline.session]).any(SessionSettings::is_full)
 }
 
@@ -190,9 +190,9 @@ fn default_max_retries(graph: &Attributes, policy: Option<Backoff>, findings: &m
     findings.count(graph, key::DEFAULT_MAX_RETRIES, 0).or(by_older_name).or(by_policy).unwrap_or(0)
 }
 
-fn bounds(graph: &Attributes, findings: &mut Findings<'_>) -> Bounds {
+fn bounds(graph: &Attributes, findings: &mut Findings<'_>) -> RunBounds {
     let steps_max = findings.integer(graph, key::MAX_STEPS, 1, i64::MAX).and_then(|steps| u64::try_from(steps).ok());
-    Bounds {
+    RunBounds {
         steps_max: steps_max.unwrap_or(STEPS_MAX_DEFAULT),
         wall_max: findings.duration(graph, key::MAX_WALL_TIME),
         spend_max: findings.spend(graph),

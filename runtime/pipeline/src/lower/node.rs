@@ -17,8 +17,9 @@ use crate::files;
 use crate::inputs::Inputs;
 use crate::ir::holdouts::Feedback;
 use crate::ir::{
-    Attribute, Backoff, CHILD_EXIT, CYCLES_DEFAULT, Child, GATE_REQUIREMENTS, GateSettings, Handler, HandlerKind,
-    MERGES, Node, NodeId, SHAPES, SessionSettings, Supervision, Text, ToolHooks, ToolServers,
+    Access, AgentSettings, Attribute, Backoff, CHILD_EXIT, CYCLES_DEFAULT, Checks, Child, GATE_REQUIREMENTS,
+    GateSettings, Handler, HandlerKind, Node, NodeBounds, NodeId, Routing, SHAPES, SessionSettings, Supervision, Text,
+    ToolHooks, ToolServers,
 };
 use crate::key::{self, Key};
 use glovebox_record::question::QUESTION_TYPES;
@@ -87,37 +88,13 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         prompt,
         label,
         classes,
-        max_retries: findings.count(from, key::MAX_RETRIES, 0),
-        backoff: findings.choice(from, key::RETRY_POLICY, RETRY_POLICIES).unwrap_or(scope.graph_backoff),
-        session: session(from, raw.derived.last()),
-        goal_gate: findings.boolean(from, key::GOAL_GATE),
-        gate_requires: findings.choice(from, key::GATE_REQUIRES, GATE_REQUIREMENTS).unwrap_or_default(),
-        required_tool: required_tool(from, scope.declared, findings),
-        verification: None,
-        retry_target: scope.declared.target(from, key::RETRY_TARGET),
-        fallback_retry_target: scope.declared.target(from, key::FALLBACK_RETRY_TARGET),
+        routing: routing(from, scope, findings),
+        bounds: bounds(from, scope, findings),
+        access: access(&handler, from, scope, findings),
+        checks: checks(from, scope, findings),
+        agent: agent(&handler, &raw, scope, findings),
         gate: gate(from, findings),
-        timeout: findings.duration(from, key::TIMEOUT),
-        max_turns: findings.count(from, key::MAX_TURNS, 1).or(scope.graph_turns_max),
-        spend_max: findings.spend(from),
-        visits_max: findings.count(from, key::MAX_VISITS, 0).or(scope.graph_visits_max).filter(|most| *most > 0),
-        steps_max: findings.integer(from, key::MAX_STEPS, 1, i64::MAX).and_then(|steps| u64::try_from(steps).ok()),
-        wall_max: findings.duration(from, key::MAX_WALL_TIME),
-        allowed_write_paths: findings.scope(from, key::ALLOWED_WRITE_PATHS),
-        read_paths: findings.scope(from, key::READ_PATHS),
-        confinement: confine::lower(from, findings),
-        allowed_commands: findings.commands(from, handler.kind().allow_list()),
-        holdouts: holdout_attributes::node(from, scope.feedback, findings),
-        subject: holdout_attributes::subject(from, findings),
-        tool_hooks: tool_hooks(&handler, from, scope.graph),
-        backend: backend::lower(&handler, from, findings),
-        tool_servers: tool_servers(&handler, from, scope.graph),
-        output_schema: output::lower(&handler, from, scope, findings),
-        limits: findings.limits(from),
-        auto_status: findings.boolean(from, key::AUTO_STATUS),
-        allow_partial: findings.boolean(from, key::ALLOW_PARTIAL),
-        fork: parallel::settings(from, findings),
-        merge: findings.choice(from, key::MERGE, MERGES).unwrap_or_default(),
+        parallel: parallel::settings(from, findings),
         child: child(from, findings).map(Box::new),
         child_of: scope.declared.target(from, key::STACK_CHILD_OF),
         id: raw.id,
@@ -127,7 +104,62 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         span: raw.span,
     };
     let verification = verification::of(&node, findings).map(Box::new);
-    Node { verification, ..node }
+    Node { checks: Checks { verification, ..node.checks }, ..node }
+}
+
+fn routing(from: &Attributes, scope: &GraphScope<'_, '_>, findings: &mut Findings<'_>) -> Routing {
+    Routing {
+        max_retries: findings.count(from, key::MAX_RETRIES, 0),
+        backoff: findings.choice(from, key::RETRY_POLICY, RETRY_POLICIES).unwrap_or(scope.graph_backoff),
+        retry_target: scope.declared.target(from, key::RETRY_TARGET),
+        fallback_retry_target: scope.declared.target(from, key::FALLBACK_RETRY_TARGET),
+        auto_status: findings.boolean(from, key::AUTO_STATUS),
+        allow_partial: findings.boolean(from, key::ALLOW_PARTIAL),
+    }
+}
+
+fn bounds(from: &Attributes, scope: &GraphScope<'_, '_>, findings: &mut Findings<'_>) -> NodeBounds {
+    NodeBounds {
+        timeout: findings.duration(from, key::TIMEOUT),
+        max_turns: findings.count(from, key::MAX_TURNS, 1).or(scope.graph_turns_max),
+        spend_max: findings.spend(from),
+        visits_max: findings.count(from, key::MAX_VISITS, 0).or(scope.graph_visits_max).filter(|most| *most > 0),
+        steps_max: findings.integer(from, key::MAX_STEPS, 1, i64::MAX).and_then(|steps| u64::try_from(steps).ok()),
+        wall_max: findings.duration(from, key::MAX_WALL_TIME),
+        limits: findings.limits(from),
+    }
+}
+
+fn access(handler: &Handler, from: &Attributes, scope: &GraphScope<'_, '_>, findings: &mut Findings<'_>) -> Access {
+    Access {
+        allowed_write_paths: findings.scope(from, key::ALLOWED_WRITE_PATHS),
+        read_paths: findings.scope(from, key::READ_PATHS),
+        allowed_commands: findings.commands(from, handler.kind().allow_list()),
+        confinement: confine::lower(from, findings),
+        holdouts: holdout_attributes::node(from, scope.feedback, findings),
+        subject: holdout_attributes::subject(from, findings),
+    }
+}
+
+/// The checks of a node without its verification, which needs the node.
+fn checks(from: &Attributes, scope: &GraphScope<'_, '_>, findings: &mut Findings<'_>) -> Checks {
+    Checks {
+        goal_gate: findings.boolean(from, key::GOAL_GATE),
+        gate_requires: findings.choice(from, key::GATE_REQUIRES, GATE_REQUIREMENTS).unwrap_or_default(),
+        required_tool: required_tool(from, scope.declared, findings),
+        verification: None,
+    }
+}
+
+fn agent(handler: &Handler, raw: &RawNode, scope: &GraphScope<'_, '_>, findings: &mut Findings<'_>) -> AgentSettings {
+    let from = &raw.attributes;
+    AgentSettings {
+        session: session(from, raw.derived.last()),
+        backend: backend::lower(handler, from, findings),
+        tool_hooks: tool_hooks(handler, from, scope.graph),
+        tool_servers: tool_servers(handler, from, scope.graph),
+        output_schema: output::lower(handler, from, scope, findings),
+    }
 }
 
 /// The stage that must have passed; none where nothing is required. The lint `required_tool_node` reports what names no such stage.

@@ -1,8 +1,8 @@
-//! How a fork ends: from attributes as text to a [`ParallelSettings`].
+//! How branches run and join: from attributes as text to [`ParallelSettings`].
 
 use super::reader::Findings;
 use super::scope::Attributes;
-use crate::ir::{ERROR_POLICIES, JOIN_POLICIES, JoinPolicy, MAX_PARALLEL_DEFAULT, ParallelSettings};
+use crate::ir::{ERROR_POLICIES, JOIN_POLICIES, JoinPolicy, MAX_PARALLEL_DEFAULT, MERGES, ParallelSettings};
 use crate::key;
 
 pub(super) fn settings(from: &Attributes, findings: &mut Findings<'_>) -> ParallelSettings {
@@ -17,6 +17,7 @@ pub(super) fn settings(from: &Attributes, findings: &mut Findings<'_>) -> Parall
         },
         error: findings.choice(from, key::ERROR_POLICY, ERROR_POLICIES).unwrap_or_default(),
         parallel_max: findings.count(from, key::MAX_PARALLEL, 1).unwrap_or(MAX_PARALLEL_DEFAULT),
+        merge: findings.choice(from, key::MERGE, MERGES).unwrap_or_default(),
     }
 }
 

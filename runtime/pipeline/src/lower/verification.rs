@@ -7,7 +7,9 @@ use super::reader::Findings;
 use crate::attributes::{Carrier, is_known};
 use crate::diagnostic::Diagnostic;
 use crate::ir::holdouts::NodeHoldouts;
-use crate::ir::{Attribute, Confinement, GateRequires, Handler, HandlerKind, Node, Role, ToolHooks, ToolServers};
+use crate::ir::{
+    Access, AgentSettings, Attribute, Checks, Confinement, Handler, HandlerKind, Node, NodeBounds, Role, Routing,
+};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use glovebox_record::spend::SpendBounds;
@@ -49,31 +51,40 @@ pub(super) fn of(node: &Node, findings: &mut Findings<'_>) -> Option<Node> {
         }
         return None;
     }
-    let timeout = findings.duration(&node.attributes, key::VERIFY_TIMEOUT);
-    let Confinement { scratch, cache, cache_from, network, .. } = node.confinement.clone();
     Some(Node {
         id: node.id.verification(),
         handler: Handler::Component(by.handler().into()),
         role: Some(Role::Verifier),
         prompt: None,
-        goal_gate: false,
-        gate_requires: GateRequires::default(),
-        required_tool: None,
-        timeout: Some(timeout.unwrap_or(Duration::from_secs(TIMEOUT_DEFAULT.0)).saturating_add(MARGIN)),
-        spend_max: SpendBounds::default(),
-        read_paths: None,
-        confinement: Confinement { scratch, cache, cache_from, network, ..Confinement::default() },
-        allowed_commands: by.commands(),
-        holdouts: NodeHoldouts { allow_read: false, block_read: None, ..node.holdouts.clone() },
-        tool_hooks: ToolHooks::default(),
-        tool_servers: ToolServers::default(),
-        output_schema: None,
-        backend: None,
-        auto_status: false,
+        routing: Routing { auto_status: false, ..node.routing.clone() },
+        bounds: bounds(node, findings),
+        access: access(node, &by),
+        checks: Checks::default(),
+        agent: AgentSettings { session: node.agent.session.clone(), ..AgentSettings::default() },
         child: None,
         attributes: attributes(node, &by),
         ..node.clone()
     })
+}
+
+/// Those of the node, but for its model, and with a time of its own.
+fn bounds(node: &Node, findings: &mut Findings<'_>) -> NodeBounds {
+    let timeout = findings.duration(&node.attributes, key::VERIFY_TIMEOUT);
+    let timeout = timeout.unwrap_or(Duration::from_secs(TIMEOUT_DEFAULT.0)).saturating_add(MARGIN);
+    NodeBounds { timeout: Some(timeout), spend_max: SpendBounds::default(), ..node.bounds.clone() }
+}
+
+fn access(node: &Node, by: &By<'_>) -> Access {
+    let Access { allowed_write_paths, confinement, holdouts, subject, .. } = node.access.clone();
+    let Confinement { scratch, cache, cache_from, network, .. } = confinement;
+    Access {
+        allowed_write_paths,
+        read_paths: None,
+        allowed_commands: by.commands(),
+        confinement: Confinement { scratch, cache, cache_from, network, ..Confinement::default() },
+        holdouts: NodeHoldouts { allow_read: false, block_read: None, ..holdouts },
+        subject,
+    }
 }
 
 /// What verifies a node.

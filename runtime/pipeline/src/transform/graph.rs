@@ -101,7 +101,7 @@ fn settled_node(node: &Node) -> BTreeMap<String, String> {
     if let Some(prompt) = node.prompt.as_ref().filter(|prompt| written || **prompt != node.label) {
         settled.insert(key::PROMPT.as_str().to_owned(), prompt.to_string());
     }
-    if let Some(schema) = &node.output_schema {
+    if let Some(schema) = &node.agent.output_schema {
         settled.insert(key::OUTPUT_SCHEMA.to_string(), schema.text().to_owned());
     }
     settled

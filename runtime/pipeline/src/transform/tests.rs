@@ -49,7 +49,7 @@ fn an_unchanged_graph_is_the_same_pipeline_in_the_same_places() {
     for (was, is) in before.nodes.iter().zip(&after.nodes) {
         assert_eq!((&was.id, &was.handler, was.span), (&is.id, &is.handler, is.span));
         assert_eq!(was.prompt, is.prompt, "{}", was.id);
-        assert_eq!((&was.classes, was.timeout, &was.label), (&is.classes, is.timeout, &is.label));
+        assert_eq!((&was.classes, was.bounds.timeout, &was.label), (&is.classes, is.bounds.timeout, &is.label));
         let is = ["id", "handler", "timeout"].map(|key| is.attributes.get(Key::new(key)));
         assert_eq!(["id", "handler", "timeout"].map(|key| was.attributes.get(Key::new(key))), is, "{}", was.id);
     }

@@ -114,7 +114,7 @@ digraph test_pipeline {
     assert_eq!((pipeline.nodes.len(), pipeline.edges.len()), (5, 6));
     let prompt = "Plan how to create a hello world script for: Create a hello world Python script";
     assert_eq!(node(&pipeline, "plan").prompt.as_deref(), Some(prompt));
-    assert!(node(&pipeline, "implement").goal_gate);
+    assert!(node(&pipeline, "implement").checks.goal_gate);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_goal_gate_without_an_exit_attribute_list() {
     start -> implement -> test -> done
 }"#,
     );
-    assert_eq!(node(&pipeline, "test").retry_target, Some(NodeId::new("implement")));
+    assert_eq!(node(&pipeline, "test").routing.retry_target, Some(NodeId::new("implement")));
 }
 
 #[test]

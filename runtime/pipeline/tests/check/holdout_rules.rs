@@ -39,7 +39,7 @@ fn folders_are_relative_and_end_in_a_slash() {
 
 #[test]
 fn a_node_says_its_ways_out_and_inherits_the_feedback() {
-    let said = |graph: &str, builder: &str| node(&accept(&file(graph, builder, "")), "b").holdouts.clone();
+    let said = |graph: &str, builder: &str| node(&accept(&file(graph, builder, "")), "b").access.holdouts.clone();
     assert_eq!(said("", ""), NodeHoldouts::default());
     assert_eq!(said("scenario_feedback=full", "").feedback, Feedback::Full);
     assert_eq!(said("scenario_feedback=full", "scenario_feedback=summary").feedback, Feedback::Summary);
@@ -56,12 +56,12 @@ fn a_node_says_its_ways_out_and_inherits_the_feedback() {
 #[test]
 fn a_verifier_names_its_program_under_test_and_what_becomes_of_its_files() {
     let of = |tool: &str| node(&accept(&file("", "", tool)), "t").clone();
-    assert_eq!((of("").subject, of("").holdouts.writes), (Subject::default(), Writes::Scratch));
+    assert_eq!((of("").access.subject, of("").access.holdouts.writes), (Subject::default(), Writes::Scratch));
     let whole =
         of("verify_subject=\"python3 -m app\", verify_subject_port=8080, scenario_writes=commit, holdouts=true");
     let subject = Subject { command: Some("python3 -m app".into()), port: Some(8080) };
-    assert_eq!((whole.subject, whole.holdouts.writes), (subject, Writes::Commit));
-    assert_eq!(of("verify_subject=\" \"").subject, Subject::default());
+    assert_eq!((whole.access.subject, whole.access.holdouts.writes), (subject, Writes::Commit));
+    assert_eq!(of("verify_subject=\" \"").access.subject, Subject::default());
     let check = |tool: &str| errors(&file("", "", tool));
     assert_snapshot!(check("verify_subject=s, verify_subject_port=0, scenario_writes=keep, holdouts=true"), @"
     attribute_value «0» `verify_subject_port` expects a whole number, 1 to 65535, found `0`

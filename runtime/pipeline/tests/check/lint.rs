@@ -388,7 +388,7 @@ fn a_fork_without_a_fan_in_gets_one_where_its_branches_meet() {
     );
     let pipeline = checked.pipeline.expect("a pipeline");
     let join = pipeline.node(&"join_f".into()).expect("the fan-in");
-    assert!(join.handler.is_fan_in() && join.merge == Merge::All);
+    assert!(join.handler.is_fan_in() && join.parallel.merge == Merge::All);
     let edges: Vec<String> = pipeline.edges.iter().map(|edge| format!("{} -> {}", edge.from, edge.to)).collect();
     for edge in ["more -> join_f", "b -> join_f", "join_f -> both", "both -> f"] {
         assert!(edges.contains(&edge.to_owned()), "{edge}: {edges:?}");

@@ -22,10 +22,16 @@ fn a_node_without_attributes_has_the_specification_s_defaults() {
     assert_eq!((n.label.as_str(), n.shape.as_str()), ("n", "box"));
     assert_eq!(n.handler, Handler::Component("codergen".into()));
     assert_eq!(n.prompt.as_deref(), Some("n"));
-    assert_eq!((n.max_retries, n.timeout, n.max_turns), (None, None, None));
-    assert_eq!(n.backoff, Backoff { attempts: None, initial_ms: 200, factor: 2.0, max_ms: 60_000, jitter: true });
-    assert!(!n.goal_gate && !n.auto_status && !n.allow_partial);
-    assert_eq!((&n.allowed_write_paths, &n.read_paths, &n.allowed_commands), (&None, &None, &None));
+    assert_eq!((n.routing.max_retries, n.bounds.timeout, n.bounds.max_turns), (None, None, None));
+    assert_eq!(
+        n.routing.backoff,
+        Backoff { attempts: None, initial_ms: 200, factor: 2.0, max_ms: 60_000, jitter: true }
+    );
+    assert!(!n.checks.goal_gate && !n.routing.auto_status && !n.routing.allow_partial);
+    assert_eq!(
+        (&n.access.allowed_write_paths, &n.access.read_paths, &n.access.allowed_commands),
+        (&None, &None, &None)
+    );
     assert_eq!((pipeline.default_max_retries, pipeline.bounds.steps_max, pipeline.bounds.wall_max), (0, 200, None));
 }
 
@@ -37,14 +43,23 @@ fn node_attributes_get_types() {
          retry_policy=patient, limits.memory_bytes=\"64MiB\", limits.wall_ms=10s, limits.turns=3, class=\"code, critical\"",
     ));
     let n = node(&pipeline, "n");
-    assert_eq!((n.max_retries, n.max_turns, n.timeout), (Some(3), Some(7), Some(Duration::from_secs(900))));
-    assert_eq!((&n.retry_target, &n.fallback_retry_target), (&Some(NodeId::new("n")), &Some(NodeId::new("start"))));
-    assert!(n.goal_gate && n.auto_status && n.allow_partial);
-    assert_eq!(n.allowed_write_paths, Some(entries(&["src/"])));
-    assert_eq!(n.read_paths, Some(entries(&["docs/", "README.md"])));
-    assert_eq!(n.allowed_commands, Some(vec!["cargo test".to_owned(), "git status".to_owned()]));
-    assert_eq!((n.backoff.attempts, n.backoff.initial_ms, n.backoff.factor), (Some(3), 2_000, 3.0));
-    let limits: Vec<(&str, u64)> = n.limits.iter().map(|(name, amount)| (name.as_str(), amount)).collect();
+    assert_eq!(
+        (n.routing.max_retries, n.bounds.max_turns, n.bounds.timeout),
+        (Some(3), Some(7), Some(Duration::from_secs(900)))
+    );
+    assert_eq!(
+        (&n.routing.retry_target, &n.routing.fallback_retry_target),
+        (&Some(NodeId::new("n")), &Some(NodeId::new("start")))
+    );
+    assert!(n.checks.goal_gate && n.routing.auto_status && n.routing.allow_partial);
+    assert_eq!(n.access.allowed_write_paths, Some(entries(&["src/"])));
+    assert_eq!(n.access.read_paths, Some(entries(&["docs/", "README.md"])));
+    assert_eq!(n.access.allowed_commands, Some(vec!["cargo test".to_owned(), "git status".to_owned()]));
+    assert_eq!(
+        (n.routing.backoff.attempts, n.routing.backoff.initial_ms, n.routing.backoff.factor),
+        (Some(3), 2_000, 3.0)
+    );
+    let limits: Vec<(&str, u64)> = n.bounds.limits.iter().map(|(name, amount)| (name.as_str(), amount)).collect();
     assert_eq!(limits, [("memory_bytes", 64 << 20), ("turns", 3), ("wall_ms", 10_000)]);
     assert_eq!(n.classes, ["code", "critical"]);
 }
@@ -52,15 +67,15 @@ fn node_attributes_get_types() {
 #[test]
 fn an_empty_scope_allows_nothing_and_is_not_an_absent_one() {
     let pipeline = accept(&with("n [allowed_write_paths=\"\", allowed_commands=\"\"] start -> n -> exit"));
-    assert_eq!(node(&pipeline, "n").allowed_write_paths, Some(Vec::new()));
-    assert_eq!(node(&pipeline, "n").allowed_commands, Some(Vec::new()));
+    assert_eq!(node(&pipeline, "n").access.allowed_write_paths, Some(Vec::new()));
+    assert_eq!(node(&pipeline, "n").access.allowed_commands, Some(Vec::new()));
 }
 
 /// A duration's text and its milliseconds.
 #[track_caller]
 fn check_duration(written: &str, milliseconds: u64) {
     let pipeline = accept(&with_node(&format!("timeout={written}")));
-    assert_eq!(node(&pipeline, "n").timeout, Some(Duration::from_millis(milliseconds)), "{written}");
+    assert_eq!(node(&pipeline, "n").bounds.timeout, Some(Duration::from_millis(milliseconds)), "{written}");
 }
 
 #[test]
@@ -116,7 +131,7 @@ fn the_whole_workspace_has_one_spelling() {
     for written in ["./", ".", " ./ "] {
         let pipeline =
             accept(&with_node(&format!("allowed_write_paths=\"{written}\", read_paths=\"{written},./docs/,./a\"")));
-        let (write, read) = (&node(&pipeline, "n").allowed_write_paths, &node(&pipeline, "n").read_paths);
+        let (write, read) = (&node(&pipeline, "n").access.allowed_write_paths, &node(&pipeline, "n").access.read_paths);
         assert_eq!(write, &Some(entries(&["./"])), "{written}");
         assert_eq!(read, &Some(entries(&["./", "docs/", "a"])), "{written}");
     }
@@ -162,9 +177,9 @@ fn what_confines_a_node_gets_types() {
         cache_from: Some(CacheFrom::Base),
         network: Some("proxy:api.example.com,*.crates.io".parse().unwrap()),
     };
-    assert_eq!(node(&pipeline, "n").confinement, expected);
-    assert_eq!(node(&accept(&with_node("label=x")), "n").confinement, Confinement::default());
-    let of = |attributes: &str| node(&accept(&with_node(attributes)), "n").confinement.clone();
+    assert_eq!(node(&pipeline, "n").access.confinement, expected);
+    assert_eq!(node(&accept(&with_node("label=x")), "n").access.confinement, Confinement::default());
+    let of = |attributes: &str| node(&accept(&with_node(attributes)), "n").access.confinement.clone();
     assert_eq!(of("network=none").network, Some(Network::None));
     assert_eq!(of("network=full, scratch=\"\", codex.workdir=\"\"").network, Some(Network::Full));
     assert_eq!(of("codex.workdir=\".\"").workdir, Some(Entry::whole()));
@@ -197,7 +212,7 @@ fn defaults_hold_for_what_follows_in_their_scope() {
            subgraph { graph [label=\"Inner: 2!\"] deep } } \
          after start -> early -> late -> Plan Implement -> deep -> after -> exit",
     ));
-    let timeout = |id: &str| node(&pipeline, id).timeout.map(|timeout| timeout.as_secs());
+    let timeout = |id: &str| node(&pipeline, id).bounds.timeout.map(|timeout| timeout.as_secs());
     assert_eq!([timeout("early"), timeout("late"), timeout("Plan")], [None, Some(10), Some(900)]);
     assert_eq!([timeout("Implement"), timeout("deep"), timeout("after")], [Some(1800), Some(900), Some(10)]);
     assert_eq!(node(&pipeline, "Implement").attributes[key::THREAD_ID].value, "loop-a");
@@ -262,7 +277,7 @@ fn graph_attributes_get_types() {
     assert_eq!((pipeline.default_max_retries, pipeline.bounds.steps_max), (2, 50));
     assert_eq!(pipeline.bounds.wall_max, Some(Duration::from_secs(7_200)));
     assert_eq!(pipeline.retry_target, Some(NodeId::new("start")));
-    assert_eq!(node(&pipeline, "exit").max_turns, Some(9));
+    assert_eq!(node(&pipeline, "exit").bounds.max_turns, Some(9));
     let both = accept(&with_graph("default_max_retries=1, default_max_retry=2"));
     assert_eq!(both.default_max_retries, 1);
 }
@@ -270,8 +285,8 @@ fn graph_attributes_get_types() {
 #[test]
 fn targets_that_do_not_exist_are_left_out() {
     let pipeline = accept(&with_node("retry_target=nowhere, fallback_retry_target=n"));
-    assert_eq!(node(&pipeline, "n").retry_target, None);
-    assert_eq!(node(&pipeline, "n").fallback_retry_target, Some(NodeId::new("n")));
+    assert_eq!(node(&pipeline, "n").routing.retry_target, None);
+    assert_eq!(node(&pipeline, "n").routing.fallback_retry_target, Some(NodeId::new("n")));
 }
 
 fn inputs(set: &[(&str, &str)]) -> Inputs {

@@ -49,7 +49,7 @@ pub(super) fn choose<'a>(config: &Config, nodes: impl Iterator<Item = &'a Node>)
 
 /// Why an agent program cannot ask its model, where their wire formats differ.
 fn unspoken(node: &Node, model: &PlannedModel) -> Option<Diagnostic> {
-    let backend = node.backend.as_ref()?;
+    let backend = node.agent.backend.as_ref()?;
     let spoken = families(backend.program);
     if spoken.contains(&model.access.family) {
         return None;
@@ -87,7 +87,7 @@ struct Wish<'a> {
 
 impl<'a> Wish<'a> {
     fn for_node(node: &'a Node) -> Self {
-        let of_codex = node.backend.as_ref().is_some_and(|backend| backend.program == AgentProgram::Codex);
+        let of_codex = node.agent.backend.as_ref().is_some_and(|backend| backend.program == AgentProgram::Codex);
         let text = |key: Key<'_>| {
             node.attributes.get(key).map(|attribute| attribute.value.trim()).filter(|text| !text.is_empty())
         };

@@ -96,7 +96,7 @@ fn proposals(
 
 /// The commands in the pipeline file that run in the stage, or check it.
 fn attributes(node: &Node) -> impl Iterator<Item = CommandPlace<'_>> {
-    let allowed = node.allowed_commands.iter().flatten();
+    let allowed = node.access.allowed_commands.iter().flatten();
     let allowed = allowed.map(|text| CommandPlace { place: "`allowed_commands`", text });
     let check = node.attributes.get(key::VERIFY_COMMAND);
     allowed.chain(check.map(|attribute| CommandPlace { place: "`verify_command`", text: attribute.value.as_str() }))

@@ -112,7 +112,7 @@ impl Plan {
                 found.run.extend(of_gate.iter().cloned());
                 own.extend(of_gate);
             }
-            let tells = node.holdouts.feedback == Feedback::Full;
+            let tells = node.access.holdouts.feedback == Feedback::Full;
             if tells && binding.is_some_and(|binding| binding.holdouts == HoldoutAccess::ReadOnly) {
                 own.extend([Capability::TellHoldouts]);
                 found.run.extend([Capability::TellHoldouts]);

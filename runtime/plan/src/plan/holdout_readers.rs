@@ -117,6 +117,6 @@ impl Plan {
     }
 
     fn feedback(&self, node: &NodeId) -> Feedback {
-        self.pipeline.node(node).map_or_else(Feedback::default, |node| node.holdouts.feedback)
+        self.pipeline.node(node).map_or_else(Feedback::default, |node| node.access.holdouts.feedback)
     }
 }

@@ -60,7 +60,7 @@ pub struct PlanSupervision {
 impl PlanFork {
     /// None for a node that is not a fork.
     pub(super) fn for_node(pipeline: &Pipeline, node: &Node) -> Option<Self> {
-        let setting = Some(&node.fork).filter(|_| node.handler == Handler::Parallel)?;
+        let setting = Some(&node.parallel).filter(|_| node.handler == Handler::Parallel)?;
         let branches = pipeline.outgoing(&node.id).count();
         Some(Self {
             branches,

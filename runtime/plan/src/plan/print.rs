@@ -98,7 +98,7 @@ impl Plan {
             handler: node.handler.name(),
             could,
             asks: self.models.get(&node.id).map(PlanAsks::new),
-            output_schema: node.output_schema.as_ref().map(|schema| Digest::hash(schema.text().as_bytes())),
+            output_schema: node.agent.output_schema.as_ref().map(|schema| Digest::hash(schema.text().as_bytes())),
             sessions: Vec::new(),
             fork: PlanFork::for_node(&self.pipeline, node),
             component,

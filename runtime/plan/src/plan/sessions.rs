@@ -27,7 +27,7 @@ impl<'a> EdgesInto<'a> {
     pub(super) fn of_pipeline(pipeline: &'a Pipeline) -> Self {
         let says = |session: &SessionSettings| session.fidelity.is_some();
         let is_said = says(&pipeline.session)
-            || pipeline.nodes.iter().any(|node| says(&node.session))
+            || pipeline.nodes.iter().any(|node| says(&node.agent.session))
             || pipeline.edges.iter().any(|edge| says(&edge.session));
         let mut edges: BTreeMap<&NodeId, Vec<(EdgeIndex, &Edge)>> = BTreeMap::new();
         for (index, edge) in pipeline.edges.iter().enumerate().filter(|_| is_said) {

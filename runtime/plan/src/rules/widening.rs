@@ -88,7 +88,7 @@ impl Extent {
         extent.bounds = Bounds::from_pipeline(&plan.pipeline);
         extent.opt_outs.extend(plan.holdout_plan().opt_outs);
         for node in plan.pipeline.stages() {
-            if node.goal_gate {
+            if node.checks.goal_gate {
                 extent.checks.insert(Check::Gate(node.id.clone()));
             }
             if node.handler == Handler::Human {
@@ -101,7 +101,7 @@ impl Extent {
             let hooks = binding.hooks.iter().map(|(kind, text)| Check::Hook(node.id.clone(), kind, text.to_owned()));
             extent.checks.extend(hooks);
             let verifies = !binding.is_builder()
-                && (node.goal_gate
+                && (node.checks.goal_gate
                     || node.handler.kind() != HandlerKind::Tool
                     || binding.holdouts == HoldoutAccess::ReadOnly);
             if verifies {

@@ -120,12 +120,12 @@ impl BranchDecision<'_> {
     /// At a child's exit: its goal gates, and then the child has succeeded, whatever its last stage said.
     pub(super) fn leave_child(&self, exit: &Node) -> Vec<Event> {
         let Some(gate) = self.unmet_gate(exit) else {
-            return match exit.verification {
+            return match exit.checks.verification {
                 Some(_) => self.verify(&self.next_task(&exit.id)),
                 None => vec![self.passed(&exit.id, Status::Success)],
             };
         };
-        let targets = [gate, exit].map(|node| [&node.retry_target, &node.fallback_retry_target]);
+        let targets = [gate, exit].map(|node| [&node.routing.retry_target, &node.routing.fallback_retry_target]);
         let target = targets.into_iter().flatten().flatten().next();
         vec![self.gate_unmet(exit, gate, target)]
     }

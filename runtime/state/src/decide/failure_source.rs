@@ -14,7 +14,7 @@ pub const UNFIXABLE: &str = "unfixable_failure_source";
 
 /// Why the run ends instead of coming to a node, if it does.
 pub(super) fn unfixable(pipeline: &Pipeline, branch: &Branch, next: &Node) -> Option<Failure> {
-    next.allowed_write_paths.as_ref()?;
+    next.access.allowed_write_paths.as_ref()?;
     let failed = last_failed(pipeline, branch)?;
     let scripts = out_of_reach(pipeline, failed, next);
     if scripts.is_empty() {

@@ -34,7 +34,7 @@ pub(super) fn judge(
     let is_meant = |rule: &&NoChangeRule| finished.attempt.task.work == Work::Handler && rule.nodes.contains(&node.id);
     let Some(rule) = rule.filter(|_| is_unchanged).filter(is_meant) else { return Ruling::Open };
     finished.no_change = true;
-    if rule.setting.confirm == Confirmation::Verify && node.verification.is_some() {
+    if rule.setting.confirm == Confirmation::Verify && node.checks.verification.is_some() {
         return Ruling::Open;
     }
     let most = rule.setting.recovery_attempts;

@@ -50,7 +50,7 @@ fn held_back(state: &RunState) -> Option<Event> {
 }
 
 fn setting(pipeline: &Pipeline, fork: &NodeId) -> ParallelSettings {
-    pipeline.node(fork).map(|node| node.fork).unwrap_or_default()
+    pipeline.node(fork).map(|node| node.parallel).unwrap_or_default()
 }
 
 /// The next step of one fork.
@@ -259,7 +259,7 @@ impl BranchDecision<'_> {
         let names = branch_name::of(self.pipeline, self.id, place, targets.iter().map(|(_, to)| *to));
         let children = names.into_iter().zip(targets).map(|(id, (edge, to))| ForkChild { id, to: to.clone(), edge });
         let Task { generation, branch, node, visit, .. } = self.next_task(id);
-        let due_at = self.pipeline.node(id).and_then(|node| node.timeout).map(|timeout| self.due(timeout));
+        let due_at = self.pipeline.node(id).and_then(|node| node.bounds.timeout).map(|timeout| self.due(timeout));
         vec![Event::ForkStarted(ForkStarted {
             generation,
             branch,
@@ -275,7 +275,7 @@ impl BranchDecision<'_> {
     /// A fork that failed leads to its own target, if it has one. Any other way leads to the fan-in.
     pub(super) fn leave_fork(&self, joined: &ForkJoined) -> Vec<Event> {
         let node = self.pipeline.node(&joined.node).filter(|_| joined.status == Status::Fail);
-        let target = node.and_then(|node| match (&node.retry_target, &node.fallback_retry_target) {
+        let target = node.and_then(|node| match (&node.routing.retry_target, &node.routing.fallback_retry_target) {
             (Some(target), _) => Some(("retry_target", target)),
             (None, Some(target)) => Some(("fallback_retry_target", target)),
             (None, None) => None,
@@ -340,7 +340,7 @@ impl BranchDecision<'_> {
     }
 
     fn merged(&self, node: &Node, visit: u32, (fork, best): (&Fork, &EndedBranch)) -> Event {
-        let taken = merge(fork, best, node.merge);
+        let taken = merge(fork, best, node.parallel.merge);
         let failure = (!taken.conflicts.is_empty()).then(|| {
             let paths: Vec<&str> = taken.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
             let reason = format!("branches changed the same paths in different ways: {}", paths.join(", "));
@@ -357,7 +357,7 @@ impl BranchDecision<'_> {
             changes: taken.changes,
             conflicts: taken.conflicts,
             context: child::context_from(self.pipeline, fork, &best.branch),
-            verifying: is_whole && node.verification.is_some(),
+            verifying: is_whole && node.checks.verification.is_some(),
             ..self.fan_in_finished(node, visit)
         }))
     }

@@ -17,7 +17,7 @@ pub fn resumes_at<'a>(pipeline: &Pipeline, state: &'a RunState, ended: &RunFinis
     let branch = state.main();
     let prospects = Prospects {
         can_be_visited: &|id| {
-            let most = pipeline.node(id).map(|node| node.visits_max);
+            let most = pipeline.node(id).map(|node| node.bounds.visits_max);
             most.is_some_and(|most| most.is_none_or(|most| branch.visits_counted(id) < most))
         },
         is_handled: &|id| is_handled(pipeline, branch, id),
@@ -30,7 +30,7 @@ pub fn resumes_at<'a>(pipeline: &Pipeline, state: &'a RunState, ended: &RunFinis
 pub fn visits_used_up(pipeline: &Pipeline, state: &RunState, resumed: &RunResumed) -> Option<Failure> {
     let ended = state.verdict.as_deref().filter(|ended| resumed.from.is_none() && state.begins_again(ended))?;
     let node = pipeline.node(state.ended_at()?).filter(|_| resumes_at(pipeline, state, ended).is_none())?;
-    let most = node.visits_max?;
+    let most = node.bounds.visits_max?;
     let reason =
         format!("node `{}` has used up `max_visits` ({most}), and no other failed stage has visits left", node.id);
     Some(Failure::new(FailureClass::Budget, "limit/max_visits", reason))

@@ -56,7 +56,7 @@ pub fn finalize_attempt(
         exhaust((pipeline, node), !stopping, &mut finished.outcome);
     }
     // A judge's word is verified with what the fan-in makes of it.
-    let is_verified = node.verification.is_some() && !node.handler.is_fan_in();
+    let is_verified = node.checks.verification.is_some() && !node.handler.is_fan_in();
     let is_of_handler = finished.attempt.task.work == Work::Handler;
     finished.verifying = is_of_handler && is_verified && finished.outcome.status.satisfies_gate();
     settle_recoverable((pipeline, node), stopping, finished);
@@ -81,7 +81,7 @@ fn settle_recoverable((pipeline, node): (&Pipeline, &Node), stopping: bool, fini
         if own.status == Status::Retry {
             exhaust((pipeline, node), true, own);
         }
-        recoverable.verifying = node.verification.is_some() && own.status.satisfies_gate();
+        recoverable.verifying = node.checks.verification.is_some() && own.status.satisfies_gate();
         recoverable
     });
 }
@@ -96,7 +96,7 @@ fn repeated(branch: &Branch, finished: &StageFinished) -> Option<u32> {
 
 /// The failure of a node that has used up its `max_steps`.
 pub(super) fn steps_of_node_exceeded(state: &RunState, node: &Node) -> Option<Failure> {
-    let most = node.steps_max.filter(|most| state.efforts.of(&node.id).steps >= *most)?;
+    let most = node.bounds.steps_max.filter(|most| state.efforts.of(&node.id).steps >= *most)?;
     let reason = format!("node `{}` exceeded `max_steps` ({most})", node.id);
     Some(Failure::new(FailureClass::Budget, FailureCode::NODE_STEPS, reason))
 }
@@ -105,7 +105,7 @@ pub(super) fn steps_of_node_exceeded(state: &RunState, node: &Node) -> Option<Fa
 pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> StageRetrying {
     let task = &finished.attempt.task.handling();
     let ordinal = &repeated(state.branch(&task.branch), finished).unwrap_or(finished.attempt.ordinal);
-    let backoff = pipeline.node(&task.node).map(|node| node.backoff);
+    let backoff = pipeline.node(&task.node).map(|node| node.routing.backoff);
     let run_id = state.run_id().map_or("", RunId::as_str);
     let seed = format!("{run_id}\n{}\n{}", task, ordinal);
     let delay_ms = backoff.map_or(0, |backoff| delay_ms(&backoff, *ordinal, &seed));
@@ -124,7 +124,7 @@ pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinis
 /// (decision auto-status-fills-silence).
 fn accept_silence(node: &Node, has_returned: bool, outcome: &mut Outcome) {
     let silent = outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::OUTCOME_MISSING);
-    if node.auto_status && silent && has_returned {
+    if node.routing.auto_status && silent && has_returned {
         outcome.status = Status::Success;
         outcome.failure = None;
         outcome.notes = "auto-status: handler completed without writing status".to_owned();
@@ -137,7 +137,7 @@ fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
     if outcome.status.satisfies_gate() || outcome.status == Status::Skipped || failure.is_some_and(is_final) {
         return 1;
     }
-    let explicit = node.max_retries.map(|retries| retries.saturating_add(1)).or(node.backoff.attempts);
+    let explicit = node.routing.max_retries.map(|retries| retries.saturating_add(1)).or(node.routing.backoff.attempts);
     let passing = outcome.status == Status::Retry || failure.is_some_and(|f| f.class == FailureClass::Transient);
     match explicit {
         Some(attempts) => attempts,
@@ -157,7 +157,7 @@ fn is_final(failure: &Failure) -> bool {
 
 /// The final status of an outcome `retry` when no attempt follows. With `goes_on`, the run continues from here.
 fn exhaust((pipeline, node): (&Pipeline, &Node), goes_on: bool, outcome: &mut Outcome) {
-    if node.allow_partial && goes_on {
+    if node.routing.allow_partial && goes_on {
         outcome.status = Status::PartialSuccess;
         outcome.notes = "retries exhausted, partial accepted".to_owned();
         return;

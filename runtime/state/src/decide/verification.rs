@@ -13,7 +13,7 @@ use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 pub(super) fn settle(node: &Node, branch: &Branch, finished: &mut StageFinished) {
     finished.at_exit = node.handler == Handler::Exit;
     // A verifier plugin may look at files alone, and then it has only its word: see `gate_requires`.
-    let is_command = node.verification.as_ref().is_none_or(|stage| stage.handler.kind() == HandlerKind::Verify);
+    let is_command = node.checks.verification.as_ref().is_none_or(|stage| stage.handler.kind() == HandlerKind::Verify);
     // Only a receipt that proves something confirms that there was nothing to do.
     finished.no_change = branch.unverified.as_ref().is_some_and(|unverified| unverified.no_change);
     let is_confirmed = match finished.no_change {
@@ -60,7 +60,7 @@ fn overridden(own: Outcome) -> Outcome {
 impl BranchDecision<'_> {
     /// True for a diamond whose command is to run: what failed before stays a failure without it.
     pub(super) fn is_to_verify(&self, node: &Node) -> bool {
-        node.verification.is_some() && self.branch.previous.status.satisfies_gate()
+        node.checks.verification.is_some() && self.branch.previous.status.satisfies_gate()
     }
 
     /// Begins the verification of a visit.

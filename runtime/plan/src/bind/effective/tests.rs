@@ -303,9 +303,9 @@ proptest! {
     ) {
         let entries = |list: &[&str]| list.iter().map(|text| Entry::parse(text).expect("entry")).collect::<Vec<_>>();
         let mut node = node("type=\"acme.review\"");
-        node.read_paths = read.as_ref().map(|list| entries(list));
-        node.allowed_write_paths = write.as_ref().map(|list| entries(list));
-        node.allowed_commands = asked.map(|command| owned(&[command]));
+        node.access.read_paths = read.as_ref().map(|list| entries(list));
+        node.access.allowed_write_paths = write.as_ref().map(|list| entries(list));
+        node.access.allowed_commands = asked.map(|command| owned(&[command]));
         let inspection = Inspection {
             manifest: Some(Manifest { wants: wants.clone(), ..inspection(Some("{}"), &[]).manifest.expect("manifest") }),
             ..inspection(None, &["files", "exec", "llm"])
@@ -325,7 +325,7 @@ proptest! {
             let hidden = text.starts_with(".git") || text.starts_with("scripts/scenarios");
             prop_assert!(!hidden || found.scope.access(&path) == glovebox_record::scope::Access::Hidden);
         }
-        let asked = node.allowed_commands.clone().unwrap_or_default();
+        let asked = node.access.allowed_commands.clone().unwrap_or_default();
         prop_assert!(found.commands.shell_texts.is_empty());
         for commands in [&wants.commands, &granted.commands, &asked] {
             prop_assert!(!found.commands.any || commands.iter().any(|command| command == "*"));

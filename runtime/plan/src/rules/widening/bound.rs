@@ -38,11 +38,11 @@ impl Bounds {
         let of_graph = of_graph.map(|(name, most)| (Bound { node: None, name }, most));
         let of_nodes = pipeline.nodes.iter().flat_map(|node| {
             let values = [
-                ("max_visits", node.visits_max.map(u64::from)),
-                ("max_steps", node.steps_max),
-                ("max_wall_time", node.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX))),
-                ("max_tokens", node.spend_max.tokens_max),
-                ("max_budget_usd", node.spend_max.cost_max.map(|most| most.0)),
+                ("max_visits", node.bounds.visits_max.map(u64::from)),
+                ("max_steps", node.bounds.steps_max),
+                ("max_wall_time", node.bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX))),
+                ("max_tokens", node.bounds.spend_max.tokens_max),
+                ("max_budget_usd", node.bounds.spend_max.cost_max.map(|most| most.0)),
             ];
             let bound = |name| Bound { node: Some(node.id.clone()), name };
             values.into_iter().filter_map(move |(name, most)| Some((bound(name), most?)))

@@ -122,7 +122,7 @@ proptest! {
         if ended.status == Verdict::Success {
             let exit = ended.exit_node.clone().expect("a success names its exit");
             prop_assert!(exit == "exit" || exit == "other");
-            for gate in pipeline.nodes.iter().filter(|node| node.goal_gate) {
+            for gate in pipeline.nodes.iter().filter(|node| node.checks.goal_gate) {
                 let outcome = run.state.main().outcome(&gate.id);
                 prop_assert!(outcome.is_some_and(|outcome| outcome.status.satisfies_gate()), "gate {} is unmet", gate.id);
             }

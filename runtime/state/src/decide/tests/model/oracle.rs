@@ -38,10 +38,13 @@ impl Account {
             Event::StageReady(ready) => {
                 let node = pipeline.node(&ready.task.node).unwrap();
                 assert!(
-                    ready.ordinal <= node.max_retries.unwrap_or(0) + 1,
+                    ready.ordinal <= node.routing.max_retries.unwrap_or(0) + 1,
                     "{ready:?} has more attempts than retries allow"
                 );
-                assert!(node.visits_max.is_none_or(|most| ready.task.visit <= most), "{ready:?} is above `max_visits`");
+                assert!(
+                    node.bounds.visits_max.is_none_or(|most| ready.task.visit <= most),
+                    "{ready:?} is above `max_visits`"
+                );
                 self.ready.insert(ready.task.clone(), ready.ordinal);
             }
             Event::StageStarted(started) => {
@@ -72,7 +75,7 @@ impl Account {
             Event::BranchStarted(started) => {
                 let fork = self.forks.get_mut(&started.parent).expect("a branch begins at a fork");
                 fork.began += 1;
-                let most = pipeline.node(fork.node.as_ref().unwrap()).unwrap().fork.parallel_max as usize;
+                let most = pipeline.node(fork.node.as_ref().unwrap()).unwrap().parallel.parallel_max as usize;
                 assert!(fork.began - fork.ends.len() <= most, "more branches at a time than `max_parallel`");
                 assert!(self.parents.insert(started.branch.clone(), started.parent.clone()).is_none(), "began twice");
             }
@@ -90,7 +93,7 @@ impl Account {
                 assert_eq!(joined.status, fork.status(pipeline), "{joined:?}: {:?}", fork.ends);
             }
             Event::RunFinished(finished) if finished.status == Verdict::Success => {
-                for gate in pipeline.nodes.iter().filter(|node| node.goal_gate) {
+                for gate in pipeline.nodes.iter().filter(|node| node.checks.goal_gate) {
                     let last = self.last.get(&gate.id);
                     assert!(
                         last.is_some_and(|status| status.satisfies_gate()),
@@ -109,7 +112,7 @@ impl Forked {
     /// How the fork ends, by its policies and by how its branches ended, in this order.
     fn status(&self, pipeline: &Pipeline) -> Status {
         let id = self.node.as_ref().unwrap();
-        let setting = pipeline.node(id).unwrap().fork;
+        let setting = pipeline.node(id).unwrap().parallel;
         let all = pipeline.outgoing(id).count();
         let (mut good, mut bad) = (0, 0);
         let needed = match setting.join {
