@@ -38,7 +38,7 @@ pub fn accept(
         return Err(Stop::new(Exit::Mismatch, message).with_help(help));
     }
     let bounds = RunBounds { steps_max: terms.steps_max, wall_max_ms: terms.wall_max_ms, spend_max: terms.spend_max };
-    let replan = Replan::of(plan, bounds, &recorded::allowed(run, terms)?);
+    let replan = Replan::new(plan, bounds, &recorded::allowed(run, terms)?);
     show(&replan);
     if replan.change.more.is_empty() || arguments.yes || is_accepted()? {
         return Ok(Some(replan));

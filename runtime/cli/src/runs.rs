@@ -20,7 +20,7 @@ use crate::exit::{Exit, Stop};
 use crate::terminal::summary::RunNames;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use glovebox_engine::attempt::exchanges::{self, Held};
+use glovebox_engine::attempt::exchanges::{self, HeldCost};
 use glovebox_engine::run::OWNER_FILE;
 use glovebox_journal::sqlite::Owner;
 use glovebox_names::shell;
@@ -106,9 +106,9 @@ pub struct RunFolder {
 
 impl RunFolder {
     /// The answers of models that a resume of the run does not pay for again; none if there are none.
-    pub fn held(&self) -> Option<Held> {
+    pub fn held(&self) -> Option<HeldCost> {
         let folder = Dir::open_ambient_dir(&self.path, ambient_authority()).ok()?;
-        exchanges::held(&folder).ok().filter(|held| *held != Held::default())
+        exchanges::held(&folder).ok().filter(|held| *held != HeldCost::default())
     }
 }
 

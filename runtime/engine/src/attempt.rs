@@ -230,8 +230,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
             limits: ChangeLimits::new(binding.limits),
             attempt_id: assignment.attempt.id.clone(),
             has_folder: binding.starts_processes(),
-            recovery: Recovery::of(&self.plan, &assignment.stage(), &assignment.attempt.task.branch),
-            keeps: Keeps::of(binding.separation.as_ref(), node.access.allowed_write_paths.is_some()),
+            recovery: Recovery::for_stage(&self.plan, &assignment.stage(), &assignment.attempt.task.branch),
+            keeps: Keeps::new(binding.separation.as_ref(), node.access.allowed_write_paths.is_some()),
         };
         if sandbox.begins_with_builders {
             fact.isolation = Some(Isolation::BuildersCaches);
@@ -317,7 +317,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     ) -> Result<(StageFinished, Statement), AttemptError> {
         let has_failed = matches!(report.outcome.status, Status::Fail | Status::Retry);
         let mut statement = Statement::from_report(&mut report);
-        statement.failed_command = failed_command::of(node, &report);
+        statement.failed_command = failed_command::find(node, &report);
         statement.misses_holdouts = misses::holdouts(&self.plan, node, &report);
         let dropped_checks = failed_command::dropped_checks(node, &report);
         let artifacts = report.artifacts.into_iter().map(|artifact| {
@@ -351,7 +351,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             failed_command: statement.failed_command.clone().filter(|_| report.outcome.failure.is_some()),
             misses_holdouts: statement.misses_holdouts && has_failed,
             dropped_checks,
-            ..StageFinished::of(assignment.attempt.clone(), report.outcome)
+            ..StageFinished::new(assignment.attempt.clone(), report.outcome)
         };
         Ok((fact, statement))
     }

@@ -5,7 +5,7 @@
 //! Measured as a whole at first and when the bound may be reached; in between what is written is added up, so that a check costs the same
 //! at the end of a run as at its beginning.
 
-use crate::project::run_files::{Written, in_blocks};
+use crate::project::run_files::{BytesWritten, in_blocks};
 use crate::run_dir::EXCHANGES_DIR;
 use crate::run_dir::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
 use crate::run_dir::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
@@ -32,14 +32,14 @@ const BLOCK_BYTES: u64 = 512;
 pub struct DiskGauge {
     run: Arc<RunDir>,
     blobs: Arc<DirBlobs>,
-    projected: Written,
+    projected: BytesWritten,
     bytes_max: u64,
-    kept: Mutex<Kept>,
+    kept: Mutex<Usage>,
 }
 
 /// The measured size of a run's folder.
 #[derive(Default)]
-struct Kept {
+struct Usage {
     /// Bytes when it was measured as a whole, without caches and journal.
     measured: u64,
     /// Bytes that blob store and projections had written by then.
@@ -59,7 +59,7 @@ impl DiskGauge {
     ///
     /// # Errors
     /// When its folder cannot be read.
-    pub fn new(run: Arc<RunDir>, blobs: Arc<DirBlobs>, projected: Written, bytes_max: u64) -> io::Result<Self> {
+    pub fn new(run: Arc<RunDir>, blobs: Arc<DirBlobs>, projected: BytesWritten, bytes_max: u64) -> io::Result<Self> {
         let gauge = Self { run, blobs, projected, bytes_max, kept: Mutex::default() };
         *gauge.lock() = gauge.measure()?;
         Ok(gauge)
@@ -143,8 +143,8 @@ impl DiskGauge {
         Ok(kept.measured.saturating_add(kept.cache.unwrap_or(0)).saturating_add(self.journal()?))
     }
 
-    fn measure(&self) -> io::Result<Kept> {
-        let mut kept = Kept { written: self.written(), cache: Some(0), ..Kept::default() };
+    fn measure(&self) -> io::Result<Usage> {
+        let mut kept = Usage { written: self.written(), cache: Some(0), ..Usage::default() };
         for entry in self.run.dir.entries()? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -173,7 +173,7 @@ impl DiskGauge {
         self.blobs.written_bytes().saturating_add(self.projected.bytes())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Usage> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -259,7 +259,7 @@ mod tests {
         std::fs::write(file, vec![3; bytes]).unwrap();
     }
 
-    fn gauge(run: &Arc<RunDir>, blobs: &Arc<DirBlobs>, written: &Written, bytes_max: u64) -> DiskGauge {
+    fn gauge(run: &Arc<RunDir>, blobs: &Arc<DirBlobs>, written: &BytesWritten, bytes_max: u64) -> DiskGauge {
         DiskGauge::new(Arc::clone(run), Arc::clone(blobs), written.clone(), bytes_max).unwrap()
     }
 
@@ -273,7 +273,7 @@ mod tests {
         for path in ["workspace/large", "holdouts/files/large", "stage/a1/large", "repository/large", LOG_FILE] {
             put(&folder, path, 1_000_000);
         }
-        let bytes = gauge(&run, &blobs, &Written::default(), u64::MAX).bytes().unwrap();
+        let bytes = gauge(&run, &blobs, &BytesWritten::default(), u64::MAX).bytes().unwrap();
         assert!((350_000..420_000).contains(&bytes), "{bytes} bytes");
     }
 
@@ -287,7 +287,7 @@ mod tests {
             digest: glovebox_journal::event::Digest::ZERO,
             bytes: 600_000,
         };
-        type Growth<'a> = &'a dyn Fn(&tempfile::TempDir, &DirBlobs, &Written, &DiskGauge);
+        type Growth<'a> = &'a dyn Fn(&tempfile::TempDir, &DirBlobs, &BytesWritten, &DiskGauge);
         let growths: [Growth<'_>; 6] = [
             &|_, blobs, _, _| drop(blobs.put(&mut &[2; 1_200_000][..])),
             &|_, _, written, _| written.add(1_200_000),
@@ -305,7 +305,7 @@ mod tests {
         ];
         for (index, grow) in growths.into_iter().enumerate() {
             let (folder, run, blobs) = run_dir();
-            let written = Written::default();
+            let written = BytesWritten::default();
             let gauge = gauge(&run, &blobs, &written, 1_000_000);
             assert!(gauge.has_room().unwrap());
             grow(&folder, &blobs, &written, &gauge);
@@ -317,7 +317,7 @@ mod tests {
     fn a_bound_is_reported_with_both_numbers_and_only_of_what_is_there() {
         let (_folder, run, blobs) = run_dir();
         blobs.put_bytes(&[1; 100_000]).unwrap();
-        let written = Written::default();
+        let written = BytesWritten::default();
         let over = |bytes_max| gauge(&run, &blobs, &written, bytes_max).over().unwrap();
         assert_eq!(over(1 << 20), None);
         let failure = over(99_999).unwrap();
@@ -332,7 +332,7 @@ mod tests {
     fn the_folder_of_a_branch_counts_with_its_first_change() {
         let (folder, run, blobs) = run_dir();
         put(&folder, "workspace/big", 1 << 20);
-        let gauge = DiskGauge::new(run, blobs, Written::default(), 1 << 19).unwrap();
+        let gauge = DiskGauge::new(run, blobs, BytesWritten::default(), 1 << 19).unwrap();
         let mut ended = attempt("a");
         ended.attempt.task.branch = "f-left".into();
         gauge.note(&ended).unwrap();

@@ -13,7 +13,7 @@ mod stops;
 mod tests;
 
 pub use crate::assignment::Assignment;
-use attempt::Ended;
+use attempt::EndedAttempt;
 pub use attempt::GRACE;
 use commit::{Batch, Committed};
 use stops::Stops;
@@ -131,7 +131,7 @@ type Claimed = (Assignment, Delivery);
 /// The event that ended a wait of the loop.
 enum Arrival {
     /// An attempt ended.
-    Ended(Box<Ended>),
+    Ended(Box<EndedAttempt>),
     /// Somebody asks the run to stop.
     Cancel(String),
     /// A bound of the run is met, and this is how it ends.
@@ -285,10 +285,14 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
 
     /// Commits an attempt and everything that follows, expecting its token, with the claim of the next attempt. Nothing is stored of an
     /// attempt that was overtaken: a newer claim has moved the task's head, or another driver abandoned the attempt.
-    async fn commit(&mut self, ended: Ended, is_pausing: bool) -> Result<(Option<Claimed>, Vec<Record>), RunError> {
+    async fn commit(
+        &mut self,
+        ended: EndedAttempt,
+        is_pausing: bool,
+    ) -> Result<(Option<Claimed>, Vec<Record>), RunError> {
         let canceled =
             if self.is_asked_to_stop() { Some(RunCanceled { by: self.signals.canceled().await }) } else { None };
-        let Ended { delivery, token, id, finished, stop } = ended;
+        let EndedAttempt { delivery, token, id, finished, stop } = ended;
         let finished = self.finished(&delivery.task.branch, finished, stop);
         let (rules, task) = ((self.pipeline, self.no_change), &delivery.task);
         let claim = Some(self.next_claim(&task.branch)).filter(|_| canceled.is_none() && !is_pausing);

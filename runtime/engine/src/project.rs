@@ -24,7 +24,7 @@ use glovebox_state::context::Context;
 use glovebox_state::run_state::RunState;
 use lines::Lines;
 use manifest::{FinalFile, ManifestFile, Totals};
-use run_files::{Folder, Written};
+use run_files::{BytesWritten, Folder};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Display;
@@ -127,7 +127,7 @@ pub struct Projector<B> {
     waiting_bytes: usize,
     progress: Lines,
     trace: Lines,
-    written: Written,
+    written: BytesWritten,
     /// Since when records wait; none when everything is written.
     waits_since: Option<Instant>,
     written_at: Option<Instant>,
@@ -150,9 +150,9 @@ impl<B: BlobStore> Projector<B> {
             traced: BTreeMap::new(),
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
-            progress: Lines::of(PROGRESS_FILE),
-            trace: Lines::of(TRACE_FILE),
-            written: Written::default(),
+            progress: Lines::new(PROGRESS_FILE),
+            trace: Lines::new(TRACE_FILE),
+            written: BytesWritten::default(),
             waits_since: None,
             written_at: None,
             is_catching_up: true,
@@ -186,7 +186,7 @@ impl<B: BlobStore> Projector<B> {
     }
 
     /// Counts what is written here.
-    pub fn written(&self) -> Written {
+    pub fn written(&self) -> BytesWritten {
         self.written.clone()
     }
 
@@ -256,7 +256,7 @@ impl<B: BlobStore> Projector<B> {
         self.trace_record(record)?;
         self.progress.push_record(record).map_err(|source| json_error(PROGRESS_FILE, source))?;
         match &record.event {
-            Event::RunStarted(started) => self.file("", MANIFEST_FILE, &ManifestFile::of(record, started))?,
+            Event::RunStarted(started) => self.file("", MANIFEST_FILE, &ManifestFile::new(record, started))?,
             Event::StageFinished(finished) => {
                 self.totals.add(finished);
                 self.logs.push_back(stage::log_line(record, finished));
@@ -274,7 +274,7 @@ impl<B: BlobStore> Projector<B> {
             Event::RunFinished(finished) => {
                 (self.totals.steps, self.totals.generation) = (self.state.steps, self.state.generation());
                 let run_id = self.state.run_id().cloned().unwrap_or_else(|| RunId::new(""));
-                self.file("", FINAL_FILE, &FinalFile::of(record, run_id, finished, self.totals))?;
+                self.file("", FINAL_FILE, &FinalFile::new(record, run_id, finished, self.totals))?;
             }
             _ => {}
         }
@@ -316,7 +316,7 @@ impl<B: BlobStore> Projector<B> {
 
     fn write_files(&mut self) -> Result<(), ProjectError> {
         if let Some(completed) = self.completed.take() {
-            let file = CheckpointFile::of(&completed, &self.logs);
+            let file = CheckpointFile::new(&completed, &self.logs);
             self.file("", CHECKPOINT_FILE, &file)?;
         }
         let mut waiting = std::mem::take(&mut self.waiting);

@@ -82,7 +82,7 @@ impl Run {
     pub async fn start(dir: RunDir, executor: Executor, new: NewRun<'_>) -> Result<Self, RunError> {
         let (session, begun) = Session::create(dir, executor.worker.clone(), &executor.plan, new).await?;
         let files = projector((&session.dir, &session.blobs), &executor.plan.pipeline, Projector::beginning)?;
-        let mut run = Self::of(session, executor, files);
+        let mut run = Self::new(session, executor, files);
         run.tell(&begun)?;
         Ok(Self { begun, ..run })
     }
@@ -136,7 +136,7 @@ impl Run {
 
     /// The same as a document; none before the run has begun.
     pub fn verdict(&self) -> Option<VerdictFile<'_>> {
-        self.session.state.run.as_ref().map(|started| VerdictFile::of(&self.summary, started))
+        self.session.state.run.as_ref().map(|started| VerdictFile::new(&self.summary, started))
     }
 
     /// Files of the project that could not be copied, for a run that was just started.
@@ -216,10 +216,10 @@ impl Run {
             files.tell_all(&records).map_err(project_error)?;
             (session, records)
         };
-        Ok((Self { summary, ..Self::of(session, executor, files) }, records))
+        Ok((Self { summary, ..Self::new(session, executor, files) }, records))
     }
 
-    fn of(session: Session, executor: Executor, projector: Projector<DirBlobs>) -> Self {
+    fn new(session: Session, executor: Executor, projector: Projector<DirBlobs>) -> Self {
         Self { session, executor, projector, summary: RunSummary::default(), begun: Vec::new() }
     }
 

@@ -135,7 +135,7 @@ fn change(path: &str, op: ChangeOp, digest: Option<Digest>) -> FileChange {
 }
 
 fn finish(claim: &Assignment, changes: Vec<FileChange>) -> StageFinished {
-    let finished = StageFinished::of(claim.attempt.clone(), Outcome::new(Status::Success));
+    let finished = StageFinished::new(claim.attempt.clone(), Outcome::new(Status::Success));
     StageFinished { handler: "codergen".to_owned(), changes, ..finished }
 }
 

@@ -171,7 +171,7 @@ impl RunLog for SqliteLog {
         events: &[Event],
     ) -> Result<Vec<Stored>, PortError> {
         self.require(run)?;
-        let entries = events.iter().map(Entry::of).collect::<Result<_, _>>();
+        let entries = events.iter().map(Entry::new).collect::<Result<_, _>>();
         let entries = entries.map_err(|error| PortError::Unavailable(error.to_string()))?;
         self.writer.append(Batch { expect: expect.to_vec(), at: whole_milliseconds(at), entries }).await
     }

@@ -267,7 +267,7 @@ impl<L: FnMut(&Record)> Fold for Watched<L> {
 
 impl RunSummary {
     /// Folds the records of a journal.
-    pub fn of(records: &[Record]) -> Self {
+    pub fn from_records(records: &[Record]) -> Self {
         let mut summary = Self::default();
         rewind::fold(records, &mut summary);
         summary
@@ -304,7 +304,7 @@ impl RunSummary {
             Event::ForkJoined(joined) => self.join(joined),
             Event::LoopRestarted(_) => self.forget_proofs(),
             Event::FanInFinished(finished) => self.merge(finished),
-            Event::RunCanceled(cancel) => self.canceled_by = Some(CanceledBy::of(cancel)),
+            Event::RunCanceled(cancel) => self.canceled_by = Some(CanceledBy::from_cancel(cancel)),
             Event::RunResumed(resumed) => self.resume(resumed),
             Event::QuestionAsked(asked) => self.open_questions.push((**asked).clone()),
             Event::QuestionAnswered(answered) => self.answer(answered),
@@ -397,7 +397,7 @@ impl RunSummary {
             self.open_questions.clear();
         }
         self.status = run.status.into();
-        self.exit = ExitClass::of(run, self.canceled_by);
+        self.exit = ExitClass::for_run(run, self.canceled_by);
         self.failure.clone_from(&run.failure);
         self.resumes_at.clone_from(&run.resumes_at);
         self.error_meta = self.error_meta.take().filter(|_| run.failure.is_some());
@@ -423,7 +423,7 @@ impl RunSummary {
 
     fn finish_stage(&mut self, stage: StageFinished) {
         if stage.is_verification() {
-            self.error_meta = FailureMeta::of(&stage);
+            self.error_meta = FailureMeta::for_stage(&stage);
         }
         let role = self.role(&stage);
         self.beside_holdouts.note(&stage);
@@ -467,7 +467,7 @@ impl RunSummary {
             EndedStage { node: &node, branch: branch.as_ref(), handler: &handler, role, has_passed, isolation, at };
         let of_others = self.receipts.len();
         let commands = receipts.into_iter().zip(startup);
-        self.receipts.extend(commands.map(|(receipt, files)| CommandEvidence::of(ended, receipt, files)));
+        self.receipts.extend(commands.map(|(receipt, files)| CommandEvidence::new(ended, receipt, files)));
         let is_verified = self.receipts[of_others..].iter().any(|evidence| evidence.verified);
         self.note_end(&node, outcome.failure, quarantined);
         refusals.into_iter().for_each(|refusal| self.add_refusal(&node, refusal));

@@ -30,7 +30,7 @@ pub struct Folded<'a> {
 
 impl<'a> Folded<'a> {
     /// Folds files, given as path and reason, in the order of the first of each group.
-    pub fn of(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Self> {
+    pub fn group(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Self> {
         let mut folded: Vec<Self> = Vec::new();
         for (path, reason) in files {
             match folded.iter_mut().find(|known| known.takes(path, reason)) {
@@ -113,7 +113,7 @@ mod tests {
 
     fn shown(files: &[(&str, &str)]) -> Vec<String> {
         let line = |one: &Folded<'_>| format!("{} {} {}", one.files, one.at, one.why());
-        Folded::of(files.iter().copied()).iter().map(line).collect()
+        Folded::group(files.iter().copied()).iter().map(line).collect()
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn only_what_a_grant_would_allow_has_a_remedy() {
         let grant = "not in the write scope; allowed_write_paths=\"x\" would grant it";
-        let help = |files: &[(&'static str, &'static str)]| Folded::of(files.iter().copied())[0].help();
+        let help = |files: &[(&'static str, &'static str)]| Folded::group(files.iter().copied())[0].help();
         assert!(help(&[("target/a", grant), ("target/b", grant)]).unwrap().contains("scratch = [\"target/\"]"));
         assert_eq!(help(&[("target/a", grant)]), None);
         assert!(help(&[("a", "dropped: d")]).unwrap().contains("scenario_writes=\"commit\""));

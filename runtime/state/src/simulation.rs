@@ -98,7 +98,7 @@ pub fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
 
 /// An attempt's record with this answer and nothing else.
 pub fn finished(open: &OpenTask, outcome: Outcome) -> StageFinished {
-    StageFinished { turns_used: 1, duration_ms: 1, ..StageFinished::of(attempt(open), outcome) }
+    StageFinished { turns_used: 1, duration_ms: 1, ..StageFinished::new(attempt(open), outcome) }
 }
 
 /// A run in the making.

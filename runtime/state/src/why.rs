@@ -290,17 +290,17 @@ impl WhyFold<'_> {
         if let Event::BranchFinished(ended) = &record.event
             && let Some(fork) = self.replay.state.branch(&ended.parent).fork().map(|fork| fork.node.clone())
         {
-            self.step(record, (&ended.parent, &fork), What::BranchEnded(BranchWhy::of(ended)));
+            self.step(record, (&ended.parent, &fork), What::BranchEnded(BranchWhy::new(ended)));
         }
         self.replay.apply(record);
         match &record.event {
             Event::ForkJoined(joined) => {
                 let setting = self.pipeline.node(&joined.node).map(|node| node.parallel).unwrap_or_default();
-                self.step(record, (&joined.branch, &joined.node), What::Joined(JoinWhy::of(setting, joined)));
+                self.step(record, (&joined.branch, &joined.node), What::Joined(JoinWhy::new(setting, joined)));
                 self.leave((&joined.branch, &joined.node), &Outcome::ended(joined.status, joined.failure.as_ref()));
             }
             Event::FanInFinished(chosen) => {
-                self.step(record, (&chosen.branch, &chosen.node), What::Chose(ChoiceWhy::of(chosen)));
+                self.step(record, (&chosen.branch, &chosen.node), What::Chose(ChoiceWhy::new(chosen)));
                 self.leave((&chosen.branch, &chosen.node), &Outcome::ended(chosen.status, chosen.failure.as_ref()));
             }
             Event::StageFinished(finished) => self.attempt(record, finished),
@@ -327,7 +327,7 @@ impl WhyFold<'_> {
             status: outcome.status.as_str(),
             failure: outcome.failure.clone(),
             no_change: finished.no_change,
-            error_meta: FailureMeta::of(finished),
+            error_meta: FailureMeta::for_stage(finished),
             decided: None,
             retried: finished.retrying,
             delay_ms: None,

@@ -84,7 +84,7 @@ pub fn cancel(arguments: &ControlArguments) -> CommandResult {
 /// True for a run that a person canceled meanwhile. Refuses a run that had ended before, or by itself meanwhile.
 fn is_canceled(run: &RunFolder, records: &[Record], was_open: bool) -> Result<bool, Stop> {
     journal::beginning(run, records)?;
-    let summary = RunSummary::of(records);
+    let summary = RunSummary::from_records(records);
     if summary.finished_at.is_none() || summary.is_stopped() {
         return Ok(false);
     }
@@ -121,7 +121,7 @@ pub fn pause(arguments: &ControlArguments) -> CommandResult {
         answer_sources::send(&run, &Message::Pause { by: answer_sources::name(arguments.name.as_ref()) })?;
         return report(&run, arguments.json, ("asked", None), "pauses after the stages under way");
     }
-    let summary = RunSummary::of(&records);
+    let summary = RunSummary::from_records(&records);
     if summary.finished_at.is_some() {
         let message = format!("run `{}` has ended ({}), so there is nothing to pause", run.id, how(&summary));
         return Err(Stop::new(Exit::Usage, message));
@@ -145,7 +145,7 @@ pub fn wait(arguments: &WaitArguments) -> CommandResult {
         }
         std::thread::sleep(left.unwrap_or(LOOK_EVERY).min(LOOK_EVERY));
     }
-    let summary = RunSummary::of(&read(&run, &arguments.runs.runs_dir)?);
+    let summary = RunSummary::from_records(&read(&run, &arguments.runs.runs_dir)?);
     refuse_killed(&run, &summary, &arguments.runs.runs_dir)?;
     let state = summary.status.as_str();
     report(&run, arguments.json, (state, Some(summary.exit)), &format!("ended: {}", how(&summary)))?;

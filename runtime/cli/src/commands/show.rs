@@ -54,7 +54,7 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, journal: OpenJournal) ->
     let terms = journal::terms(run, &verified.records)?;
     let new = changes::new_configuration(run, &terms.base_digest, &found)?;
     if arguments.json {
-        let mut verdict = VerdictFile::of(&found, &terms);
+        let mut verdict = VerdictFile::new(&found, &terms);
         verdict.new_configuration = new;
         terminal::print_json(&verdict)?;
         return Ok(Exit::Ok);
@@ -252,7 +252,7 @@ fn attempt(rows: &mut Rows, stage: &StageFinished, counts: bool) {
         rows.block("refused", lines::refused(refusal, times).trim_start_matches("refused "));
     }
     stage.changes.iter().for_each(|change| rows.block("changed", summary::change_line(change)));
-    for files in Folded::of(stage.quarantined.iter().map(|file| (file.path.as_str(), file.reason.as_str()))) {
+    for files in Folded::group(stage.quarantined.iter().map(|file| (file.path.as_str(), file.reason.as_str()))) {
         let (which, why) = lines::set_aside(&files);
         rows.block("quarantined", format_args!("{which}: {why}"));
         files.help().iter().for_each(|help| rows.row("help", help));

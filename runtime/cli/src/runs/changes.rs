@@ -218,13 +218,13 @@ fn taken(merged: &FanInFinished) -> StageFinished {
     let FanInFinished { generation, branch, node, visit, changes, .. } = merged.clone();
     let task = Task { generation, branch, node, visit, work: Work::Join };
     let attempt = Attempt { task, ordinal: 1, id: AttemptId::new("") };
-    StageFinished { changes, ..StageFinished::of(attempt, Outcome::new(merged.status)) }
+    StageFinished { changes, ..StageFinished::new(attempt, Outcome::new(merged.status)) }
 }
 
 /// The writes that a person allowed, as changes of the stage.
 fn allowed(decided: &PolicyDecided) -> StageFinished {
     let changes = decided.changes.clone();
-    StageFinished { changes, ..StageFinished::of(decided.attempt.clone(), Outcome::new(decided.outcome.status)) }
+    StageFinished { changes, ..StageFinished::new(decided.attempt.clone(), Outcome::new(decided.outcome.status)) }
 }
 
 fn listed(stages: &[(Timestamp, StageFinished)]) -> Vec<FileChange> {

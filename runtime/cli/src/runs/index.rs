@@ -8,7 +8,7 @@ use crate::exit::Stop;
 use crate::runs::journal;
 use crate::user_key;
 use clap::ValueEnum;
-use glovebox_engine::attempt::exchanges::Held;
+use glovebox_engine::attempt::exchanges::HeldCost;
 use glovebox_journal::event::time_format;
 use glovebox_journal::sqlite::Provenance;
 use glovebox_record::spend::SpendTotals;
@@ -87,7 +87,7 @@ pub struct ListedRun {
     pub spent: SpendTotals,
     /// Answers of models that a resume does not pay for again; absent without any, and while it is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<Held>,
+    pub held: Option<HeldCost>,
     /// Whether this user started it on this machine.
     pub is_own: bool,
     /// Why its journal cannot be read.
@@ -130,7 +130,7 @@ fn settled(run: &RunFolder, before: [Option<Stamp>; 2]) -> [Option<Stamp>; 2] {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Cached {
+struct CachedState {
     stamps: [Option<Stamp>; 2],
     row: ListedRun,
 }
@@ -154,7 +154,7 @@ pub fn rows(runs_dir: &Path) -> Result<Vec<ListedRun>, Stop> {
             _ => row(run, key.as_ref()),
         };
         if !matches!(row.status, RunState::Running | RunState::Unreadable) {
-            kept.insert(run.id.clone(), Cached { stamps: settled(run, stamps), row: row.clone() });
+            kept.insert(run.id.clone(), CachedState { stamps: settled(run, stamps), row: row.clone() });
         }
         rows.push(row);
     }
@@ -201,7 +201,7 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
         Ok(read) => read,
         Err(stop) => return ListedRun { bytes: tree::bytes_on_disk(&run.path).ok(), ..unread(Some(stop.message)) },
     };
-    let mut summary = RunSummary::of(&ends);
+    let mut summary = RunSummary::from_records(&ends);
     if is_live {
         summary.is_running(Timestamp::now());
     }
@@ -220,7 +220,7 @@ fn row(run: &RunFolder, key: Option<&UserKey>) -> ListedRun {
 }
 
 /// Reads the cache: a line with its MAC, and a line of JSON. Anything else is no cache.
-fn read(runs_dir: &Path, key: &UserKey) -> Option<BTreeMap<String, Cached>> {
+fn read(runs_dir: &Path, key: &UserKey) -> Option<BTreeMap<String, CachedState>> {
     let text = regular_file::read_text(&runs_dir.join(INDEX_FILE), Links::Within(runs_dir), INDEX_BYTES_MAX).ok()?;
     let (mac, rows) = text.split_once('\n')?;
     let expected = key.mac(PURPOSE, rows.as_bytes());
@@ -228,7 +228,7 @@ fn read(runs_dir: &Path, key: &UserKey) -> Option<BTreeMap<String, Cached>> {
     (blake3::Hash::from_hex(mac).ok()? == expected).then(|| serde_json::from_str(rows).ok()).flatten()
 }
 
-fn write(runs_dir: &Path, key: &UserKey, rows: &BTreeMap<String, Cached>) -> io::Result<()> {
+fn write(runs_dir: &Path, key: &UserKey, rows: &BTreeMap<String, CachedState>) -> io::Result<()> {
     if !super::folder::is_marked(runs_dir) {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 //! Stages make much of it: names of files, commands, the text itself. All of it is escaped, and every further line of the text begins
 //! with a bar, so that no stage can write a row of its own.
 
-use crate::runs::review::{Check, ChoiceReview, Review, ReviewedFile, Spent};
+use crate::runs::review::{Check, ChoiceReview, Review, ReviewedFile, RunSpending};
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, summary, visible};
@@ -125,7 +125,7 @@ fn command(check: &Check) -> String {
     format!("{node}: {command} {} in {took} ({})", visible::line(&check.end), check.tier)
 }
 
-fn spent(spent: &Spent) -> String {
+fn spent(spent: &RunSpending) -> String {
     let of = |bound: Option<String>| bound.map(|bound| format!(" of {bound}")).unwrap_or_default();
     let tokens_max = of(spent.spend_max.tokens_max.map(|most| most.to_string()));
     let cost_max = of(spent.spend_max.cost_max.map(|most| most.to_string()));

@@ -46,7 +46,7 @@ pub struct Review {
     #[serde(skip)]
     pub model: String,
     /// The usage of the run.
-    pub spent: Spent,
+    pub spent: RunSpending,
     /// The stages that may run next, for each choice.
     pub choices: Vec<ChoiceReview>,
 }
@@ -95,7 +95,7 @@ pub struct Check {
 
 /// The usage of a run, and its bounds.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Spent {
+pub struct RunSpending {
     /// Tokens of all attempts.
     pub tokens: Tokens,
     /// Their cost, in millionths of a dollar.
@@ -153,7 +153,7 @@ impl<'a> Reviewer<'a> {
             pipeline: recorded::read(run, &terms)?.pipeline,
             capabilities: recorded::allowed(run, &terms).ok(),
             terms,
-            summary: RunSummary::of(records),
+            summary: RunSummary::from_records(records),
             driven_ms: state.driven_ms,
         })
     }
@@ -177,7 +177,7 @@ impl<'a> Reviewer<'a> {
             checks: self.checks(&about),
             unverified: self.summary.unverified.clone(),
             model: self.summary.model.clone(),
-            spent: Spent {
+            spent: RunSpending {
                 tokens,
                 cost,
                 driven_ms: self.driven_ms,

@@ -317,7 +317,7 @@ fn finished(stage: &StageFinished) -> Vec<String> {
     if refusals.len() > REFUSALS_SHOWN_MAX {
         lines.push(format!("refused {} more", refusals.len() - REFUSALS_SHOWN_MAX));
     }
-    let folded = Folded::of(stage.quarantined.iter().map(|file| (file.path.as_str(), file.reason.as_str())));
+    let folded = Folded::group(stage.quarantined.iter().map(|file| (file.path.as_str(), file.reason.as_str())));
     for files in folded.iter().take(QUARANTINED_SHOWN_MAX) {
         let (which, why) = set_aside(files);
         // The same help again at each visit would bury what is new.

@@ -5,7 +5,7 @@
 use crate::terminal::paint::Paint;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
-use glovebox_engine::attempt::exchanges::Held;
+use glovebox_engine::attempt::exchanges::HeldCost;
 use glovebox_journal::event::{ChangeOp, FileChange};
 use glovebox_names::shell;
 use glovebox_pipeline::ir::{HandlerKind, NodeId};
@@ -254,7 +254,7 @@ fn quarantined(summary: &RunSummary, RunNames { short: next, .. }: &RunNames) ->
     let folded = nodes.into_iter().flat_map(|node| {
         let of_node = summary.quarantined.iter().filter(move |file| file.node == *node);
         let of_node = of_node.map(|file| (file.path.as_str(), file.reason.as_str()));
-        Folded::of(of_node).into_iter().map(move |files| (node, files))
+        Folded::group(of_node).into_iter().map(move |files| (node, files))
     });
     let folded: Vec<_> = folded.collect();
     let mut rows = Vec::new();
@@ -328,8 +328,8 @@ pub fn cost(spent: SpendTotals) -> String {
 }
 
 /// Answers that a resume does not pay for again, in a few words.
-pub fn held(held: Held) -> String {
-    let Held { answers, uncounted: SpendTotals { tokens, cost, is_estimated } } = held;
+pub fn held(held: HeldCost) -> String {
+    let HeldCost { answers, uncounted: SpendTotals { tokens, cost, is_estimated } } = held;
     let uncounted = (!tokens.is_zero()).then(|| format!("not counted yet: {}", spent(tokens, cost, is_estimated)));
     let answers = (answers > 0).then(|| {
         let answers = counted(usize::try_from(answers).unwrap_or(usize::MAX), "answer");

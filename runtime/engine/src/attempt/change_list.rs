@@ -97,7 +97,7 @@ impl<'a> Version<'a> {
 ///
 /// # Errors
 /// When a blob cannot be read.
-pub(super) fn of(
+pub(super) fn text(
     node: &Node,
     branch: &Branch,
     (base, blobs): (&Base, &impl BlobStore),

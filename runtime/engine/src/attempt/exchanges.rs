@@ -45,7 +45,7 @@ pub fn transcript(run: &Dir, attempt: &Attempt) -> io::Result<String> {
 
 /// Answers that a run keeps for a resume, which does not pay for them again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Held {
+pub struct HeldCost {
     /// How many.
     pub answers: u64,
     /// Usage that was paid for and is in no record yet.
@@ -54,8 +54,8 @@ pub struct Held {
 }
 
 /// The answers that a run keeps for a resume.
-pub fn held(run: &Dir) -> io::Result<Held> {
-    let mut held = Held::default();
+pub fn held(run: &Dir) -> io::Result<HeldCost> {
+    let mut held = HeldCost::default();
     let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return Ok(held) };
     for name in names(&folder)?.iter().filter(|name| !name.ends_with(TOOLS_SUFFIX)) {
         let (answers, uncounted) = ExchangeLog::held(regular_file::open_in(&folder, name)?)?;

@@ -21,20 +21,20 @@ const LINE_BYTES_MAX: usize = 4096;
 /// The description that a verification stage gives of its failure.
 #[derive(Deserialize)]
 struct Results {
-    error_meta: Option<Said>,
+    error_meta: Option<StatedFailure>,
     #[serde(default)]
     dropped_checks: Vec<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Said {
+struct StatedFailure {
     failed_command: String,
     failed_command_source: CommandSource,
 }
 
 /// The command behind a failure of the stage, should it be one.
-pub(super) fn of(node: &Node, report: &Report) -> Option<FailedCommand> {
+pub(super) fn find(node: &Node, report: &Report) -> Option<FailedCommand> {
     let is_plan = node.handler.kind() == HandlerKind::Verification;
     if is_plan && let Some(said) = results(report).and_then(|results| results.error_meta) {
         return Some(FailedCommand { line: cut(said.failed_command), source: said.failed_command_source });

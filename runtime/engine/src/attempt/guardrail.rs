@@ -27,7 +27,7 @@ pub(super) fn ignored_files(left_out: &IgnoredChanges) -> Option<IgnoredFiles> {
 /// in it.
 fn reason(paths: &[String]) -> String {
     let (mut reason, mut unnamed) = (GUARDRAIL.to_owned(), 0_u64);
-    let folded = Folded::of(paths.iter().map(|path| (path.as_str(), "")));
+    let folded = Folded::group(paths.iter().map(|path| (path.as_str(), "")));
     let named = folded.iter().flat_map(|one| match one.files {
         0..=FILES_NAMED_MAX => one.paths().map(Cow::Borrowed).collect(),
         files => vec![Cow::Owned(format!("{} ({files} files)", one.at))],

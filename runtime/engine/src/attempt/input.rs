@@ -56,7 +56,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             }
         }
         if node.handler.kind().is_told_changes() {
-            input.extra.push(change_list::of(node, &assignment.branch, (&self.base, &*self.blobs))?);
+            input.extra.push(change_list::text(node, &assignment.branch, (&self.base, &*self.blobs))?);
         }
         if assignment.branch.origin.is_some() {
             input.extra.push(("branch".to_owned(), assignment.attempt.task.branch.to_string()));

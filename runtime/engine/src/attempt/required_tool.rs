@@ -15,7 +15,7 @@ pub(super) fn held_back(node: &Node, assignment: &Assignment) -> Option<StageFin
     let tool = node.checks.required_tool.as_ref().filter(|tool| is_work && !has_passed(&assignment.branch, tool))?;
     let reason = format!("required tool node not successful: {tool}");
     let failure = Failure::new(FailureClass::Deterministic, FailureCode::REQUIRED_TOOL, reason);
-    let fact = StageFinished::of(assignment.attempt.clone(), Outcome::failed(failure));
+    let fact = StageFinished::new(assignment.attempt.clone(), Outcome::failed(failure));
     Some(StageFinished { handler: node.handler.name().to_owned(), ..fact })
 }
 

@@ -38,10 +38,10 @@ pub(super) struct ServerSandbox {
 impl ServerSandbox {
     /// Offers every server that the stage may start.
     pub(super) fn offer(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Vec<Self> {
-        binding.servers.iter().map(|server| Self::of(server, env, binding, paths)).collect()
+        binding.servers.iter().map(|server| Self::new(server, env, binding, paths)).collect()
     }
 
-    fn of(server: &BoundServer, env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Self {
+    fn new(server: &BoundServer, env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Self {
         let folder = paths.folder.join(SERVERS_DIR).join(&server.name);
         let network = server.entry.network.clone();
         let jail = JailSetting { folder, network, ..setting(env, binding, paths) };

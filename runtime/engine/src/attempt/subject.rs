@@ -158,7 +158,7 @@ pub(super) enum Keeps {
 
 impl Keeps {
     /// Says it for a node.
-    pub(super) fn of(separation: Option<&Separation>, is_scope_named: bool) -> Self {
+    pub(super) fn new(separation: Option<&Separation>, is_scope_named: bool) -> Self {
         match separation {
             Some(Separation { writes: Writes::Scratch, .. }) => Self::Nothing { is_scope_named },
             _ => Self::Scope,

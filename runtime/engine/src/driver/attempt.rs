@@ -22,7 +22,7 @@ use tokio::time::Instant;
 pub const GRACE: Duration = Duration::from_secs(10);
 
 /// An attempt that ended.
-pub(super) struct Ended {
+pub(super) struct EndedAttempt {
     pub(super) delivery: Delivery,
     pub(super) token: u64,
     pub(super) id: AttemptId,
@@ -46,7 +46,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
         assignment: Assignment,
         delivery: Delivery,
         (execute, stops): (&'e E, &mut Stops),
-    ) -> impl Future<Output = Result<Ended, RunError>> + use<'a, 'e, J, S, E>
+    ) -> impl Future<Output = Result<EndedAttempt, RunError>> + use<'a, 'e, J, S, E>
     where
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
     {
@@ -134,14 +134,14 @@ struct Supervisor<'a, J, S> {
 }
 
 impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
-    async fn watch<E>(self, assignment: Assignment, delivery: Delivery, execute: &E) -> Result<Ended, RunError>
+    async fn watch<E>(self, assignment: Assignment, delivery: Delivery, execute: &E) -> Result<EndedAttempt, RunError>
     where
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
     {
         let (token, attempt, stop) = (assignment.token, assignment.attempt.clone(), Arc::clone(&assignment.stop));
         let failed = |source| RunError::Execute { node: attempt.task.node.clone(), source };
         let ended =
-            |finished, stop| Ended { delivery: delivery.clone(), token, id: attempt.id.clone(), finished, stop };
+            |finished, stop| EndedAttempt { delivery: delivery.clone(), token, id: attempt.id.clone(), finished, stop };
         let mut executing = std::pin::pin!(execute(assignment));
         let reason = tokio::select! {
             biased;
@@ -219,5 +219,5 @@ fn filter_context(branch: &Branch, finished: &mut StageFinished, run_bytes: u64)
 fn abandoned(attempt: &Attempt, grace: Duration) -> StageFinished {
     let reason = format!("the attempt did not end within {} ms of being asked to", grace.as_millis());
     let failure = Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, reason);
-    StageFinished { ending: Ending::Canceled, ..StageFinished::of(attempt.clone(), Outcome::failed(failure)) }
+    StageFinished { ending: Ending::Canceled, ..StageFinished::new(attempt.clone(), Outcome::failed(failure)) }
 }

@@ -64,7 +64,7 @@ pub struct BranchCheckpoint {
 
 impl BranchCheckpoint {
     /// The branches of a run that have not ended.
-    fn of(state: &RunState) -> BTreeMap<BranchId, Self> {
+    fn from_state(state: &RunState) -> BTreeMap<BranchId, Self> {
         let one = |(id, branch): (&BranchId, &Arc<Branch>)| {
             let parent = branch.origin.as_ref()?.parent.clone();
             let current_node = branch.node.as_ref().map(NodeId::to_string).unwrap_or_default();
@@ -92,7 +92,7 @@ impl Completed {
 
 impl CheckpointFile {
     /// Says where the run stood after the record at this place.
-    pub fn of(completed: &Completed, logs: &VecDeque<String>) -> Self {
+    pub fn new(completed: &Completed, logs: &VecDeque<String>) -> Self {
         let Completed { at, seq, hash, state } = completed;
         let (branch, exit) = (state.main(), state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_ref()));
         let retried = branch.nodes.iter().filter(|(_, history)| history.retries > 0);
@@ -109,7 +109,7 @@ impl CheckpointFile {
             node_retries: retried.map(|(node, history)| (node.clone(), history.retries)).collect(),
             context: branch.context.clone(),
             logs: logs.iter().cloned().collect(),
-            branches: BranchCheckpoint::of(state),
+            branches: BranchCheckpoint::from_state(state),
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn of(name: &'static str) -> Self {
+    pub(super) fn new(name: &'static str) -> Self {
         Self { name, gathered: Vec::new(), last: 0, beside: 0 }
     }
 

@@ -64,7 +64,7 @@ pub struct ManifestFile<'a> {
 
 impl<'a> ManifestFile<'a> {
     /// Writes `run.started` with the file's field names.
-    pub fn of(record: &Record, started: &'a RunStarted) -> Self {
+    pub fn new(record: &Record, started: &'a RunStarted) -> Self {
         Self {
             schema_version: 1,
             run_id: &started.run_id,
@@ -171,7 +171,7 @@ impl Totals {
 
 impl<'a> FinalFile<'a> {
     /// Writes `run.finished` with the file's field names.
-    pub fn of(record: &Record, run_id: RunId, finished: &'a RunFinished, totals: Totals) -> Self {
+    pub fn new(record: &Record, run_id: RunId, finished: &'a RunFinished, totals: Totals) -> Self {
         let failure = finished.failure.as_ref();
         Self {
             timestamp: time_format::text(&record.at),

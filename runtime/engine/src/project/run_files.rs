@@ -104,9 +104,9 @@ fn lane(generation: u32, branch: &BranchId) -> String {
 
 /// Counts what is written, in blocks. Clones share the count.
 #[derive(Debug, Clone, Default)]
-pub struct Written(Arc<AtomicU64>);
+pub struct BytesWritten(Arc<AtomicU64>);
 
-impl Written {
+impl BytesWritten {
     /// Bytes so far.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -125,7 +125,7 @@ pub(crate) fn in_blocks(bytes: u64) -> u64 {
 /// A folder in the run directory that files are put into.
 pub(crate) struct Folder<'a> {
     dir: FolderHandle<'a>,
-    written: &'a Written,
+    written: &'a BytesWritten,
 }
 
 /// The handle of a folder.
@@ -147,7 +147,7 @@ impl Deref for FolderHandle<'_> {
 
 impl<'a> Folder<'a> {
     /// The run directory itself for an empty path, else a folder of it, made when it is not there.
-    pub(crate) fn open(run: &'a Dir, path: impl AsRef<Path>, written: &'a Written) -> io::Result<Self> {
+    pub(crate) fn open(run: &'a Dir, path: impl AsRef<Path>, written: &'a BytesWritten) -> io::Result<Self> {
         let path = path.as_ref();
         if path.as_os_str().is_empty() {
             return Ok(Self { dir: FolderHandle::Run(run), written });
@@ -163,7 +163,7 @@ impl<'a> Folder<'a> {
     }
 
     /// Begins a folder that gets its name once all its files are in it: readers see it whole or not at all.
-    pub(crate) fn begin(run: &'a Dir, written: &'a Written) -> io::Result<Self> {
+    pub(crate) fn begin(run: &'a Dir, written: &'a BytesWritten) -> io::Result<Self> {
         match run.create_dir(UNNAMED_DIR) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 forget_unnamed(run)?;
@@ -343,7 +343,7 @@ mod tests {
     fn a_file_with_the_same_bytes_is_not_written_again() {
         let folder = tempfile::tempdir().expect("tempdir");
         let run = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).expect("open");
-        let written = Written::default();
+        let written = BytesWritten::default();
         let a = Folder::open(&run, "a", &written).expect("folder");
         let put = |bytes: &[u8]| a.put_if_other("file", || Ok::<_, io::Error>(bytes)).expect("put");
         let long = vec![7; 3 * 64 * 1024];
@@ -362,7 +362,7 @@ mod tests {
     fn a_folder_is_there_as_a_whole_and_replaces_none() {
         let folder = tempfile::tempdir().expect("tempdir");
         let run = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).expect("open");
-        let written = Written::default();
+        let written = BytesWritten::default();
         let begin = |bytes: &[u8]| {
             let begun = Folder::begin(&run, &written).expect("begun");
             begun.fill("prompt.md", &mut &*bytes).expect("filled");
@@ -384,7 +384,7 @@ mod tests {
     fn replacing_leaves_nothing_beside_and_a_link_follows_the_last() {
         let folder = tempfile::tempdir().expect("tempdir");
         let run = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).expect("open");
-        let written = Written::default();
+        let written = BytesWritten::default();
         let open = |path| Folder::open(&run, path, &written).expect("folder");
         open("a").put("status.json", &mut &b"one"[..]).expect("first");
         open("a").put("status.json", &mut &b"two"[..]).expect("second");

@@ -50,7 +50,7 @@ impl<B: BlobStore> Projector<B> {
         let Attempt { task, id, .. } = &finished.attempt;
         let folder = task_folder(task);
         let status = |task| StatusFile {
-            error_meta: FailureMeta::of(finished),
+            error_meta: FailureMeta::for_stage(finished),
             ..encode(&finished.outcome, Owner { task, attempt: Some(id) })
         };
         self.file(&folder, "status.json", &status(task))?;

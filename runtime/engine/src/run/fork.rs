@@ -95,14 +95,14 @@ pub fn visits(records: &[Record]) -> Vec<(&NodeId, u32)> {
 }
 
 /// The beginning of a visit.
-struct Begun<'a> {
+struct VisitStart<'a> {
     generation: u32,
     branch: &'a BranchId,
     node: &'a NodeId,
     visit: u32,
 }
 
-fn begun(event: &Event) -> Option<Begun<'_>> {
+fn begun(event: &Event) -> Option<VisitStart<'_>> {
     let (generation, branch, node, visit) = match event {
         Event::StageReady(ready) if ready.ordinal == 1 => {
             let task = &ready.task;
@@ -116,7 +116,7 @@ fn begun(event: &Event) -> Option<Begun<'_>> {
         Event::FanInFinished(finished) => (finished.generation, &finished.branch, &finished.node, finished.visit),
         _ => return None,
     };
-    Some(Begun { generation, branch, node, visit })
+    Some(VisitStart { generation, branch, node, visit })
 }
 
 /// The run that another one begins with.

@@ -97,7 +97,7 @@ pub struct Replan {
 
 impl Replan {
     /// A plan, compared with what the plan before allowed.
-    pub fn of(plan: &Plan, bounds: RunBounds, before: &PlanCapabilities) -> Self {
+    pub fn new(plan: &Plan, bounds: RunBounds, before: &PlanCapabilities) -> Self {
         let capabilities = plan.capabilities(bounds);
         let lines = |additions: Vec<Addition>| additions.iter().map(ToString::to_string).collect();
         let change =

@@ -38,7 +38,7 @@ fn started() -> Event {
 }
 
 fn answer(attempt: &Attempt) -> StageFinished {
-    StageFinished::of(attempt.clone(), Outcome::new(Status::Success))
+    StageFinished::new(attempt.clone(), Outcome::new(Status::Success))
 }
 
 /// The end of a task that succeeded.

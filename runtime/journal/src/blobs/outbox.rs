@@ -23,12 +23,12 @@ type Bytes = Arc<[u8]>;
 /// Blobs that wait for the next append, shared by the journal and the blob store of one run.
 #[derive(Default)]
 pub struct Outbox {
-    held: Mutex<Held>,
+    held: Mutex<Waiting>,
     files: OnceLock<Arc<BlobFiles>>,
 }
 
 #[derive(Default)]
-struct Held {
+struct Waiting {
     waiting: HashMap<Digest, Bytes>,
     waiting_bytes: usize,
     recent: HashMap<Digest, Bytes>,
@@ -103,12 +103,12 @@ impl Outbox {
         self.lock().is_closed = true;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl Waiting {
     fn keep_recent(&mut self, digest: Digest, bytes: Bytes) {
         self.recent_bytes += bytes.len();
         self.recent_order.push_back(digest);

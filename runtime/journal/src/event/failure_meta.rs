@@ -58,7 +58,7 @@ pub struct FailureMeta {
 
 impl FailureMeta {
     /// The failure description of an attempt; none unless it is a verification that failed.
-    pub fn of(finished: &StageFinished) -> Option<Self> {
+    pub fn for_stage(finished: &StageFinished) -> Option<Self> {
         let failure = finished.outcome.failure.as_ref().filter(|_| finished.is_verification())?;
         let source = FailureSource::Verification;
         let ClassifiedFailure { code, category, is_retryable } = ClassifiedFailure::new(source, failure);

@@ -209,7 +209,7 @@ impl StageFinished {
     }
 
     /// An attempt that ended by itself with this outcome, and of which nothing else is known.
-    pub fn of(attempt: Attempt, outcome: Outcome) -> Self {
+    pub fn new(attempt: Attempt, outcome: Outcome) -> Self {
         Self {
             attempt,
             handler: String::new(),

@@ -29,7 +29,7 @@ pub enum Provenance {
 }
 
 /// The signature of the record with this hash.
-pub(super) fn of(key: &UserKey, hash: &Digest) -> blake3::Hash {
+pub(super) fn sign(key: &UserKey, hash: &Digest) -> blake3::Hash {
     key.mac(PURPOSE, hash.as_bytes())
 }
 
@@ -60,7 +60,7 @@ pub(super) fn provenance(connection: &Connection, key: Option<&UserKey>) -> Resu
         is_any_signed |= mac.is_some();
         let mac: Option<[u8; 32]> = mac.and_then(|bytes| bytes.try_into().ok());
         // Comparing `blake3::Hash` takes the same time for any two values.
-        let is_own = key.zip(mac).is_some_and(|(key, mac)| blake3::Hash::from_bytes(mac) == of(key, &hash));
+        let is_own = key.zip(mac).is_some_and(|(key, mac)| blake3::Hash::from_bytes(mac) == sign(key, &hash));
         if !is_own {
             first_foreign.get_or_insert(seq);
         }

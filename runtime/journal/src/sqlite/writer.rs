@@ -35,7 +35,7 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Writes an event as text.
-    pub(super) fn of(event: &Event) -> Result<Self, serde_json::Error> {
+    pub(super) fn new(event: &Event) -> Result<Self, serde_json::Error> {
         let queue = QueueChange::from_event(event);
         Ok(Self { subject: event.subject().to_string(), text: canonical(event)?, queue })
     }

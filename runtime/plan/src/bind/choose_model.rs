@@ -33,7 +33,7 @@ pub(super) fn choose<'a>(config: &Config, nodes: impl Iterator<Item = &'a Node>)
     let mut chosen = Chosen::default();
     let tables = tables(config);
     for node in nodes.filter(|_| !tables.is_empty()) {
-        match (Wish::for_node(node).table(&tables), effort(node)) {
+        match (ModelRequest::for_node(node).table(&tables), effort(node)) {
             (Ok(model), Ok(effort)) => {
                 chosen.problems.extend(unspoken(node, model));
                 let model = ChosenModel { model: Arc::clone(model), effort };
@@ -79,13 +79,13 @@ fn tables(config: &Config) -> Vec<Arc<PlannedModel>> {
 }
 
 /// The model attributes of a node.
-struct Wish<'a> {
+struct ModelRequest<'a> {
     place: Place<'a>,
     model: Option<&'a str>,
     provider: Option<&'a str>,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> ModelRequest<'a> {
     fn for_node(node: &'a Node) -> Self {
         let of_codex = node.agent.backend.as_ref().is_some_and(|backend| backend.program == AgentProgram::Codex);
         let text = |key: Key<'_>| {

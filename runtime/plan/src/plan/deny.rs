@@ -253,7 +253,7 @@ impl CommandWords {
     /// True when programs with the other leading words include this command. Options before the words that matter are skipped.
     fn is_in_argv(&self, prefix: &[String]) -> bool {
         fn plain(words: &[String]) -> impl Iterator<Item = &str> {
-            let words = words.iter().map(|word| Word(word)).enumerate();
+            let words = words.iter().map(|word| CommandWord(word)).enumerate();
             words.filter(|(at, word)| *at == 0 || !word.is_option()).map(|(_, word)| word.program())
         }
         plain(&self.0).zip(plain(prefix)).all(|(one, other)| one == other)
@@ -264,8 +264,8 @@ impl CommandWords {
         let mut commands = text.split([';', '&', '|', '\n', '(', ')', '{', '}', '`']);
         let has_all = |command: &str| {
             let separates = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '<' | '>' | '$');
-            let mut words = command.split(separates).filter(|word| !word.is_empty()).map(Word);
-            self.0.iter().all(|wanted| words.any(|word| word.program() == Word(wanted).program()))
+            let mut words = command.split(separates).filter(|word| !word.is_empty()).map(CommandWord);
+            self.0.iter().all(|wanted| words.any(|word| word.program() == CommandWord(wanted).program()))
         };
         commands.any(has_all)
     }
@@ -273,9 +273,9 @@ impl CommandWords {
 
 /// One word of a command.
 #[derive(Clone, Copy)]
-struct Word<'a>(&'a str);
+struct CommandWord<'a>(&'a str);
 
-impl<'a> Word<'a> {
+impl<'a> CommandWord<'a> {
     fn is_option(self) -> bool {
         self.0.starts_with(['-', '+'])
     }

@@ -24,7 +24,7 @@ const KEPT: &str = ".cache/kept";
 
 /// The additions of a toolchain to every command.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Found {
+struct ToolchainFiles {
     /// Folders with its programs.
     path: Vec<PathBuf>,
     /// Folders that exist inside, where they are outside.
@@ -39,7 +39,7 @@ struct Found {
     env: Vec<(&'static str, String)>,
 }
 
-impl Found {
+impl ToolchainFiles {
     /// The programs of `bin/` below this folder, which is shown whole.
     fn below(folder: &Path) -> Self {
         Self { path: vec![folder.join("bin")], shown: vec![folder.to_owned()], ..Self::default() }
@@ -131,7 +131,7 @@ pub fn missing(toolchain: Toolchain) -> Option<String> {
     Some(format!("the toolchain `{}` is not on this machine: {}; {}", toolchain.as_str(), missing.why, missing.help))
 }
 
-fn find(toolchain: Toolchain, machine: &Machine, tier: Tier) -> Result<Found, Missing> {
+fn find(toolchain: Toolchain, machine: &Machine, tier: Tier) -> Result<ToolchainFiles, Missing> {
     match toolchain {
         Toolchain::Rust => rust::find(machine, tier),
         Toolchain::Go => go::find(machine),
@@ -149,7 +149,7 @@ fn stop(toolchain: Toolchain, missing: Missing) -> Refusal {
     Refusal::new(Class::Invalid, message).with_help(missing.help)
 }
 
-fn add(policy: &mut ExecPolicy, found: Found, tier: Tier) -> Result<(), Refusal> {
+fn add(policy: &mut ExecPolicy, found: ToolchainFiles, tier: Tier) -> Result<(), Refusal> {
     let homed = found.homed.into_iter().map(|(source, below)| (source, Some(below)));
     for (source, below) in found.shown.into_iter().map(|source| (source, None)).chain(homed) {
         require_utf8(&source)?;

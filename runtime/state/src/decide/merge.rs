@@ -18,14 +18,14 @@ pub(super) struct Taken {
 }
 
 /// Each branch's version of each path.
-type Sides<'a> = BTreeMap<&'a ScopePath, Vec<(&'a BranchId, &'a FileChange)>>;
+type BranchVersions<'a> = BTreeMap<&'a ScopePath, Vec<(&'a BranchId, &'a FileChange)>>;
 
 pub(super) fn merge(fork: &Fork, best: &EndedBranch, what: Merge) -> Taken {
     if what == Merge::Best {
         let changes = best.branch.changes.values().cloned().collect();
         return Taken { merged: vec![best.end.branch.clone()], changes, conflicts: Vec::new() };
     }
-    let mut sides = Sides::new();
+    let mut sides = BranchVersions::new();
     for one in fork.candidates() {
         for (path, change) in one.branch.changes.iter() {
             sides.entry(path).or_default().push((&one.end.branch, change));
@@ -51,7 +51,7 @@ fn conflict(path: &ScopePath, sides: &[(&BranchId, &FileChange)]) -> MergeConfli
 }
 
 /// Paths on which branches do not agree, and paths above and below each other that cannot both be.
-fn disputed<'a>(sides: &Sides<'a>) -> BTreeSet<&'a ScopePath> {
+fn disputed<'a>(sides: &BranchVersions<'a>) -> BTreeSet<&'a ScopePath> {
     let mut disputed = BTreeSet::new();
     for (path, of_path) in sides {
         if of_path.windows(2).any(|pair| pair[0].1 != pair[1].1) {

@@ -104,7 +104,7 @@ fn text(finished: &StageFinished, recoverable: &Recoverable) -> String {
     text += &format!("\ndiscard leaves everything in quarantine, and the stage's own outcome counts: {own}");
     let is_proposed = |path: &str| recoverable.proposed.iter().any(|write| write.change.path.as_str() == path);
     let others = finished.quarantined.iter().filter(|file| !is_proposed(&file.path));
-    let groups = Folded::of(others.map(|file| (file.path.as_str(), file.reason.as_str())));
+    let groups = Folded::group(others.map(|file| (file.path.as_str(), file.reason.as_str())));
     if !groups.is_empty() && !recoverable.proposed.is_empty() {
         text += "\nnever committed, also not by allow:";
     }

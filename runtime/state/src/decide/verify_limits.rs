@@ -23,7 +23,7 @@ struct Bound<'a> {
 
 impl<'a> Bound<'a> {
     /// The bound of a node whose verification has not passed since it failed; none without `[verify]`.
-    fn of(at: &'a BranchDecision<'_>, node: &'a NodeId) -> Option<Self> {
+    fn for_node(at: &'a BranchDecision<'_>, node: &'a NodeId) -> Option<Self> {
         let failures = at.branch.nodes.get(node)?.verify_failures.as_deref()?;
         let unspoken = Outcome::new(glovebox_record::Status::Fail);
         let cause = cause_of(node, at.branch.outcome(node).unwrap_or(&unspoken));
@@ -96,7 +96,7 @@ pub(super) fn cooldown_ms(state: &RunState, finished: &StageFinished) -> u64 {
 impl BranchDecision<'_> {
     /// The end of the run instead of a way that leads back to a verification which may not be repeated; `to` is none where no way leads on.
     pub(super) fn not_verified_again(&self, node: &NodeId, to: Option<&NodeId>) -> Option<Failure> {
-        let bound = Bound::of(self, node)?;
+        let bound = Bound::for_node(self, node)?;
         match to {
             Some(to) if to != node && !leads_to(self.pipeline, to, node) => None,
             Some(_) => bound.repeated().or_else(|| bound.exhausted()),
@@ -107,7 +107,7 @@ impl BranchDecision<'_> {
 
     /// The end of the run instead of one more visit, however it comes about.
     pub(super) fn verified_too_often(&self, node: &Node) -> Option<Failure> {
-        let bound = Bound::of(self, &node.id)?;
+        let bound = Bound::for_node(self, &node.id)?;
         bound.repeated().or_else(|| bound.exhausted())
     }
 

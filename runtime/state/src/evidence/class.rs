@@ -50,7 +50,7 @@ pub enum CanceledBy {
 
 impl CanceledBy {
     /// What the record of a cancellation names.
-    pub fn of(cancel: &RunCanceled) -> Self {
+    pub fn from_cancel(cancel: &RunCanceled) -> Self {
         match (cancel.is_stop(), cancel.by.contains("TERM")) {
             (false, _) => CanceledBy::Person,
             (true, true) => CanceledBy::Termination,
@@ -61,7 +61,7 @@ impl CanceledBy {
 
 impl ExitClass {
     /// Decides the class of a run that ended.
-    pub fn of(run: &RunFinished, canceled_by: Option<CanceledBy>) -> Self {
+    pub fn for_run(run: &RunFinished, canceled_by: Option<CanceledBy>) -> Self {
         match (run.status, &run.failure) {
             (Verdict::Success, _) => ExitClass::Ok,
             (Verdict::Fail, None) => ExitClass::RunFailed,
@@ -159,10 +159,10 @@ mod tests {
         ] {
             let failure = Failure::new(class, code, "signal TERM: budget GoalGateUnsatisfied");
             let run = RunFinished { status: Verdict::Fail, failure: Some(failure), exit_node: None, resumes_at: None };
-            assert_eq!(ExitClass::of(&run, by), exit, "{code}");
+            assert_eq!(ExitClass::for_run(&run, by), exit, "{code}");
         }
         let run = RunFinished { status: Verdict::Fail, failure: None, exit_node: None, resumes_at: None };
-        assert_eq!(ExitClass::of(&run, None), ExitClass::RunFailed);
+        assert_eq!(ExitClass::for_run(&run, None), ExitClass::RunFailed);
     }
 
     #[test]
@@ -175,9 +175,9 @@ mod tests {
         ] {
             let cancel = RunCanceled::by_person(name);
             assert_eq!((cancel.by.as_str(), cancel.is_stop()), (by, false));
-            assert_eq!(CanceledBy::of(&cancel), CanceledBy::Person);
+            assert_eq!(CanceledBy::from_cancel(&cancel), CanceledBy::Person);
         }
-        let by = |by: &str| CanceledBy::of(&RunCanceled { by: by.to_owned() });
+        let by = |by: &str| CanceledBy::from_cancel(&RunCanceled { by: by.to_owned() });
         assert_eq!((by("signal INT"), by("signal TERM")), (CanceledBy::Interrupt, CanceledBy::Termination));
     }
 }

@@ -56,7 +56,7 @@ pub fn new<'c>(
     let mut found = BTreeMap::new();
     for change in changes.into_iter().filter(|change| !change.op.removes()) {
         let path = change.path.as_str();
-        let Some(Telling { end, reader }) = Telling::of(path) else { continue };
+        let Some(Telling { end, reader }) = Telling::for_path(path) else { continue };
         // A file in a folder that was there is new by itself.
         let ends = path.match_indices('/').map(|(at, _)| at).filter(|at| *at >= end).chain([path.len()]);
         let kind = |end: usize| match end < path.len() || change.op == ChangeOp::Mkdir {
@@ -71,7 +71,7 @@ pub fn new<'c>(
 
 /// True if some path among changes has such a name.
 pub fn may_be_new<'c>(changes: impl IntoIterator<Item = &'c FileChange>) -> bool {
-    changes.into_iter().any(|change| !change.op.removes() && Telling::of(change.path.as_str()).is_some())
+    changes.into_iter().any(|change| !change.op.removes() && Telling::for_path(change.path.as_str()).is_some())
 }
 
 /// The first name of a path that says that a program reads it.
@@ -82,10 +82,10 @@ struct Telling {
 }
 
 impl Telling {
-    fn of(path: &str) -> Option<Self> {
+    fn for_path(path: &str) -> Option<Self> {
         let mut begin = 0;
         for name in path.split('/') {
-            let (end, folded) = (begin + name.len(), FoldedName::of(name));
+            let (end, folded) = (begin + name.len(), FoldedName::named(name));
             let is_dotted = folded.begins_with_a_dot() && !HARMLESS.contains(&&*name.to_lowercase());
             let reader = folded.reader().filter(|_| is_dotted || end == path.len());
             let reader = reader.or_else(|| folded.reader_of_folder().filter(|_| end < path.len()));

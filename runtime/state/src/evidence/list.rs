@@ -125,7 +125,7 @@ impl RunSummary {
         };
         let startup = self.startup.of_commands(finished, ended.role);
         let command = |(receipt, files): (&Receipt, Vec<StartupFile>)| {
-            let evidence = CommandEvidence::of(ended, receipt.clone(), files);
+            let evidence = CommandEvidence::new(ended, receipt.clone(), files);
             let (proof, layers) = (evidence.proof(), receipt.tier.layers());
             Command { record, attempt: finished.attempt.clone(), proof, is_left, tree, layers, evidence }
         };

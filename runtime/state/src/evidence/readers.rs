@@ -122,7 +122,7 @@ type Table = &'static [(&'static str, &'static [&'static str])];
 pub(super) struct FoldedName(String);
 
 impl FoldedName {
-    pub(super) fn of(name: &str) -> Self {
+    pub(super) fn named(name: &str) -> Self {
         Self(fold(name))
     }
 
@@ -147,7 +147,7 @@ impl FoldedName {
 /// Returns which build or test runner takes code or settings from a file with this path, if one does.
 pub(super) fn reader(path: &ScopePath) -> Option<&'static str> {
     let (folders, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
-    let of_folder = || folders.split('/').find_map(|folder| FoldedName::of(folder).reader_of_folder());
+    let of_folder = || folders.split('/').find_map(|folder| FoldedName::named(folder).reader_of_folder());
     of_build(&fold(name)).or_else(of_folder)
 }
 

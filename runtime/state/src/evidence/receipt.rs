@@ -78,7 +78,7 @@ pub enum Proof {
 }
 
 impl CommandEvidence {
-    pub(super) fn of(stage: EndedStage<'_>, receipt: Receipt, startup: Vec<StartupFile>) -> Self {
+    pub(super) fn new(stage: EndedStage<'_>, receipt: Receipt, startup: Vec<StartupFile>) -> Self {
         let is_of_verifier = stage.role == Role::Verifier && receipt.hook.is_none();
         Self {
             node: stage.node.clone(),
@@ -144,7 +144,7 @@ mod tests {
             (stage(Role::Verifier, false), passed.clone(), Proof::NotVerified),
             (stage(Role::Builder, true), passed, Proof::Ran),
         ] {
-            let found = CommandEvidence::of(stage, receipt, Vec::new());
+            let found = CommandEvidence::new(stage, receipt, Vec::new());
             assert_eq!(found.proof(), proof, "{:?}", found.receipt);
             assert_eq!(found.verified, proof == Proof::Verified, "{:?}", found.receipt);
         }

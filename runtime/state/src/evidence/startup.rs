@@ -70,7 +70,7 @@ impl StartupFiles {
         else {
             return Vec::new();
         };
-        let loaded = Loaded::of(&receipt.argv, &receipt.cwd);
+        let loaded = Loaded::find(&receipt.argv, &receipt.cwd);
         let sees = |path: &ScopePath| stage.sees.as_ref().is_none_or(|seen| seen.iter().any(|one| is_in(path, one)));
         let is_own = |(by, work): &Author| (by, work) == (&task.node, &task.work);
         let others = written.iter().filter(|(path, by)| !is_own(by) && sees(path));

@@ -98,7 +98,7 @@ pub struct NodeTraffic<'a> {
 
 impl<'a> VerdictFile<'a> {
     /// The document of a run that began so. Who knows what the project had fills in what is new.
-    pub fn of(summary: &'a RunSummary, started: &'a RunStarted) -> Self {
+    pub fn new(summary: &'a RunSummary, started: &'a RunStarted) -> Self {
         let has_ended = matches!(summary.status, RunStatus::Success | RunStatus::Fail);
         Self {
             document: "verdict",

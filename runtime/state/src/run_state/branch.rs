@@ -358,7 +358,7 @@ impl Branch {
         }
         // A stage that was skipped says nothing: the failure before it stays, and so does the stage it is of.
         if finished.retrying || finished.outcome.status != Status::Skipped {
-            self.last_failed = self.last_failure.as_ref().map(|_| Arc::new(FailedStage::of(finished)));
+            self.last_failed = self.last_failure.as_ref().map(|_| Arc::new(FailedStage::new(finished)));
             self.note_attempt_in_chain(finished);
         }
     }

@@ -46,7 +46,7 @@ impl Branch {
         self.update(node, |history| history.count_signature(decided.signature));
         self.complete(node);
         if decided.outcome.status != Status::Skipped {
-            let of = |held: &Arc<_>| FailedStage { notes: decided.outcome.notes.clone(), ..FailedStage::of(held) };
+            let of = |held: &Arc<_>| FailedStage { notes: decided.outcome.notes.clone(), ..FailedStage::new(held) };
             let failed = || held.as_ref().map_or_else(|| FailedStage::silent(node), of);
             self.last_failed = self.last_failure.as_ref().map(|_| Arc::new(failed()));
             self.note_end_in_chain(node, false);

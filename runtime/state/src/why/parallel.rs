@@ -59,14 +59,14 @@ pub struct ChoiceWhy {
 }
 
 impl BranchWhy {
-    pub(super) fn of(ended: &BranchFinished) -> Self {
+    pub(super) fn new(ended: &BranchFinished) -> Self {
         let BranchFinished { branch, outcome, score, failure, .. } = ended.to_owned();
         Self { ended: branch, outcome: outcome.as_str(), score, failure }
     }
 }
 
 impl JoinWhy {
-    pub(super) fn of(setting: ParallelSettings, joined: &ForkJoined) -> Self {
+    pub(super) fn new(setting: ParallelSettings, joined: &ForkJoined) -> Self {
         Self {
             join_policy: setting.join.as_str(),
             error_policy: setting.error.as_str(),
@@ -80,7 +80,7 @@ impl JoinWhy {
 }
 
 impl ChoiceWhy {
-    pub(super) fn of(chosen: &FanInFinished) -> Self {
+    pub(super) fn new(chosen: &FanInFinished) -> Self {
         let conflicts = chosen.conflicts.iter().map(|conflict| conflict.path.to_string()).collect();
         let FanInFinished { judge, best, merged, failure, .. } = chosen.to_owned();
         Self { judge, best, merged, conflicts, failure }

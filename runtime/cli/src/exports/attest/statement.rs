@@ -148,7 +148,7 @@ impl RunEvidence {
     }
 
     fn statement(&self) -> Statement<'_> {
-        let mut result = VerdictFile::of(&self.summary, &self.terms);
+        let mut result = VerdictFile::new(&self.summary, &self.terms);
         result.new_configuration = self.changes.new_configuration(self.summary.changed.values());
         let run = Product { name: format!("run:{}", self.terms.run_id).into(), digest: &self.head };
         let products = self.products.iter().map(|(name, digest)| Product { name: name.as_str().into(), digest });

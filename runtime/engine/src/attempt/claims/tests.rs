@@ -9,7 +9,7 @@ use glovebox_state::simulation::receipt;
 fn fact() -> StageFinished {
     let task = Task { generation: 0, branch: BranchId::main(), node: "a".into(), visit: 1, work: Work::Handler };
     let attempt = Attempt { task, ordinal: 1, id: AttemptId::new("a-1".to_owned()) };
-    StageFinished::of(attempt, Outcome::new(Status::Success))
+    StageFinished::new(attempt, Outcome::new(Status::Success))
 }
 
 /// Whether a stage with these records succeeds with a claim.

@@ -230,7 +230,7 @@ impl Store {
         let (number, at, subject, event) = (seq.cast_signed(), at.as_millisecond(), &entry.subject, &entry.text);
         let (prev, own) = (tip.hash.as_bytes(), hash.as_bytes());
         let sql = "INSERT INTO record (seq, at, subject, prev, hash, event, mac) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let mac = self.key.as_ref().map(|key| signature::of(key, &hash));
+        let mac = self.key.as_ref().map(|key| signature::sign(key, &hash));
         self.execute(sql, (number, at, subject, prev, own, event, mac.as_ref().map(blake3::Hash::as_bytes)))?;
         Ok((seq, hash))
     }

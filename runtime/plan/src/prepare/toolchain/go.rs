@@ -1,11 +1,11 @@
 //! The toolchain `go`: its root, and the module cache of what was downloaded before.
 
 use super::machine::{Machine, Variable, prefix_of};
-use super::{Found, Missing};
+use super::{Missing, ToolchainFiles};
 use crate::config::Toolchain;
 use std::path::{Path, PathBuf};
 
-pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
+pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
     let program = machine.folders_with("go").next().map(|folder| folder.join("go"));
     let program = program.ok_or_else(|| Missing::program(Toolchain::Go))?;
     let named = machine.text(Variable::GoRoot).map(PathBuf::from).filter(|root| root.is_absolute());
@@ -13,7 +13,7 @@ pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
         why: format!("`{}` does not lie in Go's root, the folder with `bin/go` and `src/runtime`", program.display()),
         help: "name that folder by GOROOT".to_owned(),
     })?;
-    let mut found = Found::below(&root);
+    let mut found = ToolchainFiles::below(&root);
     // No other version is fetched or looked for, and no settings file of the user's is read.
     for (name, value) in [("GOROOT", &*root.to_string_lossy()), ("GOTOOLCHAIN", "local"), ("GOENV", "off")] {
         found.env.push((name, value.to_owned()));

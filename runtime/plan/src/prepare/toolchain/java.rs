@@ -4,23 +4,23 @@
 
 use super::configuration::linked_configuration;
 use super::machine::{Machine, Variable, prefix_of};
-use super::{Found, Missing};
+use super::{Missing, ToolchainFiles};
 use crate::config::Toolchain;
 use glovebox_record::Tier;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Finds the JDK of JAVA_HOME, else that of the first `java` in PATH.
-pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
+pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
     let home = home(machine)?;
-    let mut found = Found::below(&home);
+    let mut found = ToolchainFiles::below(&home);
     found.configuration = linked_configuration(&[home.join("conf"), home.join("lib")], &["java", "openjdk", "jdk"]);
     found.env.push(("JAVA_HOME", home.to_string_lossy().into_owned()));
     Ok(found)
 }
 
 /// Finds Maven with its JDK and its local repository.
-pub(super) fn find_maven(machine: &Machine, tier: Tier) -> Result<Found, Missing> {
+pub(super) fn find_maven(machine: &Machine, tier: Tier) -> Result<ToolchainFiles, Missing> {
     let home = installed(machine, Toolchain::Maven, |home| home.join("boot").is_dir())?;
     let mut found = find(machine)?;
     found.path.insert(0, home.join("bin"));
@@ -40,7 +40,7 @@ pub(super) fn find_maven(machine: &Machine, tier: Tier) -> Result<Found, Missing
 }
 
 /// Finds Gradle with its JDK and the modules that it downloaded: in PATH, else the newest one that a wrapper downloaded.
-pub(super) fn find_gradle(machine: &Machine) -> Result<Found, Missing> {
+pub(super) fn find_gradle(machine: &Machine) -> Result<ToolchainFiles, Missing> {
     let own = machine.folder(Variable::GradleUserHome, Path::new(".gradle"));
     let wrapped = || own.as_ref().and_then(|own| newest(&own.join("wrapper/dists")));
     let is_home = |home: &Path| home.join("lib").is_dir();

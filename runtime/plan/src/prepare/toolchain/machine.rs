@@ -1,6 +1,6 @@
 //! Where toolchains are found: the user's environment variables, and the folders that they name.
 
-use super::{Found, Missing};
+use super::{Missing, ToolchainFiles};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ impl Machine {
     }
 
     /// Refuses a toolchain that could only be shown together with the user's home, or with the whole machine.
-    pub(super) fn presentable(&self, found: Found) -> Result<Found, Missing> {
+    pub(super) fn presentable(&self, found: ToolchainFiles) -> Result<ToolchainFiles, Missing> {
         let home = self.home().map(|home| home.canonicalize().unwrap_or(home));
         let holds = |folder: &&PathBuf| {
             let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());

@@ -1,14 +1,14 @@
 //! The toolchain `node`: the prefix in which node and npm are installed.
 
 use super::machine::{Machine, prefix_of};
-use super::{Found, Missing};
+use super::{Missing, ToolchainFiles};
 use crate::config::Toolchain;
 use std::path::Path;
 
 /// npm's cache, empty when a run begins. Nothing of the user's own is shown.
 const KEPT_OUT: [(&str, &str); 1] = [("npm_config_cache", "{kept}/npm")];
 
-pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
+pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
     let program = machine.folders_with("node").next().map(|folder| folder.join("node"));
     let program = program.ok_or_else(|| Missing::program(Toolchain::Node))?;
     let prefix = prefix_of(&program).filter(|prefix| is_prefix(prefix)).ok_or_else(|| Missing {
@@ -16,7 +16,7 @@ pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
         help: "put the folder with the real `node` first in PATH".to_owned(),
     })?;
     let env = KEPT_OUT.map(|(name, value)| (name, value.to_owned())).to_vec();
-    Ok(Found { path: vec![prefix.join("bin")], shown: vec![prefix], env, ..Found::default() })
+    Ok(ToolchainFiles { path: vec![prefix.join("bin")], shown: vec![prefix], env, ..ToolchainFiles::default() })
 }
 
 /// A folder in which node itself is, and not a program that chooses one.

@@ -3,7 +3,7 @@
 //! Packages of the user's home and of a virtual environment are not shown.
 
 use super::machine::{Machine, Variable, prefix_of};
-use super::{Found, Missing};
+use super::{Missing, ToolchainFiles};
 use crate::config::Toolchain;
 use glovebox_workspace::regular_file::{self, Links};
 use std::fs;
@@ -25,7 +25,7 @@ const KEPT_OUT: [(&str, &str); 7] = [
     ("UV_CACHE_DIR", "{kept}/uv"),
 ];
 
-pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
+pub(super) fn find(machine: &Machine) -> Result<ToolchainFiles, Missing> {
     let programs =
         machine.folders_with("python3").map(|folder| chosen(machine, &folder).unwrap_or(folder).join("python3"));
     let mut first = None;
@@ -33,12 +33,12 @@ pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
         if let Some(prefix) = prefix_of(&program).filter(|prefix| is_prefix(prefix)) {
             let env = KEPT_OUT.map(|(name, value)| (name, value.to_owned())).to_vec();
             let compiled = vec![prefix.join("lib")];
-            return Ok(Found {
+            return Ok(ToolchainFiles {
                 path: vec![prefix.join("bin")],
                 shown: vec![prefix],
                 compiled,
                 env,
-                ..Found::default()
+                ..ToolchainFiles::default()
             });
         }
         first.get_or_insert(program);

@@ -4,18 +4,18 @@
 //! too, and `credentials.toml` and the user's `config.toml` do not exist.
 
 use super::machine::{Machine, Variable};
-use super::{Found, Missing};
+use super::{Missing, ToolchainFiles};
 use crate::config::Toolchain;
 use glovebox_record::Tier;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(super) fn find(machine: &Machine, tier: Tier) -> Result<Found, Missing> {
+pub(super) fn find(machine: &Machine, tier: Tier) -> Result<ToolchainFiles, Missing> {
     let cargo_home = machine.folder(Variable::CargoHome, Path::new(".cargo"));
     let own = cargo_home.as_ref().map(|folder| folder.join("bin")).filter(|bin| bin.join("cargo").is_file());
     let bin = machine.folders_with("cargo").next().or(own);
     let bin = bin.ok_or_else(|| Missing::program(Toolchain::Rust))?;
-    let mut found = Found { path: vec![bin.clone()], shown: vec![bin], ..Found::default() };
+    let mut found = ToolchainFiles { path: vec![bin.clone()], shown: vec![bin], ..ToolchainFiles::default() };
     if let Some(rustup_home) = machine.folder(Variable::RustupHome, Path::new(".rustup")) {
         found.env.push(("RUSTUP_HOME", rustup_home.to_string_lossy().into_owned()));
         found.shown.extend(linked(&rustup_home));

@@ -31,7 +31,7 @@ fn machine(home: &TempDir, variables: &[(&str, &str)]) -> Machine {
     Machine::with(|name| named(name).or_else(|| (name == "HOME").then(|| format!("{root}/me"))).map(OsString::from))
 }
 
-fn found(toolchain: Toolchain, machine: &Machine, tier: Tier) -> Result<Found, Missing> {
+fn found(toolchain: Toolchain, machine: &Machine, tier: Tier) -> Result<ToolchainFiles, Missing> {
     find(toolchain, machine, tier).and_then(|found| machine.presentable(found))
 }
 
@@ -43,7 +43,7 @@ fn below(home: &TempDir, paths: &[PathBuf]) -> Vec<String> {
     paths.iter().map(|path| relative(path).display().to_string()).collect()
 }
 
-fn variable(found: &Found, name: &str) -> Option<String> {
+fn variable(found: &ToolchainFiles, name: &str) -> Option<String> {
     found.env.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
 }
 

@@ -94,7 +94,7 @@ const OF_HOMES: &[&str] = &["HOME", "XDG_CONFIG_HOME", "ZDOTDIR"];
 
 impl Loaded {
     /// Reads a command that starts in this folder of the workspace.
-    pub(super) fn of(argv: &[String], cwd: &str) -> Self {
+    pub(super) fn find(argv: &[String], cwd: &str) -> Self {
         let mut loaded = Self { folders: vec![Part(cwd).plain()], ..Self::default() };
         let is_shell = |word: &String| SHELLS.contains(&Part(word).name());
         // The one script of `sh -c` is read; else the words are the command.
@@ -214,8 +214,8 @@ impl<'c> Part<'c> {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Loaded {
-        Loaded::of(&["sh".to_owned(), "-c".to_owned(), text.to_owned()], "")
+    fn parse(text: &str) -> Loaded {
+        Loaded::find(&["sh".to_owned(), "-c".to_owned(), text.to_owned()], "")
     }
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
             ("make test", &["make"], true),
             ("if cargo build; then target/debug/x; fi", &["Cargo"], true),
         ] {
-            let loaded = of(text);
+            let loaded = parse(text);
             assert_eq!(
                 (loaded.readers.iter().copied().collect::<Vec<_>>(), loaded.is_any),
                 (readers.to_vec(), is_any),
@@ -245,10 +245,10 @@ mod tests {
     #[test]
     fn folders_and_files_of_variables_are_paths_of_the_workspace() {
         assert_eq!(
-            of("NODE_OPTIONS=\"--no-warnings --require=./x.js\" node --test a.js").files,
+            parse("NODE_OPTIONS=\"--no-warnings --require=./x.js\" node --test a.js").files,
             ["--no-warnings", "--require", "x.js"]
         );
-        let loaded = of("PYTHONPATH=./A:b/ PATH=$PWD/t:$PATH BASH_ENV=./e.sh python3 tools/x.py");
+        let loaded = parse("PYTHONPATH=./A:b/ PATH=$PWD/t:$PATH BASH_ENV=./e.sh python3 tools/x.py");
         assert_eq!(loaded.folders, ["", "a", "b", "tools"]);
         assert_eq!((&*loaded.path, &*loaded.files), (&["t".to_owned()][..], &["e.sh".to_owned()][..]));
     }

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     fn found(command: &str, path: &str) -> Option<&'static str> {
-        reader(&ScopePath::parse(path).unwrap(), &Loaded::of(&[command.to_owned()], ""))
+        reader(&ScopePath::parse(path).unwrap(), &Loaded::find(&[command.to_owned()], ""))
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub struct Origin {
 }
 
 impl Fork {
-    pub(crate) fn of(started: &ForkStarted) -> Self {
+    pub(crate) fn new(started: &ForkStarted) -> Self {
         let ForkStarted { node, visit, join, children, .. } = started.clone();
         Self {
             node,
@@ -198,7 +198,7 @@ impl Branch {
 
     pub(crate) fn begin_fork(&mut self, started: &ForkStarted) {
         self.arrive(&started.node, started.visit);
-        self.at = super::Position::Forked(Arc::new(Fork::of(started)));
+        self.at = super::Position::Forked(Arc::new(Fork::new(started)));
     }
 
     pub(crate) fn expire_fork(&mut self) {

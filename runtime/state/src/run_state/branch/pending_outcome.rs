@@ -31,7 +31,7 @@ impl FailedStage {
         if self.work == Work::Verify { self.node.verification() } else { self.node.clone() }
     }
 
-    pub(crate) fn of(finished: &StageFinished) -> Self {
+    pub(crate) fn new(finished: &StageFinished) -> Self {
         let printed = finished.artifacts.iter().filter(|artifact| is_output(&artifact.name));
         Self {
             node: finished.attempt.task.node.clone(),
