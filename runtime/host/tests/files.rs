@@ -23,7 +23,7 @@ use glovebox_host::input::StageInput;
 use glovebox_record::scope::Scope;
 use glovebox_record::{Attempt, BranchId, Ending, LimitName, Limits, Task, Work};
 use glovebox_workspace::protect::Protected;
-use glovebox_workspace::view::Denied;
+use glovebox_workspace::view::ViewError;
 use rustix::fs::{CWD, Mode};
 use std::collections::BTreeMap;
 use std::fs;
@@ -170,12 +170,12 @@ fn posix_steps(attempt: Try) -> Vec<Step<'static>> {
     }
 }
 
-fn posix_code(denied: Denied) -> &'static str {
+fn posix_code(denied: ViewError) -> &'static str {
     match denied {
-        Denied::NotFound => "no-entry",
-        Denied::NotPermitted => "not-permitted",
-        Denied::Loop => "loop",
-        Denied::Invalid => "invalid",
+        ViewError::NotFound => "no-entry",
+        ViewError::NotPermitted => "not-permitted",
+        ViewError::Loop => "loop",
+        ViewError::Invalid => "invalid",
         other => panic!("no attack is answered {other:?}"),
     }
 }
@@ -223,8 +223,8 @@ fn every_attack_is_refused_by_the_interface_files() {
             let expected = match expected {
                 _ if crooked => "invalid",
                 Ok(()) => "ok",
-                Err(Denied::NotFound) => "not-found",
-                Err(Denied::Invalid) => "invalid",
+                Err(ViewError::NotFound) => "not-found",
+                Err(ViewError::Invalid) => "invalid",
                 Err(_) => "not-permitted",
             };
             let fixture = Fixture::new();
