@@ -1,6 +1,6 @@
 //! The rules told a second time, from the records of a run alone: what may begin, how often, and how a fork ends.
 
-use glovebox_journal::event::{BranchEnd, BranchId, Event, Record, Task, Verdict};
+use glovebox_journal::event::{BranchEnd, BranchId, Event, Record, StageReady, Task, Verdict};
 use glovebox_pipeline::ir::{ErrorPolicy, JoinPolicy, NodeId, Pipeline};
 use glovebox_record::Status;
 use std::collections::BTreeMap;
@@ -33,20 +33,18 @@ pub(super) fn check(pipeline: &Pipeline, records: &[Record]) {
 }
 
 impl Account {
+    fn note_ready(&mut self, pipeline: &Pipeline, ready: &StageReady) {
+        let node = pipeline.node(&ready.task.node).unwrap();
+        let attempts_max = node.routing.max_retries.unwrap_or(0) + 1;
+        assert!(ready.ordinal <= attempts_max, "{ready:?} has more attempts than retries allow");
+        let visits_max = node.bounds.visits_max;
+        assert!(visits_max.is_none_or(|most| ready.task.visit <= most), "{ready:?} is above `max_visits`");
+        self.ready.insert(ready.task.clone(), ready.ordinal);
+    }
+
     fn follow(&mut self, pipeline: &Pipeline, event: &Event) {
         match event {
-            Event::StageReady(ready) => {
-                let node = pipeline.node(&ready.task.node).unwrap();
-                assert!(
-                    ready.ordinal <= node.routing.max_retries.unwrap_or(0) + 1,
-                    "{ready:?} has more attempts than retries allow"
-                );
-                assert!(
-                    node.bounds.visits_max.is_none_or(|most| ready.task.visit <= most),
-                    "{ready:?} is above `max_visits`"
-                );
-                self.ready.insert(ready.task.clone(), ready.ordinal);
-            }
+            Event::StageReady(ready) => self.note_ready(pipeline, ready),
             Event::StageStarted(started) => {
                 assert_eq!(
                     self.ready.get(&started.attempt.task),
