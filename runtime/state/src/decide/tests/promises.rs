@@ -58,3 +58,40 @@ fn a_receipt_satisfies_a_gate_for_its_own_visit_only() {
         assert!(run.verdict().starts_with(verdict), "{receipts:?}: {}", run.verdict());
     }
 }
+
+#[test]
+fn a_spent_budget_ends_a_run_only_where_it_waits_for_no_attempt() {
+    let pipeline = pipeline(&format!("digraph g {{ {FRAME} start -> a -> b -> exit }}"));
+    let mut run = Simulation::new(&pipeline);
+    run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 20, None)))]);
+    let ready = run.records.iter().map(|record| &record.event).find(|event| event.stage_ready().is_some()).unwrap();
+    let passed = run.records.iter().map(|record| &record.event).find(|event| event.stage_passed().is_some()).unwrap();
+    let mut state = run.state.clone();
+    state.overspent = Some(Failure::new(FailureClass::Budget, FailureCode::RUN_TOKENS, "no tokens are left"));
+    let kinds = |cause: &Event| decide(&pipeline, &state, cause).iter().map(Event::kind).collect::<Vec<_>>();
+    for waits in [ready, &Event::RunResumed(Box::default())] {
+        assert_eq!(kinds(waits), [] as [&str; 0], "{}", waits.kind());
+    }
+    assert_eq!(kinds(passed), ["run.finished"]);
+}
+
+#[test]
+fn after_an_attempt_its_failure_and_its_verification_decide_what_follows() {
+    let pipeline = pipeline(&format!("digraph g {{ {FRAME} start -> a -> b -> exit }}"));
+    let run = under_way(&pipeline);
+    let open = run.state.main().open().cloned().unwrap();
+    let follow = |change: &dyn Fn(&mut StageFinished)| {
+        let mut last = finished(&open, Outcome::new(Status::Success));
+        change(&mut last);
+        let decided = decide(&pipeline, &run.state, &Event::StageFinished(Box::new(last)));
+        decided.iter().find_map(|event| event.stage_ready()).map(|ready| (ready.task.node.to_string(), ready.task.work))
+    };
+    assert_eq!(follow(&|_| ()), None, "first the route to the next stage");
+    assert_eq!(follow(&|last| last.verifying = true), Some(("a".to_owned(), Work::Verify)));
+    let spent = |last: &mut StageFinished| {
+        let failure = Failure::new(FailureClass::Budget, FailureCode::RUN_TOKENS, "no tokens are left");
+        last.outcome = Outcome::failed(failure);
+    };
+    // A resume has raised the bound since: the stage that met it is made again.
+    assert_eq!(follow(&spent), Some(("a".to_owned(), Work::Handler)));
+}
