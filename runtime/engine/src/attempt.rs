@@ -59,7 +59,7 @@ use glovebox_host::budget::Budget;
 use glovebox_host::call::{Call, CommandSetting, FileSource, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::llm::{ConversationSetting, Provider, is_of_another_model};
-use glovebox_jail::subject::EndedSubjects;
+use glovebox_jail::subject::SubjectsReport;
 use glovebox_journal::event::{Artifact, AttemptId, Ending, Isolation, Receipt, RefusedChange, StageFinished, Work};
 use glovebox_journal::ports::{BlobStore, PortError};
 use glovebox_pipeline::ir::{Node, NodeId};
@@ -395,7 +395,7 @@ impl<B: BlobStore> Examine<B> {
         statement: &Statement,
     ) -> Result<(), AttemptError> {
         let taken = sandbox.close().and_then(|closed| {
-            let EndedSubjects { usage: of_subjects, calls, views, .. } = closed.subjects;
+            let SubjectsReport { usage: of_subjects, calls, views, .. } = closed.subjects;
             closed.spent.into_iter().chain(of_subjects).for_each(|spent| usage::of_jail(spent, fact));
             subject::receipts(calls, fact);
             if was_not_killed(fact) {

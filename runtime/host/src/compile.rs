@@ -10,7 +10,7 @@ pub use crate::compiled::ARTEFACT_BYTES_MAX;
 use crate::compiled::Compiled;
 use crate::engine;
 use crate::load_error::LoadError;
-use glovebox_jail::worker::{Answer, Bounds, Worker, WorkerError};
+use glovebox_jail::worker::{Bounds, Worker, WorkerError, WorkerReply};
 use glovebox_names::visible;
 use std::any::Any;
 use std::io::{self, Read, Write};
@@ -103,7 +103,7 @@ impl CompileBounds {
     }
 }
 
-fn parsed(answer: Answer) -> Result<Compiled, LoadError> {
+fn parsed(answer: WorkerReply) -> Result<Compiled, LoadError> {
     match answer.code {
         COMPILED => Ok(Compiled::new(answer.bytes)),
         REFUSED => {
@@ -175,7 +175,7 @@ mod tests {
         let mut made = Vec::new();
         assert_eq!(serve(&component("nop")[..], &mut made), Served::Compiled);
         assert!(Engine::detect_precompiled(&made).is_some());
-        let compiled = parsed(Answer { code: COMPILED, bytes: made }).unwrap();
+        let compiled = parsed(WorkerReply { code: COMPILED, bytes: made }).unwrap();
         assert!(crate::aot::revive(&parent.engine, &crate::aot::Trusted::fresh(&compiled)).is_ok());
     }
 
@@ -212,9 +212,9 @@ mod tests {
     fn a_reason_is_text_and_short() {
         let mut made = Vec::new();
         assert_eq!(serve(&b"\0asm"[..], &mut made), Served::Refused);
-        let long = Answer { code: REFUSED, bytes: [b"\x1b[2J".as_slice(), &[b'x'; 1 << 20]].concat() };
+        let long = WorkerReply { code: REFUSED, bytes: [b"\x1b[2J".as_slice(), &[b'x'; 1 << 20]].concat() };
         let Err(LoadError::Compile(text)) = parsed(long) else { panic!("refused") };
         assert!(text.starts_with("\\x1b[2J") && text.len() < 2 * REASON_BYTES_MAX, "{text}");
-        assert!(matches!(parsed(Answer { code: 70, bytes: Vec::new() }), Err(LoadError::Compiler(_))));
+        assert!(matches!(parsed(WorkerReply { code: 70, bytes: Vec::new() }), Err(LoadError::Compiler(_))));
     }
 }

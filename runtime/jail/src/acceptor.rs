@@ -1,6 +1,6 @@
 //! The threads of a server: one accepts, and each connection has its own. A stop ends all of them.
 
-use crate::relay::{Stop, Woken};
+use crate::relay::{Stop, WakeReason};
 use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, accept_with};
 use std::io::{self, PipeReader, PipeWriter};
@@ -112,9 +112,9 @@ fn accept_all(
     thread::scope(|scope| {
         while let Some(slot) = slots.claim() {
             match stop.wait(&[(listener.as_fd(), PollFlags::IN)], Instant::now() + FOREVER) {
-                Ok(Woken::Ready) => {}
-                Ok(Woken::Late) => continue,
-                Ok(Woken::Stopped) | Err(_) => return,
+                Ok(WakeReason::Ready) => {}
+                Ok(WakeReason::Late) => continue,
+                Ok(WakeReason::Stopped) | Err(_) => return,
             }
             let begun = accept(listener).and_then(|client| {
                 let connection = thread::Builder::new().name(threads.name.to_owned()).stack_size(threads.stack_bytes);

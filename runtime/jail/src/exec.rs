@@ -49,7 +49,7 @@ pub struct Command {
 
 /// What was kept of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// The first bytes.
     pub head: Vec<u8>,
     /// The last bytes; directly after `head` unless `truncated`.
@@ -74,9 +74,9 @@ pub struct Exit {
     /// Wall time from start to the death of its whole tree.
     pub duration: Duration,
     /// Standard output.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// Standard error.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     /// Processes that were alive when the command itself had ended, and were killed.
     pub killed: u32,
     /// Processor time of everything it started, in milliseconds.

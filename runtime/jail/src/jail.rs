@@ -3,7 +3,6 @@
 //! The host sends a policy, then one command at a time; the helper builds and runs. A jail keeps no state after its end, knows neither
 //! stages nor grants, and always dies with this program.
 
-mod alarm;
 mod binary;
 mod bounds;
 mod bwrap;
@@ -15,33 +14,34 @@ mod exec_policy;
 mod loopback;
 mod namespaces;
 mod origin;
-mod pace;
+mod policy_builder;
+mod poll_interval;
 mod probe;
 mod processes;
 mod program;
 mod reaper;
 mod receipt;
 mod run;
-mod setting;
 mod sockets;
 mod spawner;
 mod stores;
 mod streamed;
 mod template;
+mod waker;
 mod watchdog;
 
-pub use alarm::cancel;
 pub(crate) use binary::program_bytes;
 pub use bounds::ResourceUsage;
 pub use exec_policy::ExecPolicy;
 pub use glovebox_jail_helper::policy::HOME_INSIDE;
 pub use glovebox_jail_helper::policy::{Bind, Source};
 pub use glovebox_jail_helper::wire::SelfTestCheck;
-pub use probe::{Missing, ProbeReport, probe, probe_tier};
+pub use policy_builder::{JailChannels, JailSetting, is_system};
+pub use probe::{MissingTier, ProbeReport, probe, probe_tier};
 pub use reaper::wait_for_cleanup;
 pub use receipt::CommandLine;
-pub use setting::{JailChannels, JailSetting, is_system};
 pub use streamed::OnBytes;
+pub use waker::cancel;
 
 use crate::exec::{Command, ExecError, Exit};
 use crate::proxy::dialer::{Dialer, Internet};
@@ -54,10 +54,10 @@ use glovebox_jail_helper::wire::{Reply, Request};
 use glovebox_record::{Limits, Network, Tier};
 use namespaces::Namespaces;
 use origin::Origin;
+use policy_builder::{CheckedSetting, WritablePaths};
 use processes::JailProcesses;
 use reaper::JailCleanup;
 use serde::{Deserialize, Serialize};
-use setting::{Checked, Writable};
 use sockets::Sockets;
 use std::borrow::Cow;
 use std::io;
@@ -129,7 +129,7 @@ pub struct Jail {
     proxy: Option<Proxy>,
     sockets: Option<Sockets>,
     workspace: PathBuf,
-    writable: Writable,
+    writable: WritablePaths,
     home: PathBuf,
     tmp: PathBuf,
     kept: PathBuf,
@@ -184,7 +184,7 @@ impl Jail {
         channels: &JailChannels,
         dialer: Arc<dyn Dialer>,
     ) -> Result<Self, JailError> {
-        let checked = setting::check(setting, channels, &source)?;
+        let checked = policy_builder::check(setting, channels, &source)?;
         let Some(preparation) = checked.policy.preparation().filter(|_| template::is_usable()) else {
             return Self::build_alone(setting, checked, dialer);
         };
@@ -192,7 +192,7 @@ impl Jail {
             Ok(jail) => return Ok(jail),
             Err(why) => why,
         };
-        let jail = Self::build_alone(setting, setting::check(setting, channels, &source)?, dialer)?;
+        let jail = Self::build_alone(setting, policy_builder::check(setting, channels, &source)?, dialer)?;
         // Not before: a jail that nothing can build is not the fault of a template.
         template::failed(&preparation, &why);
         Ok(jail)
@@ -200,7 +200,7 @@ impl Jail {
 
     fn build_forked(
         setting: &JailSetting,
-        checked: Checked,
+        checked: CheckedSetting,
         preparation: &Preparation,
         dialer: Arc<dyn Dialer>,
     ) -> Result<Self, JailError> {
@@ -211,7 +211,7 @@ impl Jail {
         Ok(jail)
     }
 
-    fn build_alone(setting: &JailSetting, checked: Checked, dialer: Arc<dyn Dialer>) -> Result<Self, JailError> {
+    fn build_alone(setting: &JailSetting, checked: CheckedSetting, dialer: Arc<dyn Dialer>) -> Result<Self, JailError> {
         let (control, theirs) = Control::pair().map_err(io_error("make the control socket of the jail helper"))?;
         let starting = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
         Self::raise(setting, checked, control, || starting.wait().map(Origin::Program), dialer)
@@ -220,20 +220,20 @@ impl Jail {
     /// Goes on while the helper starts: it waits for its first request.
     fn raise(
         setting: &JailSetting,
-        Checked { mut policy, writable }: Checked,
+        CheckedSetting { mut policy, writable }: CheckedSetting,
         control: Control,
         started: impl FnOnce() -> io::Result<Origin>,
         dialer: Arc<dyn Dialer>,
     ) -> Result<Self, JailError> {
         let cgroup = Cgroup::make(&setting.limits).inspect_err(|why| tracing::debug!(why, "no control group")).ok();
         let procs = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
-        policy.cgroup_procs = procs.into_iter().map(setting::utf8).collect::<Result<_, _>>()?;
+        policy.cgroup_procs = procs.into_iter().map(policy_builder::utf8).collect::<Result<_, _>>()?;
         let disk = watched(&policy.workspace.source, setting);
         let origin = started().map_err(io_error("start the jail helper"))?;
         let (home, tmp) = setting.home_and_tmp();
         let mut jail = Self {
             control: Mutex::new(None),
-            processes: JailProcesses::of(&origin),
+            processes: JailProcesses::for_origin(&origin),
             origin: Some(origin),
             pidfd: None,
             merged: None,
@@ -249,7 +249,7 @@ impl Jail {
             network: setting.network.clone(),
             limits: setting.limits,
             disk,
-            namespaces: Namespaces::of(setting.tier),
+            namespaces: Namespaces::for_tier(setting.tier),
             status: JailStatus { tier: setting.tier, landlock_abi: 0, degradations: Vec::new() },
             usage: Mutex::default(),
             cgroup,
@@ -284,7 +284,7 @@ impl Jail {
                     let spawned = self.namespaces.spawned(control, &setup, descriptors);
                     spawned.map_err(io_error("send the setup to the jail helper"))?;
                 }
-                Reply::Stores => self.processes.set_stores(Stores::of(descriptors.collect())),
+                Reply::Stores => self.processes.set_stores(Stores::new(descriptors.collect())),
                 Reply::Ready(enforcement) => {
                     self.status.landlock_abi = enforcement.landlock_abi;
                     self.status.degradations = enforcement.degradations;

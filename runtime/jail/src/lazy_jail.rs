@@ -15,31 +15,31 @@ pub const START_OVERS_MAX: usize = 32;
 pub type OpenError = Box<dyn Error + Send + Sync>;
 
 /// Opens a jail.
-type Open = Box<dyn FnOnce() -> Result<Jail, OpenError> + Send>;
+type OpenJail = Box<dyn FnOnce() -> Result<Jail, OpenError> + Send>;
 /// Makes the files again what they were at first, and opens another jail.
-type OpenAgain = Box<dyn FnMut() -> Result<Jail, OpenError> + Send>;
+type ReopenJail = Box<dyn FnMut() -> Result<Jail, OpenError> + Send>;
 
 /// A jail, or how to open it.
 #[derive(Debug)]
-pub struct LazyJail(Mutex<Held>);
+pub struct LazyJail(Mutex<LazyState>);
 
-struct Held {
+struct LazyState {
     state: State,
     /// None for a stage that cannot start over.
-    again: Option<OpenAgain>,
+    again: Option<ReopenJail>,
     /// What the jails before this one used.
     used: Vec<ResourceUsage>,
 }
 
 enum State {
-    Waiting(Open),
+    Waiting(OpenJail),
     Opened(Arc<Jail>),
     Failed(NoJail, OpenError),
     /// It is being opened, or opening panicked.
     Gone,
 }
 
-impl fmt::Debug for Held {
+impl fmt::Debug for LazyState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
             State::Waiting(_) => "Waiting",
@@ -83,16 +83,16 @@ pub enum StartOverError {
 impl LazyJail {
     /// A jail that is opened when it is first needed.
     pub fn new(open: impl FnOnce() -> Result<Jail, OpenError> + Send + 'static) -> Self {
-        Self::of(State::Waiting(Box::new(open)))
+        Self::from_state(State::Waiting(Box::new(open)))
     }
 
     /// A jail that is open already.
     pub fn opened(jail: Jail) -> Self {
-        Self::of(State::Opened(Arc::new(jail)))
+        Self::from_state(State::Opened(Arc::new(jail)))
     }
 
-    fn of(state: State) -> Self {
-        Self(Mutex::new(Held { state, again: None, used: Vec::new() }))
+    fn from_state(state: State) -> Self {
+        Self(Mutex::new(LazyState { state, again: None, used: Vec::new() }))
     }
 
     /// The same for a stage that can start over: `again` makes its files what they were at first, and opens another jail.
@@ -126,7 +126,7 @@ impl LazyJail {
     /// [`StartOverError`]. After [`StartOverError::NoJail`] there is no jail any more.
     pub fn start_over(&self) -> Result<(), StartOverError> {
         let mut held = self.held();
-        let Held { state, again, used } = &mut *held;
+        let LazyState { state, again, used } = &mut *held;
         let again = again.as_mut().ok_or(StartOverError::Impossible)?;
         if used.len() >= START_OVERS_MAX {
             return Err(StartOverError::TooOften);
@@ -181,7 +181,7 @@ impl LazyJail {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, LazyState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

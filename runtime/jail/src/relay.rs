@@ -17,7 +17,7 @@ pub(crate) struct Stop<'a>(pub(crate) &'a PipeReader);
 
 /// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Woken {
+pub(crate) enum WakeReason {
     Ready,
     Late,
     Stopped,
@@ -25,7 +25,7 @@ pub(crate) enum Woken {
 
 impl Stop<'_> {
     /// Waits until one of the descriptors is ready.
-    pub(crate) fn wait(self, on: &[(BorrowedFd<'_>, PollFlags)], until: Instant) -> io::Result<Woken> {
+    pub(crate) fn wait(self, on: &[(BorrowedFd<'_>, PollFlags)], until: Instant) -> io::Result<WakeReason> {
         loop {
             let mut all: Vec<PollFd<'_>> = on.iter().map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
             all.push(PollFd::new(self.0, PollFlags::IN));
@@ -35,9 +35,9 @@ impl Stop<'_> {
             match poll(&mut all, Some(&timeout)) {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
-                Ok(_) if all.last().is_some_and(|stop| !stop.revents().is_empty()) => return Ok(Woken::Stopped),
-                Ok(0) => return Ok(Woken::Late),
-                Ok(_) => return Ok(Woken::Ready),
+                Ok(_) if all.last().is_some_and(|stop| !stop.revents().is_empty()) => return Ok(WakeReason::Stopped),
+                Ok(0) => return Ok(WakeReason::Late),
+                Ok(_) => return Ok(WakeReason::Ready),
             }
         }
     }
@@ -45,9 +45,9 @@ impl Stop<'_> {
     /// Waits for one descriptor; a stop and a late answer are errors.
     pub(crate) fn wait_for(self, fd: impl AsFd, flags: PollFlags, until: Instant) -> io::Result<()> {
         match self.wait(&[(fd.as_fd(), flags)], until)? {
-            Woken::Ready => Ok(()),
-            Woken::Late => Err(ErrorKind::TimedOut.into()),
-            Woken::Stopped => Err(ErrorKind::ConnectionAborted.into()),
+            WakeReason::Ready => Ok(()),
+            WakeReason::Late => Err(ErrorKind::TimedOut.into()),
+            WakeReason::Stopped => Err(ErrorKind::ConnectionAborted.into()),
         }
     }
 
@@ -196,9 +196,9 @@ pub(crate) fn pump(up: &mut Flow<'_>, down: &mut Flow<'_>, stop: Stop<'_>, idle:
             }
         }
         match stop.wait(&on, quiet_until)? {
-            Woken::Ready => {}
-            Woken::Late => return Err(ErrorKind::TimedOut.into()),
-            Woken::Stopped => return Err(ErrorKind::ConnectionAborted.into()),
+            WakeReason::Ready => {}
+            WakeReason::Late => return Err(ErrorKind::TimedOut.into()),
+            WakeReason::Stopped => return Err(ErrorKind::ConnectionAborted.into()),
         }
     }
 }

@@ -10,9 +10,9 @@ mod port;
 mod sandbox;
 mod service;
 
-pub use call::Call;
+pub use call::SubjectCall;
 pub use glovebox_jail_helper::subject::FOLDER;
-pub use service::{EndedSubjects, SubjectError, Subjects};
+pub use service::{SubjectError, Subjects, SubjectsReport};
 
 use crate::jail::JailSetting;
 use glovebox_record::path::ScopePath;

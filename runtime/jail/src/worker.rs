@@ -47,7 +47,7 @@ pub struct Bounds {
 
 /// What a worker answered.
 #[derive(Debug)]
-pub struct Answer {
+pub struct WorkerReply {
     /// Its exit code.
     pub code: i32,
     /// What it wrote.
@@ -84,7 +84,7 @@ pub enum WorkerError {
 
 impl Worker {
     /// Runs the worker. Blocks until the child has ended or was killed; none of its threads is alive afterwards.
-    pub fn work(&self, input: &[u8], bounds: &Bounds) -> Result<Answer, WorkerError> {
+    pub fn work(&self, input: &[u8], bounds: &Bounds) -> Result<WorkerReply, WorkerError> {
         let input = sealed(input).map_err(io_error("hand over the input"))?;
         let mut answer = memory_file(c"glovebox-answer").map_err(io_error("make room for the answer"))?;
         let output = answer.try_clone().map_err(io_error("make room for the answer"))?;
@@ -100,7 +100,7 @@ impl Worker {
         let mut bytes = Vec::new();
         let read = answer.rewind().and_then(|()| answer.take(bounds.answer_bytes).read_to_end(&mut bytes));
         read.map_err(io_error("read the answer"))?;
-        Ok(Answer { code, bytes })
+        Ok(WorkerReply { code, bytes })
     }
 }
 

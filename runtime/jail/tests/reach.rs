@@ -122,7 +122,7 @@ fn shell(text: &str) -> Command {
 }
 
 fn said(exit: &Exit) -> String {
-    let text = |stream: &glovebox_jail::exec::Captured| {
+    let text = |stream: &glovebox_jail::exec::CapturedOutput| {
         String::from_utf8([stream.head.clone(), stream.tail.clone()].concat()).unwrap()
     };
     text(&exit.stdout) + &text(&exit.stderr)

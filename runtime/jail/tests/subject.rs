@@ -9,7 +9,7 @@ mod not_run;
 use glovebox_jail::exec::{Command, Exit, Program};
 use glovebox_jail::jail::ExecPolicy;
 use glovebox_jail::jail::{Jail, JailSetting, Source, probe_tier};
-use glovebox_jail::subject::{EndedSubjects, SubjectSetting, Subjects};
+use glovebox_jail::subject::{SubjectSetting, Subjects, SubjectsReport};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Limits, Network, Tier};
@@ -111,7 +111,7 @@ impl Bench {
     }
 
     /// Ends both sandboxes. The folder lives as long as what is returned.
-    fn end(self) -> (EndedSubjects, tempfile::TempDir) {
+    fn end(self) -> (SubjectsReport, tempfile::TempDir) {
         self.jail.end().unwrap();
         (self.subjects.end().unwrap(), self.dir)
     }

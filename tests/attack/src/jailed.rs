@@ -8,7 +8,7 @@ use glovebox_hostile::target::{
     self, AttackCommand, CHANGES_MAX, Change, CommandResult, Confinement, Ending, HIDDEN, NotRun, OUTPUT_BYTES_MAX,
     Program, Target, WRITE,
 };
-use glovebox_jail::exec::{self, Captured, ExecError};
+use glovebox_jail::exec::{self, CapturedOutput, ExecError};
 use glovebox_jail::jail::{Bind, ExecPolicy, Jail, JailSetting};
 use glovebox_jail::subject::{FOLDER, SubjectSetting, Subjects};
 use glovebox_record::network::HostRules;
@@ -214,7 +214,7 @@ fn ending(how: CommandEnding) -> Ending {
     }
 }
 
-fn kept(captured: Captured) -> Vec<u8> {
+fn kept(captured: CapturedOutput) -> Vec<u8> {
     [captured.head, captured.tail].concat()
 }
 

@@ -10,7 +10,7 @@ use super::{AttemptError, Workbench, subject};
 use crate::run_dir::RunDir;
 use crate::run_dir::STAGE_DIR;
 use glovebox_jail::exec::{Command, Program};
-use glovebox_jail::subject::Call;
+use glovebox_jail::subject::SubjectCall;
 use glovebox_journal::event::{CacheFilled, Receipt};
 use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::ir::NodeId;
@@ -119,7 +119,7 @@ fn fill(
     paths: &Arc<AttemptPaths>,
     into: &Path,
     canceled: &AtomicBool,
-) -> Result<Vec<(Call, bool)>, AttemptError> {
+) -> Result<Vec<(SubjectCall, bool)>, AttemptError> {
     let mut sandbox = AttemptSandbox::open(env, binding, paths)?;
     let mut calls = Vec::new();
     if let (Some(jail), Some(text)) = (sandbox.jail(), binding.commands.shell_texts.first()) {
@@ -133,7 +133,7 @@ fn fill(
         let (words, cwd) = (["sh", "-c", text].map(str::to_owned).to_vec(), command.cwd.as_str().to_owned());
         let jail = jail.get().map_err(|error| AttemptError::Commands(error.into()))?;
         let exit = jail.run(&command, canceled).map_err(|error| AttemptError::Thread(error.to_string()))?;
-        calls.push((Call { words, cwd, exit, status: jail.status().clone() }, false));
+        calls.push((SubjectCall { words, cwd, exit, status: jail.status().clone() }, false));
     }
     let closed = sandbox.close()?;
     calls.extend(closed.subjects.calls.into_iter().map(|call| (call, true)));
@@ -145,7 +145,7 @@ fn fill(
 
 /// Puts the caches where each visit copies them from. Those over the bound for caches are not kept, nor those of a command that was
 /// killed: what it was writing would look whole to every visit.
-fn keep(folder: &Path, into: &Path, calls: &[(Call, bool)]) -> Result<(), AttemptError> {
+fn keep(folder: &Path, into: &Path, calls: &[(SubjectCall, bool)]) -> Result<(), AttemptError> {
     glovebox_workspace::tree::remove_all(into).map_err(AttemptError::Folder)?;
     let has_ended = calls.first().is_some_and(|(own, _)| own.exit.how == CommandEnding::Exited);
     if !has_ended || calls.iter().any(|(call, _)| call.exit.over.is_some()) {

@@ -19,7 +19,7 @@ use glovebox_host::grants::FileTier;
 use glovebox_jail::jail::{Bind, JailSetting, ResourceUsage};
 use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_jail::private_home::PrivateHome;
-use glovebox_jail::subject::EndedSubjects;
+use glovebox_jail::subject::SubjectsReport;
 use glovebox_plan::plan::Binding;
 use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::Tier;
@@ -56,7 +56,7 @@ pub(super) struct Closed {
     /// The usage of its own commands; empty when it had no jail.
     pub(super) spent: Vec<ResourceUsage>,
     /// The usage and the files of its programs under test.
-    pub(super) subjects: EndedSubjects,
+    pub(super) subjects: SubjectsReport,
 }
 
 /// Mounts and layers over the workspace for one stage.

@@ -8,7 +8,7 @@ use super::jail_setting::{setting, tool_binds, tools};
 use super::paths::AttemptPaths;
 use glovebox_jail::jail::CommandLine;
 use glovebox_jail::jail::JailSetting;
-use glovebox_jail::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
+use glovebox_jail::subject::{FOLDER, SubjectCall, SubjectSetting, Subjects, SubjectsReport};
 use glovebox_journal::event::{Isolation, Receipt, RefusedChange, StageFinished};
 use glovebox_pipeline::ir::holdouts::Writes;
 use glovebox_plan::plan::Binding;
@@ -207,14 +207,14 @@ pub(super) fn sees(binding: &Binding) -> Option<Vec<String>> {
 }
 
 /// Receipts of the programs under test, behind those of the stage's own commands.
-pub(super) fn receipts(calls: Vec<Call>, fact: &mut StageFinished) {
+pub(super) fn receipts(calls: Vec<SubjectCall>, fact: &mut StageFinished) {
     for call in calls {
         let id = format!("{}/{}", fact.attempt.id, fact.receipts.len() + 1);
         fact.receipts.push(receipt(id, call));
     }
 }
 
-pub(super) fn receipt(id: String, call: Call) -> Receipt {
+pub(super) fn receipt(id: String, call: SubjectCall) -> Receipt {
     let line = CommandLine { argv: call.words, program: None, cwd: call.cwd, env_names: Vec::new() };
     Receipt { subject: true, ..line.receipt(id, &call.exit, &call.status) }
 }
@@ -271,6 +271,6 @@ fn keep(
 }
 
 /// Everything that is left of the programs under test once they are dead.
-pub(super) fn ended(subjects: Option<Subjects>) -> Result<EndedSubjects, AttemptError> {
+pub(super) fn ended(subjects: Option<Subjects>) -> Result<SubjectsReport, AttemptError> {
     Ok(subjects.map(Subjects::end).transpose()?.unwrap_or_default())
 }

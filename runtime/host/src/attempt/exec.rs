@@ -218,7 +218,7 @@ impl CommandTime {
 }
 
 /// Drops from the middle what the limit does not allow. A jail for this call keeps no more anyway.
-pub(crate) fn shorten(stream: &mut sandbox::Captured, bytes_max: u64) {
+pub(crate) fn shorten(stream: &mut sandbox::CapturedOutput, bytes_max: u64) {
     let max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     if stream.head.len() + stream.tail.len() <= max {
         return;
@@ -238,7 +238,7 @@ fn no_proof(extra: &[(String, String)], (program, exit): (&Program, &sandbox::Ex
 }
 
 fn answered(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
-    let captured = |stream: sandbox::Captured| Captured {
+    let captured = |stream: sandbox::CapturedOutput| Captured {
         head: stream.head,
         tail: stream.tail,
         total_bytes: stream.total_bytes,

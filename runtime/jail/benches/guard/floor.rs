@@ -98,7 +98,7 @@ fn filter() -> BpfProgram {
 /// Runs `sh -c true`.
 fn command() -> i32 {
     let arguments = ["sh", "-c", "true"].map(|word| CString::new(word).unwrap());
-    let (arguments, environment) = (raw::Texts::of(&arguments), raw::Texts::of(&[]));
+    let (arguments, environment) = (raw::ExecStrings::new(&arguments), raw::ExecStrings::new(&[]));
     let mut begin = || {
         let error = raw::execute(c"/bin/sh", &arguments, &environment);
         eprintln!("sh: {error}");

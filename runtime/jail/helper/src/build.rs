@@ -6,7 +6,7 @@ use crate::fault::At;
 use crate::host;
 use crate::landlock::Rules;
 use crate::mounts::{self, PreparedRoot};
-use crate::reaper::Reach;
+use crate::reaper::KillScope;
 use crate::seccomp::Filters;
 use crate::serve::{self, Jail};
 use crate::stores::Stores;
@@ -21,12 +21,12 @@ pub(crate) struct Base<'t> {
     /// Whether the user outside all namespaces is root, for whom some limits do not count.
     pub(crate) is_root_outside: bool,
     /// What a template has prepared.
-    pub(crate) prepared: Option<&'t Prepared>,
+    pub(crate) prepared: Option<&'t PreparedParts>,
 }
 
 /// The read-only parts that all jails of a template share.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedParts {
     /// The read-only part of every root.
     pub(crate) root: PreparedRoot,
     /// Filters that each jail adds to those that the template carries.
@@ -68,7 +68,7 @@ pub(crate) fn full(control: &OwnedFd, policy: Policy, base: &Base<'_>) -> Result
         children: raw::child_signals().at("open a signalfd")?,
         workspace,
         confinement,
-        reach: Reach::Namespace,
+        reach: KillScope::Namespace,
         policy,
     };
     Ok(FullJail { jail, enforcement, stores, listener, hosts_end })
@@ -111,7 +111,7 @@ pub(crate) fn serve_or_fail(control: &OwnedFd, built: Result<FullJail, Failure>)
 /// Gives up every privilege, confines this process, and returns what confines each command.
 pub(crate) fn confine(
     policy: &Policy,
-    prepared: Option<&Prepared>,
+    prepared: Option<&PreparedParts>,
     enforcement: &mut Enforcement,
 ) -> Result<CommandConfinement, Failure> {
     if policy.confinement == Confinement::Unconfined {

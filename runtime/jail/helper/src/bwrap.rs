@@ -9,8 +9,8 @@
 use crate::bounds::enter_cgroups;
 use crate::fault::{At, refused};
 use crate::mounts::{ETC, SYSTEM};
-use crate::raw::{self, Texts};
-use crate::reaper::{self, Reach};
+use crate::raw::{self, ExecStrings};
+use crate::reaper::{self, KillScope};
 use crate::stores::Stores;
 use glovebox_jail_helper::control::send_frame;
 use glovebox_jail_helper::policy::{Bind, Network, Policy, Source};
@@ -39,7 +39,7 @@ pub(crate) struct Inside {
 
 impl Inside {
     /// Reads the arguments of this process; none when `bwrap` did not start it.
-    pub(crate) fn of_this_process() -> Option<Self> {
+    pub(crate) fn for_this_process() -> Option<Self> {
         let mut arguments = std::env::args().skip(1);
         let is_inside = arguments.next().is_some_and(|word| word == INSIDE_BWRAP);
         is_inside.then(|| Self { outside_namespace: arguments.next() })
@@ -52,9 +52,9 @@ impl Inside {
     }
 
     /// Only a PID namespace that differs from the one outside proves that a kill of all processes stays inside.
-    pub(crate) fn reach(&self) -> Reach {
+    pub(crate) fn reach(&self) -> KillScope {
         let is_other = |outside: &str| reaper::pid_namespace().is_ok_and(|own| own != outside);
-        if self.outside_namespace.as_deref().is_some_and(is_other) { Reach::Domain } else { Reach::Descendants }
+        if self.outside_namespace.as_deref().is_some_and(is_other) { KillScope::Domain } else { KillScope::Descendants }
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
     let arguments: Vec<CString> =
         arguments.into_iter().map(CString::new).collect::<Result<_, _>>().at("set up bwrap")?;
     let program = CString::new(PROGRAM).at("set up bwrap")?;
-    Err(raw::execute(&program, &Texts::of(&arguments), &Texts::of(&[]))).at(format!("exec {PROGRAM}"))
+    Err(raw::execute(&program, &ExecStrings::new(&arguments), &ExecStrings::new(&[]))).at(format!("exec {PROGRAM}"))
 }
 
 /// Drops the rights of a set-user-id `bwrap`. Root gains nothing from that bit.

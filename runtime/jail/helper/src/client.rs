@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use glovebox_jail_helper::control::{receive_frame, send_frame};
-use glovebox_jail_helper::subject::{Answer, End, FOLDER, NOT_STARTED, PROGRAM, Request, SOCKET};
+use glovebox_jail_helper::subject::{FOLDER, NOT_STARTED, PROGRAM, Request, SOCKET, SubjectEnd, SubjectReply};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::fs::File;
@@ -46,7 +46,7 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-fn request(words: Vec<std::ffi::OsString>) -> Result<End, String> {
+fn request(words: Vec<std::ffi::OsString>) -> Result<SubjectEnd, String> {
     let text = |word: std::ffi::OsString| word.into_string().map_err(|word| format!("{word:?} is not valid UTF-8"));
     let words = words.into_iter().map(text).collect::<Result<_, _>>()?;
     let cwd = std::env::current_dir().map_err(|error| format!("failed to find the current folder: {error}"))?;
@@ -57,14 +57,16 @@ fn request(words: Vec<std::ffi::OsString>) -> Result<End, String> {
     send_frame(&host, &Request { words, cwd }, &[]).map_err(|error| lost(&error))?;
     let mut moving: Vec<JoinHandle<()>> = Vec::new();
     loop {
-        let (answer, pipes) = receive_frame::<Answer>(&host)
+        let (answer, pipes) = receive_frame::<SubjectReply>(&host)
             .map_err(|error| lost(&error))?
             .ok_or_else(|| "the stage ended before the program under test did".to_owned())?;
         match answer {
-            Answer::Waiting => eprintln!("{PROGRAM}: waiting for another program under test of this stage to end"),
-            Answer::Refused(why) => return Err(why),
-            Answer::Started => moving = relay(pipes)?,
-            Answer::Ended(end) => {
+            SubjectReply::Waiting => {
+                eprintln!("{PROGRAM}: waiting for another program under test of this stage to end")
+            }
+            SubjectReply::Refused(why) => return Err(why),
+            SubjectReply::Started => moving = relay(pipes)?,
+            SubjectReply::Ended(end) => {
                 for one in moving {
                     // A stream that broke was closed; the program has ended all the same.
                     let _ = one.join();

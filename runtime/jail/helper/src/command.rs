@@ -7,7 +7,7 @@
 use crate::fault::At;
 use crate::landlock::Rules;
 use crate::program::{Image, Start};
-use crate::raw::{self, Texts};
+use crate::raw::{self, ExecStrings};
 use crate::seccomp::Filters;
 use crate::{bounds, credentials, selftest};
 use glovebox_jail_helper::policy::{Confinement, Policy};
@@ -41,7 +41,7 @@ pub(crate) fn start(
     let give_up_rights = || give_up_rights(policy, confinement, &folder, stdio);
     match &start.image {
         Image::File(path) => {
-            let (arguments, environment) = (Texts::of(&start.arguments), Texts::of(&start.environment));
+            let (arguments, environment) = (ExecStrings::new(&start.arguments), ExecStrings::new(&start.environment));
             let mut failure = None;
             let pid = raw::start(&mut || {
                 if is_alone(parent) {

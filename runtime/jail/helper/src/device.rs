@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
-use crate::root::{Nature, Root, below_root, bind_at};
+use crate::root::{BindKind, Root, below_root, bind_at};
 use glovebox_jail_helper::policy::Bind;
 use glovebox_jail_helper::wire::Failure;
 use rustix::fs::{Mode, symlinkat};
@@ -28,7 +28,7 @@ pub(crate) fn fill_fixed(root: &Root) -> Result<(), Failure> {
     for name in NODES {
         let path = Path::new("/dev").join(name);
         // Read-only: the device can still be written, but its owner cannot change its mode, on the host as well.
-        bind_at(root, &Bind { source: path.clone(), at: path, writable: false, optional: false }, Nature::Device)?;
+        bind_at(root, &Bind { source: path.clone(), at: path, writable: false, optional: false }, BindKind::Device)?;
     }
     for folder in [TERMINALS, SHARED_MEMORY] {
         root.folder(Path::new(folder))?;

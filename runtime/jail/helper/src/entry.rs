@@ -7,7 +7,7 @@ use crate::bounds::enter_cgroups;
 use crate::bwrap;
 use crate::credentials;
 use crate::fault::{At, refused};
-use crate::reaper::Reach;
+use crate::reaper::KillScope;
 use crate::stores::Stores;
 use glovebox_jail_helper::control::send_frame;
 use glovebox_jail_helper::policy::{Confinement, Network, Policy, Source};
@@ -26,8 +26,8 @@ pub(crate) enum Entry {
 
 impl Entry {
     /// Reads it from the arguments of this process.
-    pub(crate) fn of_this_process() -> Self {
-        bwrap::Inside::of_this_process().map_or(Self::Host, Self::Bwrap)
+    pub(crate) fn for_this_process() -> Self {
+        bwrap::Inside::for_this_process().map_or(Self::Host, Self::Bwrap)
     }
 
     /// Leaves the session of the host's terminal. Its signals would end the one process that can kill the others.
@@ -78,9 +78,9 @@ impl Entry {
     }
 
     /// Determines how far a kill by this process reaches. `host` is the process that started it.
-    pub(crate) fn reach(&self, confinement: Confinement, host: Option<Pid>) -> Reach {
+    pub(crate) fn reach(&self, confinement: Confinement, host: Option<Pid>) -> KillScope {
         match self {
-            Self::Host => Reach::of_subreaper(confinement, host),
+            Self::Host => KillScope::for_subreaper(confinement, host),
             Self::Bwrap(inside) => inside.reach(),
         }
     }

@@ -16,7 +16,7 @@ pub(crate) use prepared::PreparedRoot;
 use crate::device;
 use crate::fault::At;
 use crate::raw;
-use crate::root::{Nature, Root, below_root, bind_at};
+use crate::root::{BindKind, Root, below_root, bind_at};
 use glovebox_jail_helper::policy::{Bind, Policy};
 use glovebox_jail_helper::wire::{Enforcement, Failure};
 use rustix::fd::OwnedFd;
@@ -31,7 +31,7 @@ pub(crate) const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", 
 
 /// A root that is complete but for its being closed to changes.
 #[derive(Debug)]
-pub(crate) struct Built {
+pub(crate) struct UnsealedRoot {
     root: Root,
     workspace: OwnedFd,
     /// `/proc`, which can still be written.
@@ -44,7 +44,7 @@ pub(crate) fn build(
     prepared: Option<&PreparedRoot>,
     is_root_outside: bool,
     enforcement: &mut Enforcement,
-) -> Result<Built, Failure> {
+) -> Result<UnsealedRoot, Failure> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at("make mounts private")?;
     let root = Root::new()?;
     match prepared {
@@ -59,15 +59,15 @@ pub(crate) fn build(
         None => proc::cover(&root, is_root_outside, policy.network),
     })?;
     for bind in policy.binds.iter().filter(|bind| prepared.is_none() || !bind.is_configuration()) {
-        bind_at(&root, bind, Nature::Files)?;
+        bind_at(&root, bind, BindKind::Files)?;
     }
     let workspace = workspace::mount(&root, &policy.workspace)?;
     root.become_root()?;
-    Ok(Built { root, workspace, proc })
+    Ok(UnsealedRoot { root, workspace, proc })
 }
 
 /// Closes the root and `/proc` to changes. The workspace's root stays.
-pub(crate) fn seal(built: Built) -> Result<OwnedFd, Failure> {
+pub(crate) fn seal(built: UnsealedRoot) -> Result<OwnedFd, Failure> {
     let closed = u64::from(MountAttrFlags::MOUNT_ATTR_RDONLY.bits());
     raw::set_mount_attributes(&built.proc, closed, false).at("make /proc read-only")?;
     raw::set_mount_attributes(&built.root, closed, false).at("make the root read-only")?;
@@ -106,7 +106,7 @@ impl Root {
             Ok(()) => cover()?,
             Err(Errno::PERM) => {
                 enforcement.degradations.push("proc=shared".to_owned());
-                bind_at(self, &Bind::read_only("/proc".into(), "/proc".into()), Nature::Files)?;
+                bind_at(self, &Bind::read_only("/proc".into(), "/proc".into()), BindKind::Files)?;
             }
             Err(error) => return Err(error).at("mount /proc"),
         }
@@ -118,7 +118,7 @@ impl Root {
         match readlinkat(CWD, path, Vec::new()) {
             Ok(to) => symlinkat(to.as_c_str(), self, below_root(path)).at(format!("link {}", path.display())),
             Err(Errno::NOENT) => Ok(()),
-            Err(_) => bind_at(self, &Bind::read_only(path.to_owned(), path.to_owned()), Nature::Files),
+            Err(_) => bind_at(self, &Bind::read_only(path.to_owned(), path.to_owned()), BindKind::Files),
         }
     }
 }

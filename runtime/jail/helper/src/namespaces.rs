@@ -19,7 +19,7 @@ use std::fs;
 pub(crate) fn enter(policy: &Policy) -> Result<(), Failure> {
     check_ids(policy.uid, policy.gid)?;
     let outside = (geteuid().as_raw(), getegid().as_raw());
-    raw::unshare(of_jail(policy.network) | UnshareFlags::NEWCGROUP).at("unshare")?;
+    raw::unshare(jail_namespaces(policy.network) | UnshareFlags::NEWCGROUP).at("unshare")?;
     // Without this a user could leave a group that denies him something; the system demands it.
     fs::write("/proc/self/setgroups", "deny").at("setgroups")?;
     map_ids((policy.uid, policy.gid), outside)
@@ -37,7 +37,7 @@ pub(crate) fn enter_template(uid: u32, gid: u32) -> Result<(), Failure> {
 /// Copies this process into namespaces of its own, all of them fresh; none in the copy. Groups stay denied as in the user namespace
 /// above. The copy of a process that cannot be looked into must allow that until it has called [`map_same_ids`].
 pub(crate) fn fork_into_own() -> Result<Option<Pid>, Errno> {
-    raw::fork_into(of_jail(Network::None))
+    raw::fork_into(jail_namespaces(Network::None))
 }
 
 /// Maps the ids of the user namespace above to themselves. Leaves the host's control groups for a view that begins at the own one.
@@ -52,7 +52,7 @@ pub(crate) fn hide_cgroups() -> Result<(), Failure> {
     raw::unshare(UnshareFlags::NEWCGROUP).at("unshare")
 }
 
-fn of_jail(network: Network) -> UnshareFlags {
+fn jail_namespaces(network: Network) -> UnshareFlags {
     let flags = UnshareFlags::NEWUSER
         | UnshareFlags::NEWNS
         | UnshareFlags::NEWPID

@@ -113,21 +113,21 @@ pub(crate) fn set_mount_attributes(mount: impl AsFd, attributes: u64, recursive:
 }
 
 /// Texts in the form in which a program gets its arguments and its environment.
-pub(crate) struct Texts<'t> {
+pub(crate) struct ExecStrings<'t> {
     /// The addresses of texts that live as long as this, and a null pointer.
     addresses: Vec<*const libc::c_char>,
     _texts: std::marker::PhantomData<&'t [CString]>,
 }
 
-impl<'t> Texts<'t> {
-    pub(crate) fn of(texts: &'t [CString]) -> Self {
+impl<'t> ExecStrings<'t> {
+    pub(crate) fn new(texts: &'t [CString]) -> Self {
         let addresses = texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
         Self { addresses, _texts: std::marker::PhantomData }
     }
 }
 
 /// Becomes another program. Returns only an error.
-pub(crate) fn execute(path: &CStr, arguments: &Texts<'_>, environment: &Texts<'_>) -> Errno {
+pub(crate) fn execute(path: &CStr, arguments: &ExecStrings<'_>, environment: &ExecStrings<'_>) -> Errno {
     // SAFETY: both arrays end with a null pointer, and they and the strings they point to live over the call.
     unsafe { libc::execve(path.as_ptr(), arguments.addresses.as_ptr(), environment.addresses.as_ptr()) };
     last_error()
@@ -170,7 +170,7 @@ pub(crate) fn child_signals() -> Result<OwnedFd, Errno> {
 
 /// A child that has ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reaped {
+pub(crate) struct ReapedChild {
     /// Its id.
     pub(crate) pid: Pid,
     /// Its exit code, when it exited.
@@ -193,7 +193,7 @@ pub(crate) enum Wait {
 }
 
 /// Reaps one ended child, own or inherited. `None` if none has ended yet; `ECHILD` if there are no children.
-pub(crate) fn reap(wait: Wait) -> Result<Option<Reaped>, Errno> {
+pub(crate) fn reap(wait: Wait) -> Result<Option<ReapedChild>, Errno> {
     let options = libc::__WALL | if wait == Wait::Never { libc::WNOHANG } else { 0 };
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -209,7 +209,7 @@ pub(crate) fn reap(wait: Wait) -> Result<Option<Reaped>, Errno> {
     // SAFETY: all-zero bytes are a valid `rusage`, so it is initialised whether or not the system wrote to it.
     let usage = unsafe { usage.assume_init() };
     let time = |value: libc::timeval| Duration::new(value.tv_sec as u64, value.tv_usec as u32 * 1000);
-    Ok(Pid::from_raw(pid).map(|pid| Reaped {
+    Ok(Pid::from_raw(pid).map(|pid| ReapedChild {
         pid,
         code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
         signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
@@ -221,7 +221,7 @@ pub(crate) fn reap(wait: Wait) -> Result<Option<Reaped>, Errno> {
 /// Kills every process that this one may signal, except itself and PID 1. In a PID namespace these are all its processes, and with
 /// Landlock's signal scope all descendants. No fork can escape: the kernel aborts a fork with a pending kill.
 pub(crate) fn kill_all_reachable() {
-    // SAFETY: two numbers. Only called where `Reach` has it proven that no process of the host can be signaled.
+    // SAFETY: two numbers. Only called where `KillScope` has it proven that no process of the host can be signaled.
     unsafe { libc::kill(-1, libc::SIGKILL) };
 }
 
@@ -235,7 +235,7 @@ fn last_error() -> Errno {
 
 /// Calls that no command may make, each harmless with the arguments it is tried with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Foreign {
+pub(crate) enum ForbiddenCall {
     /// `ptrace(PTRACE_TRACEME)`.
     Trace,
     /// `io_uring_setup` without parameters.
@@ -254,7 +254,7 @@ pub(crate) enum Foreign {
     I386,
 }
 
-impl Foreign {
+impl ForbiddenCall {
     /// All of them.
     pub(crate) const ALL: [Self; 8] =
         [Self::Trace, Self::IoUring, Self::Bpf, Self::Keys, Self::UserFault, Self::Perf, Self::X32, Self::I386];
@@ -276,7 +276,7 @@ impl Foreign {
 
 /// Makes a call in a fork, so that its effects do not change this process. An error about arguments counts as success, because the
 /// filter let the call pass.
-pub(crate) fn call_foreign(call: Foreign) -> Result<(), Errno> {
+pub(crate) fn call_foreign(call: ForbiddenCall) -> Result<(), Errno> {
     let Some(child) = fork()? else {
         let refused = matches!(foreign(call), Err(Errno::PERM | Errno::NOSYS | Errno::ACCESS));
         exit_now(if refused { 1 } else { 0 })
@@ -287,20 +287,20 @@ pub(crate) fn call_foreign(call: Foreign) -> Result<(), Errno> {
     }
 }
 
-fn foreign(call: Foreign) -> Result<(), Errno> {
+fn foreign(call: ForbiddenCall) -> Result<(), Errno> {
     let number = match call {
-        Foreign::Trace => libc::SYS_ptrace,
-        Foreign::IoUring => libc::SYS_io_uring_setup,
-        Foreign::Bpf => libc::SYS_bpf,
-        Foreign::Keys => libc::SYS_add_key,
-        Foreign::UserFault => libc::SYS_userfaultfd,
-        Foreign::Perf => libc::SYS_perf_event_open,
-        Foreign::X32 => 0x4000_0027,
-        Foreign::I386 => return call_i386(),
+        ForbiddenCall::Trace => libc::SYS_ptrace,
+        ForbiddenCall::IoUring => libc::SYS_io_uring_setup,
+        ForbiddenCall::Bpf => libc::SYS_bpf,
+        ForbiddenCall::Keys => libc::SYS_add_key,
+        ForbiddenCall::UserFault => libc::SYS_userfaultfd,
+        ForbiddenCall::Perf => libc::SYS_perf_event_open,
+        ForbiddenCall::X32 => 0x4000_0027,
+        ForbiddenCall::I386 => return call_i386(),
     };
     let first = match call {
-        Foreign::Bpf => -1,
-        Foreign::UserFault => 1,
+        ForbiddenCall::Bpf => -1,
+        ForbiddenCall::UserFault => 1,
         _ => 0,
     };
     // SAFETY: each of these, with these numbers and null pointers, answers an error or makes a descriptor; none writes memory.

@@ -5,7 +5,7 @@
 //! subreaper it inherits all of them. Only `ECHILD` proves that none is left. After [`DEADLINE`] it reports how many are left.
 #![forbid(unsafe_code)]
 
-use crate::raw::{self, Reaped, Wait};
+use crate::raw::{self, ReapedChild, Wait};
 use crate::watch::{self, ProcessStat};
 use glovebox_jail_helper::policy::Confinement;
 use rustix::io::Errno;
@@ -17,7 +17,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// How far a kill by this process reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum KillScope {
     /// It is PID 1: all processes of the namespace, at once.
     Namespace,
     /// It is a subreaper whose signals reach only its descendants: all of those, at once.
@@ -26,10 +26,10 @@ pub(crate) enum Reach {
     Descendants,
 }
 
-impl Reach {
+impl KillScope {
     /// Determines whether the signals of a subreaper on the host reach only its descendants. `host` is the process that started it.
     /// Only proof counts: without it, a kill of all processes could reach processes of others.
-    pub(crate) fn of_subreaper(confinement: Confinement, host: Option<Pid>) -> Self {
+    pub(crate) fn for_subreaper(confinement: Confinement, host: Option<Pid>) -> Self {
         // Tier `landlock` demands Landlock's signal scope. `EPERM` for the host, which has the same user, proves that it is in force.
         let is_held = || host == getppid() && host.is_some_and(|host| test_kill_process(host) == Err(Errno::PERM));
         if confinement == Confinement::Landlock && is_held() { Self::Domain } else { Self::Descendants }
@@ -43,18 +43,18 @@ pub(crate) fn pid_namespace() -> std::io::Result<String> {
 
 /// The result of a kill of all processes.
 #[derive(Debug, Default)]
-pub(crate) struct Killed {
+pub(crate) struct KillResult {
     /// The processes that were reaped, zombies included.
-    pub(crate) reaped: Vec<Reaped>,
+    pub(crate) reaped: Vec<ReapedChild>,
     /// The number that was alive at the deadline.
     pub(crate) survivors: u32,
 }
 
 /// Kills what can be killed now, without waiting.
-pub(crate) fn kill(reach: Reach) {
+pub(crate) fn kill(reach: KillScope) {
     match reach {
-        Reach::Namespace | Reach::Domain => raw::kill_all_reachable(),
-        Reach::Descendants => {
+        KillScope::Namespace | KillScope::Domain => raw::kill_all_reachable(),
+        KillScope::Descendants => {
             // A fork race can outrun a search: kill the direct children first, as the kernel lists them.
             for one in watch::children() {
                 kill_one(&one);
@@ -67,15 +67,15 @@ pub(crate) fn kill(reach: Reach) {
 }
 
 /// Kills and reaps until no child is left.
-pub(crate) fn kill_all(reach: Reach) -> Killed {
-    let mut killed = Killed::default();
+pub(crate) fn kill_all(reach: KillScope) -> KillResult {
+    let mut killed = KillResult::default();
     let deadline = Instant::now() + DEADLINE;
-    if reach == Reach::Namespace {
+    if reach == KillScope::Namespace {
         kill(reach);
     }
     // To ask for a child is cheaper than to search for descendants.
     loop {
-        let wait = if reach == Reach::Namespace { Wait::Until } else { Wait::Never };
+        let wait = if reach == KillScope::Namespace { Wait::Until } else { Wait::Never };
         match raw::reap(wait) {
             Ok(Some(reaped)) => killed.reaped.push(reaped),
             Ok(None) => {

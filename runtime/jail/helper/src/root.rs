@@ -27,7 +27,7 @@ pub(crate) struct Root(OwnedFd);
 
 /// The kind of a bind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Nature {
+pub(crate) enum BindKind {
     /// Files and folders: devices in them do not work.
     Files,
     /// A device itself: it cannot be executed.
@@ -103,7 +103,7 @@ impl Root {
 }
 
 /// Binds something of the host into the new root.
-pub(crate) fn bind_at(root: &Root, bind: &Bind, nature: Nature) -> Result<(), Failure> {
+pub(crate) fn bind_at(root: &Root, bind: &Bind, nature: BindKind) -> Result<(), Failure> {
     let source = match open_source(&bind.source) {
         Err(Errno::NOENT | Errno::NOTDIR) if bind.optional => return Ok(()),
         opened => opened.at(format!("open {}", bind.source.display()))?,
@@ -136,7 +136,7 @@ pub(crate) fn open_source(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// Puts a copy of what is mounted at `source`, with everything mounted below, at `target`.
-pub(crate) fn attach(source: &OwnedFd, target: &OwnedFd, writable: bool, nature: Nature) -> Result<(), Errno> {
+pub(crate) fn attach(source: &OwnedFd, target: &OwnedFd, writable: bool, nature: BindKind) -> Result<(), Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH
@@ -144,8 +144,8 @@ pub(crate) fn attach(source: &OwnedFd, target: &OwnedFd, writable: bool, nature:
     let copy = open_tree(source, "", flags)?;
     let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID;
     attributes |= match nature {
-        Nature::Files => MountAttrFlags::MOUNT_ATTR_NODEV,
-        Nature::Device => MountAttrFlags::MOUNT_ATTR_NOEXEC,
+        BindKind::Files => MountAttrFlags::MOUNT_ATTR_NODEV,
+        BindKind::Device => MountAttrFlags::MOUNT_ATTR_NOEXEC,
     };
     if !writable {
         attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;

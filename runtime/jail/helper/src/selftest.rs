@@ -5,7 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "each of these reads must fail, or is of a device that ends")]
 #![forbid(unsafe_code)]
 
-use crate::raw::{self, Foreign};
+use crate::raw::{self, ForbiddenCall};
 use glovebox_jail_helper::policy::{Confinement, Network, Policy};
 use glovebox_jail_helper::wire::{SelfTestCheck, Targets};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
@@ -97,7 +97,7 @@ fn leftover() -> Result<(), Errno> {
 fn kernel(checks: &mut SelfTestChecks) {
     checks.forbid("user-namespace", raw::unshare(UnshareFlags::NEWUSER));
     checks.forbid("mount", mount("tmpfs", "/tmp", "tmpfs", MountFlags::empty(), None));
-    for call in Foreign::ALL {
+    for call in ForbiddenCall::ALL {
         checks.forbid(call.name(), raw::call_foreign(call));
     }
     checks.forbid("vsock", socket_with(AddressFamily::VSOCK, SocketType::STREAM, SocketFlags::CLOEXEC, None));

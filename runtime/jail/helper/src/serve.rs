@@ -8,11 +8,11 @@ use crate::command::{self, CommandConfinement};
 use crate::fault::{At, refused};
 use crate::network;
 use crate::program;
-use crate::raw::{self, Reaped, Wait};
-use crate::reaper::{self, Killed, Reach};
+use crate::raw::{self, ReapedChild, Wait};
+use crate::reaper::{self, KillResult, KillScope};
 use glovebox_jail_helper::control::{receive_frame, send_frame};
 use glovebox_jail_helper::policy::Policy;
-use glovebox_jail_helper::wire::{Command, Ended, Failure, Reply, Request};
+use glovebox_jail_helper::wire::{Command, CommandEnd, Failure, Reply, Request};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, openat};
@@ -37,18 +37,18 @@ pub(crate) struct Jail {
     /// What confines each command.
     pub(crate) confinement: CommandConfinement,
     /// How far a kill reaches.
-    pub(crate) reach: Reach,
+    pub(crate) reach: KillScope,
 }
 
 /// A running command, and what is known about it so far.
 #[derive(Debug)]
-struct Running {
+struct RunningCommand {
     pid: Pid,
-    ended: Ended,
+    ended: CommandEnd,
     cpu: Duration,
 }
 
-/// Serves until the host is gone. When this returns, no process is alive, as far as [`Reach`] goes.
+/// Serves until the host is gone. When this returns, no process is alive, as far as [`KillScope`] goes.
 pub(crate) fn serve(jail: &Jail) {
     let mut running = None;
     while serve_next(jail, &mut running).is_some() {}
@@ -56,7 +56,7 @@ pub(crate) fn serve(jail: &Jail) {
 }
 
 /// Waits for one event and answers it. `None` when the host is gone or sends something that is not a frame.
-fn serve_next(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
+fn serve_next(jail: &Jail, running: &mut Option<RunningCommand>) -> Option<()> {
     let Events { has_request, has_dead_child, wants_socket } = wait(jail)?;
     if let Some(sockets) = jail.sockets.as_ref().filter(|_| wants_socket) {
         receive_frame::<()>(sockets).ok()??;
@@ -93,7 +93,7 @@ fn wait(jail: &Jail) -> Option<Events> {
 
 fn serve_request(
     jail: &Jail,
-    running: &mut Option<Running>,
+    running: &mut Option<RunningCommand>,
     request: Request,
     descriptors: Vec<OwnedFd>,
 ) -> Option<()> {
@@ -131,13 +131,13 @@ fn serve_request(
     }
 }
 
-fn start(jail: &Jail, command: &Command, descriptors: Vec<OwnedFd>) -> Result<Running, Failure> {
+fn start(jail: &Jail, command: &Command, descriptors: Vec<OwnedFd>) -> Result<RunningCommand, Failure> {
     let stdio: [OwnedFd; 3] =
         descriptors.try_into().map_err(|_| refused("run a command", "a command needs three descriptors"))?;
     let prepared = program::prepare(command, &jail.policy.workspace.at)?;
     let folder = folder(&jail.workspace, Path::new(&command.cwd))?;
     let pid = command::start(&jail.policy, &jail.confinement, &prepared, folder, &stdio)?;
-    Ok(Running { pid, ended: Ended::default(), cpu: Duration::ZERO })
+    Ok(RunningCommand { pid, ended: CommandEnd::default(), cpu: Duration::ZERO })
 }
 
 /// Opens the folder a command starts in. The filters leave no call that stays below the workspace by itself, so the place of what was opened
@@ -155,7 +155,7 @@ fn folder(workspace: &OwnedFd, cwd: &Path) -> Result<OwnedFd, Failure> {
 }
 
 /// Reaps the children that have ended; when the command's own process has, kills all others.
-fn reap(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
+fn reap(jail: &Jail, running: &mut Option<RunningCommand>) -> Option<()> {
     while let Ok(Some(reaped)) = raw::reap(Wait::Never) {
         let Some(current) = running.as_mut() else { continue };
         current.count(&reaped);
@@ -169,18 +169,18 @@ fn reap(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
     Some(())
 }
 
-impl Running {
-    fn count(&mut self, reaped: &Reaped) {
+impl RunningCommand {
+    fn count(&mut self, reaped: &ReapedChild) {
         self.cpu += reaped.cpu;
         self.ended.memory_peak_bytes = self.ended.memory_peak_bytes.max(reaped.memory_bytes);
     }
 
-    fn finish(mut self, jail: &Jail) -> Ended {
+    fn finish(mut self, jail: &Jail) -> CommandEnd {
         // Zombies first, so that `killed` counts only processes that were alive.
         while let Ok(Some(reaped)) = raw::reap(Wait::Never) {
             self.count(&reaped);
         }
-        let Killed { reaped, survivors } = reaper::kill_all(jail.reach);
+        let KillResult { reaped, survivors } = reaper::kill_all(jail.reach);
         for one in &reaped {
             self.count(one);
         }

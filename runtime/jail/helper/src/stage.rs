@@ -27,7 +27,7 @@ use std::process::ExitCode;
 pub(crate) fn enter() -> ExitCode {
     // Once and not for each command. A socket or pipe whose other end is gone is reported by its call, or ends this process as well.
     raw::reset_signals();
-    let entry = Entry::of_this_process();
+    let entry = Entry::for_this_process();
     let control = match move_control(&entry) {
         Ok(control) => control,
         Err(_) => return ExitCode::FAILURE,

@@ -27,7 +27,7 @@ pub struct Request {
 /// A reply of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
+pub enum SubjectReply {
     /// Another program under test of the same stage has not ended yet. Comes at most once.
     Waiting,
     /// It is not started, and why. The last frame.
@@ -35,13 +35,13 @@ pub enum Answer {
     /// It is about to start. Beside it three pipes: write end of its input, read ends of its output and its error.
     Started,
     /// It has ended and nothing that it started is alive. The last frame.
-    Ended(End),
+    Ended(SubjectEnd),
 }
 
 /// How the program under test ended, in the terms of a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct End {
+pub struct SubjectEnd {
     /// Its exit code, 128 and the signal that ended it, or 124 when its time was over.
     pub code: u8,
     /// The limit for which it was ended, or another reason that an exit code cannot express.

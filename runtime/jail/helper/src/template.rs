@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use crate::bounds::enter_cgroups;
-use crate::build::{self, Base, FullJail, Prepared};
+use crate::build::{self, Base, FullJail, PreparedParts};
 use crate::fault::{At, refused};
 use crate::mounts::PreparedRoot;
 use crate::seccomp::Filters;
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 struct Template {
     preparation: Preparation,
     is_root_outside: bool,
-    prepared: Prepared,
+    prepared: PreparedParts,
     /// The template itself, whose end its jails must not outlive.
     own: OwnedFd,
 }
@@ -75,7 +75,7 @@ fn prepare(preparation: Preparation) -> Result<Template, Failure> {
     credentials::drop_held()?;
     raw::ignore_children();
     let own = pidfd_open(getpid(), PidfdFlags::empty()).at("open a pidfd")?;
-    Ok(Template { preparation, is_root_outside, prepared: Prepared { root, filters }, own })
+    Ok(Template { preparation, is_root_outside, prepared: PreparedParts { root, filters }, own })
 }
 
 /// Builds a jail around this process, a copy of the template in fresh namespaces.

@@ -112,7 +112,7 @@ pub enum Reply {
     /// The command was started.
     Started,
     /// The command has ended and nothing that it started is alive.
-    Ended(Ended),
+    Ended(CommandEnd),
 }
 
 /// What a jail enforces.
@@ -140,7 +140,7 @@ pub struct Failure {
 /// How a command ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ended {
+pub struct CommandEnd {
     /// Exit code, when it exited.
     pub code: Option<i32>,
     /// Signal, when one ended it.

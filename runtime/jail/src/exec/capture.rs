@@ -2,7 +2,7 @@
 //!
 //! The cap bounds memory. Digest and length always cover the whole stream.
 
-use super::Captured;
+use super::CapturedOutput;
 use std::collections::VecDeque;
 
 /// A stream being read.
@@ -37,9 +37,9 @@ impl Capture {
     }
 
     /// Ends the stream; `cut` when it was still open.
-    pub(super) fn finish(self, cut: bool) -> Captured {
+    pub(super) fn finish(self, cut: bool) -> CapturedOutput {
         let kept = (self.head.len() + self.tail.len()) as u64;
-        Captured {
+        CapturedOutput {
             head: self.head,
             tail: self.tail.into(),
             total_bytes: self.total_bytes,

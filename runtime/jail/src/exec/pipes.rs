@@ -2,7 +2,7 @@
 //!
 //! Output is always drained, so a command never waits for the host. The part that is kept is bounded.
 
-use super::Captured;
+use super::CapturedOutput;
 use super::capture::Capture;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
@@ -101,7 +101,7 @@ impl Pipes {
     }
 
     /// Ends reading and returns what was kept of output and error.
-    pub(crate) fn finish(self) -> [Captured; 2] {
+    pub(crate) fn finish(self) -> [CapturedOutput; 2] {
         self.streams.map(Stream::finish)
     }
 }
@@ -153,7 +153,7 @@ impl Stream {
         true
     }
 
-    fn finish(self) -> Captured {
+    fn finish(self) -> CapturedOutput {
         self.capture.finish(self.pipe.is_some())
     }
 }

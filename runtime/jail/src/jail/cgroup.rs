@@ -48,7 +48,7 @@ enum Version {
 
 /// Where groups of jails are made.
 #[derive(Debug)]
-struct Parents {
+struct ParentGroups {
     memory: PathBuf,
     /// None in version 2, where it is the same group.
     pids: Option<PathBuf>,
@@ -69,7 +69,7 @@ impl Cgroup {
     /// Makes a group that bounds memory and processes. The error text is the reason for a failure.
     pub(super) fn make(limits: &Limits) -> Result<Self, String> {
         // Where a group could be made, another can; looking for it again takes longer than making it.
-        static FOUND: OnceLock<Parents> = OnceLock::new();
+        static FOUND: OnceLock<ParentGroups> = OnceLock::new();
         if let Some(group) = FOUND.get().and_then(|parents| parents.make(limits).ok()) {
             return Ok(group);
         }
@@ -80,16 +80,16 @@ impl Cgroup {
         Ok(made)
     }
 
-    fn parents(&self) -> Option<Parents> {
+    fn parents(&self) -> Option<ParentGroups> {
         let above = |group: &PathBuf| group.parent().map(Path::to_owned);
-        Some(Parents { memory: above(&self.memory)?, pids: self.pids.as_ref().and_then(above) })
+        Some(ParentGroups { memory: above(&self.memory)?, pids: self.pids.as_ref().and_then(above) })
     }
 
     /// Looks for a place where this program may make groups, and makes one.
     fn find(limits: &Limits) -> Result<Self, String> {
         let groups = regular_file::kernel_text("/proc/self/cgroup").map_err(|error| error.to_string())?;
         let mounts = mounts().map_err(|error| error.to_string())?;
-        let own = Own { groups: &groups, mounts };
+        let own = OwnGroups { groups: &groups, mounts };
         let second = make_second(&own, limits);
         let Err(why) = second else { return second };
         make_first(&own, limits).map_err(|also| format!("version 2: {why}; version 1: {also}"))
@@ -188,12 +188,12 @@ impl Drop for Cgroup {
 }
 
 /// The groups of this program, from `/proc`.
-struct Own<'t> {
+struct OwnGroups<'t> {
     groups: &'t str,
     mounts: &'t str,
 }
 
-impl Own<'_> {
+impl OwnGroups<'_> {
     /// Finds our own folder of a hierarchy and the folder it is mounted at.
     fn folder(&self, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
         let own = self.groups.lines().find_map(|line| {
@@ -221,7 +221,7 @@ impl Own<'_> {
     }
 }
 
-fn make_second(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
+fn make_second(own: &OwnGroups<'_>, limits: &Limits) -> Result<Cgroup, String> {
     let (folder, mounted) = own.folder(None).ok_or("not mounted")?;
     let within = folder.ancestors().take(ANCESTORS_MAX).take_while(|ancestor| ancestor.starts_with(&mounted));
     let mut refused = "no ancestor hands memory and pids to its children".to_owned();
@@ -239,7 +239,7 @@ fn make_second(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
     Err(refused)
 }
 
-fn make_first(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
+fn make_first(own: &OwnGroups<'_>, limits: &Limits) -> Result<Cgroup, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("only root may".to_owned());
     }
@@ -247,7 +247,7 @@ fn make_first(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
     in_first(&folder("memory")?, &folder("pids")?, limits)
 }
 
-impl Parents {
+impl ParentGroups {
     fn make(&self, limits: &Limits) -> Result<Cgroup, String> {
         match &self.pids {
             Some(pids) => in_first(&self.memory, pids, limits),
@@ -385,7 +385,7 @@ mod tests {
         let groups = "9:name=systemd:/\n4:memory:/a/b\n3:cpu,cpuacct:/\n0::/user.slice/x.scope\n";
         let mounts = "30 20 0:26 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n\
                       31 20 0:27 /a /sys/fs/cgroup/memory rw shared:7 - cgroup cgroup rw,memory\n";
-        let own = Own { groups, mounts };
+        let own = OwnGroups { groups, mounts };
         let pair = |a: &str, b: &str| Some((PathBuf::from(a), PathBuf::from(b)));
         let unified = "/sys/fs/cgroup/unified";
         assert_eq!(own.folder(None), pair(&format!("{unified}/user.slice/x.scope"), unified));

@@ -48,7 +48,7 @@ pub(super) struct Disk {
 
 /// What commands held on disk without a name, when that was looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Nameless {
+pub(super) struct UnlinkedSample {
     pub(super) bytes: u64,
     /// Whether there may be more.
     pub(super) hides: bool,
@@ -56,7 +56,7 @@ pub(super) struct Nameless {
 
 /// What one walk found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Walked {
+struct WalkTotals {
     bytes: u64,
     largest: u64,
     unmeasured: bool,
@@ -76,7 +76,7 @@ impl Disk {
             walk_us: AtomicU64::new(0),
             is_final: AtomicBool::new(false),
         };
-        let found = if filled { disk.walk() } else { Walked::default() };
+        let found = if filled { disk.walk() } else { WalkTotals::default() };
         (disk.before, disk.largest_before) = (found.bytes, found.largest);
         disk.free_most = AtomicU64::new(disk.free());
         disk.bytes_max = bytes_max;
@@ -93,7 +93,7 @@ impl Disk {
         while !watching.has_ended() {
             let (begin, seen) = (Instant::now(), watching.disk_changes());
             // Before the walk: what loses its name meanwhile is missed this time rather than counted twice.
-            let nameless = Nameless {
+            let nameless = UnlinkedSample {
                 bytes: watching.held_disk_bytes.load(Ordering::Relaxed),
                 hides: watching.hides_disk.load(Ordering::Relaxed),
             };
@@ -112,13 +112,13 @@ impl Disk {
         let fallen = || self.free_most.load(Ordering::Relaxed).saturating_sub(self.free());
         let walks = is_cheap || fallen() > self.bytes_max / FREE_PART;
         self.is_final.store(walks, Ordering::Relaxed);
-        walks && self.is_over(Nameless::default())
+        walks && self.is_over(UnlinkedSample::default())
     }
 
     /// Looks a last time unless that has happened, and returns the most bytes that were seen.
     pub(super) fn finish(&self) -> u64 {
         if !self.is_final.load(Ordering::Relaxed) {
-            self.is_over(Nameless::default());
+            self.is_over(UnlinkedSample::default());
         }
         self.peak.load(Ordering::Relaxed)
     }
@@ -130,11 +130,11 @@ impl Disk {
 
     /// Looks whether a command made a file of this length or more.
     pub(super) fn has_file_of(&self, bytes: u64) -> bool {
-        self.is_over(Nameless::default());
+        self.is_over(UnlinkedSample::default());
         self.largest() >= bytes
     }
 
-    fn is_over(&self, nameless: Nameless) -> bool {
+    fn is_over(&self, nameless: UnlinkedSample) -> bool {
         let walked = self.walk();
         let added = walked.bytes.saturating_sub(self.before).saturating_add(nameless.bytes);
         self.peak.fetch_max(added, Ordering::Relaxed);
@@ -151,15 +151,15 @@ impl Disk {
         stat.map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    fn walk(&self) -> Walked {
+    fn walk(&self) -> WalkTotals {
         let begin = Instant::now();
         let walked = self.walk_all();
         self.walk_us.store(u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
         walked
     }
 
-    fn walk_all(&self) -> Walked {
-        let mut walked = Walked::default();
+    fn walk_all(&self) -> WalkTotals {
+        let mut walked = WalkTotals::default();
         let stop = self.before.saturating_add(self.bytes_max);
         for folder in &self.folders {
             let Ok(tree) = Tree::open(folder) else { continue };
@@ -179,7 +179,7 @@ impl Disk {
     }
 }
 
-fn list(tree: &Tree, path: &Path, walked: &mut Walked, pending: &mut Vec<PathBuf>) -> io::Result<()> {
+fn list(tree: &Tree, path: &Path, walked: &mut WalkTotals, pending: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut directory = Dir::new(tree.directory(path)?)?;
     while let Some(entry) = directory.read() {
         let entry = entry?;
@@ -215,9 +215,9 @@ mod tests {
         fs::write(at("copy/deep/old"), vec![1; 1 << 20]).unwrap();
         let disk = Disk::new(vec![at("copy")], 1 << 20, true);
         symlink("../out", at("copy/way")).unwrap();
-        assert!(!disk.is_over(Nameless::default()), "{disk:?}");
+        assert!(!disk.is_over(UnlinkedSample::default()), "{disk:?}");
         fs::write(at("copy/deep/new"), vec![1; 2 << 20]).unwrap();
-        assert!(disk.is_over(Nameless::default()) && disk.finish() >= 2 << 20, "{disk:?}");
+        assert!(disk.is_over(UnlinkedSample::default()) && disk.finish() >= 2 << 20, "{disk:?}");
         assert_eq!(disk.largest(), 2 << 20);
         assert!(disk.has_file_of(2 << 20) && !disk.has_file_of(3 << 20));
     }
@@ -227,8 +227,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let disk = Disk::new(vec![dir.path().to_owned()], 4 << 20, false);
         fs::write(dir.path().join("named"), vec![1; 3 << 20]).unwrap();
-        assert!(!disk.is_over(Nameless::default()));
-        assert!(disk.is_over(Nameless { bytes: 2 << 20, hides: false }));
+        assert!(!disk.is_over(UnlinkedSample::default()));
+        assert!(disk.is_over(UnlinkedSample { bytes: 2 << 20, hides: false }));
     }
 
     #[test]
@@ -254,8 +254,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let disk = Disk::new(vec![dir.path().to_owned()], 100 * ENTRY_BYTES, false);
         (0..100).for_each(|number| fs::write(dir.path().join(format!("{number}")), "").unwrap());
-        assert!(!disk.is_over(Nameless::default()));
+        assert!(!disk.is_over(UnlinkedSample::default()));
         fs::write(dir.path().join("more"), "").unwrap();
-        assert!(disk.is_over(Nameless::default()));
+        assert!(disk.is_over(UnlinkedSample::default()));
     }
 }

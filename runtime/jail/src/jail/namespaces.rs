@@ -28,7 +28,7 @@ pub(super) enum Namespaces {
 
 impl Namespaces {
     /// Returns who makes them in a tier.
-    pub(super) fn of(tier: Tier) -> Self {
+    pub(super) fn for_tier(tier: Tier) -> Self {
         match tier {
             Tier::Full => Self::Helper,
             Tier::Bwrap => Self::Bwrap(Bwrap::default()),
@@ -95,7 +95,7 @@ mod tests {
             [(Tier::Bwrap, false, 0), (Tier::Bwrap, true, 1), (Tier::Landlock, false, 1), (Tier::Full, true, 1)]
         {
             let mut degradations = vec!["processes=soft".to_owned()];
-            Namespaces::of(tier).correct(&mut degradations, is_root);
+            Namespaces::for_tier(tier).correct(&mut degradations, is_root);
             assert_eq!(degradations.len(), left, "{tier} {is_root}");
         }
     }

@@ -38,7 +38,7 @@ pub struct ProbeReport {
     /// What is weaker than the tier promises, such as `memory=soft`.
     pub degradations: Vec<String>,
     /// Why no better tier, best first.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingTier>,
     /// What the self-test tried in the tier.
     pub checks: Vec<SelfTestCheck>,
 }
@@ -46,7 +46,7 @@ pub struct ProbeReport {
 /// A tier this machine does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Missing {
+pub struct MissingTier {
     /// The tier.
     pub tier: Tier,
     /// The step that failed, and the answer of the system.
@@ -78,7 +78,7 @@ pub fn probe(cache: Option<&Path>) -> ProbeReport {
                 }
                 return found;
             }
-            Err(failure) => missing.push(failure.of(tier)),
+            Err(failure) => missing.push(failure.into_missing(tier)),
         }
     }
     ProbeReport { tier: None, landlock_abi: 0, degradations: Vec::new(), missing, checks: Vec::new() }
@@ -88,11 +88,11 @@ pub fn probe(cache: Option<&Path>) -> ProbeReport {
 ///
 /// # Errors
 /// The step that failed, and the remedy.
-pub fn probe_tier(tier: Tier) -> Result<(), Missing> {
+pub fn probe_tier(tier: Tier) -> Result<(), MissingTier> {
     if !cfg!(target_os = "linux") {
         return Err(unsupported().missing.remove(0));
     }
-    attempt(tier, None).map(drop).map_err(|failure| failure.of(tier))
+    attempt(tier, None).map(drop).map_err(|failure| failure.into_missing(tier))
 }
 
 /// The step at which a probe failed, and the answer of the system.
@@ -100,15 +100,16 @@ pub fn probe_tier(tier: Tier) -> Result<(), Missing> {
 struct ProbeFailure(String);
 
 impl ProbeFailure {
-    fn of(self, tier: Tier) -> Missing {
-        Missing { tier, remedy: remedy::of(tier, &self), reason: self.0 }
+    fn into_missing(self, tier: Tier) -> MissingTier {
+        MissingTier { tier, remedy: remedy::remedy_for(tier, &self), reason: self.0 }
     }
 }
 
 fn unsupported() -> ProbeReport {
     const REASON: &str = "this version cannot confine host programs on this system";
     const REMEDY: &str = "run pipelines with commands on Linux, or in a Linux virtual machine";
-    let missing = Tier::CONFINING.map(|tier| Missing { tier, reason: REASON.to_owned(), remedy: REMEDY.to_owned() });
+    let missing =
+        Tier::CONFINING.map(|tier| MissingTier { tier, reason: REASON.to_owned(), remedy: REMEDY.to_owned() });
     ProbeReport { tier: None, landlock_abi: 0, degradations: Vec::new(), missing: missing.into(), checks: Vec::new() }
 }
 

@@ -5,19 +5,19 @@
 //! memory can be only open, only mapped or in transit in a socket. If memory can be held but not measured, the figures of the whole
 //! machine decide.
 
-mod held;
+mod unlinked_files;
 
 use super::origin::{self, Origin};
 use super::stores::Stores;
 use glovebox_jail_helper::process::{self, ProcessStat};
 use glovebox_workspace::regular_file;
-pub(super) use held::Held;
-use held::HeldFiles;
 use std::collections::HashSet;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use unlinked_files::UnlinkedFileScan;
+pub(super) use unlinked_files::UnlinkedUsage;
 
 /// The processes of one jail.
 #[derive(Debug)]
@@ -46,12 +46,12 @@ pub(super) struct Sample {
     /// The processes.
     pub(super) processes: Vec<ProcessStat>,
     /// What they hold open or mapped without a name.
-    pub(super) held: Held,
+    pub(super) held: UnlinkedUsage,
 }
 
 impl JailProcesses {
     /// Those of a jail, by where its first process comes from.
-    pub(super) fn of(origin: &Origin) -> Self {
+    pub(super) fn for_origin(origin: &Origin) -> Self {
         let root = match origin {
             Origin::Program(child) => i32::try_from(child.id()).ok().and_then(identity).into(),
             Origin::Fork(_) => OnceLock::new(),
@@ -96,7 +96,7 @@ impl JailProcesses {
         let own = self.baseline.get().map(|baseline| &baseline.own);
         processes.retain(|one| one.threads > 0 && !own.is_some_and(|own| own.contains(&(one.pid, one.started))));
         let devices = self.stores.as_ref().map(Stores::devices).unwrap_or_default();
-        let mut held = HeldFiles::new(devices);
+        let mut held = UnlinkedFileScan::new(devices);
         processes.iter().for_each(|one| held.examine(one));
         Sample { processes, held: held.finish() }
     }

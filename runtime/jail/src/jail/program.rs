@@ -22,8 +22,8 @@ const KNOWN_MAX: usize = 256;
 
 /// Digests of programs by what changes with their content: device, inode, length, and both times in nanoseconds. Nobody but root sets the
 /// second time.
-type Known = HashMap<[i128; 5], Digest>;
-static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+type DigestCache = HashMap<[i128; 5], Digest>;
+static KNOWN: Mutex<Option<DigestCache>> = Mutex::new(None);
 
 /// The file of a command's program on this machine, with its digest. None if it is not found, or lies in what the stage can write.
 pub(super) fn file(

@@ -8,14 +8,14 @@ use super::cgroup::Usage;
 use super::control::Control;
 use super::disk::LOOK_MIN;
 use super::environment::{self, OwnFolders};
-use super::pace::PERIOD;
+use super::poll_interval::PERIOD;
 use super::program;
 use super::stores::Stores;
 use super::watchdog::{Peaks, Watchdog};
 use super::{Jail, JailError};
 use crate::exec::pipes::Pipes;
 use crate::exec::{Command, ExecError, Exit, Program, io_error, not_begun, working_directory};
-use glovebox_jail_helper::wire::{self, Ended, Failure, Reply, Request};
+use glovebox_jail_helper::wire::{self, CommandEnd, Failure, Reply, Request};
 use glovebox_names::visible;
 use glovebox_record::{CommandEnding, LimitName};
 use rustix::fs::{Mode, OFlags, open};
@@ -47,10 +47,10 @@ enum Stop {
 }
 
 /// How a command ended.
-struct Outcome {
+struct CommandOutcome {
     stop: Option<Stop>,
     /// None when the jail died with it.
-    ended: Option<Ended>,
+    ended: Option<CommandEnd>,
 }
 
 /// One request to a jail, and how to run it.
@@ -144,7 +144,7 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
         pipes.turn(POLL, []).map_err(io_error("read the command's output"))?;
     }
     let peaks = watchdog.peaks();
-    Ok(exit(jail, Finished { outcome, pipes, before, peaks, begin, is_shell: invocation.is_shell }))
+    Ok(exit(jail, CommandResult { outcome, pipes, before, peaks, begin, is_shell: invocation.is_shell }))
 }
 
 fn request(jail: &Jail, command: &Command) -> Result<Request, ExecError> {
@@ -212,24 +212,28 @@ impl<'d> CommandDriver<'d> {
         scope: &'s Scope<'s, '_>,
         before: Option<Usage>,
         watchdog: &'s Watchdog,
-    ) -> Result<Outcome, DriveError>
+    ) -> Result<CommandOutcome, DriveError>
     where
         'd: 's,
     {
         let (mut started, mut looks, mut walks) = (false, false, false);
-        let mut ending = Ending::default();
+        let mut ending = EndProgress::default();
         loop {
             let clock = self.clock((started, looks, walks), &ending);
             match self.next_reply(clock, watchdog)? {
-                Received::Reply(Reply::Started) => started = true,
-                Received::Reply(Reply::Ended(end)) => return Ok(Outcome { stop: ending.stop, ended: Some(end) }),
-                Received::Reply(Reply::Failed(failure)) if !started => return Err(DriveError::NotStarted(failure)),
+                ControlMessage::Reply(Reply::Started) => started = true,
+                ControlMessage::Reply(Reply::Ended(end)) => {
+                    return Ok(CommandOutcome { stop: ending.stop, ended: Some(end) });
+                }
+                ControlMessage::Reply(Reply::Failed(failure)) if !started => {
+                    return Err(DriveError::NotStarted(failure));
+                }
                 // The answer to a request that came too late for its command.
-                Received::Reply(Reply::Failed(_)) | Received::Nothing => {}
-                Received::Reply(Reply::Spawned | Reply::Stores | Reply::Ready(_)) => {
+                ControlMessage::Reply(Reply::Failed(_)) | ControlMessage::Nothing => {}
+                ControlMessage::Reply(Reply::Spawned | Reply::Stores | Reply::Ready(_)) => {
                     return Err(ExecError::Lost("its helper broke the protocol").into());
                 }
-                Received::Closed => return Ok(Outcome { stop: ending.stop, ended: None }),
+                ControlMessage::Closed => return Ok(CommandOutcome { stop: ending.stop, ended: None }),
             }
             let now = Instant::now();
             let (jail, canceled) = (self.jail, self.canceled);
@@ -253,13 +257,13 @@ impl<'d> CommandDriver<'d> {
                 self.send(&Request::Kill)?;
             }
             if ending.give_up_at.is_some_and(|at| now >= at) {
-                return Ok(Outcome { stop: ending.stop, ended: None });
+                return Ok(CommandOutcome { stop: ending.stop, ended: None });
             }
         }
     }
 
     /// Asks a command to end that gets time for it, and sets when it is killed.
-    fn begin_end(&self, ending: &mut Ending, stop: Stop, now: Instant) -> Result<(), ExecError> {
+    fn begin_end(&self, ending: &mut EndProgress, stop: Stop, now: Instant) -> Result<(), ExecError> {
         ending.stop = Some(stop);
         ending.kill_at = Some(match stop {
             Stop::Requested(_) => now + self.jail.policy.grace,
@@ -269,7 +273,7 @@ impl<'d> CommandDriver<'d> {
     }
 
     /// When the clock alone has to wake this thread.
-    fn clock(&self, (started, looks, walks): (bool, bool, bool), ending: &Ending) -> Instant {
+    fn clock(&self, (started, looks, walks): (bool, bool, bool), ending: &EndProgress) -> Instant {
         let of_start =
             [(started, START_MAX), (looks, PERIOD), (walks, LOOK_MIN), (ending.stop.is_some(), self.timeout)];
         let of_start = of_start.into_iter().filter(|(is_over, _)| !is_over).map(|(_, after)| self.begin + after);
@@ -278,7 +282,7 @@ impl<'d> CommandDriver<'d> {
     }
 
     /// Moves output until the helper replies, an alarm rings, or it is so late.
-    fn next_reply(&mut self, until: Instant, watchdog: &Watchdog) -> Result<Received, ExecError> {
+    fn next_reply(&mut self, until: Instant, watchdog: &Watchdog) -> Result<ControlMessage, ExecError> {
         let patience = until.saturating_duration_since(Instant::now());
         let others = [self.control.as_fd(), watchdog.alarm.as_fd()];
         let [has_reply, rings] = self.pipes.turn(patience, others).map_err(io_error("read the command's output"))?;
@@ -286,11 +290,11 @@ impl<'d> CommandDriver<'d> {
             watchdog.alarm.silence();
         }
         if !has_reply {
-            return Ok(Received::Nothing);
+            return Ok(ControlMessage::Nothing);
         }
         match self.control.receive().map_err(io_error("read a reply of the jail helper"))? {
-            Some((reply, _)) => Ok(Received::Reply(reply)),
-            None => Ok(Received::Closed),
+            Some((reply, _)) => Ok(ControlMessage::Reply(reply)),
+            None => Ok(ControlMessage::Closed),
         }
     }
 
@@ -316,13 +320,13 @@ impl<'d> CommandDriver<'d> {
 
 /// How far the end of a command by the host has come.
 #[derive(Default)]
-struct Ending {
+struct EndProgress {
     stop: Option<Stop>,
     kill_at: Option<Instant>,
     give_up_at: Option<Instant>,
 }
 
-enum Received {
+enum ControlMessage {
     Reply(Reply),
     Nothing,
     Closed,
@@ -332,10 +336,10 @@ enum Received {
 fn return_control(
     jail: &Jail,
     held: Control,
-    outcome: Outcome,
+    outcome: CommandOutcome,
     before: Option<Usage>,
     control: &mut Option<Control>,
-) -> Result<Outcome, ExecError> {
+) -> Result<CommandOutcome, ExecError> {
     let survivors = outcome.ended.as_ref().map_or(0, |ended| ended.survivors);
     if outcome.ended.is_some() && survivors == 0 {
         *control = Some(held);
@@ -363,8 +367,8 @@ fn is_out_of_memory(jail: &Jail, before: Option<Usage>) -> bool {
 }
 
 /// Everything that is known about a command that has ended.
-struct Finished {
-    outcome: Outcome,
+struct CommandResult {
+    outcome: CommandOutcome,
     pipes: Pipes,
     before: Option<Usage>,
     peaks: Peaks,
@@ -372,11 +376,11 @@ struct Finished {
     is_shell: bool,
 }
 
-fn exit(jail: &Jail, finished: Finished) -> Exit {
-    let Finished { outcome, pipes, before, peaks, begin, is_shell } = finished;
+fn exit(jail: &Jail, finished: CommandResult) -> Exit {
+    let CommandResult { outcome, pipes, before, peaks, begin, is_shell } = finished;
     let usage = jail.cgroup.as_ref().map(|group| group.usage()).unwrap_or_default();
     let before = before.unwrap_or_default();
-    let ended = outcome.ended.unwrap_or(Ended { signal: Some(SIGKILL), ..Ended::default() });
+    let ended = outcome.ended.unwrap_or(CommandEnd { signal: Some(SIGKILL), ..CommandEnd::default() });
     let (how, code) = match (outcome.stop, ended.code, ended.signal) {
         (Some(Stop::Requested(how)), _, _) => (how, None),
         (_, Some(code), _) => (CommandEnding::Exited, Some(code)),
@@ -409,7 +413,7 @@ fn exit(jail: &Jail, finished: Finished) -> Exit {
 
 /// Finds the limit that stopped a command although the host did not end it. A command chooses its exit code, so only measurements
 /// count.
-fn over(jail: &Jail, is_shell: bool, ended: &Ended, usage: Usage, before: Usage) -> Option<LimitName> {
+fn over(jail: &Jail, is_shell: bool, ended: &CommandEnd, usage: Usage, before: Usage) -> Option<LimitName> {
     if usage.killed > before.killed {
         return Some(LimitName::CommandMemoryBytes);
     }

@@ -24,25 +24,25 @@ struct Request {
 }
 
 /// A helper on its way. Dropped instead of waited for, it is killed.
-pub(super) struct Starting {
+pub(super) struct PendingStart {
     answered: Receiver<io::Result<Child>>,
 }
 
 /// Begins to start a helper whose standard input is `control`, with nothing else of ours: no arguments, no environment, no descriptor.
-pub(super) fn spawn(control: OwnedFd) -> io::Result<Starting> {
+pub(super) fn spawn(control: OwnedFd) -> io::Result<PendingStart> {
     let (answer, answered) = sync_channel(1);
     spawner()?.send(Request { control, answer }).map_err(|_| gone())?;
-    Ok(Starting { answered })
+    Ok(PendingStart { answered })
 }
 
-impl Starting {
+impl PendingStart {
     /// Waits until it is started.
     pub(super) fn wait(self) -> io::Result<Child> {
         self.answered.recv().map_err(|_| gone())?
     }
 }
 
-impl Drop for Starting {
+impl Drop for PendingStart {
     fn drop(&mut self) {
         // Nothing comes any more when it was waited for.
         if let Ok(Ok(mut child)) = self.answered.recv() {

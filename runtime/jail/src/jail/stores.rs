@@ -24,7 +24,7 @@ pub(super) struct Stores {
 
 impl Stores {
     /// Takes what [`glovebox_jail_helper::wire::Reply::Stores`] brought; nothing when that is not all of it.
-    pub(super) fn of(descriptors: Vec<OwnedFd>) -> Option<Self> {
+    pub(super) fn new(descriptors: Vec<OwnedFd>) -> Option<Self> {
         let mut descriptors = descriptors.into_iter();
         let mut list = || descriptors.next().map(File::from);
         let (segments, queues, semaphores) = (list()?, list()?, list()?);
@@ -102,10 +102,10 @@ mod tests {
             file("sem", "key semid perms nsems uid\n0 0 600 10 0\n"),
             OwnedFd::from(File::open("/proc").unwrap()),
         ];
-        let stores = Stores::of(descriptors).unwrap();
+        let stores = Stores::new(descriptors).unwrap();
         assert_eq!(stores.of_system_v(), 4096 + 8192 + 100 + 500 + 10 * SEMAPHORE_BYTES);
         std::fs::write(dir.path().join("shm"), "key\n").unwrap();
         assert_eq!(stores.of_system_v(), 500 + 10 * SEMAPHORE_BYTES);
-        assert!(Stores::of(Vec::new()).is_none());
+        assert!(Stores::new(Vec::new()).is_none());
     }
 }

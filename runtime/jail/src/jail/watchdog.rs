@@ -4,9 +4,9 @@
 //! a slow sample, and the pauses become longer while the command only waits.
 
 use super::Jail;
-use super::alarm::Alarm;
-use super::pace::Pace;
+use super::poll_interval::PollInterval;
 use super::processes::Sample;
+use super::waker::Waker;
 use glovebox_record::{LimitName, Limits};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ const PAUSE_FACTOR: u32 = 3;
 #[derive(Debug)]
 pub(super) struct Watchdog {
     /// Wakes the thread that waits for the command.
-    pub(super) alarm: Alarm,
+    pub(super) alarm: Waker,
     progress: Mutex<Progress>,
     changed: Condvar,
     over: OnceLock<LimitName>,
@@ -56,7 +56,7 @@ impl Watchdog {
     /// Of a command that has not begun.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
-            alarm: Alarm::set_up()?,
+            alarm: Waker::set_up()?,
             progress: Mutex::default(),
             changed: Condvar::new(),
             over: OnceLock::new(),
@@ -69,7 +69,7 @@ impl Watchdog {
     /// Takes samples until a bound is passed or the command has ended. `killed_before` is how many processes the kernel had killed for
     /// memory before the command.
     pub(super) fn watch(&self, jail: &Jail, killed_before: Option<u64>, canceled: &AtomicBool) {
-        let mut pace = Pace::of(jail.cgroup.is_some());
+        let mut pace = PollInterval::new(jail.cgroup.is_some());
         while !self.has_ended() {
             let begin = Instant::now();
             let sample = jail.processes.sample();

@@ -18,7 +18,7 @@ const SECOND_MESSAGE: &str = "a second message follows the ClientHello";
 
 /// The result of reading the bytes so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Hello {
+pub(super) enum HelloResult {
     /// The message is not complete.
     Incomplete,
     /// The name, as it was written.
@@ -28,12 +28,12 @@ pub(super) enum Hello {
 }
 
 /// Reads the first bytes of a connection.
-pub(super) fn read(bytes: &[u8]) -> Hello {
+pub(super) fn read(bytes: &[u8]) -> HelloResult {
     match message(bytes) {
-        Ok(Some(body)) => server_name(&body).map_or_else(Hello::Refused, Hello::Names),
-        Ok(None) if bytes.len() >= HELLO_BYTES_MAX => Hello::Refused("the ClientHello is too long"),
-        Ok(None) => Hello::Incomplete,
-        Err(reason) => Hello::Refused(reason),
+        Ok(Some(body)) => server_name(&body).map_or_else(HelloResult::Refused, HelloResult::Names),
+        Ok(None) if bytes.len() >= HELLO_BYTES_MAX => HelloResult::Refused("the ClientHello is too long"),
+        Ok(None) => HelloResult::Incomplete,
+        Err(reason) => HelloResult::Refused(reason),
     }
 }
 
@@ -190,18 +190,22 @@ pub(super) mod tests {
     fn the_name_is_found_in_one_record_and_in_many() {
         for size in [1, 5, 100, 5000] {
             let bytes = hello_for("api.example.com", size);
-            assert_eq!(read(&bytes), Hello::Names("api.example.com".to_owned()));
+            assert_eq!(read(&bytes), HelloResult::Names("api.example.com".to_owned()));
             for end in 0..bytes.len() {
-                assert_eq!(read(&bytes[..end]), Hello::Incomplete, "{end} of {}", bytes.len());
+                assert_eq!(read(&bytes[..end]), HelloResult::Incomplete, "{end} of {}", bytes.len());
             }
             let early = [&bytes[..], &[23, 3, 3, 0, 1, 0]].concat();
-            assert_eq!(read(&early), Hello::Names("api.example.com".to_owned()), "early records are not ours to read");
+            assert_eq!(
+                read(&early),
+                HelloResult::Names("api.example.com".to_owned()),
+                "early records are not ours to read"
+            );
         }
     }
 
     #[test]
     fn what_names_nobody_or_two_is_refused() {
-        let check = |bytes: &[u8], reason: &'static str| assert_eq!(read(bytes), Hello::Refused(reason));
+        let check = |bytes: &[u8], reason: &'static str| assert_eq!(read(bytes), HelloResult::Refused(reason));
         check(b"SSH-2.0-x\r\n", "not a TLS handshake");
         check(b"GET / HTTP/1.1\r\n", "not a TLS handshake");
         check(&[22, 2, 0, 0, 4], "a malformed TLS record");
@@ -223,7 +227,7 @@ pub(super) mod tests {
         );
         let two = records(&[hello(&name("a.b")), hello(&name("c.d"))].concat(), 5000);
         for end in 0..two.len() {
-            assert!(!matches!(read(&two[..end]), Hello::Names(_)), "{end} bytes of two messages in one record");
+            assert!(!matches!(read(&two[..end]), HelloResult::Names(_)), "{end} bytes of two messages in one record");
         }
         let mut short = hello(&name("a.b"));
         short[3] -= 1;
@@ -244,7 +248,7 @@ pub(super) mod tests {
         fn more_bytes_than_a_hello_may_have_are_never_waited_for(size in 1_usize..64, fill: u8) {
             let message = [&[1, 0, 0x3f, 0xff][..], &vec![fill; HELLO_BYTES_MAX]].concat();
             let bytes = records(&message, size);
-            prop_assert!(!matches!(read(&bytes[..HELLO_BYTES_MAX]), Hello::Incomplete));
+            prop_assert!(!matches!(read(&bytes[..HELLO_BYTES_MAX]), HelloResult::Incomplete));
         }
     }
 }

@@ -5,9 +5,9 @@
 
 use super::Bounds;
 use super::address;
-use super::client_hello::{self, HELLO_BYTES_MAX, Hello};
+use super::client_hello::{self, HELLO_BYTES_MAX, HelloResult};
 use super::dialer::Dialer;
-use super::refused::Refused;
+use super::refused::RefusedRequest;
 use super::request_head::{self, HEAD_BYTES_MAX, Kind, Request};
 use super::traffic::Ledger;
 use crate::relay::{Flow, Stop, pump};
@@ -42,14 +42,14 @@ pub(super) struct Shared {
 }
 
 /// A connection that goes no further.
-enum Ended {
+enum ConnectionEnd {
     /// The client gets the reason.
-    Refused(Option<Host>, Refused),
+    Refused(Option<Host>, RefusedRequest),
     /// It left, or the proxy stops.
     Gone,
 }
 
-impl From<io::Error> for Ended {
+impl From<io::Error> for ConnectionEnd {
     fn from(_: io::Error) -> Self {
         Self::Gone
     }
@@ -57,16 +57,16 @@ impl From<io::Error> for Ended {
 
 /// Serves one client until one of the two sides ends it, a bound is met, or the proxy stops.
 pub(super) fn serve(client: &TcpStream, shared: &Shared, stop: Stop<'_>) {
-    if let Err(Ended::Refused(host, refused)) = served(client, shared, stop) {
+    if let Err(ConnectionEnd::Refused(host, refused)) = served(client, shared, stop) {
         shared.ledger.refused(host.as_ref(), &refused, &shared.rules);
         linger(client, &refused.answer(), stop);
     }
 }
 
-fn served(client: &TcpStream, shared: &Shared, stop: Stop<'_>) -> Result<(), Ended> {
+fn served(client: &TcpStream, shared: &Shared, stop: Stop<'_>) -> Result<(), ConnectionEnd> {
     let until = Instant::now() + shared.bounds.head;
     let (request, early) = read_request(client, stop, until)?;
-    let refuse = |refused| Ended::Refused(Some(request.host.clone()), refused);
+    let refuse = |refused| ConnectionEnd::Refused(Some(request.host.clone()), refused);
     permitted(&request, &shared.rules).map_err(refuse)?;
     let upstream = reach(&request, shared, stop)?.map_err(refuse)?;
     // The client decides about small packets, so do not delay them.
@@ -84,67 +84,73 @@ fn served(client: &TcpStream, shared: &Shared, stop: Stop<'_>) -> Result<(), End
 }
 
 /// Reads a head; also returns what the client has sent behind it.
-fn read_request(client: &TcpStream, stop: Stop<'_>, until: Instant) -> Result<(Request, Vec<u8>), Ended> {
+fn read_request(client: &TcpStream, stop: Stop<'_>, until: Instant) -> Result<(Request, Vec<u8>), ConnectionEnd> {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4096];
     loop {
         let count = match stop.read(client, &mut chunk, until) {
-            Err(error) if error.kind() == ErrorKind::TimedOut => return Err(Ended::Refused(None, Refused::Slow)),
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                return Err(ConnectionEnd::Refused(None, RefusedRequest::Slow));
+            }
             other => other?,
         };
         if count == 0 {
-            return Err(Ended::Gone);
+            return Err(ConnectionEnd::Gone);
         }
         let seen = bytes.len().saturating_sub(3);
         bytes.extend_from_slice(&chunk[..count]);
-        if let Some(end) = request_head::end(&bytes[seen..]).map(|end| seen + end) {
+        if let Some(end) = request_head::end_of_head(&bytes[seen..]).map(|end| seen + end) {
             let early = bytes.split_off(end);
-            let request = request_head::parse(&bytes).map_err(|refused| Ended::Refused(None, refused))?;
+            let request = request_head::parse(&bytes).map_err(|refused| ConnectionEnd::Refused(None, refused))?;
             return Ok((request, early));
         }
         if bytes.len() >= HEAD_BYTES_MAX {
-            return Err(Ended::Refused(None, Refused::TooLarge(HEAD_BYTES_MAX)));
+            return Err(ConnectionEnd::Refused(None, RefusedRequest::TooLarge(HEAD_BYTES_MAX)));
         }
     }
 }
 
 /// Checks the list before any lookup. Plain HTTP in a tunnel, or TLS in a plain request, would hide the name.
-fn permitted(request: &Request, rules: &HostRules) -> Result<(), Refused> {
+fn permitted(request: &Request, rules: &HostRules) -> Result<(), RefusedRequest> {
     let (host, port) = (&request.host, request.port);
-    let refusal: fn(Host, u16) -> Refused = match (rules.allow(host, port), &request.kind, port) {
-        (false, ..) => Refused::NotGranted,
-        (true, Kind::Tunnel, PORT_HTTP) => |host, _| Refused::PlainTunnel(host),
-        (true, Kind::Single { .. }, PORT_TLS) => |host, _| Refused::PlainRequest(host),
+    let refusal: fn(Host, u16) -> RefusedRequest = match (rules.allow(host, port), &request.kind, port) {
+        (false, ..) => RefusedRequest::NotGranted,
+        (true, Kind::Tunnel, PORT_HTTP) => |host, _| RefusedRequest::PlainTunnel(host),
+        (true, Kind::Single { .. }, PORT_TLS) => |host, _| RefusedRequest::PlainRequest(host),
         (true, ..) => return Ok(()),
     };
     Err(refusal(host.clone(), port))
 }
 
 /// Resolves, checks and dials. The outer error is the client's or a stop.
-fn reach(request: &Request, shared: &Shared, stop: Stop<'_>) -> Result<Result<TcpStream, Refused>, Ended> {
+fn reach(
+    request: &Request,
+    shared: &Shared,
+    stop: Stop<'_>,
+) -> Result<Result<TcpStream, RefusedRequest>, ConnectionEnd> {
     let host = &request.host;
-    let refused = |why: &dyn Fn(Host) -> Refused| Ok(Err(why(host.clone())));
+    let refused = |why: &dyn Fn(Host) -> RefusedRequest| Ok(Err(why(host.clone())));
     let until = Instant::now() + shared.bounds.dial;
     let addresses = match resolve(host, &shared.dialer, stop, until) {
         Ok(addresses) if !addresses.is_empty() => addresses,
-        Err(error) if error.kind() == ErrorKind::ConnectionAborted => return Err(Ended::Gone),
-        _ => return refused(&Refused::Unresolved),
+        Err(error) if error.kind() == ErrorKind::ConnectionAborted => return Err(ConnectionEnd::Gone),
+        _ => return refused(&RefusedRequest::Unresolved),
     };
     // One address that is not public is enough to refuse the name.
     if let Some(kind) = addresses.iter().find_map(|address| address::refused(*address)) {
-        return refused(&|host| Refused::Address(host, kind));
+        return refused(&|host| RefusedRequest::Address(host, kind));
     }
     for address in addresses.into_iter().take(ADDRESSES_MAX) {
         match dial(SocketAddr::new(address, request.port), &*shared.dialer, stop, until) {
             Ok(stream) => return Ok(Ok(stream)),
-            Err(error) if error.kind() == ErrorKind::ConnectionAborted => return Err(Ended::Gone),
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => return Err(ConnectionEnd::Gone),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                return refused(&|host| Refused::Address(host, "this machine"));
+                return refused(&|host| RefusedRequest::Address(host, "this machine"));
             }
             Err(_) => {}
         }
     }
-    refused(&Refused::Unreachable)
+    refused(&RefusedRequest::Unreachable)
 }
 
 /// Counts a resolution as long as it lives.
@@ -194,7 +200,7 @@ fn tunnel(
     early: Vec<u8>,
     shared: &Shared,
     stop: Stop<'_>,
-) -> Result<(), Ended> {
+) -> Result<(), ConnectionEnd> {
     let until = Instant::now() + shared.bounds.head;
     stop.write(client, b"HTTP/1.1 200 Connection established\r\n\r\n", until)?;
     let first = if request.port == PORT_TLS { read_hello(client, &request.host, early, stop, until)? } else { early };
@@ -209,24 +215,26 @@ fn read_hello(
     early: Vec<u8>,
     stop: Stop<'_>,
     until: Instant,
-) -> Result<Vec<u8>, Ended> {
-    let refuse = |reason| Ended::Refused(Some(host.clone()), Refused::Hello(host.clone(), reason));
+) -> Result<Vec<u8>, ConnectionEnd> {
+    let refuse = |reason| ConnectionEnd::Refused(Some(host.clone()), RefusedRequest::Hello(host.clone(), reason));
     let mut bytes = early;
     let mut chunk = [0; 4096];
     loop {
         match client_hello::read(&bytes) {
-            Hello::Names(name) if name.eq_ignore_ascii_case(host.as_str()) => return Ok(bytes),
-            Hello::Names(_) => return Err(refuse("the server name differs")),
-            Hello::Refused(reason) => return Err(refuse(reason)),
-            Hello::Incomplete if bytes.len() >= HELLO_BYTES_MAX => return Err(refuse("the ClientHello is too long")),
-            Hello::Incomplete => {}
+            HelloResult::Names(name) if name.eq_ignore_ascii_case(host.as_str()) => return Ok(bytes),
+            HelloResult::Names(_) => return Err(refuse("the server name differs")),
+            HelloResult::Refused(reason) => return Err(refuse(reason)),
+            HelloResult::Incomplete if bytes.len() >= HELLO_BYTES_MAX => {
+                return Err(refuse("the ClientHello is too long"));
+            }
+            HelloResult::Incomplete => {}
         }
         match stop.read(client, &mut chunk, until) {
             Err(error) if error.kind() == ErrorKind::TimedOut => {
                 return Err(refuse("the ClientHello was not complete in time"));
             }
-            Err(_) => return Err(Ended::Gone),
-            Ok(0) => return Err(Ended::Gone),
+            Err(_) => return Err(ConnectionEnd::Gone),
+            Ok(0) => return Err(ConnectionEnd::Gone),
             Ok(count) => bytes.extend_from_slice(&chunk[..count]),
         }
     }
@@ -239,7 +247,7 @@ fn exchange(
     host: &Host,
     shared: &Shared,
     stop: Stop<'_>,
-) -> Result<(), Ended> {
+) -> Result<(), ConnectionEnd> {
     let sent = stop.write(up.to(), first, Instant::now() + shared.bounds.idle);
     let ended = sent.and_then(|()| {
         up.moved = first.len() as u64;

@@ -2,8 +2,8 @@
 //!
 //! The targets of `fuzz/` call them, and the tests below with a kept corpus. Nothing else is built with this module.
 
-use super::client_hello::{self, HELLO_BYTES_MAX, Hello};
-use super::refused::Refused;
+use super::client_hello::{self, HELLO_BYTES_MAX, HelloResult};
+use super::refused::RefusedRequest;
 use super::request_head::{self, HEAD_BYTES_MAX, Kind, Request};
 use glovebox_record::network::{Host, PORT_HTTP};
 use httparse::Header;
@@ -15,14 +15,21 @@ use httparse::Header;
 pub fn client_hello(bytes: &[u8]) {
     let whole = client_hello::read(bytes);
     match &whole {
-        Hello::Incomplete => assert!(bytes.len() < HELLO_BYTES_MAX, "it waits for more than {HELLO_BYTES_MAX} bytes"),
-        Hello::Names(name) => assert!(!name.is_empty() && name.is_ascii() && name.len() < bytes.len(), "{name:?}"),
-        Hello::Refused(_) => {}
+        HelloResult::Incomplete => {
+            assert!(bytes.len() < HELLO_BYTES_MAX, "it waits for more than {HELLO_BYTES_MAX} bytes")
+        }
+        HelloResult::Names(name) => {
+            assert!(!name.is_empty() && name.is_ascii() && name.len() < bytes.len(), "{name:?}")
+        }
+        HelloResult::Refused(_) => {}
     }
     for end in [5, bytes.len() / 4, bytes.len() / 2, bytes.len().saturating_sub(1)] {
         let Some(early) = bytes.get(..end).filter(|early| early.len() < HELLO_BYTES_MAX) else { continue };
         let early = client_hello::read(early);
-        assert!(early == whole || early == Hello::Incomplete, "{end} bytes give {early:?}, and all of them {whole:?}");
+        assert!(
+            early == whole || early == HelloResult::Incomplete,
+            "{end} bytes give {early:?}, and all of them {whole:?}"
+        );
     }
 }
 
@@ -31,7 +38,7 @@ pub fn client_hello(bytes: &[u8]) {
 /// # Panics
 /// If an accepted request has no valid host, or is sent on as more or other than one request to that host.
 pub fn request_head(bytes: &[u8]) {
-    let bytes = request_head::end(bytes).map_or(bytes, |end| &bytes[..end]);
+    let bytes = request_head::end_of_head(bytes).map_or(bytes, |end| &bytes[..end]);
     let request = match request_head::parse(bytes) {
         Ok(request) => request,
         Err(refused) => return check_answer(&refused),
@@ -46,9 +53,9 @@ pub fn request_head(bytes: &[u8]) {
 }
 
 /// The answer to a refused request is one response, whatever the request contained.
-fn check_answer(refused: &Refused) {
+fn check_answer(refused: &RefusedRequest) {
     let answer = refused.answer();
-    let end = request_head::end(&answer).unwrap_or_else(|| panic!("{}", answer.escape_ascii()));
+    let end = request_head::end_of_head(&answer).unwrap_or_else(|| panic!("{}", answer.escape_ascii()));
     let body = &answer[end..];
     let is_line =
         body.split_last().is_some_and(|(last, line)| *last == b'\n' && !line.iter().any(u8::is_ascii_control));
@@ -58,7 +65,7 @@ fn check_answer(refused: &Refused) {
 /// The server reads one request: one host, one length, no field of the connection, and no byte behind the empty line.
 fn check_forwarded(head: &[u8], request: &Request, body_bytes: u64) {
     let shown = head.escape_ascii();
-    assert_eq!(request_head::end(head), Some(head.len()), "{shown}");
+    assert_eq!(request_head::end_of_head(head), Some(head.len()), "{shown}");
     let mut fields = [httparse::EMPTY_HEADER; 128];
     let mut read = httparse::Request::new(&mut fields);
     assert_eq!(read.parse(head), Ok(httparse::Status::Complete(head.len())), "{shown}");

@@ -9,7 +9,7 @@ use glovebox_record::network::{Host, HostError};
 
 /// A request that was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum RefusedRequest {
     #[error("malformed request: {0}")]
     Malformed(&'static str),
     #[error("the request head has more than {0} bytes or 100 fields")]
@@ -42,7 +42,7 @@ fn entry(host: &Host, port: u16) -> String {
     if matches!(port, 80 | 443) { host.to_string() } else { format!("{host}:{port}") }
 }
 
-impl Refused {
+impl RefusedRequest {
     /// Status line of the answer: 403 if the stage is not allowed, 502 if the host cannot be reached.
     fn status(&self) -> &'static str {
         match self {

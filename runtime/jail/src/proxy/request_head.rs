@@ -3,7 +3,7 @@
 //! `httparse` reads the lines. Request smuggling needs a lenient reader, so this one is stricter: CRLF only, no folded lines, one
 //! `Host`, one `Content-Length`, no transfer coding. The proxy writes a new head, so the server reads exactly what was checked.
 
-use super::refused::Refused;
+use super::refused::RefusedRequest;
 use glovebox_record::network::Host;
 use glovebox_record::network::{PORT_HTTP, parse_port};
 use httparse::Header;
@@ -33,52 +33,54 @@ pub(super) enum Kind {
 }
 
 /// Returns the number of bytes of a head, the empty line included; none while the empty line is missing.
-pub(super) fn end(bytes: &[u8]) -> Option<usize> {
+pub(super) fn end_of_head(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
 /// Reads a whole head, the empty line included.
-pub(super) fn parse(bytes: &[u8]) -> Result<Request, Refused> {
+pub(super) fn parse(bytes: &[u8]) -> Result<Request, RefusedRequest> {
     if bytes.len() > HEAD_BYTES_MAX {
-        return Err(Refused::TooLarge(HEAD_BYTES_MAX));
+        return Err(RefusedRequest::TooLarge(HEAD_BYTES_MAX));
     }
     check_line_ends(bytes)?;
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut head = httparse::Request::new(&mut fields);
     match head.parse(bytes).map_err(refused)? {
         httparse::Status::Complete(read) if read == bytes.len() => {}
-        _ => return Err(Refused::Malformed("the request head must end with one empty line")),
+        _ => return Err(RefusedRequest::Malformed("the request head must end with one empty line")),
     }
     let (method, target) = request_line(head.method, head.path)?;
     if method == "CONNECT" { tunnel(target, head.headers) } else { single(method, target, head.headers) }
 }
 
 /// Refuses what `httparse` lets pass: bare line feeds, empty lines before the request, control characters.
-fn check_line_ends(bytes: &[u8]) -> Result<(), Refused> {
+fn check_line_ends(bytes: &[u8]) -> Result<(), RefusedRequest> {
     if bytes.starts_with(b"\r\n") {
         return Err(REQUEST_LINE);
     }
     let mut rest = bytes;
     while let Some(at) = rest.iter().position(|byte| *byte != b'\t' && byte.is_ascii_control()) {
         let control = &rest[at..];
-        rest = control.strip_prefix(b"\r\n").ok_or(Refused::Malformed("the request head has control characters"))?;
+        rest = control
+            .strip_prefix(b"\r\n")
+            .ok_or(RefusedRequest::Malformed("the request head has control characters"))?;
     }
     Ok(())
 }
 
-const REQUEST_LINE: Refused = Refused::Malformed("expected `METHOD target HTTP/1.1`");
+const REQUEST_LINE: RefusedRequest = RefusedRequest::Malformed("expected `METHOD target HTTP/1.1`");
 
-fn refused(error: httparse::Error) -> Refused {
+fn refused(error: httparse::Error) -> RefusedRequest {
     match error {
-        httparse::Error::TooManyHeaders => Refused::TooLarge(HEAD_BYTES_MAX),
-        httparse::Error::Version => Refused::Malformed("expected HTTP/1.1"),
-        httparse::Error::HeaderName => Refused::Malformed("a field must have a name and `:`"),
-        httparse::Error::HeaderValue => Refused::Malformed("a field has a malformed value"),
+        httparse::Error::TooManyHeaders => RefusedRequest::TooLarge(HEAD_BYTES_MAX),
+        httparse::Error::Version => RefusedRequest::Malformed("expected HTTP/1.1"),
+        httparse::Error::HeaderName => RefusedRequest::Malformed("a field must have a name and `:`"),
+        httparse::Error::HeaderValue => RefusedRequest::Malformed("a field has a malformed value"),
         httparse::Error::NewLine | httparse::Error::Status | httparse::Error::Token => REQUEST_LINE,
     }
 }
 
-fn request_line<'a>(method: Option<&'a str>, target: Option<&'a str>) -> Result<(&'a str, &'a str), Refused> {
+fn request_line<'a>(method: Option<&'a str>, target: Option<&'a str>) -> Result<(&'a str, &'a str), RefusedRequest> {
     let (Some(method), Some(target)) = (method, target) else { return Err(REQUEST_LINE) };
     let is_method =
         method.len() <= 20 && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-') && target.is_ascii();
@@ -90,12 +92,12 @@ fn is_named(field: &Header<'_>, name: &str) -> bool {
 }
 
 /// Returns the value of a field that may occur once.
-fn once<'a>(fields: &[Header<'a>], name: &str) -> Result<Option<&'a str>, Refused> {
+fn once<'a>(fields: &[Header<'a>], name: &str) -> Result<Option<&'a str>, RefusedRequest> {
     let mut found = fields.iter().filter(|field| is_named(field, name));
     let first = found.next().map(|field| std::str::from_utf8(field.value.trim_ascii()));
     match (first, found.next()) {
         (_, Some(_)) | (Some(Err(_)), _) => {
-            Err(Refused::Malformed("`Host` and `Content-Length` must occur once and be text"))
+            Err(RefusedRequest::Malformed("`Host` and `Content-Length` must occur once and be text"))
         }
         (Some(Ok(text)), None) => Ok(Some(text)),
         (None, None) => Ok(None),
@@ -103,59 +105,60 @@ fn once<'a>(fields: &[Header<'a>], name: &str) -> Result<Option<&'a str>, Refuse
 }
 
 /// Reads `host[:port]`.
-fn authority(text: &str, default: Option<u16>) -> Result<(Host, u16), Refused> {
+fn authority(text: &str, default: Option<u16>) -> Result<(Host, u16), RefusedRequest> {
     let bracketed = text.starts_with('[');
     let (name, port) = match text.rsplit_once(':') {
         Some((name, port)) if !bracketed => (name, parse_port(port)),
         _ => (text, default),
     };
     let host = Host::parse(name)?;
-    Ok((host, port.ok_or(Refused::Malformed("the target has no port"))?))
+    Ok((host, port.ok_or(RefusedRequest::Malformed("the target has no port"))?))
 }
 
-fn tunnel(target: &str, fields: &[Header<'_>]) -> Result<Request, Refused> {
+fn tunnel(target: &str, fields: &[Header<'_>]) -> Result<Request, RefusedRequest> {
     let (host, port) = authority(target, None)?;
     check_host(fields, &host, port, port)?;
     if fields.iter().any(|field| is_named(field, "content-length") || is_named(field, "transfer-encoding")) {
-        return Err(Refused::Malformed("a CONNECT request must not have a body"));
+        return Err(RefusedRequest::Malformed("a CONNECT request must not have a body"));
     }
     Ok(Request { host, port, kind: Kind::Tunnel })
 }
 
-fn check_host(fields: &[Header<'_>], host: &Host, port: u16, default: u16) -> Result<(), Refused> {
+fn check_host(fields: &[Header<'_>], host: &Host, port: u16, default: u16) -> Result<(), RefusedRequest> {
     let Some(text) = once(fields, "host")? else { return Ok(()) };
     match authority(text, Some(default)) {
         Ok((named, its_port)) if named == *host && its_port == port => Ok(()),
-        _ => Err(Refused::OtherHost(host.clone())),
+        _ => Err(RefusedRequest::OtherHost(host.clone())),
     }
 }
 
-fn single(method: &str, target: &str, fields: &[Header<'_>]) -> Result<Request, Refused> {
+fn single(method: &str, target: &str, fields: &[Header<'_>]) -> Result<Request, RefusedRequest> {
     const SCHEME: &str = "http://";
     let scheme = target.get(..SCHEME.len()).filter(|scheme| scheme.eq_ignore_ascii_case(SCHEME));
-    let rest =
-        scheme.map(|_| &target[SCHEME.len()..]).ok_or(Refused::Malformed("expected `http://host/path` or CONNECT"))?;
+    let rest = scheme
+        .map(|_| &target[SCHEME.len()..])
+        .ok_or(RefusedRequest::Malformed("expected `http://host/path` or CONNECT"))?;
     let at = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (named, path) = rest.split_at(at);
     if path.contains('#') {
-        return Err(Refused::Malformed("the target has a fragment"));
+        return Err(RefusedRequest::Malformed("the target has a fragment"));
     }
     let (host, port) = authority(named, Some(PORT_HTTP))?;
     if once(fields, "host")?.is_none() {
-        return Err(Refused::Malformed("the `Host` field is missing"));
+        return Err(RefusedRequest::Malformed("the `Host` field is missing"));
     }
     check_host(fields, &host, port, PORT_HTTP)?;
     if fields.iter().any(|field| is_named(field, "transfer-encoding")) {
-        return Err(Refused::NoLength);
+        return Err(RefusedRequest::NoLength);
     }
     let length = once(fields, "content-length")?.map(content_length).transpose()?;
     let head = forwarded(method, (&host, port, path), fields, length);
     Ok(Request { host, port, kind: Kind::Single { head, body_bytes: length.unwrap_or(0) } })
 }
 
-fn content_length(text: &str) -> Result<u64, Refused> {
+fn content_length(text: &str) -> Result<u64, RefusedRequest> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| text.parse().ok()).flatten().ok_or(Refused::Malformed("`Content-Length` must be a number"))
+    digits.then(|| text.parse().ok()).flatten().ok_or(RefusedRequest::Malformed("`Content-Length` must be a number"))
 }
 
 /// Fields that concern this connection only, or that the proxy writes itself.

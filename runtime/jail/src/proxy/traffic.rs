@@ -2,7 +2,7 @@
 //!
 //! The record is bounded: it keeps a fixed number of hosts and refusals by name and counts the rest.
 
-use super::refused::Refused;
+use super::refused::RefusedRequest;
 use glovebox_record::network::Host;
 use glovebox_record::network::HostRules;
 use glovebox_record::{HostTraffic, Refusal, Traffic};
@@ -52,7 +52,7 @@ impl Ledger {
         entry.bytes_received = entry.bytes_received.saturating_add(received);
     }
 
-    pub(super) fn refused(&self, host: Option<&Host>, refused: &Refused, granted: &HostRules) {
+    pub(super) fn refused(&self, host: Option<&Host>, refused: &RefusedRequest, granted: &HostRules) {
         let mut record = self.lock();
         let entry = record.entry(host);
         entry.refused = entry.refused.saturating_add(1);
@@ -83,9 +83,9 @@ mod tests {
         let ledger = Ledger::default();
         for number in 0..10 * HOSTS_MAX {
             let host = Host::parse(&format!("h{number}.example")).unwrap();
-            ledger.refused(Some(&host), &Refused::NotGranted(host.clone(), 443), &HostRules::default());
+            ledger.refused(Some(&host), &RefusedRequest::NotGranted(host.clone(), 443), &HostRules::default());
         }
-        ledger.refused(None, &Refused::Slow, &HostRules::default());
+        ledger.refused(None, &RefusedRequest::Slow, &HostRules::default());
         let ProxyRecord { traffic, refusals } = ledger.drain();
         assert_eq!((traffic.hosts.len(), refusals.len()), (HOSTS_MAX, REFUSALS_MAX));
         assert_eq!((traffic.others.refused, traffic.refused()), (9 * HOSTS_MAX as u64 + 1, 10 * HOSTS_MAX as u64 + 1));

@@ -6,9 +6,9 @@ use super::sandbox::SubjectSandbox;
 use super::service::Shared;
 use crate::exec::{Command, Exit, Program};
 use crate::jail::{self, JailStatus};
-use crate::relay::{Stop, Woken};
+use crate::relay::{Stop, WakeReason};
 use glovebox_jail_helper::control::{receive_frame, send_frame};
-use glovebox_jail_helper::subject::{Answer, End, NOT_STARTED, Request};
+use glovebox_jail_helper::subject::{NOT_STARTED, Request, SubjectEnd, SubjectReply};
 use glovebox_record::{CommandEnding, LimitName};
 use rustix::event::PollFlags;
 use rustix::net::RecvFlags;
@@ -39,7 +39,7 @@ const SIGTERM: u8 = 15;
 
 /// One program under test that ran, for its receipt.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct SubjectCall {
     /// The requested program and arguments.
     pub words: Vec<String>,
     /// Where, relative to the workspace.
@@ -54,7 +54,7 @@ pub struct Call {
 pub(super) fn serve(shared: &Shared, caller: &OwnedFd, stop: Stop<'_>) {
     let answer = match request(caller).and_then(|request| checked(shared, request)) {
         Ok(checked) => run(shared, caller, checked, stop),
-        Err(why) => Some(Answer::Refused(why)),
+        Err(why) => Some(SubjectReply::Refused(why)),
     };
     if let Some(answer) = answer {
         // A caller who has left needs no answer.
@@ -121,25 +121,25 @@ fn checked(shared: &Shared, request: Request) -> Result<CheckedRequest, String> 
 }
 
 /// Runs the program in its turn. No answer when the caller has left.
-fn run(shared: &Shared, caller: &OwnedFd, request: CheckedRequest, stop: Stop<'_>) -> Option<Answer> {
+fn run(shared: &Shared, caller: &OwnedFd, request: CheckedRequest, stop: Stop<'_>) -> Option<SubjectReply> {
     let mut turn = wait_for_turn(shared, caller, stop)?;
     if let Err(why) = shared.count() {
-        return Some(Answer::Refused(why));
+        return Some(SubjectReply::Refused(why));
     }
     let files = shared.setting.jail.folder.join(super::service::FILES);
     let sandbox = match turn.as_mut() {
         Some(sandbox) => sandbox,
         None => match SubjectSandbox::make(&shared.setting, &files, false) {
             Ok(sandbox) => turn.insert(sandbox),
-            Err(error) => return Some(Answer::Refused(error.to_string())),
+            Err(error) => return Some(SubjectReply::Refused(error.to_string())),
         },
     };
     let (theirs, ours) = match pipes() {
         Ok(pipes) => pipes,
-        Err(error) => return Some(Answer::Refused(format!("failed to make pipes: {error}"))),
+        Err(error) => return Some(SubjectReply::Refused(format!("failed to make pipes: {error}"))),
     };
     let [input, output, error] = theirs.each_ref().map(AsFd::as_fd);
-    send_frame(caller, &Answer::Started, &[input, output, error]).ok()?;
+    send_frame(caller, &SubjectReply::Started, &[input, output, error]).ok()?;
     drop(theirs);
     let cwd = sandbox.cwd(Path::new(&request.cwd), &shared.setting);
     let command =
@@ -149,10 +149,10 @@ fn run(shared: &Shared, caller: &OwnedFd, request: CheckedRequest, stop: Stop<'_
         Ok(exit) => {
             let end = end(&exit);
             let status = sandbox.jail.status().clone();
-            shared.record(Call { words: request.words, cwd: command.cwd.as_str().to_owned(), exit, status });
-            Some(Answer::Ended(end))
+            shared.record(SubjectCall { words: request.words, cwd: command.cwd.as_str().to_owned(), exit, status });
+            Some(SubjectReply::Ended(end))
         }
-        Err(error) => Some(Answer::Ended(End { code: NOT_STARTED, note: Some(error.to_string()) })),
+        Err(error) => Some(SubjectReply::Ended(SubjectEnd { code: NOT_STARTED, note: Some(error.to_string()) })),
     }
 }
 
@@ -169,12 +169,12 @@ fn wait_for_turn<'s>(
         }
         // Readable means gone: a caller sends nothing after its request.
         match stop.wait(&[(caller.as_fd(), PollFlags::IN)], Instant::now() + LOOK) {
-            Ok(Woken::Late) => {}
-            Ok(Woken::Ready | Woken::Stopped) | Err(_) => return None,
+            Ok(WakeReason::Late) => {}
+            Ok(WakeReason::Ready | WakeReason::Stopped) | Err(_) => return None,
         }
         if notice_at.is_some_and(|at| Instant::now() >= at) {
             notice_at = None;
-            send_frame(caller, &Answer::Waiting, &[]).ok()?;
+            send_frame(caller, &SubjectReply::Waiting, &[]).ok()?;
         }
     }
 }
@@ -203,8 +203,8 @@ fn watch(caller: &OwnedFd, stop: Stop<'_>, ended: &PipeReader, (gone, done): (&A
     let on = [(caller.as_fd(), PollFlags::IN), (ended.as_fd(), PollFlags::IN)];
     while !done.load(Ordering::Relaxed) {
         match stop.wait(&on, Instant::now() + REQUEST_MAX) {
-            Ok(Woken::Late) => {}
-            Ok(Woken::Ready | Woken::Stopped) | Err(_) => {
+            Ok(WakeReason::Late) => {}
+            Ok(WakeReason::Ready | WakeReason::Stopped) | Err(_) => {
                 jail::cancel(gone);
                 return;
             }
@@ -213,7 +213,7 @@ fn watch(caller: &OwnedFd, stop: Stop<'_>, ended: &PipeReader, (gone, done): (&A
 }
 
 /// How a program ended, for the caller.
-fn end(exit: &Exit) -> End {
+fn end(exit: &Exit) -> SubjectEnd {
     let number = exit.code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(SIGKILL);
     let limit = exit.over.or((exit.how == CommandEnding::TimedOut).then_some(LimitName::CommandMs));
     let code = match exit.how {
@@ -224,5 +224,5 @@ fn end(exit: &Exit) -> End {
         CommandEnding::TimedOut => TIMED_OUT,
         CommandEnding::Canceled => 128 + SIGTERM,
     };
-    End { code, note: limit.map(|limit| format!("the program under test reached `limits.{limit}`")) }
+    SubjectEnd { code, note: limit.map(|limit| format!("the program under test reached `limits.{limit}`")) }
 }

@@ -4,7 +4,7 @@
 //! two, so neither network can reach the other.
 
 use super::SubjectSetting;
-use super::call::Call;
+use super::call::SubjectCall;
 use super::sandbox::SubjectSandbox;
 use super::service::SubjectError;
 use crate::acceptor::{Acceptor, Threads};
@@ -42,7 +42,7 @@ pub(super) struct Server {
     accepting: Acceptor,
     running: Option<JoinHandle<()>>,
     canceled: Arc<AtomicBool>,
-    ended: Arc<Mutex<Option<Call>>>,
+    ended: Arc<Mutex<Option<SubjectCall>>>,
 }
 
 impl Server {
@@ -91,7 +91,7 @@ impl Server {
     }
 
     /// Ends the program. Returns where it ran, and how it went where it was started.
-    pub(super) fn end(mut self) -> (Option<SubjectSandbox>, Option<Call>) {
+    pub(super) fn end(mut self) -> (Option<SubjectSandbox>, Option<SubjectCall>) {
         self.stop();
         let call = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Every thread that had a share has ended.
@@ -114,13 +114,13 @@ impl Drop for Server {
     }
 }
 
-fn run(sandbox: &SubjectSandbox, command: &Command, canceled: &AtomicBool, ended: &Mutex<Option<Call>>) {
+fn run(sandbox: &SubjectSandbox, command: &Command, canceled: &AtomicBool, ended: &Mutex<Option<SubjectCall>>) {
     let Program::Shell(text) = &command.program else { return };
     match sandbox.jail.run(command, canceled) {
         Ok(exit) => {
             let words = ["sh", "-c", text].map(str::to_owned).to_vec();
             let (cwd, status) = (command.cwd.as_str().to_owned(), sandbox.jail.status().clone());
-            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(Call { words, cwd, exit, status });
+            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(SubjectCall { words, cwd, exit, status });
         }
         Err(error) => tracing::warn!(%error, "the server under test did not run"),
     }

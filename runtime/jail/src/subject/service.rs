@@ -1,7 +1,7 @@
 //! The service behind `subject` for one stage. It runs from before the first command until after the last one.
 
 use super::SubjectSetting;
-use super::call::{self, Call};
+use super::call::{self, SubjectCall};
 use super::client_folder;
 use super::port::Server;
 use super::sandbox::SubjectSandbox;
@@ -54,14 +54,14 @@ pub enum SubjectError {
 pub(super) struct Shared {
     pub(super) setting: SubjectSetting,
     sandbox: Mutex<Option<SubjectSandbox>>,
-    calls: Mutex<Calls>,
+    calls: Mutex<CallLog>,
 }
 
 #[derive(Debug, Default)]
-struct Calls {
+struct CallLog {
     begun: u64,
     words_bytes: usize,
-    ended: Vec<Call>,
+    ended: Vec<SubjectCall>,
 }
 
 impl Shared {
@@ -85,7 +85,7 @@ impl Shared {
     }
 
     /// Keeps what is known of a call that ended; of its words only as many as there is room for.
-    pub(super) fn record(&self, mut call: Call) {
+    pub(super) fn record(&self, mut call: SubjectCall) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.words_bytes = calls.words_bytes.saturating_add(bytes(&call));
         if calls.words_bytes > RECORDED_BYTES_MAX {
@@ -99,7 +99,7 @@ impl Shared {
 }
 
 /// What a call's words take at most in a record: an escaped byte is six.
-fn bytes(call: &Call) -> usize {
+fn bytes(call: &SubjectCall) -> usize {
     let escaped = |text: &str| text.bytes().map(|byte| if byte.is_ascii_control() { 6 } else { 1 }).sum::<usize>();
     call.words.iter().map(|word| escaped(word) + 3).sum::<usize>() + escaped(&call.cwd)
 }
@@ -133,9 +133,9 @@ pub struct Subjects {
 
 /// What a stage's programs under test left.
 #[derive(Debug, Default)]
-pub struct EndedSubjects {
+pub struct SubjectsReport {
     /// Those that ran, in the order of their ends.
-    pub calls: Vec<Call>,
+    pub calls: Vec<SubjectCall>,
     /// What each sandbox used.
     pub usage: Vec<ResourceUsage>,
     /// The files of each sandbox, nothing alive in them any more.
@@ -196,11 +196,11 @@ impl Subjects {
     ///
     /// # Errors
     /// [`SubjectError::Jail`] when something could not be killed.
-    pub fn end(mut self) -> Result<EndedSubjects, SubjectError> {
+    pub fn end(mut self) -> Result<SubjectsReport, SubjectError> {
         self.accepting = None;
         let views = self.end_sandboxes()?;
         let calls = std::mem::take(&mut self.calls().ended);
-        Ok(EndedSubjects { calls, usage: self.used, views })
+        Ok(SubjectsReport { calls, usage: self.used, views })
     }
 
     /// Ends the sandboxes, notes what they used and returns their files.
@@ -216,7 +216,7 @@ impl Subjects {
         Ok(views)
     }
 
-    fn calls(&self) -> MutexGuard<'_, Calls> {
+    fn calls(&self) -> MutexGuard<'_, CallLog> {
         self.shared.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -134,7 +134,7 @@ impl MachineReport {
     }
 }
 
-fn missing(missing: glovebox_jail::jail::Missing) -> MissingTier {
+fn missing(missing: glovebox_jail::jail::MissingTier) -> MissingTier {
     MissingTier { tier: missing.tier.as_str().to_owned(), reason: missing.reason, remedy: missing.remedy }
 }
 

@@ -3,7 +3,7 @@
 //! The report is the word of programs that a stage may have written. So it only takes a proof away: a text that counts tests which did not
 //! run leaves the command what it would be without this file. A report that is not understood takes nothing away.
 
-use glovebox_jail::exec::{Captured, Exit, Program};
+use glovebox_jail::exec::{CapturedOutput, Exit, Program};
 
 /// Programs that run tests and whose names do not say so.
 const RUNNERS: [&str; 12] =
@@ -74,7 +74,7 @@ struct Output {
 
 impl Output {
     fn of(exit: &Exit) -> Self {
-        let text_of = |stream: &Captured| {
+        let text_of = |stream: &CapturedOutput| {
             let (head, tail) = (String::from_utf8_lossy(&stream.head), String::from_utf8_lossy(&stream.tail));
             let between = if stream.truncated { "\n" } else { "" };
             format!("{head}{between}{tail}")

@@ -10,7 +10,7 @@ use crate::bindings::chat::{Message, Part};
 use crate::bindings::llm::Request;
 use crate::progress::LogLine;
 use crate::stop::Stop;
-use glovebox_jail::exec::{Captured, Command, ExecError, Exit, Program};
+use glovebox_jail::exec::{CapturedOutput, Command, ExecError, Exit, Program};
 use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_models::chat::AgentId;
 use glovebox_record::hook::{HookInput, HookResult};
@@ -265,7 +265,7 @@ fn field<'p>(part: &'p Part, name: &str) -> Option<&'p str> {
 }
 
 /// The beginning of what a stream carried.
-fn said(stream: &Captured) -> String {
+fn said(stream: &CapturedOutput) -> String {
     let bytes: Vec<u8> = stream.head.iter().chain(&stream.tail).copied().take(OUTPUT_BYTES_MAX).collect();
     String::from_utf8_lossy(&bytes).trim().to_owned()
 }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
-use crate::root::{Nature, Root, below_root, bind_at};
+use crate::root::{BindKind, Root, below_root, bind_at};
 use glovebox_jail_helper::policy::{Bind, Network};
 use glovebox_jail_helper::wire::Failure;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat, readlinkat, symlinkat};
@@ -84,7 +84,7 @@ fn copy_or_bind(root: &Root, path: &Path) -> Result<(), Failure> {
     }
     // A folder above may be a link on some systems; then it is left out.
     let bind = Bind { source: path.to_owned(), at: path.to_owned(), writable: false, optional: true };
-    bind_at(root, &bind, Nature::Files)
+    bind_at(root, &bind, BindKind::Files)
 }
 
 /// Makes the same link. Its target is in view or does not exist. The resolver's file is often a link into `/run`, so its content is

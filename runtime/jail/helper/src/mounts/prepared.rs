@@ -9,7 +9,7 @@ use super::{SYSTEM, etc};
 use crate::device;
 use crate::fault::At;
 use crate::raw;
-use crate::root::{Nature, Root, below_root, bind_at, open_source};
+use crate::root::{BindKind, Root, below_root, bind_at, open_source};
 use glovebox_jail_helper::policy::{Network, Preparation};
 use glovebox_jail_helper::wire::Failure;
 use rustix::fs::{Mode, mkdirat, readlinkat, symlinkat};
@@ -56,7 +56,7 @@ impl PreparedRoot {
         device::fill_fixed(&root)?;
         etc::fill(&root, Network::None)?;
         for bind in &preparation.configuration {
-            bind_at(&root, bind, Nature::Files)?;
+            bind_at(&root, bind, BindKind::Files)?;
         }
         for (path, content) in &preparation.files {
             root.file(path, content.as_bytes())?;
@@ -86,7 +86,7 @@ impl PreparedRoot {
 
     /// Covers what must not be seen of a fresh `/proc`.
     pub(super) fn cover(&self, root: &Root) -> Result<(), Failure> {
-        let cover = Cover::at(Path::new(KEPT_AT));
+        let cover = Cover::in_folder(Path::new(KEPT_AT));
         proc::cover_unlisted(root, &cover)?;
         proc::cover_settings(&cover, &self.private_settings)
     }

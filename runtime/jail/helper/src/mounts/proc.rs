@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
-use crate::root::{Nature, Root, attach, below_root};
+use crate::root::{BindKind, Root, attach, below_root};
 use glovebox_jail_helper::policy::Network;
 use glovebox_jail_helper::wire::Failure;
 use rustix::fd::OwnedFd;
@@ -122,19 +122,19 @@ pub(super) struct Cover {
 
 impl Cover {
     /// Names those that are below this folder.
-    pub(super) fn at(folder: &Path) -> Self {
+    pub(super) fn in_folder(folder: &Path) -> Self {
         Self { file: folder.join(EMPTY_FILE), folder: folder.join(EMPTY_FOLDER) }
     }
 
     /// Makes them in a folder of the root, which is the current folder, and makes that a read-only mount unless it is the root.
     pub(super) fn make(root: &Root, folder: &Path) -> Result<Self, Failure> {
         let opened = root.folder(folder)?;
-        let cover = Self::at(below_root(folder));
+        let cover = Self::in_folder(below_root(folder));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         openat(root, &cover.file, flags, Mode::empty()).at("make an empty file")?;
         mkdirat(root, &cover.folder, Mode::empty()).at("make an empty folder")?;
         if folder != Path::new("/") {
-            attach(&opened, &opened, false, Nature::Files).at("mount the covers")?;
+            attach(&opened, &opened, false, BindKind::Files).at("mount the covers")?;
         }
         Ok(cover)
     }

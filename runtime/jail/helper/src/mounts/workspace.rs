@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
-use crate::root::{Nature, Root, attach, below_root, open_source};
+use crate::root::{BindKind, Root, attach, below_root, open_source};
 use glovebox_jail_helper::policy::{Bind, Source, Workspace};
 use glovebox_jail_helper::wire::Failure;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -22,7 +22,7 @@ pub(crate) fn mount(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failu
         Source::Overlay { lower, upper, work } => overlay(&workspace.at, lower, upper, work)?,
         Source::Directory(source) => {
             let copy = open_source(source).at(format!("open workspace {}", source.display()))?;
-            attach(&copy, &at, true, Nature::Files).at("bind workspace")?;
+            attach(&copy, &at, true, BindKind::Files).at("bind workspace")?;
         }
     }
     // Opened anew: `at` is what lies below the mount.
@@ -92,14 +92,14 @@ fn inner(mounted: &OwnedFd, workspace: &Workspace, bind: &Bind) -> Result<(), Fa
     let path = bind.at.strip_prefix(&workspace.at).ok().filter(|path| !path.as_os_str().is_empty());
     let path = path.ok_or_else(|| crate::fault::refused(step(), "it is outside the workspace"))?;
     let target = below(mounted, path).at(step())?;
-    attach(&source, &target, bind.writable, Nature::Files).at(step())
+    attach(&source, &target, bind.writable, BindKind::Files).at(step())
 }
 
 /// Mounts a folder on itself, so that no command can move it and the mounts below.
 fn pin(mounted: &OwnedFd, path: &Path) -> Result<(), Failure> {
     let step = || format!("pin {}", path.display());
     let folder = below(mounted, path).at(step())?;
-    attach(&folder, &folder, true, Nature::Files).at(step())
+    attach(&folder, &folder, true, BindKind::Files).at(step())
 }
 
 fn below(mounted: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {

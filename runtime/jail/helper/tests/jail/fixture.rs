@@ -2,7 +2,7 @@
 
 use glovebox_jail_helper::control::{receive_frame, send_frame};
 use glovebox_jail_helper::policy::{Bounds, Confinement, Network, Policy, Source, Workspace};
-use glovebox_jail_helper::wire::{Command, Ended, Enforcement, Failure, Program, Reply, Request};
+use glovebox_jail_helper::wire::{Command, CommandEnd, Enforcement, Failure, Program, Reply, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -100,7 +100,7 @@ pub(crate) struct Jail {
 /// How a command came out.
 #[derive(Debug)]
 pub(crate) struct Came {
-    pub(crate) ended: Ended,
+    pub(crate) ended: CommandEnd,
     pub(crate) out: String,
     pub(crate) err: String,
 }
@@ -161,7 +161,7 @@ impl Jail {
         }
     }
 
-    pub(crate) fn end(&self) -> Ended {
+    pub(crate) fn end(&self) -> CommandEnd {
         match self.reply() {
             (Reply::Ended(ended), _) => ended,
             other => panic!("{other:?}"),

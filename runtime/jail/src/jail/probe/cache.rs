@@ -20,7 +20,7 @@ const BYTES_MAX: u64 = 256 << 10;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept<R> {
+struct CachedResult<R> {
     version: u32,
     machine: Machine,
     report: R,
@@ -85,7 +85,7 @@ pub(super) fn read(path: &Path) -> Option<ProbeReport> {
     }
     let mut text = String::new();
     file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
-    let kept: Kept<ProbeReport> = serde_json::from_str(&text).ok()?;
+    let kept: CachedResult<ProbeReport> = serde_json::from_str(&text).ok()?;
     let sound = kept.version == VERSION
         && kept.machine == Machine::this().ok()?
         && kept.report.tier == Some(Tier::Full)
@@ -95,7 +95,7 @@ pub(super) fn read(path: &Path) -> Option<ProbeReport> {
 
 /// Writes a result. The rename is atomic: a concurrent reader sees the old file or the new one.
 pub(super) fn write(path: &Path, report: &ProbeReport) -> io::Result<()> {
-    let kept = Kept { version: VERSION, machine: Machine::this()?, report };
+    let kept = CachedResult { version: VERSION, machine: Machine::this()?, report };
     let fresh = path.with_extension(format!("{}.new", witness::draw()?));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(&fresh, flags, Mode::RUSR | Mode::WUSR)?);

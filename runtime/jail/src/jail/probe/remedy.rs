@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const APPARMOR: &str = "kernel.apparmor_restrict_unprivileged_userns";
 
 /// Returns the remedies for what prevents a tier.
-pub(super) fn of(tier: Tier, failure: &ProbeFailure) -> String {
+pub(super) fn remedy_for(tier: Tier, failure: &ProbeFailure) -> String {
     let program = std::env::current_exe().map_or("/usr/bin/glovebox".to_owned(), |path| path.display().to_string());
     Machine { root: PathBuf::from("/"), program }.remedies(tier, failure)
 }

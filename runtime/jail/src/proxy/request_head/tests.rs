@@ -4,7 +4,7 @@ use super::*;
 use glovebox_record::network::HostError;
 use proptest::prelude::*;
 
-fn read(head: &str) -> Result<Request, Refused> {
+fn read(head: &str) -> Result<Request, RefusedRequest> {
     parse(head.replace('\n', "\r\n").as_bytes())
 }
 
@@ -47,14 +47,14 @@ fn addresses_in_any_spelling_are_refused() {
     for target in
         ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "[::1]", "127.0.0.1.", "0177.0.0.1", "[::ffff:1.1.1.1]"]
     {
-        let refused = Err(Refused::Target(HostError::Literal));
+        let refused = Err(RefusedRequest::Target(HostError::Literal));
         assert_eq!(read(&format!("CONNECT {target}:443 HTTP/1.1\n\n")), refused, "{target}");
         assert_eq!(read(&format!("GET http://{target}/ HTTP/1.1\nHost: {target}\n\n")), refused, "{target}");
     }
     for target in ["a.b.", "localhost", "a@b.c", "a%2eb.c", "a_b.c"] {
         assert_eq!(
             read(&format!("CONNECT {target}:443 HTTP/1.1\n\n")),
-            Err(Refused::Target(HostError::Syntax)),
+            Err(RefusedRequest::Target(HostError::Syntax)),
             "{target}"
         );
     }
@@ -62,7 +62,8 @@ fn addresses_in_any_spelling_are_refused() {
 
 #[test]
 fn a_host_field_equals_the_target() {
-    let other = |head: &str| assert_eq!(read(head), Err(Refused::OtherHost(Host::parse("a.b").unwrap())), "{head}");
+    let other =
+        |head: &str| assert_eq!(read(head), Err(RefusedRequest::OtherHost(Host::parse("a.b").unwrap())), "{head}");
     other("GET http://a.b/ HTTP/1.1\nHost: c.d\n\n");
     other("GET http://a.b/ HTTP/1.1\nHost: a.b:81\n\n");
     other("GET http://a.b/ HTTP/1.1\nHost:\n\n");
@@ -109,9 +110,9 @@ fn what_smugglers_use_is_refused() {
         assert!(read(head).is_err(), "{head:?}");
     }
     let many = format!("GET http://a.b/ HTTP/1.1\nHost: a.b\n{}\n", "x: y\n".repeat(FIELDS_MAX));
-    assert_eq!(read(&many), Err(Refused::TooLarge(HEAD_BYTES_MAX)));
+    assert_eq!(read(&many), Err(RefusedRequest::TooLarge(HEAD_BYTES_MAX)));
     let long = format!("GET http://a.b/{} HTTP/1.1\nHost: a.b\n\n", "x".repeat(HEAD_BYTES_MAX));
-    assert_eq!(read(&long), Err(Refused::TooLarge(HEAD_BYTES_MAX)));
+    assert_eq!(read(&long), Err(RefusedRequest::TooLarge(HEAD_BYTES_MAX)));
     for bare in [
         "GET http://a.b/ HTTP/1.1\nHost: a.b\n\n",
         "GET http://a.b/ HTTP/1.1\nHost: a.b\r\n\r\n",
@@ -128,7 +129,7 @@ proptest! {
         let _ = parse(&bytes);
         let mut ended = bytes.clone();
         ended.extend_from_slice(b"\r\n\r\n");
-        let _ = parse(&ended[..end(&ended).unwrap()]);
+        let _ = parse(&ended[..end_of_head(&ended).unwrap()]);
     }
 
     /// Whatever is let through goes to the far side as one head, for the host that was checked.
@@ -140,7 +141,7 @@ proptest! {
         let head = format!("GET {target} HTTP/1.1\r\n{}\r\n\r\n", fields.join("\r\n"));
         let Ok(request) = parse(head.as_bytes()) else { return Ok(()) };
         let Kind::Single { head, .. } = request.kind else { panic!("GET is no tunnel") };
-        prop_assert_eq!(end(&head), Some(head.len()));
+        prop_assert_eq!(end_of_head(&head), Some(head.len()));
         let text = String::from_utf8(head).unwrap().to_ascii_lowercase();
         let hosts: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("host: ")).collect();
         prop_assert_eq!(hosts.len(), 1);

@@ -7,8 +7,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
-fn own() -> Held {
-    let mut looking = HeldFiles::new(Vec::new());
+fn own() -> UnlinkedUsage {
+    let mut looking = UnlinkedFileScan::new(Vec::new());
     looking.examine(&stat(std::process::id() as i32).unwrap());
     looking.finish()
 }
@@ -48,7 +48,7 @@ fn mappings_are_read_as_the_kernel_writes_them() {
 
 #[test]
 fn a_share_counts_unless_it_is_counted_elsewhere() {
-    let held = Held { counted: HashSet::from([(rustix::fs::makedev(0, 1), 7)]), ..Held::default() };
+    let held = UnlinkedUsage { counted: HashSet::from([(rustix::fs::makedev(0, 1), 7)]), ..UnlinkedUsage::default() };
     let mapping = |device: &str, number: u32, name: &str, share: u32, anonymous: u32| {
         format!(
             "1000-2000 rw-s 0 {device} {number} {name}\nRss: 999 kB\nPss: {share} kB\nPss_Dirty: 5 kB\n\

@@ -15,7 +15,7 @@ const FREE_STEP: u64 = 1 << 20;
 
 /// The pace of the looks at one command.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct PollInterval {
     max: Duration,
     period: Duration,
     seen: Vec<[u64; 4]>,
@@ -23,9 +23,9 @@ pub(super) struct Pace {
     free_bytes: u64,
 }
 
-impl Pace {
+impl PollInterval {
     /// Of a command whose memory and processes the kernel bounds, or not.
-    pub(super) fn of(is_bounded: bool) -> Self {
+    pub(super) fn new(is_bounded: bool) -> Self {
         let max = if is_bounded { PERIOD_MAX } else { PERIOD };
         Self { max, period: PERIOD, seen: Vec::new(), held_disk_bytes: 0, free_bytes: 0 }
     }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_command_that_waits_is_looked_at_ever_less_until_it_works() {
-        let mut pace = Pace::of(true);
+        let mut pace = PollInterval::new(true);
         let mut look = |ticks: &[u64]| (pace.note(&sample(ticks), FREE), pace.period().as_millis());
         assert_eq!([look(&[1]), look(&[1]), look(&[1])], [(true, 100), (false, 200), (false, 400)]);
         assert_eq!([look(&[1]), look(&[1]), look(&[1])], [(false, 800), (false, 1_000), (false, 1_000)]);
@@ -83,14 +83,14 @@ mod tests {
 
     #[test]
     fn without_bounds_of_the_kernel_the_pace_stays() {
-        let mut pace = Pace::of(false);
+        let mut pace = PollInterval::new(false);
         assert!(pace.note(&sample(&[1]), FREE) && !pace.note(&sample(&[1]), FREE));
         assert_eq!(pace.period(), PERIOD);
     }
 
     #[test]
     fn less_free_space_and_files_without_a_name_make_a_look_at_the_folders() {
-        let mut pace = Pace::of(true);
+        let mut pace = PollInterval::new(true);
         let mut look = |held: u64, free: u64| {
             let mut sample = sample(&[1]);
             sample.held.disk_bytes = held;

@@ -21,7 +21,7 @@ const DELETED: &str = " (deleted)";
 
 /// What is held without a name.
 #[derive(Debug, Default)]
-pub(in crate::jail) struct Held {
+pub(in crate::jail) struct UnlinkedUsage {
     /// Bytes of files on disk.
     pub(in crate::jail) disk_bytes: u64,
     /// Bytes of files in memory.
@@ -42,18 +42,22 @@ pub(in crate::jail) struct Held {
 
 /// A look into one process after the other.
 #[derive(Debug)]
-pub(super) struct HeldFiles {
-    held: Held,
+pub(super) struct UnlinkedFileScan {
+    held: UnlinkedUsage,
     /// Whether the files of a device are memory.
     kinds: HashMap<u64, bool>,
     /// Mappings of files without a name, which may still turn out to be open somewhere: device and number, path in `/proc`, name.
     mapped: HashMap<(u64, u64), (PathBuf, String)>,
 }
 
-impl HeldFiles {
+impl UnlinkedFileScan {
     /// `devices` are those whose files are counted elsewhere.
     pub(super) fn new(devices: Vec<u64>) -> Self {
-        Self { held: Held { devices, ..Held::default() }, kinds: HashMap::new(), mapped: HashMap::new() }
+        Self {
+            held: UnlinkedUsage { devices, ..UnlinkedUsage::default() },
+            kinds: HashMap::new(),
+            mapped: HashMap::new(),
+        }
     }
 
     /// Examines one process. A process that has ended holds nothing. A process that cannot be examined may hold anything.
@@ -139,7 +143,7 @@ impl HeldFiles {
     }
 
     /// Decides about mappings when it is known what is open.
-    pub(super) fn finish(mut self) -> Held {
+    pub(super) fn finish(mut self) -> UnlinkedUsage {
         for (file, (path, name)) in std::mem::take(&mut self.mapped) {
             if self.held.counted.contains(&file) {
                 continue;
@@ -160,7 +164,7 @@ impl HeldFiles {
     }
 }
 
-impl Held {
+impl UnlinkedUsage {
     /// Memory of a process that is not in what is counted already: its share of what it has in memory.
     pub(super) fn own_bytes(&self, process: &ProcessStat) -> u64 {
         let smaps =

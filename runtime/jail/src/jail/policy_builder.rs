@@ -97,20 +97,20 @@ impl JailSetting {
 
 /// A setting that was checked: the policy for the helper, and where no program is started from.
 #[derive(Debug)]
-pub(super) struct Checked {
+pub(super) struct CheckedSetting {
     pub(super) policy: Policy,
     /// Where a stage can write.
-    pub(super) writable: Writable,
+    pub(super) writable: WritablePaths,
 }
 
 /// Where a stage can write, and where a read-only bind lies over that.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Writable {
+pub(super) struct WritablePaths {
     folders: Vec<PathBuf>,
     shown: Vec<PathBuf>,
 }
 
-impl Writable {
+impl WritablePaths {
     /// True if a stage could have written the file at this path, or the target of a link there.
     pub(super) fn holds(&self, path: &Path) -> bool {
         let deepest = |folders: &[PathBuf], path: &Path| {
@@ -123,7 +123,11 @@ impl Writable {
 }
 
 /// Checks everything, and makes the folders that a tier without a root of its own needs.
-pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Source) -> Result<Checked, JailError> {
+pub(super) fn check(
+    setting: &JailSetting,
+    channels: &JailChannels,
+    source: &Source,
+) -> Result<CheckedSetting, JailError> {
     let has_root = setting.tier.has_own_root();
     let (home, tmp) = setting.home_and_tmp();
     let source = checked_source(source)?;
@@ -154,7 +158,7 @@ pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Sou
     let read_only = read_only.chain(inner.iter().filter(|bind| !bind.writable));
     let shown = read_only.map(|bind| bind.at.to_owned()).collect();
     let written = inner.iter().chain(&binds).filter(|bind| bind.writable).map(|bind| bind.at.to_owned());
-    let writable = Writable { folders: folders.into_iter().chain(written).collect(), shown };
+    let writable = WritablePaths { folders: folders.into_iter().chain(written).collect(), shown };
     check_path(&setting.policy, &writable)?;
     let policy = Policy {
         confinement: confinement(setting.tier),
@@ -174,7 +178,7 @@ pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Sou
         bounds: enforced_inside(&setting.limits),
         cgroup_procs: Vec::new(),
     };
-    Ok(Checked { policy, writable })
+    Ok(CheckedSetting { policy, writable })
 }
 
 fn confinement(tier: Tier) -> Confinement {
@@ -357,7 +361,7 @@ fn refused(bind: &Bind, reason: &dyn fmt::Display) -> JailError {
 }
 
 /// Refuses a folder of the fixed PATH that a stage can write: the stage could replace every program.
-fn check_path(policy: &ExecPolicy, writable: &Writable) -> Result<(), JailError> {
+fn check_path(policy: &ExecPolicy, writable: &WritablePaths) -> Result<(), JailError> {
     match policy.path.iter().find(|folder| !folder.is_absolute() || writable.holds(folder)) {
         None => Ok(()),
         Some(folder) => Err(JailError::Setting(format!(

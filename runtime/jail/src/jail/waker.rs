@@ -13,7 +13,7 @@ static WAITING: Mutex<Vec<Arc<OwnedFd>>> = Mutex::new(Vec::new());
 
 /// The alarm of one command.
 #[derive(Debug)]
-pub(super) struct Alarm(Arc<OwnedFd>);
+pub(super) struct Waker(Arc<OwnedFd>);
 
 /// Asks commands with this flag to end, and wakes the threads that wait for them. A flag that is set without this call is seen within a second.
 pub fn cancel(flag: &AtomicBool) {
@@ -21,7 +21,7 @@ pub fn cancel(flag: &AtomicBool) {
     waiting().iter().for_each(ring);
 }
 
-impl Alarm {
+impl Waker {
     /// Sets up an alarm. From now on [`cancel`] rings it.
     pub(super) fn set_up() -> io::Result<Self> {
         let event = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
@@ -41,13 +41,13 @@ impl Alarm {
     }
 }
 
-impl AsFd for Alarm {
+impl AsFd for Waker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl Drop for Alarm {
+impl Drop for Waker {
     fn drop(&mut self) {
         waiting().retain(|event| !Arc::ptr_eq(event, &self.0));
     }
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn every_alarm_rings_once_for_a_cancellation_until_it_is_gone() {
-        let (one, other, canceled) = (Alarm::set_up().unwrap(), Alarm::set_up().unwrap(), AtomicBool::new(false));
-        let rings = |alarm: &Alarm| wait_readable(alarm, Instant::now()).unwrap();
+        let (one, other, canceled) = (Waker::set_up().unwrap(), Waker::set_up().unwrap(), AtomicBool::new(false));
+        let rings = |alarm: &Waker| wait_readable(alarm, Instant::now()).unwrap();
         cancel(&canceled);
         assert!(canceled.load(Ordering::SeqCst) && rings(&one) && rings(&other));
         one.silence();
