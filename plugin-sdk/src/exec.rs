@@ -3,16 +3,12 @@
 //! A [`Command`] is only a description. The host decides if it may run, with which variables, and which of its writes are kept.
 
 use crate::bindings::glovebox::plugin::exec;
+use crate::extra::{NO_PROOF, START_OVER};
 use crate::imports::exec as host;
 use crate::{Outcome, Stage};
 
 pub use crate::words::words;
 pub use exec::{Captured, Error, Exit};
-
-/// What host and guest call the reason for which a command that passed proves nothing.
-const NO_PROOF: &str = "no-proof";
-/// What host and guest call a command that begins with the files of the attempt's beginning.
-pub(crate) const START_OVER: &str = "start-over";
 
 /// The description of a command. Nothing happens before [`Command::run`].
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Write a Glovebox plugin: implement [`Handler`], export it with [`export!`], build for `wasm32-wasip2`.
 //!
 //! Reading order: [`Stage`] is the input of a handler, [`Outcome`] is its answer. The modules [`log`], [`control`],
-//! [`artifact`], [`files`], [`exec`], [`llm`], [`tools`] and [`agents`] call the host. A component imports only the modules that it uses, so its
+//! [`artifact`], [`files`], [`exec`], [`llm`], [`tools`] and [`agents`] call the host; [`pattern`] matches paths. A component imports only the modules that it uses, so its
 //! imports show what the plugin can ask for. `std::fs` works too if the operator grants `posix`.
 //!
 //! Custom rules are another kind of component: use the feature `rules` instead of the default features, and the module `rules`.
@@ -43,6 +43,8 @@ pub mod control;
 #[cfg(feature = "stage")]
 pub mod exec;
 #[cfg(feature = "stage")]
+mod extra;
+#[cfg(feature = "stage")]
 pub mod files;
 #[cfg(feature = "stage")]
 pub mod llm;
@@ -50,6 +52,8 @@ pub mod llm;
 pub mod log;
 #[cfg(feature = "stage")]
 mod outcome;
+#[cfg(feature = "stage")]
+pub mod pattern;
 #[cfg(feature = "stage")]
 pub mod plan;
 #[cfg(any(feature = "rules", test))]
@@ -60,6 +64,8 @@ mod stage;
 pub mod test_files;
 #[cfg(all(feature = "stage", not(target_family = "wasm")))]
 pub mod testing;
+#[cfg(all(feature = "stage", not(target_family = "wasm")))]
+mod testing_imports;
 #[cfg(feature = "stage")]
 pub mod tools;
 #[cfg(feature = "stage")]
@@ -79,13 +85,13 @@ pub mod bindings {
     wit_bindgen::generate!({ world: "agent", path: "../wit", pub_export_macro: true });
 }
 
-/// The functions of the host, or in a test what stands in for them.
+/// The functions of the host, or in a test what answers in its place.
+#[cfg(all(feature = "stage", not(target_family = "wasm")))]
+use testing_imports as imports;
 #[cfg(all(feature = "stage", target_family = "wasm"))]
 mod imports {
     pub(crate) use crate::bindings::glovebox::plugin::{agents, control, exec, files, llm, tools};
 }
-#[cfg(all(feature = "stage", not(target_family = "wasm")))]
-use testing::imports;
 
 #[cfg(feature = "stage")]
 /// Types of the contract (`glovebox:plugin/types`).

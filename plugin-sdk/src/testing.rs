@@ -22,16 +22,15 @@
 //! assert_eq!((outcome.status(), outcome.value("count")), (Status::Success, Some("1")));
 //! ```
 
-pub(crate) mod imports;
 mod stage_builder;
 
-pub use imports::LogLine;
+pub use crate::testing_imports::LogLine;
 pub use stage_builder::{StageBuilder, stage};
 
 use crate::exec::{Captured, Exit};
 use crate::llm::{Message, Request, Response, Usage};
+use crate::testing_imports::{Answers, CURRENT};
 use crate::{Handler, Outcome, Stage, exec};
-use imports::{Answers, CURRENT};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

@@ -3,8 +3,8 @@
 //! It counts nothing: the host refuses the turn that is over the limit. A stage that ran into the limit has failed unless
 //! the model declared success before (decision turn-limit-is-a-failure).
 
+use crate::artifact::Artifact;
 use crate::conversation::{ContextUse, Conversation};
-use crate::desk::Desk;
 use crate::documents::{self, Maker, Sight};
 use crate::ending::{self, Answered, Declaration};
 use crate::planned::{self, Found};
@@ -13,23 +13,25 @@ use crate::questions::{Question, Questions};
 use crate::scope::WriteBounds;
 use crate::subagents::Subagents;
 use crate::thread;
+use crate::tool_calls::ToolCalls;
 use crate::toolbox::Toolbox;
 use glovebox_plugin_sdk::llm::{self, Error, Message, Part, Request, Response};
-use glovebox_plugin_sdk::{Outcome, Stage, Status, Value, artifact, control, log};
+use glovebox_plugin_sdk::{Outcome, Stage, Status, Value, control, log};
 use std::path::Path;
 
 /// Executes the stage.
 pub(crate) fn run(stage: &Stage) -> Outcome {
     let mut talk = Talk::begin(stage);
     let outcome = talk.hold();
-    Kept { name: "response.md", text: &talk.said }.keep();
+    Artifact { name: "response.md", text: &talk.said }.keep();
     Answered { stage, response: &talk.said }.beside(outcome)
 }
 
 /// The conversation of one attempt.
 struct Talk<'a> {
     stage: &'a Stage,
-    desk: Desk,
+    tool_calls: ToolCalls,
+    subagents: Subagents,
     conversation: Conversation,
     /// The text of the last answer that had any.
     said: String,
@@ -44,7 +46,7 @@ struct Talk<'a> {
 impl<'a> Talk<'a> {
     fn begin(stage: &'a Stage) -> Self {
         let asked = prompt::user(stage);
-        Kept { name: "prompt.md", text: &asked }.keep();
+        Artifact { name: "prompt.md", text: &asked }.keep();
         let properties = llm::properties();
         let property = |name: &str| properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let maker = Maker(property("provider").unwrap_or_default());
@@ -55,16 +57,21 @@ impl<'a> Talk<'a> {
         let notes = documents::section(Path::new("."), Sight::of(stage), maker);
         let system = prompt::system(stage, property("output-schema")) + &notes;
         let bounds = WriteBounds::of_stage(stage.attribute("allowed_write_paths"));
-        let desk = Desk::of_stage(toolbox, Subagents::of(bounds, notes, context));
+        let subagents = Subagents::of(bounds, notes, context);
+        let tool_calls = ToolCalls::for_stage(toolbox);
         let mut messages = vec![Message::text("system", system)];
         messages.extend(earlier);
         let task = messages.len();
         messages.push(Message::text("user", asked));
-        let request = Request { messages, tools: desk.definitions(), options: Vec::new() };
+        let request = Request {
+            messages,
+            tools: tool_calls.definitions().into_iter().chain(Subagents::definitions()).collect(),
+            options: Vec::new(),
+        };
         let conversation = Conversation::of(request, task, context);
         let corrects_alone = property("output-schema-mode") == Some("without-tools");
         let (said, declared, was_silent) = (String::new(), None, false);
-        Self { stage, desk, conversation, said, declared, was_silent, corrects_alone }
+        Self { stage, tool_calls, subagents, conversation, said, declared, was_silent, corrects_alone }
     }
 
     fn hold(&mut self) -> Outcome {
@@ -101,7 +108,11 @@ impl<'a> Talk<'a> {
                 _ => self.conversation.push(response.message),
             }
             self.was_silent = false;
-            let results = self.desk.results(&calls, &self.conversation.request.messages);
+            let (subagents, before) = (&mut self.subagents, &self.conversation.request.messages);
+            let results = self.tool_calls.results(&calls, before, &mut |toolbox, call| match Subagents::has(call) {
+                true => subagents.call(call, toolbox),
+                false => toolbox.call(call),
+            });
             self.conversation.push(results);
         }
     }
@@ -302,21 +313,6 @@ fn class_of(error: &Error) -> &'static str {
         "context-length" | "quota-exceeded" | "budget-exceeded" => "budget",
         _ if error.retryable => "transient",
         _ => "deterministic",
-    }
-}
-
-/// A text to keep beside the stage's record.
-pub(crate) struct Kept<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) text: &'a str,
-}
-
-impl Kept<'_> {
-    /// Keeps it; a stage does not fail if its record is cut short.
-    pub(crate) fn keep(&self) {
-        if let Err(reason) = artifact::put_text(self.name, self.text) {
-            log::warn("artifact not kept", &[("name", self.name), ("reason", &reason)]);
-        }
     }
 }
 

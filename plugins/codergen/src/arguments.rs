@@ -2,7 +2,7 @@
 //!
 //! A model may send anything; whatever does not fit is a sentence for the model, never a crash.
 
-use crate::files::NamedPath;
+use crate::path::NamedPath;
 use glovebox_plugin_sdk::Value;
 use serde_json::Map;
 use std::fmt;

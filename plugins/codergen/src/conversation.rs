@@ -2,7 +2,7 @@
 //!
 //! It knows neither tools nor outcomes. What it removes to make room is kept beside the stage's record.
 
-use crate::agent::Kept;
+use crate::artifact::Artifact;
 use crate::compaction::{self, COMPACTIONS_MAX, Room};
 use glovebox_plugin_sdk::llm::{self, Error, Message, Request, Response};
 use glovebox_plugin_sdk::{control, json, log};
@@ -63,7 +63,7 @@ impl Conversation {
         }
         let Some(short) = compaction::compact(&self.request.messages, self.task, room) else { return false };
         self.compactions += 1;
-        Kept { name: &format!("{}compacted-{}.md", self.prefix, self.compactions), text: &short.removed }.keep();
+        Artifact { name: &format!("{}compacted-{}.md", self.prefix, self.compactions), text: &short.removed }.keep();
         let count = short.count.to_string();
         log::info("the conversation was made shorter", &[("messages", &count)]);
         control::emit("compaction", &json!({ "messages": short.count }));

@@ -2,12 +2,12 @@
 //!
 //! A denial is passed on as the host's answer, with the stage's write scope beside it so that the model can choose again.
 
-use crate::numbering::{self, Served, Shown};
+use crate::numbering::{self, Content, Served, Shown};
+use crate::path::{NamedPath, WorkspacePath};
 use crate::picture::Picture;
 use crate::scope::WriteBounds;
 use crate::truncate;
 use glovebox_plugin_sdk::files;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,31 +27,6 @@ pub(crate) struct Workspace {
     /// What a subagent may write of that; none for the stage itself.
     pub(crate) bounds: Option<WriteBounds>,
 }
-
-/// A path as the model names it; it may be absolute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NamedPath<'a>(pub(crate) &'a str);
-
-/// A path relative to the workspace's root, with `/` between names; it may still lead nowhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WorkspacePath<'a>(pub(crate) &'a str);
-
-impl<'a> WorkspacePath<'a> {
-    /// Returns the names that lead to it: `./a/b`, `a//b` and `a/b` have the same.
-    pub(crate) fn names(self) -> impl Iterator<Item = &'a str> {
-        self.0.split('/').filter(|name| !matches!(*name, "" | "."))
-    }
-}
-
-impl fmt::Display for WorkspacePath<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-/// What is to stand in a file, as the model writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Content<'a>(pub(crate) &'a str);
 
 /// What a read of a file shows.
 #[derive(Debug, PartialEq, Eq)]

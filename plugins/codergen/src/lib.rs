@@ -3,21 +3,21 @@
 //!
 //! Reading order: `prompt` is what is asked, `agent` the loop, `conversation` what it says and keeps short, `subagents` the loops that it
 //! begins, `program` an agent program in its place, `ending` how the answer becomes an outcome, `questions` what is asked again for a plan,
-//! `toolbox` the tools, `desk` what becomes of a call. Nothing here is a security boundary: the host enforces scope, turns, commands and
+//! `toolbox` the tools, `tool_calls` executes the calls. Nothing here is a security boundary: the host enforces scope, turns, commands and
 //! secrets, even if this code is wrong.
 #![forbid(unsafe_code)]
 
 mod agent;
 mod arguments;
+mod artifact;
 mod compaction;
 mod conversation;
-mod desk;
 mod documents;
 mod ending;
 mod files;
 mod numbering;
 mod patch;
-mod pattern;
+mod path;
 mod picture;
 mod planned;
 mod program;
@@ -29,6 +29,8 @@ mod search;
 mod shell;
 mod subagents;
 mod thread;
+mod tool_calls;
+mod tool_result;
 mod toolbox;
 mod truncate;
 mod values;

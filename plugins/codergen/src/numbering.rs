@@ -4,7 +4,7 @@
 //! They are taken off only when the content is what was served (decision line-numbers-are-stripped): a numbered table or a TSV that merely
 //! looks like it is written as it is.
 
-use crate::files::{Content, WorkspacePath};
+use crate::path::WorkspacePath;
 use std::collections::{HashSet, VecDeque};
 
 /// Most bytes of served text that count; the oldest reads are forgotten first. A context of a million tokens has about as many.
@@ -13,6 +13,10 @@ const SERVED_BYTES_MAX: usize = 4 << 20;
 /// The text that the model got of a file: numbered, and cut where it was too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shown<'a>(pub(crate) &'a str);
+
+/// What is to stand in a file, as the model writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Content<'a>(pub(crate) &'a str);
 
 /// Numbers lines, beginning with `first` (from 1), as `  1 | code`.
 pub(crate) fn numbered(first: usize, lines: &[&str]) -> String {

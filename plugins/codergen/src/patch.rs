@@ -3,7 +3,9 @@
 //! Either every change fits and all files are written, or none is: each new text is worked out before the first write. Lines that a hunk
 //! expects are looked for from the end of the hunk before; white space at their ends may differ.
 
-use crate::files::{Content, NamedPath, Wanted, Workspace, WorkspacePath};
+use crate::files::{Wanted, Workspace};
+use crate::numbering::Content;
+use crate::path::{NamedPath, WorkspacePath};
 use std::iter::Peekable;
 use std::str::Lines;
 

@@ -1,6 +1,6 @@
 //! An agent program in the place of the loop: it gets the same question, and its last words are the answer.
 
-use crate::agent::Kept;
+use crate::artifact::Artifact;
 use crate::ending::{self, Answered};
 use crate::planned;
 use crate::prompt;
@@ -19,7 +19,7 @@ pub(crate) fn of(stage: &Stage) -> Option<String> {
 /// Has the program do the stage's work.
 pub(crate) fn run(stage: &Stage, program: &str) -> Outcome {
     let asked = format!("{}\n\n{}", prompt::user(stage), rules(stage));
-    Kept { name: "prompt.md", text: &asked }.keep();
+    Artifact { name: "prompt.md", text: &asked }.keep();
     let said = agents::run(program, &asked, |step| {
         let kind = if step.data.is_some() { "tool-call-start" } else { "assistant-text" };
         control::emit(kind, &json!({ "text": step.text, "data": step.data }));
@@ -28,7 +28,7 @@ pub(crate) fn run(stage: &Stage, program: &str) -> Outcome {
         Ok(said) => said,
         Err(failure) => return Outcome::fail(failure.code, failure.reason).class(failure.class),
     };
-    Kept { name: "response.md", text: &said }.keep();
+    Artifact { name: "response.md", text: &said }.keep();
     match ending::declared(&Message::text("assistant", said.as_str())) {
         Ok(declared) => {
             let answered = Answered { stage, response: &said };

@@ -2,7 +2,7 @@
 //!
 //! Their names begin with `mcp__`. A call of one that is not offered goes to the host all the same, which refuses it and keeps a record.
 
-use crate::toolbox::Said;
+use crate::tool_result::ToolResult;
 use crate::truncate;
 use glovebox_plugin_sdk::llm::{Part, ToolDef};
 use glovebox_plugin_sdk::tools;
@@ -34,11 +34,11 @@ impl Provided {
     ///
     /// # Errors
     /// A sentence for the model.
-    pub(crate) fn call(call: &Part) -> Result<Said, String> {
+    pub(crate) fn call(call: &Part) -> Result<ToolResult, String> {
         let (name, id) = (call.field("name").unwrap_or_default(), call.field("id").unwrap_or_default());
         let output = tools::call(name, &call.text, id).map_err(|error| format!("{name}: {}", error.message))?;
         let text = truncate::SHELL.keep_ends(&output.content);
         let whole = Some(output.content).filter(|whole| whole.len() > text.len());
-        Ok(Said { text, is_error: output.is_error, evidence: None, whole, picture: None })
+        Ok(ToolResult { text, is_error: output.is_error, evidence: None, whole, picture: None })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The host holds the stage to its own paths, whatever is decided here.
 
-use crate::files::WorkspacePath;
+use crate::path::WorkspacePath;
 use std::fmt;
 
 /// Paths that may be written.

@@ -2,8 +2,9 @@
 //!
 //! The walk sees what the host lets exist, follows no symbolic link, leaves `.git` out and is bounded.
 
-use crate::files::{WorkspacePath, spelled};
-use crate::pattern::Pattern;
+use crate::files::spelled;
+use crate::path::WorkspacePath;
+use glovebox_plugin_sdk::pattern::Pattern;
 use regex_lite::RegexBuilder;
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +25,7 @@ pub(crate) struct Query<'a> {
 pub(crate) fn glob(root: &Path, below: WorkspacePath<'_>, pattern: WorkspacePath<'_>) -> Result<Vec<String>, String> {
     let pattern = Pattern::parse(pattern.0)?;
     let base = prefix(below);
-    let inside = |path: &String| pattern.matches(WorkspacePath(path.strip_prefix(&base).unwrap_or(path)));
+    let inside = |path: &String| pattern.matches(path.strip_prefix(&base).unwrap_or(path));
     Ok(walk(root, below)?.into_iter().filter(inside).collect())
 }
 
@@ -36,8 +37,7 @@ pub(crate) fn grep(root: &Path, below: WorkspacePath<'_>, query: &Query<'_>) -> 
     let single = root.join(below.0).is_file();
     let files = if single { BTreeSet::from([below.0.to_owned()]) } else { walk(root, below)? };
     let mut found = Vec::new();
-    for path in files.iter().filter(|path| include.as_ref().is_none_or(|include| include.matches(WorkspacePath(path))))
-    {
+    for path in files.iter().filter(|path| include.as_ref().is_none_or(|include| include.matches(path))) {
         let Ok(text) = fs::read_to_string(root.join(path)) else { continue };
         let hits = text.lines().zip(1..).filter(|(line, _)| expression.is_match(line));
         found.extend(hits.map(|(line, number): (&str, usize)| format!("{path}:{number}: {line}")));

@@ -5,10 +5,11 @@
 
 use crate::arguments::{Argument, Arguments};
 use crate::conversation::{ContextUse, Conversation};
-use crate::desk::Desk;
 use crate::prompt;
 use crate::scope::WriteBounds;
-use crate::toolbox::{Said, Toolbox};
+use crate::tool_calls::ToolCalls;
+use crate::tool_result::ToolResult;
+use crate::toolbox::Toolbox;
 use crate::truncate;
 use glovebox_plugin_sdk::control;
 use glovebox_plugin_sdk::llm::{Message, Part, Request, Response, ToolDef};
@@ -80,7 +81,7 @@ impl Subagents {
     ///
     /// # Errors
     /// A sentence for the model.
-    pub(crate) fn call(&mut self, call: &Part, toolbox: &Toolbox) -> Result<Said, String> {
+    pub(crate) fn call(&mut self, call: &Part, toolbox: &Toolbox) -> Result<ToolResult, String> {
         let name = call.field("name").unwrap_or_default();
         let arguments = Arguments::parse(&call.text)?;
         let said = match name {
@@ -90,12 +91,12 @@ impl Subagents {
                 self.named(&arguments).map(|agent| agent.work(Message::text("user", message)))
             }
             WAIT => self.named(&arguments).map(|agent| agent.last.said()),
-            _ => self.close(&arguments).map(Said::from),
+            _ => self.close(&arguments).map(ToolResult::from),
         };
         said.map_err(|reason| format!("{name}: {reason}"))
     }
 
-    fn spawn(&mut self, arguments: &Arguments, toolbox: &Toolbox) -> Result<Said, String> {
+    fn spawn(&mut self, arguments: &Arguments, toolbox: &Toolbox) -> Result<ToolResult, String> {
         if self.count == AGENTS_MAX {
             return Err(format!("a stage has at most {AGENTS_MAX} subagents; send_input tells one of them more"));
         }
@@ -115,14 +116,14 @@ impl Subagents {
         self.count += 1;
         let id = self.count;
         let system = prompt::subagent(&bounds) + &self.notes;
-        let desk = Desk::of_subagent(toolbox.narrowed(bounds, has_commands), id);
+        let tool_calls = ToolCalls::for_subagent(toolbox.narrowed(bounds, has_commands), id);
         let request = Request {
             messages: vec![Message::text("system", system)],
-            tools: desk.definitions(),
+            tools: tool_calls.definitions(),
             options: vec![("agent".to_owned(), id.to_string())],
         };
         let conversation = Conversation::of(request, 1, self.context).of_subagent(id);
-        let mut agent = Subagent { desk, conversation, turns_max, last: Answer::none(id) };
+        let mut agent = Subagent { tool_calls, conversation, turns_max, last: Answer::none(id) };
         let said = agent.work(Message::text("user", task));
         self.open.push(agent);
         Ok(said)
@@ -151,7 +152,7 @@ impl Subagents {
 
 /// One subagent and what was said to it.
 struct Subagent {
-    desk: Desk,
+    tool_calls: ToolCalls,
     conversation: Conversation,
     /// Most turns for one message.
     turns_max: usize,
@@ -160,7 +161,7 @@ struct Subagent {
 
 impl Subagent {
     /// Works on a message until an answer calls no tool.
-    fn work(&mut self, message: Message) -> Said {
+    fn work(&mut self, message: Message) -> ToolResult {
         self.conversation.push(message);
         let (mut turns, id) = (0, self.last.id);
         let ended = loop {
@@ -188,7 +189,8 @@ impl Subagent {
         if calls.is_empty() {
             return answer(&response).map(Some);
         }
-        let results = self.desk.results(&calls, &self.conversation.request.messages);
+        let before = &self.conversation.request.messages;
+        let results = self.tool_calls.results(&calls, before, &mut Toolbox::call);
         self.conversation.push(results);
         Ok(None)
     }
@@ -216,7 +218,7 @@ impl Answer {
     }
 
     /// The same as the result of a call.
-    fn said(&self) -> Said {
+    fn said(&self) -> ToolResult {
         let Self { id, turns, ended } = self;
         let plural = if *turns == 1 { "" } else { "s" };
         let head = |end: &str| format!("subagent {id}, {turns} turn{plural}: {end}");
@@ -224,9 +226,9 @@ impl Answer {
             Ok(text) => {
                 let whole = format!("{}\n\n{}", head("answered"), text.trim());
                 let shown = truncate::AGENT.keep_ends(&whole);
-                Said { whole: Some(whole).filter(|whole| whole.len() > shown.len()), ..shown.into() }
+                ToolResult { whole: Some(whole).filter(|whole| whole.len() > shown.len()), ..shown.into() }
             }
-            Err(reason) => Said { is_error: true, ..head(&format!("no answer: {reason}")).into() },
+            Err(reason) => ToolResult { is_error: true, ..head(&format!("no answer: {reason}")).into() },
         }
     }
 }

@@ -5,14 +5,15 @@
 
 use crate::arguments::{Argument, Arguments};
 use crate::documents::Maker;
-use crate::files::{Content, Edit, NamedPath, READ_LINES_DEFAULT, Wanted, Workspace, WorkspacePath};
-use crate::numbering::{Served, Shown};
+use crate::files::{Edit, READ_LINES_DEFAULT, Wanted, Workspace};
+use crate::numbering::{Content, Served, Shown};
 use crate::patch::Patch;
-use crate::picture::Picture;
+use crate::path::{NamedPath, WorkspacePath};
 use crate::provided::Provided;
 use crate::scope::WriteBounds;
 use crate::search::{self, Query};
 use crate::shell::{self, CommandLine, ShellGrant};
+use crate::tool_result::ToolResult;
 use crate::truncate;
 use crate::values::{Key, LargeValues, Part as ValuePart};
 use glovebox_plugin_sdk::Stage;
@@ -20,31 +21,12 @@ use glovebox_plugin_sdk::llm::{Message, Part, ToolDef};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// What a tool said.
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) text: String,
-    pub(crate) is_error: bool,
-    /// The host's receipt of a command.
-    pub(crate) evidence: Option<String>,
-    /// The whole text, where the model gets only a part of it.
-    pub(crate) whole: Option<String>,
-    /// The picture that it shows beside its text.
-    pub(crate) picture: Option<Picture>,
-}
-
-impl From<String> for Said {
-    fn from(text: String) -> Self {
-        Self { text, is_error: false, evidence: None, whole: None, picture: None }
-    }
-}
-
 struct Tool {
     name: &'static str,
     description: &'static str,
     /// A JSON Schema.
     parameters: &'static str,
-    run: fn(&mut Toolbox, &Arguments) -> Result<Said, String>,
+    run: fn(&mut Toolbox, &Arguments) -> Result<ToolResult, String>,
 }
 
 const TOOLS: [Tool; 8] = [
@@ -59,7 +41,7 @@ const TOOLS: [Tool; 8] = [
             let read = toolbox.workspace.read(arguments.path(Argument::Path)?, first, limit)?;
             match read.picture {
                 Some(_) if !toolbox.sees_pictures => Ok(format!("{}; this model takes no pictures", read.text).into()),
-                picture => Ok(Said { picture, ..read.text.into() }),
+                picture => Ok(ToolResult { picture, ..read.text.into() }),
             }
         },
     },
@@ -138,7 +120,7 @@ const TOOLS: [Tool; 8] = [
             let whole = shell::report(&exit);
             let text = truncate::SHELL.keep_ends(&whole);
             let whole = Some(whole).filter(|whole| whole.len() > text.len());
-            Ok(Said { text, is_error: !exit.passed(), evidence: Some(exit.receipt), whole, picture: None })
+            Ok(ToolResult { text, is_error: !exit.passed(), evidence: Some(exit.receipt), whole, picture: None })
         },
     },
 ];
@@ -241,7 +223,7 @@ impl Toolbox {
     ///
     /// # Errors
     /// A sentence for the model: no such tool, arguments that do not fit, or the tool's own reason.
-    pub(crate) fn call(&mut self, call: &Part) -> Result<Said, String> {
+    pub(crate) fn call(&mut self, call: &Part) -> Result<ToolResult, String> {
         let name = call.field("name").unwrap_or_default();
         if Provided::has(name) && self.workspace.bounds.is_none() {
             return Provided::call(call);
@@ -264,13 +246,13 @@ impl Toolbox {
     }
 }
 
-fn listed(bound: truncate::Bound, found: &[String]) -> Said {
+fn listed(bound: truncate::Bound, found: &[String]) -> ToolResult {
     match found {
         [] => "nothing found".to_owned().into(),
         found => {
             let text = bound.keep_head(found);
             let whole = Some(found.join("\n")).filter(|whole| whole.len() > text.len());
-            Said { whole, ..text.into() }
+            ToolResult { whole, ..text.into() }
         }
     }
 }

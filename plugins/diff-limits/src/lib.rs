@@ -5,18 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod limits;
-#[path = "../../codergen/src/pattern.rs"]
-mod pattern;
 
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
 use limits::{ChangeList, Counted, Limits};
-
-/// The paths that [`pattern`] matches.
-mod files {
-    /// A path in the workspace.
-    #[derive(Debug, Clone, Copy)]
-    pub(crate) struct WorkspacePath<'a>(pub(crate) &'a str);
-}
 
 /// The entry of the stage's input with the host's list.
 const ENTRY: &str = "changes";

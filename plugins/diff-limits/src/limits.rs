@@ -1,9 +1,8 @@
 //! The bounds of a node, the files that they count, and the host's list that they are compared with.
 
 use crate::NAMED_MAX;
-use crate::files::WorkspacePath;
-use crate::pattern::Pattern;
 use glovebox_plugin_sdk::Stage;
+use glovebox_plugin_sdk::pattern::Pattern;
 use serde::Deserialize;
 
 /// What the host says was changed.
@@ -143,7 +142,7 @@ impl Place {
         match self {
             Self::File(own) => own == path,
             Self::Folder(own) => path.starts_with(own.as_str()),
-            Self::Pattern(pattern) => pattern.matches(WorkspacePath(path)),
+            Self::Pattern(pattern) => pattern.matches(path),
         }
     }
 }

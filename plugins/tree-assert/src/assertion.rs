@@ -2,8 +2,7 @@
 //!
 //! What cannot be decided is not met. The tree is walked at most once, and only for a pattern.
 
-use crate::files::WorkspacePath;
-use crate::pattern::Pattern;
+use glovebox_plugin_sdk::pattern::Pattern;
 use glovebox_plugin_sdk::{Stage, files};
 use regex_lite::Regex;
 
@@ -127,7 +126,7 @@ impl Tree {
     /// The first path that a pattern matches, in the order of the walk.
     fn first(&mut self, pattern: &Pattern) -> Result<Option<&str>, String> {
         let paths = self.walked.get_or_insert_with(walk).as_ref().map_err(|reason| reason.to_owned())?;
-        let matched = paths.iter().find(|path| pattern.matches(WorkspacePath(path.trim_end_matches('/'))));
+        let matched = paths.iter().find(|path| pattern.matches(path.trim_end_matches('/')));
         Ok(matched.map(String::as_str))
     }
 }

@@ -5,18 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod assertion;
-#[path = "../../codergen/src/pattern.rs"]
-mod pattern;
 
 use assertion::{Assertion, Tree};
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
-
-/// The paths that [`pattern`] matches.
-mod files {
-    /// A path in the workspace.
-    #[derive(Debug, Clone, Copy)]
-    pub(crate) struct WorkspacePath<'a>(pub(crate) &'a str);
-}
 
 /// Most failures that a reason names.
 const NAMED_MAX: usize = 10;

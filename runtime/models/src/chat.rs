@@ -3,7 +3,6 @@
 //! Messages are those of the record: what a model was told is stored as it was. A part of kind `opaque:<family>` belongs to the
 //! provider: it goes back unchanged to the same family, and to no other.
 
-use crate::image::IMAGE;
 use glovebox_record::Tokens;
 use glovebox_record::session::{Message, MessagePart};
 use glovebox_record::spend::Money;
@@ -272,6 +271,8 @@ pub const TEXT: &str = "text";
 pub const TOOL_CALL: &str = "tool-call";
 /// The kind of a part with a tool's answer.
 pub const TOOL_RESULT: &str = "tool-result";
+/// The kind of a part with an image.
+pub const IMAGE: &str = "image";
 
 /// The name of a field of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,7 +22,8 @@ pub use refusal::refusal;
 
 use crate::chat::text_part;
 use crate::error::{ErrorKind, ModelError};
-use crate::provider::{Family, Header};
+use crate::family::Family;
+use crate::provider::Header;
 use crate::target::Target;
 use glovebox_record::session::Message;
 use glovebox_schema::document::{self, DocumentError};

@@ -3,15 +3,13 @@
 //! A message of tools has an image as a part of its own, behind the result that it belongs to. Nothing here decodes pixels: an image is
 //! known by its first bytes, and its provider reads the rest.
 
-use crate::chat::{FieldName, TOOL_RESULT};
+use crate::chat::{FieldName, IMAGE, TOOL_RESULT};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use glovebox_record::Digest;
 use glovebox_record::session::{Message, MessagePart};
 use std::borrow::Cow;
 
-/// The kind of a part with an image.
-pub const IMAGE: &str = "image";
 /// Most bytes of one image. In base64 they are 5 MiB, which is what the strictest provider takes.
 pub const IMAGE_BYTES_MAX: usize = 3_932_160;
 /// Most images of one conversation.

@@ -1,6 +1,6 @@
 //! Asks language models: one kind of request and answer, and an adapter for each wire format.
 //!
-//! In reading order: [`chat`] is what is asked and answered, [`error`] the table of what can go wrong, [`target`] where a model is
+//! In reading order: [`chat`] is what is asked and answered, [`error`] the table of what can go wrong, [`family`] the kinds of providers, [`target`] where a model is
 //! reached, [`image`] an image in a tool's result, [`ask`] one call with its checks and retries, [`provider`] the wire formats, and
 //! `http` the little HTTP that they need.
 //! [`gateway`] is the border of programs that ask by themselves.
@@ -13,6 +13,7 @@
 pub mod ask;
 pub mod chat;
 pub mod error;
+pub mod family;
 pub mod gateway;
 mod http;
 pub mod image;

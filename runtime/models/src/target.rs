@@ -4,8 +4,8 @@
 
 use crate::chat::{ModelId, Settings};
 use crate::error::{ErrorKind, ModelError};
+use crate::family::Family;
 use crate::key::Key;
-use crate::provider::Family;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::fmt;

@@ -4,8 +4,8 @@
 
 use glovebox_models::ask::{body, estimated_input};
 use glovebox_models::chat::{Request, call_part, text_part};
+use glovebox_models::family::Family;
 use glovebox_models::image::IMAGE_TOKENS;
-use glovebox_models::provider::Family;
 use glovebox_models::target::{Authorities, Target};
 use glovebox_record::session::{Message, MessagePart};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! The events of an answer in each wire format, as the providers document them.
 
 use super::script::{Call, Turn};
-use glovebox_models::provider::Family;
+use glovebox_models::family::Family;
 use serde_json::{Value, json};
 
 /// Bytes of a piece of text.

@@ -14,7 +14,7 @@ mod whole;
 pub use script::{FakeScript, FakeScriptError};
 
 use frames::Answer;
-use glovebox_models::provider::Family;
+use glovebox_models::family::Family;
 use listen::{Request, Sending};
 use script::{Cut, Turn};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! The server's side of HTTP/1.1: one request, one answer, in chunks where it is streamed.
 
 use super::parsed;
-use glovebox_models::provider::Family;
+use glovebox_models::family::Family;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -2,7 +2,7 @@
 
 use super::script::Turn;
 use glovebox_models::error::{ERRORS, ErrorKind};
-use glovebox_models::provider::Family;
+use glovebox_models::family::Family;
 use serde_json::{Value, json};
 
 /// The kind of a turn's error.

@@ -1,7 +1,7 @@
 //! An answer that is not streamed, in each wire format: one JSON object.
 
 use super::frames::Answer;
-use glovebox_models::provider::Family;
+use glovebox_models::family::Family;
 use serde_json::{Value, json};
 
 /// The whole answer.

@@ -37,7 +37,7 @@ pub const WIT: [SdkFile; 11] = files!(
 pub const WORLDS: SdkFile = ("wit/worlds.wit", include_str!("../../../../wit/worlds.wit"));
 
 /// The SDK without its manifest.
-pub const SDK: [SdkFile; 19] = files!(
+pub const SDK: [SdkFile; 21] = files!(
     "plugin-sdk/",
     "sdk/",
     [
@@ -46,18 +46,20 @@ pub const SDK: [SdkFile; 19] = files!(
         "src/artifact.rs",
         "src/control.rs",
         "src/exec.rs",
+        "src/extra.rs",
         "src/files.rs",
         "src/lib.rs",
         "src/llm.rs",
         "src/log.rs",
         "src/outcome.rs",
+        "src/pattern.rs",
         "src/plan.rs",
         "src/rules.rs",
         "src/stage.rs",
         "src/test_files.rs",
         "src/testing.rs",
-        "src/testing/imports.rs",
         "src/testing/stage_builder.rs",
+        "src/testing_imports.rs",
         "src/tools.rs",
         "src/words.rs",
     ]

@@ -5,7 +5,7 @@
 
 use super::{denied, items};
 use crate::error::ModelError;
-use crate::provider::Family;
+use crate::family::Family;
 use crate::target::Target;
 use serde_json::{Map, Value};
 

@@ -6,7 +6,7 @@
 use super::denied;
 use super::fields::{says_own, shortened};
 use crate::error::ModelError;
-use crate::provider::Family;
+use crate::family::Family;
 use serde_json::Value;
 
 /// Items that a program writes, or that it got in an answer and sends back.

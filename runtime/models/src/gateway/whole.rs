@@ -1,6 +1,6 @@
 //! An answer that came as one JSON value, as the events that the adapters read.
 
-use crate::provider::Family;
+use crate::family::Family;
 use serde_json::{Value, json};
 
 /// The events of a whole answer.

@@ -5,9 +5,10 @@
 
 use super::draft::Slot;
 use super::wire::{self, Speaker};
-use super::{Draft, Family, Header, Provider, Reader, Refused, Step};
+use super::{Draft, Header, Provider, Reader, Refused, Step};
 use crate::chat::{Effort, FieldName, Finish, ModelId, Request, TEXT, TOOL_CALL, TOOL_RESULT, Usage};
 use crate::error::ModelError;
+use crate::family::Family;
 use crate::image::{Image, images_of};
 use crate::key::Key;
 use crate::target::Target;

@@ -4,9 +4,10 @@
 
 use super::draft::Slot;
 use super::wire::{self, Speaker};
-use super::{Draft, Family, Header, Provider, Reader, Refused, Step, bearer};
+use super::{Draft, Header, Provider, Reader, Refused, Step, bearer};
 use crate::chat::{FieldName, Finish, ModelId, Request, TOOL_CALL, TOOL_RESULT, Usage};
 use crate::error::ModelError;
+use crate::family::Family;
 use crate::image::{Image, images_of};
 use crate::key::Key;
 use crate::target::Target;

@@ -2,9 +2,9 @@
 //!
 //! It holds the bounds: a provider cannot make it grow beyond what an answer may be.
 
-use super::Family;
 use crate::chat::{Answer, Finish, ModelId, Usage, call_part, text_part};
 use crate::error::{ErrorKind, ModelError};
+use crate::family::Family;
 use glovebox_record::session::MessagePart;
 use serde_json::Value;
 

@@ -3,9 +3,10 @@
 //! A call of a function may carry a signature of the thoughts behind it. It is kept as a part in front of the call, and goes back with it.
 
 use super::wire::{self, Speaker};
-use super::{Draft, Family, Header, Provider, Reader, Refused, Step};
+use super::{Draft, Header, Provider, Reader, Refused, Step};
 use crate::chat::{Effort, FieldName, Finish, ModelId, Request, TEXT, TOOL_CALL, TOOL_RESULT, Usage};
 use crate::error::{ErrorKind, ModelError};
+use crate::family::Family;
 use crate::image::{Image, images_of};
 use crate::key::Key;
 use crate::target::Target;

@@ -3,9 +3,10 @@
 //! Its calls have no ids and its results name the tool. Without a context length it cuts a long prompt silently, so one is always sent.
 
 use super::wire::{self, Speaker};
-use super::{Draft, Family, Framing, Header, Provider, Reader, Refused, Step, bearer, compatible};
+use super::{Draft, Framing, Header, Provider, Reader, Refused, Step, bearer, compatible};
 use crate::chat::{FieldName, Finish, ModelId, Request, TOOL_CALL, TOOL_RESULT, Usage};
 use crate::error::ModelError;
+use crate::family::Family;
 use crate::image::Image;
 use crate::key::Key;
 use crate::target::Target;

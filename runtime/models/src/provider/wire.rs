@@ -1,7 +1,7 @@
 //! What several wire formats need: system texts, schemas and arguments as JSON, and opaque parts.
 
-use super::Family;
 use crate::chat::{FieldName, Request, TEXT, TOOL_CALL, Tool};
+use crate::family::Family;
 use glovebox_record::session::{Message, MessagePart};
 use glovebox_schema::document;
 use serde_json::{Map, Value, json};

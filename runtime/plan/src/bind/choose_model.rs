@@ -11,7 +11,7 @@ use crate::plan::{ChosenModel, PlannedModel};
 use glovebox_host::agents::programs::families;
 use glovebox_host::llm::{Provider, TEST_PREFIX};
 use glovebox_models::chat::Effort;
-use glovebox_models::provider::Family;
+use glovebox_models::family::Family;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_pipeline::key::{self, Key};

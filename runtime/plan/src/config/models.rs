@@ -5,7 +5,7 @@
 use super::field::{Field, Fields};
 use super::run::money;
 use glovebox_models::chat::ModelId;
-use glovebox_models::provider::Family;
+use glovebox_models::family::Family;
 use glovebox_models::target::{CONTEXT_TOKENS, Endpoint, OUTPUT_TOKENS_MAX, TIMEOUT};
 use glovebox_record::LimitUnit;
 use glovebox_record::spend::Price;

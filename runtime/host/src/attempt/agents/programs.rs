@@ -9,7 +9,7 @@ mod exec;
 mod gemini;
 mod opencode;
 
-use glovebox_models::provider::Family;
+use glovebox_models::family::Family;
 use glovebox_record::program::{AgentProgram, ProgramOptions};
 use glovebox_schema::document;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! A program of the operator's own: `agent.command` says how it is started, and what it prints are its last words.
 
 use super::{Asked, Launch};
-use glovebox_models::provider::Family;
+use glovebox_models::family::Family;
 use glovebox_record::program::ProgramOptions;
 
 pub(super) fn launch(options: &ProgramOptions, asked: &Asked<'_>) -> Launch {

@@ -1,7 +1,7 @@
 //! OpenCode: `opencode run --format json`, with its whole configuration in a variable.
 
 use super::{Asked, Launch, Reading, Step, call};
-use glovebox_models::provider::Family;
+use glovebox_models::family::Family;
 use serde_json::{Value, json};
 
 pub(super) fn launch(asked: &Asked<'_>) -> Launch {

@@ -1,8 +1,9 @@
-//! The imports of a handler in a test: the same functions as the bindings, answered by the [`Host`](super::Host) of this thread.
+//! The imports of a handler in a test: the same functions as the bindings, answered by the `testing::Host` of this thread.
 //!
 //! Without a host nothing is answered: a log line is printed, and every other call is refused in the way of the contract.
 
-use crate::llm::{Request, Response};
+use crate::bindings::glovebox::plugin::exec::{Error, Exit};
+use crate::bindings::glovebox::plugin::llm::{Request, Response};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ pub struct LogLine {
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pub(crate) folder: Option<PathBuf>,
-    pub(crate) commands: Vec<(String, Result<crate::exec::Exit, crate::exec::Error>)>,
+    pub(crate) commands: Vec<(String, Result<Exit, Error>)>,
     pub(crate) responses: VecDeque<Response>,
     pub(crate) limits: Vec<(String, u64)>,
     pub(crate) canceled: bool,
@@ -52,8 +53,8 @@ fn with<T>(call: impl FnOnce(&mut Answers) -> T) -> T {
 /// `glovebox:plugin/agents`.
 pub(crate) mod agents {
     use super::with;
-    use crate::Failure;
     use crate::bindings::glovebox::plugin::agents::{Event, Task};
+    use crate::bindings::glovebox::plugin::types::Failure;
 
     /// A program that has said its last words.
     pub(crate) struct Session(String);
@@ -114,7 +115,7 @@ pub(crate) mod control {
 /// `glovebox:plugin/files`, over the folder of the host.
 pub(crate) mod files {
     use super::with;
-    use crate::files::{Error, Node};
+    use crate::bindings::glovebox::plugin::files::{Error, Node};
     use std::fs::{self, Metadata};
     use std::io::{self, ErrorKind};
     use std::path::PathBuf;
@@ -197,7 +198,7 @@ pub(crate) mod files {
 pub(crate) mod exec {
     use super::with;
     use crate::bindings::glovebox::plugin::exec::{Command, Error, Exit};
-    use crate::exec::START_OVER;
+    use crate::extra::START_OVER;
 
     pub(crate) fn run(command: &Command) -> Result<Exit, Error> {
         let text = command.shell.clone().unwrap_or_else(|| command.argv.join(" "));
@@ -240,8 +241,8 @@ pub(crate) mod llm {
 
 /// `glovebox:plugin/tools`: no program provides any.
 pub(crate) mod tools {
+    use crate::bindings::glovebox::plugin::chat::ToolDef;
     use crate::bindings::glovebox::plugin::tools::{Error, Output};
-    use crate::llm::ToolDef;
 
     pub(crate) fn available() -> Vec<ToolDef> {
         Vec::new()
