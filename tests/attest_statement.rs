@@ -107,7 +107,7 @@ fn a_signed_statement_without_a_required_field_does_not_hold() {
     for (kind, place) in [
         ("Product", "/subject/0"),
         ("ProductDigests", "/subject/0/digest"),
-        ("Attested", "/predicate"),
+        ("Predicate", "/predicate"),
         ("AttestedFile", "/predicate/files/0"),
         ("VerdictFile", "/predicate/run"),
         ("ExitShape", "/predicate/run/exit"),

@@ -76,14 +76,14 @@ pub fn report(findings: &Findings, at_least: Severity) {
 /// Reads the configuration for a pipeline, or for the workdir alone, and says which one it is if that is not obvious.
 pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, Stop> {
     let project = project::read_project(workdir, pipeline)?;
-    say_note(&project);
+    say_note(project.note.as_deref());
     Ok(project)
 }
 
 /// Says once for each process where the configuration is.
-fn say_note(project: &Project) {
+pub fn say_note(note: Option<&str>) {
     static NOTED: OnceLock<()> = OnceLock::new();
-    if let Some(note) = project.note.as_ref().filter(|_| NOTED.set(()).is_ok()) {
+    if let Some(note) = note.filter(|_| NOTED.set(()).is_ok()) {
         terminal::say(format_args!("note: {note}\n"));
     }
 }
@@ -96,7 +96,7 @@ pub fn read_pipeline(
     workdir: &Path,
 ) -> Result<(CheckedPipeline, Project), Stop> {
     let (source, project) = rule_plugins::read_pipeline(host, file, inputs, workdir)?;
-    say_note(&project);
+    say_note(project.note.as_deref());
     source.rule_report.rules.iter().for_each(say_changes);
     Ok((source, project))
 }

@@ -4,7 +4,7 @@
 //! events that follow from it. The engine appends them, and a resumed run decides the same from the same records.
 //!
 //! Two more folds read the same journal for people: [`evidence`] is what a run came to and what proves it, [`why`] is how it came to that.
-//! [`evidence::Replay`] folds state and summary together, [`folded`] groups refused writes, [`failure_signature`] tells whether two failures are the same.
+//! [`evidence::Replay`] folds state and summary together, [`refused_writes`] groups refused writes, [`failure_signature`] tells whether two failures are the same.
 //!
 //! A decision is about the branch of its event. What a fork does next depends on all its branches: `decide::next_step` looks at the state
 //! alone. So a resume needs only the last event of each branch, whose decisions may be missing (`run_state::PendingDecisions`).

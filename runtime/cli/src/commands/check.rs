@@ -55,6 +55,7 @@ pub fn check(arguments: &CheckArguments) -> CommandResult {
                 unreadable.get_or_insert(stop.exit);
             }
         }
+        prepare::say_note(rule_sets.take_note().as_deref());
         for stop in rule_sets.take_refusals().into_iter().map(Stop::from) {
             terminal::report_stop(&stop);
             refused.get_or_insert(stop.exit);

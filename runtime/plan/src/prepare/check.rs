@@ -36,6 +36,8 @@ pub struct RuleSets<'h> {
     included: BTreeSet<PathBuf>,
     last: Option<LastProject>,
     refusals: Vec<Refusal>,
+    /// Which configuration is used, where that is not obvious.
+    note: Option<String>,
 }
 
 /// The project of the last file; none if its configuration cannot be used.
@@ -55,6 +57,7 @@ impl<'h> RuleSets<'h> {
             included: BTreeSet::new(),
             last: None,
             refusals: Vec::new(),
+            note: None,
         }
     }
 
@@ -66,6 +69,11 @@ impl<'h> RuleSets<'h> {
             self.refusals.push(refusal);
             Vec::new()
         })
+    }
+
+    /// The first note on which configuration is used, since the last call.
+    pub fn take_note(&mut self) -> Option<String> {
+        self.note.take()
     }
 
     /// What could not be checked, and why, since the last call.
@@ -80,6 +88,7 @@ impl<'h> RuleSets<'h> {
         }
         let read = project::read_project(Path::new("."), Some(file));
         let project = read.map(Rc::new).map_err(|refusal| self.refusals.push(refusal)).ok();
+        self.note = self.note.take().or_else(|| project.as_ref()?.note.clone());
         self.last = Some(LastProject { file: file.to_owned(), project: project.as_ref().map(Rc::clone) });
         project
     }

@@ -1,6 +1,6 @@
 //! Child pipelines: puts the stages of `stack.child_dotfile` into the pipeline that names it, file by file.
 //!
-//! A path from file to file ends at a file without a child, at a file that it already contains, or at [`DEPTH_MAX`].
+//! A path from file to file ends at a file without a child, at a file that it already contains, or at the longest length of a path.
 
 use super::references::Folder;
 use super::source::{ParsedFile, TEXT_BYTES_MAX};

@@ -1,7 +1,7 @@
 //! The scripts in a pipeline's hold-out folders, which `check` lints.
 //!
-//! It searches the working folder, then the folder of the pipeline. It follows no link and reads at most [`FILES_MAX`] files of
-//! [`BYTES_MAX`] bytes; other files are not checked. A run has sealed copies of its own.
+//! It searches the working folder, then the folder of the pipeline. It follows no link and reads at most
+//! 500 files of 256 KiB; other files are not checked. A run has sealed copies of its own.
 
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_workspace::regular_file::{self, Links};
