@@ -26,7 +26,7 @@ const NAME_CHARACTERS_MAX: usize = 100;
 
 /// The sources of answers in a process that drives a run.
 pub struct Present {
-    /// The prepared command.
+    /// The sources of answers in this process.
     pub attendance: Attendance,
     /// The folder of the runs, if a person at the terminal can be asked.
     pub asks_in: Option<PathBuf>,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/glovebox-hostile"));
-/// There is no such program for other systems.
+/// Empty: the program is built for Linux only.
 #[cfg(not(target_os = "linux"))]
 const PROGRAM: &[u8] = &[];
 const COMPONENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/intruder.wasm"));

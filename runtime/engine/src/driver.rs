@@ -117,7 +117,7 @@ pub struct Driver<'a, J, S> {
     pub merge_check: Option<MergeCheck<'a>>,
     /// Most attempts under way at once, of all branches together.
     pub parallel_max: usize,
-    /// Messages from outside; empty unless somebody can send any.
+    /// Answers and steering messages from other processes; empty for a run that takes none.
     pub inbox: Inbox,
     /// The state of the run.
     pub state: RunState,

@@ -278,7 +278,7 @@ pub struct Questions {
 pub struct VerifyInput<'a> {
     /// Whether the stage fails without a plan.
     pub needs_plan: bool,
-    /// The fallback commands of the plan.
+    /// The phase that completes the plan.
     pub planner: PhaseInput<'a>,
     /// Whether it completes a plan with commands too.
     pub augment_nonempty: bool,

@@ -392,7 +392,7 @@ impl WhyFold<'_> {
         self.step(record, (&route.branch, &route.from), what);
     }
 
-    /// Edges that were not taken and lead nowhere.
+    /// Records the stages that were left without an edge to follow.
     fn dead_ends(&mut self, record: &Record) {
         for (branch, (node, outcome)) in std::mem::take(&mut self.left) {
             if let Some(edges) = self.reader(&branch).nowhere(&node, &outcome) {

@@ -94,7 +94,7 @@ pub struct ListedRun {
     pub problem: Option<String>,
 }
 
-/// The size and times by which a changed journal is recognised.
+/// Identity, size and times of a journal, by which a later state of it is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     inode: u64,

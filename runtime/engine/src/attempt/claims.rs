@@ -71,15 +71,19 @@ impl Statement {
                 // Hooks judge calls, and a program under test is what is judged.
                 let is_own = |receipt: &&Receipt| receipt.id == *value && receipt.hook.is_none() && !receipt.subject;
                 match fact.receipts.iter().find(is_own) {
-                    None => Some("there is no such receipt".to_owned()),
+                    None => Some("the stage has no receipt of this id".to_owned()),
                     Some(receipt) if receipt.passed() => None,
-                    Some(receipt) => Some(format!("its receipt says {} with code {:?}", receipt.how, receipt.code)),
+                    Some(receipt) => {
+                        let code =
+                            receipt.code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
+                        Some(format!("the command {} with {code}", receipt.how))
+                    }
                 }
             }
             "artifact" if self.artifacts.contains(value) => None,
-            "artifact" => Some("no such artifact was kept".to_owned()),
+            "artifact" => Some("no artifact of this name was kept".to_owned()),
             "file-written" if ScopePath::parse(value).is_ok_and(|path| files.has_written(&path, fact)) => None,
-            "file-written" => Some("there is no such file in its write scope".to_owned()),
+            "file-written" => Some("its write scope has no file of this path at the end".to_owned()),
             _ => Some("this kind of claim is unknown".to_owned()),
         }
     }

@@ -14,7 +14,7 @@ use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_workspace::repository::{self, REPOSITORY_DIR};
 use std::sync::{Arc, PoisonError};
 
-/// Everything that opens the jail of a stage's commands.
+/// The settings with which the jail of a stage's commands is opened.
 pub(super) struct Commands {
     pub(super) setting: JailSetting,
     pub(super) env: SandboxEnv,

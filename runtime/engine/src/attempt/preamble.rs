@@ -52,7 +52,7 @@ fn extent(mode: Fidelity) -> Extent {
     }
 }
 
-/// The summary of the run so far, for the prompt of a stage.
+/// The history that the preamble of a prompt is made from.
 pub(super) struct Before<'a> {
     pub(super) pipeline: &'a Pipeline,
     pub(super) run: &'a RunId,

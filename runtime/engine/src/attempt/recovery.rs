@@ -29,7 +29,7 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// The recovery policy of an attempt's stage; none where nobody decides.
+    /// The recovery policy of an attempt's stage; none without `[policy.recovery]`.
     pub(super) fn for_stage(plan: &Arc<Plan>, node: &NodeId, branch: &BranchId) -> Option<Self> {
         plan.recovery.as_ref().filter(|recovery| recovery.nodes.contains_key(node))?;
         Some(Self { plan: Arc::clone(plan), node: node.clone(), is_main: *branch == BranchId::main() })

@@ -23,7 +23,7 @@ impl SharedView {
     pub(super) fn locked(&self) -> MutexGuard<'_, WorkspaceView> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// The files, if nobody else has them any more.
+    /// The files; none while the jail still uses them.
     pub(super) fn into_view(self) -> Option<WorkspaceView> {
         Some(Arc::into_inner(self.0)?.into_inner().unwrap_or_else(PoisonError::into_inner))
     }

@@ -50,7 +50,7 @@ pub struct StatusFile<'a> {
     pub status_owner_run_generation: u32,
 }
 
-/// The attempt that it belongs to (decision attempt-identity).
+/// The attempt that a status belongs to (decision attempt-identity).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
     /// The task.

@@ -18,7 +18,7 @@ pub struct HoldoutsSealed {
     /// Nodes that have them in reach, read-only.
     #[serde(default)]
     pub reach: Vec<String>,
-    /// Protections that the operator gave up, in words.
+    /// Protections of the hold-outs that the pipeline opted out of, in words.
     #[serde(default)]
     pub opt_outs: Vec<String>,
 }

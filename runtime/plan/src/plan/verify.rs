@@ -11,7 +11,7 @@ use std::fmt;
 /// The settings of verification stages.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanVerify<'a> {
-    /// The fallback commands of a plan.
+    /// The phase that completes a plan.
     pub planner: PlanPhase<'a>,
     /// Whether it completes a plan with commands too.
     pub augment_nonempty: bool,

@@ -13,7 +13,7 @@ pub struct BranchWhy {
     pub ended: BranchId,
     /// `success`, `partial_success`, `fail` or `canceled`.
     pub outcome: &'static str,
-    /// The ranking of branches with the same outcome at a fan-in.
+    /// The score by which a fan-in compares branches with the same outcome.
     pub score: f64,
     /// Why it failed or was canceled; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]

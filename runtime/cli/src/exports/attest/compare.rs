@@ -12,7 +12,7 @@ pub struct Difference {
     pub place: String,
     /// What was attested.
     pub attested: String,
-    /// The reference in the folder; none where there is none.
+    /// The value in the folder; none if it has none.
     pub found: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The next element of a chain.
+/// An element of a chain.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
     /// A stage with this many retries; a failure may lead on like a success.
