@@ -21,8 +21,8 @@ fn errors(answer: &Answer) -> Vec<String> {
 #[test]
 fn what_run_refuses_is_one_error_of_check_with_the_same_code() {
     for (stage, rule) in [
-        ("n [shape=component]", "fork_join"),
-        ("n [shape=component, k=2]; j [shape=tripleoctagon]; n -> j", "fork_join"),
+        ("n [shape=component]", "parallel_join"),
+        ("n [shape=component, k=2]; j [shape=tripleoctagon]; n -> j", "parallel_join"),
         ("n [shape=octagon, command=true, allowed_write_paths=\"\", status_file=s]", "not_enforced"),
         ("n [shape=house]", "child_pipeline"),
         ("n [prompt=p, allowed_write_paths=\"\", fidelity=ful]", "fidelity_valid"),
@@ -138,7 +138,7 @@ fn an_entry_to_include_that_cannot_be_copied_is_an_error_before_a_run() {
 fn whatever_can_be_read_is_drawn() {
     let bench = with("n [shape=octagon, max_retries=often]; n -> missing; lost [prompt=p, colour=red]");
     bench.glovebox(&["check", "pipeline.dot"]).ends(3);
-    for format in ["ascii", "unicode", "svg", "json", "dot"] {
+    for format in ["text", "svg", "json", "dot"] {
         let drawn = bench.glovebox(&["graph", "--format", format, "pipeline.dot"]);
         drawn.ends(0).says("missing").says("lost");
         assert!(drawn.stderr.contains("error[edge_target_exists]"), "{}", drawn.stderr);
@@ -146,7 +146,7 @@ fn whatever_can_be_read_is_drawn() {
     }
     for text in ["digraph g { }", "digraph g { a -> b }", "digraph g { start; start -> start }"] {
         bench.write("pipeline.dot", text);
-        bench.glovebox(&["graph", "--format", "ascii", "pipeline.dot"]).ends(0);
+        bench.glovebox(&["graph", "--format", "text", "pipeline.dot"]).ends(0);
         bench.glovebox(&["graph", "--format", "svg", "pipeline.dot"]).ends(0);
     }
     bench.write("pipeline.dot", "digraph g { a -> ");

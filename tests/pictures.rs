@@ -27,9 +27,10 @@ fn a_pipeline_is_drawn_in_every_format() {
     let svg = drawn("svg");
     assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\"") && svg.ends_with("</svg>\n"), "{svg}");
     assert!(svg.contains("&lt;b&gt;los") && !svg.contains("<b>") && !svg.contains('\u{1b}'), "{svg}");
-    let ascii = drawn("ascii");
-    assert!(ascii.contains("( start )") && ascii.contains("< Once [2Jmore? >"), "{ascii}");
-    assert!(drawn("unicode").contains("╰"));
+    let list = drawn("text");
+    assert!(list.starts_with("ship: 4 nodes, 4 edges\n\nstart (start)\n  -> build\n"), "{list}");
+    assert!(list.contains("again \"Once [2Jmore?\" (conditional)\n  -> exit  if outcome=success\n"), "{list}");
+    assert!(list.contains("  -> build  if outcome=fail  (back)\n"), "{list}");
     assert!(drawn("dot").starts_with("digraph \"ship\" {"));
     assert_eq!(svg, drawn("svg"), "the same bytes twice");
 }
@@ -53,6 +54,17 @@ fn a_png_is_refused_with_a_command_that_makes_one() {
 }
 
 #[test]
+fn pictures_of_characters_are_refused() {
+    let bench = Workbench::with_pipeline(PIPELINE);
+    for format in ["ascii", "unicode"] {
+        bench
+            .glovebox(&["graph", "pipeline.dot", "--format", format])
+            .ends(2)
+            .says("[possible values: svg, text, dot, json]");
+    }
+}
+
+#[test]
 fn a_run_is_drawn_over_its_own_pipeline() {
     let bench = Workbench::with_pipeline(PIPELINE);
     bench.write("script.toml", SCRIPT);
@@ -63,8 +75,8 @@ fn a_run_is_drawn_over_its_own_pipeline() {
     assert!(svg.contains("class=\"node kind-agent status-success\""), "{svg}");
     assert!(svg.contains("class=\"node kind-exit status-success\""), "{svg}");
     assert!(svg.contains("tone-fail faint"), "{svg}");
-    let ascii = bench.glovebox(&["graph", "first", "--format", "ascii"]).ends(0).stdout.clone();
-    assert!(ascii.contains("[success]"), "{ascii}");
+    let list = bench.glovebox(&["graph", "first", "--format", "text"]).ends(0).stdout.clone();
+    assert!(list.contains("(codergen)  [success]\n  -> again  [taken x1]\n"), "{list}");
     let json = bench.glovebox(&["graph", "fir", "--format", "json"]).ends(0).json();
     assert_eq!(json["layout"]["nodes"][1]["status"], "success");
     assert_eq!((&json["layout"]["edges"][2]["taken"], json["layout"]["edges"][3].get("taken")), (&1.into(), None));

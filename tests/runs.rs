@@ -116,7 +116,7 @@ fn a_run_that_is_not_ones_own_is_read_and_said_so() {
         ("UPDATE record SET mac = NULL", "is not signed"),
     ] {
         journal(&bench, "x").execute(spoil, []).unwrap();
-        for words in [&["show", "x"][..], &["diff", "x"], &["graph", "x", "--format", "ascii"], &["show", "x", "build"]]
+        for words in [&["show", "x"][..], &["diff", "x"], &["graph", "x", "--format", "text"], &["show", "x", "build"]]
         {
             bench.glovebox(words).ends(0).says("may be forged").says(said);
         }
@@ -150,7 +150,7 @@ fn a_command_verifies_a_journal_once_and_a_list_of_runs_verifies_none() {
     check(&["show", "x"], 1);
     check(&["show", "x", "build"], 1);
     check(&["diff", "x"], 1);
-    check(&["graph", "x", "--format", "ascii"], 1);
+    check(&["graph", "x", "--format", "text"], 1);
     check(&["apply", "x"], 1);
 }
 

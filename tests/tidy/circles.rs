@@ -23,6 +23,7 @@ const HELD: &[&str] = &[
     "plugins/verification/src/",
     "plugins/verify/src/",
     "runtime/cli/src/",
+    "runtime/drawing/src/",
     "runtime/engine/src/",
     "runtime/host/src/",
     "runtime/jail/helper/src/",

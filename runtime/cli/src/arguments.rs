@@ -344,10 +344,8 @@ pub enum GraphFormat {
     /// Refused with a command that converts an SVG
     #[value(hide = true)]
     Png,
-    /// Text in ASCII characters
-    Ascii,
-    /// Text with box drawing characters
-    Unicode,
+    /// Nodes and their edges, as a list
+    Text,
     /// Canonical DOT
     Dot,
     /// Nodes, edges and their positions, as one JSON document

@@ -3,10 +3,10 @@
 //! A subgraph gets a box when it has a label, or a name that begins with `cluster` as Graphviz wants it. A node stands in the innermost
 //! box of the first subgraph that declares it; what other subgraphs declare it too changes nothing.
 
+use super::direction::Direction;
 use super::drawing::{DrawnBox, DrawnEdge, Line, Role};
 use super::geometry::{Path, Point, Size, at};
 use super::layout::Cluster;
-use super::scene::{Direction, TextStyle, lines};
 use super::text::{one_line, width};
 use glovebox_pipeline::ir::{Pipeline, Subgraph};
 
@@ -16,13 +16,15 @@ pub(super) const PAD: f64 = 14.0;
 pub(super) const LABEL_ROOM: f64 = 14.0;
 /// Between a border and the label.
 const LABEL_PAD: f64 = 9.0;
+/// The widest label of a box.
+const LABEL_LINE_MAX: f64 = 240.0;
 /// The radius of a box's corners.
 pub(super) const RADIUS: f64 = 8.0;
 /// Edges times boxes up to which labels are kept out of the way of lines.
 const WORK_MAX: usize = 200_000;
 
 /// The boxes of a pipeline, not yet in their place, and what is in each.
-pub(crate) fn boxes(pipeline: &Pipeline, style: &TextStyle) -> (Vec<DrawnBox>, Vec<Cluster>) {
+pub(crate) fn boxes(pipeline: &Pipeline) -> (Vec<DrawnBox>, Vec<Cluster>) {
     let (mut boxes, mut clusters): (Vec<DrawnBox>, Vec<Cluster>) = (Vec::new(), Vec::new());
     if pipeline.subgraphs.is_empty() {
         return (boxes, clusters);
@@ -37,7 +39,7 @@ pub(crate) fn boxes(pipeline: &Pipeline, style: &TextStyle) -> (Vec<DrawnBox>, V
         }
         box_of.push(Some(boxes.len()));
         clusters.push(Cluster { parent, ..Cluster::default() });
-        boxes.push(unplaced(index, subgraph, parent.map_or(0, |parent| boxes[parent].depth + 1), style));
+        boxes.push(unplaced(index, subgraph, parent.map_or(0, |parent| boxes[parent].depth + 1)));
     }
     let mut home: Vec<Option<usize>> = vec![None; pipeline.nodes.len()];
     for (subgraph, inner) in pipeline.subgraphs.iter().zip(box_of) {
@@ -60,14 +62,14 @@ fn has_box(subgraph: &Subgraph) -> bool {
     subgraph.label.is_some() || subgraph.name.as_ref().is_some_and(|name| name.starts_with("cluster"))
 }
 
-fn unplaced(index: usize, subgraph: &Subgraph, depth: usize, style: &TextStyle) -> DrawnBox {
+fn unplaced(index: usize, subgraph: &Subgraph, depth: usize) -> DrawnBox {
     let label = one_line(subgraph.label.as_deref().unwrap_or_default());
     DrawnBox {
         subgraph: index,
         depth,
         centre: Point::default(),
         size: Size::default(),
-        lines: lines(&label, style.box_max, 1, Role::BoxLabel, style),
+        lines: Line::wrap(&label, LABEL_LINE_MAX, 1, Role::BoxLabel),
         title: if label.is_empty() { one_line(subgraph.name.as_deref().unwrap_or_default()) } else { label },
     }
 }

@@ -5,6 +5,7 @@
 use super::geometry::{Path, Point, Size};
 use super::overlay::NodeProgress;
 use super::shape::Shape;
+use super::text::{width, wrap};
 
 /// A picture's parts. Coordinates are pixels from the upper left corner.
 #[derive(Debug, Clone)]
@@ -114,6 +115,14 @@ pub struct Line {
     pub at: Point,
     /// What it is.
     pub role: Role,
+}
+
+impl Line {
+    /// Breaks text into lines no wider than `width_max`, `lines_max` at most. They have no position yet.
+    pub(crate) fn wrap(text: &str, width_max: f64, lines_max: usize, role: Role) -> Vec<Line> {
+        let lines = wrap(text, width_max, lines_max, |line| width(line, role.size()));
+        lines.into_iter().map(|text| Line { text, at: Point::default(), role }).collect()
+    }
 }
 
 /// What a line of text is.

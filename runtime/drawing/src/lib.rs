@@ -1,19 +1,20 @@
-//! Pictures of a checked pipeline: SVG, text, and coordinates for programs.
+//! Draws a checked pipeline as SVG, as coordinates for programs, and as a list for terminals.
 //!
-//! `Pipeline -scene-> layout -> Drawing -> svg | positions`, and `Pipeline -> layers -> text`. The layout is our own, so that
+//! `Pipeline -scene-> layout -> Drawing -> svg | positions`, and `Pipeline -> list`. The layout is our own, so that
 //! the nine shapes of the specification and the octagon look as they should, the same file gives the same bytes everywhere, and no other
 //! program runs. Labels are untrusted text: `text` makes them harmless before any other module reads them.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod ascii;
 mod badge;
 mod boxes;
+mod direction;
 mod drawing;
 mod geometry;
 mod head;
 mod layout;
+mod list;
 mod overlay;
 mod palette;
 mod positions;
@@ -25,9 +26,9 @@ mod svg;
 mod tests;
 mod text;
 
-pub use ascii::{CharSet, to_text};
 pub use drawing::{Drawing, DrawnBox, DrawnEdge, DrawnLabel, DrawnNode, Line, Role};
 pub use geometry::{Path, Point, Size, Step};
+pub use list::to_list;
 pub use overlay::{NodeProgress, Overlay};
 pub use positions::{BoxPosition, DrawnGraph, EdgePosition, Layout, NodePosition, to_json};
 pub use svg::to_svg;

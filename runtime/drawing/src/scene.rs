@@ -2,15 +2,15 @@
 //! becomes a direction on paper.
 
 use super::boxes::{self, LABEL_ROOM, PAD};
+use super::direction::Direction;
 use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnLabel, DrawnNode, Kind, Line, Role, Tone};
 use super::geometry::{Point, Size, at};
 use super::layout::{Cluster, Gaps, Graph, Item, Link, Placed};
 use super::overlay::Overlay;
 use super::shape::Shape;
-use super::text::{one_line, width, wrap};
+use super::text::{one_line, width};
 use glovebox_pipeline::condition::{Clause, Condition, Operator};
 use glovebox_pipeline::ir::{Edge, EdgeIndex, Node, Pipeline};
-use glovebox_pipeline::key;
 use std::collections::{HashMap, HashSet};
 
 /// Room around the picture.
@@ -19,101 +19,28 @@ pub(crate) const MARGIN: f64 = 20.0;
 const LABEL_LINES_MAX: usize = 4;
 const EDGE_LINE_MAX: f64 = 132.0;
 const EDGE_LINES_MAX: usize = 3;
-/// The widest label of a box.
-const BOX_LINE_MAX: f64 = 240.0;
 /// Room around an edge's label.
 const EDGE_PAD: Size = Size { width: 5.0, height: 2.0 };
 
-/// Where the layers follow each other to (`rankdir`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Down,
-    Up,
-    Right,
-    Left,
+/// The distances of a layout.
+fn gaps(direction: Direction) -> Gaps {
+    let shared = Gaps {
+        items: 36.0,
+        beside: 20.0,
+        lines: 14.0,
+        layers: 42.0,
+        label_after: 16.0,
+        label_before: 28.0,
+        ports: 16.0,
+        loop_width: 8.0,
+        nearly: 12.0,
+        outside: 16.0,
+        inside: (PAD, PAD),
+    };
+    // Sideways the labels of boxes stand at the sides of layers.
+    let sideways = Gaps { items: 28.0, ports: 12.0, inside: (PAD + LABEL_ROOM, PAD), ..shared };
+    if direction.is_sideways() { sideways } else { shared }
 }
-
-impl Direction {
-    /// What the pipeline asks for: `TB`, `BT`, `LR` or `RL`; down unless it says.
-    pub(crate) fn of(pipeline: &Pipeline) -> Direction {
-        match pipeline.attributes.get(key::RANKDIR).map(|attribute| attribute.value.trim()) {
-            Some("LR") => Direction::Right,
-            Some("RL") => Direction::Left,
-            Some("BT") => Direction::Up,
-            _ => Direction::Down,
-        }
-    }
-
-    fn is_sideways(self) -> bool {
-        matches!(self, Direction::Right | Direction::Left)
-    }
-
-    /// A size as the layout sees it, or one of the layout's as it is on paper.
-    fn turn(self, size: Size) -> Size {
-        if self.is_sideways() { size.turned() } else { size }
-    }
-
-    /// A place of the layout on paper, of which `whole` is the size there; the same the other way round, around a middle.
-    fn place(self, point: Point, whole: Size) -> Point {
-        match self {
-            Direction::Down => point,
-            Direction::Up => at(point.x, whole.height - point.y),
-            Direction::Right => point.turned(),
-            Direction::Left => at(whole.width - point.y, point.x),
-        }
-    }
-
-    /// A place around a middle on paper, as the layout sees it.
-    fn unplace(self, point: Point) -> Point {
-        match self {
-            Direction::Down => point,
-            Direction::Up => at(point.x, -point.y),
-            Direction::Right => point.turned(),
-            Direction::Left => at(point.y, -point.x),
-        }
-    }
-
-    fn gaps(self) -> Gaps {
-        let shared = Gaps {
-            items: 36.0,
-            beside: 20.0,
-            lines: 14.0,
-            layers: 42.0,
-            label_after: 16.0,
-            label_before: 28.0,
-            ports: 16.0,
-            line_width: 0.0,
-            loop_width: 8.0,
-            nearly: 12.0,
-            outside: 16.0,
-            inside: (PAD, PAD),
-        };
-        // Sideways the labels of boxes stand at the sides of layers.
-        let sideways = Gaps { items: 28.0, ports: 12.0, inside: (PAD + LABEL_ROOM, PAD), ..shared };
-        if self.is_sideways() { sideways } else { shared }
-    }
-}
-
-/// How text is measured and broken.
-#[derive(Clone, Copy)]
-pub(crate) struct TextStyle {
-    /// The widest line of a node's label.
-    pub(crate) label_max: fn(Shape) -> f64,
-    /// The widest line of an edge's label.
-    pub(crate) edge_max: f64,
-    /// The widest label of a box.
-    pub(crate) box_max: f64,
-    /// The width of a line.
-    pub(crate) width: fn(&str, Role) -> f64,
-}
-
-/// Text as a picture has it.
-const PICTURE: TextStyle = TextStyle {
-    label_max: Shape::line_max,
-    edge_max: EDGE_LINE_MAX,
-    box_max: BOX_LINE_MAX,
-    width: |line, role| width(line, role.size()),
-};
 
 /// What is to be drawn, not yet in its place.
 pub(crate) struct Parts {
@@ -133,32 +60,32 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Takes a pipeline apart.
-    pub(crate) fn of(pipeline: &Pipeline, overlay: Option<&Overlay>, style: &TextStyle) -> Parts {
-        let nodes = pipeline.nodes.iter().map(|node| drawn_node(node, overlay, style)).collect();
+    pub(crate) fn new(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Parts {
+        let nodes = pipeline.nodes.iter().map(|node| drawn_node(node, overlay)).collect();
         let indexed = pipeline.edges.iter().enumerate();
         let mut edges: Vec<DrawnEdge> =
-            indexed.map(|(index, edge)| drawn_edge(EdgeIndex(index), edge, overlay, style)).collect();
-        edges.extend(overlay.into_iter().flat_map(|overlay| jumps(overlay, style)));
+            indexed.map(|(index, edge)| drawn_edge(EdgeIndex(index), edge, overlay)).collect();
+        edges.extend(overlay.into_iter().flat_map(jumps));
         let names: HashMap<&str, usize> =
             pipeline.nodes.iter().enumerate().map(|(index, node)| (node.id.as_str(), index)).collect();
         edges.retain(|edge| names.contains_key(edge.from.as_str()) && names.contains_key(edge.to.as_str()));
         let mains = mains(&edges);
         let end = |edge: &DrawnEdge| (names[edge.from.as_str()], names[edge.to.as_str()], weight(edge, &mains));
         let ends = edges.iter().map(end).collect();
-        let (boxes, clusters) = boxes::boxes(pipeline, style);
+        let (boxes, clusters) = boxes::boxes(pipeline);
         Parts { boxes, clusters, nodes, edges, ends, root: names.get(pipeline.start.as_str()).copied().unwrap_or(0) }
     }
 }
 
 /// Draws a pipeline, with a run over it if one is given.
 pub(crate) fn draw(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Drawing {
-    let direction = Direction::of(pipeline);
-    let Parts { mut boxes, mut clusters, mut nodes, mut edges, ends, root } = Parts::of(pipeline, overlay, &PICTURE);
+    let direction = Direction::from_pipeline(pipeline);
+    let Parts { mut boxes, mut clusters, mut nodes, mut edges, ends, root } = Parts::new(pipeline, overlay);
     let items: Vec<Item> = nodes.iter().map(|node| item(node, direction)).collect();
     let links: Vec<Link> = edges.iter().zip(ends).map(|(edge, ends)| link(edge, ends, direction)).collect();
     boxes::measure(&boxes, &mut clusters, direction);
     let graph = Graph { items: &items, links: &links, clusters: &clusters, root };
-    let placed = super::layout::place(&graph, &direction.gaps());
+    let placed = super::layout::place(&graph, &gaps(direction));
     let size = apply_layout(&mut nodes, &mut edges, &placed, direction);
     let is_left_out =
         |(cluster, place): (&Cluster, &Option<(Point, Size)>)| place.is_none() && !cluster.items.is_empty();
@@ -172,21 +99,21 @@ pub(crate) fn title(pipeline: &Pipeline) -> String {
     one_line(if pipeline.label.trim().is_empty() { &pipeline.name } else { &pipeline.label })
 }
 
-fn drawn_node(node: &Node, overlay: Option<&Overlay>, style: &TextStyle) -> DrawnNode {
+fn drawn_node(node: &Node, overlay: Option<&Overlay>) -> DrawnNode {
     let shape = Shape::of(&node.shape);
     let handler = one_line(node.handler.name());
     let kind = Kind::of(&handler);
-    let most = (style.label_max)(shape);
-    let mut lines = lines(&node.label, most, LABEL_LINES_MAX, Role::Label, style);
+    let most = shape.line_max();
+    let mut lines = Line::wrap(&node.label, most, LABEL_LINES_MAX, Role::Label);
     if lines.is_empty() {
-        lines = self::lines(node.id.as_str(), most, LABEL_LINES_MAX, Role::Label, style);
+        lines = Line::wrap(node.id.as_str(), most, LABEL_LINES_MAX, Role::Label);
     }
     let mut notes: Vec<&str> = Vec::new();
     if kind != Kind::of(shape_handler(&node.shape)) || kind == Kind::Plugin {
         notes.push(&handler);
     }
     notes.extend(node.checks.goal_gate.then_some("goal gate"));
-    lines.extend(self::lines(&notes.join(" · "), most, 2, Role::Note, style));
+    lines.extend(Line::wrap(&notes.join(" · "), most, 2, Role::Note));
     let size = shape.around(block_size(&lines));
     let progress = overlay.and_then(|overlay| overlay.nodes.get(&node.id).copied());
     let mut title = format!("{}: {handler}", node.id);
@@ -215,16 +142,16 @@ fn shape_handler(shape: &str) -> &'static str {
     glovebox_pipeline::ir::SHAPES.iter().find(|(known, _)| *known == shape).map_or("codergen", |(_, handler)| handler)
 }
 
-fn drawn_edge(index: EdgeIndex, edge: &Edge, overlay: Option<&Overlay>, style: &TextStyle) -> DrawnEdge {
+fn drawn_edge(index: EdgeIndex, edge: &Edge, overlay: Option<&Overlay>) -> DrawnEdge {
     let condition = edge.condition.as_ref().map(said).unwrap_or_default();
-    let most = style.edge_max;
-    let mut lines = lines(&edge.label, most, EDGE_LINES_MAX, Role::EdgeLabel, style);
+    let most = EDGE_LINE_MAX;
+    let mut lines = Line::wrap(&edge.label, most, EDGE_LINES_MAX, Role::EdgeLabel);
     if !condition.eq_ignore_ascii_case(edge.label.trim()) {
         let role = if lines.is_empty() { Role::EdgeLabel } else { Role::Condition };
-        lines.extend(self::lines(&condition, most, EDGE_LINES_MAX, role, style));
+        lines.extend(Line::wrap(&condition, most, EDGE_LINES_MAX, role));
     }
     if edge.loop_restart {
-        lines.extend(self::lines("fresh run", most, 1, Role::Condition, style));
+        lines.extend(Line::wrap("fresh run", most, 1, Role::Condition));
     }
     let taken = overlay.and_then(|overlay| overlay.edges.get(&index)).copied().unwrap_or(0);
     let mut title = format!("{} -> {}", edge.from, edge.to);
@@ -248,13 +175,13 @@ fn drawn_edge(index: EdgeIndex, edge: &Edge, overlay: Option<&Overlay>, style: &
     }
 }
 
-fn jumps<'a>(overlay: &'a Overlay, style: &'a TextStyle) -> impl Iterator<Item = DrawnEdge> + 'a {
+fn jumps(overlay: &Overlay) -> impl Iterator<Item = DrawnEdge> {
     overlay.jumps.iter().map(|((from, to), taken)| DrawnEdge {
         index: None,
         from: from.as_str().to_owned(),
         to: to.as_str().to_owned(),
         path: Default::default(),
-        label: label(lines("retry target", style.edge_max, 1, Role::Condition, style)),
+        label: label(Line::wrap("retry target", EDGE_LINE_MAX, 1, Role::Condition)),
         taken: *taken,
         tone: Tone::Jump,
         title: one_line(&format!("{from} -> {to}, jump to a retry target{}", times(*taken))),
@@ -296,12 +223,6 @@ fn tone(condition: &Condition) -> Tone {
     }
 }
 
-/// Lines of a text, not yet in their place.
-pub(super) fn lines(text: &str, most: f64, lines_max: usize, role: Role, style: &TextStyle) -> Vec<Line> {
-    let broken = wrap(text, most, lines_max, |line| (style.width)(line, role));
-    broken.into_iter().map(|text| Line { text, at: Point::default(), role }).collect()
-}
-
 fn block_size(lines: &[Line]) -> Size {
     Size {
         width: lines.iter().map(|line| width(&line.text, line.role.size())).fold(0.0, f64::max),
@@ -316,7 +237,7 @@ fn label(lines: Vec<Line>) -> Option<DrawnLabel> {
 }
 
 fn item(node: &DrawnNode, direction: Direction) -> Item {
-    let outline = node.shape.outline(node.size).into_iter().map(|corner| direction.unplace(corner)).collect();
+    let outline = node.shape.outline(node.size).into_iter().map(|corner| direction.to_layout(corner)).collect();
     Item { size: direction.turn(node.size), outline, reach: direction.turn(node.shape.reach(node.size)) }
 }
 
@@ -359,7 +280,7 @@ fn mains(edges: &[DrawnEdge]) -> HashSet<usize> {
 /// Puts everything where the layout says, and returns the size of the picture.
 fn apply_layout(nodes: &mut [DrawnNode], edges: &mut [DrawnEdge], placed: &Placed, direction: Direction) -> Size {
     let whole = direction.turn(placed.size);
-    let place = |point: Point| direction.place(point, whole).moved(MARGIN, MARGIN);
+    let place = |point: Point| direction.to_paper(point, whole).moved(MARGIN, MARGIN);
     for (node, centre) in nodes.iter_mut().zip(&placed.centres) {
         node.centre = place(*centre);
         set(&mut node.lines, node.centre.moved(0.0, node.shape.text_drop()));
@@ -380,7 +301,7 @@ fn place_boxes(boxes: Vec<DrawnBox>, edges: &[DrawnEdge], placed: &Placed, direc
     let whole = direction.turn(placed.size);
     let placed = boxes.into_iter().zip(&placed.boxes).filter_map(|(drawn, place)| {
         let (centre, size) = (*place)?;
-        let centre = direction.place(centre, whole).moved(MARGIN, MARGIN);
+        let centre = direction.to_paper(centre, whole).moved(MARGIN, MARGIN);
         Some(DrawnBox { centre, size: direction.turn(size), ..drawn })
     });
     let mut boxes: Vec<DrawnBox> = placed.collect();

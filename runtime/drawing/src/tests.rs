@@ -2,7 +2,7 @@
 
 use super::drawing::{Drawing, DrawnEdge, DrawnNode};
 use super::geometry::{Point, Size, cut_vertically};
-use super::{CharSet, draw, to_svg, to_text};
+use super::{draw, to_list, to_svg};
 use glovebox_pipeline::Inputs;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
@@ -230,22 +230,24 @@ proptest! {
     fn the_same_file_gives_the_same_picture(source in any_nested_graph()) {
         let (one, other) = (pipeline(&source), pipeline(&source));
         prop_assert_eq!(to_svg(&draw(&one, None)), to_svg(&draw(&other, None)));
-        prop_assert_eq!(to_text(&one, None, CharSet::Ascii), to_text(&other, None, CharSet::Ascii));
+        prop_assert_eq!(to_list(&one, None), to_list(&other, None));
     }
 
     #[test]
-    fn text_names_every_node_and_box(source in any_nested_graph()) {
+    fn a_list_names_every_node_edge_and_box(source in any_nested_graph()) {
         let pipeline = pipeline(&source);
-        let text = to_text(&pipeline, None, CharSet::Ascii);
-        prop_assert!(text.is_ascii());
-        for node in &draw(&pipeline, None).nodes {
-            let said = node.lines.first().map(|line| line.text.split_whitespace().next().unwrap_or_default().to_owned());
-            let said = said.unwrap_or_default();
-            prop_assert!(text.contains(&said) || said.ends_with('…') || said.len() > 20, "{said} is missing in\n{text}");
+        let list = to_list(&pipeline, None);
+        prop_assert!(list.is_ascii());
+        for node in &pipeline.nodes {
+            let label = node.label.split_whitespace().collect::<Vec<_>>().join(" ");
+            let names = list.contains(&format!("{} \"{label}\" (", node.id)) || label == node.id.as_str() || label.is_empty();
+            prop_assert!(names && list.contains(&format!("\n{} ", node.id)), "{} is missing in\n{list}", node.id);
         }
-        let is_list = text.starts_with("G: ");
-        for label in draw(&pipeline, None).boxes.iter().flat_map(|drawn| &drawn.lines) {
-            prop_assert!(is_list || text.contains(&label.text), "{} is missing in\n{text}", label.text);
+        prop_assert_eq!(list.matches("\n  -> ").count(), pipeline.edges.len(), "{}", list);
+        let conditions = pipeline.edges.iter().filter(|edge| edge.condition.is_some()).count();
+        prop_assert_eq!(list.matches("  if outcome=").count(), conditions, "{}", list);
+        for drawn in &draw(&pipeline, None).boxes {
+            prop_assert!(list.contains(&drawn.title), "{} is missing in\n{list}", drawn.title);
         }
     }
 }
@@ -254,7 +256,7 @@ proptest! {
 fn a_graph_of_nothing_is_a_picture_of_nothing() {
     let nothing = pipeline("digraph G { }");
     assert!(to_svg(&draw(&nothing, None)).contains("0 nodes, 0 edges"));
-    assert_eq!(to_text(&nothing, None, CharSet::Ascii).trim(), "");
+    assert_eq!(to_list(&nothing, None), "G: 0 nodes, 0 edges\n");
 }
 
 #[test]
@@ -323,7 +325,7 @@ fn a_label_as_long_as_a_file_costs_no_more_than_a_label() {
     let label = "x".repeat(3 << 20);
     let pipeline = pipeline(&format!("digraph G {{ a [label=\"{label}\"] b a -> b [label=\"{label}\"] }}"));
     assert!(to_svg(&draw(&pipeline, None)).len() < 20_000);
-    assert!(to_text(&pipeline, None, CharSet::Unicode).len() < 2_000);
+    assert!(to_list(&pipeline, None).len() < 2_000);
 }
 
 #[test]
@@ -332,7 +334,7 @@ fn a_list_keeps_words_whole() {
     let text = format!(
         "digraph g {{ start [shape=Mdiamond] exit [shape=Msquare] {long} n0 [label=\"interview_until_there_are_no_more_questions\"] }}"
     );
-    let list = to_text(&pipeline(&text), None, CharSet::Ascii);
+    let list = to_list(&pipeline(&text), None);
     assert!(list.contains("\"interview_until_there_are_no_more_questions\""), "{list}");
     assert!(list.starts_with("g: 92 nodes, 180 edges\n"), "{list}");
 }

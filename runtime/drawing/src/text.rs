@@ -56,11 +56,6 @@ pub(crate) fn width(line: &str, size: f64) -> f64 {
     line.chars().map(advance).sum::<f64>() * size
 }
 
-/// The columns of a line in a terminal.
-pub(crate) fn columns(line: &str) -> usize {
-    line.chars().map(cells).sum()
-}
-
 /// Text without anything that acts instead of being shown; white space becomes a space, a new line stays.
 pub(crate) fn clean(text: &str) -> String {
     let kept = text.chars().map(|character| if matches!(character, '\t' | '\r') { ' ' } else { character });
@@ -71,6 +66,15 @@ pub(crate) fn clean(text: &str) -> String {
 pub(crate) fn one_line(text: &str) -> String {
     let start: String = text.chars().take(CHARACTERS_MAX).collect();
     clean(&start).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The start of a text on one line; `…` stands for all after `characters_max` characters.
+pub(crate) fn excerpt(text: &str, characters_max: usize) -> String {
+    let line = one_line(text);
+    match line.char_indices().nth(characters_max) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }
 
 /// A number with its noun: `1 node`, `2 nodes`.
@@ -154,6 +158,10 @@ fn is_soft(head: &str, tail: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn columns(line: &str) -> usize {
+        line.chars().map(cells).sum()
+    }
 
     #[track_caller]
     fn check(text: &str, lines: &[&str]) {

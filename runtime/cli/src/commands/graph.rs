@@ -1,4 +1,4 @@
-//! `glovebox graph`: a pipeline as a picture, as text, for programs and for Graphviz; with a run, also what happened in it.
+//! `glovebox graph`: a pipeline as a picture, as a list, for programs and for Graphviz; with a run, also what happened in it.
 
 use crate::arguments::{GraphArguments, GraphFormat};
 use crate::exit::{CommandResult, Exit, Stop};
@@ -10,7 +10,7 @@ use crate::runs::recorded;
 use crate::terminal;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::visible;
-use glovebox_drawing::{CharSet, Overlay, draw, to_json, to_svg, to_text};
+use glovebox_drawing::{Overlay, draw, to_json, to_list, to_svg};
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::graph::{to_dot, with_undeclared};
 use glovebox_pipeline::ir::Pipeline;
@@ -27,8 +27,7 @@ pub fn graph(arguments: &GraphArguments) -> CommandResult {
     let text = match arguments.format {
         GraphFormat::Svg => to_svg(&draw(&pipeline, overlay)),
         GraphFormat::Png => return Err(no_png()),
-        GraphFormat::Ascii => to_text(&pipeline, overlay, CharSet::Ascii),
-        GraphFormat::Unicode => to_text(&pipeline, overlay, CharSet::Unicode),
+        GraphFormat::Text => to_list(&pipeline, overlay),
         GraphFormat::Dot => visible::dot(&to_dot(&pipeline)).into_owned(),
         GraphFormat::Json => terminal::json(&to_json(&pipeline, &draw(&pipeline, overlay)))? + "\n",
     };

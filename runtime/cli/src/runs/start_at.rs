@@ -17,7 +17,7 @@ pub fn check(pipeline: &Pipeline, id: &NodeId) -> Result<(), Stop> {
         let known = pipeline.nodes.iter().map(|node| node.id.as_str());
         let help = match nearest(id.as_str(), known) {
             Some(meant) => format!("did you mean `--from {meant}`?"),
-            None => "`glovebox graph FILE --format unicode` shows the nodes".to_owned(),
+            None => "`glovebox graph FILE --format text` lists the nodes".to_owned(),
         };
         let message = format!("`--from {id}`: the pipeline has no node `{id}`");
         return Err(Stop::new(Exit::Usage, message).with_help(help));

@@ -1,5 +1,6 @@
 //! Places along: how far each layer reaches, how far apart layers are, and how far boxes reach beyond the layers they cover.
 
+use super::borders::ClusterBorder;
 use super::clusters::Cluster;
 use super::layers::Layered;
 use super::{Gaps, Point, Size};
@@ -88,7 +89,7 @@ fn spaced(layered: &Layered, rooms: &Rooms, xs: &[f64], gaps: &Gaps) -> Vec<Band
 
 /// The boxes of clusters.
 pub(super) fn boxes(layered: &Layered, bands: &[Band], rooms: &Rooms, xs: &[f64]) -> Vec<Option<(Point, Size)>> {
-    let place = |(cluster, border): (usize, &Option<super::ClusterBorder>)| {
+    let place = |(cluster, border): (usize, &Option<ClusterBorder>)| {
         let border = border.as_ref()?;
         let (left, right) = (xs[border.left[0]], xs[border.right[0]]);
         let (top, bottom) =

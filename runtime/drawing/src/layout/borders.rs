@@ -59,7 +59,7 @@ impl Layered {
     }
 
     /// Puts the borders of all clusters into the layers, which are in order.
-    pub(super) fn add_borders(&mut self, gaps: &Gaps) {
+    pub(super) fn add_borders(&mut self) {
         if self.clusters.is_empty() {
             return;
         }
@@ -75,12 +75,12 @@ impl Layered {
                 let around = self.clusters.around(vertex.and_then(|vertex| self.vertices[vertex].cluster));
                 let same = open.iter().zip(&around).take_while(|(one, other)| one == other).count();
                 for cluster in open.drain(same..).rev() {
-                    let post = self.post(cluster, Side::Right, layer, gaps.line_width);
+                    let post = self.post(cluster, Side::Right, layer);
                     borders[cluster].iter_mut().for_each(|border| border.right.push(post));
                     after.push(post);
                 }
                 for &cluster in &around[same..] {
-                    let post = self.post(cluster, Side::Left, layer, gaps.line_width);
+                    let post = self.post(cluster, Side::Left, layer);
                     borders[cluster].iter_mut().for_each(|border| border.left.push(post));
                     after.push(post);
                     open.push(cluster);
@@ -97,9 +97,9 @@ impl Layered {
         self.borders = borders;
     }
 
-    fn post(&mut self, cluster: usize, side: Side, layer: usize, width: f64) -> usize {
+    fn post(&mut self, cluster: usize, side: Side, layer: usize) -> usize {
         let parent = self.clusters.parent(cluster);
-        let post = self.add(Kind::Border(side), layer, Size { width, height: 0.0 }, None, parent);
+        let post = self.add(Kind::Border(side), layer, Size::default(), None, parent);
         self.layers[layer].pop();
         post
     }

@@ -6,7 +6,7 @@ use super::Link;
 
 /// Which way a link goes in the picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EdgeDirection {
+pub(crate) enum EdgeDirection {
     /// Down the layers.
     Forward,
     /// Back up to a node on the way from the root.
@@ -21,7 +21,7 @@ const WEAK: u32 = 1;
 const WORK_MAX: usize = 20_000_000;
 
 /// The direction of every link. Without the `Back` and `Loop` ones the graph has no cycle. The walk begins at `root`.
-pub(super) fn edge_directions(nodes: usize, links: &[Link], root: usize) -> Vec<EdgeDirection> {
+pub(crate) fn edge_directions(nodes: usize, links: &[Link], root: usize) -> Vec<EdgeDirection> {
     let weak = links.iter().filter(|link| link.weight <= WEAK).count();
     let is_weak = |link: &Link| link.weight <= WEAK && weak * (nodes + links.len()) <= WORK_MAX;
     let mut walk = Walk {

@@ -261,8 +261,9 @@ impl Builder<'_> {
         let layered = &mut self.layered;
         let (start, end) = (layered.vertices[link.from].layer, layered.vertices[link.to].layer);
         if link.from == link.to {
-            let bare = Size { width: self.gaps.line_width, height: 0.0 };
-            let room = link.label.map_or(bare, |label| Size { width: label.width + self.gaps.loop_width, ..label });
+            let room = link
+                .label
+                .map_or_else(Size::default, |label| Size { width: label.width + self.gaps.loop_width, ..label });
             layered.routes[index] = Route::Loop(layered.add_beside(Kind::Loop, link.from, room, None));
         } else if is_outside {
             let cluster = layered.clusters.passed(link.from, link.to, start + 1);
@@ -307,13 +308,15 @@ impl Builder<'_> {
 
     fn up(&mut self, index: usize, start: usize, end: usize) -> Vec<usize> {
         let link = &self.links[index];
-        let line = Size { width: self.gaps.line_width, height: 0.0 };
-        let leave = self.layered.add_beside(Kind::Hook, link.from, line, None);
+        let leave = self.layered.add_beside(Kind::Hook, link.from, Size::default(), None);
         let passed = self.pass(index, (end + 1..start).rev());
         let last = passed.last().copied().unwrap_or(leave);
         let layered = &mut self.layered;
         let trunk = layered.vertices[last].trunk;
-        let arrive = *self.arrivals.entry(last).or_insert_with(|| layered.add_beside(Kind::Hook, link.to, line, trunk));
+        let arrive = *self
+            .arrivals
+            .entry(last)
+            .or_insert_with(|| layered.add_beside(Kind::Hook, link.to, Size::default(), trunk));
         [link.from, leave].into_iter().chain(passed).chain([arrive, link.to]).collect()
     }
 
@@ -340,8 +343,8 @@ impl Builder<'_> {
     }
 
     fn dummy(&mut self, trunk: Trunk, layer: usize, cluster: Option<usize>) -> usize {
-        let (layered, line) = (&mut self.layered, Size { width: self.gaps.line_width, height: 0.0 });
-        let add = || layered.add(Kind::Dummy, layer, line, Some(trunk), cluster);
+        let layered = &mut self.layered;
+        let add = || layered.add(Kind::Dummy, layer, Size::default(), Some(trunk), cluster);
         *self.shared.entry((trunk, layer, cluster)).or_insert_with(add)
     }
 }

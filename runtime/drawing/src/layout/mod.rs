@@ -19,10 +19,9 @@ mod route;
 mod sorter;
 
 use super::geometry::{Path, Point, Size};
-pub(crate) use borders::ClusterBorder;
 pub(crate) use clusters::Cluster;
-pub(crate) use layers::{Kind, Layered, Route, Side};
-pub(crate) use ports::{End, Ports};
+pub(crate) use cycles::{EdgeDirection, edge_directions};
+use layers::Layered;
 
 /// A node as the layout sees it.
 #[derive(Debug, Clone)]
@@ -80,8 +79,6 @@ pub(crate) struct Gaps {
     pub(crate) label_before: f64,
     /// Between the ends of two links at one node.
     pub(crate) ports: f64,
-    /// Width of a line.
-    pub(crate) line_width: f64,
     /// Width of a loop beside its label.
     pub(crate) loop_width: f64,
     /// A shift between two nodes that is taken away by meeting in the middle.
@@ -109,18 +106,12 @@ pub(crate) struct Placed {
 
 /// Places items, links and boxes.
 pub(crate) fn place(graph: &Graph<'_>, gaps: &Gaps) -> Placed {
-    let (layered, xs) = arrange(graph, gaps);
-    route::route(&layered, graph, &xs, gaps)
-}
-
-/// The layers with everything in them in order, and the place of each vertex across.
-pub(crate) fn arrange(graph: &Graph<'_>, gaps: &Gaps) -> (Layered, Vec<f64>) {
     let Graph { items, links, root, .. } = *graph;
-    let directions = cycles::edge_directions(items.len(), links, root);
+    let directions = edge_directions(items.len(), links, root);
     let ranks = ranks::ranks(items.len(), links, &directions);
     let mut layered = Layered::new(graph, &directions, &ranks, gaps);
     order::order(&mut layered);
-    layered.add_borders(gaps);
+    layered.add_borders();
     let xs = across::positions(&layered, gaps);
-    (layered, xs)
+    route::route(&layered, graph, &xs, gaps)
 }

@@ -1,7 +1,7 @@
 //! A last touch on places across: what hangs loosely moves to where its lines are shortest, without bending what is straight.
 //!
 //! Vertices that straight lines hold together move as one group. A group goes towards the middle of what it is linked to, as far as its
-//! neighbours let it. Groups that are held in balance, such as the branches of a fork, stay.
+//! neighbours let it. Groups in balance, such as parallel branches, stay.
 
 use super::Gaps;
 use super::across::distance;
@@ -55,7 +55,7 @@ pub(super) fn relax(layered: &Layered, gaps: &Gaps, firm: &[(usize, usize, bool)
 struct Groups {
     group_of: Vec<usize>,
     members: Vec<Vec<usize>>,
-    /// Groups that are one of several branches of a fork.
+    /// True for a group that is one of several parallel branches.
     is_held: Vec<bool>,
 }
 
