@@ -320,7 +320,7 @@ fn joins_through_the_binary() {
             graph: "f [shape=component]; j [shape=tripleoctagon]; a [prompt=p, allowed_write_paths=\"\"]; start -> f -> a -> j -> done; a -> done [condition=\"outcome=fail\"]",
             flags: &["--simulate"],
             exit: 3,
-            facts: &[Says("a branch of the fork `f` leads to the exit `done` without its fan-in")],
+            facts: &[Says("a branch of the parallel node `f` leads to the exit `done` without its fan-in")],
             ..PLAIN
         },
         Case {
@@ -328,7 +328,7 @@ fn joins_through_the_binary() {
             graph: "f [shape=component, join_policy=k_of_n, k=2]; j [shape=tripleoctagon]; a [prompt=p, allowed_write_paths=\"\"]; start -> f -> a -> j -> done",
             flags: &["--simulate"],
             exit: 3,
-            facts: &[Says("the fork `f` needs 2 branches to succeed and has 1")],
+            facts: &[Says("the parallel node `f` needs 2 branches to succeed and has 1")],
             ..PLAIN
         },
     ]);

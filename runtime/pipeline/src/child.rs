@@ -1,6 +1,6 @@
 //! Child pipelines: the stages of a node that runs another pipeline (spec §4.11, §9.4), as part of the pipeline around it.
 //!
-//! The node becomes a fork with one branch, its stages that branch, and a fan-in behind them takes what they changed. So grants, plan,
+//! The node becomes a parallel node with one branch, which has the child's stages. A fan-in behind them takes their changes. So grants, plan,
 //! budgets, cancellation and resume hold for a child as for any stage. [`splice`] works on graphs with final values and returns canonical
 //! text, which a run keeps. What a child leaves open comes from the pipeline around it; what cannot hold for a part is refused.
 

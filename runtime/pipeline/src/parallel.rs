@@ -1,16 +1,16 @@
-//! Forks and their joins: the settings of a fork, and where its branches meet.
+//! Finds the fan-in where the branches of a parallel node meet, and the nodes of each branch.
 //!
-//! A branch is what an edge out of a fork leads to, up to the fan-in. Every path of it must end at that one fan-in or at a node that
+//! A branch is what an edge out of a parallel node leads to, up to the fan-in. Every path of it must end at that one fan-in or at a node that
 //! nothing follows, so that no branch can end the run or leave past the join. Engine and lint ask the same function.
 
 use crate::ir::{Handler, NodeId, Pipeline};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Most forks inside each other.
+/// The deepest nesting of parallel nodes.
 pub const NESTED_MAX: usize = 8;
 
-/// Why the branches of a fork do not meet.
+/// Why the branches of a parallel node do not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinFault<'a> {
     /// It has no edge to a declared node.
@@ -21,44 +21,44 @@ pub enum JoinFault<'a> {
     ManyJoins(&'a NodeId, &'a NodeId),
     /// A branch can reach an exit.
     Exit(&'a NodeId),
-    /// A branch can lead back to the fork.
+    /// A branch can lead back to the parallel node.
     Back(&'a NodeId),
-    /// A fork inside a branch has no join of its own.
+    /// A parallel node inside a branch has no join of its own.
     Inner(&'a NodeId),
-    /// More than [`NESTED_MAX`] forks are inside each other.
+    /// Parallel nodes are nested deeper than [`NESTED_MAX`].
     Deep(&'a NodeId),
 }
 
-/// A fork's join, and the nodes of its branches.
+/// A parallel node's join, and the nodes of its branches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region<'a> {
     /// The fan-in.
     pub join: &'a NodeId,
-    /// What is visited between fork and fan-in, inner forks and their branches included.
+    /// The nodes between the parallel node and the fan-in, those of inner branches included.
     pub inside: BTreeSet<&'a NodeId>,
 }
 
 impl Pipeline {
-    /// Where the branches of a fork meet: the one fan-in that all of them lead to.
+    /// The one fan-in that all branches of a parallel node lead to, and the nodes up to it.
     ///
     /// # Errors
-    /// [`JoinFault`]; a run never begins a fork that has one.
-    pub fn region<'a>(&'a self, fork: &'a NodeId) -> Result<Region<'a>, JoinFault<'a>> {
-        self.region_within(fork, &mut vec![fork])
+    /// [`JoinFault`]; a run never begins such a parallel node.
+    pub fn region<'a>(&'a self, parallel: &'a NodeId) -> Result<Region<'a>, JoinFault<'a>> {
+        self.region_within(parallel, &mut vec![parallel])
     }
 
     /// The nodes of one branch, which begins at `first`, up to the fan-in.
-    pub fn branch_nodes<'a>(&'a self, fork: &'a NodeId, first: &'a NodeId) -> BTreeSet<&'a NodeId> {
-        let mut walk = Walk { pipeline: self, fork, joins: BTreeSet::new(), inside: BTreeSet::new() };
+    pub fn branch_nodes<'a>(&'a self, parallel: &'a NodeId, first: &'a NodeId) -> BTreeSet<&'a NodeId> {
+        let mut walk = Walk { pipeline: self, parallel, joins: BTreeSet::new(), inside: BTreeSet::new() };
         // A branch with a fault has what was found before it.
-        let _fault = walk.from(first, &mut vec![fork]);
+        let _fault = walk.from(first, &mut vec![parallel]);
         walk.inside
     }
 
-    /// The nearest node that every branch of a fork can reach, whatever its handler: where a fan-in belongs. None if it has one branch.
-    pub fn meeting<'a>(&'a self, fork: &NodeId) -> Option<&'a NodeId> {
+    /// The nearest node that every branch of a parallel node can reach, whatever its handler; a fan-in belongs there. None for a single branch.
+    pub fn meeting<'a>(&'a self, parallel: &NodeId) -> Option<&'a NodeId> {
         let branches: Vec<BTreeMap<&NodeId, usize>> =
-            self.outgoing(fork).map(|(_, edge)| self.distances(&edge.to, fork)).collect();
+            self.outgoing(parallel).map(|(_, edge)| self.distances(&edge.to, parallel)).collect();
         let (first, others) = branches.split_first().filter(|(_, others)| !others.is_empty())?;
         let farthest = |(id, distance): (&&'a NodeId, &usize)| {
             let all: Option<Vec<usize>> = others.iter().map(|branch| branch.get(*id).copied()).collect();
@@ -67,12 +67,12 @@ impl Pipeline {
         first.iter().filter_map(farthest).min().map(|(_, id)| id)
     }
 
-    /// How many edges lead from a node to each node that can be reached without this fork.
-    fn distances<'a>(&'a self, first: &'a NodeId, fork: &NodeId) -> BTreeMap<&'a NodeId, usize> {
+    /// How many edges lead from a node to each node that can be reached without this parallel node.
+    fn distances<'a>(&'a self, first: &'a NodeId, parallel: &NodeId) -> BTreeMap<&'a NodeId, usize> {
         let mut found = BTreeMap::from([(first, 0)]);
         let mut open = VecDeque::from([(first, 0)]);
         while let Some((id, distance)) = open.pop_front() {
-            for next in self.outgoing(id).map(|(_, edge)| &edge.to).filter(|next| *next != fork) {
+            for next in self.outgoing(id).map(|(_, edge)| &edge.to).filter(|next| *next != parallel) {
                 if let Entry::Vacant(place) = found.entry(next) {
                     place.insert(distance + 1);
                     open.push_back((next, distance + 1));
@@ -82,15 +82,19 @@ impl Pipeline {
         found
     }
 
-    fn region_within<'a>(&'a self, fork: &'a NodeId, forks: &mut Vec<&'a NodeId>) -> Result<Region<'a>, JoinFault<'a>> {
-        let mut walk = Walk { pipeline: self, fork, joins: BTreeSet::new(), inside: BTreeSet::new() };
+    fn region_within<'a>(
+        &'a self,
+        parallel: &'a NodeId,
+        parallels: &mut Vec<&'a NodeId>,
+    ) -> Result<Region<'a>, JoinFault<'a>> {
+        let mut walk = Walk { pipeline: self, parallel, joins: BTreeSet::new(), inside: BTreeSet::new() };
         let firsts: Vec<&NodeId> =
-            self.outgoing(fork).map(|(_, edge)| &edge.to).filter(|to| self.node(to).is_some()).collect();
+            self.outgoing(parallel).map(|(_, edge)| &edge.to).filter(|to| self.node(to).is_some()).collect();
         if firsts.is_empty() {
             return Err(JoinFault::NoBranch);
         }
         for first in firsts {
-            walk.from(first, forks)?;
+            walk.from(first, parallels)?;
         }
         let mut joins = walk.joins.into_iter();
         match (joins.next(), joins.next()) {
@@ -111,28 +115,28 @@ impl Pipeline {
     }
 }
 
-/// A walk over the branches of one fork.
+/// A walk over the branches of one parallel node.
 struct Walk<'a> {
     pipeline: &'a Pipeline,
-    fork: &'a NodeId,
+    parallel: &'a NodeId,
     joins: BTreeSet<&'a NodeId>,
     inside: BTreeSet<&'a NodeId>,
 }
 
 impl<'a> Walk<'a> {
-    fn from(&mut self, first: &'a NodeId, forks: &mut Vec<&'a NodeId>) -> Result<(), JoinFault<'a>> {
+    fn from(&mut self, first: &'a NodeId, parallels: &mut Vec<&'a NodeId>) -> Result<(), JoinFault<'a>> {
         let mut open = vec![first];
         while let Some(id) = open.pop() {
             let Some(node) = self.pipeline.node(id) else { continue };
             match node.handler {
-                _ if id == self.fork => return Err(JoinFault::Back(id)),
+                _ if id == self.parallel => return Err(JoinFault::Back(id)),
                 Handler::Exit => return Err(JoinFault::Exit(id)),
                 Handler::FanIn(_) => {
                     self.joins.insert(id);
                 }
                 _ if !self.inside.insert(id) => {}
                 Handler::Parallel => {
-                    let join = self.inner(id, forks)?;
+                    let join = self.inner(id, parallels)?;
                     open.extend(self.pipeline.next(join));
                     open.extend(self.pipeline.jumps(id));
                 }
@@ -142,17 +146,17 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Goes over a fork inside a branch, and on behind its fan-in.
-    fn inner(&mut self, id: &'a NodeId, forks: &mut Vec<&'a NodeId>) -> Result<&'a NodeId, JoinFault<'a>> {
-        if forks.contains(&id) {
+    /// Walks the branches of a nested parallel node, and returns its fan-in.
+    fn inner(&mut self, id: &'a NodeId, parallels: &mut Vec<&'a NodeId>) -> Result<&'a NodeId, JoinFault<'a>> {
+        if parallels.contains(&id) {
             return Err(JoinFault::Back(id));
         }
-        if forks.len() >= NESTED_MAX {
+        if parallels.len() >= NESTED_MAX {
             return Err(JoinFault::Deep(id));
         }
-        forks.push(id);
-        let region = self.pipeline.region_within(id, forks);
-        forks.pop();
+        parallels.push(id);
+        let region = self.pipeline.region_within(id, parallels);
+        parallels.pop();
         let Region { join, inside } = region.map_err(|fault| match fault {
             JoinFault::Deep(_) => fault,
             _ => JoinFault::Inner(id),

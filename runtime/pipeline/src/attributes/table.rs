@@ -49,7 +49,7 @@ const fn all<const LEN: usize>() -> [Known; LEN] {
     all
 }
 
-/// Those of all stages, of agents, of forks and of people.
+/// Those of all stages, of agents, of parallel nodes and of people.
 const GENERAL: &[Known] = &[
     known(key::GOAL, G, Text, "empty", "the purpose of the pipeline; prompts use it as `$goal`", SPEC),
     known(key::LABEL, GNE, Text, "the name", "the displayed text; on an edge also the routing key", SPEC),
@@ -216,7 +216,7 @@ const GENERAL: &[Known] = &[
         N,
         Duration,
         "none",
-        "maximum duration of one attempt, of a question, or of a fork with its branches",
+        "maximum duration of one attempt, of a question, or of a parallel node with its branches",
         SPEC,
     ),
     known(key::LLM_MODEL, GN, Text, "from the style sheet", "the model", SPEC),
@@ -338,7 +338,7 @@ const GENERAL: &[Known] = &[
         N,
         Text,
         "`wait_all`",
-        "when a fork is complete: `wait_all`, `first_success`, `k_of_n` or `quorum`",
+        "when a parallel node is complete: `wait_all`, `first_success`, `k_of_n` or `quorum`",
         Spec("§4.8"),
     ),
     known(
@@ -346,7 +346,7 @@ const GENERAL: &[Known] = &[
         N,
         Text,
         "`continue`",
-        "what a failed branch does to its fork: `continue`, `fail_fast` or `ignore`",
+        "what a failed branch does to its parallel node: `continue`, `fail_fast` or `ignore`",
         Spec("§4.8"),
     ),
     known(key::MAX_PARALLEL, N, Integer, "4", "maximum number of branches at a time", Spec("§4.8")),

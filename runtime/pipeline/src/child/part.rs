@@ -200,7 +200,7 @@ impl<'a> Part<'a> {
         let Some(at) = graph.nodes.iter().position(|node| node["id"] == self.owner.id.as_str()) else {
             return Ok(Vec::new());
         };
-        let end = self.fork_out_of(&mut graph.nodes[at], &join);
+        let end = self.make_parallel(&mut graph.nodes[at], &join);
         let stages = own.nodes.into_iter().zip(&self.child.nodes).map(|(values, node)| self.stage(values, node));
         let added: Vec<Values> = stages.chain([end]).collect();
         let names = added.iter().map(|node| NodeId::from(node["id"].as_str())).collect();
@@ -226,8 +226,8 @@ impl<'a> Part<'a> {
         names.find(is_free).expect("there are more numbers than nodes")
     }
 
-    /// Makes the node a fork, and returns the fan-in.
-    fn fork_out_of(&self, node: &mut Values, join: &NodeId) -> Values {
+    /// Turns the node into a parallel node, and returns the fan-in.
+    fn make_parallel(&self, node: &mut Values, join: &NodeId) -> Values {
         let mut end = values([
             ("id", join.as_str()),
             ("shape", "tripleoctagon"),

@@ -56,7 +56,7 @@ pub enum Handler {
     Conditional,
     /// Begins a branch for each edge (spec §4.8).
     Parallel,
-    /// Joins the branches of a fork and takes the best (spec §4.9). It compares their outcomes, or the named component judges them.
+    /// Joins the branches of a parallel node and takes the best (spec §4.9). It compares their outcomes, or the named component judges them.
     FanIn(Option<Text>),
     /// Asks a person; each outgoing edge is a choice.
     Human,

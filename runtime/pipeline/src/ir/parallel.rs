@@ -5,7 +5,7 @@ pub const MAX_PARALLEL_DEFAULT: u32 = 4;
 /// Default of `quorum_fraction`.
 const QUORUM_DEFAULT: f64 = 0.5;
 
-/// When a fork is complete (decision join-and-error-policies).
+/// When a parallel node is complete (decision join-and-error-policies).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum JoinPolicy {
     /// When every branch has ended.
@@ -19,13 +19,13 @@ pub enum JoinPolicy {
     Quorum(f64),
 }
 
-/// What a failed branch does to its fork (decision join-and-error-policies).
+/// The effect of a failed branch on its parallel node (decision join-and-error-policies).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ErrorPolicy {
-    /// The others go on. It counts against the fork.
+    /// The others go on. The branch counts as failed.
     #[default]
     Continue,
-    /// The others are canceled, and the fork fails.
+    /// The others are canceled, and the node fails.
     FailFast,
     /// The others go on. It counts for nothing, unless every branch fails.
     Ignore,

@@ -13,26 +13,31 @@ pub(super) fn in_branch(rule: &Rule, subject: &Subject<'_>) -> Found {
     if restarts.is_empty() {
         return Found::none();
     }
-    let inside = in_forks(subject);
+    let inside = in_parallel(subject);
     restarts
         .into_iter()
         .filter(|edge| inside.contains(&edge.from))
         .map(|edge| {
-            found(rule, edge, format!("`{} -> {}` restarts the run from a branch of a fork", edge.from, edge.to))
+            found(
+                rule,
+                edge,
+                format!("`{} -> {}` restarts the run from a branch of a parallel node", edge.from, edge.to),
+            )
         })
         .collect()
 }
 
-/// Forks, and the nodes of their branches.
-fn in_forks<'a>(subject: &Subject<'a>) -> BTreeSet<&'a NodeId> {
+/// Parallel nodes, and the nodes of their branches.
+fn in_parallel<'a>(subject: &Subject<'a>) -> BTreeSet<&'a NodeId> {
     let pipeline = subject.pipeline;
-    let forks = pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel);
-    // Where the branches of a fork do not meet, nobody knows what is inside; another rule says that.
-    let forks = forks.filter(|fork| pipeline.region(&fork.id).is_ok());
-    forks
-        .flat_map(|fork| {
-            let branches = pipeline.outgoing(&fork.id).flat_map(|(_, edge)| pipeline.branch_nodes(&fork.id, &edge.to));
-            branches.chain([&fork.id])
+    let parallels = pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel);
+    // Without a join the nodes of the branches are unknown. `parallel_join` reports it.
+    let parallels = parallels.filter(|parallel| pipeline.region(&parallel.id).is_ok());
+    parallels
+        .flat_map(|parallel| {
+            let branches =
+                pipeline.outgoing(&parallel.id).flat_map(|(_, edge)| pipeline.branch_nodes(&parallel.id, &edge.to));
+            branches.chain([&parallel.id])
         })
         .collect()
 }

@@ -1,6 +1,7 @@
-//! Fan-ins that a file leaves out: another engine joins the branches of a fork at the nearest node that all of them lead to.
+//! Adds the fan-ins that a file leaves out: another engine joins branches at the nearest node that all of them lead to.
 //!
-//! Only a fork that has no join by the rules of [`crate::parallel`] gets one, and only if it then follows them. Nothing else of the file changes.
+//! Only a parallel node without a join by the rules of [`crate::parallel`] gets one, and only if it then follows them. The rest of the file
+//! stays as it is.
 
 use super::reader::Findings;
 use crate::diagnostic::Diagnostic;
@@ -13,27 +14,29 @@ use crate::source::Source;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-/// The pipeline with a fan-in before each node where the branches of a fork meet without one.
+/// The pipeline with a fan-in before each node where the branches of a parallel node meet without one.
 pub(super) fn with_joins(mut pipeline: Pipeline, findings: &mut Findings<'_>) -> Pipeline {
-    // The join of a fork may be what the fork around it lacked.
+    // A new join may be the one that an outer parallel node lacked.
     for _ in 0..NESTED_MAX {
-        let forks = pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel);
-        let faulty = forks.filter(|fork| pipeline.region(&fork.id).is_err());
-        let Some((joined, found)) = faulty.filter_map(|fork| join(&pipeline, fork)).next() else { return pipeline };
+        let parallels = pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel);
+        let faulty = parallels.filter(|parallel| pipeline.region(&parallel.id).is_err());
+        let Some((joined, found)) = faulty.filter_map(|parallel| join(&pipeline, parallel)).next() else {
+            return pipeline;
+        };
         findings.push(found);
         pipeline = joined;
     }
     pipeline
 }
 
-/// The pipeline with a fan-in for one fork; none if the fork's branches would not all end there.
-fn join(pipeline: &Pipeline, fork: &Node) -> Option<(Pipeline, Diagnostic)> {
-    let meeting = pipeline.meeting(&fork.id).and_then(|meeting| pipeline.node(meeting))?;
+/// The pipeline with a fan-in for one parallel node; none if its branches would not all end there.
+fn join(pipeline: &Pipeline, parallel: &Node) -> Option<(Pipeline, Diagnostic)> {
+    let meeting = pipeline.meeting(&parallel.id).and_then(|meeting| pipeline.node(meeting))?;
     if matches!(meeting.handler, Handler::Start | Handler::Exit | Handler::FanIn(_)) {
         return None;
     }
-    let join = unused(pipeline, &fork.id);
-    let inside = inside(pipeline, fork, &meeting.id);
+    let join = unused(pipeline, &parallel.id);
+    let inside = inside(pipeline, parallel, &meeting.id);
     let (node, on) = sample()?;
     let mut joined = pipeline.clone();
     joined.index = OnceLock::new();
@@ -44,29 +47,30 @@ fn join(pipeline: &Pipeline, fork: &Node) -> Option<(Pipeline, Diagnostic)> {
     }
     let label = Text::new(join.as_str());
     let message = format!(
-        "the branches of the fork `{}` meet at `{}`: Glovebox joins them before it, at `{join}`",
-        fork.id, meeting.id
+        "the branches of the parallel node `{}` meet at `{}`: Glovebox joins them before it, at `{join}`",
+        parallel.id, meeting.id
     );
     let help = format!("write it: `{join} [shape=tripleoctagon, merge=all]` and `{join} -> {}`", meeting.id);
-    let found = Diagnostic::info("fork_join_added", message, fork.span).with_node(fork.id.as_str()).with_help(help);
-    let (from_span, to_span, span) = (fork.span, meeting.span, fork.span);
+    let found =
+        Diagnostic::info("parallel_join_added", message, parallel.span).with_node(parallel.id.as_str()).with_help(help);
+    let (from_span, to_span, span) = (parallel.span, meeting.span, parallel.span);
     joined.edges.push(Edge { from: join.clone(), to: meeting.id.clone(), from_span, to_span, span, ..on });
-    let mut node = Node { id: join, label, span: fork.span, ..node };
+    let mut node = Node { id: join, label, span: parallel.span, ..node };
     for key in [key::SHAPE, key::MERGE] {
         node.attributes
             .get_mut(key)
             .into_iter()
-            .for_each(|written| (written.key_span, written.span) = (fork.span, fork.span));
+            .for_each(|written| (written.key_span, written.span) = (parallel.span, parallel.span));
     }
     joined.nodes.push(node);
-    joined.region(&fork.id).ok()?;
+    joined.region(&parallel.id).ok()?;
     Some((joined, found))
 }
 
-/// The fork and what its branches visit before the node where they meet.
-fn inside<'p>(pipeline: &'p Pipeline, fork: &'p Node, meeting: &NodeId) -> BTreeSet<&'p NodeId> {
-    let mut inside = BTreeSet::from([&fork.id]);
-    let mut open = vec![&fork.id];
+/// The parallel node and what its branches visit before the node where they meet.
+fn inside<'p>(pipeline: &'p Pipeline, parallel: &'p Node, meeting: &NodeId) -> BTreeSet<&'p NodeId> {
+    let mut inside = BTreeSet::from([&parallel.id]);
+    let mut open = vec![&parallel.id];
     while let Some(id) = open.pop() {
         for to in pipeline.outgoing(id).map(|(_, edge)| &edge.to).filter(|to| *to != meeting) {
             if inside.insert(to) {
@@ -78,9 +82,10 @@ fn inside<'p>(pipeline: &'p Pipeline, fork: &'p Node, meeting: &NodeId) -> BTree
 }
 
 /// A name for the fan-in that no node has.
-fn unused(pipeline: &Pipeline, fork: &NodeId) -> NodeId {
-    let named =
-        |number: u32| NodeId::new(if number < 2 { format!("join_{fork}") } else { format!("join_{fork}_{number}") });
+fn unused(pipeline: &Pipeline, parallel: &NodeId) -> NodeId {
+    let named = |number: u32| {
+        NodeId::new(if number < 2 { format!("join_{parallel}") } else { format!("join_{parallel}_{number}") })
+    };
     (1..).map(named).find(|id| pipeline.node(id).is_none()).unwrap_or_else(|| named(0))
 }
 

@@ -203,7 +203,7 @@ fn tool_servers(handler: &Handler, node: &Attributes, graph: &Attributes) -> Too
     ToolServers { asked, is_own }
 }
 
-/// What Glovebox wrote about the child pipeline of a fork.
+/// What Glovebox wrote about the child pipeline of a parallel node.
 fn child(from: &Attributes, findings: &mut Findings<'_>) -> Option<Child> {
     let file = from.get(key::STACK_CHILD)?.value.clone();
     let keys = |key| {

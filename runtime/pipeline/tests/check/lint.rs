@@ -379,12 +379,12 @@ fn an_undeclared_start_is_one_mistake() {
 }
 
 #[test]
-fn a_fork_without_a_fan_in_gets_one_where_its_branches_meet() {
+fn a_parallel_node_without_a_fan_in_gets_one_where_its_branches_meet() {
     let text = "f [shape=component] a [prompt=p] b [prompt=p] more [prompt=p] both [prompt=p] start -> f f -> a f -> b a -> more \
                 more -> both b -> both both -> f both -> exit";
     let checked = run(&with(text));
     assert!(
-        rule("fork_join_added", &with(text)).contains("meet at `both`: Glovebox joins them before it, at `join_f`")
+        rule("parallel_join_added", &with(text)).contains("meet at `both`: Glovebox joins them before it, at `join_f`")
     );
     let pipeline = checked.pipeline.expect("a pipeline");
     let join = pipeline.node(&"join_f".into()).expect("the fan-in");
@@ -395,17 +395,17 @@ fn a_fork_without_a_fan_in_gets_one_where_its_branches_meet() {
     }
     // A branch that can end elsewhere is a mistake, and the message says where the fan-in belongs.
     let elsewhere = run(&with(&format!("{text} a -> exit [condition=\"outcome=fail\"]")));
-    let fork = elsewhere.diagnostics.iter().find(|found| found.rule == "fork_join").expect("a finding");
-    let help = fork.help.as_deref().expect("help");
+    let parallel = elsewhere.diagnostics.iter().find(|found| found.rule == "parallel_join").expect("a finding");
+    let help = parallel.help.as_deref().expect("help");
     assert!(
         help.contains("meet at `both`: add `join_f [shape=tripleoctagon, merge=all]` and `join_f -> both`"),
         "{help}"
     );
-    assert!(rule("fork_join_added", &with(&format!("{text} a -> exit [condition=\"outcome=fail\"]"))).is_empty());
+    assert!(rule("parallel_join_added", &with(&format!("{text} a -> exit [condition=\"outcome=fail\"]"))).is_empty());
 }
 
 #[test]
-fn forks_inside_each_other_get_their_fan_ins_from_the_inside() {
+fn nested_parallel_nodes_get_their_fan_ins_from_the_inside() {
     let text = "f [shape=component] g [shape=component] a [prompt=p] b [prompt=p] c [prompt=p] in [prompt=p] out [prompt=p] \
                 join_g [prompt=p] start -> f f -> g f -> c g -> a g -> b a -> in b -> in in -> out c -> out out -> join_g \
                 join_g -> exit";
@@ -423,18 +423,18 @@ fn forks_inside_each_other_get_their_fan_ins_from_the_inside() {
 }
 
 #[test]
-fn a_fork_repeats_nothing_and_says_so_unless_a_defaults_block_asks() {
+fn a_parallel_node_repeats_nothing_and_says_so_unless_a_defaults_block_asks() {
     let ends = "a [prompt=p, allowed_write_paths=\"\"]; b [prompt=p, allowed_write_paths=\"\"]; start -> f -> a -> j; f -> b -> j; j -> exit";
     let policy = |text: &str| {
         let found = run(&with(&format!("{text} {ends}"))).diagnostics;
-        found.into_iter().filter(|found| found.rule == "fork_policy").map(|found| found.message).collect::<Vec<_>>()
+        found.into_iter().filter(|found| found.rule == "parallel_policy").map(|found| found.message).collect::<Vec<_>>()
     };
     let of =
         |key: &str, node: &str| vec![format!("`{key}` has no effect on the {node}, which makes no attempt of its own")];
-    let fork = "f [shape=component, max_retries=2] j [shape=tripleoctagon]";
-    assert_eq!(policy(fork), of("max_retries", "fork `f`"));
+    let parallel = "f [shape=component, max_retries=2] j [shape=tripleoctagon]";
+    assert_eq!(policy(parallel), of("max_retries", "parallel node `f`"));
     let preset = "f [shape=component, retry_policy=patient] j [shape=tripleoctagon]";
-    assert_eq!(policy(preset), of("retry_policy", "fork `f`"));
+    assert_eq!(policy(preset), of("retry_policy", "parallel node `f`"));
     let join = "f [shape=component] j [shape=tripleoctagon, max_retries=1]";
     assert_eq!(policy(join), of("max_retries", "fan-in without a prompt `j`"));
     for fine in [

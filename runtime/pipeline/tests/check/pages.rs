@@ -137,7 +137,7 @@ fn every_name_of_the_sources_is_in_the_table() {
             "guardrails, plans, Codex and test answers",
             "tool_command type verification.workdir verification.allowed_commands verification.plan_context_key allowed_write_paths codex.workdir codex.add_dirs codex.strict_read_scope codex.allow_read_scenarios codex.block_read_paths codex.path codex.disable_mcp codex.sandbox codex.approval codex.skip_git_repo_check agent.backend weight test.outcome test.outcome_sequence test.preferred_next_label test.suggested_next_ids test.notes test.verification_plan_json requires_tool_success required_tool_node",
         ),
-        ("forks and loops", "join_policy error_policy k quorum_fraction loop_restart_signature_limit"),
+        ("branches and loops", "join_policy error_policy k quorum_fraction loop_restart_signature_limit"),
     ];
     let known: HashSet<&str> = ATTRIBUTES.iter().map(|known| known.key.as_str()).collect();
     assert_eq!(known.len(), ATTRIBUTES.len(), "names are unique");

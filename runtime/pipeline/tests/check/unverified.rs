@@ -79,7 +79,7 @@ fn verified_ways_are_quiet() {
 
 #[test]
 fn branches_are_verified_by_one_of_them() {
-    let fork = "p [shape=component] j [shape=tripleoctagon] start -> p -> b -> j";
-    verified(&format!("{fork} p -> t -> j -> exit"));
-    assert_snapshot!(ways(&format!("{fork} -> exit")), @"«j -> exit» start -> p -> b -> j -> exit");
+    let parallel = "p [shape=component] j [shape=tripleoctagon] start -> p -> b -> j";
+    verified(&format!("{parallel} p -> t -> j -> exit"));
+    assert_snapshot!(ways(&format!("{parallel} -> exit")), @"«j -> exit» start -> p -> b -> j -> exit");
 }

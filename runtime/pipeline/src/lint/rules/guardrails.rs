@@ -133,7 +133,7 @@ pub(super) const RULES: &[Rule] = &[
         help: "add a stage that runs it: `shape=octagon, command=\"cargo test\"`",
         why: "`verify_command` runs after the work of an agent, a plugin, a diamond or a fan-in, or before a run ends at an exit. \
               The node succeeds only if the command ends with 0. A tool, verify or verification stage is a check itself, and a \
-              start, a fork or a human gate does no work. Such a command would never run, and the file would look checked. In a \
+              start, a parallel node or a human gate does no work. Such a command would never run, and the file would look checked. In a \
               defaults block it holds for the nodes that take it.",
         bad: include_str!("../../../rules/verify_command_place.bad.dot"),
         good: include_str!("../../../rules/verify_command_place.good.dot"),

@@ -3,9 +3,9 @@
 //! The examples of a rule are files of `runtime/pipeline/rules/`: `<id>.bad.dot` and `<id>.good.dot`, or `.sh` for a rule about scripts.
 
 mod attributes;
-mod forks;
 mod guardrails;
 mod holdout_rules;
+mod parallel;
 mod reading;
 mod routes;
 mod structure;
@@ -19,7 +19,7 @@ const TOPICS: [&[Rule]; 8] = [
     guardrails::RULES,
     holdout_rules::RULES,
     routes::RULES,
-    forks::RULES,
+    parallel::RULES,
     routes::RESTARTS,
 ];
 
@@ -31,7 +31,7 @@ pub(super) const TITLES: [(&str, &str); 8] = [
     ("Guardrails", guardrails::RULES[0].id),
     ("Hold-outs", holdout_rules::RULES[0].id),
     ("Routes", routes::RULES[0].id),
-    ("Forks", forks::RULES[0].id),
+    ("Parallel nodes", parallel::RULES[0].id),
     ("Restarts", routes::RESTARTS[0].id),
 ];
 

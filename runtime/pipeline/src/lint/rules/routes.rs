@@ -133,9 +133,9 @@ pub(super) const RESTARTS: &[Rule] = &[
         id: "loop_restart_in_branch",
         severity: Error,
         check: Some(restarts::in_branch),
-        summary: "a branch of a fork must not restart the run",
+        summary: "a branch of a parallel node must not restart the run",
         help: "put `loop_restart` on an edge after the fan-in",
-        why: "A restart begins a new generation of the whole run (Attractor spec §2.6). The other branches of the fork are still \
+        why: "A restart begins a new generation of the whole run (Attractor spec §2.6). The other branches of the parallel node are still \
               under way, and none of them may end what the others do.",
         bad: include_str!("../../../rules/loop_restart_in_branch.bad.dot"),
         good: include_str!("../../../rules/loop_restart_in_branch.good.dot"),

@@ -1,4 +1,4 @@
-//! Rules about forks: whether their branches meet, whether their policy can be satisfied, and what two branches may both write.
+//! Rules about parallel nodes: whether their branches meet, whether their policy can be satisfied, and what two branches may both write.
 
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
@@ -8,10 +8,10 @@ use crate::parallel::{JoinFault, NESTED_MAX};
 use glovebox_record::scope::{Entry, intersect};
 use std::collections::BTreeSet;
 
-/// The most branches of a fork whose write scopes are compared with each other.
+/// The most branches of a parallel node whose write scopes are compared with each other.
 const COMPARED_MAX: usize = 64;
 
-fn forks<'a>(subject: &Subject<'a>) -> impl Iterator<Item = &'a Node> + use<'a> {
+fn parallel_nodes<'a>(subject: &Subject<'a>) -> impl Iterator<Item = &'a Node> + use<'a> {
     subject.pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel)
 }
 
@@ -19,24 +19,31 @@ pub(super) fn join(rule: &Rule, subject: &Subject<'_>) -> Found {
     if !subject.has_declared_ends() {
         return Found::none();
     }
-    let found = forks(subject).filter_map(|fork| {
-        let fault = subject.pipeline.region(&fork.id).err()?;
+    let found = parallel_nodes(subject).filter_map(|parallel| {
+        let fault = subject.pipeline.region(&parallel.id).err()?;
         let message = match fault {
-            JoinFault::NoBranch => format!("the fork `{}` has no edge, expected one for each branch", fork.id),
-            JoinFault::NoJoin => format!("no branch of the fork `{}` leads to a fan-in", fork.id),
+            JoinFault::NoBranch => {
+                format!("the parallel node `{}` has no edge, expected one for each branch", parallel.id)
+            }
+            JoinFault::NoJoin => format!("no branch of the parallel node `{}` leads to a fan-in", parallel.id),
             JoinFault::ManyJoins(one, other) => {
-                format!("branches of the fork `{}` lead to two fan-ins, `{one}` and `{other}`, expected one", fork.id)
+                format!(
+                    "branches of the parallel node `{}` lead to two fan-ins, `{one}` and `{other}`, expected one",
+                    parallel.id
+                )
             }
             JoinFault::Exit(exit) => {
-                format!("a branch of the fork `{}` leads to the exit `{exit}` without its fan-in", fork.id)
+                format!("a branch of the parallel node `{}` leads to the exit `{exit}` without its fan-in", parallel.id)
             }
-            JoinFault::Back(to) => format!("a branch of the fork `{}` leads back to the fork `{to}`", fork.id),
-            // It has a finding of its own.
+            JoinFault::Back(to) => format!("a branch of the parallel node `{}` leads back to `{to}`", parallel.id),
+            // The inner node has this finding.
             JoinFault::Inner(_) => return None,
-            JoinFault::Deep(_) => format!("the fork `{}` has more than {NESTED_MAX} forks inside each other", fork.id),
+            JoinFault::Deep(_) => {
+                format!("the parallel node `{}` has more than {NESTED_MAX} levels of nested branches", parallel.id)
+            }
         };
-        let found = rule.found(message, fork.span).with_node(fork.id.as_str());
-        Some(match fan_in_before(subject, &fork.id).filter(|_| !matches!(fault, JoinFault::NoBranch)) {
+        let found = rule.found(message, parallel.span).with_node(parallel.id.as_str());
+        Some(match fan_in_before(subject, &parallel.id).filter(|_| !matches!(fault, JoinFault::NoBranch)) {
             Some(help) => found.with_help(help),
             None => found,
         })
@@ -44,12 +51,12 @@ pub(super) fn join(rule: &Rule, subject: &Subject<'_>) -> Found {
     found.collect()
 }
 
-/// The lines that join the branches of a fork before the node where they meet; none if they meet in no stage.
-fn fan_in_before(subject: &Subject<'_>, fork: &NodeId) -> Option<String> {
-    let meeting = subject.pipeline.meeting(fork)?;
+/// The lines that join the branches of a parallel node before the node where they meet; none if they meet in no stage.
+fn fan_in_before(subject: &Subject<'_>, parallel: &NodeId) -> Option<String> {
+    let meeting = subject.pipeline.meeting(parallel)?;
     let does_work = |node: &&Node| !matches!(node.handler, Handler::Exit | Handler::FanIn(_) | Handler::Parallel);
     subject.node(meeting).filter(does_work)?;
-    let join = format!("join_{fork}");
+    let join = format!("join_{parallel}");
     Some(format!(
         "its branches meet at `{meeting}`: add `{join} [shape=tripleoctagon, merge=all]` and `{join} -> {meeting}`, and lead \
          every branch to `{join}`"
@@ -57,17 +64,17 @@ fn fan_in_before(subject: &Subject<'_>, fork: &NodeId) -> Option<String> {
 }
 
 pub(super) fn edges(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let of_forks = subject.pipeline.edges.iter().filter_map(|edge| {
-        let is_of_fork = subject.node(&edge.from).is_some_and(|node| node.handler == Handler::Parallel);
-        let written = edge.attributes.get(key::CONDITION).filter(|_| is_of_fork && edge.condition.is_some())?;
+    let of_parallel = subject.pipeline.edges.iter().filter_map(|edge| {
+        let is_parallel = subject.node(&edge.from).is_some_and(|node| node.handler == Handler::Parallel);
+        let written = edge.attributes.get(key::CONDITION).filter(|_| is_parallel && edge.condition.is_some())?;
         let message = format!("the edge `{} -> {}` begins a branch and has a condition", edge.from, edge.to);
         Some(rule.found(message, written.span).with_edge(edge.from.as_str(), edge.to.as_str()))
     });
-    of_forks.collect()
+    of_parallel.collect()
 }
 
-/// Attributes that only a fork has, each with the policy that uses it.
-const OF_FORKS: [Key<'static>; 5] =
+/// Attributes that only a parallel node has, each with the policy that uses it.
+const OF_PARALLEL: [Key<'static>; 5] =
     [key::JOIN_POLICY, key::ERROR_POLICY, key::MAX_PARALLEL, key::K, key::QUORUM_FRACTION];
 
 pub(super) fn policy(rule: &Rule, subject: &Subject<'_>) -> Found {
@@ -90,7 +97,7 @@ fn unbounded(node: &Node) -> &'static [Key<'static>] {
     }
 }
 
-/// A fork and a fan-in without a judge make no attempt that could be repeated. A defaults block, which is for the stages around them, is no fault.
+/// A parallel node and a fan-in without a judge make no attempt that could be repeated. A defaults block, which is for the stages around them, is no fault.
 fn useless_bound(rule: &Rule, pipeline: &Pipeline, (node, key): (&Node, Key<'static>)) -> Option<Diagnostic> {
     let asks = |attribute: &&Attribute| !matches!(attribute.value.trim(), "" | "0" | "none");
     let attribute = node.attributes.get(key).filter(asks)?;
@@ -101,7 +108,7 @@ fn useless_bound(rule: &Rule, pipeline: &Pipeline, (node, key): (&Node, Key<'sta
         return None;
     }
     let kind = match node.handler {
-        Handler::Parallel => "fork",
+        Handler::Parallel => "parallel node",
         Handler::FanIn(_) => "fan-in without a prompt",
         Handler::Human => "human gate",
         _ => "control node",
@@ -110,16 +117,14 @@ fn useless_bound(rule: &Rule, pipeline: &Pipeline, (node, key): (&Node, Key<'sta
     let help = match node.handler {
         Handler::Parallel | Handler::Human if key == key::MAX_WALL_TIME => "set its `timeout`",
         Handler::FanIn(_) => "remove it, or add the `prompt` of a judge",
-        Handler::Parallel => {
-            "set it on the stages of the branches; `retry_target` on the fork leads on when the fork failed"
-        }
+        Handler::Parallel => "set it on the stages of the branches; its `retry_target` leads on when it failed",
         _ => "remove it, or set it on a stage",
     };
     Some(rule.found(why, attribute.span).with_help(help.to_owned()).with_node(node.id.as_str()))
 }
 
 fn faults(rule: &Rule, pipeline: &Pipeline, node: &Node) -> Vec<Diagnostic> {
-    let is_fork = node.handler == Handler::Parallel;
+    let is_parallel = node.handler == Handler::Parallel;
     let written = |key: Key<'static>| node.attributes.get(key).filter(|attribute| !attribute.value.is_empty());
     let useless = |key: Key<'static>, why: String, help: &str| {
         let span = written(key)?.span;
@@ -130,22 +135,22 @@ fn faults(rule: &Rule, pipeline: &Pipeline, node: &Node) -> Vec<Diagnostic> {
         let why = format!("`merge` has no effect on `{}`, which is not a fan-in", node.id);
         found.extend(useless(key::MERGE, why, "set it on the node with `shape=tripleoctagon`"));
     }
-    if is_fork || node.handler == Handler::FanIn(None) {
+    if is_parallel || node.handler == Handler::FanIn(None) {
         found.extend(REPEATING.iter().filter_map(|key| useless_bound(rule, pipeline, (node, *key))));
     }
     found.extend(unbounded(node).iter().filter_map(|key| useless_bound(rule, pipeline, (node, *key))));
-    if !is_fork {
-        let of_fork = |key: &Key<'static>| {
-            let why = format!("`{key}` has no effect on `{}`, which is not a fork", node.id);
+    if !is_parallel {
+        let of_parallel = |key: &Key<'static>| {
+            let why = format!("`{key}` has no effect on `{}`, which is not a parallel node", node.id);
             useless(*key, why, "set it on the node with `shape=component`")
         };
-        found.extend(OF_FORKS.iter().filter_map(of_fork));
+        found.extend(OF_PARALLEL.iter().filter_map(of_parallel));
         return found;
     }
     let branches = pipeline.outgoing(&node.id).count();
     match node.parallel.join {
         JoinPolicy::KOfN(k) if usize::try_from(k).is_ok_and(|k| k > branches) && branches > 0 => {
-            let why = format!("the fork `{}` needs {k} branches to succeed and has {branches}", node.id);
+            let why = format!("the parallel node `{}` needs {k} branches to succeed and has {branches}", node.id);
             let span = written(key::K).map_or(node.span, |attribute| attribute.span);
             found.push(rule.found(why, span).with_node(node.id.as_str()));
         }
@@ -168,12 +173,12 @@ pub(super) fn lonely(rule: &Rule, subject: &Subject<'_>) -> Found {
         return Found::none();
     }
     let joins: Option<BTreeSet<&NodeId>> =
-        forks(subject).map(|fork| pipeline.region(&fork.id).ok().map(|region| region.join)).collect();
-    // A fork without a join may be meant for any fan-in.
+        parallel_nodes(subject).map(|parallel| pipeline.region(&parallel.id).ok().map(|region| region.join)).collect();
+    // A parallel node without a join may be meant for any fan-in.
     let Some(joins) = joins else { return Found::none() };
     let lonely = pipeline.nodes.iter().filter(|node| node.handler.is_fan_in() && !joins.contains(&&node.id));
     let found = lonely.map(|node| {
-        rule.found(format!("no fork leads to the fan-in `{}`", node.id), node.span).with_node(node.id.as_str())
+        rule.found(format!("no parallel node leads to the fan-in `{}`", node.id), node.span).with_node(node.id.as_str())
     });
     found.collect()
 }
@@ -183,22 +188,25 @@ pub(super) fn writes(rule: &Rule, subject: &Subject<'_>) -> Found {
     if !subject.has_declared_ends() {
         return Found::none();
     }
-    let found = forks(subject).filter_map(|fork| {
-        let join = pipeline.region(&fork.id).ok()?.join;
+    let found = parallel_nodes(subject).filter_map(|parallel| {
+        let join = pipeline.region(&parallel.id).ok()?.join;
         let merges = pipeline.node(join).is_some_and(|join| join.parallel.merge == Merge::All);
-        let (one, other, path) = if merges { shared_path(pipeline, fork)? } else { return None };
-        let message = format!("the branches `{one}` and `{other}` of the fork `{}` may both write `{path}`", fork.id);
-        Some(rule.found(message, fork.span).with_node(fork.id.as_str()))
+        let (one, other, path) = if merges { shared_path(pipeline, parallel)? } else { return None };
+        let message = format!(
+            "the branches `{one}` and `{other}` of the parallel node `{}` may both write `{path}`",
+            parallel.id
+        );
+        Some(rule.found(message, parallel.span).with_node(parallel.id.as_str()))
     });
     found.collect()
 }
 
 /// Two branches that may write the same path, by their first nodes.
-fn shared_path<'a>(pipeline: &'a Pipeline, fork: &'a Node) -> Option<(&'a NodeId, &'a NodeId, String)> {
+fn shared_path<'a>(pipeline: &'a Pipeline, parallel: &'a Node) -> Option<(&'a NodeId, &'a NodeId, String)> {
     let scopes: Vec<(&NodeId, Vec<Entry>)> = pipeline
-        .outgoing(&fork.id)
+        .outgoing(&parallel.id)
         .take(COMPARED_MAX)
-        .map(|(_, edge)| (&edge.to, scope(pipeline, &pipeline.branch_nodes(&fork.id, &edge.to))))
+        .map(|(_, edge)| (&edge.to, scope(pipeline, &pipeline.branch_nodes(&parallel.id, &edge.to))))
         .collect();
     scopes.iter().enumerate().find_map(|(index, (one, of_one))| {
         scopes[index + 1..].iter().find_map(|(other, of_other)| {
