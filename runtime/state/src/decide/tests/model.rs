@@ -11,12 +11,12 @@ use crate::decide::finalize_attempt;
 use crate::run_state::{OpenTask, RunState};
 use crate::simulation::{Simulation, finished, pipeline, started};
 use glovebox_journal::event::{
-    AnsweredBy, BranchId, ChangeOp, Event, FileChange, PolicyAction, ProposedWrite, QuestionAnswered, Recoverable,
-    RunCanceled, StageFinished, StageStarted, Work,
+    AnsweredBy, BranchId, ChangeOp, Event, FileChange, PolicyAction, ProposedWrite, QuestionAnswered, QuestionAsked,
+    Recoverable, RunCanceled, StageFinished, StageStarted, Work,
 };
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::path::ScopePath;
-use glovebox_record::question::Answer;
+use glovebox_record::question::{Answer, Choice};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use graphs::{chain, text};
 use jiff::Timestamp;
@@ -64,7 +64,7 @@ fn answer(seed: u64, open: &OpenTask) -> StageFinished {
 }
 
 /// Makes an attempt one that also wrote outside of its scope, about which a person decides.
-fn violate(ended: &mut StageFinished, number: u64) {
+pub(super) fn violate(ended: &mut StageFinished, number: u64) {
     let reason = "guardrail_violation: wrote disallowed files: lock";
     let violated = Outcome::failed(Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason));
     let change = FileChange::bare(ScopePath::parse(&format!("lock{number}")).unwrap(), ChangeOp::Write);
@@ -124,23 +124,28 @@ fn step(run: &mut Simulation<'_>, world: World, order: u64) {
     } else {
         let asked = &asked[chosen - begun.len() - waiting.len()];
         let pick = chance((world.answers, &asked.question, asked.visit)) as usize % asked.choices.len();
-        let choice = asked.choices[pick].clone();
-        run.append(vec![Event::QuestionAnswered(Box::new(QuestionAnswered {
-            generation: asked.generation,
-            branch: asked.branch.clone(),
-            node: asked.node.clone(),
-            visit: asked.visit,
-            question: asked.question.clone(),
-            how: AnsweredBy::Command,
-            by: "ada".into(),
-            answered_at: Timestamp::UNIX_EPOCH,
-            value: choice.label.clone(),
-            answer: Some(Answer::Choice(choice)),
-            text: String::new(),
-            sheet: None,
-            policy: asked.policy.is_some(),
-        }))]);
+        let answered = answered(asked, asked.choices[pick].clone());
+        run.append(vec![answered]);
     }
+}
+
+/// A person answers a question with one of its choices.
+pub(super) fn answered(asked: &QuestionAsked, choice: Choice) -> Event {
+    Event::QuestionAnswered(Box::new(QuestionAnswered {
+        generation: asked.generation,
+        branch: asked.branch.clone(),
+        node: asked.node.clone(),
+        visit: asked.visit,
+        question: asked.question.clone(),
+        how: AnsweredBy::Command,
+        by: "ada".into(),
+        answered_at: Timestamp::UNIX_EPOCH,
+        value: choice.label.clone(),
+        answer: Some(Answer::Choice(choice)),
+        text: String::new(),
+        sheet: None,
+        policy: asked.policy.is_some(),
+    }))
 }
 
 /// Another process takes the run up. Two of them would take the same next steps.

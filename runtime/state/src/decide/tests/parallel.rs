@@ -262,6 +262,30 @@ fn a_limit_of_the_run_waits_for_the_attempts_of_other_branches() {
     assert!(run.verdict().starts_with("fail limit/max_steps"), "{}", run.verdict());
 }
 
+#[test]
+fn the_judge_of_a_fan_in_chooses_the_branch_and_nothing_else_does() {
+    let judged = three("join_policy=wait_all").replace("tripleoctagon", "tripleoctagon, prompt=x");
+    let pipeline = pipeline(&judged);
+    for (label, best) in [(Some("f-b"), "f-b"), (Some(" c "), "f-c"), (Some("f-x"), "none"), (None, "none")] {
+        let run = Simulation::run(&pipeline, 50, &mut |open| {
+            let mut ended = answer(open, 's');
+            let is_judge = open.task.node == "j";
+            ended.outcome.preferred_label = label.filter(|_| is_judge).map(str::to_owned);
+            ended
+        });
+        assert!(told(&run).starts_with(&format!("sss success {best}, ")), "{label:?}: {}", told(&run));
+        assert_eq!(run.verdict() == "success exit", best != "none", "{}", run.verdict());
+    }
+}
+
+#[test]
+fn the_target_of_a_fork_that_failed_judges_no_branch() {
+    let pipeline = pipeline(&three("retry_target=after"));
+    let run =
+        Simulation::run(&pipeline, 50, &mut |open| answer(open, if open.task.node == "after" { 's' } else { 'f' }));
+    assert_eq!((run.attempts().as_str(), run.verdict().as_str()), ("a b c after", "success exit"));
+}
+
 /// Forks of up to three branches, some with a fork of their own, one behind the other.
 fn graph() -> impl Strategy<Value = String> {
     let fork = (0..4usize, 0..3usize, 1..4u32, 1..4usize, any::<bool>(), any::<bool>());

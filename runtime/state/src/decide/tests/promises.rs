@@ -1,8 +1,9 @@
 //! Conditions that meet in one step, and proofs that end with the visit that made them.
 
+use super::model::{answered, violate};
 use super::*;
 use crate::simulation::receipt;
-use glovebox_journal::event::StageStarted;
+use glovebox_journal::event::{PolicyAction, StageStarted};
 use glovebox_record::CommandEnding;
 
 /// A run whose first attempt is under way.
@@ -94,4 +95,42 @@ fn after_an_attempt_its_failure_and_its_verification_decide_what_follows() {
     };
     // A resume has raised the bound since: the stage that met it is made again.
     assert_eq!(follow(&spent), Some(("a".to_owned(), Work::Handler)));
+}
+
+#[test]
+fn a_person_decides_about_writes_outside_of_a_scope_before_the_stage_is_left() {
+    let pipeline = pipeline(&format!("digraph g {{ {FRAME} start -> a -> b -> exit }}"));
+    for (action, next) in
+        [(PolicyAction::Allow, Some("b")), (PolicyAction::Discard, Some("b")), (PolicyAction::Deny, None)]
+    {
+        let mut run = under_way(&pipeline);
+        let open = run.state.main().open().cloned().unwrap();
+        let mut last = finished(&open, Outcome::new(Status::Success));
+        violate(&mut last, 1);
+        run.append(vec![Event::StageFinished(Box::new(last))]);
+        let question = run.state.questions().next().expect("a person is asked").asked.clone();
+        assert!(question.policy.is_some() && run.state.verdict.is_none(), "{question:?}");
+        let choice = question.choices.iter().find(|choice| choice.key == action.as_str()).unwrap();
+        run.append(vec![answered(&question, choice.clone())]);
+        let decided = run.records.iter().find_map(|record| match &record.event {
+            Event::PolicyDecided(decided) => Some((decided.action, decided.changes.len())),
+            _ => None,
+        });
+        assert_eq!(decided, Some((action, usize::from(action == PolicyAction::Allow))));
+        assert_eq!(run.state.main().open().map(|open| open.task.node.as_str()), next, "{action}");
+    }
+}
+
+#[test]
+fn an_exit_whose_verification_passed_ends_the_run_with_success() {
+    let pipeline = pipeline(&format!("digraph g {{ {FRAME} exit [verify_command=x]; start -> a -> exit }}"));
+    for (code, verdict) in [(0, "success exit"), (1, "fail claim/unproven")] {
+        let run = Simulation::run(&pipeline, 20, &mut |open| {
+            let mut last = finished(open, Outcome::new(Status::Success));
+            last.receipts.extend((open.task.work == Work::Verify).then(|| receipt(Some(code), CommandEnding::Exited)));
+            last
+        });
+        assert_eq!(run.attempts(), "a exit");
+        assert!(run.verdict().starts_with(verdict), "{}", run.verdict());
+    }
 }
