@@ -1,14 +1,21 @@
 //! What is decided, as tables: a graph, the answers of its stages, and what came of it.
 
+mod bounds;
 mod branches;
+mod child;
 mod cycle;
 mod failure_source;
+mod gates;
+mod human;
+mod merge;
 mod model;
 mod no_change;
 mod parallel;
 mod promises;
 mod properties;
+mod resume;
 mod retries;
+mod verification;
 mod verify_limits;
 
 use super::*;

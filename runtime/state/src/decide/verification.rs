@@ -79,7 +79,6 @@ impl BranchDecision<'_> {
         match (&node.handler, outcome.status.satisfies_gate()) {
             (Handler::Exit, true) => vec![succeeded(node)],
             (Handler::Exit | Handler::ChildExit, false) => self.fail(cause_of(&node.id, outcome)),
-            (Handler::ChildExit | Handler::Conditional, true) => self.follow_edge(&node.id, outcome),
             _ => self.leave_stage(&node.id, outcome),
         }
     }

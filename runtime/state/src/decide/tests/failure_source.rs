@@ -34,6 +34,12 @@ fn a_fix_loop_that_cannot_end_well_ends_at_once() {
 }
 
 #[test]
+fn right_after_the_failure_every_builder_is_concerned_also_one_that_leads_nowhere_back() {
+    let once = "start -> t; t -> f [condition=\"outcome=fail\"]; f -> exit; t -> exit [condition=\"outcome=success\"]";
+    check(&format!("{T} {FIX} {once}"), "fail", "t", &unfixable("tests/run.sh,lint.sh", "f"));
+}
+
+#[test]
 fn a_tool_counts_by_its_handler_whatever_named_it() {
     let typed = "t [type=tool, tool_command=\"sh a.sh\"];";
     check(&format!("{typed} {FIX} {LOOP}"), "fail", "t", &unfixable("a.sh", "f"));

@@ -94,6 +94,34 @@ fn a_node_that_is_not_meant_may_change_nothing() {
     assert_eq!(run("", &rule, "n"), SUCCESS);
 }
 
+#[test]
+fn the_end_counts_the_attempts_and_keeps_the_words_of_the_stage() {
+    let reason = |count: &str, most: u32| {
+        format!(
+            "{REFUSED}{count} of `a` ended with success and changed no file, expected a change \
+             (`no_change_recovery_attempts` is {most})"
+        )
+    };
+    assert_eq!(run("", &rule(0, Confirmation::Verify), "n"), reason("1 attempt", 0));
+    assert_eq!(run("", &rule(1, Confirmation::Verify), "nn"), reason("2 attempts", 1));
+    let (graph, rule) = (graph("verify_command=x"), rule(0, Confirmation::Verify));
+    let notes = |is_confirmed: bool, recovery: &NoChangeRule| {
+        let mut run = Simulation::new(&graph);
+        run.no_change = Some(recovery);
+        run.append(vec![Event::RunStarted(Box::new(started(&graph, 50, None)))]);
+        run.go_on(&mut |open| {
+            let mut ended = answer(open, if is_confirmed { 'p' } else { 'n' });
+            ended.outcome.notes = "all is done".into();
+            ended
+        });
+        run.state.main().outcome(&"a".into()).unwrap().notes.clone()
+    };
+    let confirmed = "no-op success: nothing was changed, and the verification passed\nall is done";
+    assert_eq!(notes(true, &rule), confirmed);
+    let unconfirmed = NoChangeRule { setting: NoChange { confirm: Confirmation::Off, ..rule.setting }, ..rule };
+    assert_eq!(notes(false, &unconfirmed), "all is done");
+}
+
 /// A verifier that ran no command has only its word, which confirms nothing.
 #[test]
 fn only_a_receipt_confirms_it() {

@@ -286,6 +286,85 @@ fn the_target_of_a_fork_that_failed_judges_no_branch() {
     assert_eq!((run.attempts().as_str(), run.verdict().as_str()), ("a b c after", "success exit"));
 }
 
+#[test]
+fn a_judge_may_name_the_branch_in_its_answer_once_and_as_a_word() {
+    let judged = three("join_policy=wait_all").replace("tripleoctagon", "tripleoctagon, prompt=x");
+    let pipeline = pipeline(&judged);
+    for (said, best) in [
+        ("I take f-b, which is whole.", "f-b"),
+        ("f-a", "f-a"),
+        ("f-a is worse than f-b", "none"),
+        ("f-abc and xf-b", "none"),
+        ("`f-c`", "f-c"),
+    ] {
+        let run = Simulation::run(&pipeline, 50, &mut |open| {
+            let mut ended = answer(open, 's');
+            let said = Some(said).filter(|_| open.task.node == "j");
+            ended.outcome.context_updates.extend(said.map(|said| ("last_response".to_owned(), said.into())));
+            ended
+        });
+        assert!(told(&run).starts_with(&format!("sss success {best}, ")), "{said}: {}", told(&run));
+    }
+}
+
+#[test]
+fn a_fork_that_failed_fast_counts_how_each_of_its_branches_ended() {
+    let pipeline = pipeline(&three("error_policy=fail_fast, max_parallel=1, join_policy=wait_all"));
+    let mut words = "sf".chars();
+    let run = Simulation::run(&pipeline, 50, &mut |open| answer(open, words.next().unwrap()));
+    let counts = run.records.iter().find_map(|record| match &record.event {
+        Event::ForkJoined(joined) => Some((joined.succeeded, joined.failed, joined.canceled, joined.never_started)),
+        _ => None,
+    });
+    assert_eq!(counts, Some((1, 1, 0, 1)));
+    let merged = run.records.iter().find_map(|record| match &record.event {
+        Event::FanInFinished(finished) => Some(finished.signature),
+        _ => None,
+    });
+    assert!(merged.flatten().is_some(), "the same failure can end a loop");
+}
+
+#[test]
+fn a_branch_that_is_canceled_joins_none_of_its_own() {
+    let graph =
+        "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; f [shape=component, join_policy=first_success];
+        j [shape=tripleoctagon]; g [shape=component]; h [shape=tripleoctagon]; a; b; c; start -> f; f -> g; g -> a -> h;
+        g -> b -> h; h -> j; f -> c -> j; j -> exit }";
+    let pipeline = pipeline(graph);
+    let mut run = Simulation::new(&pipeline);
+    run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 50, None)))]);
+    for open in opens(&run) {
+        let attempt = finished(&open, Outcome::new(Status::Success)).attempt;
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
+    }
+    for node in ["c", "a", "b"] {
+        let open = opens(&run).into_iter().find(|open| open.task.node == node).unwrap();
+        run.append(vec![Event::StageFinished(Box::new(answer(&open, 's')))]);
+    }
+    assert_eq!(told(&run), "sccc success f-c, success exit");
+}
+
+#[test]
+fn a_fork_without_a_fan_in_of_its_own_fails_before_a_branch_begins() {
+    let fails = |edges: &str| {
+        let pipeline = pipeline(&format!(
+            "digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare]; f [shape=component]; j [shape=tripleoctagon]; a; b;
+             start -> f; {edges}; j -> exit }}"
+        ));
+        Simulation::run(&pipeline, 50, &mut |open| answer(open, 's')).verdict()
+    };
+    assert_eq!(
+        fails("f -> a -> exit; f -> b -> j"),
+        "fail fork/join: a branch of the fork `f` leads to the exit `exit`"
+    );
+    assert_eq!(
+        fails("f -> a -> f; f -> b -> j"),
+        "fail fork/join: a branch of the fork `f` leads back to the fork `f`"
+    );
+    let apart = fails("k [shape=tripleoctagon]; f -> a -> j; f -> b -> k; k -> exit");
+    assert_eq!(apart, "fail fork/join: the branches of the fork `f` do not meet in one fan-in");
+}
+
 /// Forks of up to three branches, some with a fork of their own, one behind the other.
 fn graph() -> impl Strategy<Value = String> {
     let fork = (0..4usize, 0..3usize, 1..4u32, 1..4usize, any::<bool>(), any::<bool>());

@@ -100,6 +100,7 @@ fn the_lower_of_two_bounds_acts() {
     let most = |most: u32| Some(VerifyLimits { max_retries: Some(most), ..VerifyLimits::default() });
     check(most(1), "test_failure", 2, "`max_retries` of `[verify.retry]` is 1 retries");
     check(most(0), "test_failure", 1, "`max_retries` of `[verify.retry]` is 0 retries");
+    check(most(3), "test_failure", 4, "the limit of the category is 3 retries");
     check(most(100), "test_failure", 4, "the limit of the category is 3 retries");
 }
 
@@ -139,6 +140,33 @@ fn a_way_that_does_not_come_back_is_not_touched() {
 fn without_the_settings_nothing_changes() {
     let (tried, end) = end_of(LOOP, None, "verification_command_missing_script");
     assert_eq!((tried, end.contains("maximum step count")), (50, true), "{end}");
+}
+
+#[test]
+fn a_way_back_that_may_not_be_repeated_is_not_begun() {
+    let pipeline = pipeline(&format!(
+        "digraph g {{ graph [max_steps=100, loop_restart_signature_limit=50]; start [shape=Mdiamond]; \
+         exit [shape=Msquare]; fix; {LOOP} }}"
+    ));
+    let run = simulate(&pipeline, BY_CATEGORY, "model_doom_loop");
+    assert_eq!(run.attempts(), "check fix check", "nothing is mended that is not checked again");
+}
+
+#[test]
+fn a_repetition_that_comes_when_the_cooldown_ends_waits_no_longer() {
+    let pipeline = pipeline(&format!("digraph g {{ start [shape=Mdiamond]; exit [shape=Msquare]; fix; {LOOP} }}"));
+    let due = |attempt_ms: i64| {
+        let mut run = Simulation::new(&pipeline);
+        run.attempt_ms = attempt_ms;
+        let verify_retry = Some(VerifyLimits { cooldown_seconds: 30, ..VerifyLimits::default() });
+        let begun = glovebox_journal::event::RunStarted { verify_retry, ..started(&pipeline, 100, None) };
+        run.append(vec![Event::RunStarted(Box::new(begun))]);
+        let mut words = ["environment_issue", "ok", "ok"].into_iter();
+        run.go_on(&mut |open| answer(open, words.next().unwrap()));
+        let ready: Vec<_> = run.records.iter().filter_map(|record| record.event.stage_ready()).collect();
+        ready.last().unwrap().due_at.is_some()
+    };
+    assert_eq!((due(29_999), due(30_000)), (true, false));
 }
 
 #[test]

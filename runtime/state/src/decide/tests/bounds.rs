@@ -1,0 +1,123 @@
+//! Bounds of nodes and of the run: when they end it, what the end says, and which resume would meet them again.
+
+use super::*;
+use glovebox_journal::event::StageStarted;
+use glovebox_record::spend::{Money, SpendBounds};
+use jiff::SignedDuration;
+
+#[test]
+fn a_node_is_visited_no_more_often_than_its_bound_says() {
+    let graph = "a [max_visits=2]; start -> a -> b -> a; a -> exit [condition=\"outcome=fail\"]";
+    check(graph, "success", "a b a b", "fail limit/max_visits: node `a` exceeded `max_visits` (2).");
+    let graph = "a [max_steps=2]; start -> a -> b -> a; a -> exit [condition=\"outcome=fail\"]";
+    check(graph, "success", "a b a b", "fail limit/node_max_steps: node `a` exceeded `max_steps` (2)");
+}
+
+#[test]
+fn a_node_works_no_longer_than_its_bound_says() {
+    let pipeline = pipeline(&format!("digraph g {{ {FRAME} a [max_wall_time=\"80ms\"]; start -> a -> b -> a }}"));
+    let mut run = Simulation::new(&pipeline);
+    run.attempt_ms = 40;
+    run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 20, None)))]);
+    run.go_on(&mut answers("success"));
+    assert_eq!(run.attempts(), "a b a b");
+    assert_eq!(run.verdict(), "fail limit/node_max_wall_time: node `a` exceeded `max_wall_time` (80 ms)");
+}
+
+#[test]
+fn the_end_of_a_loop_names_the_failure_behind_it() {
+    let often = "`a` failed 2 times in a row in the same way: it broke";
+    let last = "The last failure of `a`: it broke";
+    let graph = |a: &str| format!("a [{a}]; start -> a; a -> b [condition=\"outcome=fail\"]; b -> a");
+    let visits = "fail limit/max_visits: node `a` exceeded `max_visits`";
+    check(&graph("max_visits=2"), "fail success fail success", "a b a b", &format!("{visits} (2). {often}"));
+    check(&graph("max_visits=1"), "fail success", "a b", &format!("{visits} (1). {last}"));
+    let steps = "fail limit/node_max_steps: node `a` exceeded `max_steps`";
+    check(&graph("max_steps=1"), "fail success", "a b", &format!("{steps} (1). {last}"));
+    let bound = "Pipeline exceeded maximum step count (20). Use --max-steps to increase.";
+    let attempts = format!("a {}", ["b"; 18].join(" "));
+    let graph = "start -> a; a -> b [condition=\"outcome=fail\"]; b -> b";
+    check(graph, "fail success", &attempts, &format!("fail limit/max_steps: {bound} {last}"));
+}
+
+#[test]
+fn a_bound_that_one_branch_met_ends_the_run_when_the_others_have_ended() {
+    let pipeline = pipeline(
+        "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; f [shape=component]; j [shape=tripleoctagon]; a; b; x;
+         start -> f; f -> a -> x -> j; f -> b -> j; j -> exit }",
+    );
+    let mut run = Simulation::new(&pipeline);
+    // start, f, a and b; nothing more.
+    run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 4, None)))]);
+    let opens: Vec<OpenTask> = run.state.branches.values().filter_map(|branch| branch.open()).cloned().collect();
+    for open in &opens {
+        let attempt = finished(open, Outcome::new(Status::Success)).attempt;
+        run.append(vec![Event::StageStarted(StageStarted { attempt, worker: "w".into() })]);
+    }
+    for open in &opens {
+        assert!(run.state.verdict.is_none(), "an attempt is under way");
+        run.append(vec![Event::StageFinished(Box::new(finished(open, Outcome::new(Status::Success))))]);
+    }
+    assert_eq!(run.attempts(), "a b");
+    assert!(run.verdict().starts_with("fail limit/max_steps"), "{}", run.verdict());
+}
+
+/// A run that ended with this failure of the budget, whose bounds were 10 tokens and 5 millionths of a dollar.
+fn overspent(pipeline: &Pipeline, failure: Failure) -> RunState {
+    let mut run = Simulation::new(pipeline);
+    let spend_max = SpendBounds { tokens_max: Some(10), cost_max: Some(Money(5)) };
+    run.append(vec![Event::RunStarted(Box::new(RunStarted { spend_max, ..started(pipeline, 20, Some(80)) }))]);
+    run.append(vec![failed(failure)]);
+    run.state
+}
+
+#[test]
+fn only_a_higher_bound_lets_a_run_go_on_that_has_spent_its_budget() {
+    let pipeline = pipeline(&format!("digraph g {{ {FRAME} start -> a -> exit }}"));
+    let budget = |code: FailureCode| Failure::new(FailureClass::Budget, code, "it is spent");
+    let tokens = |most: u64| SpendBounds { tokens_max: Some(most), cost_max: None };
+    let money = |most: u64| SpendBounds { tokens_max: None, cost_max: Some(Money(most)) };
+    for (code, spend_max, is_met) in [
+        (FailureCode::RUN_TOKENS, SpendBounds::default(), true),
+        (FailureCode::RUN_TOKENS, tokens(9), true),
+        (FailureCode::RUN_TOKENS, tokens(10), true),
+        (FailureCode::RUN_TOKENS, tokens(11), false),
+        (FailureCode::RUN_TOKENS, money(6), true),
+        (FailureCode::RUN_COST, money(4), true),
+        (FailureCode::RUN_COST, money(5), true),
+        (FailureCode::RUN_COST, money(6), false),
+        (FailureCode::RUN_COST, tokens(11), true),
+        (FailureCode::NODE_WALL_TIME, SpendBounds::default(), false),
+    ] {
+        let state = overspent(&pipeline, budget(code.clone()));
+        let met = limit_reached(&state, &RunResumed { spend_max, ..RunResumed::default() });
+        assert_eq!(met.map(|failure| failure.code), is_met.then_some(code), "{spend_max:?}");
+    }
+}
+
+#[test]
+fn a_resume_meets_the_bounds_of_its_own_terms() {
+    let pipeline = pipeline(&format!("digraph g {{ {FRAME} start -> a -> exit }}"));
+    let mut state = overspent(&pipeline, Failure::new(FailureClass::Deterministic, "test/failed", "it broke"));
+    (state.steps, state.driven_ms) = (20, 80);
+    let met = |steps_max: Option<u64>, wall_max_ms: Option<u64>| {
+        let resumed = RunResumed { steps_max, wall_max_ms, ..RunResumed::default() };
+        limit_reached(&state, &resumed).map(|failure| failure.code)
+    };
+    assert_eq!(met(None, Some(81)), Some(FailureCode::RUN_STEPS));
+    assert_eq!(met(Some(21), None), Some(FailureCode::RUN_WALL_TIME));
+    assert_eq!(met(Some(21), Some(81)), None);
+}
+
+#[test]
+fn the_time_since_the_last_record_counts_for_a_run_that_waits() {
+    let pipeline = pipeline(&format!("digraph g {{ {FRAME} start -> a -> exit }}"));
+    let mut run = Simulation::new(&pipeline);
+    run.append(vec![Event::RunStarted(Box::new(started(&pipeline, 20, Some(80))))]);
+    let after = |ms: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_millis(ms);
+    assert_eq!(out_of_time(&run.state, after(79)), None);
+    let ended = out_of_time(&run.state, after(80)).expect("its time is over");
+    assert!(
+        matches!(ended, Event::RunFinished(ended) if ended.failure.as_ref().unwrap().code == FailureCode::RUN_WALL_TIME)
+    );
+}
