@@ -44,6 +44,8 @@ pub mod session;
 pub mod spend;
 pub mod steering;
 pub mod stored_value;
+#[cfg(test)]
+mod tests;
 pub mod tier;
 pub mod tool_call;
 pub mod transcript;

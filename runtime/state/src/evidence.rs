@@ -16,6 +16,8 @@ mod recovery;
 mod replay;
 mod rows;
 mod startup;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 pub use beside::BesideHoldouts;

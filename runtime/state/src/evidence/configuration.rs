@@ -111,6 +111,7 @@ mod tests {
             EntryKind::Folder => before.iter().any(|known| known.strip_suffix('/') == Some(path)),
         });
         assert!(named.is_empty() || may_be_new(&changes));
+        assert!(!may_be_new(changes.iter().filter(|change| change.op.removes())), "what is gone is not new");
         named.into_iter().map(|new| format!("{} {}", new.path, new.reader.unwrap_or("-"))).collect()
     }
 

@@ -6,10 +6,14 @@ use glovebox_record::CommandEnding;
 
 /// Runs a pipeline whose verifications pass or fail in this order; work succeeds with the notes `done`.
 fn run<'p>(pipeline: &'p Pipeline, verdicts: &'static [bool]) -> Simulation<'p> {
+    run_with(pipeline, verdicts, "done")
+}
+
+fn run_with<'p>(pipeline: &'p Pipeline, verdicts: &'static [bool], notes: &str) -> Simulation<'p> {
     let mut verdicts = verdicts.iter();
     Simulation::run(pipeline, 30, &mut |open| {
         let mut ended = finished(open, Outcome::new(Status::Success));
-        ended.outcome.notes = "done".into();
+        ended.outcome.notes = notes.to_owned();
         if open.task.work == Work::Verify {
             let passes = *verdicts.next().expect("one more verification");
             ended.outcome = outcome(if passes { "success" } else { "fail" });
@@ -39,6 +43,8 @@ fn a_verification_that_passed_keeps_the_words_of_the_stage_and_one_that_failed_h
     let row = |work, notes: &str| ("a".to_owned(), work, notes.to_owned(), false);
     let passed = run(&pipeline, &[true]);
     assert_eq!(ends(&passed), [row(Work::Handler, "done"), row(Work::Verify, "done")]);
+    let silent = run_with(&pipeline, &[true], "");
+    assert_eq!(ends(&silent), [row(Work::Handler, ""), row(Work::Verify, "checked")]);
     let failed = run(&pipeline, &[false]);
     assert_eq!(ends(&failed), [row(Work::Handler, "done"), row(Work::Verify, "checked")]);
     assert_eq!(failed.verdict(), "fail test/failed: it broke");
@@ -58,7 +64,7 @@ fn a_diamond_is_verified_only_where_what_came_before_has_passed() {
 
 #[test]
 fn an_exit_whose_verification_failed_ends_the_run_and_leads_nowhere() {
-    let pipeline = graph("graph [retry_target=a]; exit [verify_command=x]; start -> a -> exit");
+    let pipeline = graph("exit [verify_command=x, retry_target=a]; start -> a -> exit");
     let failed = run(&pipeline, &[false]);
     assert_eq!((failed.attempts().as_str(), failed.verdict().as_str()), ("a exit", "fail test/failed: it broke"));
     let marks: Vec<bool> = ends(&failed).into_iter().map(|(.., at_exit)| at_exit).collect();

@@ -1,0 +1,5 @@
+//! What the types of a record promise to those who read one: words, sums, and the rules of paths and scopes.
+
+mod paths;
+mod sums;
+mod words;
