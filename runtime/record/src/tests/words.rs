@@ -51,7 +51,10 @@ fn each_status_and_class_has_its_word_and_only_two_statuses_satisfy_a_gate() {
     let words = ["transient", "deterministic", "canceled", "budget", "scope", "contract", "internal"];
     check(&classes, |class| class.as_str(), &words);
     let failure = Failure::new(Budget, FailureCode::limit("turns"), "no turns are left");
-    assert_eq!(failure.code.to_string(), "limit/turns");
+    assert_eq!(
+        (failure.code.to_string(), String::from(failure.code.clone())),
+        ("limit/turns".into(), "limit/turns".into())
+    );
     let (failed, ended) = (Outcome::failed(failure.clone()), Outcome::ended(Retry, Some(&failure)));
     assert_eq!((failed.status, failed.failure.as_ref()), (Fail, Some(&failure)));
     assert_eq!((ended.status, ended.failure.as_ref()), (Retry, Some(&failure)));

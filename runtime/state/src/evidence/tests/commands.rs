@@ -73,6 +73,43 @@ fn each_command_ran_over_the_files_as_the_stages_before_it_left_them() {
 }
 
 #[test]
+fn a_claim_names_the_last_visit_of_its_own_stage() {
+    let graph = graph("a; b; start -> a; a -> a [condition=\"outcome=fail\"]; a -> b -> exit");
+    let found = evidence(run(&graph, &[("a", &["fail", ""])]).records);
+    let claims: Vec<(String, u32)> =
+        found.claims().iter().map(|claim| (claim.stage.node.to_string(), claim.visit)).collect();
+    assert_eq!(claims, [("a".to_owned(), 2), ("b".to_owned(), 1)]);
+}
+
+#[test]
+fn what_a_person_allowed_is_in_the_tree_of_the_next_command() {
+    let graph = graph("t; u; start -> t -> u -> exit");
+    let run = run(&graph, &[("t", &["passed"]), ("u", &["passed"])]);
+    let ended = run.records.iter().position(|record| record.event.stage_finished().is_some()).unwrap();
+    let last = run.records[ended].event.stage_finished().unwrap();
+    let decided = glovebox_journal::event::PolicyDecided {
+        attempt: last.attempt.clone(),
+        handler: "tool".into(),
+        question: QuestionAsked::id_of_policy(&last.attempt.task),
+        action: glovebox_journal::event::PolicyAction::Allow,
+        reason: None,
+        how: glovebox_journal::event::AnsweredBy::Command,
+        by: "ada".into(),
+        changes: vec![change("lock", ChangeOp::Write)],
+        outcome: Outcome::new(Status::Success),
+        verifying: false,
+        stored_values: BTreeSet::new(),
+        signature: None,
+    };
+    let mut records = run.records.clone();
+    let event = Event::PolicyDecided(Box::new(decided));
+    records.insert(ended + 1, Record { event, ..records[ended].clone() });
+    records.iter_mut().zip(1..).for_each(|(record, seq)| record.seq = seq);
+    let trees: Vec<Digest> = rows(&evidence(records)).into_iter().map(|(.., tree)| tree).collect();
+    assert_eq!(trees, [over(""), over("lock")]);
+}
+
+#[test]
 fn a_tree_is_computed_once_for_all_commands_between_two_changes() {
     let graph = graph("t; u; v; a; start -> t -> u -> a -> v -> exit");
     let passed: &[&str] = &["passed"];
