@@ -363,7 +363,7 @@ fn a_version_that_nobody_drove_is_said_before_the_first_stage() {
         bench.write("glovebox.toml", &(bench.project_text("glovebox.toml") + &table));
         bench.run().stderr
     };
-    let warning = |version: &str| format!("`claude` is version {version}, and 2.1.197 was driven");
+    let warning = |version: &str| format!("`claude` is version {version}, and 2.1.197 was tested");
     for version in ["2.1.196", "1.0.0", "3.0.0"] {
         let stderr = told(version);
         let (at, begun) = (stderr.find(&warning(version)), stderr.find("run started"));
@@ -372,7 +372,7 @@ fn a_version_that_nobody_drove_is_said_before_the_first_stage() {
     }
     for version in ["2.1.197", "2.1.200", "2.4.0", "unknown"] {
         let stderr = told(version);
-        assert!(stderr.contains("run started") && !stderr.contains("was driven"), "{stderr}");
+        assert!(stderr.contains("run started") && !stderr.contains("was tested"), "{stderr}");
     }
 }
 

@@ -72,7 +72,7 @@ use glovebox_workspace::commit;
 use glovebox_workspace::ignored::IgnoreMatcher;
 use glovebox_workspace::project::Base;
 use glovebox_workspace::protect::Protected;
-use glovebox_workspace::quarantine::{Caps, quarantine};
+use glovebox_workspace::quarantine::{QuarantineLimits, quarantine};
 use glovebox_workspace::stage::{ChangeLimits, ChangeRules, FoundChange, StageChanges, StageError, WorkspaceView};
 use paths::{AttemptPaths, Sealed};
 pub use preparing::Preparing;
@@ -467,7 +467,7 @@ impl<B: BlobStore> Examine<B> {
         if found.iter().all(FoundChange::is_allowed) {
             return Ok(());
         }
-        let report = quarantine(view, found, &self.quarantine()?, &Caps::default())?;
+        let report = quarantine(view, found, &self.quarantine()?, &QuarantineLimits::default())?;
         fact.quarantined =
             report.kept.into_iter().map(|kept| RefusedChange { path: kept.path, reason: kept.reason }).collect();
         Ok(())

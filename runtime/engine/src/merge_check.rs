@@ -11,7 +11,7 @@ use glovebox_state::failure_signature;
 use glovebox_state::run_state::{Branch, RunState};
 use glovebox_workspace::apply::open_before;
 use glovebox_workspace::project::Base;
-use glovebox_workspace::repository_shape::{self, Entry, Folders, RepositoryFault, Step};
+use glovebox_workspace::repository_shape::{self, FolderEntry, Folders, RepositoryChange, RepositoryFault};
 use std::error::Error;
 use std::io::{self, Read};
 use std::path::Path;
@@ -56,8 +56,9 @@ fn refuse(faults: &[RepositoryFault], finished: &mut FanInFinished) {
 
 fn faults(blobs: &DirBlobs, state: &RunState, finished: &FanInFinished) -> Result<Vec<RepositoryFault>, MergeFault> {
     let open = |digest: &Digest| blobs.open(digest).map(Some).map_err(io::Error::other);
-    let steps: Vec<Step<'_>> = finished.changes.iter().map(|change| Step::recorded(change, &open)).collect();
-    if !steps.iter().any(Step::may_touch_repository) {
+    let steps: Vec<RepositoryChange<'_>> =
+        finished.changes.iter().map(|change| RepositoryChange::recorded(change, &open)).collect();
+    if !steps.iter().any(RepositoryChange::may_touch_repository) {
         return Ok(Vec::new());
     }
     let Some(started) = &state.run else { return Ok(Vec::new()) };
@@ -84,7 +85,7 @@ struct Before<'b> {
 }
 
 impl Folders for Before<'_> {
-    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, Entry)>> {
+    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, FolderEntry)>> {
         self.base.entries(folder)
     }
 

@@ -1,13 +1,13 @@
 //! Converts a handler's answer, limits it, and checks it against what the host knows of the model.
 //!
-//! A malformed answer fails the stage; the host does not repair it. Claims are counted and handed on: whoever has the stage's changes too
-//! checks them.
+//! A malformed answer fails the stage; the host does not repair it. Claims are counted here and checked by the engine, which has the stage's
+//! changes.
 
 use crate::attempt::Attempt;
 use crate::attempt::llm::levels;
 use crate::bindings::types;
 use crate::call::FileTier;
-use crate::ending::Ended;
+use crate::ending::CallEnd;
 use crate::input::{OutgoingEdge, StageInput};
 use crate::progress::Claim;
 use glovebox_names::visible::is_deceptive;
@@ -35,7 +35,7 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
         None => Vec::new(),
         Some(view) => {
             let access = if view.scope().may_write() { "write" } else { "read" };
-            // Where `std::fs` finds it, or, without a file system, what `files` calls it; then its other names.
+            // The path for `std::fs`, or, without a file system, the path for `files`; then its other names.
             let first = if tier == FileTier::Posix { "/" } else { "" };
             let paths = std::iter::once(first).chain(view.names().iter().map(String::as_str));
             paths.map(|path| types::Mount { guest_path: path.to_owned(), access: access.to_owned() }).collect()
@@ -76,7 +76,7 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
 }
 
 /// Checks a handler's answer: malformed ones, exhausted turns and scripts become failures.
-pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> Ended {
+pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> CallEnd {
     let bytes = bytes_of(&answer);
     attempt.call.meter.outcome_bytes = bytes;
     let claims: Vec<Claim> =
@@ -91,15 +91,15 @@ pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> Ended 
         },
     };
     match attempt.with_object(outcome) {
-        Ok(outcome) => Ended { ending: Ending::Returned, outcome, claims },
+        Ok(outcome) => CallEnd { ending: Ending::Returned, outcome, claims },
         Err(problem) => crate::ending::host_fault(problem.to_string()),
     }
 }
 
-/// Why an answer is not even read.
+/// The failure of an answer that is not read at all.
 fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
     if let Some(side) = attempt.llm.access.leaked {
-        // Notes and all: whatever the handler still said may quote what it must not know.
+        // Drops the notes too: any text of the handler may quote a hold-out.
         return Some(Failure::new(FailureClass::Scope, FailureCode::HOLDOUT_LEAK, side.leak_reason()));
     }
     if bytes > attempt.call.limits.outcome_bytes {
@@ -108,7 +108,7 @@ fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
     None
 }
 
-/// Holds a well-formed answer against what the host knows better.
+/// Replaces the handler's status if the host knows of a failure.
 fn checked(outcome: Outcome, attempt: &Attempt) -> Outcome {
     if let Some(failure) = &attempt.llm.access.overspent {
         return put_failure(outcome, failure.clone());
@@ -234,7 +234,7 @@ fn failure_of(status: Status, failure: Option<types::Failure>, notes: &str) -> O
     Some(Failure::new(class, code, reason_of(&cut(failure.reason))))
 }
 
-/// How much an answer carries.
+/// Bytes of all texts of an answer.
 pub(crate) fn bytes_of(answer: &types::Outcome) -> u64 {
     let pairs = |list: &[(String, String)]| list.iter().map(|(a, b)| a.len() + b.len()).sum::<usize>();
     let context: usize = answer.context_updates.iter().map(|entry| entry.key.len() + entry.value.len()).sum();

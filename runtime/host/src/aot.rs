@@ -1,12 +1,12 @@
-//! Compiled components kept on disk, so that one is compiled once.
+//! Store of compiled components on disk, so that each component is compiled once.
 //!
-//! Loading compiled code is running it, so an artefact counts only when its keyed MAC is right. The key is made here at first
-//! use and readable by its owner alone, the folder belongs to its owner alone, and the bytes that were verified are the bytes
-//! that are loaded. Whatever is wrong means: compile again. The folder has a bound, kept by `trim`.
+//! Loading compiled code is running it, so an artefact is used only when its keyed MAC is right. The key is created at first use and readable
+//! by its owner alone, the folder belongs to its owner alone, and the verified bytes are the loaded bytes. Any problem with a file means that
+//! the component is compiled again. `trim` keeps the folder below its size limit.
 
 mod trim;
 
-use crate::compiled::{ARTEFACT_BYTES_MAX, Compiled};
+use crate::compiled_code::{ARTEFACT_BYTES_MAX, CompiledCode};
 use crate::inspect;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
@@ -24,7 +24,7 @@ const KEY_BYTES: usize = 32;
 /// Most bytes that are kept by default.
 pub const BYTES_MAX: u64 = 1 << 30;
 
-/// What the store did; for `glovebox` to report and for tests to see.
+/// Counts of the store's hits, misses and writes, for reports and tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AotCounts {
     /// Loaded from the store.
@@ -60,7 +60,7 @@ impl AotStore {
         }
         let dir = cache.open_dir("aot")?;
         let metadata = dir.dir_metadata()?;
-        Owned::Folder.check(metadata.uid())?;
+        PrivateFile::Folder.check(metadata.uid())?;
         if metadata.mode() & 0o777 != 0o700 {
             dir.set_permissions(".", Permissions::from_mode(0o700))?;
         }
@@ -105,14 +105,14 @@ impl AotStore {
     }
 
     /// Keeps a compiled component, whose bytes were inspected before. An error is only a warning: the next run compiles again.
-    pub(crate) fn store(&self, digest: Digest, compiled: &Compiled) {
+    pub(crate) fn store(&self, digest: Digest, compiled: &CompiledCode) {
         if self.keep(digest, compiled) {
             self.stored.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// The same without counting. True if it is kept.
-    pub(crate) fn keep(&self, digest: Digest, compiled: &Compiled) -> bool {
+    pub(crate) fn keep(&self, digest: Digest, compiled: &CompiledCode) -> bool {
         let (name, code) = (self.name(digest), compiled.bytes());
         let mac = self.mac(&name, code);
         // The MAC is replaced last: until then the pair does not match and is compiled again.
@@ -126,7 +126,7 @@ impl AotStore {
         written.is_ok()
     }
 
-    fn verified(&self, name: &ArtefactName) -> io::Result<Option<Verified>> {
+    fn verified(&self, name: &ArtefactName) -> io::Result<Option<VerifiedBytes>> {
         let Some((file, bytes)) = read_if_there(&self.dir, name.as_path(), ARTEFACT_BYTES_MAX)? else {
             return Ok(None);
         };
@@ -140,10 +140,10 @@ impl AotStore {
             return Err(BadFile::Mac.into());
         }
         trim::note_use(&file);
-        Ok(Some(Verified(bytes)))
+        Ok(Some(VerifiedBytes(bytes)))
     }
 
-    /// Over the name too, so that a good artefact cannot stand in for another component's.
+    /// The MAC covers the name too, so that one component's artefact cannot replace another's.
     fn mac(&self, name: &ArtefactName, bytes: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(&(name.0.len() as u64).to_le_bytes()).update(name.0.as_bytes()).update(bytes);
@@ -182,27 +182,27 @@ impl ArtefactName {
 }
 
 /// Bytes whose MAC was right.
-struct Verified(Vec<u8>);
+struct VerifiedBytes(Vec<u8>);
 
-impl Verified {
-    fn trusted(&self) -> Trusted<'_> {
-        Trusted(&self.0)
+impl VerifiedBytes {
+    fn trusted(&self) -> TrustedCode<'_> {
+        TrustedCode(&self.0)
     }
 }
 
 /// Machine code from the compiler: just made, or kept under a MAC that was right.
-pub(crate) struct Trusted<'a>(&'a [u8]);
+pub(crate) struct TrustedCode<'a>(&'a [u8]);
 
-impl<'a> Trusted<'a> {
-    /// What the compiler has just answered.
-    pub(crate) fn fresh(compiled: &'a Compiled) -> Self {
-        Trusted(compiled.bytes())
+impl<'a> TrustedCode<'a> {
+    /// The answer of the compiler.
+    pub(crate) fn fresh(compiled: &'a CompiledCode) -> Self {
+        TrustedCode(compiled.bytes())
     }
 }
 
 #[expect(unsafe_code, reason = "wasmtime cannot check machine code; where it comes from is checked here")]
-pub(crate) fn revive(engine: &Engine, code: &Trusted<'_>) -> io::Result<Component> {
-    // SAFETY: the bytes are what `Engine::precompile_component` made: `Trusted` is made in two places, of what a compiler that
+pub(crate) fn revive(engine: &Engine, code: &TrustedCode<'_>) -> io::Result<Component> {
+    // SAFETY: the bytes are what `Engine::precompile_component` made: `TrustedCode` is made in two places, of what a compiler that
     // this process started has answered, and after a MAC under a key only this user can read matched these very bytes, which are
     // in memory and cannot change since. Artefacts of another version or configuration are refused by wasmtime itself.
     unsafe { Component::deserialize(engine, code.0) }.map_err(io::Error::other)
@@ -241,14 +241,14 @@ fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
     Ok(bytes)
 }
 
-/// What must belong to this user.
-enum Owned {
+/// A file or folder that must belong to this user.
+enum PrivateFile {
     Folder,
     Key,
     Artefact,
 }
 
-impl Owned {
+impl PrivateFile {
     fn check(self, uid: u32) -> io::Result<()> {
         if uid == rustix::process::geteuid().as_raw() {
             return Ok(());
@@ -272,7 +272,7 @@ fn read_if_there(dir: &Dir, path: &Path, bytes_max: u64) -> io::Result<Option<(F
         opened => opened?,
     };
     let metadata = file.metadata()?;
-    Owned::Artefact.check(metadata.uid())?;
+    PrivateFile::Artefact.check(metadata.uid())?;
     if !metadata.is_file() || metadata.len() > bytes_max {
         return Err(BadFile::Artefact.into());
     }
@@ -290,7 +290,7 @@ fn write_new(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn read_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     let mut file = open_nofollow(dir, Path::new(KEY_FILE))?;
     let metadata = file.metadata()?;
-    Owned::Key.check(metadata.uid())?;
+    PrivateFile::Key.check(metadata.uid())?;
     if !metadata.is_file() || metadata.mode() & 0o077 != 0 || metadata.nlink() != 1 {
         return Err(BadFile::Key.into());
     }
@@ -311,8 +311,8 @@ fn make_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
     }
 }
 
-/// What decides whether this engine can load an artefact, as part of its name. The rules of inspection are part of it, because the
-/// bytes of a stored artefact are not validated again.
+/// The part of an artefact's name that depends on the engine: an engine loads only artefacts of its own version and configuration. It
+/// includes the rules of inspection, because the bytes of a stored artefact are not validated again.
 fn compatibility(engine: &Engine) -> String {
     struct Sink(blake3::Hasher);
     impl Hasher for Sink {

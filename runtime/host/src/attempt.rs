@@ -25,7 +25,7 @@ use wasi::WasiState;
 
 /// The data of one store.
 pub(crate) struct Attempt {
-    /// What every interface needs.
+    /// Identity, bounds, time and progress of the call, for all interfaces.
     pub(crate) call: CallContext,
     /// `wasi:*`, but for the file system.
     pub(crate) wasi: WasiState,

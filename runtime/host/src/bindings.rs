@@ -26,7 +26,7 @@ wasmtime::component::bindgen!({
     exports: { default: async },
     with: {
         "glovebox:plugin/llm.completion": crate::attempt::llm::Completion,
-        "glovebox:plugin/agents.session": crate::attempt::agents::Session,
+        "glovebox:plugin/agents.session": crate::attempt::agents::ProgramSession,
     },
 });
 

@@ -1,7 +1,7 @@
-//! What the model calls of a run may still spend, shared by all of its attempts.
+//! Budget for the model calls of a run, shared by all of its attempts.
 //!
-//! A call reserves what it may cost before it is made, under one lock, and settles what it did cost. So attempts that run at the same
-//! time never cross a bound together. Bounds of the run come before those of a node.
+//! A call reserves its highest possible cost before it is made, under one lock, and settles its real cost after. So concurrent attempts
+//! never cross a bound together. Bounds of the run come before those of a node.
 
 use glovebox_models::chat::Usage;
 use glovebox_record::spend::{CachedTokens, Money, Price, Spend, SpendBounds};
@@ -9,12 +9,12 @@ use glovebox_record::{Failure, FailureClass, FailureCode, NodeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bounds, and what was spent.
+/// Bounds, and the amount spent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Purse {
     /// The most.
     pub most: SpendBounds,
-    /// So far, with what is reserved.
+    /// Spent so far, with all reservations.
     pub spent: Spend,
 }
 
@@ -31,7 +31,7 @@ struct Purses {
     nodes: BTreeMap<NodeId, Purse>,
 }
 
-/// What an attempt of a node spends is taken from here.
+/// Access of one node's attempts to the budget.
 #[derive(Debug, Clone)]
 pub struct Account {
     budget: Arc<Budget>,
@@ -52,19 +52,19 @@ impl Budget {
 }
 
 impl Account {
-    /// The same account for a model with a price of its own.
+    /// The same account with the price of another model.
     pub fn priced(self, price: Option<Price>) -> Self {
         Self { price, ..self }
     }
 
-    /// What an exchange costs: what its provider says, else by the price of its tokens.
+    /// The cost of an exchange: the provider's statement, else the price of its tokens.
     pub(crate) fn cost(&self, usage: Usage) -> Money {
         let cached = CachedTokens { read: usage.cache_read, write: usage.cache_write };
         let by_price = || self.price.map(|price| price.cost_cached(usage.tokens(), cached)).unwrap_or_default();
         usage.cost_usd.unwrap_or_else(by_price)
     }
 
-    /// Takes what a call may cost out of the purses, or says which bound it would cross; then it takes nothing.
+    /// Reserves the cost of a call in all purses. If it would cross a bound, reserves nothing and returns the failure.
     pub(crate) fn reserve(&self, usage: Usage) -> Result<Spend, Failure> {
         let wanted = Spend::new(usage.tokens(), self.cost(usage));
         let mut purses = self.budget.purses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +76,7 @@ impl Account {
         Ok(wanted)
     }
 
-    /// Puts back what was reserved and takes what was spent.
+    /// Releases a reservation and books the amount spent.
     pub(crate) fn settle(&self, reserved: Spend, spent: Spend) {
         let mut purses = self.budget.purses.lock().unwrap_or_else(PoisonError::into_inner);
         let Purses { run, nodes } = &mut *purses;
@@ -87,27 +87,27 @@ impl Account {
 }
 
 /// A bound that a call would cross.
-enum Over {
+enum ExceededBound {
     Tokens { most: u64, spent: u64, wanted: u64 },
     Cost { most: Money, spent: Money, wanted: Money },
 }
 
 impl Purse {
-    /// What is spent with one more call, unless that is too much.
-    fn with(&self, wanted: Spend) -> Result<Spend, Over> {
+    /// The amount spent after one more call, unless it crosses a bound.
+    fn with(&self, wanted: Spend) -> Result<Spend, ExceededBound> {
         let Self { most, spent } = *self;
         let sum = spent.plus(wanted);
         if let Some(most) = most.tokens_max.filter(|most| sum.tokens > *most) {
-            return Err(Over::Tokens { most, spent: spent.tokens, wanted: wanted.tokens });
+            return Err(ExceededBound::Tokens { most, spent: spent.tokens, wanted: wanted.tokens });
         }
         if let Some(most) = most.cost_max.filter(|most| sum.cost > *most) {
-            return Err(Over::Cost { most, spent: spent.cost, wanted: wanted.cost });
+            return Err(ExceededBound::Cost { most, spent: spent.cost, wanted: wanted.cost });
         }
         Ok(sum)
     }
 }
 
-impl Over {
+impl ExceededBound {
     fn of_run(self) -> Failure {
         let said = self.to_string();
         let (code, reason) = match self {
@@ -137,7 +137,7 @@ impl Over {
     }
 }
 
-impl std::fmt::Display for Over {
+impl std::fmt::Display for ExceededBound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Tokens { spent, wanted, .. } => write!(f, "{spent} are spent, and the next call may take {wanted}"),

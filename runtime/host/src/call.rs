@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 pub struct Call {
     /// The handler's input.
     pub input: StageInput,
-    /// How it reaches files.
+    /// The component's access to files.
     pub tier: FileTier,
     /// The directory it works on and the scope over it; none means no files even if the tier allows them.
     pub files: Option<FileSetting>,
@@ -29,7 +29,7 @@ pub struct Call {
     pub program: Option<crate::attempt::agents::ProgramSetting>,
     /// The model bound to this node; none means every `llm` call answers `not-granted`.
     pub model: Option<Model>,
-    /// What becomes of its conversation with the model.
+    /// Storage of its conversation with the model.
     pub conversation: ConversationSetting,
     /// The hooks around its tool calls; none where the node has none.
     pub hooks: Option<HookSetting>,
@@ -39,7 +39,7 @@ pub struct Call {
     pub limits: Limits,
     /// Set to ask the call to stop.
     pub canceled: Arc<AtomicBool>,
-    /// Where progress goes; dropped when full.
+    /// Receives progress; a message is dropped when the channel is full.
     pub progress: tokio::sync::mpsc::Sender<Progress>,
 }
 
@@ -49,9 +49,9 @@ pub struct Report {
     /// The handler's outcome, or the one the host puts in its place for a trap, a limit, a refusal to link.
     /// Turn exhaustion without an earlier explicit success is already a `fail` here (decision turn-limit-is-a-failure).
     pub outcome: Outcome,
-    /// What the handler says it did; nothing of it is checked.
+    /// Claims of the handler, unchecked.
     pub claims: Vec<Claim>,
-    /// How the call itself went.
+    /// The ending of the call itself.
     pub ending: Ending,
     /// Every limit, used and bound.
     pub usage: Vec<LimitUse>,
@@ -71,20 +71,20 @@ pub struct Report {
     pub stdout: Vec<u8>,
     /// The guest's stderr, capped with a marker.
     pub stderr: Vec<u8>,
-    /// Model turns that were answered; what a later visit of a scripted node skips.
+    /// Answered model turns. A later visit of a scripted node skips as many.
     pub turns_used: u32,
     /// Tokens of these turns.
     pub tokens: Tokens,
-    /// What they cost.
+    /// Their cost.
     pub cost: Money,
-    /// What was last asked of the model and its answer, if they are [kept](ConversationSetting::keeps_messages): the whole
+    /// The last question to the model and its answer, if they are [kept](ConversationSetting::keeps_messages). It is the whole
     /// conversation of a component that repeats it with each request. Empty when a hold-out was found in it.
     pub conversation: Vec<glovebox_record::session::Message>,
-    /// What was said to the model and answered, one line of JSON for each turn; empty without a model.
+    /// The transcript of the conversation, one line of JSON for each turn; empty without a model.
     pub transcript: Vec<u8>,
     /// True if some tokens and their cost are estimated.
     pub is_estimated: bool,
-    /// What became of each message of a person.
+    /// The delivery of each steering message.
     pub steered: Vec<SteeringDelivery>,
     /// The model, as its provider named it last; none without a provider.
     pub answered_by: Option<glovebox_models::chat::ModelId>,

@@ -6,8 +6,8 @@
 //! the child sees one component and no key, so its answer is kept and executed only as that component, never at plan, check or lock.
 //! [`Compiler::InProcess`] has no such protection, and is for tests and benches only.
 
-pub use crate::compiled::ARTEFACT_BYTES_MAX;
-use crate::compiled::Compiled;
+pub use crate::compiled_code::ARTEFACT_BYTES_MAX;
+use crate::compiled_code::CompiledCode;
 use crate::engine;
 use crate::load_error::LoadError;
 use glovebox_jail::worker::{Bounds, Worker, WorkerError, WorkerReply};
@@ -20,7 +20,7 @@ use wasmtime::Engine;
 
 /// Exit code of a child that compiled.
 const COMPILED: i32 = 0;
-/// Exit code of a child whose compiler refused the component; what it wrote is the reason.
+/// Exit code of a child whose compiler refused the component; the child's output is the reason.
 const REFUSED: i32 = 7;
 
 /// Exit code of a child that had no memory to begin with.
@@ -44,7 +44,7 @@ pub enum Compiler {
     InProcess,
 }
 
-/// What compiling one component may take.
+/// Limits on compiling one component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompileBounds {
     /// Address space of the child.
@@ -66,9 +66,9 @@ impl Default for CompileBounds {
 
 impl Compiler {
     /// Compiles a component that was validated, or says which bound it is over.
-    pub(crate) fn compile(&self, engine: &Engine, bytes: &[u8]) -> Result<Compiled, LoadError> {
+    pub(crate) fn compile(&self, engine: &Engine, bytes: &[u8]) -> Result<CompiledCode, LoadError> {
         match self {
-            Self::InProcess => compiled(engine, bytes).map(Compiled::new).map_err(LoadError::Compile),
+            Self::InProcess => compiled(engine, bytes).map(CompiledCode::new).map_err(LoadError::Compile),
             Self::Child(worker, bounds) => {
                 let answer = worker.work(bytes, &bounds.of_worker()).map_err(|error| bounds.error(&error))?;
                 if answer.code == OUT_OF_MEMORY { Err(bounds.error(&WorkerError::Memory)) } else { parsed(answer) }
@@ -103,9 +103,9 @@ impl CompileBounds {
     }
 }
 
-fn parsed(answer: WorkerReply) -> Result<Compiled, LoadError> {
+fn parsed(answer: WorkerReply) -> Result<CompiledCode, LoadError> {
     match answer.code {
-        COMPILED => Ok(Compiled::new(answer.bytes)),
+        COMPILED => Ok(CompiledCode::new(answer.bytes)),
         REFUSED => {
             let reason = &answer.bytes[..answer.bytes.len().min(REASON_BYTES_MAX)];
             Err(LoadError::Compile(visible::block(&String::from_utf8_lossy(reason)).into_owned()))
@@ -116,7 +116,7 @@ fn parsed(answer: WorkerReply) -> Result<Compiled, LoadError> {
 
 /// The result of the child, which its exit code tells the parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Served {
+pub enum CompileResult {
     /// Exit 0: it wrote machine code.
     Compiled,
     /// Exit 7: it wrote why the component does not compile.
@@ -127,22 +127,22 @@ pub enum Served {
     Broken,
 }
 
-/// The child's part: compiles what it reads and writes the code. To be called after the process confined itself.
-pub fn serve(mut input: impl Read, mut output: impl Write) -> Served {
+/// The child's part: reads a component and writes its machine code. The process must confine itself before this call.
+pub fn serve(mut input: impl Read, mut output: impl Write) -> CompileResult {
     let mut bytes = Vec::new();
     match input.read_to_end(&mut bytes) {
-        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => return Served::OutOfMemory,
-        Err(_) => return Served::Broken,
+        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => return CompileResult::OutOfMemory,
+        Err(_) => return CompileResult::Broken,
         Ok(_) => {}
     }
     let answer =
         engine::compiler().map_err(|problem| format!("{problem:#}")).and_then(|engine| compiled(&engine, &bytes));
     let (served, written) = match &answer {
-        Err(reason) if reason == NO_THREAD => return Served::OutOfMemory,
-        Ok(code) => (Served::Compiled, code.as_slice()),
-        Err(reason) => (Served::Refused, &reason.as_bytes()[..reason.len().min(REASON_BYTES_MAX)]),
+        Err(reason) if reason == NO_THREAD => return CompileResult::OutOfMemory,
+        Ok(code) => (CompileResult::Compiled, code.as_slice()),
+        Err(reason) => (CompileResult::Refused, &reason.as_bytes()[..reason.len().min(REASON_BYTES_MAX)]),
     };
-    if output.write_all(written).and_then(|()| output.flush()).is_ok() { served } else { Served::Broken }
+    if output.write_all(written).and_then(|()| output.flush()).is_ok() { served } else { CompileResult::Broken }
 }
 
 /// Compiles on its own thread, so that the stack does not depend on the caller.
@@ -173,10 +173,10 @@ mod tests {
     fn what_a_child_makes_is_for_the_engine_of_its_parent() {
         let parent = engine::prepare(1, &|_| None).unwrap().0;
         let mut made = Vec::new();
-        assert_eq!(serve(&component("nop")[..], &mut made), Served::Compiled);
+        assert_eq!(serve(&component("nop")[..], &mut made), CompileResult::Compiled);
         assert!(Engine::detect_precompiled(&made).is_some());
         let compiled = parsed(WorkerReply { code: COMPILED, bytes: made }).unwrap();
-        assert!(crate::aot::revive(&parent.engine, &crate::aot::Trusted::fresh(&compiled)).is_ok());
+        assert!(crate::aot::revive(&parent.engine, &crate::aot::TrustedCode::fresh(&compiled)).is_ok());
     }
 
     /// A call between two nested components, with a text that crosses from one memory to the other.
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_reason_is_text_and_short() {
         let mut made = Vec::new();
-        assert_eq!(serve(&b"\0asm"[..], &mut made), Served::Refused);
+        assert_eq!(serve(&b"\0asm"[..], &mut made), CompileResult::Refused);
         let long = WorkerReply { code: REFUSED, bytes: [b"\x1b[2J".as_slice(), &[b'x'; 1 << 20]].concat() };
         let Err(LoadError::Compile(text)) = parsed(long) else { panic!("refused") };
         assert!(text.starts_with("\\x1b[2J") && text.len() < 2 * REASON_BYTES_MAX, "{text}");

@@ -5,8 +5,8 @@
 use crate::attempt::Attempt;
 use crate::bindings::ProvidedPre;
 use crate::inspect::Inspection;
+use crate::interfaces::ImportState;
 pub use crate::load_error::LoadError;
-use crate::provided::State;
 use glovebox_record::{Digest, Limits};
 
 /// A component that was checked, compiled and linked.
@@ -16,24 +16,24 @@ pub struct Component {
     pub(crate) needs: Needs,
 }
 
-/// What its core modules declare.
+/// Totals that its core modules declare.
 pub(crate) struct Needs {
     pub(crate) memories: u64,
     pub(crate) tables: u64,
 }
 
 impl Component {
-    /// BLAKE3 of its bytes: what it is known by.
+    /// BLAKE3 of its bytes, which identifies it.
     pub fn digest(&self) -> Digest {
         self.inspection.digest
     }
 
-    /// What `instances` bounds: its instances, or its memories or tables if there are more of those.
+    /// The count that the limit `instances` bounds: its instances, or its memories or tables if there are more of those.
     pub(crate) fn instances(&self) -> u64 {
         self.inspection.core_instances.max(self.needs.memories).max(self.needs.tables)
     }
 
-    /// What its bytes say.
+    /// The result of inspecting its bytes.
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
     }
@@ -42,7 +42,7 @@ impl Component {
 /// Checks from its bytes alone that a component is a handler this host can run: imports, instances and the exported stage. All
 /// missing imports are reported together.
 pub fn check_handler(inspection: &Inspection) -> Result<(), LoadError> {
-    let refused: Vec<_> = inspection.imports.iter().filter(|i| i.state != State::Provided).cloned().collect();
+    let refused: Vec<_> = inspection.imports.iter().filter(|i| i.state != ImportState::Provided).cloned().collect();
     if !refused.is_empty() {
         return Err(LoadError::Imports(refused));
     }

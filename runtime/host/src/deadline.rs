@@ -1,4 +1,4 @@
-//! When the wall time of a call is over. What the host needs for itself meanwhile is not counted.
+//! The wall-time deadline of a call. Time that the host needs for itself does not count.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ impl Deadline {
         self.extra_us.fetch_add(extra_us, Ordering::Relaxed);
     }
 
-    /// Returns what is left, zero when it is over.
+    /// Returns the remaining time, zero after the deadline.
     pub(crate) fn left(&self) -> Duration {
         let extra = Duration::from_micros(self.extra_us.load(Ordering::Relaxed));
         self.wall.saturating_add(extra).saturating_sub(self.begin.elapsed())

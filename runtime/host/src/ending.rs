@@ -1,6 +1,6 @@
-//! How a call that did not return ended, found by the type of its error and never by its text.
+//! Classification of a call that did not return, by the type of its error and never by its text.
 
-use crate::probe::CarriedTooMuch;
+use crate::probe::HostcallSizeError;
 use crate::progress::Claim;
 use crate::stop::Stop;
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, LimitName, Limits, Outcome};
@@ -16,23 +16,23 @@ const FRAMES_MAX: usize = 8;
 const FRAME_BYTES_MAX: usize = 256;
 
 /// The ending of a call and the outcome the host puts in place of the handler's.
-pub(crate) struct Ended {
+pub(crate) struct CallEnd {
     pub(crate) ending: Ending,
     pub(crate) outcome: Outcome,
     pub(crate) claims: Vec<Claim>,
 }
 
-impl Ended {
+impl CallEnd {
     /// An end that the handler did not bring about: the host fails the call in its place.
     fn by_host(ending: Ending, failure: Failure) -> Self {
         Self { ending, outcome: Outcome::failed(failure), claims: Vec::new() }
     }
 }
 
-/// What is known when a call ends by an error.
-pub(crate) struct Circumstances<'a> {
+/// Facts about a call that ended with an error.
+pub(crate) struct ErrorContext<'a> {
     pub(crate) limits: &'a Limits,
-    pub(crate) carried_too_much: &'a CarriedTooMuch,
+    pub(crate) hostcall_size_error: &'a HostcallSizeError,
     /// The end of stderr, where a panic leaves its text.
     pub(crate) stderr_tail: &'a str,
     /// False while the component was still being instantiated.
@@ -40,7 +40,7 @@ pub(crate) struct Circumstances<'a> {
 }
 
 /// Classifies the error a call ended with, as a failure of the host's own making.
-pub(crate) fn to_host_failure(error: &Error, circumstances: &Circumstances<'_>) -> Ended {
+pub(crate) fn to_host_failure(error: &Error, circumstances: &ErrorContext<'_>) -> CallEnd {
     if let Some(stop) = error.downcast_ref::<Stop>() {
         return match stop {
             Stop::Limit(name) => limit_hit(*name, circumstances.limits),
@@ -50,26 +50,26 @@ pub(crate) fn to_host_failure(error: &Error, circumstances: &Circumstances<'_>) 
     if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
         return limit_hit(LimitName::Resources, circumstances.limits);
     }
-    if circumstances.carried_too_much.is(error) {
+    if circumstances.hostcall_size_error.is(error) {
         return limit_hit(LimitName::HostcallBytes, circumstances.limits);
     }
     if let Some(trap) = error.downcast_ref::<Trap>() {
-        return Trapped { kind: trap_kind(*trap), text: trap.to_string() }.ended(error, circumstances);
+        return TrapReport { kind: trap_kind(*trap), text: trap.to_string() }.ended(error, circumstances);
     }
     if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
         let text = format!("the component called exit({code}) instead of returning an outcome");
-        return Trapped { kind: "exit", text }.ended(error, circumstances);
+        return TrapReport { kind: "exit", text }.ended(error, circumstances);
     }
     if error.is::<PoolConcurrencyLimitError>() || !circumstances.started {
         return not_linked(error);
     }
-    Trapped { kind: "host-call", text: error.root_cause().to_string() }.ended(error, circumstances)
+    TrapReport { kind: "host-call", text: error.root_cause().to_string() }.ended(error, circumstances)
 }
 
 /// A named limit ended the call.
-pub(crate) fn limit_hit(name: LimitName, limits: &Limits) -> Ended {
+pub(crate) fn limit_hit(name: LimitName, limits: &Limits) -> CallEnd {
     let reason = format!("limit `{name}` ({}) reached", limits.get(name));
-    Ended::by_host(
+    CallEnd::by_host(
         Ending::LimitHit(name.to_string()),
         Failure::new(FailureClass::Budget, FailureCode::limit(name.as_str()), reason),
     )
@@ -81,33 +81,33 @@ pub(crate) fn cancellation() -> Failure {
 }
 
 /// The run was canceled.
-pub(crate) fn canceled() -> Ended {
-    Ended::by_host(Ending::Canceled, cancellation())
+pub(crate) fn canceled() -> CallEnd {
+    CallEnd::by_host(Ending::Canceled, cancellation())
 }
 
 /// The component could not be instantiated.
-fn not_linked(error: &Error) -> Ended {
+fn not_linked(error: &Error) -> CallEnd {
     let problem = error.root_cause().to_string();
     let reason = format!("the component could not be instantiated: {problem}");
-    Ended::by_host(Ending::NotLinked(problem), Failure::new(FailureClass::Contract, FailureCode::NOT_LINKED, reason))
+    CallEnd::by_host(Ending::NotLinked(problem), Failure::new(FailureClass::Contract, FailureCode::NOT_LINKED, reason))
 }
 
 /// The host itself failed while it ran the component.
-pub(crate) fn host_fault(problem: impl Display) -> Ended {
+pub(crate) fn host_fault(problem: impl Display) -> CallEnd {
     let reason = format!("the host failed while it ran the component: {problem}");
     let failure = Failure::new(FailureClass::Internal, FailureCode::HOST_FAULT, reason.as_str());
-    Ended::by_host(Ending::Trapped(reason), failure)
+    CallEnd::by_host(Ending::Trapped(reason), failure)
 }
 
 /// A call that did not return, and how.
-struct Trapped {
+struct TrapReport {
     kind: &'static str,
     text: String,
 }
 
-impl Trapped {
-    /// Adds what the component printed and where it was.
-    fn ended(self, error: &Error, circumstances: &Circumstances<'_>) -> Ended {
+impl TrapReport {
+    /// Adds the component's output and its backtrace.
+    fn ended(self, error: &Error, circumstances: &ErrorContext<'_>) -> CallEnd {
         let mut text = self.text;
         if !circumstances.stderr_tail.is_empty() {
             let lines: Vec<String> = circumstances.stderr_tail.lines().map(escaped).collect();
@@ -118,7 +118,7 @@ impl Trapped {
             text = format!("{text}\nin {}", frames.join(" < "));
         }
         let failure = Failure::new(FailureClass::Internal, FailureCode::trap(self.kind), text.as_str());
-        Ended::by_host(Ending::Trapped(text), failure)
+        CallEnd::by_host(Ending::Trapped(text), failure)
     }
 }
 

@@ -3,7 +3,7 @@
 //! One engine per host. Its memories are reused: after a call the kernel says which pages the guest wrote, and only those are reset.
 
 use crate::aot::AotStore;
-use crate::probe::{self, CarriedTooMuch};
+use crate::probe::{self, HostcallSizeError};
 use crate::ticker::Ticker;
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -25,16 +25,16 @@ const TABLE_KEPT_BYTES: usize = 64 << 10;
 
 /// An engine that has been tried out.
 #[derive(Clone)]
-pub(crate) struct Prepared {
+pub(crate) struct HostEngine {
     pub(crate) engine: Engine,
     /// False when the pooling allocator did not work here.
     pub(crate) pooled: bool,
-    pub(crate) carried_too_much: CarriedTooMuch,
+    pub(crate) hostcall_size_error: HostcallSizeError,
     /// Started when the first guest runs.
     ticker: Arc<OnceLock<Ticker>>,
 }
 
-impl Prepared {
+impl HostEngine {
     /// The engine's ticker. No guest runs without it.
     pub(crate) fn ticker(&self) -> io::Result<&Ticker> {
         if let Some(ticker) = self.ticker.get() {
@@ -46,9 +46,9 @@ impl Prepared {
     }
 }
 
-/// How memories of the pool are reset.
+/// Method to reset memories of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reset {
+enum MemoryReset {
     /// The kernel lists the pages that a guest wrote (`PAGEMAP_SCAN`, Linux 6.7), and only those are cleared.
     WrittenPages,
     /// The beginning of the memory is cleared, and the rest is unmapped.
@@ -56,14 +56,17 @@ enum Reset {
 }
 
 /// Makes an engine with a pool if one works on this machine, else without. `open` opens the store of compiled components of an engine.
-pub(crate) fn prepare(slots: u32, open: &dyn Fn(&Engine) -> Option<AotStore>) -> Result<(Prepared, Option<AotStore>)> {
+pub(crate) fn prepare(
+    slots: u32,
+    open: &dyn Fn(&Engine) -> Option<AotStore>,
+) -> Result<(HostEngine, Option<AotStore>)> {
     let pooled = |reset| {
         let engine = Engine::new(config().allocation_strategy(pool(slots, reset)));
         engine.and_then(|engine| try_out(engine, true, open))
     };
-    let pooled = pooled(Reset::WrittenPages).or_else(|problem| {
+    let pooled = pooled(MemoryReset::WrittenPages).or_else(|problem| {
         tracing::debug!(%problem, "the kernel does not list written pages, or has no room for a pool");
-        pooled(Reset::Beginning)
+        pooled(MemoryReset::Beginning)
     });
     pooled.or_else(|problem| {
         tracing::info!(%problem, "pooling allocator does not work here, instances are allocated on demand");
@@ -75,10 +78,10 @@ fn try_out(
     engine: Engine,
     pooled: bool,
     open: &dyn Fn(&Engine) -> Option<AotStore>,
-) -> Result<(Prepared, Option<AotStore>)> {
+) -> Result<(HostEngine, Option<AotStore>)> {
     let store = open(&engine);
-    let carried_too_much = probe::run(&engine, store.as_ref())?;
-    Ok((Prepared { engine, pooled, carried_too_much, ticker: Arc::default() }, store))
+    let hostcall_size_error = probe::run(&engine, store.as_ref())?;
+    Ok((HostEngine { engine, pooled, hostcall_size_error, ticker: Arc::default() }, store))
 }
 
 /// An engine that only compiles, for the engines that [`prepare`] makes: same code, no pool, which would take terabytes of address space.
@@ -97,7 +100,7 @@ fn config() -> Config {
     config
 }
 
-fn pool(slots: u32, reset: Reset) -> InstanceAllocationStrategy {
+fn pool(slots: u32, reset: MemoryReset) -> InstanceAllocationStrategy {
     let slots = slots.max(1);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots).total_stacks(slots);
@@ -107,8 +110,8 @@ fn pool(slots: u32, reset: Reset) -> InstanceAllocationStrategy {
     pool.total_core_instances(slots.saturating_mul(PER_SLOT_INSTANCES));
     pool.max_core_instances_per_component(PER_SLOT_INSTANCES);
     let (kept_bytes, scan) = match reset {
-        Reset::WrittenPages => (WRITTEN_KEPT_BYTES, Enabled::Yes),
-        Reset::Beginning => (BEGINNING_KEPT_BYTES, Enabled::No),
+        MemoryReset::WrittenPages => (WRITTEN_KEPT_BYTES, Enabled::Yes),
+        MemoryReset::Beginning => (BEGINNING_KEPT_BYTES, Enabled::No),
     };
     pool.linear_memory_keep_resident(kept_bytes).table_keep_resident(TABLE_KEPT_BYTES).pagemap_scan(scan);
     InstanceAllocationStrategy::Pooling(pool)

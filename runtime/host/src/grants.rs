@@ -1,4 +1,4 @@
-//! What a plugin may do: one vocabulary for what its author wants and what the operator grants.
+//! Permissions of a plugin: one vocabulary for the author's wants and the operator's grants.
 //!
 //! The default is nothing. A field this host could not enforce is an error and never ignored; the intersection of two
 //! sides never holds more than either of them.
@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How a component reaches files (wasm-host tiers), lowest by default.
+/// A component's access to files (wasm-host tiers), lowest by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileTier {
@@ -33,14 +33,14 @@ impl FileTier {
     }
 }
 
-/// What an author asks for; the same words as [`Grants`].
+/// Permissions that an author asks for; the same fields as [`Grants`].
 pub type Wants = Grants;
 
-/// What may be done. The default denies everything: no files, no commands, no model.
+/// Granted permissions. The default denies everything: no files, no commands, no model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "GrantsTable")]
 pub struct Grants {
-    /// How files are reached.
+    /// Access to files.
     pub filesystem: FileTier,
     /// Paths that may be read; a trailing `/` means the subtree, `./` the whole workspace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -51,7 +51,7 @@ pub struct Grants {
     /// Commands by whole leading words, such as `cargo test`; `*` is any command.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// Whether the model bound to the node may be asked.
+    /// True if the model bound to the node may be asked.
     pub model: bool,
     /// Lower bounds than the defaults, or higher ones where an operator writes them.
     #[serde(skip_serializing_if = "LimitSettings::is_empty")]
@@ -77,7 +77,7 @@ pub enum GrantError {
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
-struct Written {
+struct GrantsTable {
     filesystem: FileTier,
     read: Vec<Entry>,
     write: Vec<Entry>,
@@ -88,11 +88,11 @@ struct Written {
     rest: BTreeMap<String, IgnoredAny>,
 }
 
-impl TryFrom<Written> for Grants {
+impl TryFrom<GrantsTable> for Grants {
     type Error = GrantError;
 
-    fn try_from(written: Written) -> Result<Self, GrantError> {
-        let Written { filesystem, read, write, commands, model, limits, rest } = written;
+    fn try_from(written: GrantsTable) -> Result<Self, GrantError> {
+        let GrantsTable { filesystem, read, write, commands, model, limits, rest } = written;
         if let Some(name) = rest.into_keys().next() {
             return Err(GrantError::Unenforceable(name));
         }
@@ -115,7 +115,7 @@ impl Grants {
         Ok(())
     }
 
-    /// What both sides hold: the lower tier, the narrower paths, the longer commands, the lower limits.
+    /// The intersection of both sides: the lower tier, the narrower paths, the longer commands, the lower limits.
     pub fn intersect(&self, other: &Grants) -> Grants {
         let filesystem = self.filesystem.min(other.filesystem);
         let paths = |a: &[Entry], b: &[Entry]| match filesystem {

@@ -1,15 +1,15 @@
 //! The host: loads components and executes calls of them.
 //!
-//! A component is compiled once and known by its digest; every call gets a fresh store, so nothing of one call is there in the next.
-//! It has a thread of its own or the task of its caller. The host knows no graph and no retry.
+//! A component is compiled once and identified by its digest. Every call gets a fresh store, so no state of one call is left in the next.
+//! A call runs on its own thread or in the task of its caller. The host knows no graph and no retry.
 
-use crate::aot::{self, AotCounts, AotStore, Trusted};
+use crate::aot::{self, AotCounts, AotStore, TrustedCode};
 use crate::attempt::Attempt;
 use crate::bindings::ProvidedPre;
 use crate::call::{Call, Report};
 use crate::compile::Compiler;
 use crate::component::{Component, LoadError, Needs, check_handler};
-use crate::engine::{self, Prepared};
+use crate::engine::{self, HostEngine};
 use crate::inspect::{InspectError, Inspection, inspect, read_as};
 use crate::{link, run};
 use futures_util::FutureExt;
@@ -22,31 +22,31 @@ use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::{Component as Code, Linker};
 
-/// Why a call has no report of its own.
+/// Reason of a call without a report.
 const LOST: &str = "the thread of the call panicked";
 const CLOSED: &str = "the host is closed";
 
-/// How a host is set up.
+/// Configuration of a host.
 #[derive(Debug, Clone)]
 pub struct HostConfig {
-    /// Where compiled components are kept; none means they are compiled in every process. Never inside a workspace.
+    /// Folder for compiled components; none means that each process compiles them. Never inside a workspace.
     pub cache_dir: Option<PathBuf>,
-    /// Most bytes that are kept there; what was not used for longest goes.
+    /// Most bytes of that folder; the least recently used components are removed.
     pub cache_bytes_max: u64,
     /// The process that compiles components that are not in the cache.
     pub compiler: Compiler,
     /// Calls at the same time; more of them wait. At least 1.
     pub pool_slots: u32,
-    /// What to do while a component is compiled: it is handed the work and must do it.
+    /// Callback around each compilation: it is handed the work and must do it.
     pub while_compiling: WhileCompiling,
 }
 
 /// Does the work of compiling, and may show meanwhile that it takes time.
-pub type WhileCompiling = fn(&Compiling<'_>, work: &mut dyn FnMut());
+pub type WhileCompiling = fn(&Compilation<'_>, work: &mut dyn FnMut());
 
 /// A component that is being compiled.
 #[derive(Debug, Clone, Copy)]
-pub struct Compiling<'a> {
+pub struct Compilation<'a> {
     /// The name in its manifest, if it has one.
     pub name: Option<&'a str>,
     /// Its length.
@@ -68,10 +68,10 @@ pub struct HostError(String);
 
 /// Loads and executes components.
 ///
-/// Denied to every component, whatever is granted: network, environment variables, arguments, standard input, processes and
+/// Denied to every component, with any grants: network, environment variables, arguments, standard input, processes and
 /// files other than through the contract, memory of another call.
 pub struct Host {
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: HostEngine,
     linker: Linker<Attempt>,
     aot: Option<AotStore>,
     compiler: Compiler,
@@ -124,11 +124,11 @@ impl Host {
         Ok(component)
     }
 
-    /// Executes one call on a thread of its own and says everything about it; a component cannot make this fail. Needs a tokio runtime
+    /// Executes one call on its own thread and reports on it; a component cannot make this fail. Needs a tokio runtime
     /// with time.
     ///
-    /// Waits for a free slot, which does not count as wall time. Dropping the future does not stop the call: set
-    /// [`Call::canceled`], then the report comes within a few ticks, and nothing of the call is running any more.
+    /// Waits for a free slot, which does not count as wall time. Dropping the future does not stop the call. To stop it, set
+    /// [`Call::canceled`]: the report comes within a few ticks, and nothing of the call runs after that.
     pub async fn execute(&self, component: &Arc<Component>, call: Call) -> Report {
         let Ok(_slot) = self.slots.acquire().await else {
             return run::fault(&call.limits, CLOSED);
@@ -145,7 +145,7 @@ impl Host {
         tokio::runtime::Handle::current().block_on(self.execute_in_turn(component, call))
     }
 
-    /// As [`Host::execute`], in the task that waits for it. The guest gives way at every tick; what the host does for it blocks the task.
+    /// As [`Host::execute`], but in the caller's task. The guest yields at every tick; work of the host for the guest blocks the task.
     pub async fn execute_in_turn(&self, component: &Component, call: Call) -> Report {
         let limits = call.limits;
         let called = async {
@@ -162,12 +162,12 @@ impl Host {
         self.prepared.pooled
     }
 
-    /// What the store of compiled components did; none when there is none.
+    /// Counts of the store of compiled components; none without a store.
     pub fn aot_counts(&self) -> Option<AotCounts> {
         self.aot.as_ref().map(AotStore::counts)
     }
 
-    /// What the bytes say. Bytes of which the store has the code are not validated again, and code that is not there is not made.
+    /// Inspects bytes. Bytes whose code is in the store are not validated again. Nothing is compiled.
     pub fn inspect(&self, bytes: &[u8]) -> Result<Inspection, InspectError> {
         self.read(bytes).map(|(inspection, _)| inspection)
     }
@@ -176,8 +176,8 @@ impl Host {
         self.read_of(bytes, Digest::hash(bytes))
     }
 
-    /// What the bytes say, with their code if the store has it. Nothing is stored that was not inspected before, so what is stored
-    /// under its MAC is not validated again. Nothing is read twice.
+    /// Inspects bytes, and returns their code if the store has it. Only inspected components are stored, so a stored component with a
+    /// right MAC is not validated again. Nothing is read twice.
     fn read_of(&self, bytes: &[u8], digest: Digest) -> Result<(Inspection, Option<Code>), InspectError> {
         if let Some(known) = locked(&self.read).get(&digest) {
             return Ok(known.clone());
@@ -188,7 +188,7 @@ impl Host {
         Ok((inspection, stored))
     }
 
-    /// The stored code, or what the compiler makes.
+    /// The stored code, or else the output of the compiler.
     pub(crate) fn code(&self, inspection: &Inspection, bytes: &[u8], stored: Option<Code>) -> Result<Code, LoadError> {
         if let Some(code) = stored {
             return Ok(code);
@@ -197,9 +197,9 @@ impl Host {
         let name = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
         let mut compiled = Err(LoadError::Compiler("it was not started".to_owned()));
         let mut work = || compiled = self.compiler.compile(engine, bytes);
-        (self.while_compiling)(&Compiling { name, bytes: inspection.bytes }, &mut work);
+        (self.while_compiling)(&Compilation { name, bytes: inspection.bytes }, &mut work);
         let compiled = compiled?;
-        let code = aot::revive(engine, &Trusted::fresh(&compiled));
+        let code = aot::revive(engine, &TrustedCode::fresh(&compiled));
         let code =
             code.map_err(|problem| LoadError::Compiler(format!("its machine code cannot be used: {problem}")))?;
         if let Some(store) = &self.aot {

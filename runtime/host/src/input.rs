@@ -1,4 +1,4 @@
-//! What a stage receives, in the host's own types.
+//! The input of a stage, in the host's own types.
 //!
 //! These mirror `wit/types.wit`. They are data: the engine fills them from the pipeline and the journal.
 
@@ -24,7 +24,7 @@ pub struct OutgoingEdge {
 pub struct StageInput {
     /// The run.
     pub run: RunId,
-    /// Which call of which node this is (decision attempt-identity).
+    /// Identity of this call (decision attempt-identity).
     pub attempt: Attempt,
     /// Handler type as bound.
     pub handler_type: String,

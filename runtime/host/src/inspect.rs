@@ -1,14 +1,14 @@
-//! What a component is, read from its bytes. Nothing is compiled and nothing is run.
+//! Inspects a component's bytes. Nothing is compiled and nothing is run.
 //!
-//! The imports a component names are its permission manifest (decision imports-are-permissions): what it does not import it cannot do. This
-//! file knows how names are laid out in a binary and which of them this version provides; it decides nothing about grants.
+//! The imports of a component are its permission manifest (decision imports-are-permissions): it can do nothing that it does not import. This
+//! module knows how names are encoded in a binary and which interfaces this version provides; it decides nothing about grants.
 
 mod complexity;
 mod instance_count;
 pub mod refused_bytes;
 
 use crate::grants::Wants;
-use crate::provided::{self, State};
+use crate::interfaces::{self, ImportState};
 use glovebox_record::Digest;
 use glovebox_workspace::refusal::escaped;
 use instance_count::InstanceCount;
@@ -28,7 +28,7 @@ const TEXT_BYTES_MAX: usize = 1 << 10;
 
 /// A plugin's own description, written by the SDK into the custom section [`MANIFEST_SECTION`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "WrittenManifest")]
+#[serde(try_from = "ManifestText")]
 pub struct Manifest {
     /// Its handler type, such as `acme.review`: 1 to 128 letters, digits, `.`, `_`, `-`.
     pub name: String,
@@ -36,13 +36,13 @@ pub struct Manifest {
     pub version: String,
     /// One line for people, without characters that could deceive them.
     pub description: String,
-    /// What it asks for; the operator's grants are intersected with it.
+    /// Permissions that it asks for; they are intersected with the operator's grants.
     pub wants: Wants,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenManifest {
+struct ManifestText {
     name: String,
     version: String,
     #[serde(default)]
@@ -51,11 +51,11 @@ struct WrittenManifest {
     wants: Wants,
 }
 
-impl TryFrom<WrittenManifest> for Manifest {
+impl TryFrom<ManifestText> for Manifest {
     type Error = String;
 
-    fn try_from(written: WrittenManifest) -> Result<Self, String> {
-        let WrittenManifest { name, version, description, wants } = written;
+    fn try_from(written: ManifestText) -> Result<Self, String> {
+        let ManifestText { name, version, description, wants } = written;
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if !(1..=128).contains(&name.len()) || !name.chars().all(allowed) {
             return Err(format!("`name` is `{}`, expected 1 to 128 of letters, digits, `.`, `_`, `-`", escaped(&name)));
@@ -78,9 +78,9 @@ impl TryFrom<WrittenManifest> for Manifest {
 pub struct Import {
     /// As written, such as `wasi:cli/stdout@0.2.6`.
     pub name: String,
-    /// Whether this host has it.
+    /// Its availability in this host.
     #[serde(flatten)]
-    pub state: State,
+    pub state: ImportState,
 }
 
 /// Everything the bytes say about a component.
@@ -126,7 +126,7 @@ pub enum InspectError {
     /// A core module.
     #[error("a core module, expected a component")]
     CoreModule,
-    /// What it makes cannot be counted.
+    /// The number of its instances cannot be counted.
     #[error("the component instantiates an imported component, expected only components that it contains")]
     HandedComponent,
     /// One function is too long for the compiler, which needs more than its length in time and memory.
@@ -160,7 +160,7 @@ pub enum InspectError {
 }
 
 impl InspectError {
-    /// How to build a component that can be read, if the message does not say it.
+    /// Help for building a readable component, if the message does not contain it.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Empty | Self::CutOff => Some("build or copy it again".to_owned()),
@@ -180,7 +180,7 @@ fn features_text(needed: &[Feature]) -> String {
     needed.iter().map(|feature| feature.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// Reads what the bytes say about a component.
+/// Inspects the bytes of a component.
 pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
     if Parser::is_core_wasm(bytes) {
         return Err(InspectError::CoreModule);
@@ -204,7 +204,7 @@ pub fn read_validated(bytes: &[u8]) -> Result<Inspection, InspectError> {
 
 /// The same of bytes with this digest.
 pub(crate) fn read_as(digest: Digest, bytes: &[u8]) -> Result<Inspection, InspectError> {
-    let (mut found, mut instances) = (Found::default(), InstanceCount::default());
+    let (mut found, mut instances) = (ComponentNames::default(), InstanceCount::default());
     let mut depth = 0_u32;
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload?;
@@ -219,14 +219,14 @@ pub(crate) fn read_as(digest: Digest, bytes: &[u8]) -> Result<Inspection, Inspec
         digest,
         bytes: bytes.len() as u64,
         world: world(&found.imports, &found.exports),
-        imports: found.imports.into_iter().map(|name| Import { state: provided::state_of(&name), name }).collect(),
+        imports: found.imports.into_iter().map(|name| Import { state: interfaces::state_of(&name), name }).collect(),
         exports: found.exports,
         core_instances: instances.total(),
         manifest: found.manifest,
     })
 }
 
-/// Adds a manifest to a component that has none, in the custom section where the SDK writes it. What is answered was inspected.
+/// Adds a manifest to a component that has none, in the custom section where the SDK writes it. The returned bytes were inspected.
 pub fn embed(component: &[u8], manifest: &str) -> Result<Vec<u8>, InspectError> {
     inspect(component)?;
     let mut section = Vec::new();
@@ -251,13 +251,13 @@ fn add_length(bytes: &mut Vec<u8>, mut length: usize) {
     bytes.push(length as u8);
 }
 
-/// The language a component may be written in. What is off here is off in the engine too, except several memories in one module: the
-/// engine makes such modules itself, where one nested component calls another.
+/// The WebAssembly features that a component may use. The engine disables the others too, except several memories in one module, which
+/// it needs itself where one nested component calls another.
 pub(crate) fn features() -> WasmFeatures {
     WasmFeatures::WASM2 | WasmFeatures::TAIL_CALL | WasmFeatures::EXTENDED_CONST | WasmFeatures::COMPONENT_MODEL
 }
 
-/// What a section lists, from its beginning.
+/// The items of a section, from its beginning.
 pub(crate) fn items<'a, T: FromReader<'a>>(
     section: &SectionLimited<'a, T>,
 ) -> impl Iterator<Item = wasmparser::Result<T>> + use<'a, T> {
@@ -265,13 +265,13 @@ pub(crate) fn items<'a, T: FromReader<'a>>(
 }
 
 #[derive(Default)]
-struct Found {
+struct ComponentNames {
     imports: Vec<String>,
     exports: Vec<String>,
     manifest: Option<Manifest>,
 }
 
-impl Found {
+impl ComponentNames {
     fn add(&mut self, payload: &Payload<'_>, depth: u32) -> Result<(), InspectError> {
         match payload {
             Payload::ComponentImportSection(section) if depth == 1 => {

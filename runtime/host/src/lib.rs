@@ -6,7 +6,7 @@
 #![deny(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-// What others hand in and get back.
+// Input and output of calls.
 pub mod call;
 pub mod grants;
 pub mod input;
@@ -14,15 +14,15 @@ pub mod input;
 // From bytes to a component.
 pub mod aot;
 pub mod compile;
-mod compiled;
+mod compiled_code;
 pub mod component;
 mod engine;
 pub mod host;
 pub mod inspect;
+pub mod interfaces;
 mod link;
 mod load_error;
 mod probe;
-pub mod provided;
 pub mod rules;
 
 // From a call to its report. `attempt` has a file for each interface of the contract.

@@ -1,13 +1,13 @@
-//! The counters of a call that belong to no interface: memory and tables as wasmtime asks for them, and what crosses the border.
+//! Counters of a call that belong to no interface: memory and tables as wasmtime requests them, and the bytes between guest and host.
 //!
 //! Memory is summed over all memories of the component, which the stock limiter does not do. Going over a bound ends the
-//! call at once, so that the record names the bound instead of what a guest makes of a failed allocation.
+//! call at once, so that the record names the bound and the guest cannot handle a failed allocation.
 
 use crate::stop::Stop;
 use glovebox_record::{LimitName, Limits};
 use wasmtime::{Error, ResourceLimiter, Result};
 
-/// What a call has used.
+/// Resource usage of a call.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     memory_bytes_max: u64,

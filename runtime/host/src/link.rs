@@ -1,6 +1,6 @@
-//! What a component can reach: the linker, one line per interface. What is not here does not exist for a guest.
+//! The linker: the interfaces that a component can reach, one line each. An interface that is not here does not exist for a guest.
 //!
-//! Sockets and HTTP are never linked, whatever is granted; [`crate::provided`] has the message for such an import.
+//! Sockets and HTTP are never linked, with any grants; [`crate::interfaces`] has the message for such an import.
 
 use crate::attempt::Attempt;
 use crate::attempt::wasi_files;

@@ -1,7 +1,7 @@
 //! Why a component cannot be loaded, and how to fix it.
 
 use crate::inspect::{Import, InspectError};
-use crate::provided::State;
+use crate::interfaces::ImportState;
 
 /// Why a component cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum LoadError {
     /// It makes too many instances.
     #[error("the component makes {count} core instances, expected at most {limit} (limit `instances`)")]
     TooManyInstances {
-        /// How many.
+        /// The number found.
         count: u64,
         /// The bound.
         limit: u64,
@@ -57,7 +57,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// How to fix it, if another build of the component is not the only way.
+    /// Help, unless a rebuild of the component is the only fix.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::CompileOver { bound, .. } if bound.starts_with("GLOVEBOX_") => Some(format!(
@@ -75,7 +75,7 @@ impl LoadError {
     }
 }
 
-/// How to build a component without these imports, for each language that is known to add them.
+/// Help for building a component without these imports, for each language that is known to add them.
 fn imports_help(refused: &[Import]) -> Option<String> {
     let any = |prefix: &str| refused.iter().any(|import| import.name.starts_with(prefix));
     let mut lines = Vec::new();
@@ -86,10 +86,10 @@ fn imports_help(refused: &[Import]) -> Option<String> {
             "JavaScript: componentize-js with `disableFeatures: [\"http\", \"fetch-event\"]`; componentize-qjs with `--stub-wasi`",
         ]);
     }
-    if refused.iter().any(|import| matches!(import.state, State::OtherVersion { .. })) {
+    if refused.iter().any(|import| matches!(import.state, ImportState::OtherVersion { .. })) {
         lines.push("another version: build against the WIT files of this program: `glovebox plugin wit DIR`");
     }
-    if lines.is_empty() && refused.iter().any(|import| import.state == State::Unknown) {
+    if lines.is_empty() && refused.iter().any(|import| import.state == ImportState::Unknown) {
         lines.push(
             "import only interfaces of `wit/` and WASI 0.2; tools that link more have a flag such as `--stub-wasi`",
         );
@@ -100,10 +100,10 @@ fn imports_help(refused: &[Import]) -> Option<String> {
 fn imports_text(imports: &[Import]) -> String {
     let line = |import: &Import| {
         let reason = match &import.state {
-            State::Provided => "provided".to_owned(),
-            State::OtherVersion { provided } => format!("this host has version {provided}"),
-            State::Denied { reason } => (*reason).to_owned(),
-            State::Unknown => "unknown here".to_owned(),
+            ImportState::Provided => "provided".to_owned(),
+            ImportState::OtherVersion { provided } => format!("this host has version {provided}"),
+            ImportState::Denied { reason } => (*reason).to_owned(),
+            ImportState::Unknown => "unknown here".to_owned(),
         };
         format!("\n  `{}`: {reason}", import.name)
     };

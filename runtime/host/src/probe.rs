@@ -3,8 +3,8 @@
 //! It answers two questions no setting answers: whether the pooling allocator really works here (address space, overcommit),
 //! and what wasmtime says when a host call carries too much, which has no public type to look for.
 
-use crate::aot::{self, AotStore, Trusted};
-use crate::compiled::Compiled;
+use crate::aot::{self, AotStore, TrustedCode};
+use crate::compiled_code::CompiledCode;
 use glovebox_record::Digest;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Error, Result, Store};
@@ -12,11 +12,11 @@ use wasmtime::{Engine, Error, Result, Store};
 /// The binary form of `probe.wat`.
 const PROBE: &[u8] = include_bytes!("probe.wasm");
 
-/// What wasmtime says when a host call carries more than `hostcall_bytes`.
+/// Wasmtime's error for a host call that carries more than `hostcall_bytes`.
 #[derive(Debug, Clone)]
-pub(crate) struct CarriedTooMuch(String);
+pub(crate) struct HostcallSizeError(String);
 
-impl CarriedTooMuch {
+impl HostcallSizeError {
     /// True when this is that error.
     pub(crate) fn is(&self, error: &Error) -> bool {
         error.root_cause().to_string() == self.0
@@ -24,26 +24,26 @@ impl CarriedTooMuch {
 }
 
 /// Runs the probe: once with all it needs, once with nothing to carry its answer. Its code is kept in the store.
-pub(crate) fn run(engine: &Engine, store: Option<&AotStore>) -> Result<CarriedTooMuch> {
+pub(crate) fn run(engine: &Engine, store: Option<&AotStore>) -> Result<HostcallSizeError> {
     let component = code(engine, store)?;
     call(engine, &component, PROBE.len())?;
     match call(engine, &component, 0) {
-        Err(error) => Ok(CarriedTooMuch(error.root_cause().to_string())),
+        Err(error) => Ok(HostcallSizeError(error.root_cause().to_string())),
         Ok(()) => Err(Error::msg("the limit on the data of a host call does not work")),
     }
 }
 
-/// The stored code, or what the compiler makes in this process: the bytes are our own.
+/// The stored code, or else the compiler's output, made in this process: the bytes are our own.
 fn code(engine: &Engine, store: Option<&AotStore>) -> Result<Component> {
     let digest = Digest::hash(PROBE);
     if let Some(Ok(Some(code))) = store.map(|store| store.find(engine, digest)) {
         return Ok(code);
     }
-    let compiled = Compiled::of_own(engine, PROBE)?;
+    let compiled = CompiledCode::of_own(engine, PROBE)?;
     if let Some(store) = store {
         store.keep(digest, &compiled);
     }
-    Ok(aot::revive(engine, &Trusted::fresh(&compiled))?)
+    Ok(aot::revive(engine, &TrustedCode::fresh(&compiled))?)
 }
 
 fn call(engine: &Engine, component: &Component, hostcall_bytes: usize) -> Result<()> {

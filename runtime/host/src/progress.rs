@@ -1,4 +1,4 @@
-//! What a component says and hands over during its call.
+//! Progress, log lines, claims and artifacts of a component during its call.
 
 use glovebox_record::{CommandEnding, Refusal};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub enum Progress {
     Refused(Refusal),
 }
 
-/// Something a handler says it did; worth nothing until it was checked.
+/// A statement of a handler about its work, unchecked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// `command-passed`, `artifact`, `file-written`.

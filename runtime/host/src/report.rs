@@ -1,16 +1,16 @@
-//! The report of a call: every limit with what was used of it, and the record as it was at the end.
+//! The report of a call: the usage of every limit, and the final record.
 
 use crate::attempt::Attempt;
 use crate::call::Report;
 use crate::component::Component;
-use crate::ending::Ended;
+use crate::ending::CallEnd;
 use glovebox_record::spend::Money;
 use glovebox_record::{FailureClass, LimitName, LimitUse, Limits, Outcome, Tokens};
 use glovebox_workspace::view::View;
 use std::time::Duration;
 
-/// The report of a call that ran.
-pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, duration: Duration) -> Report {
+/// The report of a call whose guest was started.
+pub(crate) fn for_call(component: &Component, mut attempt: Attempt, ended: CallEnd, duration: Duration) -> Report {
     attempt.wasi.count_handles();
     attempt.llm.access.close();
     let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -24,7 +24,7 @@ pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, dura
         outcome: ended.outcome,
         claims: ended.claims,
         ending: ended.ending,
-        refusals: attempt.call.refusals.kept(),
+        refusals: attempt.call.refusals.stored(),
         refusals_total: attempt.call.refusals.total(),
         touched_files: !attempt.exec.receipts.is_empty()
             || attempt.exec.started > 0
@@ -41,14 +41,14 @@ pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, dura
         conversation: attempt.llm.access.take_messages(),
         transcript: attempt.llm.access.take_transcript(),
         is_estimated: attempt.llm.access.is_estimated,
-        steered: attempt.llm.access.heard(),
+        steered: attempt.llm.access.deliveries(),
         answered_by: attempt.llm.access.answered_by.take(),
         duration_ms,
     }
 }
 
 /// The report of a call whose guest was never started; the component is known unless the host itself failed.
-pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ended: Ended) -> Report {
+pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ended: CallEnd) -> Report {
     let used = |name| match (name, component) {
         (LimitName::ComponentBytes, Some(component)) => Some(component.inspection.bytes),
         (LimitName::Instances, Some(component)) => Some(component.instances()),
@@ -84,7 +84,7 @@ pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ende
 
 fn used(name: LimitName, component: &Component, attempt: &Attempt, outcome: &Outcome, duration_ms: u64) -> Option<u64> {
     let measured = measured(name, component, attempt, duration_ms);
-    // What ended the call was used up, even where the last, refused step was not counted.
+    // A limit that ended the call counts as used up, even though the refused step was not counted.
     match &outcome.failure {
         Some(failure) if failure.class == FailureClass::Budget && failure.code.limit_name() == Some(name.as_str()) => {
             measured.max(Some(attempt.call.limits.get(name)))
@@ -93,7 +93,7 @@ fn used(name: LimitName, component: &Component, attempt: &Attempt, outcome: &Out
     }
 }
 
-/// What was counted; a limit on commands has no count before the first command.
+/// The measured usage; a limit on commands has none before the first command.
 fn measured(name: LimitName, component: &Component, attempt: &Attempt, duration_ms: u64) -> Option<u64> {
     let (meter, view) = (&attempt.call.meter, attempt.files.view.as_deref());
     let of_commands = &attempt.exec.usage;

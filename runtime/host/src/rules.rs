@@ -4,11 +4,11 @@
 //! store with a deadline and bounds on memory and on what comes back. A rule's texts are untrusted; the caller checks them.
 
 use crate::component::LoadError;
-use crate::ending::{self, Circumstances};
+use crate::ending::{self, ErrorContext};
 use crate::host::Host;
 use crate::inspect::Inspection;
 use crate::limiter::Meter;
-use crate::probe::CarriedTooMuch;
+use crate::probe::HostcallSizeError;
 use crate::stop::Stop;
 use crate::ticker::Ticker;
 use contract::Rules;
@@ -22,7 +22,7 @@ mod contract {
     wasmtime::component::bindgen!({ path: "../../wit", world: "glovebox:plugin/rules" });
 }
 
-/// What a rule found, in its own words.
+/// A finding of a rule, unchecked.
 pub use contract::exports::glovebox::plugin::graph_rules::Finding;
 
 /// The interface a component of rules exports.
@@ -34,14 +34,14 @@ const TYPES: &str = "glovebox:plugin/types@0.1.0";
 const WALL_MS: u64 = 10_000;
 /// Bytes that may come back from one call.
 const ANSWER_BYTES: u64 = 4 << 20;
-/// How many times as large as a graph the one that comes back may be, where that is more.
+/// Largest growth of a graph by a transform, as a factor, unless the answer limit is higher.
 const GROWTH_MAX: u64 = 2;
 
 /// A component of rules that was checked and compiled.
 pub struct RuleComponent {
     inspection: Inspection,
     code: Component,
-    carried: CarriedTooMuch,
+    carried: HostcallSizeError,
     ticker: Ticker,
 }
 
@@ -50,7 +50,7 @@ pub struct RuleComponent {
 #[error("{0}")]
 pub struct RuleFault(String);
 
-struct Call {
+struct RuleCall {
     meter: Meter,
 }
 
@@ -64,7 +64,7 @@ impl Host {
         check(&inspection)?;
         let code = self.code(&inspection, bytes, stored)?;
         let ticker = self.prepared.ticker().map_err(|problem| LoadError::Compiler(problem.to_string()))?.clone();
-        let carried = self.prepared.carried_too_much.clone();
+        let carried = self.prepared.hostcall_size_error.clone();
         Ok(RuleComponent { inspection, code, carried, ticker })
     }
 }
@@ -87,7 +87,7 @@ pub fn check(inspection: &Inspection) -> Result<(), LoadError> {
 }
 
 impl RuleComponent {
-    /// What its bytes say.
+    /// The result of inspecting its bytes.
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
     }
@@ -115,7 +115,7 @@ impl RuleComponent {
         &self,
         operator: &LimitSettings,
         answer_bytes: u64,
-        ask: impl FnOnce(&Rules, &mut Store<Call>) -> wasmtime::Result<T>,
+        ask: impl FnOnce(&Rules, &mut Store<RuleCall>) -> wasmtime::Result<T>,
     ) -> Result<T, RuleFault> {
         let mut limits = Limits { wall_ms: WALL_MS, hostcall_bytes: answer_bytes, ..Limits::default() };
         limits.lower(operator);
@@ -130,20 +130,20 @@ impl RuleComponent {
         });
         answer.map_err(|error| {
             let circumstances =
-                Circumstances { limits: &limits, carried_too_much: &self.carried, stderr_tail: "", started };
+                ErrorContext { limits: &limits, hostcall_size_error: &self.carried, stderr_tail: "", started };
             let failure = ending::to_host_failure(&error, &circumstances).outcome.failure;
             RuleFault(failure.map_or_else(|| error.to_string(), |failure| failure.reason))
         })
     }
 
-    fn linker(&self) -> wasmtime::Result<Linker<Call>> {
+    fn linker(&self) -> wasmtime::Result<Linker<RuleCall>> {
         let mut linker = Linker::new(self.code.engine());
         linker.instance(TYPES)?;
         Ok(linker)
     }
 
-    fn store(&self, limits: &Limits) -> Store<Call> {
-        let mut store = Store::new(self.code.engine(), Call { meter: Meter::new(limits) });
+    fn store(&self, limits: &Limits) -> Store<RuleCall> {
+        let mut store = Store::new(self.code.engine(), RuleCall { meter: Meter::new(limits) });
         store.limiter(|call| &mut call.meter);
         store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
         let deadline = Instant::now() + Duration::from_millis(limits.wall_ms);

@@ -17,8 +17,8 @@ use crate::bindings::types;
 use crate::call::{Call, Report};
 use crate::component::Component;
 use crate::deadline::Deadline;
-use crate::ending::{self, Circumstances};
-use crate::engine::Prepared;
+use crate::ending::{self, ErrorContext};
+use crate::engine::HostEngine;
 use crate::report;
 use crate::stop::Stop;
 use crate::ticker::Ticker;
@@ -30,11 +30,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wasmtime::{Error, Result, Store, UpdateDeadline};
 
-/// How often a call whose guest waits inside the host looks whether it was canceled. While the guest runs the ticks do that.
+/// Interval at which a call whose guest waits inside the host checks for cancellation. While the guest runs, ticks check it.
 const WATCH: Duration = Duration::from_millis(50);
 
-/// Runs a call in the task that polls it. Only what the host does for the guest blocks.
-pub(crate) async fn run(component: &Component, call: Call, prepared: &Prepared) -> Report {
+/// Runs a call in the polling task. Only work of the host for the guest blocks.
+pub(crate) async fn run(component: &Component, call: Call, prepared: &HostEngine) -> Report {
     let started = Instant::now();
     let (limits, canceled) = (call.limits, Arc::clone(&call.canceled));
     if let Some(name) = over_static(component, &limits) {
@@ -70,16 +70,16 @@ pub(crate) async fn run(component: &Component, call: Call, prepared: &Prepared) 
         Ok(answer) => answer::check(answer, &mut attempt),
         Err(error) => {
             let stderr_tail = attempt.wasi.stderr.tail(2 << 10);
-            let circumstances = Circumstances {
+            let circumstances = ErrorContext {
                 limits: &limits,
-                carried_too_much: &prepared.carried_too_much,
+                hostcall_size_error: &prepared.hostcall_size_error,
                 stderr_tail: &stderr_tail,
                 started: instantiated,
             };
             ending::to_host_failure(&error, &circumstances)
         }
     };
-    report::of(component, attempt, ended, started.elapsed())
+    report::for_call(component, attempt, ended, started.elapsed())
 }
 
 /// The report of a call that could not even be tried.
@@ -117,7 +117,7 @@ fn stop_of(deadline: &Deadline, canceled: &AtomicBool) -> Option<Stop> {
     }
 }
 
-/// What the binary says it needs, against what this call may have.
+/// The static limit that the binary exceeds, if any.
 fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
     if component.inspection.bytes > limits.component_bytes {
         return Some(LimitName::ComponentBytes);

@@ -16,20 +16,20 @@ const CHUNK_BYTES_MAX: usize = 64 << 10;
 
 /// One captured stream.
 #[derive(Clone)]
-pub(crate) struct Output {
+pub(crate) struct GuestOutput {
     kept_max: usize,
-    inner: Arc<Mutex<Kept>>,
+    inner: Arc<Mutex<OutputBuffer>>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct OutputBuffer {
     bytes: Vec<u8>,
     total: u64,
 }
 
-impl Output {
+impl GuestOutput {
     pub(crate) fn new(kept_bytes_max: u64) -> Self {
-        Output { kept_max: usize::try_from(kept_bytes_max).unwrap_or(usize::MAX), inner: Arc::default() }
+        GuestOutput { kept_max: usize::try_from(kept_bytes_max).unwrap_or(usize::MAX), inner: Arc::default() }
     }
 
     /// All bytes the guest wrote, the dropped ones too.
@@ -37,7 +37,7 @@ impl Output {
         self.lock().total
     }
 
-    /// What was kept, with a marker when something was dropped.
+    /// The stored output, with a marker if bytes were dropped.
     pub(crate) fn kept(&self) -> Vec<u8> {
         let kept = self.lock();
         let mut bytes = kept.bytes.clone();
@@ -62,18 +62,18 @@ impl Output {
         kept.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, OutputBuffer> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl IsTerminal for Output {
+impl IsTerminal for GuestOutput {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Output {
+impl StdoutStream for GuestOutput {
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(self.clone())
     }
@@ -83,7 +83,7 @@ impl StdoutStream for Output {
     }
 }
 
-impl OutputStream for Output {
+impl OutputStream for GuestOutput {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.push(&bytes);
         Ok(())
@@ -99,11 +99,11 @@ impl OutputStream for Output {
 }
 
 #[wasmtime_wasi::async_trait]
-impl Pollable for Output {
+impl Pollable for GuestOutput {
     async fn ready(&mut self) {}
 }
 
-impl AsyncWrite for Output {
+impl AsyncWrite for GuestOutput {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
         self.push(bytes);
         Poll::Ready(Ok(bytes.len()))
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn output_is_cut_with_a_marker_and_counted() {
-        let output = Output::new(4);
+        let output = GuestOutput::new(4);
         output.push(b"abc");
         output.push(b"defg");
         assert_eq!(output.total_bytes(), 7);

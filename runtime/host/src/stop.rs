@@ -1,4 +1,4 @@
-//! Why the host ended a call. It travels as a typed error through wasmtime and is found again by its type, never by text.
+//! The reason why the host ended a call. It travels as a typed error through wasmtime and is found again by its type, never by text.
 
 use glovebox_record::LimitName;
 use std::fmt;

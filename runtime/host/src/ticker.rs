@@ -22,12 +22,12 @@ struct Owner(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<GuestCount>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct GuestCount {
     /// Guests whose code runs now.
     guests: usize,
     /// True while the thread waits for a guest.
@@ -70,7 +70,7 @@ impl Drop for Owner {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GuestCount> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,7 +97,7 @@ impl Shared {
         }
     }
 
-    /// Waits until a guest runs; false when there will be none any more.
+    /// Waits until a guest runs; false after the last handle was dropped.
     fn wait_for_guest(&self) -> bool {
         let mut state = self.lock();
         state.is_waiting = true;

@@ -9,7 +9,7 @@ use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::grants::FileTier;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::inspect::{InspectError, embed, inspect};
-use glovebox_host::provided::State;
+use glovebox_host::interfaces::ImportState;
 use proptest::prelude::*;
 
 const IDLE: &str = "(func $execute)";
@@ -33,7 +33,7 @@ fn imports_are_only_what_is_used() {
     let inspection = inspect(&guests::build("log-flood")).unwrap();
     let names: Vec<&str> = inspection.imports.iter().map(|import| import.name.as_str()).collect();
     assert_eq!(names, ["glovebox:plugin/types@0.1.0", "glovebox:plugin/control@0.1.0"]);
-    assert!(inspection.imports.iter().all(|import| import.state == State::Provided));
+    assert!(inspection.imports.iter().all(|import| import.state == ImportState::Provided));
     assert_eq!(inspection.exports, ["glovebox:plugin/stage@0.1.0"]);
     assert_eq!(inspection.manifest, None);
 }

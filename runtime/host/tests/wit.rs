@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 
-use glovebox_host::provided::{State, state_of};
+use glovebox_host::interfaces::{ImportState, state_of};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,8 +68,8 @@ fn every_import_of_every_world_is_provided_or_denied_with_a_reason() {
     let (mut provided, mut denied) = (Vec::new(), Vec::new());
     for import in imports {
         match state_of(&import) {
-            State::Provided => provided.push(import),
-            State::Denied { .. } => denied.push(import),
+            ImportState::Provided => provided.push(import),
+            ImportState::Denied { .. } => denied.push(import),
             state => panic!("{import}: {state:?}"),
         }
     }

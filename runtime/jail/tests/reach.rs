@@ -235,7 +235,7 @@ fn stages_that_see_the_same_files_share_a_repository() {
     let entries = |texts: &[&str]| texts.iter().map(|text| Entry::parse(text).unwrap()).collect::<Vec<_>>();
     let kept = |read: &[&str], write: &[&str], hidden: &[&str], scratch: &[&str]| {
         let scope = Scope::new(entries(read), entries(write), entries(hidden)).with_scratch(entries(scratch));
-        repository::kept(&workspace, &scope, &all).unwrap()
+        repository::open_or_make(&workspace, &scope, &all).unwrap()
     };
     let whole = kept(&["./"], &[], &[], &[]);
     for (read, write, scratch) in [

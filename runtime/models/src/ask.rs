@@ -1,22 +1,22 @@
-//! One call of a model: sent, read as it arrives, checked, and made again where that may help.
+//! One call of a model: sends the request, reads the answer as it arrives, checks it, and retries where the table of errors allows it.
 //!
-//! It never turns to another model or provider. An answer counts only if it came to its end, and its model is the one that was asked.
+//! A call never switches to another model or provider. An answer counts only if it is complete and its model is the requested one.
 
 use crate::chat::{Answer, Request, TOOL_CALL, Usage};
+use crate::deadline::CallDeadline;
 use crate::error::{ErrorKind, ModelError};
 use crate::http::{Body, Post, Reply};
 use crate::image::IMAGE_TOKENS;
-use crate::patience::Patience;
-use crate::provider::{Draft, Event, Provider, Reader, Refused, Splitter, Step};
+use crate::provider::{Draft, Event, Provider, ProviderRefusal, Reader, Splitter, Step};
 use crate::target::Target;
 use serde_json::Value;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often a call is made again (unified-llm specification §6.6).
+/// Number of retries of a call (unified-llm specification §6.6).
 pub const RETRIES_MAX: u32 = 2;
 /// Wait before the first retry; twice as long before the next.
 const RETRY_BASE: Duration = Duration::from_secs(1);
-/// Most bytes that are received for one answer: the pieces of a stream take many times the room of what they carry.
+/// Most bytes that are received for one answer. A stream is many times longer than the text it carries.
 const WIRE_BYTES_MAX: usize = 32 << 20;
 /// Most bytes of a refusal that are read.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
@@ -25,25 +25,25 @@ const EVENT_BYTES_PER_TOKEN: u64 = 16;
 /// Most bytes of an exchange that are kept as they were received.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
-/// What crossed the border in one try.
+/// The bytes of one try.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Exchange {
     /// The JSON that was sent.
     pub sent: Vec<u8>,
-    /// What was received, without the key, cut to 8 MiB.
+    /// Received bytes, without the key, cut to 8 MiB.
     pub received: Vec<u8>,
     /// True if the provider began an answer, which it may ask money for.
     pub is_begun: bool,
 }
 
-/// A call and what came of it.
+/// The result of a call, after all its tries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct AskResult {
     /// The last try.
     pub exchange: Exchange,
-    /// How often it was made.
+    /// The number of tries.
     pub tries: u32,
-    /// What tries without an answer may have cost all the same, estimated.
+    /// Estimated cost of tries without an answer.
     pub lost: Usage,
     /// The answer, or the error of the last try.
     pub answered: Result<Answer, ModelError>,
@@ -54,17 +54,17 @@ pub fn body(target: &Target, request: &Request) -> Vec<u8> {
     target.family.provider().body(target, request).to_string().into_bytes()
 }
 
-/// Asks a model, and asks again where the table of errors says so. `on_wait` gets the error and the wait before each retry.
+/// Asks a model, and retries where the table of errors allows it. `on_wait` gets the error and the wait before each retry.
 pub fn ask(
     target: &Target,
     request: &Request,
-    patience: Patience<'_>,
+    deadline: CallDeadline<'_>,
     mut on_wait: impl FnMut(&ModelError, Duration),
-) -> Asked {
+) -> AskResult {
     let (mut tries, mut lost) = (0, Usage::default());
     loop {
         tries += 1;
-        let (exchange, answered) = ask_once(target, request, patience);
+        let (exchange, answered) = ask_once(target, request, deadline);
         if answered.is_err() && exchange.is_begun {
             let most = target.output_tokens(&request.settings);
             lost = lost.plus(is_lost(estimated_input(request), exchange.received.len(), most));
@@ -73,18 +73,18 @@ pub fn ask(
             Err(error) if error.is_retried() && tries <= RETRIES_MAX => {
                 let wait = error.retry_after.unwrap_or_else(|| pause(tries));
                 on_wait(&error, wait);
-                match patience.sleep(wait) {
+                match deadline.sleep(wait) {
                     Ok(()) => continue,
                     Err(ended) => Err(ended),
                 }
             }
             answered => answered,
         };
-        return Asked { exchange, tries, lost, answered };
+        return AskResult { exchange, tries, lost, answered };
     }
 }
 
-/// What a try without an answer may have cost all the same.
+/// Estimated cost of a try without an answer.
 pub(crate) fn is_lost(sent: u64, received: usize, output_tokens_max: u64) -> Usage {
     let output = (received as u64).div_ceil(EVENT_BYTES_PER_TOKEN).min(output_tokens_max);
     Usage { input: sent, output, ..Usage::default() }
@@ -98,10 +98,10 @@ fn pause(tries: u32) -> Duration {
 }
 
 /// One try.
-fn ask_once(target: &Target, request: &Request, patience: Patience<'_>) -> (Exchange, Result<Answer, ModelError>) {
+fn ask_once(target: &Target, request: &Request, deadline: CallDeadline<'_>) -> (Exchange, Result<Answer, ModelError>) {
     let provider = target.family.provider();
     let mut exchange = Exchange { sent: body(target, request), ..Exchange::default() };
-    let answered = target.check().and_then(|()| send(target, provider, &mut exchange, patience));
+    let answered = target.check().and_then(|()| send(target, provider, &mut exchange, deadline));
     let answered = answered.and_then(|answer| checked(answer, target, request));
     exchange.received = cleaned(exchange.received, target);
     (exchange, answered.map_err(|error| without_key(error, target)))
@@ -111,7 +111,7 @@ fn send(
     target: &Target,
     provider: &dyn Provider,
     exchange: &mut Exchange,
-    patience: Patience<'_>,
+    deadline: CallDeadline<'_>,
 ) -> Result<Answer, ModelError> {
     let post = Post {
         endpoint: &target.endpoint,
@@ -120,36 +120,37 @@ fn send(
         headers: provider.headers(target.key.as_ref()),
         body: &exchange.sent,
     };
-    let mut reply = post.send(Patience { idle: target.timeout.min(patience.idle), ..patience })?;
+    let mut reply = post.send(CallDeadline { idle: target.timeout.min(deadline.idle), ..deadline })?;
     if reply.status != 200 {
-        return Err(refused(target, &mut reply, &mut exchange.received));
+        return Err(read_refusal(target, &mut reply, &mut exchange.received));
     }
     exchange.is_begun = true;
-    let kept = (&mut exchange.received, KEPT_BYTES_MAX);
-    Receiving { target, provider, draft: Draft::default() }.read(&mut reply.body, kept, &mut || true)
+    let reader = AnswerReader { target, provider, draft: Draft::default() };
+    reader.read(&mut reply.body, &mut exchange.received, KEPT_BYTES_MAX, &mut || true)
 }
 
 /// Reads why the provider refuses.
-pub(crate) fn refused(target: &Target, reply: &mut Reply<'_>, received: &mut Vec<u8>) -> ModelError {
+pub(crate) fn read_refusal(target: &Target, reply: &mut Reply<'_>, received: &mut Vec<u8>) -> ModelError {
     *received = reply.body.read_cut(REFUSAL_BYTES_MAX);
-    let said = glovebox_schema::document::read(received);
-    let said = said.unwrap_or_else(|_| Value::String(String::from_utf8_lossy(received).into_owned()));
-    Refused { status: Some(reply.status), retry_after: reply.retry_after, said }.to_error(target)
+    let answer = glovebox_schema::document::read(received);
+    let answer = answer.unwrap_or_else(|_| Value::String(String::from_utf8_lossy(received).into_owned()));
+    ProviderRefusal { status: Some(reply.status), retry_after: reply.retry_after, answer }.to_error(target)
 }
 
 /// An answer that is being received.
-pub(crate) struct Receiving<'a> {
+pub(crate) struct AnswerReader<'a> {
     pub(crate) target: &'a Target,
     pub(crate) provider: &'a dyn Provider,
     pub(crate) draft: Draft,
 }
 
-impl Receiving<'_> {
+impl AnswerReader<'_> {
     /// Reads a stream, and keeps so many of its bytes. `on_bytes` is called for each piece; false ends the call.
     pub(crate) fn read(
         mut self,
         body: &mut Body<'_>,
-        (received, kept_bytes_max): (&mut Vec<u8>, usize),
+        received: &mut Vec<u8>,
+        kept_bytes_max: usize,
         on_bytes: &mut dyn FnMut() -> bool,
     ) -> Result<Answer, ModelError> {
         let mut reader = self.provider.reader();
@@ -195,7 +196,7 @@ impl Receiving<'_> {
             Event::Data(data) => reader.read(&data, &mut self.draft)?,
             Event::Done => Step::Last,
         };
-        // Another model is found out with its first event, and not paid for to the end.
+        // Another model is detected with its first event, so that the rest is not paid for.
         if self.draft.model.is_some() {
             self.target.check_answered(self.draft.model.as_ref())?;
         }

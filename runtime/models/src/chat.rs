@@ -1,6 +1,6 @@
-//! What a model is asked, and what it answers, whoever provides it.
+//! Requests and answers of models, independent of the provider.
 //!
-//! Messages are those of the record: what a model was told is stored as it was. A part of kind `opaque:<family>` belongs to the
+//! Messages are those of the record: a request is stored as it was sent. A part of kind `opaque:<family>` belongs to the
 //! provider: it goes back unchanged to the same family, and to no other.
 
 use glovebox_record::Tokens;
@@ -50,7 +50,7 @@ impl fmt::Display for ModelId {
     }
 }
 
-/// How hard a model shall think.
+/// Reasoning effort of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
@@ -87,7 +87,7 @@ pub struct Tool {
     pub parameters: String,
 }
 
-/// How a model shall answer. Absent is the provider's default.
+/// Tuning of an answer. A missing value means the provider's default.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Settings {
     /// Most tokens of the answer, thinking included.
@@ -96,7 +96,7 @@ pub struct Settings {
     pub temperature: Option<f64>,
     /// From 0 to 1.
     pub top_p: Option<f64>,
-    /// How hard it thinks.
+    /// Reasoning effort.
     pub effort: Option<Effort>,
 }
 
@@ -107,13 +107,13 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// Tools the model may call.
     pub tools: Vec<Tool>,
-    /// How to answer.
+    /// Tuning of the answer.
     pub settings: Settings,
     /// The schema mode of the provider with this schema; none without.
     pub schema: Option<Arc<Schema>>,
     /// The subagent that asks; none for the stage's own conversation.
     pub agent: Option<AgentId>,
-    /// How long the answer may take; none where only the stage bounds it.
+    /// Time limit of the answer; none where only the stage bounds it.
     pub within: Option<Duration>,
 }
 
@@ -147,7 +147,7 @@ impl Request {
         texts.chain(tools).chain(schema).sum()
     }
 
-    /// How many images it has.
+    /// The number of its images.
     pub fn images(&self) -> u64 {
         let parts = self.messages.iter().flat_map(|message| &message.parts);
         parts.filter(|part| part.kind == IMAGE).count() as u64
@@ -198,7 +198,7 @@ pub struct Usage {
     pub cache_write: u64,
     /// Those of `output` that are thinking.
     pub reasoning: u64,
-    /// What the provider asked for it; absent where nothing says so.
+    /// Cost as stated by the provider; none if it states no cost.
     #[serde(deserialize_with = "dollars", serialize_with = "in_dollars", skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Money>,
 }
@@ -238,7 +238,7 @@ fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Money>, 
     text.parse().map(Some).map_err(wrong)
 }
 
-/// What a model answered in one turn.
+/// The answer of a model in one turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Answer {
     /// Its parts in order, of kind `text`, `tool-call`, `outcome` or `opaque:<family>`.
@@ -299,7 +299,7 @@ impl FieldName {
     }
 
     /// The value of this field in a part, empty if it is not there.
-    pub fn of(self, part: &MessagePart) -> &str {
+    pub fn value_in(self, part: &MessagePart) -> &str {
         let found = part.fields.iter().find(|(name, _)| name == self.as_str());
         found.map_or("", |(_, value)| value.as_str())
     }

@@ -1,6 +1,6 @@
-//! What can go wrong with a model call: one type, and one table of what follows from each kind.
+//! Errors of model calls: one type, and one table with the consequences of each kind.
 //!
-//! Who retries, which class the failure has and what the user can do are read from the table and decided nowhere else. The kind
+//! Retries, the class of the failure and the help for the user are read from the table and decided nowhere else. The kind
 //! comes from a status, a code of the provider or the transport.
 
 use glovebox_record::FailureClass;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Longest `Retry-After` that is waited for. A provider that asks for more has refused the call.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
-/// Whether the host asks again by itself.
+/// Whether the host retries a call by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// The same question would fail the same way.
@@ -28,11 +28,11 @@ pub struct ErrorRow {
     pub kind: ErrorKind,
     /// Its name for guests, records and codes of failures.
     pub name: &'static str,
-    /// Whether the host asks again.
+    /// Whether the host retries the call.
     pub retry: Retry,
     /// The class of the stage's failure.
     pub class: FailureClass,
-    /// What the user can do.
+    /// Help for the user.
     pub help: &'static str,
 }
 
@@ -88,8 +88,8 @@ errors! {
     /// The model called a tool with arguments that its schema does not allow.
     InvalidToolCall = "invalid-tool-call", Never, Deterministic, "name a model that can call tools";
     /// The model asked for the same tool calls again and again.
-    Loop = "loop", Never, Deterministic, "see what was said with `glovebox transcript RUN NODE`; make the prompt clearer, or name another model";
-    /// The provider cannot be told which tool to use.
+    Loop = "loop", Never, Deterministic, "read the conversation with `glovebox transcript RUN NODE`; make the prompt clearer, or name another model";
+    /// The provider does not support the requested choice of tools.
     UnsupportedToolChoice = "unsupported-tool-choice", Never, Deterministic, "name a model that can call tools";
     /// The model did not answer with the object that was asked for.
     NoObjectGenerated = "no-object-generated", Never, Deterministic, "name a model with structured output";
@@ -107,7 +107,7 @@ errors! {
     NotGranted = "not-granted", Never, Scope, "grant it in glovebox.toml";
     /// The conversation contains text of a hold-out.
     HoldoutLeak = "holdout-leak", Never, Scope, "keep hold-outs out of prompts";
-    /// The script that stands in for a model has no answer left.
+    /// The script in place of a model has no answer left.
     ScriptExhausted = "script-exhausted", Never, Deterministic, "add the turn to the script";
 }
 
@@ -133,7 +133,7 @@ impl ErrorKind {
             408 => Self::RequestTimeout,
             413 => Self::ContextLength,
             429 => Self::RateLimit,
-            // Never followed: a redirect would send key and prompt where nobody configured it.
+            // Redirects are never followed: they would send key and prompt to an address that is not configured.
             300..=399 => Self::Configuration,
             400..=499 => Self::InvalidRequest,
             // The specification has unknown errors tried again.
@@ -152,9 +152,9 @@ impl fmt::Display for ErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
-    /// What follows from it.
+    /// The kind, which decides the consequences.
     pub kind: ErrorKind,
-    /// What happened, for people; contains no key.
+    /// Description of the error for people; contains no key.
     pub message: String,
     /// When the provider wants to be asked again.
     pub retry_after: Option<Duration>,

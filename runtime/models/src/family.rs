@@ -1,4 +1,4 @@
-//! The families of providers: one for each wire format, with what is known of it before any request.
+//! The families of providers: one for each wire format, with the facts that are known before any request.
 
 use glovebox_schema::Schema;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ impl Family {
         }
     }
 
-    /// Where its provider is reached; none where every operator has their own.
+    /// Default endpoint of its provider; none where each operator has a different one.
     pub fn endpoint(self) -> Option<&'static str> {
         match self {
             Self::Openai => Some("https://api.openai.com/v1"),
@@ -71,7 +71,7 @@ impl Family {
         matches!(self, Self::Openai | Self::Anthropic | Self::Gemini)
     }
 
-    /// True if its schema mode can be told this schema.
+    /// True if its schema mode supports this schema.
     pub fn takes(self, schema: &Schema) -> bool {
         self != Self::Anthropic || schema.closed_form().is_some()
     }

@@ -1,23 +1,24 @@
-//! The border of a program that asks its model itself: what it may ask, and how that reaches the provider.
+//! Gateway for programs that ask their model themselves: checks their requests and forwards them to the provider.
 //!
-//! [`Incoming`] is a request as the program sent it, [`InFlight`] what all requests hold of memory together. [`check`] lets through what the program's model may be asked and nothing else, and
-//! [`pass`] sends it on with the key and reads the answer to its end before the program gets a byte of it.
+//! [`IncomingRequest`] is a request as the program sent it, and [`InFlight`] bounds the memory of all requests together. [`check`] accepts only
+//! requests to the program's model that are on the list of allowed ones. [`forward`] sends a request with the key, and reads the whole answer
+//! before the program gets a byte of it.
 //! This module knows neither the program's credential nor its budget: the caller checks both.
 
 mod fields;
+mod forward;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod in_flight;
 mod incoming;
 mod items;
-mod pass;
 mod refusal;
 mod whole;
 
-pub use in_flight::{BODIES_BYTES_MAX, InFlight, Room};
-pub use incoming::{Incoming, Unread};
-pub use pass::{Passed, pass};
+pub use forward::{ForwardResult, forward};
+pub use in_flight::{BODIES_BYTES_MAX, InFlight, Reservation};
+pub use incoming::{IncomingRequest, ReadError};
 pub use refusal::refusal;
 
 use crate::chat::text_part;
@@ -31,8 +32,8 @@ use serde_json::{Value, json};
 
 /// Most bytes of a name of an API feature that is passed on.
 const FEATURES_BYTES_MAX: usize = 4 << 10;
-/// Features of Anthropic's API that are passed on, by how their names begin. What they allow in a body is checked there. Every other one
-/// is left out of the request, so that the provider's usual behavior holds.
+/// Features of Anthropic's API that are forwarded, by the beginning of their names. The fields they allow in a body are checked separately.
+/// Other features are removed from the request, so that the provider uses its default behavior.
 const FEATURES: &[&str] = &[
     "adaptive-thinking-",
     "advanced-tool-use-",
@@ -60,9 +61,9 @@ const FEATURES: &[&str] = &[
 /// Features with another price than the one that is reserved.
 const COSTLY_FEATURES: &[&str] = &["context-1m", "fast-mode"];
 
-/// What a program wants of its gateway.
+/// A checked request of a program.
 #[derive(Debug)]
-pub enum Wanted {
+pub enum CheckedRequest {
     /// To ask the model.
     Answer(Box<Question>),
     /// A list of models. It is answered here, and has one.
@@ -72,11 +73,11 @@ pub enum Wanted {
 /// A request that may be passed on.
 #[derive(Debug)]
 pub struct Question {
-    /// What follows the endpoint's path.
+    /// The path behind the endpoint's path.
     path: String,
     headers: Vec<Header>,
     json: Value,
-    /// Whether the answer comes as a stream of events.
+    /// True if the answer comes as a stream of events.
     pub is_streamed: bool,
     /// Most tokens of the answer.
     pub output_tokens_max: u64,
@@ -88,7 +89,7 @@ impl Question {
         self.json.to_string().into_bytes()
     }
 
-    /// How many messages the program had sent before, as far as the request tells.
+    /// The number of messages that the program had sent before, as far as the request shows it.
     pub fn repeated(&self) -> usize {
         self.messages().len().saturating_sub(1)
     }
@@ -98,7 +99,7 @@ impl Question {
         let Some(last) = self.messages().last() else { return Vec::new() };
         let role = last["role"].as_str().unwrap_or("tool");
         let mut texts = Vec::new();
-        said(last, &mut texts);
+        conversation_texts(last, &mut texts);
         vec![Message { role: role.to_owned(), parts: vec![text_part(texts.join("\n"))] }]
     }
 
@@ -110,19 +111,19 @@ impl Question {
     /// Every text of the request: what its messages say, one after the other, and then all.
     pub fn texts(&self) -> Vec<&str> {
         let mut texts = Vec::new();
-        said(&self.json, &mut texts);
+        conversation_texts(&self.json, &mut texts);
         collect(&self.json, &mut texts);
         texts
     }
 }
 
 /// The texts that a message says, without its names and ids.
-fn said<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
+fn conversation_texts<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     match value {
-        Value::Array(items) => items.iter().for_each(|item| said(item, texts)),
+        Value::Array(items) => items.iter().for_each(|item| conversation_texts(item, texts)),
         Value::Object(fields) => fields.iter().for_each(|(name, item)| match (name.as_str(), item) {
             ("text" | "content" | "output" | "arguments", Value::String(text)) => texts.push(text),
-            (_, Value::Array(_) | Value::Object(_)) => said(item, texts),
+            (_, Value::Array(_) | Value::Object(_)) => conversation_texts(item, texts),
             _ => {}
         }),
         _ => {}
@@ -146,16 +147,20 @@ fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
 ///
 /// # Errors
 /// [`ErrorKind::PinViolation`] for another model, [`ErrorKind::NotGranted`] for everything else that is denied.
-pub fn check(target: &Target, incoming: &Incoming, room: &mut Room<'_>) -> Result<Wanted, ModelError> {
+pub fn check(
+    target: &Target,
+    incoming: &IncomingRequest,
+    room: &mut Reservation<'_>,
+) -> Result<CheckedRequest, ModelError> {
     let path = unversioned(&incoming.path);
     if incoming.method == "GET" && path == "/models" {
-        return Ok(Wanted::Models);
+        return Ok(CheckedRequest::Models);
     }
     let (own, is_streamed) = match target.family {
         Family::Openai => ("/responses".to_owned(), None),
         Family::Anthropic => ("/messages".to_owned(), None),
         Family::OpenaiCompatible => ("/chat/completions".to_owned(), None),
-        Family::Gemini => return gemini((target, room), incoming, path),
+        Family::Gemini => return gemini(target, room, incoming, path),
         Family::Ollama => return Err(denied(format_args!("programs cannot ask models of `{}`", target.family))),
     };
     if incoming.method != "POST" || path != own {
@@ -168,11 +173,16 @@ pub fn check(target: &Target, incoming: &Incoming, room: &mut Room<'_>) -> Resul
     let query = if target.family == Family::Anthropic && incoming.query == "beta=true" { "?beta=true" } else { "" };
     let headers = features(target.family, incoming)?;
     let path = format!("{own}{query}");
-    Ok(Wanted::Answer(Box::new(Question { path, headers, json, is_streamed, output_tokens_max })))
+    Ok(CheckedRequest::Answer(Box::new(Question { path, headers, json, is_streamed, output_tokens_max })))
 }
 
 /// Gemini has the model and the kind of answer in the path.
-fn gemini((target, room): (&Target, &mut Room<'_>), incoming: &Incoming, path: &str) -> Result<Wanted, ModelError> {
+fn gemini(
+    target: &Target,
+    room: &mut Reservation<'_>,
+    incoming: &IncomingRequest,
+    path: &str,
+) -> Result<CheckedRequest, ModelError> {
     let call = path.strip_prefix("/models/").and_then(|rest| rest.rsplit_once(':'));
     let (model, is_streamed) = match (incoming.method.as_str(), call) {
         ("POST", Some((model, "streamGenerateContent"))) => (model, true),
@@ -184,7 +194,7 @@ fn gemini((target, room): (&Target, &mut Room<'_>), incoming: &Incoming, path: &
     let output_tokens_max = fields::check(target, &mut json)?;
     let (call, query) = if is_streamed { ("streamGenerateContent", "?alt=sse") } else { ("generateContent", "") };
     let path = format!("/models/{}:{call}{query}", target.model);
-    Ok(Wanted::Answer(Box::new(Question { path, headers: Vec::new(), json, is_streamed, output_tokens_max })))
+    Ok(CheckedRequest::Answer(Box::new(Question { path, headers: Vec::new(), json, is_streamed, output_tokens_max })))
 }
 
 /// The list with the one model, in the shape that the family's programs read.
@@ -203,7 +213,7 @@ fn unversioned(path: &str) -> &str {
     ["/v1beta", "/v1alpha", "/v1"].iter().find_map(|version| path.strip_prefix(version)).unwrap_or(path)
 }
 
-fn object(incoming: &Incoming, room: &mut Room<'_>) -> Result<Value, ModelError> {
+fn object(incoming: &IncomingRequest, room: &mut Reservation<'_>) -> Result<Value, ModelError> {
     let not_json = "the body of the request is not a JSON object";
     match document::read_within(&incoming.body, &mut || room.take_portion()) {
         Ok(json) if json.is_object() => Ok(json),
@@ -211,7 +221,7 @@ fn object(incoming: &Incoming, room: &mut Room<'_>) -> Result<Value, ModelError>
         Err(error @ DocumentError::TooManyValues) => {
             Err(ModelError::new(ErrorKind::InvalidRequest, format_args!("the body of the request: {error}")))
         }
-        // Room that other requests hold is free once they are answered: the program's client asks again.
+        // Reservation that other requests hold is free once they are answered: the program's client asks again.
         Err(error @ DocumentError::NoRoom) => Err(ModelError::new(ErrorKind::RateLimit, error)),
     }
 }
@@ -229,7 +239,7 @@ fn pinned(target: &Target, asked: Option<&str>) -> Result<(), ModelError> {
 }
 
 /// Names of API features that a program asks for and may have.
-fn features(family: Family, incoming: &Incoming) -> Result<Vec<Header>, ModelError> {
+fn features(family: Family, incoming: &IncomingRequest) -> Result<Vec<Header>, ModelError> {
     if family != Family::Anthropic || incoming.features.is_empty() {
         return Ok(Vec::new());
     }
@@ -249,7 +259,7 @@ fn features(family: Family, incoming: &Incoming) -> Result<Vec<Header>, ModelErr
 }
 
 fn denied(what: std::fmt::Arguments<'_>) -> ModelError {
-    ModelError::new(ErrorKind::NotGranted, format_args!("the gateway does not pass on {what}"))
+    ModelError::new(ErrorKind::NotGranted, format_args!("the gateway does not forward {what}"))
 }
 
 #[cfg(test)]

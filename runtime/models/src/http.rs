@@ -1,19 +1,19 @@
-//! HTTP/1.1 as a client: one request on a connection of its own, and its answer as it arrives.
+//! HTTP/1.1 client: one request on each connection, and its answer as it arrives.
 //!
-//! Nothing is followed, decompressed or reused. Every wait looks each tenth of a second whether the call was canceled, and every
-//! length is bounded. An answer that ends before its own framing says so is an error, never a shorter answer.
+//! Redirects, compression and connection reuse are not supported. Every wait checks for cancellation ten times a second, and every
+//! length is bounded. An answer that ends before its framing allows it is an error, never a shorter answer.
 
 mod body;
 mod connect;
 
 pub(crate) use body::Body;
 
+use crate::deadline::CallDeadline;
 use crate::error::{ErrorKind, ModelError};
-use crate::patience::Patience;
 use crate::provider::Header;
 use crate::target::{Authorities, Endpoint};
-use body::Framing;
-use connect::Line;
+use body::BodyFraming;
+use connect::Connection;
 use std::io::{ErrorKind as IoKind, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ const HEADERS_MAX: usize = 128;
 pub(crate) struct Post<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) authorities: &'a Authorities,
-    /// What follows the endpoint's path.
+    /// The path behind the endpoint's path.
     pub(crate) path: String,
     pub(crate) headers: Vec<Header>,
     pub(crate) body: &'a [u8],
@@ -43,9 +43,9 @@ pub(crate) struct Reply<'a> {
 
 impl Post<'_> {
     /// Sends the request and reads the head of the answer.
-    pub(crate) fn send<'p>(&self, patience: Patience<'p>) -> Result<Reply<'p>, ModelError> {
-        let line = connect::connect(self.endpoint, self.authorities, patience)?;
-        let mut stream = Stream { line, patience, last: Instant::now(), buffer: Vec::new(), at: 0 };
+    pub(crate) fn send<'p>(&self, deadline: CallDeadline<'p>) -> Result<Reply<'p>, ModelError> {
+        let line = connect::connect(self.endpoint, self.authorities, deadline)?;
+        let mut stream = Stream { line, deadline, last: Instant::now(), buffer: Vec::new(), at: 0 };
         let mut head = format!("POST {}{} HTTP/1.1\r\n", self.endpoint.path, self.path);
         let length = self.body.len().to_string();
         let authority = self.endpoint.authority();
@@ -70,10 +70,10 @@ impl Post<'_> {
     }
 }
 
-/// A connection with what was received and not yet read.
+/// A connection with its received, unread bytes.
 pub(crate) struct Stream<'a> {
-    line: Line,
-    patience: Patience<'a>,
+    line: Connection,
+    deadline: CallDeadline<'a>,
     last: Instant,
     buffer: Vec<u8>,
     at: usize,
@@ -82,7 +82,7 @@ pub(crate) struct Stream<'a> {
 impl<'a> Stream<'a> {
     fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), ModelError> {
         while !bytes.is_empty() {
-            self.patience.check(self.last)?;
+            self.deadline.check(self.last)?;
             match self.line.write(bytes) {
                 Ok(0) => return Err(cut("while the request was sent")),
                 Ok(written) => (bytes, self.last) = (&bytes[written..], Instant::now()),
@@ -97,7 +97,7 @@ impl<'a> Stream<'a> {
 
     fn flush(&mut self) -> Result<(), ModelError> {
         loop {
-            self.patience.check(self.last)?;
+            self.deadline.check(self.last)?;
             match self.line.flush() {
                 Err(error) if is_pause(&error) => {}
                 Err(error) if !is_closed(&error) => return Err(lost(&error)),
@@ -106,7 +106,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// What was received and not yet read.
+    /// Received bytes that were not read yet.
     fn unread(&self) -> &[u8] {
         &self.buffer[self.at..]
     }
@@ -121,7 +121,7 @@ impl<'a> Stream<'a> {
         self.buffer.drain(..self.at);
         self.at = 0;
         loop {
-            self.patience.check(self.last)?;
+            self.deadline.check(self.last)?;
             match self.line.read(&mut piece) {
                 Ok(0) => return Ok(false),
                 Ok(received) => {
@@ -140,10 +140,10 @@ impl<'a> Stream<'a> {
     /// Reads the head. An interim answer (1xx) has no body and is skipped.
     fn reply(mut self) -> Result<Reply<'a>, ModelError> {
         loop {
-            if let Some((bytes, head)) = Head::parse(self.unread())? {
+            if let Some((bytes, head)) = ResponseHead::parse(self.unread())? {
                 self.consume(bytes);
                 if !(100..200).contains(&head.status) {
-                    let Head { status, retry_after, framing } = head;
+                    let ResponseHead { status, retry_after, framing } = head;
                     return Ok(Reply { status, retry_after, body: Body::new(self, framing) });
                 }
             } else if self.unread().len() > HEAD_BYTES_MAX {
@@ -155,14 +155,14 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// What the head of an answer says.
-struct Head {
+/// The head of an answer.
+struct ResponseHead {
     status: u16,
     retry_after: Option<Duration>,
-    framing: Framing,
+    framing: BodyFraming,
 }
 
-impl Head {
+impl ResponseHead {
     /// Reads a head and its length; none if there is more of it to come.
     fn parse(bytes: &[u8]) -> Result<Option<(usize, Self)>, ModelError> {
         let malformed = || ModelError::new(ErrorKind::Stream, "the provider does not answer in HTTP/1.1");
@@ -171,17 +171,18 @@ impl Head {
         let httparse::Status::Complete(length) = response.parse(bytes).map_err(|_| malformed())? else {
             return Ok(None);
         };
-        let (mut retry_after, mut framing) = (None, Framing::UntilClose);
+        let (mut retry_after, mut framing) = (None, BodyFraming::UntilClose);
         for header in response.headers.iter() {
             let value = std::str::from_utf8(header.value).map_err(|_| malformed())?.trim();
             if header.name.eq_ignore_ascii_case("transfer-encoding") {
                 if !value.eq_ignore_ascii_case("chunked") {
                     return Err(malformed());
                 }
-                framing = Framing::chunked();
-            } else if header.name.eq_ignore_ascii_case("content-length") && !matches!(framing, Framing::Chunked { .. })
+                framing = BodyFraming::chunked();
+            } else if header.name.eq_ignore_ascii_case("content-length")
+                && !matches!(framing, BodyFraming::Chunked { .. })
             {
-                framing = Framing::Length(value.parse().map_err(|_| malformed())?);
+                framing = BodyFraming::Length(value.parse().map_err(|_| malformed())?);
             } else if header.name.eq_ignore_ascii_case("retry-after") {
                 retry_after = value.parse().ok().filter(|seconds: &f64| *seconds >= 0.0).map(bounded_seconds);
             }

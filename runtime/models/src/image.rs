@@ -1,7 +1,7 @@
-//! Images in the results of tools: their part, what is allowed, and what they count for.
+//! Images in the results of tools: their message parts, their limits and their estimated tokens.
 //!
-//! A message of tools has an image as a part of its own, behind the result that it belongs to. Nothing here decodes pixels: an image is
-//! known by its first bytes, and its provider reads the rest.
+//! A message of tools has each image as a separate part, behind the result that it belongs to. Pixels are not decoded here: the type of an
+//! image is recognized by its first bytes, and the provider reads the rest.
 
 use crate::chat::{FieldName, IMAGE, TOOL_RESULT};
 use base64::Engine;
@@ -10,14 +10,14 @@ use glovebox_record::Digest;
 use glovebox_record::session::{Message, MessagePart};
 use std::borrow::Cow;
 
-/// Most bytes of one image. In base64 they are 5 MiB, which is what the strictest provider takes.
+/// Most bytes of one image. In base64 they are 5 MiB, the smallest limit of all providers.
 pub const IMAGE_BYTES_MAX: usize = 3_932_160;
 /// Most images of one conversation.
 pub const IMAGES_MAX: usize = 20;
-/// Most bytes of all images of one conversation. In base64 they are 13.4 MiB: that leaves room for its text in what a component may hand
-/// over at once, 16 MiB, and in the 20 MB that providers take.
+/// Most bytes of all images of one conversation. In base64 they are 13.4 MiB. That leaves space for text within the 16 MiB that a component
+/// may pass in one call, and within the 20 MB limit of providers.
 pub const IMAGES_BYTES_MAX: usize = 10 << 20;
-/// Tokens that an image is estimated at. Providers count its pixels, which nobody here decodes.
+/// Estimated tokens of an image. Providers count its pixels, which are not decoded here.
 pub const IMAGE_TOKENS: u64 = 1_600;
 
 /// The fields of a part with an image.
@@ -55,7 +55,7 @@ impl MediaType {
     }
 
     /// The kind of an image by its first bytes; none if they are those of no image.
-    pub fn of(bytes: &[u8]) -> Option<Self> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
@@ -77,7 +77,7 @@ pub struct Image<'p> {
 
 impl<'p> Image<'p> {
     /// The image of a part; none if it is a part of another kind, or its kind of image is not known.
-    pub fn of(part: &'p MessagePart) -> Option<Self> {
+    pub fn from_part(part: &'p MessagePart) -> Option<Self> {
         let field = |wanted| part.fields.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
         let media_type = field(MEDIA_TYPE)?;
         let media_type = MediaType::ALL.into_iter().find(|known| known.as_str() == media_type)?;
@@ -89,12 +89,12 @@ impl<'p> Image<'p> {
         format!("data:{};base64,{}", self.media_type.as_str(), self.data)
     }
 
-    /// Its bytes.
+    /// Decodes its bytes.
     ///
     /// # Errors
-    /// What is wrong with it: it is too large, its text is not base64, or its bytes are of another kind than it says.
+    /// The image is too large, its text is not base64, or its bytes have another type than it claims.
     pub fn bytes(self) -> Result<Vec<u8>, String> {
-        // Padding aside, four characters are three bytes; what is longer is not decoded.
+        // Apart from padding, four characters are three bytes. A longer text is not decoded.
         if self.data.len() / 4 * 3 > IMAGE_BYTES_MAX + 2 {
             return Err(too_large(self.data.len() / 4 * 3));
         }
@@ -102,11 +102,11 @@ impl<'p> Image<'p> {
         if bytes.len() > IMAGE_BYTES_MAX {
             return Err(too_large(bytes.len()));
         }
-        match MediaType::of(&bytes) {
+        match MediaType::from_bytes(&bytes) {
             Some(found) if found == self.media_type => Ok(bytes),
             found => {
                 let found = found.map_or("no image that is known", MediaType::as_str);
-                Err(format!("it is said to be {}, but its bytes are {found}", self.media_type.as_str()))
+                Err(format!("it is declared as {}, but its bytes are {found}", self.media_type.as_str()))
             }
         }
     }
@@ -121,7 +121,7 @@ pub fn described(part: &MessagePart) -> MessagePart {
     if part.kind != IMAGE {
         return part.to_owned();
     }
-    let bytes = Image::of(part).and_then(|image| image.bytes().ok()).unwrap_or_default();
+    let bytes = Image::from_part(part).and_then(|image| image.bytes().ok()).unwrap_or_default();
     let kept = part.fields.iter().filter(|(name, _)| name != DATA).cloned();
     let told = [(BYTES, bytes.len().to_string()), (DIGEST, Digest::hash(&bytes).to_string())];
     let fields = kept.chain(told.map(|(name, value)| (name.to_owned(), value))).collect();
@@ -131,7 +131,7 @@ pub fn described(part: &MessagePart) -> MessagePart {
 /// The JSON of a request as records have it: a digest in the place of each image's bytes.
 pub fn without_data<'s>(sent: &'s [u8], messages: &[Message]) -> Cow<'s, [u8]> {
     let parts = messages.iter().flat_map(|message| &message.parts);
-    let images = parts.filter_map(|part| Some((Image::of(part)?, part)));
+    let images = parts.filter_map(|part| Some((Image::from_part(part)?, part)));
     images.fold(Cow::Borrowed(sent), |sent, (image, part)| {
         let text = String::from_utf8_lossy(&sent);
         let digest = described(part).fields.pop().map(|(_, digest)| digest).unwrap_or_default();
@@ -143,8 +143,9 @@ pub fn without_data<'s>(sent: &'s [u8], messages: &[Message]) -> Cow<'s, [u8]> {
 pub fn without_images(mut message: Message) -> Message {
     let (images, mut rest): (Vec<_>, Vec<_>) = message.parts.into_iter().partition(|part| part.kind == IMAGE);
     for image in images {
-        let id = FieldName::CallId.of(&image);
-        if let Some(result) = rest.iter_mut().find(|part| part.kind == TOOL_RESULT && FieldName::CallId.of(part) == id)
+        let id = FieldName::CallId.value_in(&image);
+        if let Some(result) =
+            rest.iter_mut().find(|part| part.kind == TOOL_RESULT && FieldName::CallId.value_in(part) == id)
         {
             result.text.push_str(NOT_KEPT);
         }
@@ -153,20 +154,20 @@ pub fn without_images(mut message: Message) -> Message {
     message
 }
 
-/// What a result says in the place of its image.
+/// The text of a result in place of its image.
 const NOT_KEPT: &str =
     "\n[The image was shown to the stage that read it, and is not kept. Read the file again to see it.]";
 
 /// The images of a result: those behind it in its message that name the same call.
 pub(crate) fn images_of<'m>(message: &'m Message, result: &MessagePart) -> impl Iterator<Item = Image<'m>> {
-    let id = FieldName::CallId.of(result).to_owned();
-    message.parts.iter().filter(move |part| FieldName::CallId.of(part) == id).filter_map(Image::of)
+    let id = FieldName::CallId.value_in(result).to_owned();
+    message.parts.iter().filter(move |part| FieldName::CallId.value_in(part) == id).filter_map(Image::from_part)
 }
 
-/// Checks every image of a conversation and returns their bytes. Nothing that a guest says of an image is believed.
+/// Checks every image of a conversation and returns their bytes. Types and sizes that a guest states are verified.
 ///
 /// # Errors
-/// What is wrong with the first image that may not be sent.
+/// The problem of the first image that is refused.
 pub fn checked_images(messages: &[Message]) -> Result<Vec<Vec<u8>>, String> {
     let (mut images, mut sum) = (Vec::new(), 0);
     for message in messages {
@@ -179,7 +180,7 @@ pub fn checked_images(messages: &[Message]) -> Result<Vec<Vec<u8>>, String> {
             belongs(message, part).map_err(wrong)?;
             let known = MediaType::ALL.map(MediaType::as_str).join(", ");
             let image =
-                Image::of(part).ok_or_else(|| wrong(format!("it has no data, or a type other than {known}")))?;
+                Image::from_part(part).ok_or_else(|| wrong(format!("it has no data, or a type other than {known}")))?;
             let bytes = image.bytes().map_err(wrong)?;
             sum += bytes.len();
             if sum > IMAGES_BYTES_MAX {
@@ -191,12 +192,12 @@ pub fn checked_images(messages: &[Message]) -> Result<Vec<Vec<u8>>, String> {
     Ok(images)
 }
 
-/// Whether an image belongs to one result of its message. An error has none: a provider refuses the whole request then.
+/// Checks that an image belongs to one result of its message. A result that is an error has no image, because providers refuse that.
 fn belongs(message: &Message, image: &MessagePart) -> Result<(), String> {
-    let id = FieldName::CallId.of(image);
+    let id = FieldName::CallId.value_in(image);
     let mut results = message.parts.iter().filter(|part| part.kind == TOOL_RESULT);
-    match results.find(|result| FieldName::CallId.of(result) == id) {
-        Some(result) if FieldName::IsError.of(result) == "true" => {
+    match results.find(|result| FieldName::CallId.value_in(result) == id) {
+        Some(result) if FieldName::IsError.value_in(result) == "true" => {
             Err("it stands in a result that is an error".to_owned())
         }
         Some(_) if message.role == "tool" => Ok(()),
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn kinds_are_known_by_their_first_bytes() {
-        let check = |bytes: &[u8], expected| assert_eq!(MediaType::of(bytes), expected, "{bytes:?}");
+        let check = |bytes: &[u8], expected| assert_eq!(MediaType::from_bytes(bytes), expected, "{bytes:?}");
         check(PNG, Some(MediaType::Png));
         check(b"\xff\xd8\xff\xe0", Some(MediaType::Jpeg));
         check(b"GIF87a", Some(MediaType::Gif));
@@ -246,7 +247,7 @@ mod tests {
         let png = STANDARD.encode(PNG);
         assert_eq!(checked_images(&[tool(vec![image("image/png", &png)])]).unwrap(), [PNG]);
         let wrong = problem(tool(vec![image("image/jpeg", &png)]));
-        assert_eq!(wrong, "image 1 of the request: it is said to be image/jpeg, but its bytes are image/png");
+        assert_eq!(wrong, "image 1 of the request: it is declared as image/jpeg, but its bytes are image/png");
         let wrong = problem(tool(vec![image("image/png", &STANDARD.encode("#!/bin/sh"))]));
         assert!(wrong.ends_with("but its bytes are no image that is known"), "{wrong}");
         assert!(problem(tool(vec![image("image/png", "iVBOR*")])).ends_with("its data is not base64"));

@@ -1,7 +1,7 @@
 //! The wire formats of model providers, one file each, behind one trait.
 //!
 //! An adapter writes a request as its provider reads it, and reads the events of the answer into a [`Draft`]. It opens no
-//! connection and decides no retry. What it takes from a provider or a guest is bounded and taken field by field.
+//! connection and decides no retry. Data from a provider or a guest is bounded, and read field by field.
 
 mod anthropic;
 mod compatible;
@@ -15,7 +15,7 @@ mod wire;
 
 pub use draft::Draft;
 pub(crate) use events::{Event, Splitter};
-pub(crate) use refusal::Refused;
+pub(crate) use refusal::ProviderRefusal;
 
 use crate::chat::{ModelId, Request};
 use crate::error::ModelError;
@@ -33,16 +33,16 @@ pub struct Header {
     pub value: String,
 }
 
-/// How the events of an answer are told apart.
+/// The rule that separates the events of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
+pub enum EventFraming {
     /// Server-sent events whose data is JSON.
     ServerSentEvents,
     /// One JSON value on each line.
     Lines,
 }
 
-/// Whether an answer goes on.
+/// Whether more events are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// More events follow.
@@ -51,9 +51,9 @@ pub enum Step {
     Last,
 }
 
-/// What one kind of provider expects and sends.
+/// Wire format of one kind of provider.
 pub trait Provider: Sync {
-    /// What follows the endpoint's path.
+    /// The path behind the endpoint's path.
     fn path(&self, model: &ModelId) -> String;
 
     /// Headers beside those that every request has.
@@ -62,9 +62,9 @@ pub trait Provider: Sync {
     /// The request as JSON, for a streamed answer.
     fn body(&self, target: &Target, request: &Request) -> Value;
 
-    /// How events are told apart.
-    fn framing(&self) -> Framing {
-        Framing::ServerSentEvents
+    /// The rule that separates events.
+    fn framing(&self) -> EventFraming {
+        EventFraming::ServerSentEvents
     }
 
     /// A reader for one answer.

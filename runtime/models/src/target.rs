@@ -1,6 +1,6 @@
-//! Where a model is reached: its endpoint, the certificates that are trusted there, and the key.
+//! Address, trusted certificates and key of a model.
 //!
-//! A key goes over TLS, or to this machine, and nowhere else. Nothing here is guessed from a model's name.
+//! A key is sent over TLS or to this machine only. Nothing is derived from a model's name.
 
 use crate::chat::{ModelId, Settings};
 use crate::error::{ErrorKind, ModelError};
@@ -13,13 +13,13 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long nothing may arrive before a call has failed, unless the operator says otherwise. A model may think for minutes.
+/// Default for the longest time without received bytes before a call fails. A model may think for minutes.
 pub const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A base URL: scheme, host, port and the path in front of every request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Whether TLS is used.
+    /// True if TLS is used.
     pub is_tls: bool,
     /// A name or an address, an IPv6 address without brackets.
     pub host: String,
@@ -32,28 +32,28 @@ pub struct Endpoint {
 /// A text that is no endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a URL such as `https://api.example.com/v1`, without user, query and fragment")]
-pub struct NotEndpoint;
+pub struct EndpointError;
 
 impl FromStr for Endpoint {
-    type Err = NotEndpoint;
+    type Err = EndpointError;
 
-    fn from_str(text: &str) -> Result<Self, NotEndpoint> {
+    fn from_str(text: &str) -> Result<Self, EndpointError> {
         let (is_tls, rest) = match text.split_once("://") {
             Some(("https", rest)) => (true, rest),
             Some(("http", rest)) => (false, rest),
-            _ => return Err(NotEndpoint),
+            _ => return Err(EndpointError),
         };
         let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"@?#\\\"<>`{}|^".contains(&byte);
         if !rest.bytes().all(is_plain) {
-            return Err(NotEndpoint);
+            return Err(EndpointError);
         }
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (host, port) = match authority.strip_prefix('[') {
-            Some(inside) => inside.split_once(']').ok_or(NotEndpoint)?,
+            Some(inside) => inside.split_once(']').ok_or(EndpointError)?,
             None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
         };
         let port = match port.strip_prefix(':') {
-            Some(digits) => digits.parse().ok().filter(|port| *port > 0).ok_or(NotEndpoint)?,
+            Some(digits) => digits.parse().ok().filter(|port| *port > 0).ok_or(EndpointError)?,
             None if port.is_empty() => {
                 if is_tls {
                     443
@@ -61,10 +61,10 @@ impl FromStr for Endpoint {
                     80
                 }
             }
-            None => return Err(NotEndpoint),
+            None => return Err(EndpointError),
         };
         if host.is_empty() || (host.contains(':') && host.parse::<IpAddr>().is_err()) {
-            return Err(NotEndpoint);
+            return Err(EndpointError);
         }
         Ok(Self { is_tls, host: host.to_ascii_lowercase(), port, path: path.trim_end_matches('/').to_owned() })
     }
@@ -115,7 +115,7 @@ impl Authorities {
 pub struct Target {
     /// Its wire format.
     pub family: Family,
-    /// Where it is.
+    /// Its endpoint.
     pub endpoint: Endpoint,
     /// Its exact name.
     pub model: ModelId,
@@ -129,11 +129,11 @@ pub struct Target {
     pub output_tokens_max: u64,
     /// Most tokens of a conversation, the answer included.
     pub context_tokens: u64,
-    /// How long nothing may arrive.
+    /// Longest time without received bytes.
     pub timeout: Duration,
-    /// Whether the provider is asked in its schema mode, where an answer must match a schema.
+    /// True if the provider's schema mode is used where an answer must match a schema.
     pub schema_mode: bool,
-    /// Whether the model takes images.
+    /// True if the model accepts images.
     pub images: bool,
 }
 
@@ -201,7 +201,7 @@ mod tests {
             "http://::1",
         ];
         for text in wrong {
-            assert_eq!(text.parse::<Endpoint>(), Err(NotEndpoint), "{text}");
+            assert_eq!(text.parse::<Endpoint>(), Err(EndpointError), "{text}");
         }
     }
 

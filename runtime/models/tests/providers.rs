@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
 use glovebox_fake_llm::{Fake, FakeScript};
-use glovebox_models::ask::{Asked, ask};
+use glovebox_models::ask::{AskResult, ask};
 use glovebox_models::chat::{Effort, Finish, Request, Settings, Tool, text_part};
+use glovebox_models::deadline::CallDeadline;
 use glovebox_models::error::{ERRORS, ErrorKind};
 use glovebox_models::family::Family;
 use glovebox_models::key::Key;
-use glovebox_models::patience::Patience;
 use glovebox_models::target::{Authorities, Target};
 use glovebox_record::session::{Message, MessagePart};
 use serde_json::Value;
@@ -70,11 +70,11 @@ impl Server {
         Self { target, log }
     }
 
-    fn ask(&self, request: &Request) -> Asked {
+    fn ask(&self, request: &Request) -> AskResult {
         let canceled = AtomicBool::new(false);
         let deadline = Instant::now() + Duration::from_secs(60);
-        let patience = Patience { canceled: &canceled, deadline, idle: self.target.timeout };
-        ask(&self.target, request, patience, |_, _| {})
+        let deadline = CallDeadline { canceled: &canceled, at: deadline, idle: self.target.timeout };
+        ask(&self.target, request, deadline, |_, _| {})
     }
 
     fn kind(&self) -> ErrorKind {
@@ -378,14 +378,14 @@ fn a_canceled_call_ends_at_once() {
     let server = Server::start(Family::Gemini, "[[answer]]\nstall = true\ntext = 'x'");
     let canceled = AtomicBool::new(false);
     let deadline = Instant::now() + Duration::from_secs(60);
-    let patience = Patience { canceled: &canceled, deadline, idle: Duration::from_secs(60) };
+    let deadline = CallDeadline { canceled: &canceled, at: deadline, idle: Duration::from_secs(60) };
     let began = Instant::now();
     let asked = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(300));
             canceled.store(true, Ordering::Relaxed);
         });
-        ask(&server.target, &question(), patience, |_, _| {})
+        ask(&server.target, &question(), deadline, |_, _| {})
     });
     assert_eq!(asked.answered.unwrap_err().kind, ErrorKind::Canceled);
     assert!(began.elapsed() < Duration::from_secs(5));

@@ -8,7 +8,7 @@ use crate::exposure::Exposure;
 use crate::link;
 use crate::project::{Base, FileFact};
 use crate::protect::Protected;
-use crate::repository_shape::{self, RepositoryFault, Step};
+use crate::repository_shape::{self, RepositoryChange, RepositoryFault};
 use crate::tree::{self, Tree};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, Digest, FileChange};
@@ -28,7 +28,7 @@ pub struct Conflict {
     pub reason: String,
 }
 
-/// Why a change may never be brought to a project, whatever is there: a protected path, or a link that leads out of it.
+/// The reason why a change may never be applied to a project: a protected path, or a link that leads out of the project.
 pub fn fault(change: &FileChange) -> Option<String> {
     let target = change.target.as_deref().filter(|_| change.op == ChangeOp::Symlink);
     match (change.path.is_root(), target) {
@@ -39,7 +39,7 @@ pub fn fault(change: &FileChange) -> Option<String> {
     .or_else(|| Protected::default().reason(change.path.as_str()))
 }
 
-/// What `apply` would do.
+/// The changes that `apply` would make.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ApplyPlan {
     /// Files, links and directories to make, in order.
@@ -53,7 +53,7 @@ pub struct ApplyPlan {
 /// Why a plan was not performed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// Touched paths differ from what the run was started from.
+    /// Touched paths differ from the run's base.
     #[error("{} changed since the run started; nothing was written", if let [_] = .0[..] { "1 path".to_owned() } else { format!("{} paths", .0.len()) })]
     Conflicts(Vec<Conflict>),
     /// A change could not be made.
@@ -72,9 +72,9 @@ pub struct Difference {
     pub after: Option<FileChange>,
 }
 
-/// What is at a path, as far as the comparison goes.
+/// The state of a path, as far as the comparison needs it.
 #[derive(Debug, PartialEq, Eq)]
-enum State {
+enum PathContent {
     Absent,
     Directory,
     File { digest: Option<Digest>, executable: bool },
@@ -82,7 +82,7 @@ enum State {
     Other,
 }
 
-impl State {
+impl PathContent {
     fn in_base(base: &Base, path: &str) -> Self {
         if let Some(file) = base.files.get(path) {
             return Self::File { digest: Some(file.digest), executable: file.executable };
@@ -155,7 +155,7 @@ fn repositories<R: io::Read>(
 ) -> io::Result<Vec<Conflict>> {
     let open = |digest: &Digest| open_blob(digest).map(Some);
     let planned = || plan.deletes.iter().chain(&plan.writes);
-    let steps: Vec<Step<'_>> = planned().map(|change| Step::recorded(change, &open)).collect();
+    let steps: Vec<RepositoryChange<'_>> = planned().map(|change| RepositoryChange::recorded(change, &open)).collect();
     Ok(conflicts(&repository_shape::faults(tree, &steps)?, planned()))
 }
 
@@ -190,15 +190,15 @@ fn compare(
         return Err(reason);
     }
     let path = Path::new(change.path.as_str());
-    let (before, after) = (State::in_base(base, change.path.as_str()), State::after(change));
-    let now = State::in_tree(tree, path).map_err(|error| format!("failed to compare it: {error}"))?;
+    let (before, after) = (PathContent::in_base(base, change.path.as_str()), PathContent::after(change));
+    let now = PathContent::in_tree(tree, path).map_err(|error| format!("failed to compare it: {error}"))?;
     if now == after || before == after {
         return Ok(PlannedStep::Nothing);
     }
     if now != before {
         return Err(difference(&before, &now).to_owned());
     }
-    if now == State::Directory && !change.op.removes() {
+    if now == PathContent::Directory && !change.op.removes() {
         only_planned_below(tree, path, planned)?;
     }
     for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
@@ -214,10 +214,10 @@ fn compare(
     Ok(PlannedStep::Do)
 }
 
-fn difference(before: &State, now: &State) -> &'static str {
+fn difference(before: &PathContent, now: &PathContent) -> &'static str {
     match (before, now) {
-        (State::Absent, _) => "it was created in the project after the run started",
-        (_, State::Absent) => "it was removed from the project after the run started",
+        (PathContent::Absent, _) => "it was created in the project after the run started",
+        (_, PathContent::Absent) => "it was removed from the project after the run started",
         _ => "it was changed in the project after the run started",
     }
 }
@@ -268,11 +268,11 @@ pub fn perform<R: io::Read>(
     Ok(())
 }
 
-/// Lists what the run changed against `base`, by path; what ended as it began is left out.
+/// Lists the differences between the run's result and `base`, by path. A path with its original content is left out.
 pub fn differences(base: &Base, changes: &[FileChange]) -> Vec<Difference> {
     let mut listed: Vec<Difference> = fold(changes)
         .into_iter()
-        .filter(|change| State::in_base(base, change.path.as_str()) != State::after(change))
+        .filter(|change| PathContent::in_base(base, change.path.as_str()) != PathContent::after(change))
         .map(|change| Difference {
             path: change.path.as_str().to_owned(),
             before: base.files.get(change.path.as_str()).cloned(),
@@ -286,11 +286,11 @@ pub fn differences(base: &Base, changes: &[FileChange]) -> Vec<Difference> {
 /// Bits of a mode that no run leaves: set-user-id, set-group-id and sticky.
 const SPECIAL: u32 = 0o7000;
 
-/// True if a folder has what a change leaves at its path. No link is followed, also not one above the path. Counts a file that others may
+/// True if a folder has the result of a change at its path. No link is followed, also not one above the path. Counts a file that others may
 /// change.
 ///
 /// # Errors
-/// The system's error; [`io::ErrorKind::NotFound`] where the change leaves something and nothing is there.
+/// The system's error; [`io::ErrorKind::NotFound`] if the change leaves something at the path and the folder has nothing there.
 pub fn is_as_left(folder: &Path, change: &FileChange, exposure: &mut Exposure) -> io::Result<bool> {
     let (tree, path) = (Tree::open(folder)?, Path::new(change.path.as_str()));
     let stat = tree.stat_below_folders(path)?;
@@ -302,7 +302,7 @@ pub fn is_as_left(folder: &Path, change: &FileChange, exposure: &mut Exposure) -
         Some(stat) if change.op == ChangeOp::Write && stat.st_mode & SPECIAL != 0 => return Ok(false),
         Some(stat) => exposure.add(&stat),
     }
-    Ok(State::in_tree(&tree, path)? == State::after(change))
+    Ok(PathContent::in_tree(&tree, path)? == PathContent::after(change))
 }
 
 /// The link in a folder that is in the way to a path, if there is one: nothing of the folder lies below it.

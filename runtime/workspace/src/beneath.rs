@@ -10,20 +10,20 @@ use std::ffi::OsStr;
 use std::path::{Component, Path};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How often an open is repeated when a rename elsewhere made the kernel unsure (`EAGAIN`).
+/// Number of retries when a concurrent rename made an open fail with `EAGAIN`.
 const UNSURE_TRIES: u32 = 32;
 
 /// Opens a directory for passing through: no permission to read it is needed.
 pub(crate) const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
-/// How a path is opened. `O_CLOEXEC` is always set.
+/// Options for opening a path. `O_CLOEXEC` is always set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct How {
     /// Flags of the last name. `O_NOFOLLOW` is not needed: a link is always `ELOOP`.
     pub(crate) flags: OFlags,
     /// Mode of a file that is created.
     pub(crate) mode: Mode,
-    /// Whether to refuse mounts within the path, if the kernel can detect them.
+    /// True to refuse mounts within the path, if the kernel can detect them.
     pub(crate) one_mount: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Build caches: folders of the workspace, and of toolchains outside of it, that are kept from one stage of a run to the next, and never
+//! Build caches: folders of the workspace and of toolchains that are kept from one stage of a run to the next, and never
 //! committed.
 //!
-//! They lie in the run's folder, in sets: one for builders, one for verifiers, and one for each stage that may not read everything. A
-//! verifier sees hold-outs, and what it compiles from them must not reach a builder. Stages of one set share caches and can corrupt them
+//! They lie in the run's folder, in sets: one for builders, one for verifiers, and one for each stage with restricted reads. A
+//! verifier sees hold-outs, so files that it compiles from them must not reach a builder. Stages of one set share caches and can corrupt them
 //! for each other, so a set in which builders' code ran is marked. The content is untrusted: this module measures and removes it, and
 //! never reads it.
 
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Most bytes that all caches of one domain may hold after a stage. If they hold more, all are dropped.
 pub const BYTES_MAX: u64 = 4 << 30;
 
-/// What an entry takes at least: an inode and a name.
+/// Bytes of an entry at least: an inode and a name.
 const ENTRY_BYTES: u64 = 1024;
 /// The folder of the caches in a run's folder.
 pub const FOLDER: &str = "cache";
@@ -31,7 +31,7 @@ const MARK: &str = "builders";
 /// Ending of the mark of a set that an attempt uses.
 const UNSETTLED: &str = "unsettled";
 
-/// Who uses the caches. A domain never sees the caches of the other one.
+/// Role of the stages that use the caches. A domain never sees the caches of the other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Domain {
     /// Stages that may not see hold-outs.
@@ -53,18 +53,18 @@ impl Domain {
     }
 }
 
-/// What stages keep for each other.
+/// A set of caches that stages share.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Set(String);
+pub struct CacheSet(String);
 
-impl From<Domain> for Set {
+impl From<Domain> for CacheSet {
     /// The set of all stages of a domain.
     fn from(domain: Domain) -> Self {
         Self(domain.as_str().to_owned())
     }
 }
 
-impl Set {
+impl CacheSet {
     /// The set of one node alone.
     pub fn for_node(domain: Domain, node: &NodeId) -> Self {
         Self(format!("{}-{}", domain.as_str(), &blake3::hash(node.as_str().as_bytes()).to_hex()[..16]))
@@ -107,7 +107,7 @@ impl Set {
         fs::write(&file, []).map_err(failed("write", &file))
     }
 
-    /// Ends an attempt whose every command ended by itself: what it left is for the next one.
+    /// Ends an attempt in which no command was killed: the next stage gets the caches.
     ///
     /// # Errors
     /// [`CacheError::Io`] when the system refuses.
@@ -134,7 +134,7 @@ pub enum CacheError {
     /// The operating system refused.
     #[error("could not use the caches: failed to {act} `{path}`: {source}")]
     Io {
-        /// What was tried.
+        /// The failed action.
         act: &'static str,
         /// On what.
         path: String,
@@ -153,7 +153,7 @@ pub struct Caches {
     tools: Vec<(PathBuf, PathBuf)>,
 }
 
-/// What the caches of a domain hold after a stage.
+/// Size of a domain's caches after a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheUsage {
     /// Bytes on disk; a lower bound where they were dropped.
@@ -167,12 +167,12 @@ impl Caches {
     ///
     /// # Errors
     /// [`CacheError::Entry`] for the whole workspace and for an entry without a final `/`.
-    pub fn open(run: &Path, set: &Set, entries: &[Entry]) -> Result<Self, CacheError> {
+    pub fn open(run: &Path, set: &CacheSet, entries: &[Entry]) -> Result<Self, CacheError> {
         Self::in_folder(run.join(FOLDER).join(set.as_str()), entries)
     }
 
-    /// The same for one stage alone, in the new folder `at`, with what the folder `base` holds when that exists. Nothing that the
-    /// stage leaves there is seen by another.
+    /// A set for one stage alone, in the new folder `at`. It begins with a copy of the folder `base`, if that exists. No other stage sees
+    /// its changes.
     ///
     /// # Errors
     /// As [`Caches::open`]; [`CacheError::Io`] also when `base` cannot be copied.
@@ -217,8 +217,8 @@ impl Caches {
         Ok(self)
     }
 
-    /// Returns the mounts of the toolchains' folders for a sandbox of this tier. Without a root of its own a path is the same inside and
-    /// outside, so only the first folder, which variables name, can be had.
+    /// Returns the mounts of the toolchains' folders for a sandbox of this tier. Without a private root, paths inside and outside are equal, so
+    /// only the first folder, which variables name, is available.
     ///
     /// # Errors
     /// [`CacheError::Io`] when a path is not UTF-8.
@@ -256,11 +256,11 @@ impl Caches {
         self.folders.iter().map(bind).collect()
     }
 
-    /// Measures what the domain holds, once the stage's jail is dead, and drops all of it when that is more than `bytes_max`. Where
-    /// another stage is using it, that one's end decides.
+    /// Measures the domain's caches after the stage's jail has ended, and removes all of them if they exceed `bytes_max`. If another stage uses
+    /// them, the end of that stage decides.
     ///
     /// # Errors
-    /// [`CacheError::Io`] when what is to be dropped cannot be removed.
+    /// [`CacheError::Io`] when the caches cannot be removed.
     pub fn enforce_limit(self, bytes_max: u64) -> Result<CacheUsage, CacheError> {
         let measured = measure(&self.domain, bytes_max);
         let bytes = measured.unwrap_or(bytes_max);
@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn what_a_killed_attempt_left_is_gone() {
         let run = tempfile::tempdir().unwrap();
-        let set = Set::from(Domain::Builder);
+        let set = CacheSet::from(Domain::Builder);
         let attempt = |ends: bool| {
             set.begin(run.path()).unwrap();
             let folder = sources(run.path(), Domain::Builder, &["target/"]).remove(0);

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// How the kernel ends the path of what has none any more.
+/// Suffix that the kernel adds to the path of a removed file.
 const REMOVED: &[u8] = b" (deleted)";
 
 /// Returns the absolute path of a file that exists, without links, as [`Path::canonicalize`] does.

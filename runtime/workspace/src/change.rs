@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-/// Caps of what a stage may change; reaching one fails the stage. Those on the shape of a tree cannot be set.
+/// Limits on a stage's changes; reaching one fails the stage. The limits on the shape of a tree are fixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeLimits {
     /// The limits of the stage. `write_bytes` counts changed files by length, `write_entries` changed entries, `ignored_entries`
@@ -33,7 +33,7 @@ impl Default for ChangeLimits {
     }
 }
 
-/// What happened to one path.
+/// The change of one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum Op {
@@ -57,7 +57,7 @@ pub enum Op {
     },
     /// Something that is never committed: `fifo`, `socket`, `block device`, `character device`.
     Special {
-        /// Which.
+        /// The kind of the special file.
         kind: &'static str,
     },
 }
@@ -80,7 +80,7 @@ impl Op {
     }
 }
 
-/// Whether a change may be committed.
+/// Decides if a change may be committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", content = "reason", rename_all = "lowercase")]
 pub enum Verdict {
@@ -95,10 +95,10 @@ pub enum Verdict {
 pub struct FoundChange {
     /// Path relative to the workspace, unprintable characters escaped.
     pub path: String,
-    /// What happened to it.
+    /// The change.
     #[serde(flatten)]
     pub op: Op,
-    /// Whether it may be committed.
+    /// The decision.
     #[serde(flatten)]
     pub verdict: Verdict,
     /// True when nothing but the write scope forbids it.
@@ -132,7 +132,7 @@ impl FoundChange {
     }
 }
 
-/// Where the content of changed files is read: no link is followed, nothing blocks.
+/// Reads the content of changed files, without following links and without blocking.
 pub trait ChangedFiles {
     /// Opens the regular file a change found there.
     ///

@@ -28,9 +28,9 @@ pub enum CommitError {
     /// The path of a change is not a valid path of the workspace.
     #[error("`{path}` is not a path inside the workspace: {problem}")]
     Path {
-        /// What was given.
+        /// The given path.
         path: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// The file changed while it was read.
@@ -52,7 +52,7 @@ pub enum CommitError {
     /// A path exists and is not part of the changes.
     #[error("`{path}` exists and is not part of the changes; it was not changed")]
     InTheWay {
-        /// Where.
+        /// The path.
         path: String,
     },
     /// The operating system refused.
@@ -150,7 +150,7 @@ pub fn apply<'a, R: Read>(
     ChangeWriter { tree: &tree, obstacle: Obstacle::Replace, open_blob }.all(&fold(changes))
 }
 
-/// How to treat a path where a change needs another kind of file.
+/// Treatment of a path where a change needs another kind of file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     /// It goes: the tree is a projection of the changes. What lies in a directory that goes was made by later changes and
@@ -206,7 +206,7 @@ impl<R: Read> ChangeWriter<'_, R> {
         }
     }
 
-    /// Makes the directory; a file that stands at this very path is what the change replaces.
+    /// Creates the directory; the change replaces a file at this path.
     fn mkdir(&self, path: &ScopePath) -> Result<(), CommitError> {
         let stat = self.tree.stat(Path::new(path.as_str())).map_err(|source| CommitError::io(path.as_str(), source));
         if stat.is_ok_and(|stat| stat.is_some_and(|stat| kind(&stat) != FileType::Directory)) {
@@ -262,7 +262,7 @@ impl<R: Read> ChangeWriter<'_, R> {
         rename().map_err(|error| failed(error.into()))
     }
 
-    /// Opens the directory at `path`, made as far as it is missing. No link is ever followed.
+    /// Opens the directory at `path`, and creates missing ones. No link is ever followed.
     fn directory(&self, path: &ScopePath) -> Result<OwnedFd, CommitError> {
         if let Ok(directory) = self.tree.directory(Path::new(path.as_str())) {
             return Ok(directory);

@@ -1,7 +1,7 @@
-//! Installed dependencies of the project in the sandbox of an attempt: shown read-only where they are, and never copied.
+//! Installed dependencies of the project in the sandbox of an attempt: mounted read-only at their paths, and never copied.
 //!
-//! A folder that the workspace has itself is not replaced. What tools cached in a dependency does not exist: it can be written, ends
-//! with the attempt, and could otherwise have something of a hold-out. Only a tier with a root of its own can mount.
+//! A folder of the workspace itself is not replaced. Caches that tools keep inside a dependency are hidden, because they could contain parts
+//! of a hold-out. They can be written, and end with the attempt. Only a tier with a private root can mount.
 
 use glovebox_jail_helper::policy::Bind;
 use glovebox_record::path::ScopePath;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const WRITTEN: [&str; 5] = [".cache", ".vite", ".vite-temp", ".vitest", ".tmp"];
 /// The same in a virtual environment: what `tox` and `nox` write in theirs. Elsewhere these are names of packages.
 const WRITTEN_BY_TESTS: [&str; 2] = ["log", "tmp"];
-/// Folder of what is written there, in the attempt's folder.
+/// Folder of the files written there, in the attempt's folder.
 const WRITTEN_DIR: &str = "dependencies";
 
 /// The folders of one attempt.
@@ -28,7 +28,7 @@ pub struct Places<'p> {
     pub attempt: &'p Path,
 }
 
-/// What an attempt sees of the dependencies. The default: nothing.
+/// Dependencies that an attempt sees. The default: none.
 #[derive(Debug, Default)]
 pub struct Dependencies<'d> {
     /// Each with the folder of the user's project.

@@ -1,27 +1,27 @@
-//! Files that somebody may change from elsewhere: by another name, or as another user.
+//! Files that others can change: through another name, or as another user.
 //!
-//! Nothing is wrong with such a file as it is now, so this is for a note and not for a verdict. A run links files of its record to each
+//! Such a file can still be correct, so this is for a note and not for a verdict. A run hard-links files of its record to each
 //! other; these names are known.
 
 use rustix::fs::{FileType, Stat};
 use std::collections::BTreeMap;
 
-/// Which of some files others may change.
+/// The number of files that others can change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exposure {
-    /// How many files every user may write.
+    /// Files that every user may write.
     pub writable: usize,
     /// Files with several names: how many, and how many were found here.
     names: BTreeMap<(u64, u64), (u64, u64)>,
 }
 
 impl Exposure {
-    /// How many files have a name that was not found here: a hard link.
+    /// Files with a hard link that was not found here.
     pub fn linked(&self) -> usize {
         self.names.values().filter(|(all, found)| all > found).count()
     }
 
-    /// Counts what is at a path.
+    /// Counts a file.
     pub(crate) fn add(&mut self, stat: &Stat) {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return;

@@ -1,6 +1,6 @@
-//! Makes folders durable before something that names them is.
+//! Makes folders durable before a record that names them.
 //!
-//! A copy that was just made is in memory alone, and a power cut takes it. Knows files and folders, nothing of what they are for.
+//! A new copy may exist in memory only, and a power failure would lose it. This module knows files and folders, not their purpose.
 
 use crate::regular_file;
 use std::io;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Entries that are flushed one by one; a tree with more is flushed with its whole file system.
 const FLUSHED_ONE_BY_ONE_MAX: usize = 256;
 
-/// Makes what lies below folders that no stage has seen durable: files, then the folders that name them. One that is not there is fine.
+/// Makes new folders and everything below them durable: files first, then the folders that name them. A missing folder is not an error.
 ///
 /// # Errors
 /// The system's error; what was flushed by then is durable.
@@ -23,7 +23,7 @@ pub fn flush_all(folders: &[&Path]) -> io::Result<()> {
     below.iter().try_for_each(|path| regular_file::open_unlinked(path)?.sync_all())
 }
 
-/// Lists what is to be flushed below a folder, a folder after what is in it. False when it is too much.
+/// Lists the entries below a folder that must be flushed, a folder after its content. False if there are too many.
 fn list(folder: &Path, below: &mut Vec<PathBuf>) -> io::Result<bool> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;

@@ -46,7 +46,7 @@ pub enum SealError {
     Folder {
         /// As written.
         text: String,
-        /// What is wrong.
+        /// The problem.
         problem: ScopePathProblem,
     },
     /// The folder cannot be sealed: the project itself, its repository, its runs.
@@ -65,7 +65,7 @@ pub enum SealError {
     Odd {
         /// Relative to the project, unprintable characters escaped.
         path: String,
-        /// What it is.
+        /// The kind of the entry.
         what: &'static str,
     },
     /// A cap was reached.

@@ -1,12 +1,12 @@
-//! What git ignores in the project: the rules as they were when the run began, and the answer for a path.
+//! Git's ignore rules of the project, as they were when the run began, and their answer for a path.
 //!
-//! What a stage writes at such a path is scratch: it is never committed, and no violation. The rules are read once, from the user's
-//! project, so a stage that changes `.gitignore` changes nothing here. A file that the run began with is not ignored, whatever the
-//! rules say: one that git tracks, or that `workspace.include` names. This module knows no scopes.
+//! A stage's writes at such a path are scratch: they are never committed, and are no violation. The rules are read once, from the user's
+//! project, so a stage that changes `.gitignore` has no effect here. A file of the run's base is not ignored, regardless of the rules: one
+//! that git tracks, or that `workspace.include` names. This module knows no scopes.
 
 mod changes;
 mod index;
-mod reading;
+mod rule_reader;
 
 use glovebox_record::path::ScopePath;
 use ignore::Match;
@@ -18,13 +18,13 @@ use std::path::Path;
 pub(crate) use changes::IgnoredChange;
 pub use changes::IgnoredChanges;
 pub(crate) use index::tracked;
-pub(crate) use reading::Reading;
-pub use reading::RulesTooLong;
+pub(crate) use rule_reader::RuleReader;
+pub use rule_reader::RulesTooLong;
 
 /// The rules of one file, as they were.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct RuleFile {
-    /// Where the project lies below the folder of the file; empty for a file of the project.
+    /// The project's path below the folder of the rule file; empty for a file of the project.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     above: String,
     /// The folder of the project in which the file is; empty for the project itself.
@@ -54,19 +54,19 @@ impl IgnoreRules {
     /// # Errors
     /// [`RulesTooLong`] when all files together have more rules than are read.
     pub(crate) fn read<'a>(project: &Path, folders: impl Iterator<Item = &'a str>) -> Result<Self, RulesTooLong> {
-        Ok(Self { files: reading::files(project, folders)?, kept: BTreeSet::new() })
+        Ok(Self { files: rule_reader::files(project, folders)?, kept: BTreeSet::new() })
     }
 
-    /// Takes files out of what is ignored: those that the run began with.
+    /// Excludes files of the run's base from the ignored ones.
     pub(crate) fn keep<'a>(&mut self, files: impl Iterator<Item = &'a str>) {
         let ignored = IgnoreMatcher::new(self);
         let matching =
-            |file: &&str| ScopePath::parse(file).is_ok_and(|path| ignored.covers(&path, Kind::File).is_some());
+            |file: &&str| ScopePath::parse(file).is_ok_and(|path| ignored.covers(&path, EntryKind::File).is_some());
         self.kept = files.filter(matching).map(str::to_owned).collect();
     }
 }
 
-/// What git knows of a project's files: which it tracks, and which it ignores.
+/// A project's files in git: the tracked and the ignored ones.
 #[derive(Debug)]
 pub struct ProjectFiles {
     tracked: BTreeSet<String>,
@@ -89,13 +89,13 @@ impl ProjectFiles {
 
     /// True when git ignores this folder.
     pub fn ignores(&self, folder: &ScopePath) -> bool {
-        self.ignored.covers(folder, Kind::Directory).is_some()
+        self.ignored.covers(folder, EntryKind::Directory).is_some()
     }
 }
 
-/// What is at a path.
+/// The kind of entry at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EntryKind {
     /// A file, a link, or something special.
     File,
     /// A directory.
@@ -133,17 +133,17 @@ impl IgnoreMatcher {
 
     /// Returns the topmost path at or above `path` that git ignores, in bytes of `path`; none when git does not ignore it, and for a
     /// file that the run began with.
-    pub(crate) fn covers(&self, path: &ScopePath, kind: Kind) -> Option<usize> {
+    pub(crate) fn covers(&self, path: &ScopePath, kind: EntryKind) -> Option<usize> {
         let text = path.as_str();
         if self.is_empty() || self.kept.contains(text) {
             return None;
         }
-        let ends = text.match_indices('/').map(|(at, _)| (at, Kind::Directory));
+        let ends = text.match_indices('/').map(|(at, _)| (at, EntryKind::Directory));
         ends.chain([(text.len(), kind)]).find(|(end, kind)| self.is_ignored(&text[..*end], *kind)).map(|(end, _)| end)
     }
 
-    /// What the last rule about this very path says.
-    fn is_ignored(&self, path: &str, kind: Kind) -> bool {
+    /// The result of the last matching rule for this path.
+    fn is_ignored(&self, path: &str, kind: EntryKind) -> bool {
         for (file, rules) in self.files.iter().rev() {
             let below = match file.folder.as_str() {
                 "" => path,
@@ -153,7 +153,7 @@ impl IgnoreMatcher {
                 },
             };
             let known_as = Path::new(&file.above).join(below);
-            match rules.matched(&known_as, kind == Kind::Directory) {
+            match rules.matched(&known_as, kind == EntryKind::Directory) {
                 Match::None => {}
                 Match::Ignore(_) => return true,
                 Match::Whitelist(_) => return false,

@@ -1,10 +1,10 @@
-//! What stages leave at paths that git ignores, kept in the run's folder for the next stage of the same trust.
+//! Files that stages leave at ignored paths, stored in the run's folder for the next stage of the same trust.
 //!
-//! It lies under the workspace of that stage, so that it never hides a file of the workspace. The content is untrusted: files are
-//! moved by descriptor, no link is followed, directories are made anew, holes stay holes, and nothing keeps an attribute that an overlay
-//! reads. A store that is over its bound, that could not be changed, or that a crash left half changed, begins empty.
+//! The store is a layer below the workspace of that stage, so that it never hides a file of the workspace. The content is untrusted: files are
+//! moved by descriptor, no link is followed, directories are created anew, holes stay holes, and no file keeps an attribute that an overlay
+//! reads. A store that exceeds its limit, that could not be changed, or that a crash left half changed, is emptied.
 
-use crate::cache::{self, CacheError, Set};
+use crate::cache::{self, CacheError, CacheSet};
 use crate::change::Op;
 use crate::ignored::IgnoredChanges;
 use crate::overlay::attributes::remove_overlay_attributes;
@@ -38,7 +38,7 @@ impl IgnoredStore {
     ///
     /// # Errors
     /// [`CacheError::Io`] when the system refuses.
-    pub fn open(run: &Path, set: &Set) -> Result<Self, CacheError> {
+    pub fn open(run: &Path, set: &CacheSet) -> Result<Self, CacheError> {
         let all = run.join(cache::FOLDER).join(FOLDER);
         let (at, mark) = (all.join(set.as_str()), all.join(format!("{}.{CHANGING}", set.as_str())));
         let store = Self { at, mark };
@@ -60,8 +60,8 @@ impl IgnoredStore {
         &self.at
     }
 
-    /// Takes over what a stage left out, once nothing of the stage is alive and everything else of its files was stored. Returns false
-    /// when that was more than `bytes_max`: then the store is empty, as it is after an error.
+    /// Stores the ignored files of a stage. The stage must have ended, and its other files must be stored. Returns false
+    /// if they exceed `bytes_max`: then the store is empty, as it is after an error.
     ///
     /// # Errors
     /// [`CacheError::Io`] when the system refuses.
@@ -142,7 +142,7 @@ impl Transfer<'_> {
     fn file(&self, path: &Path, executable: bool) -> io::Result<()> {
         let (source, name) = self.from.parent(path)?;
         let target = self.target(path, name)?;
-        // Opening restores permissions, and refuses what is no longer a regular file.
+        // Opening restores permissions, and refuses an entry that is no longer a regular file.
         let file = tree::open_regular(&source, name, Owner::Us)?;
         rustix::fs::fchmod(&file, tree::file_mode(executable))?;
         remove_overlay_attributes(&file)?;
@@ -174,14 +174,14 @@ impl Transfer<'_> {
         Ok(rustix::fs::symlinkat(&leads_to, self.target(path, name)?, name)?)
     }
 
-    /// The directory that a file goes to, in which nothing has its name any more.
+    /// The target directory of a file, in which the file's name is free.
     fn target(&self, path: &Path, name: &OsStr) -> io::Result<OwnedFd> {
         let target = self.make_directories(path.parent().unwrap_or(Path::new("")))?;
         tree::remove(&target, name)?;
         Ok(target)
     }
 
-    /// Makes a directory and those above it. What was a file or a link there goes.
+    /// Creates a directory and those above it. Files and links in their place are removed.
     fn make_directories(&self, path: &Path) -> io::Result<OwnedFd> {
         if let Ok(found) = self.into.directory(path) {
             return Ok(found);

@@ -1,16 +1,16 @@
-//! The changes of one stage as a layer over the workspace, without a mount: what a component writes, removes and renames.
+//! The changes of one stage as a layer over the workspace, without a mount: writes, removals and renames of a component.
 //!
-//! The workspace is only read. A file is copied into the layer when it is first opened for writing; what is removed is an entry
+//! The workspace is only read. A file is copied into the layer when it is first opened for writing; a removed file is an entry
 //! without content; a renamed file moves within the layer. The layer lists its changes itself: nothing is copied when a stage begins,
 //! nothing is searched when it ends, and the cost depends on what the stage touched alone.
 //!
 //! - `nodes` has the entries, in memory; their number is bounded by `write_entries` and `COPIED_ENTRIES_MAX`.
-//! - `content` has the bytes: little of them in memory, the others in the stage's own folder, which is made when it is first needed.
+//! - `content` has the bytes: small amounts in memory, the others in the stage's own folder, which is created when it is first needed.
 //! - `handle` has the files that the component holds open, which follow a copy.
 //! - `lay_out` turns the layer into the upper folder of an overlay, when the stage first runs a command: from then on the view works
 //!   on the mounted folder, as the commands do, and the changes are found as in every overlay.
 //!
-//! The layer knows no scopes but the one it was made with: [`crate::view`] checks every operation of a component before it gets here.
+//! The layer knows only the scope it was created with: [`crate::view`] checks every operation of a component before it gets here.
 
 pub(crate) mod content;
 pub(crate) mod handle;
@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// Most files and directories that may be copied into one layer.
 pub(crate) const COPIED_ENTRIES_MAX: u64 = 100_000;
 
-/// The changes of one stage over what it sees.
+/// The changes of one stage over its view of the workspace.
 #[derive(Debug)]
 pub struct Layer {
     workspace: PathBuf,
@@ -113,14 +113,14 @@ impl Layer {
         self.mounted.last().merged.get()
     }
 
-    /// Drops every change: the layer is as it was made, and views work on it until it is mounted again. What the component has open stays
-    /// open, and nothing that it writes there is found. No jail that has the layer mounted may be alive.
+    /// Drops every change: the layer is empty again, and views work on it until it is mounted again. The component's open files stay
+    /// open, and writes to them are lost. No jail that has the layer mounted may be alive.
     pub(crate) fn start_over(&self) -> Result<(), StageError> {
         let mut top = self.top();
         let last = self.mounted.last();
         if let Some(overlay) = last.overlay.get() {
             overlay.clear()?;
-            // While the entries are locked nobody else adds one.
+            // The lock on the entries prevents concurrent additions.
             last.next.get_or_init(Box::default);
         }
         *top = empty(&self.overrides.mount_points);
@@ -132,7 +132,7 @@ impl Layer {
         self.top.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the layer says about a path.
+    /// The state of a path in the layer.
     pub(crate) fn seen(&self, path: &ScopePath) -> Result<PathState, Errno> {
         self.top().seen(path)
     }
@@ -170,7 +170,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Moves what is at a path of the layer. A directory brings all it holds: nothing below shows in it.
+    /// Moves an entry of the layer. A directory moves with its content: no entry of lower folders shows in it.
     pub(crate) fn rename(&self, from: &ScopePath, to: &ScopePath, shows_lower: bool) -> Result<(), Errno> {
         let mut node = self.take(from, shows_lower)?.ok_or(Errno::NOENT)?;
         if let Node::Folder(folder) = &mut node {
@@ -219,7 +219,7 @@ impl Layer {
         self.top().each(visit)
     }
 
-    /// True when the stage has a folder of its own.
+    /// True when the stage has its own folder.
     pub(crate) fn has_folder(&self) -> bool {
         self.store.has_folder()
     }

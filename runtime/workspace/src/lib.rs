@@ -1,11 +1,11 @@
-//! The files of a run: the copy of the project, what stages see of it, and what is kept of their changes.
+//! The files of a run: the copy of the project, the views of stages, and their stored changes.
 //!
-//! [`project`] copies the user's project once, [`ignored`] knows what git ignores there. [`glovebox_record::scope`] decides what a stage may do
-//! with a path; [`view`] does it on a real directory and never leaves it, [`layer`] takes the changes of a component. [`stage`] is the
+//! [`project`] copies the user's project once, [`ignored`] has git's ignore rules of it. [`glovebox_record::scope`] decides which operations a stage
+//! may do on a path; [`view`] does them on a real directory and never leaves it, [`layer`] takes the changes of a component. [`stage`] is the
 //! files of one attempt: a copy, a layer or an overlay over the folders of `lower`. [`branch_folder`] is the folder of a branch. [`refusal`]
-//! records what was denied and which grant would allow it.
+//! records denials, with the grant that would allow each.
 //!
-//! Afterwards [`change`] lists the changes, [`protect`] and [`repository_shape`] refuse what would make other programs run, [`commit`] keeps
+//! Afterwards [`change`] lists the changes, [`protect`] and [`repository_shape`] refuse changes that would make other programs run, [`commit`] keeps
 //! allowed changes as blobs and applies them, [`quarantine`] keeps the rest. [`apply`] changes the user's project, [`restore`] repairs the
 //! workspace of a resumed run. [`holdout`] seals hold-outs; [`cache`], [`ignored_store`], [`dependencies`] and [`repository`] last from one stage to the next.
 //!
@@ -13,7 +13,7 @@
 //! layer becomes the upper folder of an overlay that the jail mounts; where nothing can be mounted the stage has a private copy. The
 //! workspace itself changes only after the attempt was appended to the journal.
 //!
-//! [`regular_file`] is the one bounded reader of what a project or a run folder brings, [`tree`] walks directories without following
+//! [`regular_file`] is the one bounded reader of files from a project or a run folder, [`tree`] walks directories without following
 //! links, [`user_key`] authenticates the records of this user's runs. This crate starts no process.
 
 #![forbid(unsafe_code)]

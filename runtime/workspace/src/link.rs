@@ -1,4 +1,4 @@
-//! Which symbolic links may exist in a workspace: relative ones that cannot lead out of it.
+//! Symbolic links that may exist in a workspace: relative ones that cannot lead out of it.
 //!
 //! `..` is accepted only at the front of a target. There it is safe, because the directories above a link are real ones. After the
 //! first name there may be another link, and `..` after a link can lead anywhere.

@@ -1,6 +1,6 @@
-//! The folders under the changes of a stage, and what a stage with a scope sees of them.
+//! The folders under the changes of a stage, and the part of them that a scope shows.
 //!
-//! From the top: layers, the run's workspace, and what earlier stages left at ignored paths. They are only read.
+//! From the top: layers, the run's workspace, and files of earlier stages at ignored paths. They are only read.
 
 use crate::stage_error::StageError;
 use crate::tree::{Stamp, Tree};
@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// What a stage sees in its workspace that is not the workspace's.
+/// Parts of a stage's workspace that do not come from the run's workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ViewOverrides {
     /// Folders whose content lies over the workspace's, the first on top. The scope does not apply to them, the verdict about
@@ -20,7 +20,7 @@ pub struct ViewOverrides {
     /// Paths at which the jail mounts something: empty directories, made with those above them, in which nothing of the
     /// workspace shows and nothing is ever committed.
     pub mount_points: Vec<ScopePath>,
-    /// Folder whose content lies under the workspace's: what earlier stages left at paths that git ignores. What the scope hides does
+    /// Folder below the workspace: files of earlier stages at ignored paths. Paths that the scope hides do
     /// not show through.
     pub below: Option<PathBuf>,
 }
@@ -30,11 +30,11 @@ pub struct ViewOverrides {
 pub(crate) struct LowerFolders {
     pub(crate) workspace: Tree,
     pub(crate) layers: Vec<Tree>,
-    /// What lies under the workspace.
+    /// The folder below the workspace.
     pub(crate) below: Option<Tree>,
     pub(crate) mount_points: Vec<ScopePath>,
     pub(crate) scope: Scope,
-    /// When the stage began, in seconds and nanoseconds. Not the coarse clock: a file that was looked at before it was
+    /// Time when the stage began, in seconds and nanoseconds. Not the coarse clock: a file that was examined before it was
     /// changed has a finer time than that.
     pub(crate) begun: (i64, i64),
 }
@@ -104,12 +104,12 @@ pub(crate) fn open_all(paths: &[PathBuf]) -> Result<Vec<Tree>, StageError> {
     paths.iter().map(|path| open(path)).collect()
 }
 
-/// True when a stage with this scope sees what is at the path.
+/// True when a stage with this scope sees the entry at the path.
 pub(crate) fn is_seen(kind: FileType, scope: &Scope, path: &Path) -> bool {
     is_visible(kind, access(scope, path))
 }
 
-/// True when something of this kind exists for a stage: what is only passed through is a directory.
+/// True when an entry of this kind exists for a stage: a path that the stage may only pass through must be a directory.
 pub(crate) fn is_visible(kind: FileType, access: Access) -> bool {
     match kind {
         FileType::Directory => access >= Access::Traverse,

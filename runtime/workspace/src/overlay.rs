@@ -40,7 +40,7 @@ impl Overlay {
         let below = open_all(overrides.below.as_slice())?.pop();
         drop(Tree::create(at).map_err(failed)?);
         let mask = Tree::create(&at.join("mask")).map_err(failed)?;
-        mask::fill(&mask, (&source, below.as_ref()), scope, overrides).map_err(failed)?;
+        mask::fill(&mask, &source, below.as_ref(), scope, overrides).map_err(failed)?;
         let upper = Tree::create(&at.join("upper")).map_err(failed)?;
         let top = upper.directory(Path::new("")).map_err(failed)?;
         rustix::fs::fchmod(&top, tree::DIRECTORY_MODE).map_err(|error| failed(error.into()))?;
@@ -64,7 +64,7 @@ impl Overlay {
         self.source.clone()
     }
 
-    /// Removes what was changed and what it was mounted with. It is of no use afterwards.
+    /// Removes the changes and the folders of the mount. The overlay cannot be used afterwards.
     pub(crate) fn clear(&self) -> Result<(), StageError> {
         ["upper", "work", "mask"].into_iter().try_for_each(|name| {
             let folder = self.at.join(name);

@@ -33,7 +33,7 @@ const NEVER: [&str; 2] = [".git", ".glovebox"];
 pub struct Include {
     /// `dir/` for a subtree, else exactly that path.
     pub entries: Vec<Entry>,
-    /// What is never copied, not even when an entry names it: the folder of the runs, sealed hold-outs.
+    /// Entries that are never copied, even if `workspace.include` names them: the folder of the runs, sealed hold-outs.
     pub leave_out: Vec<Entry>,
     /// Most files copied; limit `project_files`.
     pub files_max: u64,
@@ -79,7 +79,7 @@ fn find_included(source: &Tree, from: &Path, entry: &Entry) -> Result<Option<Sta
     found.map(Some).ok_or_else(|| ProjectError::IncludeMissing(entry.to_string()))
 }
 
-/// What one file of the project was when it was copied.
+/// Metadata and digest of a project file at the time of the copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFact {
     /// Digest of the content.
@@ -108,9 +108,9 @@ pub struct Base {
     pub symlinks: BTreeMap<String, String>,
     /// Directories, empty ones included, the root not.
     pub directories: BTreeSet<String>,
-    /// What was left behind, ignored files not counted.
+    /// Skipped entries, ignored files not counted.
     pub skipped: Vec<SkippedEntry>,
-    /// What git ignores, as the rules were.
+    /// The ignore rules, as they were.
     #[serde(default, skip_serializing_if = "IgnoreRules::is_empty")]
     pub ignored: IgnoreRules,
 }
@@ -155,10 +155,10 @@ impl Base {
 }
 
 impl Folders for Base {
-    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, repository_shape::Entry)>> {
-        let files = self.files.keys().map(|path| (path, repository_shape::Entry::File));
-        let others = self.symlinks.keys().map(|path| (path, repository_shape::Entry::Other));
-        let folders = self.directories.iter().map(|path| (path, repository_shape::Entry::Folder));
+    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, repository_shape::FolderEntry)>> {
+        let files = self.files.keys().map(|path| (path, repository_shape::FolderEntry::File));
+        let others = self.symlinks.keys().map(|path| (path, repository_shape::FolderEntry::Other));
+        let folders = self.directories.iter().map(|path| (path, repository_shape::FolderEntry::Folder));
         let all = files.chain(others).chain(folders);
         let named = all.filter_map(|(path, entry)| {
             let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -189,7 +189,7 @@ pub enum ProjectError {
     /// An entry of `workspace.include` names what no copy ever has.
     #[error("`workspace.include` names `{0}`, but `.git` and `.glovebox` are never copied")]
     IncludeNever(String),
-    /// An entry of `workspace.include` names a run, or what is in one.
+    /// An entry of `workspace.include` names a run or a path in one.
     #[error("`workspace.include` names `{0}`, which is in a run's folder: runs contain hold-outs and are never copied")]
     IncludeRun(String),
     /// The rules of what git ignores are too long.
@@ -253,7 +253,7 @@ struct ProjectCopy<'c, 'e> {
     /// The project's folder.
     from: &'c Path,
     own: &'c Path,
-    /// What was copied; files have an empty fact until all of them are.
+    /// The copied entries; files have an empty fact until all of them are copied.
     base: Base,
     /// The folder of the last entry.
     place: Option<OpenFolders>,
@@ -317,13 +317,13 @@ impl ProjectCopy<'_, '_> {
         if entry.is_subtree() { self.copy_below(path) } else { Ok(()) }
     }
 
-    /// Reads what git ignores, and copies what it ignores and tracks all the same.
+    /// Reads the ignore rules, and copies tracked files that match them.
     fn read_rules(&mut self) -> Result<(), ProjectError> {
         let mut rules = IgnoreRules::read(self.from, self.base.directories.iter().map(String::as_str))?;
         let ignored = IgnoreMatcher::new(&rules);
         for file in ignored::tracked(self.from) {
             let is_ignored =
-                ScopePath::parse(&file).is_ok_and(|path| ignored.covers(&path, ignored::Kind::File).is_some());
+                ScopePath::parse(&file).is_ok_and(|path| ignored.covers(&path, ignored::EntryKind::File).is_some());
             if is_ignored {
                 self.copy_tracked(Path::new(&file))?;
             }
@@ -432,7 +432,7 @@ impl ProjectCopy<'_, '_> {
         let fact = FileFact { digest: Digest::ZERO, bytes: 0, executable: false };
         self.base.files.insert(path.as_str().to_owned(), fact);
         let goes_on = self.copiers.copy(Job { path: path.clone(), source, target, stat: *stat });
-        // The reason is what the threads say in the end.
+        // The threads report the reason at their end.
         if goes_on {
             Ok(())
         } else {

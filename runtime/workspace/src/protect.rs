@@ -2,7 +2,7 @@
 
 use glovebox_names::protected::{inside, reason, segments};
 
-/// Beginning of the names that unfinished files have while changes are applied. A stage that made one could stand in the way.
+/// Prefix of unfinished files while changes are applied. A stage's file of such a name could block them.
 pub(crate) const PART_PREFIX: &str = ".glovebox-part-";
 
 /// The protected paths: a fixed list and the caller's additions, such as the pipeline file.
@@ -29,7 +29,7 @@ impl Protected {
         reason(path).or_else(by_prefix).or_else(by_caller)
     }
 
-    /// True for what the caller added: the pipeline file, hold-outs.
+    /// True for protected paths of this run: the pipeline file, hold-outs.
     pub(crate) fn is_of_run(&self, path: &str) -> bool {
         self.added_at(&segments(path)).is_some()
     }
@@ -39,7 +39,7 @@ impl Protected {
         named.map(|added| format!("`{}` is protected by this run", added.join("/")))
     }
 
-    /// Returns why a folder may not stand in for what is there: it is protected, or something is that can only be in it.
+    /// Returns the reason if a folder may not be replaced: it is protected, or contains a protected path.
     pub fn overlap(&self, folder: &str) -> Option<String> {
         let segments = segments(folder);
         let in_caller = || {

@@ -15,16 +15,16 @@ use std::path::Path;
 
 const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Caps of a quarantine folder.
+/// QuarantineLimits of a quarantine folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Caps {
+pub struct QuarantineLimits {
     /// Most files kept; more are listed only.
     pub files_max: u64,
     /// Most bytes kept; a file that does not fit is listed only.
     pub bytes_max: u64,
 }
 
-impl Default for Caps {
+impl Default for QuarantineLimits {
     fn default() -> Self {
         Self { files_max: 1_000, bytes_max: 256 << 20 }
     }
@@ -47,7 +47,7 @@ pub struct QuarantinedChange {
 
 /// The content of `report.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct QuarantineReport {
     /// Disallowed changes by path.
     pub kept: Vec<QuarantinedChange>,
 }
@@ -61,9 +61,9 @@ pub fn quarantine(
     view: &dyn ChangedFiles,
     found: &[FoundChange],
     into: &Path,
-    caps: &Caps,
-) -> Result<Report, CommitError> {
-    let mut report = Report::default();
+    caps: &QuarantineLimits,
+) -> Result<QuarantineReport, CommitError> {
+    let mut report = QuarantineReport::default();
     if found.iter().all(FoundChange::is_allowed) {
         return Ok(report);
     }
@@ -103,7 +103,7 @@ fn keep(view: &dyn ChangedFiles, change: &FoundChange, folder: &OwnedFd, name: &
     Ok(())
 }
 
-/// Numbers a file and appends what is harmless of its last name, so that a person finds it.
+/// A stored name for people: a number and the harmless characters of the file's last name.
 fn stored_name(number: usize, path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' });

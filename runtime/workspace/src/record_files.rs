@@ -1,7 +1,7 @@
 //! The files of a run's folder that are its record, each with its digest.
 //!
-//! Left out is what is no record: files that stages work on, locks, and sealed hold-outs, whose names and digests are nobody's but the
-//! owner's. A stranger may have sent the folder: no link is followed, and nothing but regular files is opened.
+//! Other files are left out: files that stages work on, locks, and sealed hold-outs, whose names and digests only the owner
+//! may know. The folder may come from a stranger: no link is followed, and only regular files are opened.
 
 use crate::commit::digest_of;
 use crate::exposure::Exposure;
@@ -43,7 +43,7 @@ pub struct RecordFile {
 pub struct RecordFiles {
     /// In the order of their paths.
     pub files: Vec<RecordFile>,
-    /// Who else may change them.
+    /// Files that others can change.
     pub exposure: Exposure,
 }
 

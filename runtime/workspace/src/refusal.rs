@@ -58,7 +58,7 @@ impl RefusalLog {
     }
 
     /// Returns those kept, in order.
-    pub fn kept(&self) -> Vec<Refusal> {
+    pub fn stored(&self) -> Vec<Refusal> {
         self.lock().list.clone()
     }
 
@@ -100,7 +100,7 @@ mod tests {
         for n in 0..5 {
             log.record(Refusal::new("read", &format!("f{n}"), "not granted", "grant it"));
         }
-        assert_eq!((log.kept().len(), log.total(), told.load(Ordering::Relaxed)), (2, 5, 2));
-        assert_eq!(log.kept()[1].path, "f1");
+        assert_eq!((log.stored().len(), log.total(), told.load(Ordering::Relaxed)), (2, 5, 2));
+        assert_eq!(log.stored()[1].path, "f1");
     }
 }

@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where the links in a path may lead.
+/// Rule for links in a path.
 #[derive(Debug, Clone, Copy)]
 pub enum Links<'f> {
     /// Anywhere: the user named the path, or the file is one of the user's own.
@@ -31,10 +31,10 @@ pub fn open(file: &Path, links: Links<'_>) -> io::Result<File> {
     let opened = OpenOptions::new().read(true).custom_flags(flags()).open(file).map_err(socket)?;
     let kind = opened.metadata()?.file_type();
     if !kind.is_file() {
-        return Err(NotFile(Kind::from_type(kind)).into());
+        return Err(NotFile(NonFileKind::from_type(kind)).into());
     }
     if let Links::Within(folder) = links {
-        // The kernel's name of what was opened: a link that is changed meanwhile changes nothing.
+        // The kernel's name of the opened file: a concurrent change of a link has no effect.
         let real = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))?;
         if !real.starts_with(fs::canonicalize(folder)?) {
             return Err(EscapingLink(folder.to_owned()).into());
@@ -52,7 +52,7 @@ pub fn open_in(dir: &Dir, file: impl AsRef<Path>) -> io::Result<cap_std::fs::Fil
     let opened = dir.open_with(file, options.read(true).custom_flags(flags())).map_err(socket)?;
     match opened.metadata()?.is_file() {
         true => Ok(opened),
-        false => Err(NotFile(Kind::from_type(opened.try_clone()?.into_std().metadata()?.file_type())).into()),
+        false => Err(NotFile(NonFileKind::from_type(opened.try_clone()?.into_std().metadata()?.file_type())).into()),
     }
 }
 
@@ -85,7 +85,7 @@ pub fn kernel_text(file: impl AsRef<Path>) -> io::Result<String> {
     fs::read_to_string(file)
 }
 
-/// Reads what the kernel makes, in `/proc` or `/sys`, and what need not be text.
+/// Reads a file of `/proc` or `/sys`, which need not be text.
 ///
 /// # Errors
 /// The system's error.
@@ -130,27 +130,27 @@ fn flags() -> i32 {
 /// A socket cannot even be opened.
 fn socket(error: io::Error) -> io::Error {
     let is_socket = error.raw_os_error() == Some(Errno::NXIO.raw_os_error());
-    if is_socket { NotFile(Kind::Socket).into() } else { error }
+    if is_socket { NotFile(NonFileKind::Socket).into() } else { error }
 }
 
 /// Something else is at the path of a file.
 #[derive(Debug, thiserror::Error)]
 #[error("expected a file, found {0}")]
-pub struct NotFile(pub Kind);
+pub struct NotFile(pub NonFileKind);
 
 /// A link leads out of the folder that may be read.
 #[derive(Debug, thiserror::Error)]
 #[error("a link leads out of `{}`", .0.display())]
 pub struct EscapingLink(PathBuf);
 
-/// A file is longer than what is read of its kind, in bytes.
+/// A file is longer than the limit of its kind, in bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("it has more than {0} bytes")]
 pub struct FileTooLong(u64);
 
-/// What is at a path instead of a file.
+/// The entry at a path instead of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum NonFileKind {
     /// A folder.
     Folder,
     /// A named pipe.
@@ -161,7 +161,7 @@ pub enum Kind {
     Device,
 }
 
-impl Kind {
+impl NonFileKind {
     fn from_type(found: FileType) -> Self {
         match found {
             found if found.is_dir() => Self::Folder,
@@ -172,7 +172,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for NonFileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Folder => "a folder",
@@ -201,8 +201,8 @@ impl From<FileTooLong> for io::Error {
     }
 }
 
-/// What is at the path instead of a file, if that is the reason of the error.
-pub fn not_file(error: &io::Error) -> Option<Kind> {
+/// The entry at the path, if the error means that it is not a file.
+pub fn not_file(error: &io::Error) -> Option<NonFileKind> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<NotFile>()).map(|found| found.0)
 }
 
@@ -223,11 +223,11 @@ mod tests {
         let _listener = UnixListener::bind(at("socket")).unwrap();
         let dir = Dir::open_ambient_dir(place.path(), ambient_authority()).unwrap();
         for (name, kind) in [
-            ("pipe", Kind::Pipe),
-            ("zero", Kind::Device),
-            ("linked", Kind::Pipe),
-            ("socket", Kind::Socket),
-            (".", Kind::Folder),
+            ("pipe", NonFileKind::Pipe),
+            ("zero", NonFileKind::Device),
+            ("linked", NonFileKind::Pipe),
+            ("socket", NonFileKind::Socket),
+            (".", NonFileKind::Folder),
         ] {
             for links in [Links::Follow, Links::Within(place.path())] {
                 let error = read(&at(name), links, 10).unwrap_err();

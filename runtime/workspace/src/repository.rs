@@ -1,7 +1,7 @@
-//! A repository with one commit that contains only what a stage sees of its workspace, so that `git` works in the sandbox.
+//! A repository with one commit of the files that a stage sees, so that `git` works in the sandbox.
 //!
 //! The project's own repository is never read, because its objects, reflogs, stashes and index contain hidden content. No program runs to
-//! make this one: its objects go into one packfile, so that a large project costs little more than reading it once. It must be
+//! create this one: its objects go into one packfile, so that a large project costs little more than reading it once. It must be
 //! mounted read-only at `.git`.
 
 mod digest;
@@ -10,7 +10,7 @@ mod snapshot;
 
 use crate::lower::is_seen;
 use crate::tree::{self, Tree, WalkEntry, WalkError};
-use digest::{Kind, ObjectId};
+use digest::{ObjectId, ObjectKind};
 use glovebox_record::scope::{Entry, Scope};
 use pack::Pack;
 use rustix::fs::FileType;
@@ -39,7 +39,7 @@ pub enum RepositoryError {
     /// The workspace could not be read.
     #[error("could not read `{path}`: {source}")]
     Read {
-        /// What was read, unprintable characters escaped.
+        /// The path, with unprintable characters escaped.
         path: String,
         /// The system's answer.
         source: io::Error,
@@ -55,8 +55,7 @@ impl From<WalkError> for RepositoryError {
     }
 }
 
-/// True when the project has a repository and commands would find a `git` in one of the folders of `path`: else there is nothing to stand
-/// in for.
+/// True when the project has a repository and one of the folders of `path` has a `git`. Otherwise no repository is needed.
 pub fn is_wanted(project: &Path, path: &[PathBuf]) -> bool {
     let has_git = |folder: &PathBuf| folder.join("git").is_file();
     project.join(REPOSITORY_DIR).symlink_metadata().is_ok() && path.iter().any(has_git)
@@ -67,12 +66,12 @@ pub fn has_any(all: &Path) -> bool {
     all.symlink_metadata().is_ok()
 }
 
-/// Returns the repository of a scope below `all`; the first call for what the scope shows makes it. So the last commit is the workspace as
-/// the first of all stages that see the same found it.
+/// Returns the repository of a scope below `all`; the first call for the shown files creates it. So the last commit is the workspace as
+/// it was for the first of all stages with the same view.
 ///
 /// # Errors
 /// As [`make`].
-pub fn kept(workspace: &Path, scope: &Scope, all: &Path) -> Result<PathBuf, RepositoryError> {
+pub fn open_or_make(workspace: &Path, scope: &Scope, all: &Path) -> Result<PathBuf, RepositoryError> {
     let key = blake3::hash(format!("{:?}", shown(scope)).as_bytes()).to_hex();
     let into = all.join(&key.as_str()[..32]);
     let repository = into.join(REPOSITORY_DIR);
@@ -88,7 +87,7 @@ pub fn kept(workspace: &Path, scope: &Scope, all: &Path) -> Result<PathBuf, Repo
     Ok(repository)
 }
 
-/// What decides which files a scope shows: the entries that it grants in any way, and what it hides. What another entry covers adds nothing.
+/// The entries that decide which files a scope shows: the granted entries and the hidden ones. An entry that another one covers is left out.
 fn shown(scope: &Scope) -> [Vec<&Entry>; 2] {
     let granted: Vec<&Entry> = [&scope.read, &scope.write, &scope.scratch].into_iter().flatten().collect();
     [granted, scope.hidden.iter().collect()].map(|entries| {
@@ -98,11 +97,11 @@ fn shown(scope: &Scope) -> [Vec<&Entry>; 2] {
     })
 }
 
-/// Makes a repository of what `scope` shows of `workspace` and keeps it as `<into>/.git`; `into` is a new folder, and what is
-/// made is 0700 for this user.
+/// Creates a repository of the files that `scope` shows of `workspace`, as `<into>/.git`. `into` is a new folder, and all
+/// files are 0700 for this user.
 ///
 /// # Errors
-/// [`RepositoryError`]; nothing of the attempt stays then.
+/// [`RepositoryError`]; then no file of the attempt is left.
 pub fn make(workspace: &Path, scope: &Scope, into: &Path) -> Result<(), RepositoryError> {
     drop(Tree::create(into)?);
     // The name that counts is given last: a repository with that name is whole.
@@ -121,9 +120,9 @@ fn fill(workspace: &Path, scope: &Scope, at: &Path) -> Result<(), RepositoryErro
     }
     let packs = repository.directory(Path::new("objects/pack"))?;
     let mut pack = Pack::begin(pack::file(&packs, "new")?)?;
-    let Content { files, left_out } = add_files(workspace, scope, &mut pack)?;
+    let VisibleFiles { files, left_out } = add_files(workspace, scope, &mut pack)?;
     let tree = snapshot::trees(&files, &mut pack)?;
-    let commit = pack.add(Kind::Commit, commit(tree).as_bytes())?;
+    let commit = pack.add(ObjectKind::Commit, commit(tree).as_bytes())?;
     let (name, index) = pack.finish()?;
     rustix::fs::renameat(&packs, "new", &packs, format!("pack-{name}.pack")).map_err(io::Error::from)?;
     write(&repository, &format!("objects/pack/pack-{name}.idx"), &index)?;
@@ -134,17 +133,17 @@ fn fill(workspace: &Path, scope: &Scope, at: &Path) -> Result<(), RepositoryErro
     Ok(write(&repository, "HEAD", HEAD.as_bytes())?)
 }
 
-/// What the workspace shows.
+/// The files that the scope shows.
 #[derive(Default)]
-struct Content {
+struct VisibleFiles {
     files: Files,
     /// Lines of `info/exclude`.
     left_out: Vec<u8>,
 }
 
-fn add_files(workspace: &Path, scope: &Scope, pack: &mut Pack) -> Result<Content, RepositoryError> {
+fn add_files(workspace: &Path, scope: &Scope, pack: &mut Pack) -> Result<VisibleFiles, RepositoryError> {
     let workspace = Tree::open(workspace)?;
-    let mut content = Content::default();
+    let mut content = VisibleFiles::default();
     tree::walk::<RepositoryError>(&workspace, &mut |entry: &WalkEntry<'_>| {
         let read = |source| RepositoryError::Read { path: tree::shown(entry.path), source };
         let is_repository = entry.name == OsStr::new(REPOSITORY_DIR);
@@ -164,7 +163,7 @@ fn add_files(workspace: &Path, scope: &Scope, pack: &mut Pack) -> Result<Content
         };
         match bytes {
             Some(bytes) => {
-                let id = pack.add(Kind::Blob, &bytes)?;
+                let id = pack.add(ObjectKind::Blob, &bytes)?;
                 content.files.insert(path, TrackedFile { id, mode, stat: entry.stat });
             }
             None => content.left_out.extend(pattern(&path)),

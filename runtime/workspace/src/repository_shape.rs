@@ -1,7 +1,7 @@
-//! Changes that would make a folder a repository by what lies in it, or would change what such a repository runs.
+//! Changes that would turn a folder into a repository, or would change the programs that such a repository runs.
 //!
-//! What counts is the merged result: what is there, and the changes. So it does not matter which stage, branch or person brought which
-//! half. Only folders in which a change touches a telling name are read, and those above them. A repository that was there before the
+//! The merged result counts: the files before, and the changes. So it does not matter which stage, branch or person made which
+//! half. Only folders in which a change touches a name of git are read, and those above them. A repository that existed before the
 //! changes stays usable: its objects and branches may change, but nothing in it that names programs.
 
 use crate::change::{ChangedFiles, FoundChange, Op};
@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// How much of a `HEAD` is looked at.
+/// Bytes of a `HEAD` that are read.
 const HEAD_BYTES: u64 = 64;
 
-/// What is at a name of a folder.
+/// The kind of an entry in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum FolderEntry {
     /// A folder.
     Folder,
     /// A regular file.
@@ -30,11 +30,11 @@ pub enum Entry {
 
 /// Folders as they are before the changes. Paths are relative; the empty one is the top.
 pub trait Folders {
-    /// Lists what is in a folder; nothing where no folder is.
+    /// Lists the entries of a folder; empty if there is no folder.
     ///
     /// # Errors
     /// The system's error.
-    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, Entry)>>;
+    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, FolderEntry)>>;
 
     /// Returns the beginning of a regular file; none if it is not known.
     ///
@@ -44,7 +44,7 @@ pub trait Folders {
 }
 
 impl Folders for Tree {
-    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, Entry)>> {
+    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, FolderEntry)>> {
         let directory = match self.directory(folder) {
             Err(error) if tree::is_unreachable(&error) => return Ok(Vec::new()),
             other => other?,
@@ -53,9 +53,9 @@ impl Folders for Tree {
         for name in tree::names(&directory)? {
             let (Some(text), Some(stat)) = (name.to_str(), tree::stat_at(&directory, &name)?) else { continue };
             let entry = match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Directory => Entry::Folder,
-                FileType::RegularFile => Entry::File,
-                _ => Entry::Other,
+                FileType::Directory => FolderEntry::Folder,
+                FileType::RegularFile => FolderEntry::File,
+                _ => FolderEntry::Other,
             };
             entries.push((text.to_owned(), entry));
         }
@@ -77,21 +77,21 @@ pub fn beginning(file: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// One change, as far as repositories go.
-pub struct Step<'s> {
+/// One change, reduced to its effect on repositories.
+pub struct RepositoryChange<'s> {
     path: &'s str,
-    /// What it leaves at the path; none where it removes what was there.
-    leaves: Option<Entry>,
+    /// The entry that it leaves at the path; none for a removal.
+    leaves: Option<FolderEntry>,
     open: Box<dyn Fn() -> io::Result<Option<Vec<u8>>> + 's>,
 }
 
-impl<'s> Step<'s> {
+impl<'s> RepositoryChange<'s> {
     /// A change whose bytes `open_blob` opens; where it opens none, a `HEAD` counts as one that names a branch.
     pub fn recorded<R: Read>(change: &'s FileChange, open_blob: &'s dyn Fn(&Digest) -> io::Result<Option<R>>) -> Self {
         let leaves = match change.op {
-            ChangeOp::Write => Some(Entry::File),
-            ChangeOp::Symlink => Some(Entry::Other),
-            ChangeOp::Mkdir => Some(Entry::Folder),
+            ChangeOp::Write => Some(FolderEntry::File),
+            ChangeOp::Symlink => Some(FolderEntry::Other),
+            ChangeOp::Mkdir => Some(FolderEntry::Folder),
             ChangeOp::Delete | ChangeOp::Rmdir => None,
         };
         let open = move || change.digest.as_ref().map_or(Ok(None), open_blob)?.map(beginning).transpose();
@@ -100,9 +100,9 @@ impl<'s> Step<'s> {
 
     fn found(change: &'s FoundChange, view: &'s dyn ChangedFiles) -> Self {
         let leaves = match &change.op {
-            Op::Write { .. } => Some(Entry::File),
-            Op::MakeDir => Some(Entry::Folder),
-            Op::Link { .. } | Op::Special { .. } => Some(Entry::Other),
+            Op::Write { .. } => Some(FolderEntry::File),
+            Op::MakeDir => Some(FolderEntry::Folder),
+            Op::Link { .. } | Op::Special { .. } => Some(FolderEntry::Other),
             Op::Delete | Op::RemoveDir => None,
         };
         Self { path: &change.path, leaves, open: Box::new(move || beginning(view.open(change)?).map(Some)) }
@@ -149,7 +149,7 @@ impl RepositoryFault {
         parts.next().map(|end| &path[..end])
     }
 
-    /// Returns what is wrong with the folder, for people.
+    /// Describes the problem of the folder, for people.
     pub fn what(&self) -> String {
         let folder = if self.shown.is_empty() { "the top folder".to_owned() } else { format!("`{}`", self.shown) };
         let has = if self.was_there { "has" } else { "would have" };
@@ -159,7 +159,7 @@ impl RepositoryFault {
         )
     }
 
-    /// Returns what is wrong and what to do, for people.
+    /// Describes the problem and the fix, for people.
     pub fn reason(&self) -> String {
         let remedy = match self.was_there {
             true => "change `HEAD`, settings and hooks of a repository yourself",
@@ -169,11 +169,11 @@ impl RepositoryFault {
     }
 }
 
-/// Judges changes to what is there before them.
+/// Checks changes against the files before them.
 ///
 /// # Errors
 /// The system's error.
-pub fn faults(before: &dyn Folders, steps: &[Step<'_>]) -> io::Result<Vec<RepositoryFault>> {
+pub fn faults(before: &dyn Folders, steps: &[RepositoryChange<'_>]) -> io::Result<Vec<RepositoryFault>> {
     let mut known = FolderListings { before, listed: HashMap::new() };
     let gone: HashSet<&str> = steps.iter().filter(|step| step.leaves.is_none()).map(|step| step.path).collect();
     let mut faults = Vec::new();
@@ -202,7 +202,7 @@ pub fn faults(before: &dyn Folders, steps: &[Step<'_>]) -> io::Result<Vec<Reposi
 ///
 /// # Errors
 /// The system's error.
-pub fn faults_in_result(folder: &Path, steps: &[Step<'_>]) -> io::Result<Vec<RepositoryFault>> {
+pub fn faults_in_result(folder: &Path, steps: &[RepositoryChange<'_>]) -> io::Result<Vec<RepositoryFault>> {
     let result = Tree::open(folder)?;
     let mut known = FolderListings { before: &result, listed: HashMap::new() };
     let mut faults = Vec::new();
@@ -215,11 +215,11 @@ pub fn faults_in_result(folder: &Path, steps: &[Step<'_>]) -> io::Result<Vec<Rep
 }
 
 /// A folder as the change spells it, the telling name in it, the change, and whether its path ends there.
-type Touched<'s> = (&'s str, Part, &'s Step<'s>, bool);
+type Touched<'s> = (&'s str, Part, &'s RepositoryChange<'s>, bool);
 
 /// The telling names that changes leave, by folder as folders are compared.
 fn by_folder<'s>(
-    steps: &'s [Step<'s>],
+    steps: &'s [RepositoryChange<'s>],
     counts: impl Fn(Part, bool) -> bool,
 ) -> BTreeMap<Vec<String>, Vec<Touched<'s>>> {
     let mut folders: BTreeMap<Vec<String>, Vec<Touched<'s>>> = BTreeMap::new();
@@ -231,42 +231,42 @@ fn by_folder<'s>(
     folders
 }
 
-fn kind_after(step: &Step<'_>, part: Part, is_whole: bool) -> io::Result<Kind> {
-    let leaves = if is_whole { step.leaves } else { Some(Entry::Folder) };
-    kind(part, leaves.unwrap_or(Entry::Other), &*step.open)
+fn kind_after(step: &RepositoryChange<'_>, part: Part, is_whole: bool) -> io::Result<Kind> {
+    let leaves = if is_whole { step.leaves } else { Some(FolderEntry::Folder) };
+    kind(part, leaves.unwrap_or(FolderEntry::Other), &*step.open)
 }
 
-/// What a name is as a part. A link counts as one that names a branch: git reads where it points.
-fn kind(part: Part, entry: Entry, open: &dyn Fn() -> io::Result<Option<Vec<u8>>>) -> io::Result<Kind> {
+/// The kind of a name as a part of a repository. A link counts as one that names a branch: git reads its target.
+fn kind(part: Part, entry: FolderEntry, open: &dyn Fn() -> io::Result<Option<Vec<u8>>>) -> io::Result<Kind> {
     Ok(match (entry, part) {
-        (Entry::Folder, _) => Kind::Folder,
-        (Entry::Other, Part::Head) => Kind::Reference,
-        (Entry::File, Part::Head) if open()?.is_none_or(|bytes| names_reference(&bytes)) => Kind::Reference,
+        (FolderEntry::Folder, _) => Kind::Folder,
+        (FolderEntry::Other, Part::Head) => Kind::Reference,
+        (FolderEntry::File, Part::Head) if open()?.is_none_or(|bytes| names_reference(&bytes)) => Kind::Reference,
         _ => Kind::Other,
     })
 }
 
-/// What is there before the changes, each folder listed once.
+/// The entries before the changes, each folder listed once.
 struct FolderListings<'f> {
     before: &'f dyn Folders,
-    listed: HashMap<PathBuf, Vec<(String, Entry)>>,
+    listed: HashMap<PathBuf, Vec<(String, FolderEntry)>>,
 }
 
 impl FolderListings<'_> {
-    fn entries(&mut self, folder: &Path) -> io::Result<&[(String, Entry)]> {
+    fn entries(&mut self, folder: &Path) -> io::Result<&[(String, FolderEntry)]> {
         if !self.listed.contains_key(folder) {
             self.listed.insert(folder.to_owned(), self.before.entries(folder)?);
         }
         Ok(self.listed.get(folder).map_or(&[], Vec::as_slice))
     }
 
-    /// The telling names in a folder, whatever the spelling of the folder: some file systems make one folder of all.
+    /// The names of git in a folder, in any spelling of the folder: some file systems ignore case.
     fn parts(&mut self, folder: &[String]) -> io::Result<Vec<(String, Part, Kind)>> {
         let mut spellings = vec![String::new()];
         for name in folder {
             let mut below = Vec::new();
             for above in &spellings {
-                let folders = self.entries(Path::new(above))?.iter().filter(|(_, entry)| *entry == Entry::Folder);
+                let folders = self.entries(Path::new(above))?.iter().filter(|(_, entry)| *entry == FolderEntry::Folder);
                 below.extend(folders.filter(|(found, _)| fold(found) == *name).map(|(found, _)| join(above, found)));
             }
             spellings = below;
@@ -285,10 +285,11 @@ impl FolderListings<'_> {
     }
 }
 
-/// Refuses what a stage changed of repositories: what the write scope allows, and what a person could allow.
+/// Refuses a stage's changes of repositories, even if the write scope or a person would allow them.
 pub(crate) fn refuse(found: &mut [FoundChange], workspace: &Tree, view: &dyn ChangedFiles) -> io::Result<()> {
     let counts = |change: &&FoundChange| change.is_allowed() || change.is_only_out_of_scope;
-    let steps: Vec<Step<'_>> = found.iter().filter(counts).map(|change| Step::found(change, view)).collect();
+    let steps: Vec<RepositoryChange<'_>> =
+        found.iter().filter(counts).map(|change| RepositoryChange::found(change, view)).collect();
     let faults = faults(workspace, &steps)?;
     drop(steps);
     for fault in &faults {

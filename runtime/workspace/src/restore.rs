@@ -1,7 +1,7 @@
-//! Brings the workspace of a run to what its record says, whatever a process did to it meanwhile.
+//! Restores the workspace of a run to the state in its record.
 //!
-//! Every file is digested: a process that ran as the user can set times and sizes, so they prove nothing. What differs is made again, and
-//! what the record does not have is removed. No link is followed.
+//! Every file is digested: a process of the same user can set times and sizes, so they prove nothing. Differing entries are created again, and
+//! unknown ones are removed. No link is followed.
 
 use crate::commit::{ChangeWriter, CommitError, Obstacle, digest_of, fold};
 use crate::project::Base;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// Permissions of a directory without which its owner cannot work in it.
 const OWNER_ALL: u32 = 0o700;
 
-/// What was not as the record says.
+/// Differences from the record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RestoreReport {
     /// Paths that were made again.
@@ -28,7 +28,7 @@ pub struct RestoreReport {
 /// Compares the workspace with its beginning and all changes since, and repairs it. `open` returns the content with a digest.
 ///
 /// # Errors
-/// [`CommitError`]; with the kind [`io::ErrorKind::NotFound`], or as [`CommitError::Corrupt`], when the content is not there any more.
+/// [`CommitError`]; with the kind [`io::ErrorKind::NotFound`], or as [`CommitError::Corrupt`], when the content is no longer there.
 pub fn restore<'a, R: Read>(
     workspace: &Path,
     base: &Base,
@@ -84,7 +84,7 @@ pub fn differing<'a>(
     Ok(differing)
 }
 
-/// What is at each path, as the change that makes it. A folder is there if anything is in it.
+/// The expected entry of each path, as the change that creates it. A folder exists if it has any content.
 fn expected<'a>(
     base: &Base,
     changes: impl Iterator<Item = &'a FileChange>,
@@ -123,7 +123,7 @@ fn expected<'a>(
     Ok(expected)
 }
 
-/// True if an entry is what the change makes. One that cannot be read is not.
+/// True if an entry is the result of the change. An unreadable entry is not.
 fn is_as(entry: &WalkEntry<'_>, change: &FileChange) -> bool {
     match (entry.kind(), change.op) {
         (FileType::Directory, ChangeOp::Mkdir) => entry.stat.st_mode & OWNER_ALL == OWNER_ALL,

@@ -15,7 +15,7 @@ pub const JOURNAL_FILE: &str = "journal.sqlite";
 const BESIDE: [&str; 2] = ["owner.sqlite", "journal.sqlite-wal"];
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Where SQLite keeps a database's application id, and ours: "GBXJ".
+/// Offset of a SQLite database's application id, and our id: "GBXJ".
 const MARK_AT: usize = 68;
 const MARK: &[u8; 4] = b"GBXJ";
 
@@ -55,13 +55,13 @@ pub fn check_database(database: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells the file system that the folders in this one have nothing to do with each other, as `chattr +T` does.
+/// Tells the file system that the folders in this one are unrelated, as `chattr +T` does.
 ///
-/// ext4 then puts each into a part of the disk of its own. Otherwise all runs share one, and ext4 looks at every file that was removed
-/// there in the last minutes before it makes a new one: a run after the removal of an old one would take several times as long.
+/// ext4 then puts each into its own block group. Otherwise all runs share one, and ext4 checks every inode that was freed
+/// there in the last minutes before it allocates a new one: a run after the removal of an old one would take several times as long.
 ///
 /// # Errors
-/// The system's, also if the file system has no such mark. Nothing but speed depends on it.
+/// The system's, also if the file system has no such flag. Only speed depends on it.
 pub fn keep_apart(folder: &Path) -> io::Result<()> {
     let folder = regular_file::open_folder(folder)?;
     let flags = ioctl_getflags(&folder)?;

@@ -13,7 +13,7 @@ pub(crate) fn any(stat: &Stat) -> bool {
     u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512) < tree::length(stat)
 }
 
-/// Copies what a file holds, at most `bytes_max` bytes, and leaves holes where the file has holes. Returns how many bytes that were.
+/// Copies at most `bytes_max` bytes of a file, and leaves holes where the file has holes. Returns the number of bytes copied.
 pub(crate) fn copy(mut source: &File, mut target: &File, bytes_max: u64) -> io::Result<u64> {
     let length = source.metadata()?.len();
     let (mut at, mut copied) = (0, 0);

@@ -1,18 +1,18 @@
 //! The files of a stage: a private copy, an overlay over the run's workspace, or a layer over it. After a program ran in it, the content
 //! is untrusted.
 //!
-//! All answer the same questions: where a jail finds the files, what was changed, what a changed file contains. So one engine
+//! All have the same interface: the files for a jail, the list of changes, the content of a changed file. So one engine
 //! decides about changes, stores, applies and quarantines them. Paths that the stage may not see exist in none of them.
 
 mod compare;
-mod copied;
 mod copy;
+mod copy_changes;
 mod decide;
 pub(crate) mod findings;
 
-mod layered;
+mod layer_changes;
 mod lower_entry;
-mod upper;
+mod upper_changes;
 
 pub use crate::change::{ChangeLimits, ChangedFiles, FoundChange, Op, Verdict};
 pub use crate::lower::ViewOverrides;
@@ -33,18 +33,18 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What decides about the changes of a stage, beside its scope.
+/// Rules for the changes of a stage, beside its scope.
 #[derive(Debug, Clone, Copy)]
 pub struct ChangeRules<'r> {
     /// Caps.
     pub limits: &'r ChangeLimits,
-    /// What no stage may change.
+    /// Paths that no stage may change.
     pub protected: &'r Protected,
-    /// What git ignores: neither committed nor a violation.
+    /// Ignored paths: neither committed nor a violation.
     pub ignored: &'r IgnoreMatcher,
 }
 
-/// What a stage changed.
+/// Changes of a stage.
 #[derive(Debug)]
 pub struct StageChanges {
     /// Changes with their verdicts, by path.
@@ -138,7 +138,7 @@ impl WorkspaceView {
         }
     }
 
-    /// True when the stage has a folder of its own.
+    /// True when the stage has its own folder.
     pub fn has_folder(&self) -> bool {
         match self {
             Self::Copy(_) | Self::Overlay(_) => true,
@@ -154,25 +154,25 @@ impl WorkspaceView {
         }
     }
 
-    /// Finds what the stage changed, by path, each with its verdict: deceiving names, protected paths, scratch (left out
+    /// Lists the stage's changes, by path, each with its verdict: deceiving names, protected paths, scratch (left out
     /// silently), the scope, concurrent changes, folders that would be repositories. Call it when no program of the stage is alive.
     ///
     /// # Errors
-    /// [`StageError::Limit`] when the stage left more than `limits` allow.
+    /// [`StageError::Limit`] when the changes exceed `limits`.
     pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<FoundChange>, StageError> {
         let ignored = &IgnoreMatcher::default();
         self.examine(ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
     }
 
-    /// The same, and what it changed at paths that git ignores.
+    /// The same, and the changes at ignored paths.
     ///
     /// # Errors
     /// As [`WorkspaceView::changes`].
     pub fn examine(&self, rules: ChangeRules<'_>) -> Result<StageChanges, StageError> {
         let (mut examined, workspace) = match self {
-            Self::Copy(copy) => (copied::changes(copy, rules)?, &copy.workspace),
-            Self::Overlay(overlay) => (upper::changes(overlay, rules)?, &overlay.lower.workspace),
-            Self::Layer(layer) => (layered::changes(layer, rules)?, &layer.lower.workspace),
+            Self::Copy(copy) => (copy_changes::changes(copy, rules)?, &copy.workspace),
+            Self::Overlay(overlay) => (upper_changes::changes(overlay, rules)?, &overlay.lower.workspace),
+            Self::Layer(layer) => (layer_changes::changes(layer, rules)?, &layer.lower.workspace),
         };
         let refused = repository_shape::refuse(&mut examined.found, workspace, self);
         refused.map_err(|source| StageError::io(Path::new(""), source))?;
@@ -188,11 +188,11 @@ impl WorkspaceView {
         }
     }
 
-    /// Makes the files again what they were when the stage began: everything that its component and its commands changed is gone, also
+    /// Restores the files of the stage's beginning: all changes of its component and its commands are dropped, also
     /// for a view of the component. Call it when no program of the stage is alive.
     ///
     /// # Errors
-    /// [`StageError::Io`] when the system refuses, and for an overlay, which nobody but the jail could mount again.
+    /// [`StageError::Io`] when the system refuses, and for an overlay, which only the jail could mount again.
     pub fn start_over(&mut self) -> Result<(), StageError> {
         match self {
             Self::Copy(copy) => copy.start_over(),

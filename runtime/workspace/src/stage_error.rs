@@ -14,7 +14,7 @@ pub enum StageError {
         limit: &'static str,
         /// Its value.
         max: u64,
-        /// Where it was reached, unprintable characters escaped.
+        /// The path, with unprintable characters escaped.
         path: String,
     },
     /// The operating system refused.

@@ -62,7 +62,7 @@ impl Tree {
         Ok(Self { owner: Owner::Us, ..Self::open(path)? })
     }
 
-    /// Opens a directory below as a tree of its own.
+    /// Opens a directory below as a separate tree.
     pub(crate) fn below(&self, path: &Path) -> io::Result<Self> {
         Ok(Self { root: self.directory(path)?, walker: Walker::new(), owner: self.owner })
     }
@@ -128,7 +128,7 @@ pub(crate) fn is_unreachable(error: &io::Error) -> bool {
     is_absent(error) || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
-/// Returns what is at a name, links not followed.
+/// Returns the metadata of a name, without following links.
 pub fn stat_at(directory: impl AsFd, name: &OsStr) -> io::Result<Option<Stat>> {
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
@@ -264,7 +264,7 @@ pub(crate) fn names(directory: &OwnedFd) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Where a walk failed.
+/// The path at which a walk failed, and the error.
 #[derive(Debug)]
 pub(crate) struct WalkError {
     /// Relative to the walked folder.
@@ -273,7 +273,7 @@ pub(crate) struct WalkError {
     pub(crate) source: io::Error,
 }
 
-/// Returns what a folder takes on disk: blocks, links not followed, a file with several names once.
+/// Returns the disk usage of a folder: blocks, links not followed, a file with several names once.
 ///
 /// # Errors
 /// The system's error for a folder that cannot be read. Entries that vanish meanwhile count nothing.
@@ -357,7 +357,7 @@ pub fn shown(path: &Path) -> String {
     text
 }
 
-/// Fills the buffer as far as the source goes.
+/// Fills the buffer, or reads to the end of the source.
 pub(crate) fn read_full(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < into.len() {

@@ -128,7 +128,7 @@ fn make(folder: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Gives a file the key's name, unless there is a key. A link would give the key two names for a moment, and whoever reads it then refuses it.
+/// Gives a file the key's name, unless there is a key. A hard link would give the key two names for a moment, and readers refuse it then.
 fn place(folder: &OwnedFd, temporary: &str) -> Result<(), Errno> {
     let moved = match rustix::fs::renameat_with(folder, temporary, folder, KEY_FILE, RenameFlags::NOREPLACE) {
         // Some file systems cannot move without replacing.

@@ -12,9 +12,9 @@ mod file;
 mod hidden;
 mod layer_files;
 mod layer_listing;
+mod layer_rename;
 mod layer_stack;
 mod metadata;
-mod moving;
 mod open;
 mod place;
 mod refuse;
@@ -84,7 +84,7 @@ impl OpenViewError {
     }
 }
 
-/// A root directory, what may be done in it, and what was done so far.
+/// A root directory with its scope, its limits and its recorded refusals.
 #[derive(Debug)]
 pub struct View {
     files: Files,
@@ -100,7 +100,7 @@ pub struct View {
     refusals: Arc<RefusalLog>,
 }
 
-/// What a view works on.
+/// The storage behind a view.
 #[derive(Debug)]
 enum Files {
     /// A folder, which it changes.
@@ -196,7 +196,7 @@ impl View {
         &self.scope
     }
 
-    /// Returns the record of what was denied.
+    /// Returns the log of denials.
     pub fn refusals(&self) -> &Arc<RefusalLog> {
         &self.refusals
     }

@@ -1,6 +1,6 @@
-//! Work trees of git: their roots, and the folders in which git keeps what belongs to them.
+//! Work trees of git: their roots, and the folders in which git stores them.
 //!
-//! A project brings its `.git`, so these folders are what the project says. Whether they are its own is not decided here.
+//! A project contains its `.git`, so these folders are untrusted. This module does not decide whether they belong to the project.
 
 use crate::regular_file::{self, Links};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 
 use glovebox_record::scope::Entry;
 use glovebox_workspace::holdout::canary::{Canary, Leak, PublicSummary};
-use glovebox_workspace::holdout::verify::{Deviation, Difference};
+use glovebox_workspace::holdout::verify::{Deviation, SealDifference};
 use glovebox_workspace::holdout::{self, Seal, SealError, seal};
 use glovebox_workspace::project::{self, Include};
 use std::fs;
@@ -114,7 +114,7 @@ fn every_part_of_a_leaf_is_committed_to() {
         let changed = Seal::open(&bench.sealed()).unwrap();
         assert_ne!(changed.root(), root, "{from} -> {to}");
         let found = changed.verify(&root, &changed.files()).unwrap();
-        assert!(found.iter().any(|deviation| deviation.difference == Difference::Root), "{from}");
+        assert!(found.iter().any(|deviation| deviation.difference == SealDifference::Root), "{from}");
     }
 }
 
@@ -150,19 +150,19 @@ fn verifying_names_each_difference() {
     let at = |path: &str, difference| Deviation { path: format!("scripts/scenarios/{path}"), difference };
     let found = seal.verify(&seal.root(), &bench.project()).unwrap();
     let expected = [
-        at("answer.sh", Difference::Content),
-        at("deep/table.txt", Difference::Mode),
-        at("link", Difference::Odd),
-        at("more.sh", Difference::Added),
+        at("answer.sh", SealDifference::Content),
+        at("deep/table.txt", SealDifference::Mode),
+        at("link", SealDifference::Odd),
+        at("more.sh", SealDifference::Added),
     ];
     assert_eq!(found, expected);
     fs::remove_dir_all(bench.project().join("scripts/scenarios")).unwrap();
     let gone = seal.verify(&seal.root(), &bench.project()).unwrap();
-    assert_eq!(gone, [at("answer.sh", Difference::Missing), at("deep/table.txt", Difference::Missing)]);
+    assert_eq!(gone, [at("answer.sh", SealDifference::Missing), at("deep/table.txt", SealDifference::Missing)]);
     symlink(seal.files().join("scripts/scenarios"), bench.project().join("scripts/scenarios")).unwrap();
     assert_eq!(seal.verify(&seal.root(), &bench.project()).unwrap().len(), 3, "a folder that became a link");
     fs::write(seal.files().join("scripts/scenarios/answer.sh"), "exit 0\n").unwrap();
-    assert_eq!(seal.verify(&seal.root(), &seal.files()).unwrap(), [at("answer.sh", Difference::Content)]);
+    assert_eq!(seal.verify(&seal.root(), &seal.files()).unwrap(), [at("answer.sh", SealDifference::Content)]);
     assert_eq!(seal.verify(&glovebox_record::Digest::ZERO, &seal.files()).unwrap().len(), 2);
 }
 

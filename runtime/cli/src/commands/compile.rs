@@ -4,7 +4,7 @@
 
 use crate::arguments::CompileArguments;
 use crate::exit::{CommandResult, Exit, Stop};
-use glovebox_host::compile::{Served, serve};
+use glovebox_host::compile::{CompileResult, serve};
 use glovebox_jail::worker::confine;
 
 /// With less memory than this left, a panic counts as the lack of it.
@@ -15,10 +15,10 @@ pub fn compile(arguments: &CompileArguments) -> CommandResult {
     std::panic::set_hook(Box::new(|_| abort_without_memory()));
     confine(&arguments.bounds).map_err(|error| Stop::new(Exit::Internal, error.to_string()))?;
     match serve(std::io::stdin().lock(), std::io::stdout().lock()) {
-        Served::Compiled => Ok(Exit::Ok),
-        Served::Refused => Err(Stop::silent(Exit::Plugin)),
-        Served::OutOfMemory => Err(Stop::silent(Exit::Budget)),
-        Served::Broken => Err(Stop::silent(Exit::Internal)),
+        CompileResult::Compiled => Ok(Exit::Ok),
+        CompileResult::Refused => Err(Stop::silent(Exit::Plugin)),
+        CompileResult::OutOfMemory => Err(Stop::silent(Exit::Budget)),
+        CompileResult::Broken => Err(Stop::silent(Exit::Internal)),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::terminal::{self, counted, visible};
 use glovebox_engine::run::HOLDOUTS_DIR;
 use glovebox_journal::event::{AttemptId, HoldoutsSealed, NodeId, Record, RunStarted};
 use glovebox_record::{Digest, FailureCode};
-use glovebox_workspace::holdout::verify::{Deviation, Difference};
+use glovebox_workspace::holdout::verify::{Deviation, SealDifference};
 use glovebox_workspace::holdout::{Seal, SealError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -113,7 +113,7 @@ pub fn verify(arguments: &HoldoutArguments) -> CommandResult {
     let seal = Seal::open(&run.path.join(HOLDOUTS_DIR)).map_err(failed)?;
     let sealed_copy = seal.verify(&sealed.root, &seal.files()).map_err(failed)?;
     let project = seal.verify(&sealed.root, Path::new(&started.source_dir)).ok().map(|found| {
-        found.into_iter().filter(|deviation| deviation.difference != Difference::Root).collect::<Vec<_>>()
+        found.into_iter().filter(|deviation| deviation.difference != SealDifference::Root).collect::<Vec<_>>()
     });
     let matches = sealed_copy.is_empty();
     if arguments.json {
@@ -168,12 +168,12 @@ fn leaks(records: &[Record]) -> Vec<Leak<'_>> {
 fn lines(found: &[Deviation]) -> String {
     let line = |deviation: &Deviation| {
         let what = match deviation.difference {
-            Difference::Root => "is not the seal in the journal",
-            Difference::Missing => "is missing",
-            Difference::Added => "was added",
-            Difference::Content => "has other content",
-            Difference::Mode => "has another mode",
-            Difference::Odd => "is not a regular file",
+            SealDifference::Root => "is not the seal in the journal",
+            SealDifference::Missing => "is missing",
+            SealDifference::Added => "was added",
+            SealDifference::Content => "has other content",
+            SealDifference::Mode => "has another mode",
+            SealDifference::Odd => "is not a regular file",
         };
         format!("  {} {what}\n", visible::line(&deviation.path))
     };

@@ -6,7 +6,7 @@ use crate::prepare;
 use crate::terminal::{self, visible};
 use glovebox_models::ask;
 use glovebox_models::chat::{Request, Settings, text_part};
-use glovebox_models::patience::Patience;
+use glovebox_models::deadline::CallDeadline;
 use glovebox_names::shell;
 use glovebox_plan::config::{KeySource, ModelAccess};
 use glovebox_plan::prepare::project::Project;
@@ -190,8 +190,8 @@ fn tested(project: &Project, (name, access): (&str, &ModelAccess)) -> TestedMode
     let settings = Settings { output_tokens_max: Some(TEST_TOKENS), ..Settings::default() };
     let request = Request { messages: vec![question], settings, ..Request::default() };
     let canceled = AtomicBool::new(false);
-    let patience = Patience { canceled: &canceled, deadline: began + TEST_TIME, idle: target.timeout };
-    let asked = ask::ask(&target, &request, patience, |_, _| {});
+    let deadline = CallDeadline { canceled: &canceled, at: began + TEST_TIME, idle: target.timeout };
+    let asked = ask::ask(&target, &request, deadline, |_, _| {});
     tested.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     match asked.answered {
         Ok(answer) => TestedModel {

@@ -3,7 +3,7 @@
 //! Nothing is shown for a short compilation. The line is gone before anything else is printed.
 
 use super::{is_live, say, visible};
-use glovebox_host::host::Compiling;
+use glovebox_host::host::Compilation;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const TOLD_AFTER: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_secs(1);
 
 /// Does the work, and shows the component and the time while it lasts.
-pub fn show(component: &Compiling<'_>, work: &mut dyn FnMut()) {
+pub fn show(component: &Compilation<'_>, work: &mut dyn FnMut()) {
     let (done, is_done) = channel();
     thread::scope(|scope| {
         let showing = move || if is_live() { count(component, &is_done) } else { tell(component, &is_done) };
@@ -28,7 +28,7 @@ pub fn show(component: &Compiling<'_>, work: &mut dyn FnMut()) {
     });
 }
 
-fn count(component: &Compiling<'_>, is_done: &Receiver<()>) {
+fn count(component: &Compilation<'_>, is_done: &Receiver<()>) {
     let start = Instant::now();
     let mut wait = LIVE_AFTER;
     let mut is_shown = false;
@@ -41,14 +41,14 @@ fn count(component: &Compiling<'_>, is_done: &Receiver<()>) {
     }
 }
 
-fn tell(component: &Compiling<'_>, is_done: &Receiver<()>) {
+fn tell(component: &Compilation<'_>, is_done: &Receiver<()>) {
     if is_done.recv_timeout(TOLD_AFTER) == Err(RecvTimeoutError::Timeout) {
         say(format_args!("{}: once for these bytes, this may take a while\n", title(component)));
     }
 }
 
 /// Such as `compiling acme.review (18 MB)`.
-fn title(component: &Compiling<'_>) -> String {
+fn title(component: &Compilation<'_>) -> String {
     let name = component.name.unwrap_or("a component without a manifest");
     let size = match component.bytes {
         bytes @ 1_000_000.. => format!("{} MB", bytes / 1_000_000),
@@ -63,10 +63,10 @@ mod tests {
 
     #[test]
     fn the_work_is_done_and_named() {
-        let (mut done, component) = (false, Compiling { name: Some("acme.review"), bytes: 18_374_447 });
+        let (mut done, component) = (false, Compilation { name: Some("acme.review"), bytes: 18_374_447 });
         show(&component, &mut || done = true);
         assert!(done);
         assert_eq!(title(&component), "compiling acme.review (18 MB)");
-        assert_eq!(title(&Compiling { name: None, bytes: 90 }), "compiling a component without a manifest (1 kB)");
+        assert_eq!(title(&Compilation { name: None, bytes: 90 }), "compiling a component without a manifest (1 kB)");
     }
 }

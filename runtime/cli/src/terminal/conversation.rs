@@ -156,8 +156,8 @@ impl Page {
     }
 
     fn call(&mut self, part: &MessagePart) {
-        let name = FieldName::Name.of(part);
-        self.tools.insert(FieldName::Id.of(part).to_owned(), name.to_owned());
+        let name = FieldName::Name.value_in(part);
+        self.tools.insert(FieldName::Id.value_in(part).to_owned(), name.to_owned());
         let mut lines = vec![visible::line(name).into_owned()];
         match serde_json::from_str::<Map<String, Value>>(&part.text) {
             Ok(arguments) => arguments.iter().for_each(|argument| lines.extend(self.argument(argument))),
@@ -181,8 +181,8 @@ impl Page {
     }
 
     fn result(&mut self, part: &MessagePart) {
-        let name = self.tools.get(FieldName::CallId.of(part)).map_or("", String::as_str);
-        let title = if FieldName::IsError.of(part) == "true" { "failed" } else { "result" };
+        let name = self.tools.get(FieldName::CallId.value_in(part)).map_or("", String::as_str);
+        let title = if FieldName::IsError.value_in(part) == "true" { "failed" } else { "result" };
         let head = visible::line(name).into_owned();
         let lines: Vec<String> = std::iter::once(head).chain(self.cut(&part.text)).collect();
         self.block(title, lines.iter().map(String::as_str));

@@ -4,7 +4,7 @@ use crate::terminal::rows::Rows;
 use crate::terminal::visible;
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::{Import, Inspection};
-use glovebox_host::provided::State;
+use glovebox_host::interfaces::ImportState;
 
 /// Renders an inspection. Escapes all names, because the component's author chooses them.
 pub fn render(inspection: &Inspection) -> String {
@@ -40,10 +40,10 @@ pub fn render(inspection: &Inspection) -> String {
 fn import_line(import: &Import) -> String {
     let name = visible::line(&import.name);
     match &import.state {
-        State::Provided => name.into_owned(),
-        State::OtherVersion { provided } => format!("{name} (not linked: this host has {provided})"),
-        State::Denied { reason } => format!("{name} (never granted: {reason})"),
-        State::Unknown => format!("{name} (unknown to this host)"),
+        ImportState::Provided => name.into_owned(),
+        ImportState::OtherVersion { provided } => format!("{name} (not linked: this host has {provided})"),
+        ImportState::Denied { reason } => format!("{name} (never granted: {reason})"),
+        ImportState::Unknown => format!("{name} (unknown to this host)"),
     }
 }
 

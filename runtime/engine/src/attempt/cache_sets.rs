@@ -10,7 +10,7 @@ use glovebox_plan::plan::{Binding, HoldoutAccess, Plan};
 use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
-use glovebox_workspace::cache::{self, Domain, Set};
+use glovebox_workspace::cache::{self, CacheSet, Domain};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn domain(binding: &Binding) -> Option<Domain> {
 pub(super) fn begins_with_builders(
     env: &SandboxEnv,
     binding: &Binding,
-    (paths, set): (&AttemptPaths, Option<&Set>),
+    (paths, set): (&AttemptPaths, Option<&CacheSet>),
     holds_anything: impl FnOnce(Option<&Path>) -> bool,
 ) -> Result<bool, AttemptError> {
     // An isolated verdict runs no code of builders, and a builder reaches none.
@@ -59,7 +59,7 @@ pub(super) fn protect_compiled(env: &SandboxEnv, kept: &mut Vec<Bind>) {
 
 /// The set that a stage uses. One that may read less than others of its domain has a set of its own: what they leave could hold what it
 /// may not read.
-pub(super) fn set(binding: &Binding, paths: &AttemptPaths) -> Option<Set> {
+pub(super) fn set(binding: &Binding, paths: &AttemptPaths) -> Option<CacheSet> {
     let domain = domain(binding)?;
     let scope = &binding.scope;
     let hidden = paths.plan.hidden.get_or_init(|| hidden(&paths.plan));
@@ -68,7 +68,7 @@ pub(super) fn set(binding: &Binding, paths: &AttemptPaths) -> Option<Set> {
         hidden.get(&domain).is_none_or(|lists| lists.iter().all(hides))
     };
     let reads_all = scope.grants_all_below(&ScopePath::root()) && scope.hidden.iter().all(is_hidden_from_all);
-    Some(if reads_all { domain.into() } else { Set::for_node(domain, &paths.node) })
+    Some(if reads_all { domain.into() } else { CacheSet::for_node(domain, &paths.node) })
 }
 
 /// The hidden paths of the stages of each domain. Most of thousands of stages have the same list.

@@ -78,7 +78,7 @@ impl Commands {
 /// The synthetic repository, if the project has one and the sandbox of commands can show it. Without it `git` finds none, and the stage
 /// goes on.
 fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Option<Bind> {
-    let kept = repository::kept(&paths.workspace, &binding.scope, &paths.kept.join(REPOSITORIES_DIR));
+    let kept = repository::open_or_make(&paths.workspace, &binding.scope, &paths.kept.join(REPOSITORIES_DIR));
     let kept = kept.inspect_err(|error| tracing::warn!(%error, "the stage has no repository")).ok()?;
     Some(Bind::read_only(kept, env.inside().join(REPOSITORY_DIR)))
 }

@@ -6,7 +6,7 @@
 use crate::run_dir::{EXCHANGES_DIR, RunDir};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use glovebox_host::llm::ExchangeLog;
-use glovebox_host::tools::ToolAnswers;
+use glovebox_host::tools::ToolCallLog;
 use glovebox_journal::event::{Attempt, Record, Verdict};
 use glovebox_record::spend::SpendTotals;
 use glovebox_record::{Digest, FailureClass};
@@ -27,10 +27,10 @@ pub(super) fn open(run: &RunDir, attempt: &Attempt) -> io::Result<ExchangeLog> {
 }
 
 /// The answers of tool servers to an attempt.
-pub(super) fn open_tools(run: &RunDir, attempt: &Attempt) -> io::Result<ToolAnswers> {
+pub(super) fn open_tools(run: &RunDir, attempt: &Attempt) -> io::Result<ToolCallLog> {
     run.dir.create_dir_all(EXCHANGES_DIR)?;
     let folder = run.dir.open_dir(EXCHANGES_DIR)?;
-    ToolAnswers::open(open_file(&folder, tools_name(attempt), true)?)
+    ToolCallLog::open(open_file(&folder, tools_name(attempt), true)?)
 }
 
 /// The transcript so far of an attempt that has not ended; empty if nothing is known.
@@ -58,7 +58,7 @@ pub fn held(run: &Dir) -> io::Result<HeldCost> {
     let mut held = HeldCost::default();
     let Ok(folder) = run.open_dir(EXCHANGES_DIR) else { return Ok(held) };
     for name in names(&folder)?.iter().filter(|name| !name.ends_with(TOOLS_SUFFIX)) {
-        let (answers, uncounted) = ExchangeLog::held(regular_file::open_in(&folder, name)?)?;
+        let (answers, uncounted) = ExchangeLog::stored_answers(regular_file::open_in(&folder, name)?)?;
         held.answers += answers;
         held.uncounted.add(uncounted);
     }

@@ -25,7 +25,7 @@ use glovebox_plan::prepare::executor::SandboxEnv;
 use glovebox_record::Tier;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
-use glovebox_workspace::cache::{self, Caches, Set};
+use glovebox_workspace::cache::{self, CacheSet, Caches};
 use glovebox_workspace::ignored::IgnoredChanges;
 use glovebox_workspace::ignored_store::IgnoredStore;
 use glovebox_workspace::repository::{self, REPOSITORY_DIR};
@@ -39,7 +39,7 @@ pub struct AttemptSandbox {
     jail: Option<Arc<LazyJail>>,
     caches: Option<Caches>,
     /// The folder and the set of caches that the next stage finds, if every command ends by itself.
-    unsettled: Option<(PathBuf, Set)>,
+    unsettled: Option<(PathBuf, CacheSet)>,
     subjects: Option<SharedSubjects>,
     hooks: Option<HookSandbox>,
     /// The home of its agent program.
@@ -223,7 +223,7 @@ impl AttemptSandbox {
 }
 
 /// The files that git ignores, of stages of this set. Where they cannot be had the stage begins without them.
-fn open_store(run: &Path, set: &Set) -> Option<IgnoredStore> {
+fn open_store(run: &Path, set: &CacheSet) -> Option<IgnoredStore> {
     let opened = IgnoredStore::open(run, set);
     opened.inspect_err(|error| tracing::warn!(%error, "a stage begins without the files that git ignores")).ok()
 }
@@ -268,7 +268,7 @@ fn mounted(
 fn caches(
     env: &SandboxEnv,
     binding: &Binding,
-    (paths, set): (&AttemptPaths, Option<&Set>),
+    (paths, set): (&AttemptPaths, Option<&CacheSet>),
 ) -> Result<Option<Caches>, AttemptError> {
     let tools = tools(env);
     let can_mount = env.tier.map_or(env.can_mount, Tier::can_mount);

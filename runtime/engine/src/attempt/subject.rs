@@ -18,7 +18,7 @@ use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Network, Tier};
 use glovebox_workspace::cache::Caches;
 use glovebox_workspace::change::Verdict;
-use glovebox_workspace::quarantine::{Caps, quarantine};
+use glovebox_workspace::quarantine::{QuarantineLimits, quarantine};
 use glovebox_workspace::stage::{ChangeRules, FoundChange, StageError, ViewOverrides, WorkspaceView};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_millis(200);
 /// Most paths of a program under test that stand in the record; the quarantine's report has all.
 const NAMED_MAX: usize = 100;
 /// The files of a program under test that are kept.
-const CAPS: Caps = Caps { files_max: 100, bytes_max: 16 << 20 };
+const CAPS: QuarantineLimits = QuarantineLimits { files_max: 100, bytes_max: 16 << 20 };
 /// Why a stage's own writes are set aside.
 const BESIDE_HOLDOUTS: &str = "scratch: the stage had hold-outs in reach, so builders do not see what it writes";
 /// Why those in a write scope that the node names are.

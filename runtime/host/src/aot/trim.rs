@@ -14,7 +14,7 @@ use std::path::Path;
 /// A use is noted when the last one is older: the order of use is known to the minute, and a load seldom writes.
 const NOTED_AFTER: Duration = Duration::from_secs(60);
 
-/// Age of an unfinished file that no process writes any more.
+/// Age after which an unfinished file is removed: its writer has crashed.
 const UNFINISHED: Duration = Duration::from_secs(3600);
 
 /// Notes that an artefact was used now. Failing to makes it look older than it is, nothing else.
@@ -27,7 +27,7 @@ pub(super) fn note_use(file: &File) {
 }
 
 /// One artefact with its MAC.
-struct Kept {
+struct StoredArtefact {
     used: SystemTime,
     bytes: u64,
 }
@@ -36,7 +36,7 @@ struct Kept {
 pub(super) fn trim(dir: &Dir, bytes_max: u64, added: &ArtefactName) -> io::Result<()> {
     let kept = artefacts(dir)?;
     let mut total: u64 = kept.values().map(|one| one.bytes).sum();
-    let mut oldest: Vec<(&ArtefactName, &Kept)> = kept.iter().filter(|(name, _)| *name != added).collect();
+    let mut oldest: Vec<(&ArtefactName, &StoredArtefact)> = kept.iter().filter(|(name, _)| *name != added).collect();
     oldest.sort_by_key(|(_, one)| one.used);
     for (name, one) in oldest {
         if total <= bytes_max {
@@ -50,8 +50,8 @@ pub(super) fn trim(dir: &Dir, bytes_max: u64, added: &ArtefactName) -> io::Resul
 }
 
 /// Every artefact by its name, with the bytes of its MAC; unfinished files that were left behind are removed on the way.
-fn artefacts(dir: &Dir) -> io::Result<BTreeMap<ArtefactName, Kept>> {
-    let mut kept: BTreeMap<ArtefactName, Kept> = BTreeMap::new();
+fn artefacts(dir: &Dir) -> io::Result<BTreeMap<ArtefactName, StoredArtefact>> {
+    let mut kept: BTreeMap<ArtefactName, StoredArtefact> = BTreeMap::new();
     for entry in dir.entries()? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
@@ -67,7 +67,7 @@ fn artefacts(dir: &Dir) -> io::Result<BTreeMap<ArtefactName, Kept>> {
             continue;
         }
         let used = found.modified().unwrap_or(SystemTime::from_std(std::time::UNIX_EPOCH));
-        let one = kept.entry(ArtefactName(format!("{stem}.cwasm"))).or_insert(Kept { used, bytes: 0 });
+        let one = kept.entry(ArtefactName(format!("{stem}.cwasm"))).or_insert(StoredArtefact { used, bytes: 0 });
         one.bytes += found.len();
         // Of the two it is the artefact whose uses are noted.
         if rest.is_empty() {

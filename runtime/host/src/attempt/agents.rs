@@ -1,7 +1,7 @@
 //! The `agents` interface: the agent program that the pipeline names for this stage, in the stage's own jail.
 //!
-//! The program has the scope of its node and no network but the gateway. What it prints is read as progress and as its last
-//! words; what it changed and what it cost the host sees for itself. A component can start the one program that its node names.
+//! The program has the scope of its node, and no network but the gateway. Its output is read as progress and as its final message. The host
+//! itself determines the changed files and the cost. A component can start only the program that its node names.
 
 mod gateway;
 mod lines;
@@ -14,9 +14,9 @@ use crate::bindings::types;
 use gateway::Gateway;
 use glovebox_record::program::{AgentProgram, ProgramOptions};
 use glovebox_record::{Failure, FailureClass, FailureCode, Refusal};
-use programs::{Asked, Launch};
-use session::Running;
-pub use session::Session;
+use programs::{Launch, LaunchRequest};
+pub use session::ProgramSession;
+use session::{ProgramPlace, RunningProgram};
 use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -24,9 +24,9 @@ use wasmtime::component::Resource;
 /// An agent program, and how it is started; none of it comes from the guest.
 #[derive(Debug, Clone)]
 pub struct ProgramSetting {
-    /// Which one.
+    /// The program.
     pub program: AgentProgram,
-    /// What its node and the operator say about it.
+    /// Options from its node and from the operator.
     pub options: ProgramOptions,
     /// Its private home, as the host writes it.
     pub home: Arc<cap_std::fs::Dir>,
@@ -40,7 +40,7 @@ pub(crate) struct AgentState {
     /// The agent program of the node; none when it names none.
     setting: Option<ProgramSetting>,
     /// That program, while it runs.
-    running: Option<Running>,
+    running: Option<RunningProgram>,
 }
 
 impl AgentState {
@@ -49,13 +49,13 @@ impl AgentState {
     }
 }
 
-/// Why a program was not started: an answer for the guest, or the end of the call.
-enum NotStarted {
+/// A failed start of a program: an answer for the guest, or an error that ends the call.
+enum StartError {
     Answer(Failure),
     End(wasmtime::Error),
 }
 
-impl From<Failure> for NotStarted {
+impl From<Failure> for StartError {
     fn from(failure: Failure) -> Self {
         Self::Answer(failure)
     }
@@ -66,21 +66,21 @@ impl Host for Attempt {
         Ok(self.agents.setting.iter().map(|setting| setting.program.to_string()).collect())
     }
 
-    fn start(&mut self, task: Task) -> Result<std::result::Result<Resource<Session>, types::Failure>> {
+    fn start(&mut self, task: Task) -> Result<std::result::Result<Resource<ProgramSession>, types::Failure>> {
         match self.start_program(&task) {
             Ok(session) => Ok(Ok(self.wasi.table.push(session)?)),
-            Err(NotStarted::Answer(failure)) => Ok(Err(told(&failure))),
-            Err(NotStarted::End(error)) => Err(error),
+            Err(StartError::Answer(failure)) => Ok(Err(to_guest(&failure))),
+            Err(StartError::End(error)) => Err(error),
         }
     }
 }
 
 impl HostSession for Attempt {
-    fn next(&mut self, this: Resource<Session>, max: u32, wait_ms: u32) -> Result<Vec<Event>> {
+    fn next(&mut self, this: Resource<ProgramSession>, max: u32, wait_ms: u32) -> Result<Vec<Event>> {
         self.next_events(&this, max, wait_ms)
     }
 
-    fn steer(&mut self, _this: Resource<Session>, _text: String) -> Result<()> {
+    fn steer(&mut self, _this: Resource<ProgramSession>, _text: String) -> Result<()> {
         let why = "a program that was started with its whole task takes no further messages";
         self.call.refuse(Refusal::new(
             "steer the agent program",
@@ -91,19 +91,19 @@ impl HostSession for Attempt {
         Ok(())
     }
 
-    fn cancel(&mut self, this: Resource<Session>) -> Result<()> {
+    fn cancel(&mut self, this: Resource<ProgramSession>) -> Result<()> {
         self.wasi.table.get_mut(&this)?.stop();
         Ok(())
     }
 
-    fn drop(&mut self, this: Resource<Session>) -> Result<()> {
+    fn drop(&mut self, this: Resource<ProgramSession>) -> Result<()> {
         self.wasi.table.delete(this)?.stop();
         self.settle_running().map(drop)
     }
 }
 
 impl Attempt {
-    fn start_program(&mut self, task: &Task) -> std::result::Result<Session, NotStarted> {
+    fn start_program(&mut self, task: &Task) -> std::result::Result<ProgramSession, StartError> {
         let setting = self.agents.setting.as_ref().filter(|setting| setting.program.as_str() == task.backend).cloned();
         let (Some(setting), Some(commands)) = (setting, self.exec.setting.as_ref().map(Arc::clone)) else {
             let why = "the node names no such agent program";
@@ -116,31 +116,33 @@ impl Attempt {
             return Err(failed(FailureClass::Contract, "agent/not-started", why.to_owned()).into());
         }
         self.check_may_start().map_err(|error| failed(FailureClass::Budget, "agent/not-started", error.message))?;
-        let jail = self.call.opened(&commands.jail).map_err(NotStarted::End)?;
+        let jail = self.call.opened(&commands.jail).map_err(StartError::End)?;
         let gateway = Gateway::open(self, &jail)
             .map_err(|error| failed(FailureClass::Internal, "agent/gateway", format!("no gateway: {error}")))?;
-        let launch = match launch(&setting, (&gateway, self.call.limits.turns), &task.prompt) {
-            Ok(launch) => launch.of_workspace(jail.inside()),
+        let launch = match launch(&setting, &gateway, self.call.limits.turns, &task.prompt) {
+            Ok(launch) => launch.for_workspace(jail.inside()),
             Err(failure) => {
                 gateway.close(self);
                 return Err(failure.into());
             }
         };
         self.exec.started += 1;
-        Session::start(self, (jail, commands.workdir.clone()), (&setting, launch), gateway)
+        let place = ProgramPlace { jail, cwd: commands.workdir.clone(), gateway };
+        ProgramSession::start(self, &setting, launch, place)
     }
 }
 
-/// How the program is started, with its private home made.
+/// Creates the private home of the program and returns its command line.
 fn launch(
     setting: &ProgramSetting,
-    (gateway, turns_max): (&Gateway, u64),
+    gateway: &Gateway,
+    turns_max: u64,
     prompt: &str,
 ) -> std::result::Result<Launch, Failure> {
     let target = gateway.target();
     let launch = programs::launch(
         &setting.options,
-        &Asked {
+        &LaunchRequest {
             program: setting.program,
             prompt,
             model: target.model.as_str(),
@@ -163,7 +165,7 @@ fn failed(class: FailureClass, code: &'static str, reason: String) -> Failure {
 }
 
 /// A failure as a guest gets it.
-fn told(failure: &Failure) -> types::Failure {
+fn to_guest(failure: &Failure) -> types::Failure {
     types::Failure {
         class: failure.class.as_str().to_owned(),
         code: failure.code.as_str().to_owned(),

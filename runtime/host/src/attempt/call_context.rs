@@ -1,4 +1,4 @@
-//! What every interface of a call needs: which attempt it is, its bounds and its time, and where refusals and progress go.
+//! State that every interface of a call needs: its attempt, its bounds and deadline, and the receivers of refusals and progress.
 
 use crate::deadline::Deadline;
 use crate::limiter::Meter;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
 use wasmtime::{Error, Result};
 
-/// What every interface of a call needs.
+/// State that every interface of a call needs.
 pub(crate) struct CallContext {
     /// The attempt's id, from which receipts get theirs.
     pub(crate) id: AttemptId,
@@ -23,13 +23,13 @@ pub(crate) struct CallContext {
     pub(crate) limits: Limits,
     /// Memory, tables and what crosses the border.
     pub(crate) meter: Meter,
-    /// What was refused, shared with the view.
+    /// Refusals so far, shared with the view.
     pub(crate) refusals: Arc<RefusalLog>,
     /// The run was canceled.
     pub(crate) canceled: Arc<AtomicBool>,
     /// When the wall time is over.
     pub(crate) deadline: Arc<Deadline>,
-    /// Where progress goes.
+    /// Receives progress.
     pub(crate) progress: Sender<Progress>,
     /// Rests while the guest waits for the host.
     pub(crate) ticker: Ticker,
@@ -54,7 +54,7 @@ impl CallContext {
         Self { id, limits, meter, refusals, canceled, deadline, progress, ticker }
     }
 
-    /// What is left of the wall time.
+    /// Returns the remaining wall time.
     pub(crate) fn remaining(&self) -> Duration {
         self.deadline.left()
     }
@@ -64,7 +64,7 @@ impl CallContext {
         self.canceled.load(Ordering::Relaxed)
     }
 
-    /// Ends the call where it must end, before the host uses anything it has waited for.
+    /// Ends the call if it was canceled or its time is over. To be called before the host uses a result it waited for.
     ///
     /// # Errors
     /// The [`Stop`] of a call that was canceled, or whose wall time is over.
@@ -80,7 +80,7 @@ impl CallContext {
 
     /// Reports progress, unless the receiver is too slow.
     pub(crate) fn report(&self, progress: Progress) {
-        // Progress is a hint by contract: the record is what the report says.
+        // Progress may be lost. The report is the record.
         let _ = self.progress.try_send(progress);
     }
 
@@ -97,10 +97,10 @@ impl CallContext {
         done
     }
 
-    /// Returns a jail, which is opened for the first command. What that takes is not the guest's time.
+    /// Returns a jail, opening it for the first command. The time for that does not count as the guest's.
     ///
     /// # Errors
-    /// Why there is no jail.
+    /// The jail could not be opened.
     pub(crate) fn opened(&self, jail: &LazyJail) -> Result<Arc<Jail>> {
         self.wait_for_host(|| jail.get()).map_err(Error::new)
     }

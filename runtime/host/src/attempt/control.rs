@@ -18,7 +18,7 @@ const RESERVED: &[&str] = &[
     "transcript.ndjson",
 ];
 
-/// What an artifact costs at least of `artifact_bytes`, so that empty ones are bounded too.
+/// Bytes of `artifact_bytes` that each artifact costs at least, so that empty artifacts are bounded too.
 const ARTIFACT_BYTES_MIN: u64 = 4 << 10;
 
 /// Longest kept text of one log line, event or media type; the rest is cut.
@@ -32,7 +32,7 @@ const FIELDS_MAX: usize = 32;
 pub(crate) struct ControlState {
     /// Kept bytes.
     pub(crate) artifacts: Vec<Artifact>,
-    /// What they take of `artifact_bytes`.
+    /// Their share of `artifact_bytes`.
     pub(crate) artifact_bytes: u64,
     /// Kept log lines.
     pub(crate) log: Vec<LogLine>,
@@ -63,7 +63,7 @@ impl Host for Attempt {
         self.call.meter.carried(kind.len() + data.len());
         self.control.log_lines += 1;
         if self.control.log_lines <= self.call.limits.log_lines && data.len() <= TEXT_BYTES_MAX {
-            // What is not JSON is passed on as the text it is.
+            // Text that is not JSON is passed on as a string.
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&data).is_ok();
             let data = if is_json { data } else { serde_json::Value::String(data).to_string() };
             self.call.report(Progress::Emitted(cut(kind), data));

@@ -3,11 +3,11 @@
 //! Two separate grants: shell text must be exactly what the pipeline's author wrote. An argv must begin with a granted prefix of
 //! whole words and have no shell operators (decision shell-or-argv). Every executed command leaves a receipt, which this file makes.
 
+mod grant;
 mod no_tests;
-mod setting;
 mod usage;
 
-pub use setting::{CommandGrant, CommandSetting};
+pub use grant::{CommandGrant, CommandSetting};
 
 use crate::attempt::Attempt;
 use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
@@ -26,19 +26,19 @@ use wasmtime::Result;
 
 /// Most bytes of one command's words and environment: every receipt keeps them.
 const WORDS_BYTES_MAX: usize = 64 << 10;
-/// What host and guest call the reason for which a command that passed proves nothing.
+/// Key by which host and guest exchange the reason why a command that passed proves nothing.
 const NO_PROOF: &str = "no-proof";
-/// What host and guest call a command that begins with the files of the attempt's beginning. It has no value.
+/// Key for a command that starts again from the files at the beginning of the attempt. It has no value.
 const START_OVER: &str = "start-over";
 
 /// The state of `exec`: what may run, and the record of every command of the call. Hooks and agent programs are commands too.
 #[derive(Debug, Default)]
 pub(crate) struct ExecState {
-    /// What the component may run, and where; none when the call was given no commands.
+    /// Granted commands and their jail; none when the call may run no commands.
     pub(crate) setting: Option<Arc<CommandSetting>>,
     /// Commands started.
     pub(crate) started: u64,
-    /// What they used.
+    /// Their resource usage.
     pub(crate) usage: CommandUsage,
     /// Evidence of commands.
     pub(crate) receipts: Vec<Receipt>,
@@ -68,56 +68,58 @@ impl Host for Attempt {
             .carried(command.stdin.as_ref().map_or(0, Vec::len) + command.argv.iter().map(String::len).sum::<usize>());
         match self.run_command(command) {
             Ok(exit) => Ok(Ok(exit)),
-            Err(Failed::Answer(error)) => Ok(Err(error)),
-            Err(Failed::End(error)) => Err(error),
+            Err(CommandError::Answer(error)) => Ok(Err(error)),
+            Err(CommandError::End(error)) => Err(error),
         }
     }
 }
 
 /// Why a command has no exit.
-enum Failed {
+enum CommandError {
     /// The guest gets an error.
     Answer(Error),
     /// The call ends here, and not by itself, so that nothing of it is committed.
     End(wasmtime::Error),
 }
 
-impl From<Error> for Failed {
+impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
-        Failed::Answer(error)
+        CommandError::Answer(error)
     }
 }
 
-impl From<ExecError> for Failed {
+impl From<ExecError> for CommandError {
     fn from(problem: ExecError) -> Self {
         let code = match &problem {
-            // What lives on could still write.
-            ExecError::Survivors { .. } | ExecError::Lost(_) => return Failed::End(wasmtime::Error::new(problem)),
-            ExecError::NotFound(_) => Code::NotFound,
-            ExecError::Invalid(_) => Code::Invalid,
-            ExecError::Io { .. } => Code::Io,
+            // Surviving processes could still write.
+            ExecError::Survivors { .. } | ExecError::Lost(_) => {
+                return CommandError::End(wasmtime::Error::new(problem));
+            }
+            ExecError::NotFound(_) => ErrorCode::NotFound,
+            ExecError::Invalid(_) => ErrorCode::Invalid,
+            ExecError::Io { .. } => ErrorCode::Io,
         };
-        Failed::Answer(error(code, problem.to_string()))
+        CommandError::Answer(error(code, problem.to_string()))
     }
 }
 
 impl Attempt {
-    fn run_command(&mut self, mut command: Command) -> Result<Exit, Failed> {
+    fn run_command(&mut self, mut command: Command) -> Result<Exit, CommandError> {
         check_size(&command)?;
         let program = self.granted_program(command.shell.take(), std::mem::take(&mut command.argv))?;
         self.check_may_start()?;
         let Some(setting) = self.exec.setting.as_ref().map(Arc::clone) else {
-            return Err(error(Code::NotGranted, "the stage may not run commands").into());
+            return Err(error(ErrorCode::NotGranted, "the stage may not run commands").into());
         };
         let cwd = match command.cwd.as_str() {
             "" => setting.workdir.clone(),
-            cwd => ScopePath::parse(cwd).map_err(|e| error(Code::Invalid, format!("cwd `{cwd}`: {e}")))?,
+            cwd => ScopePath::parse(cwd).map_err(|e| error(ErrorCode::Invalid, format!("cwd `{cwd}`: {e}")))?,
         };
         if command.extra.iter().any(|(key, _)| key == START_OVER) {
             self.start_over(&setting.jail)?;
         }
-        let jail = self.call.opened(&setting.jail).map_err(Failed::End)?;
-        let time = CommandTime::of(command.timeout_ms, self.call.limits.command_ms, self.call.remaining());
+        let jail = self.call.opened(&setting.jail).map_err(CommandError::End)?;
+        let time = CommandTime::new(command.timeout_ms, self.call.limits.command_ms, self.call.remaining());
         let shown = escaped(&text_of(&program));
         let asked = sandbox::Command { program, cwd, env: command.env, stdin: command.stdin, timeout: time.timeout };
         let line = jail.line(&asked);
@@ -128,22 +130,22 @@ impl Attempt {
         shorten(&mut exit.stderr, self.call.limits.command_output_bytes);
         let mut receipt = line.receipt(self.exec.next_id(&self.call.id), &exit, jail.status());
         if receipt.passed() {
-            receipt.no_proof = no_proof(&command.extra, (&asked.program, &exit));
+            receipt.no_proof = no_proof(&command.extra, &asked.program, &exit);
         }
         self.call.report(Progress::CommandEnded(shown, receipt.how, receipt.code, receipt.duration_ms));
         let stop = self.ends_call(&receipt, time);
         self.exec.add(receipt.clone(), &exit);
-        let answer = answered(exit, &receipt);
+        let answer = guest_exit(exit, &receipt);
         match stop {
             // Decided here and not left to the next tick, which a guest could outrun with a success.
-            Some(stop) => Err(Failed::End(wasmtime::Error::new(stop))),
+            Some(stop) => Err(CommandError::End(wasmtime::Error::new(stop))),
             None => Ok(answer),
         }
     }
 
-    /// Returns why a command's end ends the call as well: its guest must not make a success of a command that was killed for a
-    /// bound, nor have what it wrote by then committed (decision killed-stages-commit-nothing). A time that the guest itself asked for is
-    /// no bound.
+    /// Returns the reason if the end of a command also ends the call. A guest must not turn a command that a limit killed into a success,
+    /// and its partial writes must not be committed (decision killed-stages-commit-nothing). A timeout that the guest chose itself does not end
+    /// the call.
     fn ends_call(&self, receipt: &Receipt, time: CommandTime) -> Option<Stop> {
         match (receipt.how, receipt.over) {
             (CommandEnding::Canceled, _) => Some(Stop::Canceled),
@@ -158,7 +160,7 @@ impl Attempt {
         let program = match (shell, argv.is_empty()) {
             (Some(text), true) => Program::Shell(text),
             (None, false) => Program::Argv(argv),
-            _ => return Err(error(Code::Invalid, "expected either `argv` or `shell`")),
+            _ => return Err(error(ErrorCode::Invalid, "expected either `argv` or `shell`")),
         };
         let grant = self.exec.setting.as_ref().map(|setting| &setting.grant);
         match grant.map_or(Err("the stage may not run commands".to_owned()), |grant| check(grant, &program)) {
@@ -166,47 +168,47 @@ impl Attempt {
             Err(reason) => {
                 let help = remedy(&program);
                 self.call.refuse(Refusal::new("run", &text_of(&program), &reason, &help));
-                Err(error(Code::NotGranted, format!("{reason}; `{help}` would allow it")))
+                Err(error(ErrorCode::NotGranted, format!("{reason}; `{help}` would allow it")))
             }
         }
     }
 
-    /// Drops what the attempt changed so far, and everything that still runs. What ran over these files proves nothing of those that are kept. As
-    /// for opening, it is not the guest's time.
-    fn start_over(&mut self, jail: &LazyJail) -> Result<(), Failed> {
+    /// Discards the attempt's changes so far and ends all its processes. Commands that ran on the discarded files prove nothing about the new
+    /// ones. The time for this does not count as the guest's.
+    fn start_over(&mut self, jail: &LazyJail) -> Result<(), CommandError> {
         let started = self.call.wait_for_host(|| jail.start_over());
         for receipt in &mut self.exec.receipts {
             receipt.no_proof.get_or_insert(NoProof::DroppedFiles);
         }
         started.map_err(|problem| match problem {
-            StartOverError::TooOften => error(Code::Limit, problem.to_string()).into(),
+            StartOverError::TooOften => error(ErrorCode::Limit, problem.to_string()).into(),
             StartOverError::Impossible | StartOverError::InUse | StartOverError::NoJail(_) => {
-                Failed::End(wasmtime::Error::new(problem))
+                CommandError::End(wasmtime::Error::new(problem))
             }
         })
     }
 
     pub(crate) fn check_may_start(&self) -> Result<(), Error> {
         if self.call.is_canceled() {
-            return Err(error(Code::Canceled, "the run was asked to stop"));
+            return Err(error(ErrorCode::Canceled, "the run was asked to stop"));
         }
         if self.exec.started >= self.call.limits.commands {
-            return Err(error(Code::Limit, format!("limit `commands` ({}) reached", self.call.limits.commands)));
+            return Err(error(ErrorCode::Limit, format!("limit `commands` ({}) reached", self.call.limits.commands)));
         }
         Ok(())
     }
 }
 
-/// How long a command may run, and which bound of the call that is.
+/// The timeout of a command, and the limit that it comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CommandTime {
     timeout: Duration,
-    /// None where the guest asked for less than any bound.
+    /// None when the guest's own timeout is shorter than every limit.
     bound: Option<LimitName>,
 }
 
 impl CommandTime {
-    fn of(asked_ms: Option<u64>, command_ms: u64, remaining: Duration) -> Self {
+    fn new(asked_ms: Option<u64>, command_ms: u64, remaining: Duration) -> Self {
         let command = Duration::from_millis(command_ms);
         let (most, bound) =
             if command <= remaining { (command, LimitName::CommandMs) } else { (remaining, LimitName::WallMs) };
@@ -217,27 +219,27 @@ impl CommandTime {
     }
 }
 
-/// Drops from the middle what the limit does not allow. A jail for this call keeps no more anyway.
+/// Removes the middle of a stream that is longer than the limit. A jail for this call keeps no more anyway.
 pub(crate) fn shorten(stream: &mut sandbox::CapturedOutput, bytes_max: u64) {
     let max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     if stream.head.len() + stream.tail.len() <= max {
         return;
     }
-    // Without a gap between them the end of the stream stands in the head.
+    // If there is no gap, the end of the stream is part of the head.
     let whole: Vec<u8> = std::mem::take(&mut stream.head).into_iter().chain(std::mem::take(&mut stream.tail)).collect();
     stream.head = whole[..max.div_ceil(2)].to_vec();
     stream.tail = whole[whole.len() - max / 2..].to_vec();
     stream.truncated = true;
 }
 
-/// Why a command that passed proves nothing, if it does not. What a guest says of its command can only take the proof away.
-fn no_proof(extra: &[(String, String)], (program, exit): (&Program, &sandbox::Exit)) -> Option<NoProof> {
+/// Returns the reason if a passed command proves nothing. The guest's statement about its command can only remove the proof.
+fn no_proof(extra: &[(String, String)], program: &Program, exit: &sandbox::Exit) -> Option<NoProof> {
     let is_stand_in = extra.iter().any(|(key, value)| key == NO_PROOF && value == NoProof::StandIn.as_str());
     let ran_no_test = || no_tests::ran_no_test(program, exit);
     is_stand_in.then_some(NoProof::StandIn).or_else(|| ran_no_test().then_some(NoProof::NoTests))
 }
 
-fn answered(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
+fn guest_exit(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
     let captured = |stream: sandbox::CapturedOutput| Captured {
         head: stream.head,
         tail: stream.tail,
@@ -250,7 +252,7 @@ fn answered(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
         duration_ms: receipt.duration_ms,
         stdout: captured(exit.stdout),
         stderr: captured(exit.stderr),
-        // What it changed is first known when the stage's copy is walked after its end.
+        // Changed files are known only after the stage's end, when its copy is walked.
         changed: Vec::new(),
         receipt: receipt.id.clone(),
         extra: [
@@ -270,7 +272,7 @@ fn check_size(command: &Command) -> Result<(), Error> {
     let bytes = words.saturating_add(variables).saturating_add(command.cwd.len());
     if bytes > WORDS_BYTES_MAX {
         let text = format!("the command's words and variables have {bytes} bytes, expected at most {WORDS_BYTES_MAX}");
-        return Err(error(Code::Invalid, text));
+        return Err(error(ErrorCode::Invalid, text));
     }
     Ok(())
 }
@@ -346,7 +348,7 @@ fn text_of(program: &Program) -> Cow<'_, str> {
 
 /// The codes of errors that a guest gets.
 #[derive(Clone, Copy)]
-enum Code {
+enum ErrorCode {
     Canceled,
     Invalid,
     Io,
@@ -355,7 +357,7 @@ enum Code {
     NotGranted,
 }
 
-impl Code {
+impl ErrorCode {
     fn as_str(self) -> &'static str {
         match self {
             Self::Canceled => "canceled",
@@ -368,7 +370,7 @@ impl Code {
     }
 }
 
-fn error(code: Code, message: impl Into<String>) -> Error {
+fn error(code: ErrorCode, message: impl Into<String>) -> Error {
     Error { code: code.as_str().to_owned(), message: message.into() }
 }
 
@@ -432,7 +434,7 @@ mod tests {
     #[test]
     fn a_time_the_guest_asked_for_is_no_bound() {
         let check = |asked_ms, command_ms, remaining_ms, expected: (u64, Option<LimitName>)| {
-            let time = CommandTime::of(asked_ms, command_ms, Duration::from_millis(remaining_ms));
+            let time = CommandTime::new(asked_ms, command_ms, Duration::from_millis(remaining_ms));
             assert_eq!((time.timeout, time.bound), (Duration::from_millis(expected.0), expected.1), "{asked_ms:?}");
         };
         check(None, 500, 900, (500, Some(LimitName::CommandMs)));

@@ -25,7 +25,7 @@ pub const READ_BYTES_MAX: u32 = 16 << 20;
 #[derive(Clone, Copy)]
 pub(crate) struct GuestPath<'a>(pub(crate) &'a str);
 
-/// What a call's files are.
+/// Storage of a call's files.
 #[derive(Debug, Clone)]
 pub enum FileSource {
     /// A folder of the host, which the call changes.
@@ -36,22 +36,22 @@ pub enum FileSource {
 
 /// The files a call works on.
 pub struct FileSetting {
-    /// Where they are.
+    /// Storage of the files.
     pub source: FileSource,
-    /// What may be read, written and must stay hidden.
+    /// Readable, writable and hidden paths.
     pub scope: Scope,
-    /// What no grant can allow; refusals say so.
+    /// Paths that no grant can allow; refusals say so.
     pub protected: Protected,
     /// Absolute paths that mean the root, such as the one commands see it at. Every other absolute path is refused.
     pub known_as: Vec<String>,
-    /// Whether the component is a plugin, which has grants beside its node's attributes.
+    /// True if the component is a plugin, which needs grants beside its node's attributes.
     pub is_of_plugin: bool,
 }
 
 /// The state of `files` and of the file system of `wasi`.
 #[derive(Debug)]
 pub(crate) struct FileState {
-    /// How files are reached.
+    /// The component's access to files.
     pub(crate) tier: FileTier,
     /// The files themselves; none when the call was given none.
     pub(crate) view: Option<Arc<View>>,
@@ -122,7 +122,7 @@ impl Host for Attempt {
 }
 
 impl Attempt {
-    /// What the `posix` tier gets to see; nothing in any other tier.
+    /// The files of a call in the `posix` tier; no files in any other tier.
     pub(crate) fn posix_files(&mut self) -> FilesView<'_> {
         let view = if self.files.tier == FileTier::Posix { self.files.view.as_ref() } else { None };
         FilesView { table: &mut self.wasi.table, view }
@@ -150,7 +150,7 @@ impl Attempt {
                 return Err(error_of(view.refuse_path(operation, path.0, problem), problem));
             }
         };
-        done.map_err(|denied| error_of(denied, Refused { denied, path, view }))
+        done.map_err(|denied| error_of(denied, DeniedOperation { denied, path, view }))
     }
 }
 
@@ -168,13 +168,13 @@ fn node_of(entry: DirectoryEntry) -> Option<Node> {
 }
 
 /// An operation on a path that the view denied.
-struct Refused<'a> {
+struct DeniedOperation<'a> {
     denied: ViewError,
     path: GuestPath<'a>,
     view: &'a View,
 }
 
-impl fmt::Display for Refused<'_> {
+impl fmt::Display for DeniedOperation<'_> {
     /// Names the path and the problem; for a write outside the scope, also the scope.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { denied, path, view } = self;

@@ -1,7 +1,7 @@
 //! The `llm` interface: asking the model bound to the node.
 //!
-//! The guest cannot choose a model and cannot go over its turns: the host counts them, and notes whether a success was
-//! declared before a bound was reached (decision turn-limit-is-a-failure). What the model said is taken from here, never from the guest.
+//! The guest cannot choose a model and cannot exceed its turns. The host counts the turns, and records whether a success was declared before
+//! a limit was reached (decision turn-limit-is-a-failure). The host takes the model's answers from here and never from the guest.
 
 mod access;
 mod conversation;
@@ -30,15 +30,15 @@ use crate::input::StageInput;
 use crate::progress::Progress;
 use access::is_final;
 use conversation::{StoredExchange, Turn};
-use convert::{agent, asked_texts, check, request_bytes, response, streamed, told, within};
+use convert::{agent, asked_texts, check, guest_error, request_bytes, response, streamed, within};
 use glovebox_models::chat::{self, Answer};
+use glovebox_models::deadline::CallDeadline;
 use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::image::checked_images;
-use glovebox_models::patience::Patience;
 use glovebox_record::{LimitName, Refusal};
 use hooks::Hooks;
 use model::AskOptions;
-use repeats::Found;
+use repeats::RepeatAction;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use wasmtime::Result;
@@ -47,7 +47,7 @@ use wasmtime::component::Resource;
 /// The state of `llm`.
 #[derive(Debug, Default)]
 pub(crate) struct LlmState {
-    /// The model, and what was asked of it.
+    /// The model, its bounds and its conversation.
     pub(crate) access: ModelAccess,
     /// The author's commands around the tool calls of the model.
     hooks: Hooks,
@@ -84,14 +84,14 @@ impl Attempt {
                 self.llm.access.succeed();
                 let mut response = response(answer, provider, request);
                 let is_of_stage = agent(request).is_none() && within(request).is_none();
-                let checked = self.llm.access.object.told().filter(|_| is_of_stage);
+                let checked = self.llm.access.object.field().filter(|_| is_of_stage);
                 response.extra.extend(checked);
                 self.refuse_unoffered(&response.message);
                 Ok(response)
             }
             Err(error) => {
-                let answer = told(&error);
-                // A stage that can do without an answer does not fail for the want of it.
+                let answer = guest_error(&error);
+                // A failed optional request (`answer-within`) does not fail the stage.
                 if within(request).is_none() || is_final(error.kind) {
                     self.llm.access.fail(error);
                 }
@@ -135,8 +135,8 @@ impl Attempt {
         }
         self.llm.access.answered_by.clone_from(&answer.model);
         if let Some((schema, _)) = model.schema().filter(|_| is_own && question.within.is_none()) {
-            let how = (question.schema.is_some(), self.call.limits.outcome_bytes);
-            self.llm.access.object.note(schema, &answer, how)?;
+            let bytes_max = self.call.limits.outcome_bytes;
+            self.llm.access.object.note(schema, &answer, question.schema.is_some(), bytes_max)?;
         }
         Ok(answer)
     }
@@ -144,9 +144,9 @@ impl Attempt {
     /// A model in a circle would spend all that it may. Its calls are not made, and then the stage fails.
     fn note_repeats(&mut self, mut answer: Answer) -> Result<Answer, ModelError> {
         match self.llm.access.repeats.note(&answer) {
-            Found::New => {}
-            Found::Warn => convert::add_problem(&mut answer, REPEATED),
-            Found::Stop => {
+            RepeatAction::New => {}
+            RepeatAction::Warn => convert::add_problem(&mut answer, REPEATED),
+            RepeatAction::Stop => {
                 let message = "the model asked for the same tool calls again and again, also after it was told";
                 return Err(ModelError::new(ErrorKind::Loop, message));
             }
@@ -154,7 +154,7 @@ impl Attempt {
         Ok(answer)
     }
 
-    /// The next answer. What it may cost is reserved before, and what it did not cost is put back.
+    /// Asks for the next answer. The most that it may cost is reserved before, and the difference is returned after.
     fn charged(
         &mut self,
         model: &mut Model,
@@ -169,13 +169,13 @@ impl Attempt {
         })?;
         let canceled = std::sync::Arc::clone(&self.call.canceled);
         let left = self.call.remaining();
-        let patience = Patience { canceled: &canceled, deadline: Instant::now() + left, idle: left };
+        let deadline = CallDeadline { canceled: &canceled, at: Instant::now() + left, idle: left };
         let progress = &self.call.progress;
         // Progress is a hint by contract.
         let mut on_wait = |error: &ModelError, wait| {
             let _ = progress.try_send(Progress::ModelWaits(error.kind.as_str(), wait));
         };
-        let options = AskOptions { patience, on_wait: &mut on_wait };
+        let options = AskOptions { deadline, on_wait: &mut on_wait };
         let access = &mut self.llm.access;
         let Turn { answered, paid, is_estimated, line, exchange } = access.conversation.turn(model, question, options);
         access.conversation.add_line(line);
@@ -183,7 +183,7 @@ impl Attempt {
         access.book(paid, account.zip(reserved));
         match answered {
             Ok(answer) => Ok((answer, exchange)),
-            // A question that was too long: a repeated attempt is told so at once.
+            // The question was too long. A repeated attempt gets this error without a request.
             Err(error) => {
                 exchange.into_iter().for_each(|exchange| access.conversation.store(exchange));
                 Err(error)
@@ -209,7 +209,7 @@ impl Attempt {
         Ok(answered)
     }
 
-    /// Lets no hold-out pass, in either direction.
+    /// Checks texts of a conversation for hold-outs.
     fn check_leak<'t>(
         &mut self,
         model: &Model,
@@ -217,10 +217,10 @@ impl Attempt {
         texts: impl FnOnce() -> Vec<&'t str>,
     ) -> Result<(), ModelError> {
         let refusals = std::sync::Arc::clone(&self.call.refusals);
-        self.llm.access.check_leak((model.guard(), side), texts, |refusal| refusals.record(refusal))
+        self.llm.access.check_leak(model.guard(), side, texts, |refusal| refusals.record(refusal))
     }
 
-    /// Lets no image pass that is not what it says, that the model does not take, or that is a hold-out.
+    /// Checks the images of a request: each must have its declared type, be accepted by the model, and be no hold-out.
     fn check_images(&mut self, model: &Model, question: &chat::Request) -> Result<(), ModelError> {
         let invalid = |problem: String| ModelError::new(ErrorKind::InvalidRequest, problem);
         let images = checked_images(&question.messages).map_err(invalid)?;
@@ -231,21 +231,21 @@ impl Attempt {
         }
         let refusals = std::sync::Arc::clone(&self.call.refusals);
         let find = |guard: &TextGuard| guard.first_of_bytes(&images);
-        self.llm.access.check_found((model.guard(), Side::Prompt), find, |refusal| refusals.record(refusal))
+        self.llm.access.check_found(model.guard(), Side::Prompt, find, |refusal| refusals.record(refusal))
     }
 
-    /// The same for what goes to a tool server or comes from it; true once a hold-out was found anywhere.
+    /// The same for requests to a tool server and its answers; true once a hold-out was found anywhere.
     pub(crate) fn has_leaked(&mut self, side: Side, texts: Vec<&str>) -> bool {
         let guard = self.llm.access.model.as_ref().and_then(Model::guard).cloned();
         let refusals = std::sync::Arc::clone(&self.call.refusals);
-        self.llm.access.check_leak((guard.as_ref(), side), || texts, |refusal| refusals.record(refusal)).is_err()
+        self.llm.access.check_leak(guard.as_ref(), side, || texts, |refusal| refusals.record(refusal)).is_err()
     }
 
     fn model_not_granted(&self) -> Error {
         let help = "set `grants = { model = true }` in `glovebox.toml`, and `model` in the plugin's `wants`";
         self.call.refuse(Refusal::new("ask the model", "", "the stage may not ask a model", help));
         let message = "the stage may not ask a model; `grants = { model = true }` would allow it";
-        told(&ModelError::new(ErrorKind::NotGranted, message))
+        guest_error(&ModelError::new(ErrorKind::NotGranted, message))
     }
 
     /// The error of a question beyond a limit. The stage ran into the limit, unless it could do without the answer.
@@ -281,10 +281,13 @@ impl HostCompletion for Attempt {
     fn next(&mut self, this: Resource<Completion>, max: u32, _wait_ms: u32) -> Result<Result<Vec<Event>, Error>> {
         let completion = self.wasi.table.get_mut(&this)?;
         if completion.canceled {
-            return Ok(Err(told(&ModelError::new(ErrorKind::Canceled, "the completion was canceled"))));
+            return Ok(Err(guest_error(&ModelError::new(ErrorKind::Canceled, "the completion was canceled"))));
         }
         if completion.events.is_empty() {
-            return Ok(Err(told(&ModelError::new(ErrorKind::InvalidRequest, "the completion has already finished"))));
+            return Ok(Err(guest_error(&ModelError::new(
+                ErrorKind::InvalidRequest,
+                "the completion has already finished",
+            ))));
         }
         let count = usize::try_from(max).unwrap_or(usize::MAX).min(completion.events.len());
         Ok(Ok(completion.events.drain(..count).collect()))
@@ -303,6 +306,6 @@ impl HostCompletion for Attempt {
     }
 }
 
-/// What a model in a circle is told in the place of a tool's answer.
+/// The answer that a model gets for a repeated tool call instead of the tool's answer.
 const REPEATED: &str = "this call was not made: the last calls repeat themselves. The answer would be the same as before. Try another way, or \
     end the stage and say what is in the way";

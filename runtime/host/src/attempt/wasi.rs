@@ -1,9 +1,9 @@
-//! What a call has of WASI beside files: live handles, standard output, clocks and random bytes.
+//! WASI without files: live handles, standard output, clocks and random bytes.
 //!
 //! Denied: arguments, environment, standard input, sockets.
 
 use super::Attempt;
-use crate::stdio::Output;
+use crate::stdio::GuestOutput;
 use glovebox_record::Limits;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -20,14 +20,14 @@ pub(crate) struct WasiState {
     /// The host's implementation of these interfaces.
     pub(crate) ctx: WasiCtx,
     /// Standard output.
-    pub(crate) stdout: Output,
+    pub(crate) stdout: GuestOutput,
     /// Standard error.
-    pub(crate) stderr: Output,
+    pub(crate) stderr: GuestOutput,
 }
 
 impl WasiState {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let (stdout, stderr) = (Output::new(limits.output_bytes), Output::new(limits.output_bytes));
+        let (stdout, stderr) = (GuestOutput::new(limits.output_bytes), GuestOutput::new(limits.output_bytes));
         let mut table = ResourceTable::new();
         table.set_max_capacity(usize::try_from(limits.resources).unwrap_or(usize::MAX));
         let mut builder = WasiCtx::builder();

@@ -22,7 +22,7 @@ use wasmtime_wasi::p2::{FsError, FsResult};
 /// The guest path of the first preopened directory; relative paths of `std::fs` resolve against it as well.
 const ROOT: &str = "/";
 
-/// What the interface needs of a call in progress.
+/// The parts of a call in progress that the interface uses.
 pub(crate) struct FilesView<'a> {
     /// Live handles.
     pub(crate) table: &'a mut ResourceTable,
@@ -45,8 +45,8 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
     preopens::add_to_linker::<T, WasiFiles>(linker, files)
 }
 
-/// What a descriptor stands for.
-enum Node {
+/// The object behind a descriptor.
+enum OpenNode {
     Directory(Folder),
     File(Arc<FileHandle>),
 }
@@ -69,7 +69,7 @@ struct Listing {
     /// The number of the descriptor that it lists.
     of: u32,
     entries: Vec<DirectoryEntry>,
-    /// How many were read. They are not given back before it is dropped.
+    /// The number of entries that were read. Their quota is returned when the listing is dropped.
     read: usize,
 }
 
@@ -95,7 +95,7 @@ impl FilesView<'_> {
     }
 
     /// Hands out a descriptor. The table keys entries by number and our type; the contract's type names the number only.
-    fn push(&mut self, node: Node) -> FsResult<Resource<types::Descriptor>> {
+    fn push(&mut self, node: OpenNode) -> FsResult<Resource<types::Descriptor>> {
         let pushed = self.table.push(node).map_err(FsError::trap)?;
         Ok(Resource::new_own(pushed.rep()))
     }
@@ -103,7 +103,8 @@ impl FilesView<'_> {
     /// Hands out a listing, unless those that were not dropped yet hold too much already.
     fn push_listing(
         &mut self,
-        (of, entries): (u32, Vec<DirectoryEntry>),
+        of: u32,
+        entries: Vec<DirectoryEntry>,
         listed_max: usize,
     ) -> FsResult<Resource<types::DirectoryEntryStream>> {
         let listings = self.table.iter_mut().filter_map(|entry| entry.downcast_ref::<Listing>());
@@ -115,34 +116,34 @@ impl FilesView<'_> {
         Ok(Resource::new_own(pushed.rep()))
     }
 
-    /// Which object the entry is that a listing of this descriptor told last, if it has this name and the directory said so. Answered
-    /// once: a C library asks this of each entry right after it read it, and later the name may be another object's.
+    /// The identity of the entry that the last listing of this descriptor returned, if it has this name and the directory knew it. It is
+    /// returned once: a C library asks for the identity of each entry right after reading it, and later the name may refer to another object.
     fn take_listed_identity(&mut self, fd: &Resource<types::Descriptor>, name: &str) -> Option<Identity> {
-        let Ok(Node::Directory(Folder { listing: Some(listing), .. })) = self.node(fd) else { return None };
+        let Ok(OpenNode::Directory(Folder { listing: Some(listing), .. })) = self.node(fd) else { return None };
         let listing = Resource::<Listing>::new_borrow(*listing);
         let listing = self.table.get_mut(&listing).ok().filter(|listing| listing.of == fd.rep())?;
         listing.latest().filter(|entry| entry.name == name)?.identity.take()
     }
 
-    fn node(&self, fd: &Resource<types::Descriptor>) -> FsResult<&Node> {
-        self.table.get(&Resource::<Node>::new_borrow(fd.rep())).map_err(FsError::trap)
+    fn node(&self, fd: &Resource<types::Descriptor>) -> FsResult<&OpenNode> {
+        self.table.get(&Resource::<OpenNode>::new_borrow(fd.rep())).map_err(FsError::trap)
     }
 
     fn file(&self, fd: &Resource<types::Descriptor>) -> FsResult<&Arc<FileHandle>> {
         match self.node(fd)? {
-            Node::File(file) => Ok(file),
-            Node::Directory(_) => Err(types::ErrorCode::BadDescriptor.into()),
+            OpenNode::File(file) => Ok(file),
+            OpenNode::Directory(_) => Err(types::ErrorCode::BadDescriptor.into()),
         }
     }
 
     fn directory(&self, fd: &Resource<types::Descriptor>) -> FsResult<&ScopePath> {
         match self.node(fd)? {
-            Node::Directory(folder) => Ok(&folder.path),
-            Node::File(_) => Err(types::ErrorCode::NotDirectory.into()),
+            OpenNode::Directory(folder) => Ok(&folder.path),
+            OpenNode::File(_) => Err(types::ErrorCode::NotDirectory.into()),
         }
     }
 
-    /// Resolves what a guest wrote against a directory descriptor.
+    /// Resolves a guest's path against a directory descriptor.
     fn resolve(
         &self,
         operation: Operation,
@@ -159,7 +160,7 @@ impl preopens::Host for FilesView<'_> {
         let names = std::iter::once(ROOT).chain(view.names().iter().map(String::as_str));
         let mut directories = Vec::new();
         for name in names {
-            let root = self.table.push(Node::Directory(Folder::at(ScopePath::root())))?;
+            let root = self.table.push(OpenNode::Directory(Folder::at(ScopePath::root())))?;
             directories.push((Resource::new_own(root.rep()), name.to_owned()));
         }
         Ok(directories)
@@ -220,13 +221,13 @@ mod tests {
         while let Some(entry) = files.read_directory_entry(Resource::new_borrow(listing.rep())).await.ok().unwrap() {
             assert!(files.take_listed_identity(&other, &entry.name).is_none(), "another descriptor has no listing");
             assert!(files.take_listed_identity(&listed, "c").is_none());
-            let told = files.take_listed_identity(&listed, &entry.name).expect("it is not looked at again");
-            assert!(files.take_listed_identity(&listed, &entry.name).is_none(), "told once");
+            let identity = files.take_listed_identity(&listed, &entry.name).expect("it is not read again");
+            assert!(files.take_listed_identity(&listed, &entry.name).is_none(), "returned once");
             let (none, read) = (OpenFlags::empty(), DescriptorFlags::READ);
             let open = files.open_at(again(&listed), PathFlags::empty(), entry.name.clone(), none, read);
             let opened = open.await.ok().unwrap();
             let of_file = files.metadata_hash(again(&opened)).await.ok().unwrap();
-            let of_entry = codes::identity_hash(told);
+            let of_entry = codes::identity_hash(identity);
             assert_eq!((of_entry.lower, of_entry.upper), (of_file.lower, of_file.upper));
             let of_entry = files.metadata_hash_at(again(&listed), PathFlags::empty(), entry.name).await.ok().unwrap();
             assert_eq!((of_entry.lower, of_entry.upper), (of_file.lower, of_file.upper), "it is looked at");
@@ -241,13 +242,13 @@ mod tests {
         let mut table = ResourceTable::new();
         let mut files = FilesView { table: &mut table, view: None };
         let entry = DirectoryEntry { name: "n".to_owned(), kind: Kind::File, size: 0, identity: None };
-        let entries = |count: usize| (0, vec![entry.clone(); count]);
-        let first = files.push_listing(entries(100), 150).ok().unwrap();
-        assert!(files.push_listing(entries(51), 150).is_err());
-        let second = files.push_listing(entries(50), 150).ok().unwrap();
+        let entries = |count: usize| vec![entry.clone(); count];
+        let first = files.push_listing(0, entries(100), 150).ok().unwrap();
+        assert!(files.push_listing(0, entries(51), 150).is_err());
+        let second = files.push_listing(0, entries(50), 150).ok().unwrap();
         for listing in [first, second] {
             types::HostDirectoryEntryStream::drop(&mut files, listing).unwrap();
         }
-        assert!(files.push_listing(entries(1000), 150).is_ok(), "a single long one is read");
+        assert!(files.push_listing(0, entries(1000), 150).is_ok(), "a single long one is read");
     }
 }

@@ -69,7 +69,7 @@ fn check(
     validator.read_locals(&mut reader)?;
     reader.set_features(features);
     let (start, code) = (body.range().start, body.as_bytes());
-    let mut counted = Counted { locals: validator.len_locals().into(), widest, ..Counted::default() };
+    let mut counted = FunctionCounts { locals: validator.len_locals().into(), widest, ..FunctionCounts::default() };
     while !reader.eof() {
         let at = reader.original_position();
         reader.visit_operator(&mut validator.visitor(at))??;
@@ -85,9 +85,9 @@ fn check(
     Ok(validator.into_allocations())
 }
 
-/// What a function was counted to have so far.
+/// Counts of a function so far.
 #[derive(Default)]
-struct Counted {
+struct FunctionCounts {
     locals: u64,
     /// Most values on the operand stack.
     values: u64,
@@ -97,7 +97,7 @@ struct Counted {
     widest: u64,
 }
 
-impl Counted {
+impl FunctionCounts {
     fn add(&mut self, operator: &[u8], values: u64) {
         self.values = self.values.max(values);
         match operator.first() {

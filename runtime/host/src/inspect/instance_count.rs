@@ -1,4 +1,4 @@
-//! How many instances a component makes, counted from its bytes before anything is compiled.
+//! Counts the instances that a component makes, from its bytes and before anything is compiled.
 //!
 //! Nested components multiply: twenty that each instantiate the next one twice make a million. The compiler would follow, so
 //! the count comes first. A component that instantiates one it was handed at run time cannot be counted and is refused.
@@ -19,7 +19,7 @@ pub(crate) struct InstanceCount {
 /// A component whose end was not seen yet.
 #[derive(Default)]
 struct Frame {
-    /// What one instantiation costs, by index; none where that is not known here.
+    /// Instances of each nested component, by index; none where the count is unknown here.
     components: Vec<Option<u64>>,
     count: u64,
 }

@@ -1,15 +1,15 @@
-//! Why bytes that do not validate are refused: not WebAssembly, cut off, of another version, or in need of a feature that is off.
+//! Reason why bytes do not validate: not WebAssembly, truncated, another version, or a feature that is off.
 //!
-//! Looked at only after the validator refused them. Which features a component needs is found out by validating it without each of
-//! them, never by the text of an error. Nothing is compiled.
+//! Used only after the validator refused the bytes. A required feature is found by validation without each feature in turn,
+//! never by the text of an error. Nothing is compiled.
 
 use crate::inspect::complexity::validate;
 use crate::inspect::{InspectError, features};
 use wasmparser::{BinaryReader, BinaryReaderError, WasmFeatures as F};
 
-/// What every WebAssembly file begins with.
+/// First bytes of every WebAssembly file.
 const MAGIC: &[u8] = b"\0asm";
-/// What every component begins with.
+/// First bytes of every component.
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 /// Features that are off, in the words of their users.
@@ -70,7 +70,7 @@ impl Feature {
         }
     }
 
-    /// How to build a component without it.
+    /// Help for building a component without it.
     pub fn help(self) -> &'static str {
         match self {
             Self::Async => "build it without async; componentize-qjs: `--sync`; wit-bindgen: no `async` option",

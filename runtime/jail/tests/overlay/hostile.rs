@@ -6,7 +6,7 @@ use glovebox_record::Limits;
 use glovebox_record::scope::Scope;
 use glovebox_workspace::change::{ChangeLimits, Verdict};
 use glovebox_workspace::protect::Protected;
-use glovebox_workspace::quarantine::{Caps, quarantine};
+use glovebox_workspace::quarantine::{QuarantineLimits, quarantine};
 use glovebox_workspace::stage::{StageError, ViewOverrides, WorkspaceView};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use std::ffi::OsStr;
@@ -124,7 +124,7 @@ fn forged_marks_are_refused_and_lead_nowhere() {
         assert!(reasons.iter().all(|verdict| **verdict == forged), "{reasons:?}");
         commit(&made, &view);
         assert_eq!(snapshot(&made.workspace()), before);
-        quarantine(&view, &found, &made.dir.path().join("quarantine"), &Caps::default()).unwrap();
+        quarantine(&view, &found, &made.dir.path().join("quarantine"), &QuarantineLimits::default()).unwrap();
         view.remove().unwrap();
     };
     check(&|u| u.file("src/a", "").mark("src/a", "user.overlay.metacopy", ""), &["!write src/a"]);
@@ -167,7 +167,7 @@ fn links_in_the_upper_folder_are_never_followed() {
     upper.folder("src").link("src/d", outside.to_str().unwrap()).link("src/l", "/etc/passwd");
     let found = look(&view);
     assert_eq!(lines(&found), ["rmdir src/d", "!symlink src/d", "delete src/d/x", "!symlink src/l"]);
-    let report = quarantine(&view, &found, &made.dir.path().join("quarantine"), &Caps::default()).unwrap();
+    let report = quarantine(&view, &found, &made.dir.path().join("quarantine"), &QuarantineLimits::default()).unwrap();
     assert!(report.kept.iter().all(|kept| kept.stored_as.is_none()));
     view.remove().unwrap();
     assert_eq!(fs::read_to_string(outside.join("canary")).unwrap(), "alive");

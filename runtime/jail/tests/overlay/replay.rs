@@ -4,7 +4,7 @@ use super::bench::{Bench, scope, snapshot};
 use super::upper::{Upper, commit, lines, look, overlay};
 use glovebox_record::ChangeOp;
 use glovebox_workspace::commit;
-use glovebox_workspace::quarantine::{Caps, quarantine};
+use glovebox_workspace::quarantine::{QuarantineLimits, quarantine};
 use glovebox_workspace::stage::ViewOverrides;
 use std::cell::Cell;
 use std::fs;
@@ -79,7 +79,7 @@ fn what_was_not_allowed_is_kept_and_cannot_act() {
     let found = look(&view);
     assert_eq!(lines(&found), ["!write+x .git/hooks/post-checkout", "!delete a", "write d/fine", "!write new"]);
     let into = made.dir.path().join("quarantine");
-    let report = quarantine(&view, &found, &into, &Caps::default()).unwrap();
+    let report = quarantine(&view, &found, &into, &QuarantineLimits::default()).unwrap();
     let kept: Vec<_> = report.kept.iter().map(|kept| (kept.path.as_str(), kept.op.as_str(), kept.bytes)).collect();
     assert_eq!(kept, [(".git/hooks/post-checkout", "write", 9), ("a", "delete", 0), ("new", "write", 1)]);
     for entry in fs::read_dir(&into).unwrap() {

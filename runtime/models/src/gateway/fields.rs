@@ -1,7 +1,7 @@
-//! The fields of a request that are passed on, for each wire format.
+//! The fields of a request that are forwarded, for each wire format.
 //!
-//! A list of what is allowed, not of what is forbidden: a provider's next feature may fetch addresses, run tools or turn to another
-//! model. A tool that the program itself runs is its own matter, in its own sandbox.
+//! This is a list of allowed fields, not of forbidden ones: a new feature of a provider may fetch addresses, run tools or use another
+//! model. Tools that the program itself runs are not restricted here: its own sandbox confines them.
 
 use super::{denied, items};
 use crate::error::ModelError;
@@ -9,7 +9,7 @@ use crate::family::Family;
 use crate::target::Target;
 use serde_json::{Map, Value};
 
-/// What each format may have at the top of a request.
+/// Allowed top-level fields of each format.
 const OPENAI: &[&str] = &[
     "client_metadata",
     "include",
@@ -115,8 +115,8 @@ const ANTHROPIC_TOOLS: &[&str] = &["bash_", "computer_", "custom", "memory_", "t
 const FETCHED: &[&str] = &["fileUri", "file_id", "file_uri", "file_url", "image_url", "uri", "url"];
 /// Service tiers at the usual price or below it.
 const TIERS: &[&str] = &["auto", "default", "flex", "on_demand", "standard", "standard_only"];
-/// Where a request has what its conversation says.
-const SAID: &[&str] =
+/// Top-level fields that contain the conversation.
+const CONVERSATION_FIELDS: &[&str] =
     &["input", "instructions", "messages", "system", "contents", "systemInstruction", "system_instruction"];
 
 /// Checks the fields of a request, bounds its answer, and returns the bound in tokens.
@@ -144,7 +144,7 @@ pub(super) fn check(target: &Target, json: &mut Value) -> Result<u64, ModelError
     for name in ["toolConfig", "tool_config"] {
         fields.get(name).map_or(Ok(()), gemini_choice)?;
     }
-    for name in SAID {
+    for name in CONVERSATION_FIELDS {
         fields.get(*name).map_or(Ok(()), fetches_nothing)?;
     }
     if let Some(tier) = fields.get("service_tier").filter(|tier| !tier.is_null()) {
@@ -161,7 +161,7 @@ pub(super) fn check(target: &Target, json: &mut Value) -> Result<u64, ModelError
     bound(target, fields)
 }
 
-/// What a check reads must be of the type that it reads: a provider may understand another one.
+/// Checks that each inspected field has the expected type. Otherwise a provider could interpret it differently from the check.
 fn expected_types(fields: &Map<String, Value>) -> Result<(), ModelError> {
     for (name, value) in fields {
         let fits = match name.as_str() {
@@ -180,7 +180,7 @@ fn expected_types(fields: &Map<String, Value>) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// Gemini may be told which functions to call, and nothing about tools of its own.
+/// Allows Gemini's choice of functions, and no settings of hosted tools.
 fn gemini_choice(config: &Value) -> Result<(), ModelError> {
     let is_known = |name: &String| matches!(name.as_str(), "functionCallingConfig" | "function_calling_config");
     match config.as_object() {
@@ -202,8 +202,8 @@ fn tools_of(family: Family, tools: &Value) -> Result<(), ModelError> {
     }
 }
 
-/// Checks the tools that OpenAI takes in the conversation: Codex lists all of its own there, and those that a search has found. Arguments
-/// and results of calls are text in this format, so nothing else has the name.
+/// Checks the tools that OpenAI accepts inside the conversation: Codex lists its own tools there, and those that a search has found. Arguments
+/// and results of calls are text in this format, so no other field has this name.
 fn tools_within(value: &Value) -> Result<(), ModelError> {
     match value {
         Value::Array(items) => items.iter().try_for_each(tools_within),
@@ -237,11 +237,11 @@ fn tool_of(family: Family, tool: &Value) -> Result<(), ModelError> {
     tools_of(family, &tool["tools"])
 }
 
-/// Whether a tool of OpenAI that runs here or there says that it runs here.
+/// True if a tool that can run on either side is marked as running in the program.
 pub(super) fn says_own(kind: &str, tool: &Value) -> bool {
     match kind {
         "shell" => {
-            // What else an environment has, files or skills, would come from the provider.
+            // Other fields of an environment, files or skills, would come from the provider.
             let environment = tool["environment"].as_object();
             environment
                 .is_some_and(|fields| fields.len() == 1 && fields.get("type").is_some_and(|kind| kind == "local"))
@@ -255,7 +255,7 @@ fn at_provider(tool: &str) -> ModelError {
     denied(format_args!("the tool `{}`, which runs at the provider", shortened(tool)))
 }
 
-/// Refuses what the provider would fetch. The arguments of a tool's call and its result are not fetched.
+/// Refuses content that the provider would fetch. Arguments and results of tool calls are not fetched.
 fn fetches_nothing(value: &Value) -> Result<(), ModelError> {
     match value {
         Value::Array(items) => items.iter().try_for_each(fetches_nothing),

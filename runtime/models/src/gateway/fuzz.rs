@@ -2,12 +2,12 @@
 //!
 //! The target of `fuzz/` calls it, and the test below with a kept corpus. Nothing else is built with this module.
 
-use super::in_flight::{BODIES_BYTES_MAX, InFlight, Room};
-use super::incoming::{HEAD_BYTES_MAX, Incoming, Unread};
+use super::in_flight::{BODIES_BYTES_MAX, InFlight, Reservation};
+use super::incoming::{HEAD_BYTES_MAX, IncomingRequest, ReadError};
 use std::io::{self, Read, Write};
 use std::mem::discriminant;
 
-/// A connection that gives its bytes in pieces and keeps what is written.
+/// A connection that returns its bytes in pieces and collects the written bytes.
 struct Pieces<'b> {
     unread: &'b [u8],
     bytes_max: usize,
@@ -31,9 +31,13 @@ impl Write for Pieces<'_> {
     }
 }
 
-fn read<'p>(bytes: &[u8], bytes_max: usize, pools: &'p InFlight) -> Result<(Incoming, Room<'p>), Unread> {
+fn read<'p>(
+    bytes: &[u8],
+    bytes_max: usize,
+    pools: &'p InFlight,
+) -> Result<(IncomingRequest, Reservation<'p>), ReadError> {
     let mut connection = Pieces { unread: bytes, bytes_max, written: Vec::new() };
-    let found = Incoming::read(&mut connection, pools);
+    let found = IncomingRequest::read(&mut connection, pools);
     let written = connection.written.escape_ascii().to_string();
     assert!(["", r"HTTP/1.1 100 Continue\r\n\r\n"].contains(&written.as_str()), "it writes {written}");
     found
@@ -53,8 +57,8 @@ pub fn incoming(bytes: &[u8]) {
             let rest = BODIES_BYTES_MAX - incoming.body.len();
             assert!(pools.reserve(rest).is_some(), "a body of {} bytes holds more", incoming.body.len());
         }
-        Err(Unread::Busy(reason)) => panic!("refused for others, of which there are none: {reason}"),
-        Err(Unread::Gone(_) | Unread::Malformed(_)) => {}
+        Err(ReadError::Busy(reason)) => panic!("refused for others, of which there are none: {reason}"),
+        Err(ReadError::Gone(_) | ReadError::Malformed(_)) => {}
     }
     let whole = whole.map(|(incoming, _)| incoming);
     assert!(pools.reserve(BODIES_BYTES_MAX).is_some(), "a request that is over holds room");
@@ -70,8 +74,8 @@ pub fn incoming(bytes: &[u8]) {
     }
 }
 
-fn check(incoming: &Incoming, bytes: usize) {
-    let Incoming { method, path, query, credentials, features, body } = incoming;
+fn check(incoming: &IncomingRequest, bytes: usize) {
+    let IncomingRequest { method, path, query, credentials, features, body } = incoming;
     assert!(body.len() < bytes, "a body of {} bytes out of {bytes}", body.len());
     assert_eq!(body.capacity(), body.len(), "memory that nobody counts");
     let is_word = |text: &str| !text.contains(|character: char| character.is_ascii_control() || character == ' ');
@@ -88,7 +92,7 @@ mod tests {
     #[global_allocator]
     static COUNTING: Counting = Counting;
 
-    /// A body grows with what arrives, whatever length the head names: a head, a step of reading, and what came.
+    /// The memory of a body is bounded by the received bytes, not by the length in its head: the head, one step of reading, and the received bytes.
     #[test]
     fn incoming() {
         run_within("incoming", |length| (192 << 10) + 8 * length, super::incoming);

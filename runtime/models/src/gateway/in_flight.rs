@@ -1,8 +1,8 @@
-//! What the requests of one gateway may hold of this process's memory together.
+//! Memory limits for all requests of one gateway together.
 //!
-//! A body reserves its bytes before it is read, in the order in which requests arrive, so that a large one is not passed by for ever.
-//! It waits for room and gives up after [`WAIT_MAX`]. The values of its JSON come from a second pool that nobody waits for: nothing that
-//! holds room waits for more of it, so requests cannot block each other. This module knows neither HTTP nor JSON.
+//! A body reserves its bytes before it is read, in the order in which requests arrive, so that a large one is not overtaken for ever.
+//! It waits for memory and gives up after [`WAIT_MAX`]. The values of its JSON come from a second pool, for which no request waits. So no
+//! request waits for more while it holds a reservation, and requests cannot block each other. This module knows neither HTTP nor JSON.
 
 use glovebox_schema::document::PORTION;
 use std::collections::VecDeque;
@@ -19,12 +19,12 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 /// The pools of one gateway.
 #[derive(Debug, Default)]
 pub struct InFlight {
-    used: Mutex<Used>,
+    used: Mutex<PoolUsage>,
     freed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Used {
+struct PoolUsage {
     bytes: usize,
     units: usize,
     next_ticket: u64,
@@ -32,9 +32,9 @@ struct Used {
     is_closed: bool,
 }
 
-/// What one request holds. Dropped, it is free again.
+/// The memory that one request has reserved. Dropping it releases the memory.
 #[derive(Debug)]
-pub struct Room<'a> {
+pub struct Reservation<'a> {
     pools: &'a InFlight,
     bytes: usize,
     units: usize,
@@ -42,11 +42,11 @@ pub struct Room<'a> {
 
 impl InFlight {
     /// Waits for room for a body of so many bytes; none if there is none in time, or the gateway ends.
-    pub(super) fn reserve(&self, bytes: usize) -> Option<Room<'_>> {
+    pub(super) fn reserve(&self, bytes: usize) -> Option<Reservation<'_>> {
         self.reserve_until(bytes, Instant::now() + WAIT_MAX)
     }
 
-    fn reserve_until(&self, bytes: usize, until: Instant) -> Option<Room<'_>> {
+    fn reserve_until(&self, bytes: usize, until: Instant) -> Option<Reservation<'_>> {
         let mut used = self.used();
         let ticket = used.next_ticket;
         used.next_ticket += 1;
@@ -60,7 +60,7 @@ impl InFlight {
                 self.freed.notify_all();
                 let is_taken = fits && !used.is_closed;
                 used.bytes += if is_taken { bytes } else { 0 };
-                return is_taken.then(|| Room { pools: self, bytes, units: 0 });
+                return is_taken.then(|| Reservation { pools: self, bytes, units: 0 });
             }
             used = self.freed.wait_timeout(used, left).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -72,13 +72,13 @@ impl InFlight {
         self.freed.notify_all();
     }
 
-    fn used(&self) -> MutexGuard<'_, Used> {
+    fn used(&self) -> MutexGuard<'_, PoolUsage> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Room<'_> {
-    /// Gives back what a body did not need.
+impl Reservation<'_> {
+    /// Releases the bytes that a body did not need.
     pub(super) fn shrink_to(&mut self, bytes: usize) {
         let freed = self.bytes.saturating_sub(bytes);
         self.bytes -= freed;
@@ -98,7 +98,7 @@ impl Room<'_> {
     }
 }
 
-impl Drop for Room<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         let mut used = self.pools.used();
         used.bytes -= self.bytes;

@@ -1,6 +1,6 @@
 //! A request as a program sent it: HTTP/1.1, one on a connection, everything bounded.
 
-use super::in_flight::{InFlight, Room};
+use super::in_flight::{InFlight, Reservation};
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -17,12 +17,12 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Incoming {
+pub struct IncomingRequest {
     /// Such as `POST`.
     pub method: String,
     /// The path, without the query.
     pub path: String,
-    /// What follows the `?`; empty without one.
+    /// The query string, without `?`; empty if there is none.
     pub query: String,
     /// Every credential of the request.
     pub credentials: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Incoming {
 
 /// Why a request was not read.
 #[derive(Debug, thiserror::Error)]
-pub enum Unread {
+pub enum ReadError {
     /// The program closed the connection, or sent nothing in time.
     #[error(transparent)]
     Gone(#[from] io::Error),
@@ -46,54 +46,57 @@ pub enum Unread {
     Busy(&'static str),
 }
 
-/// What the head says about the body.
+/// The length of a body, from the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Length {
+enum BodyLength {
     Bytes(usize),
     Chunked,
 }
 
-struct Head {
-    incoming: Incoming,
-    length: Length,
+struct RequestHead {
+    incoming: IncomingRequest,
+    length: BodyLength,
     expects_continue: bool,
 }
 
-impl Incoming {
+impl IncomingRequest {
     /// Reads one request. Its body waits for room among those of other requests, and holds it until the room is dropped.
     ///
     /// # Errors
-    /// [`Unread`]; nothing may be read from the connection afterwards.
-    pub fn read<'a>(connection: &mut (impl Read + Write), in_flight: &'a InFlight) -> Result<(Self, Room<'a>), Unread> {
+    /// [`ReadError`]; nothing may be read from the connection afterwards.
+    pub fn read<'a>(
+        connection: &mut (impl Read + Write),
+        in_flight: &'a InFlight,
+    ) -> Result<(Self, Reservation<'a>), ReadError> {
         let mut bytes = Vec::new();
-        let Head { mut incoming, length, expects_continue } = loop {
+        let RequestHead { mut incoming, length, expects_continue } = loop {
             if let Some((end, head)) = parse(&bytes)? {
                 bytes.drain(..end);
                 break head;
             }
             if bytes.len() > HEAD_BYTES_MAX {
-                return Err(Unread::Malformed("the head of the request is too long"));
+                return Err(ReadError::Malformed("the head of the request is too long"));
             }
             more(connection, &mut bytes, PIECE_BYTES)?;
         };
-        // A body in chunks does not say how long it gets. Room for the longest is reserved at once: to wait for more of it with some in
+        // A body in chunks does not say how long it gets. Reservation for the longest is reserved at once: to wait for more of it with some in
         // hand would let two bodies wait for each other.
-        let most = if let Length::Bytes(length) = length { length } else { BODY_BYTES_MAX };
-        let mut room = in_flight.reserve(most).ok_or(Unread::Busy("too many long requests at the same time"))?;
+        let most = if let BodyLength::Bytes(length) = length { length } else { BODY_BYTES_MAX };
+        let mut room = in_flight.reserve(most).ok_or(ReadError::Busy("too many long requests at the same time"))?;
         if expects_continue {
             connection.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
         }
-        let mut timed = Timed { connection, until: Instant::now() + BODY_TIME_MAX };
+        let mut timed = TimedConnection { connection, until: Instant::now() + BODY_TIME_MAX };
         incoming.body = match length {
-            Length::Bytes(length) => {
+            BodyLength::Bytes(length) => {
                 let mut body = bytes;
                 body.truncate(length);
                 read_to(&mut timed, &mut body, length, length)?;
                 body
             }
-            Length::Chunked => chunks(&mut timed, bytes)?,
+            BodyLength::Chunked => chunks(&mut timed, bytes)?,
         };
-        // What is reserved from now on is what the body takes.
+        // From here on the reservation is as large as the body.
         incoming.body.shrink_to_fit();
         room.shrink_to(incoming.body.len());
         Ok((incoming, room))
@@ -110,10 +113,10 @@ impl Incoming {
 }
 
 /// Reads once, at most so many bytes.
-fn more(connection: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> Result<(), Unread> {
+fn more(connection: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> Result<(), ReadError> {
     let mut piece = [0; PIECE_BYTES];
     match connection.read(&mut piece[..most.min(PIECE_BYTES)])? {
-        0 => Err(Unread::Gone(io::ErrorKind::UnexpectedEof.into())),
+        0 => Err(ReadError::Gone(io::ErrorKind::UnexpectedEof.into())),
         count => {
             bytes.extend_from_slice(&piece[..count]);
             Ok(())
@@ -122,22 +125,27 @@ fn more(connection: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> Result<
 }
 
 /// A connection whose body must be there in time.
-struct Timed<'c, C> {
+struct TimedConnection<'c, C> {
     connection: &'c mut C,
     until: Instant,
 }
 
-impl<C: Read> Timed<'_, C> {
-    fn more(&mut self, bytes: &mut Vec<u8>, most: usize) -> Result<(), Unread> {
+impl<C: Read> TimedConnection<'_, C> {
+    fn more(&mut self, bytes: &mut Vec<u8>, most: usize) -> Result<(), ReadError> {
         if Instant::now() >= self.until {
-            return Err(Unread::Busy("the body of the request took too long"));
+            return Err(ReadError::Busy("the body of the request took too long"));
         }
         more(self.connection, bytes, most)
     }
 }
 
 /// Reads until there are `length` bytes of a body of at most `body_max`, and nothing beyond them.
-fn read_to(timed: &mut Timed<'_, impl Read>, body: &mut Vec<u8>, length: usize, body_max: usize) -> Result<(), Unread> {
+fn read_to(
+    timed: &mut TimedConnection<'_, impl Read>,
+    body: &mut Vec<u8>,
+    length: usize,
+    body_max: usize,
+) -> Result<(), ReadError> {
     while body.len() < length {
         let most = PIECE_BYTES.min(length - body.len());
         grow(body, most, body_max);
@@ -146,7 +154,7 @@ fn read_to(timed: &mut Timed<'_, impl Read>, body: &mut Vec<u8>, length: usize, 
     Ok(())
 }
 
-/// Makes room for `count` more bytes. A body doubles with what arrives, but never beyond its bound: what was reserved is not exceeded.
+/// Makes room for `count` more bytes. The capacity doubles with the received bytes, but never exceeds the bound that was reserved.
 fn grow(body: &mut Vec<u8>, count: usize, body_max: usize) {
     if body.capacity() - body.len() < count {
         let doubled = body.len().max(HEAD_BYTES_MAX).min(body_max - body.len());
@@ -155,28 +163,28 @@ fn grow(body: &mut Vec<u8>, count: usize, body_max: usize) {
 }
 
 /// The head and its length; none if there is more of it to come.
-fn parse(bytes: &[u8]) -> Result<Option<(usize, Head)>, Unread> {
-    let malformed = || Unread::Malformed("the request is not HTTP/1.1");
+fn parse(bytes: &[u8]) -> Result<Option<(usize, RequestHead)>, ReadError> {
+    let malformed = || ReadError::Malformed("the request is not HTTP/1.1");
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let httparse::Status::Complete(end) = request.parse(bytes).map_err(|_| malformed())? else { return Ok(None) };
     let target = request.path.filter(|target| target.starts_with('/')).ok_or_else(malformed)?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let mut incoming = Incoming {
+    let mut incoming = IncomingRequest {
         method: request.method.unwrap_or_default().to_owned(),
         path: path.to_owned(),
         query: query.to_owned(),
-        ..Incoming::default()
+        ..IncomingRequest::default()
     };
     let (mut length, mut expects_continue) = (None, false);
     for header in request.headers.iter() {
         let value = std::str::from_utf8(header.value).map_err(|_| malformed())?.trim();
         let found = match header.name.to_ascii_lowercase().as_str() {
-            "content-length" => Some(Length::Bytes(bounded(value)?)),
-            "transfer-encoding" if value.eq_ignore_ascii_case("chunked") => Some(Length::Chunked),
+            "content-length" => Some(BodyLength::Bytes(bounded(value)?)),
+            "transfer-encoding" if value.eq_ignore_ascii_case("chunked") => Some(BodyLength::Chunked),
             "transfer-encoding" => return Err(malformed()),
             "content-encoding" if !value.eq_ignore_ascii_case("identity") => {
-                return Err(Unread::Malformed("the body of the request is compressed"));
+                return Err(ReadError::Malformed("the body of the request is compressed"));
             }
             "authorization" => {
                 incoming.credentials.push(value.strip_prefix("Bearer ").unwrap_or(value).to_owned());
@@ -205,19 +213,26 @@ fn parse(bytes: &[u8]) -> Result<Option<(usize, Head)>, Unread> {
     }
     let in_query = query.split('&').filter_map(|pair| pair.strip_prefix("key="));
     incoming.credentials.extend(in_query.map(str::to_owned));
-    Ok(Some((end, Head { incoming, length: length.unwrap_or(Length::Bytes(0)), expects_continue })))
+    Ok(Some((end, RequestHead { incoming, length: length.unwrap_or(BodyLength::Bytes(0)), expects_continue })))
 }
 
-fn bounded(length: &str) -> Result<usize, Unread> {
-    let length = length.parse().map_err(|_| Unread::Malformed("the length of the request is no number"))?;
+fn bounded(length: &str) -> Result<usize, ReadError> {
+    let length = number(length, 10).ok_or(ReadError::Malformed("the length of the request is no number"))?;
     if length > BODY_BYTES_MAX { Err(TOO_LONG) } else { Ok(length) }
 }
 
-const TOO_LONG: Unread = Unread::Malformed("the body of the request is longer than 32 MiB");
+/// A number of digits only (RFC 9112 §6.3, §7.1). `from_str_radix` alone accepts a sign, which another parser may refuse or read
+/// differently.
+fn number(digits: &str, radix: u32) -> Option<usize> {
+    let is_number = digits.chars().all(|digit| digit.is_digit(radix));
+    is_number.then(|| usize::from_str_radix(digits, radix).ok()).flatten()
+}
+
+const TOO_LONG: ReadError = ReadError::Malformed("the body of the request is longer than 32 MiB");
 
 /// A body in chunks, of which some bytes are there already.
-fn chunks(timed: &mut Timed<'_, impl Read>, mut bytes: Vec<u8>) -> Result<Vec<u8>, Unread> {
-    let malformed = Unread::Malformed("the chunks of the request are malformed");
+fn chunks(timed: &mut TimedConnection<'_, impl Read>, mut bytes: Vec<u8>) -> Result<Vec<u8>, ReadError> {
+    let malformed = ReadError::Malformed("the chunks of the request are malformed");
     let mut body = Vec::new();
     loop {
         let end = loop {
@@ -231,7 +246,7 @@ fn chunks(timed: &mut Timed<'_, impl Read>, mut bytes: Vec<u8>) -> Result<Vec<u8
         };
         let digits = std::str::from_utf8(&bytes[..end]).unwrap_or_default();
         let digits = digits.split(';').next().unwrap_or_default().trim();
-        let Ok(size) = usize::from_str_radix(digits, 16) else { return Err(malformed) };
+        let Some(size) = number(digits, 16) else { return Err(malformed) };
         if size > BODY_BYTES_MAX || body.len() + size > BODY_BYTES_MAX {
             return Err(TOO_LONG);
         }
@@ -247,6 +262,9 @@ fn chunks(timed: &mut Timed<'_, impl Read>, mut bytes: Vec<u8>) -> Result<Vec<u8
         while bytes.len() < 2 {
             timed.more(&mut bytes, PIECE_BYTES)?;
         }
+        if !bytes.starts_with(b"\r\n") {
+            return Err(malformed);
+        }
         bytes.drain(..2);
     }
 }
@@ -256,7 +274,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// A connection that gives its bytes in small pieces and keeps what is written.
+    /// A connection that returns its bytes in small pieces and collects the written bytes.
     struct Pieces(Cursor<Vec<u8>>, Vec<u8>);
 
     impl Read for Pieces {
@@ -276,9 +294,9 @@ mod tests {
         }
     }
 
-    fn read(text: &str) -> Result<Incoming, Unread> {
+    fn read(text: &str) -> Result<IncomingRequest, ReadError> {
         let mut connection = Pieces(Cursor::new(text.as_bytes().to_vec()), Vec::new());
-        Incoming::read(&mut connection, &InFlight::default()).map(|(incoming, _)| incoming)
+        IncomingRequest::read(&mut connection, &InFlight::default()).map(|(incoming, _)| incoming)
     }
 
     #[test]
@@ -307,7 +325,7 @@ mod tests {
         for coding in ["Content-Length: 33554432\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n2000000\r\n"] {
             let request = [b"POST / HTTP/1.1\r\n", coding.as_bytes(), &vec![b'x'; BODY_BYTES_MAX], b"\r\n0\r\n\r\n"];
             let in_flight = InFlight::default();
-            let (incoming, _room) = Incoming::read(&mut Cursor::new(request.concat()), &in_flight).unwrap();
+            let (incoming, _room) = IncomingRequest::read(&mut Cursor::new(request.concat()), &in_flight).unwrap();
             assert_eq!((incoming.body.len(), incoming.body.capacity()), (BODY_BYTES_MAX, BODY_BYTES_MAX), "{coding}");
         }
     }
@@ -316,7 +334,7 @@ mod tests {
     fn what_could_hide_another_request_is_refused() {
         let refused = |headers: &str| {
             let found = read(&format!("POST / HTTP/1.1\r\n{headers}\r\n0\r\n\r\n"));
-            assert!(matches!(found, Err(Unread::Malformed(_))), "{headers}: {found:?}");
+            assert!(matches!(found, Err(ReadError::Malformed(_))), "{headers}: {found:?}");
         };
         refused("Content-Length: 1\r\nContent-Length: 1\r\n");
         refused("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n");
@@ -324,14 +342,27 @@ mod tests {
         refused("Content-Encoding: gzip\r\nContent-Length: 1\r\n");
         refused("Content-Length: 99999999999\r\n");
         refused("Content-Length: -1\r\n");
+        refused("Content-Length: +1\r\n");
+        refused("Content-Length:\r\n");
+        refused("Content-Length: 0x1\r\n");
         for target in ["?key=k", "*", "http://api.example.com/"] {
-            assert!(matches!(read(&format!("GET {target} HTTP/1.1\r\n\r\n")), Err(Unread::Malformed(_))), "{target}");
+            assert!(
+                matches!(read(&format!("GET {target} HTTP/1.1\r\n\r\n")), Err(ReadError::Malformed(_))),
+                "{target}"
+            );
         }
         refused(&format!("X: {}\r\n", "x".repeat(HEAD_BYTES_MAX)));
-        assert!(matches!(
-            read("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n"),
-            Err(Unread::Malformed(_))
-        ));
-        assert!(matches!(read("POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nx"), Err(Unread::Gone(_))));
+        for chunks in [
+            "ffffffff\r\n",
+            "+5\r\nhello\r\n0\r\n\r\n",
+            "-0\r\n\r\n",
+            "\r\n\r\n",
+            "5\r\nhello!!0\r\n\r\n",
+            "5\r\nhello\n\r0\r\n\r\n",
+        ] {
+            let found = read(&format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}"));
+            assert!(matches!(found, Err(ReadError::Malformed(_))), "{chunks:?}: {found:?}");
+        }
+        assert!(matches!(read("POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nx"), Err(ReadError::Gone(_))));
     }
 }

@@ -1,7 +1,7 @@
-//! What a conversation in the Responses format may have as items, and which tool a request may ask the model to use.
+//! Allowed items of a conversation in the Responses format, and the tools that a request may choose.
 //!
-//! Lists of what is allowed. An item without a type is a message; one that is only an id would stand for something that the provider has
-//! stored. Items of hosted tools have no place in a conversation that may use none.
+//! These are lists of allowed values. An item without a type is a message; an item that is only an id would refer to content stored at the
+//! provider. Items of hosted tools are refused, because the request may use none.
 
 use super::denied;
 use super::fields::{says_own, shortened};
@@ -32,7 +32,7 @@ const SUBSTANCE: &[&str] =
     &["action", "arguments", "content", "encrypted_content", "input", "operation", "output", "summary", "tools"];
 /// Words that a tool's choice may be.
 const CHOICES: &[&str] = &["any", "auto", "none", "required"];
-/// Tools that a choice may name: what they are is checked where they are listed.
+/// Tools that a choice may name. Their definitions are checked where they are listed.
 const CHOSEN: &[&str] =
     &["any", "apply_patch", "auto", "custom", "function", "local_shell", "none", "shell", "tool", "tool_search"];
 

@@ -1,4 +1,4 @@
-//! What a program gets in the place of an answer: JSON that every family's clients can read.
+//! Error responses for a program: JSON that every family's clients can read.
 
 use crate::error::{ErrorKind, ModelError};
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
-//! What passes the border and what does not, in every family.
+//! Requests that the gateway accepts and refuses, in every family.
 
 use super::*;
 use crate::target::{CONTEXT_TOKENS, TIMEOUT};
 
-fn check(target: &Target, incoming: &Incoming) -> Result<Wanted, ModelError> {
+fn check(target: &Target, incoming: &IncomingRequest) -> Result<CheckedRequest, ModelError> {
     let pools = InFlight::default();
     super::check(target, incoming, &mut pools.reserve(incoming.body.len()).unwrap())
 }
@@ -24,8 +24,13 @@ fn target(family: Family) -> Target {
     }
 }
 
-fn post(path: &str, body: &Value) -> Incoming {
-    Incoming { method: "POST".into(), path: path.into(), body: body.to_string().into_bytes(), ..Incoming::default() }
+fn post(path: &str, body: &Value) -> IncomingRequest {
+    IncomingRequest {
+        method: "POST".into(),
+        path: path.into(),
+        body: body.to_string().into_bytes(),
+        ..IncomingRequest::default()
+    }
 }
 
 fn path_of(family: Family) -> &'static str {
@@ -48,8 +53,8 @@ fn asked(family: Family, more: Value) -> Result<Box<Question>, ModelError> {
         body[name] = value.clone();
     }
     match check(&target(family), &post(path_of(family), &body))? {
-        Wanted::Answer(question) => Ok(question),
-        Wanted::Models => panic!("a list of models"),
+        CheckedRequest::Answer(question) => Ok(question),
+        CheckedRequest::Models => panic!("a list of models"),
     }
 }
 
@@ -89,10 +94,10 @@ fn another_path_or_model_is_refused() {
         {
             assert!(check(&target, &post(path, &json!({ "model": "m-1" }))).is_err(), "{family} {path}");
         }
-        let delete = Incoming { method: "DELETE".into(), ..post(path_of(family), &json!({ "model": "m-1" })) };
+        let delete = IncomingRequest { method: "DELETE".into(), ..post(path_of(family), &json!({ "model": "m-1" })) };
         assert!(check(&target, &delete).is_err());
-        let list = Incoming { method: "GET".into(), ..post("/v1/models", &json!({})) };
-        assert!(matches!(check(&target, &list), Ok(Wanted::Models)));
+        let list = IncomingRequest { method: "GET".into(), ..post("/v1/models", &json!({})) };
+        assert!(matches!(check(&target, &list), Ok(CheckedRequest::Models)));
     }
     for family in [Family::Openai, Family::Anthropic, Family::OpenaiCompatible] {
         let error = asked(family, json!({ "model": "m-2" })).unwrap_err();
@@ -130,7 +135,7 @@ fn what_runs_or_is_stored_at_the_provider_is_refused() {
     assert!(asked(F::Anthropic, json!({ "tools": [{ "name": "WebFetch", "input_schema": {} }] })).is_ok());
 }
 
-/// Codex lists its tools in the conversation for the models that it knows; what a hostile program lists there is checked too.
+/// Codex lists its tools in the conversation for the models that it knows. Tools that a hostile program lists there are checked too.
 #[test]
 fn tools_in_the_conversation_are_checked() {
     use Family as F;
@@ -167,7 +172,7 @@ fn tools_in_the_conversation_are_checked() {
     assert!(asked(F::Anthropic, json!({ "messages": [{ "role": "assistant", "content": [call] }] })).is_ok());
 }
 
-/// What a program of the Responses format sends, and what would stand for something that the provider keeps or runs.
+/// Requests of a Responses client are accepted, and references to content that the provider stores or runs are refused.
 #[test]
 fn items_of_a_conversation_come_from_a_list() {
     let with = |item: Value| json!({ "input": [{ "role": "user", "content": "x" }, item] });
@@ -322,12 +327,12 @@ fn an_address_that_the_provider_would_fetch_is_refused() {
 fn features_are_passed_on_only_as_names() {
     let body = json!({ "model": "m-1", "messages": [] });
     let with = |features: &str| {
-        let incoming = Incoming { features: vec![features.into()], ..post("/v1/messages", &body) };
+        let incoming = IncomingRequest { features: vec![features.into()], ..post("/v1/messages", &body) };
         check(&target(Family::Anthropic), &incoming)
     };
     let passed = |features: &str| match with(features).unwrap() {
-        Wanted::Answer(question) => question.headers.into_iter().map(|header| header.value).collect::<Vec<_>>(),
-        Wanted::Models => panic!("a list of models"),
+        CheckedRequest::Answer(question) => question.headers.into_iter().map(|header| header.value).collect::<Vec<_>>(),
+        CheckedRequest::Models => panic!("a list of models"),
     };
     let usual = "claude-code-20250219,interleaved-thinking-2025-05-14, mcp-client-2025-04-04 ,x";
     assert_eq!(passed(usual), ["claude-code-20250219,interleaved-thinking-2025-05-14"]);
@@ -347,11 +352,11 @@ fn a_refusal_is_json_that_no_client_repeats() {
 
 #[test]
 fn a_whole_answer_is_read_like_a_streamed_one() {
-    use crate::ask::Receiving;
+    use crate::ask::AnswerReader;
     use crate::provider::Draft;
     let read = |family: Family, answer: Value| {
         let target = target(family);
-        let receiving = Receiving { target: &target, provider: family.provider(), draft: Draft::default() };
+        let receiving = AnswerReader { target: &target, provider: family.provider(), draft: Draft::default() };
         let answer = receiving.read_events(whole::events(family, answer)).unwrap();
         assert_eq!((answer.text().as_str(), answer.usage.input, answer.usage.output), ("hi", 3, 2), "{family}");
     };

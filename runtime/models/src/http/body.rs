@@ -3,20 +3,20 @@
 use super::{HEAD_BYTES_MAX, Stream};
 use crate::error::{ErrorKind, ModelError};
 
-/// How the end of a body is known.
+/// The rule that ends a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum BodyFraming {
     /// So many bytes are left.
     Length(u64),
-    /// Chunks: what is left of the one being read, and whether its line end is due before the next.
+    /// Chunks: the rest of the current chunk, and whether its line end must come before the next.
     Chunked { left: u64, line_end_due: bool },
-    /// Whatever comes until the connection closes.
+    /// The body ends when the connection closes.
     UntilClose,
     /// Everything was read.
     Ended,
 }
 
-impl Framing {
+impl BodyFraming {
     pub(super) fn chunked() -> Self {
         Self::Chunked { left: 0, line_end_due: false }
     }
@@ -25,44 +25,44 @@ impl Framing {
 /// A body.
 pub(crate) struct Body<'a> {
     stream: Stream<'a>,
-    framing: Framing,
+    framing: BodyFraming,
 }
 
 impl<'a> Body<'a> {
-    pub(super) fn new(stream: Stream<'a>, framing: Framing) -> Self {
+    pub(super) fn new(stream: Stream<'a>, framing: BodyFraming) -> Self {
         Self { stream, framing }
     }
 
     /// The next bytes, appended; false at the end of the body.
     pub(crate) fn read(&mut self, into: &mut Vec<u8>) -> Result<bool, ModelError> {
         match self.framing {
-            Framing::Ended => Ok(false),
-            Framing::UntilClose => {
+            BodyFraming::Ended => Ok(false),
+            BodyFraming::UntilClose => {
                 if self.stream.unread().is_empty() && !self.stream.fill()? {
-                    self.framing = Framing::Ended;
+                    self.framing = BodyFraming::Ended;
                     return Ok(false);
                 }
                 let all = self.stream.unread().len() as u64;
                 self.take(all, into);
                 Ok(true)
             }
-            Framing::Length(0) => Ok(false),
-            Framing::Length(left) => {
+            BodyFraming::Length(0) => Ok(false),
+            BodyFraming::Length(left) => {
                 self.await_bytes()?;
-                self.framing = Framing::Length(left - self.take(left, into));
+                self.framing = BodyFraming::Length(left - self.take(left, into));
                 Ok(true)
             }
-            Framing::Chunked { left: 0, line_end_due } => self.next_chunk(line_end_due, into),
-            Framing::Chunked { left, .. } => {
+            BodyFraming::Chunked { left: 0, line_end_due } => self.next_chunk(line_end_due, into),
+            BodyFraming::Chunked { left, .. } => {
                 self.await_bytes()?;
                 let taken = self.take(left, into);
-                self.framing = Framing::Chunked { left: left - taken, line_end_due: true };
+                self.framing = BodyFraming::Chunked { left: left - taken, line_end_due: true };
                 Ok(true)
             }
         }
     }
 
-    /// Reads the whole body, cut to `bytes_max`. A body that is cut off counts as far as it came.
+    /// Reads the whole body, cut to `bytes_max`. If the connection fails, returns the bytes received so far.
     pub(crate) fn read_cut(&mut self, bytes_max: usize) -> Vec<u8> {
         let mut all = Vec::new();
         while all.len() < bytes_max && self.read(&mut all).unwrap_or(false) {}
@@ -79,10 +79,10 @@ impl<'a> Body<'a> {
         let size = std::str::from_utf8(digits).ok().filter(|digits| (1..=15).contains(&digits.len()));
         let size = size.and_then(|digits| u64::from_str_radix(digits, 16).ok()).ok_or_else(malformed)?;
         if size == 0 {
-            self.framing = Framing::Ended;
+            self.framing = BodyFraming::Ended;
             return Ok(false);
         }
-        self.framing = Framing::Chunked { left: size, line_end_due: true };
+        self.framing = BodyFraming::Chunked { left: size, line_end_due: true };
         self.read(into)
     }
 

@@ -1,11 +1,11 @@
 //! A connection to an endpoint, with TLS where the endpoint has it.
 //!
-//! Names are looked up on a thread of their own, because the system's resolver cannot be stopped. Trusted are the bundled roots and
-//! the operator's own; a certificate is always checked.
+//! Names are resolved on a separate thread, because the system's resolver cannot be canceled. The bundled roots and the operator's own are
+//! trusted; a certificate is always verified.
 
 use super::{CONNECT, is_pause};
+use crate::deadline::{CallDeadline, TICK};
 use crate::error::{ErrorKind, ModelError};
-use crate::patience::{Patience, TICK};
 use crate::target::{Authorities, Endpoint};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -17,12 +17,12 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Instant;
 
 /// A connection whose waits end after a tick.
-pub(super) enum Line {
+pub(super) enum Connection {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-impl Read for Line {
+impl Read for Connection {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.read(buffer),
@@ -31,7 +31,7 @@ impl Read for Line {
     }
 }
 
-impl Write for Line {
+impl Write for Connection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.write(bytes),
@@ -51,46 +51,46 @@ impl Write for Line {
 pub(super) fn connect(
     endpoint: &Endpoint,
     authorities: &Authorities,
-    patience: Patience<'_>,
-) -> Result<Line, ModelError> {
-    let patience = Patience { idle: CONNECT.min(patience.idle), ..patience };
-    let stream = dial(endpoint, patience)?;
+    deadline: CallDeadline<'_>,
+) -> Result<Connection, ModelError> {
+    let deadline = CallDeadline { idle: CONNECT.min(deadline.idle), ..deadline };
+    let stream = dial(endpoint, deadline)?;
     let ready = stream
         .set_read_timeout(Some(TICK))
         .and_then(|()| stream.set_write_timeout(Some(TICK)))
         .and_then(|()| stream.set_nodelay(true));
     ready.map_err(|error| unreachable(endpoint, error))?;
     if !endpoint.is_tls {
-        return Ok(Line::Plain(stream));
+        return Ok(Connection::Plain(stream));
     }
     let name = ServerName::try_from(endpoint.host.to_owned()).map_err(|error| unreachable(endpoint, error))?;
     let client = ClientConnection::new(config(authorities), name).map_err(|error| unreachable(endpoint, error))?;
     let mut stream = StreamOwned::new(client, stream);
     let began = Instant::now();
     while stream.conn.is_handshaking() {
-        patience.check(began)?;
+        deadline.check(began)?;
         match stream.conn.complete_io(&mut stream.sock) {
             Err(error) if !is_pause(&error) => return Err(unreachable(endpoint, error)),
             _ => {}
         }
     }
-    Ok(Line::Tls(Box::new(stream)))
+    Ok(Connection::Tls(Box::new(stream)))
 }
 
-/// What every connection trusts.
+/// TLS configuration with the trusted certificates.
 fn config(authorities: &Authorities) -> Arc<ClientConfig> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     roots.add_parsable_certificates(authorities.0.iter().cloned());
     Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
 }
 
-fn dial(endpoint: &Endpoint, patience: Patience<'_>) -> Result<TcpStream, ModelError> {
+fn dial(endpoint: &Endpoint, deadline: CallDeadline<'_>) -> Result<TcpStream, ModelError> {
     let began = Instant::now();
     let mut last = None;
-    for address in look_up(endpoint, patience, began)? {
+    for address in look_up(endpoint, deadline, began)? {
         loop {
-            patience.check(began)?;
-            match TcpStream::connect_timeout(&address, CONNECT.min(patience.idle) / 3) {
+            deadline.check(began)?;
+            match TcpStream::connect_timeout(&address, CONNECT.min(deadline.idle) / 3) {
                 Ok(stream) => return Ok(stream),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
@@ -106,15 +106,15 @@ fn dial(endpoint: &Endpoint, patience: Patience<'_>) -> Result<TcpStream, ModelE
     }
 }
 
-fn look_up(endpoint: &Endpoint, patience: Patience<'_>, began: Instant) -> Result<Vec<SocketAddr>, ModelError> {
+fn look_up(endpoint: &Endpoint, deadline: CallDeadline<'_>, began: Instant) -> Result<Vec<SocketAddr>, ModelError> {
     let (found, answer) = sync_channel(1);
     let (host, port) = (endpoint.host.to_owned(), endpoint.port);
     std::thread::spawn(move || {
-        // If nobody waits any more, nobody misses the answer.
+        // If the call was canceled, the channel is closed and the answer is dropped.
         let _ = found.send((host.as_str(), port).to_socket_addrs().map(Vec::from_iter));
     });
     loop {
-        patience.check(began)?;
+        deadline.check(began)?;
         match answer.recv_timeout(TICK) {
             Ok(addresses) => return addresses.map_err(|error| unreachable(endpoint, error)),
             Err(RecvTimeoutError::Timeout) => {}

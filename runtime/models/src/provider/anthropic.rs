@@ -1,11 +1,11 @@
-//! Anthropic's Messages API.
+//! Anthropic's AnthropicReader API.
 //!
-//! Thinking comes back with its signature and goes back as it came. The prompt's beginning and the end of the conversation are marked
-//! for the provider's cache, so that a turn pays for what is new.
+//! Thinking parts are returned unchanged, with their signature. The beginning of the prompt and the end of the conversation are marked for
+//! the provider's cache, so that a turn pays only for new content.
 
 use super::draft::Slot;
 use super::wire::{self, Speaker};
-use super::{Draft, Header, Provider, Reader, Refused, Step};
+use super::{Draft, Header, Provider, ProviderRefusal, Reader, Step};
 use crate::chat::{Effort, FieldName, Finish, ModelId, Request, TEXT, TOOL_CALL, TOOL_RESULT, Usage};
 use crate::error::ModelError;
 use crate::family::Family;
@@ -63,7 +63,7 @@ impl Provider for Anthropic {
     }
 
     fn reader(&self) -> Box<dyn Reader> {
-        Box::new(Messages::default())
+        Box::new(AnthropicReader::default())
     }
 }
 
@@ -77,11 +77,11 @@ fn thinking(effort: Effort, tokens_max: u64) -> Option<u64> {
     Some(wanted.min(tokens_max / 2)).filter(|tokens| *tokens >= THINKING_MIN)
 }
 
-/// The conversation; what the same side says in a row is one message.
+/// The conversation; consecutive messages of one side become one message.
 fn messages(request: &Request) -> Vec<Value> {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in wire::talk(request) {
-        let role = if Speaker::of(message) == Speaker::Assistant { "assistant" } else { "user" };
+        let role = if Speaker::from_message(message) == Speaker::Assistant { "assistant" } else { "user" };
         let blocks = blocks(message);
         match messages.last_mut() {
             Some((last, all)) if *last == role => all.extend(blocks),
@@ -100,17 +100,19 @@ fn messages(request: &Request) -> Vec<Value> {
 fn blocks(message: &Message) -> Vec<Value> {
     let block = |part: &MessagePart| match part.kind.as_str() {
         TEXT => (!part.text.trim().is_empty()).then(|| json!({ "type": "text", "text": part.text })),
-        TOOL_CALL => Some(json!({ "type": "tool_use", "id": FieldName::Id.of(part), "name": FieldName::Name.of(part),
-            "input": wire::arguments(part) })),
-        TOOL_RESULT => Some(json!({ "type": "tool_result", "tool_use_id": FieldName::CallId.of(part),
-            "content": said(message, part), "is_error": FieldName::IsError.of(part) == "true" })),
+        TOOL_CALL => Some(
+            json!({ "type": "tool_use", "id": FieldName::Id.value_in(part), "name": FieldName::Name.value_in(part),
+            "input": wire::arguments(part) }),
+        ),
+        TOOL_RESULT => Some(json!({ "type": "tool_result", "tool_use_id": FieldName::CallId.value_in(part),
+            "content": tool_result(message, part), "is_error": FieldName::IsError.value_in(part) == "true" })),
         _ => thought(&wire::opaque(part, Family::Anthropic)?),
     };
     message.parts.iter().filter_map(block).collect()
 }
 
-/// What a tool said: a text, or blocks where it has images.
-fn said(message: &Message, result: &MessagePart) -> Value {
+/// The result of a tool: a text, or blocks if it has images.
+fn tool_result(message: &Message, result: &MessagePart) -> Value {
     let image = |image: Image<'_>| {
         let source = json!({ "type": "base64", "media_type": image.media_type.as_str(), "data": image.data });
         json!({ "type": "image", "source": source })
@@ -130,7 +132,7 @@ fn thought(block: &Value) -> Option<Value> {
 
 /// The reader.
 #[derive(Default)]
-struct Messages {
+struct AnthropicReader {
     blocks: BTreeMap<u64, Block>,
 }
 
@@ -144,7 +146,7 @@ enum Block {
     Unknown,
 }
 
-impl Reader for Messages {
+impl Reader for AnthropicReader {
     fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<Step, ModelError> {
         let index = wire::count(&event["index"]);
         match event["type"].as_str().unwrap_or_default() {
@@ -171,7 +173,7 @@ impl Reader for Messages {
                 draft.finish = event["delta"]["stop_reason"].as_str().map(finish);
             }
             "message_stop" => return Ok(Step::Last),
-            "error" => return Err(Refused::in_stream(event)),
+            "error" => return Err(ProviderRefusal::in_stream(event)),
             _ => {}
         }
         Ok(Step::More)
@@ -223,7 +225,7 @@ fn finish(reason: &str) -> Finish {
     }
 }
 
-/// The tokens so far. The provider counts what is in its cache apart; ours is the sum.
+/// The tokens so far. The provider counts cached tokens separately; this count is the sum.
 fn usage(usage: &Value, before: Option<Usage>) -> Option<Usage> {
     if !usage.is_object() {
         return before;

@@ -1,6 +1,6 @@
-//! An answer as far as it has arrived.
+//! An answer in progress.
 //!
-//! It holds the bounds: a provider cannot make it grow beyond what an answer may be.
+//! It enforces the bounds of an answer, however much a provider sends.
 
 use crate::chat::{Answer, Finish, ModelId, Usage, call_part, text_part};
 use crate::error::{ErrorKind, ModelError};
@@ -43,8 +43,8 @@ impl Draft {
         Ok(Slot(self.parts.len() - 1))
     }
 
-    /// Adds text behind the last part, if that is text, else as a part of its own.
-    pub fn say(&mut self, text: &Value) -> Result<(), ModelError> {
+    /// Adds text to the last part if that is text, else as a new part.
+    pub fn add_text(&mut self, text: &Value) -> Result<(), ModelError> {
         match (text.as_str().unwrap_or_default(), self.parts.last()) {
             ("", _) => Ok(()),
             (text, Some(last)) if last.kind == crate::chat::TEXT => self.extend(Slot(self.parts.len() - 1), text),

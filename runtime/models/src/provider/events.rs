@@ -1,6 +1,6 @@
 //! Bytes of an answer, taken apart into events.
 
-use super::Framing;
+use super::EventFraming;
 use super::draft::too_large;
 use crate::error::{ErrorKind, ModelError};
 use glovebox_schema::document;
@@ -21,17 +21,17 @@ pub(crate) enum Event {
 /// Takes bytes apart.
 #[derive(Debug)]
 pub(crate) struct Splitter {
-    framing: Framing,
-    /// What was received and is not taken apart yet.
+    framing: EventFraming,
+    /// Received bytes that are not split into events yet.
     pub(crate) pending: Vec<u8>,
     /// The data of the event that is being read.
     data: Vec<u8>,
-    /// What of `pending` has no line end.
+    /// The length of the beginning of `pending` that has no line end.
     searched: usize,
 }
 
 impl Splitter {
-    pub(crate) fn new(framing: Framing) -> Self {
+    pub(crate) fn new(framing: EventFraming) -> Self {
         Self { framing, pending: Vec::new(), data: Vec::new(), searched: 0 }
     }
 
@@ -43,10 +43,10 @@ impl Splitter {
             let end = taken + self.searched + end;
             let line = self.pending[taken..end].trim_ascii_end();
             match self.framing {
-                Framing::Lines => self.data.extend_from_slice(line),
-                Framing::ServerSentEvents => self.data.extend(field(line)),
+                EventFraming::Lines => self.data.extend_from_slice(line),
+                EventFraming::ServerSentEvents => self.data.extend(field(line)),
             }
-            if self.framing == Framing::Lines || line.is_empty() {
+            if self.framing == EventFraming::Lines || line.is_empty() {
                 events.extend(event(&std::mem::take(&mut self.data))?);
             }
             (taken, self.searched) = (end + 1, 0);
@@ -59,7 +59,7 @@ impl Splitter {
         Ok(events)
     }
 
-    /// What is left when the body has ended: its last event may have no empty line behind it.
+    /// The remaining events at the end of the body: the last one may have no empty line behind it.
     pub(crate) fn rest(&mut self) -> Result<Vec<Event>, ModelError> {
         self.pending.extend_from_slice(b"\n\n");
         self.events()
@@ -95,7 +95,7 @@ mod tests {
         let text = b": hello\r\nevent: a\ndata: {\"x\":\r\ndata: 1}\r\n\r\n\ndata:{\"y\":2}\n\ndata: [DONE]\n\n";
         let expected = [Event::Data(json!({"x": 1})), Event::Data(json!({"y": 2})), Event::Done];
         for size in 1..text.len() {
-            let mut splitter = Splitter::new(Framing::ServerSentEvents);
+            let mut splitter = Splitter::new(EventFraming::ServerSentEvents);
             let mut found = Vec::new();
             for piece in text.chunks(size) {
                 splitter.pending.extend_from_slice(piece);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn lines_are_events_and_the_last_needs_no_end() {
-        let mut splitter = Splitter::new(Framing::Lines);
+        let mut splitter = Splitter::new(EventFraming::Lines);
         splitter.pending.extend_from_slice(b"{\"a\":1}\n\n{\"b\":2}");
         assert_eq!(splitter.events().unwrap(), [Event::Data(json!({"a": 1}))]);
         assert_eq!(splitter.rest().unwrap(), [Event::Data(json!({"b": 2}))]);
@@ -115,10 +115,10 @@ mod tests {
 
     #[test]
     fn what_is_no_json_or_too_long_is_an_error() {
-        let mut splitter = Splitter::new(Framing::Lines);
+        let mut splitter = Splitter::new(EventFraming::Lines);
         splitter.pending.extend_from_slice(b"<html>\n");
         assert_eq!(splitter.events().unwrap_err().kind, ErrorKind::Stream);
-        let mut splitter = Splitter::new(Framing::ServerSentEvents);
+        let mut splitter = Splitter::new(EventFraming::ServerSentEvents);
         splitter.pending = vec![b'x'; EVENT_BYTES_MAX + 1];
         assert_eq!(splitter.events().unwrap_err().kind, ErrorKind::AnswerTooLarge);
     }

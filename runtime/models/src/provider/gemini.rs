@@ -3,7 +3,7 @@
 //! A call of a function may carry a signature of the thoughts behind it. It is kept as a part in front of the call, and goes back with it.
 
 use super::wire::{self, Speaker};
-use super::{Draft, Header, Provider, Reader, Refused, Step};
+use super::{Draft, Header, Provider, ProviderRefusal, Reader, Step};
 use crate::chat::{Effort, FieldName, Finish, ModelId, Request, TEXT, TOOL_CALL, TOOL_RESULT, Usage};
 use crate::error::{ErrorKind, ModelError};
 use crate::family::Family;
@@ -56,7 +56,7 @@ impl Provider for Gemini {
     }
 
     fn reader(&self) -> Box<dyn Reader> {
-        Box::new(Chunks)
+        Box::new(GeminiReader)
     }
 }
 
@@ -69,12 +69,12 @@ fn thinking(effort: Effort) -> u64 {
     }
 }
 
-/// The conversation; what the same side says in a row is one content.
+/// The conversation; consecutive messages of one side become one content.
 fn contents(model: &ModelId, request: &Request) -> Vec<Value> {
     let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in wire::talk(request) {
-        let role = if Speaker::of(message) == Speaker::Assistant { "model" } else { "user" };
-        let parts = parts((model, request), message);
+        let role = if Speaker::from_message(message) == Speaker::Assistant { "model" } else { "user" };
+        let parts = parts(model, request, message);
         match contents.last_mut() {
             Some((last, all)) if *last == role => all.extend(parts),
             _ => contents.push((role, parts)),
@@ -84,14 +84,16 @@ fn contents(model: &ModelId, request: &Request) -> Vec<Value> {
     contents.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect()
 }
 
-fn parts((model, request): (&ModelId, &Request), message: &Message) -> Vec<Value> {
+fn parts(model: &ModelId, request: &Request, message: &Message) -> Vec<Value> {
     let (mut parts, mut beside) = (Vec::new(), Vec::new());
     let nests = nests_images(model);
     let mut signature = None;
     for part in &message.parts {
         let mut written = match part.kind.as_str() {
             TEXT if !part.text.is_empty() => json!({ "text": part.text }),
-            TOOL_CALL => json!({ "functionCall": { "name": FieldName::Name.of(part), "args": wire::arguments(part) } }),
+            TOOL_CALL => {
+                json!({ "functionCall": { "name": FieldName::Name.value_in(part), "args": wire::arguments(part) } })
+            }
             TOOL_RESULT => {
                 let image = |image: Image<'_>| json!({ "inlineData": { "mimeType": image.media_type.as_str(), "data": image.data } });
                 let images: Vec<Value> = images_of(message, part).map(image).collect();
@@ -124,17 +126,17 @@ fn nests_images(model: &ModelId) -> bool {
 }
 
 fn result(request: &Request, part: &MessagePart) -> Value {
-    let field = if FieldName::IsError.of(part) == "true" { "error" } else { "output" };
+    let field = if FieldName::IsError.value_in(part) == "true" { "error" } else { "output" };
     json!({ "functionResponse": { "name": wire::tool_of(request, part), "response": { field: part.text } } })
 }
 
 /// The reader.
-struct Chunks;
+struct GeminiReader;
 
-impl Reader for Chunks {
+impl Reader for GeminiReader {
     fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<Step, ModelError> {
         if event["error"].is_object() {
-            return Err(Refused::in_stream(event));
+            return Err(ProviderRefusal::in_stream(event));
         }
         draft.answered_by(&event["modelVersion"]);
         if let Some(reason) = event["promptFeedback"]["blockReason"].as_str() {
@@ -164,7 +166,7 @@ fn take_part(part: &Value, draft: &mut Draft) -> Result<(), ModelError> {
         let arguments = if call["args"].is_null() { "{}".to_owned() } else { call["args"].to_string() };
         draft.call(&call["id"], &call["name"], arguments)?;
     } else if part["thought"] != true {
-        draft.say(&part["text"])?;
+        draft.add_text(&part["text"])?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Its calls have no ids and its results name the tool. Without a context length it cuts a long prompt silently, so one is always sent.
 
 use super::wire::{self, Speaker};
-use super::{Draft, Framing, Header, Provider, Reader, Refused, Step, bearer, compatible};
+use super::{Draft, EventFraming, Header, Provider, ProviderRefusal, Reader, Step, bearer, compatible};
 use crate::chat::{FieldName, Finish, ModelId, Request, TOOL_CALL, TOOL_RESULT, Usage};
 use crate::error::ModelError;
 use crate::family::Family;
@@ -40,19 +40,19 @@ impl Provider for Ollama {
         body
     }
 
-    fn framing(&self) -> Framing {
-        Framing::Lines
+    fn framing(&self) -> EventFraming {
+        EventFraming::Lines
     }
 
     fn reader(&self) -> Box<dyn Reader> {
-        Box::new(Lines::default())
+        Box::new(OllamaReader::default())
     }
 }
 
 fn messages(request: &Request) -> Vec<Value> {
     let system = wire::system(request);
     let system = (!system.is_empty()).then(|| json!({ "role": "system", "content": system }));
-    let talk = wire::talk(request).flat_map(|message| match Speaker::of(message) {
+    let talk = wire::talk(request).flat_map(|message| match Speaker::from_message(message) {
         Speaker::Assistant => vec![assistant(message)],
         Speaker::Tool => results(request, message),
         Speaker::System | Speaker::User => vec![json!({ "role": "user", "content": wire::text(message) })],
@@ -62,7 +62,7 @@ fn messages(request: &Request) -> Vec<Value> {
 
 fn assistant(message: &Message) -> Value {
     let mut written = json!({ "role": "assistant", "content": wire::text(message) });
-    let call = |part: &MessagePart| json!({ "function": { "name": FieldName::Name.of(part), "arguments": wire::arguments(part) } });
+    let call = |part: &MessagePart| json!({ "function": { "name": FieldName::Name.value_in(part), "arguments": wire::arguments(part) } });
     let calls: Vec<Value> = message.parts.iter().filter(|part| part.kind == TOOL_CALL).map(call).collect();
     wire::set(&mut written, "tool_calls", (!calls.is_empty()).then_some(calls));
     let kept = message.parts.iter().find_map(|part| wire::opaque(part, Family::Ollama));
@@ -76,27 +76,27 @@ fn results(request: &Request, message: &Message) -> Vec<Value> {
     let result =
         |part: &MessagePart| json!({ "role": "tool", "tool_name": wire::tool_of(request, part), "content": part.text });
     let picture =
-        |(said, image): (String, Image<'_>)| json!({ "role": "user", "content": said, "images": [image.data] });
+        |(text, image): (String, Image<'_>)| json!({ "role": "user", "content": text, "images": [image.data] });
     results.map(result).chain(compatible::pictures(message).map(picture)).collect()
 }
 
 /// The reader.
 #[derive(Default)]
-struct Lines {
+struct OllamaReader {
     thinking: String,
 }
 
-impl Reader for Lines {
+impl Reader for OllamaReader {
     fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<Step, ModelError> {
         if !event["error"].is_null() {
-            return Err(Refused::in_stream(event));
+            return Err(ProviderRefusal::in_stream(event));
         }
         draft.answered_by(&event["model"]);
         let message = &event["message"];
         let thought = message["thinking"].as_str().unwrap_or_default();
         draft.grow_by(thought.len())?;
         self.thinking.push_str(thought);
-        draft.say(&message["content"])?;
+        draft.add_text(&message["content"])?;
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             let function = &call["function"];
             draft.call(&call["id"], &function["name"], function["arguments"].to_string())?;

@@ -1,10 +1,10 @@
-//! OpenAI's Responses API, without state on the provider's side.
+//! OpenAI's OpenaiReader API, without state on the provider's side.
 //!
 //! Nothing is stored there, so encrypted reasoning is asked for and goes back with the calls it led to.
 
 use super::draft::{ANSWER_BYTES_MAX, too_large};
 use super::wire::{self, Speaker};
-use super::{Draft, Header, Provider, Reader, Refused, Step, bearer};
+use super::{Draft, Header, Provider, ProviderRefusal, Reader, Step, bearer};
 use crate::chat::{FieldName, Finish, ModelId, Request, TEXT, TOOL_CALL, TOOL_RESULT, Usage};
 use crate::error::ModelError;
 use crate::family::Family;
@@ -58,28 +58,28 @@ impl Provider for Openai {
     }
 
     fn reader(&self) -> Box<dyn Reader> {
-        Box::new(Responses::default())
+        Box::new(OpenaiReader::default())
     }
 }
 
 /// The items of a message.
 fn items(message: &Message) -> Vec<Value> {
-    let is_assistant = Speaker::of(message) == Speaker::Assistant;
+    let is_assistant = Speaker::from_message(message) == Speaker::Assistant;
     let (role, text_type) = if is_assistant { ("assistant", "output_text") } else { ("user", "input_text") };
     let item = |part: &MessagePart| match part.kind.as_str() {
         TEXT if part.text.is_empty() => None,
         TEXT => Some(json!({ "role": role, "content": [{ "type": text_type, "text": part.text }] })),
-        TOOL_CALL => Some(json!({ "type": "function_call", "call_id": FieldName::Id.of(part),
-            "name": FieldName::Name.of(part), "arguments": wire::arguments(part).to_string() })),
-        TOOL_RESULT => Some(json!({ "type": "function_call_output", "call_id": FieldName::CallId.of(part),
-            "output": said(message, part) })),
+        TOOL_CALL => Some(json!({ "type": "function_call", "call_id": FieldName::Id.value_in(part),
+            "name": FieldName::Name.value_in(part), "arguments": wire::arguments(part).to_string() })),
+        TOOL_RESULT => Some(json!({ "type": "function_call_output", "call_id": FieldName::CallId.value_in(part),
+            "output": tool_result(message, part) })),
         _ => reasoning(&wire::opaque(part, Family::Openai)?),
     };
     message.parts.iter().filter_map(item).collect()
 }
 
-/// What a tool said: a text, or a list where it has images.
-fn said(message: &Message, result: &MessagePart) -> Value {
+/// The result of a tool: a text, or a list if it has images.
+fn tool_result(message: &Message, result: &MessagePart) -> Value {
     let image = |image: Image<'_>| json!({ "type": "input_image", "image_url": image.data_url() });
     let images: Vec<Value> = images_of(message, result).map(image).collect();
     if images.is_empty() {
@@ -97,12 +97,12 @@ fn reasoning(item: &Value) -> Option<Value> {
 
 /// The reader: finished items carry everything, so the pieces before them are only signs of life.
 #[derive(Default)]
-struct Responses {
+struct OpenaiReader {
     /// Bytes of the pieces.
     streamed: usize,
 }
 
-impl Reader for Responses {
+impl Reader for OpenaiReader {
     fn read(&mut self, event: &Value, draft: &mut Draft) -> Result<Step, ModelError> {
         draft.answered_by(&event["response"]["model"]);
         self.streamed = self.streamed.saturating_add(event["delta"].as_str().map_or(0, str::len));
@@ -123,7 +123,7 @@ impl Reader for Responses {
                 });
                 return Ok(Step::Last);
             }
-            "response.failed" | "error" => return Err(Refused::in_stream(event)),
+            "response.failed" | "error" => return Err(ProviderRefusal::in_stream(event)),
             _ => {}
         }
         Ok(Step::More)
@@ -134,8 +134,8 @@ fn take_item(item: &Value, draft: &mut Draft) -> Result<(), ModelError> {
     match item["type"].as_str().unwrap_or_default() {
         "message" => {
             for content in item["content"].as_array().into_iter().flatten() {
-                draft.say(&content["text"])?;
-                draft.say(&content["refusal"])?;
+                draft.add_text(&content["text"])?;
+                draft.add_text(&content["refusal"])?;
             }
         }
         "function_call" => {

@@ -1,7 +1,7 @@
-//! What a provider says instead of an answer, by status or in the middle of a stream.
+//! Error answers of a provider, by status or in the middle of a stream.
 //!
-//! The kind is taken from the provider's code, else from its status. Some conditions have neither; for those one table has the
-//! words that the providers use.
+//! The kind comes from the provider's error code, else from its status. Some conditions have neither; for those a table lists
+//! the providers' wording.
 
 use crate::error::{ErrorKind, ModelError};
 use crate::target::Target;
@@ -11,15 +11,15 @@ use std::time::Duration;
 /// Most bytes of a provider's message that are shown.
 const MESSAGE_BYTES_MAX: usize = 600;
 
-/// What a provider answered instead of an answer.
+/// The error answer of a provider.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct ProviderRefusal {
     /// Its status; none for an error in the middle of a stream.
     pub(crate) status: Option<u16>,
     /// When it wants to be asked again.
     pub(crate) retry_after: Option<Duration>,
     /// The JSON it sent, or its text as a JSON string.
-    pub(crate) said: Value,
+    pub(crate) answer: Value,
 }
 
 /// Codes of the providers, and the kind of each.
@@ -50,7 +50,7 @@ const CODES: &[(&str, ErrorKind)] = &[
     ("invalid_prompt", ErrorKind::ContentFilter),
 ];
 
-/// Words for conditions that have no code of their own, in lower case.
+/// Wording of conditions without an error code, in lower case.
 const WORDS: &[(&str, ErrorKind)] = &[
     ("prompt is too long", ErrorKind::ContextLength),
     ("maximum context length", ErrorKind::ContextLength),
@@ -62,10 +62,10 @@ const WORDS: &[(&str, ErrorKind)] = &[
     ("perdayper", ErrorKind::QuotaExceeded),
 ];
 
-impl Refused {
+impl ProviderRefusal {
     /// An error that arrived as an event of an answer.
-    pub(crate) fn in_stream(said: &Value) -> ModelError {
-        let refused = Self { status: None, retry_after: None, said: said.to_owned() };
+    pub(crate) fn in_stream(answer: &Value) -> ModelError {
+        let refused = Self { status: None, retry_after: None, answer: answer.to_owned() };
         ModelError::new(refused.kind(), refused.message())
     }
 
@@ -88,7 +88,7 @@ impl Refused {
         let of_status = self.status.map_or(ErrorKind::Server, ErrorKind::of_status);
         let is_general = matches!(of_status, ErrorKind::InvalidRequest | ErrorKind::RateLimit | ErrorKind::Server);
         let by_code = CODES.iter().find(|(code, _)| codes.contains(code)).map(|(_, kind)| *kind);
-        let text = self.said.to_string().to_lowercase();
+        let text = self.answer.to_string().to_lowercase();
         let by_words = WORDS.iter().find(|(words, _)| text.contains(words)).map(|(_, kind)| *kind);
         match by_words.or(by_code) {
             Some(kind) if is_general => kind,
@@ -98,8 +98,8 @@ impl Refused {
 
     /// The object with code and message.
     fn error(&self) -> &Value {
-        let inside = [&self.said["error"], &self.said["response"]["error"]];
-        inside.into_iter().find(|error| !error.is_null()).unwrap_or(&self.said)
+        let inside = [&self.answer["error"], &self.answer["response"]["error"]];
+        inside.into_iter().find(|error| !error.is_null()).unwrap_or(&self.answer)
     }
 
     fn message(&self) -> String {
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn codes_come_before_statuses_and_words_before_both() {
-        let check = |status: Option<u16>, said: Value, kind: ErrorKind| {
-            assert_eq!(Refused { status, retry_after: None, said }.kind(), kind);
+        let check = |status: Option<u16>, answer: Value, kind: ErrorKind| {
+            assert_eq!(ProviderRefusal { status, retry_after: None, answer }.kind(), kind);
         };
         let openai = |code: &str| json!({"error": {"message": "no", "type": "x", "code": code}});
         let anthropic =
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_message_is_found_and_cut() {
-        let message = |said: Value| Refused { status: None, retry_after: None, said }.message();
+        let message = |answer: Value| ProviderRefusal { status: None, retry_after: None, answer }.message();
         assert_eq!(message(json!({"error": {"message": "no"}})), "no");
         assert_eq!(message(json!({"error": "gone"})), "gone");
         assert_eq!(message(json!({"type": "response.failed", "response": {"error": {"message": "x"}}})), "x");

@@ -1,4 +1,4 @@
-//! What several wire formats need: system texts, schemas and arguments as JSON, and opaque parts.
+//! Functions that several wire formats share: system texts, schemas and arguments as JSON, and opaque parts.
 
 use crate::chat::{FieldName, Request, TEXT, TOOL_CALL, Tool};
 use crate::family::Family;
@@ -6,10 +6,10 @@ use glovebox_record::session::{Message, MessagePart};
 use glovebox_schema::document;
 use serde_json::{Map, Value, json};
 
-/// What a schema is called where it needs a name.
+/// Name of a schema where the format requires one.
 pub(super) const SCHEMA_NAME: &str = "answer";
 
-/// Who says something.
+/// The side that a message comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaker {
     System,
@@ -19,7 +19,7 @@ pub(super) enum Speaker {
 }
 
 impl Speaker {
-    pub(super) fn of(message: &Message) -> Self {
+    pub(super) fn from_message(message: &Message) -> Self {
         match message.role.as_str() {
             "system" => Self::System,
             "assistant" => Self::Assistant,
@@ -31,13 +31,13 @@ impl Speaker {
 
 /// Every system text, in one.
 pub(super) fn system(request: &Request) -> String {
-    let messages = request.messages.iter().filter(|message| Speaker::of(message) == Speaker::System);
+    let messages = request.messages.iter().filter(|message| Speaker::from_message(message) == Speaker::System);
     messages.map(text).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
 /// The messages that are not the system's.
 pub(super) fn talk(request: &Request) -> impl Iterator<Item = &Message> {
-    request.messages.iter().filter(|message| Speaker::of(message) != Speaker::System)
+    request.messages.iter().filter(|message| Speaker::from_message(message) != Speaker::System)
 }
 
 /// The text of a message.
@@ -51,7 +51,7 @@ pub(super) fn schema(tool: &Tool) -> Value {
     schema.unwrap_or_else(|| json!({"type": "object", "properties": {}}))
 }
 
-/// The arguments of a call as an object. What a model wrote may be no JSON; the providers take objects only.
+/// The arguments of a call as an object. A model may have written invalid JSON; the providers accept objects only.
 pub(super) fn arguments(call: &MessagePart) -> Value {
     let found = document::read(call.text.as_bytes()).ok().filter(Value::is_object);
     found.unwrap_or_else(|| Value::Object(Map::new()))
@@ -59,10 +59,10 @@ pub(super) fn arguments(call: &MessagePart) -> Value {
 
 /// The tool that a result is of: its call has the name.
 pub(super) fn tool_of<'r>(request: &'r Request, result: &MessagePart) -> &'r str {
-    let id = FieldName::CallId.of(result);
+    let id = FieldName::CallId.value_in(result);
     let parts = request.messages.iter().flat_map(|message| &message.parts);
     let mut calls = parts.filter(|part| part.kind == TOOL_CALL);
-    calls.find(|call| FieldName::Id.of(call) == id).map_or("", |call| FieldName::Name.of(call))
+    calls.find(|call| FieldName::Id.value_in(call) == id).map_or("", |call| FieldName::Name.value_in(call))
 }
 
 /// The JSON of an opaque part of this family; none for any other part. A guest hands these parts back, so its adapter takes out of

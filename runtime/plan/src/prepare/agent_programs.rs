@@ -1,10 +1,10 @@
-//! Agent programs before the first stage: each must be on this machine, and the user is told of a version that was not driven.
+//! Agent programs before the first stage: each must be on this machine, and the user gets a warning about a version that was not tested.
 //!
 //! The search starts no program. A version is that of the npm package in which the program lies; a program from elsewhere has none here.
 
 use super::refusal::{Class, Refusal, Warning};
 use crate::plan::{Plan, PlannedProgram};
-use glovebox_host::agents::programs::{Driven, driven};
+use glovebox_host::agents::programs::{TestedVersion, tested_version};
 use glovebox_jail::jail::ExecPolicy;
 use glovebox_names::visible;
 use glovebox_workspace::regular_file::{self, Links};
@@ -54,29 +54,31 @@ fn find(planned: &PlannedProgram, policy: &ExecPolicy) -> Option<Option<PathBuf>
 fn how_to_install(planned: &PlannedProgram) -> String {
     let program = planned.program;
     let place = format!("name its file: `path = \"…\"` under `[agents.{program}]` in glovebox.toml");
-    match driven(program) {
+    match tested_version(program) {
         None => format!("install it in a folder of the system, or {place}"),
-        Some(Driven { package, version }) => format!("install it: `npm install -g {package}@{version}`, or {place}"),
+        Some(TestedVersion { package, version }) => {
+            format!("install it: `npm install -g {package}@{version}`, or {place}")
+        }
     }
 }
 
 /// The warning about a program's version; none if it was tested, or is later with the same major version.
 fn warning(planned: &PlannedProgram, file: &Path) -> Option<String> {
-    let driven = driven(planned.program)?;
-    let found = installed(file, driven)?;
-    let (numbers, known) = (numbers(&found)?, numbers(driven.version)?);
+    let tested = tested_version(planned.program)?;
+    let found = installed(file, tested)?;
+    let (numbers, known) = (numbers(&found)?, numbers(tested.version)?);
     let is_fine = numbers[0] == known[0] && numbers >= known;
     let (program, found) = (planned.program, visible::line(&found).into_owned());
     (!is_fine).then(|| {
         format!(
-            "`{program}` is version {found}, and {} was driven: what this one prints may not be understood",
-            driven.version
+            "`{program}` is version {found}, and {} was tested: the output of this one may not be understood",
+            tested.version
         )
     })
 }
 
 /// The version of the package that a program lies in.
-fn installed(file: &Path, driven: Driven) -> Option<String> {
+fn installed(file: &Path, tested: TestedVersion) -> Option<String> {
     #[derive(Deserialize)]
     struct Package {
         name: String,
@@ -86,7 +88,7 @@ fn installed(file: &Path, driven: Driven) -> Option<String> {
     file.ancestors().skip(1).take(FOLDERS_MAX).find_map(|folder| {
         let text = regular_file::read(&folder.join("package.json"), Links::Follow, PACKAGE_BYTES_MAX).ok()?;
         let found: Package = serde_json::from_slice(&text).ok()?;
-        (found.name == driven.package).then_some(found.version)
+        (found.name == tested.package).then_some(found.version)
     })
 }
 

@@ -7,25 +7,25 @@
 //! not searched for, and neither are public hints and lines that many programs share.
 
 mod commonplace;
-mod compared;
+mod comparison;
 mod hints;
-mod shown;
+mod public_pieces;
 mod windows;
 
 use super::{Seal, SealError};
 use crate::tree::Tree;
-use compared::RollingWindow;
+use comparison::RollingWindow;
 use glovebox_record::Digest;
 use hints::Hints;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
 use std::path::Path;
-use windows::{Sealed, Table};
+use windows::{SealedFile, Table};
 
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Where a hold-out was found. Names no content.
+/// The place of a hold-out in a text or file. Names no content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leak {
     /// The sealed file.
@@ -34,7 +34,7 @@ pub struct Leak {
     pub line: usize,
 }
 
-/// What builders can see. The default: nothing.
+/// Files and texts that builders can see. The default: none.
 #[derive(Debug, Default)]
 pub struct PublicSummary<'p> {
     /// Texts that builders are given.
@@ -62,25 +62,25 @@ impl std::fmt::Debug for Canary {
 }
 
 impl Canary {
-    /// Reads the sealed copy. What is public is not searched for.
+    /// Reads the sealed copy. Text that is public is not searched for.
     ///
     /// # Errors
     /// [`SealError::Io`] when the sealed copy or the public folder cannot be read.
     pub fn for_seal(seal: &Seal, public: &PublicSummary<'_>) -> Result<Self, SealError> {
         let files = seal.files();
         let tree = Tree::open(&files).map_err(|source| SealError::io(&files, source))?;
-        let sealed = Sealed { tree, leaves: seal.leaves() };
+        let sealed = SealedFile { tree, leaves: seal.leaves() };
         let hints = sealed.hints()?;
         let draft = sealed.windows(&hints, &|_| false)?;
-        let mut shown = shown::PublicPieces::new(&draft);
-        public.texts.iter().copied().chain(hints.texts()).for_each(|text| shown.add(text));
+        let mut public_pieces = public_pieces::PublicPieces::new(&draft);
+        public.texts.iter().copied().chain(hints.texts()).for_each(|text| public_pieces.add(text));
         if let Some(folder) = public.folder {
-            shown.add_folder(folder, &public.written)?;
+            public_pieces.add_folder(folder, &public.written)?;
         }
-        let names = shown.names();
+        let names = public_pieces.names();
         let mut table = sealed.windows(&hints, &|name| names.contains(name))?.table;
-        table.retain(|hash, _| !shown.has(*hash));
-        let secret = sealed.leaves.iter().enumerate().filter(|(_, leaf)| !shown.has_file(&leaf.digest));
+        table.retain(|hash, _| !public_pieces.has(*hash));
+        let secret = sealed.leaves.iter().enumerate().filter(|(_, leaf)| !public_pieces.has_file(&leaf.digest));
         let digests = secret.map(|(place, leaf)| (leaf.digest, place)).collect();
         let files = sealed.leaves.iter().map(|leaf| leaf.path.clone()).collect();
         Ok(Self { table, files, digests, hints })
@@ -113,7 +113,7 @@ impl Canary {
             };
             let have = kept + read;
             // A character may be cut by the end of a piece, but not by the end of all.
-            let whole = if read == 0 { have } else { compared::whole(&bytes[..have]) };
+            let whole = if read == 0 { have } else { comparison::whole(&bytes[..have]) };
             let text = String::from_utf8_lossy(&bytes[..whole]);
             let found = text.chars().find_map(|letter| rolling.push(letter, |hash| self.found(hash)));
             if found.is_some() || read == 0 {
@@ -131,8 +131,8 @@ impl Canary {
         copied.or_else(|| self.find(&String::from_utf8_lossy(bytes)))
     }
 
-    /// Returns the public hints that a stage printed, each as its sealed file has it, once, in the order of the sealed files. What
-    /// was printed only chooses among them: a line counts when it is `hint:` and the whole text of a hint, spaces around it aside.
+    /// Returns the public hints that a stage printed, each as its sealed file has it, once, in the order of the sealed files. The output
+    /// only selects hints: a line counts if it is `hint:` and the whole text of a hint, apart from surrounding spaces.
     pub fn hints<'o>(&self, outputs: impl IntoIterator<Item = &'o str>) -> Vec<String> {
         self.hints.printed(outputs)
     }

@@ -14,21 +14,21 @@ use std::io;
 use std::path::Path;
 
 /// One entry below a hold-out folder.
-pub(super) enum Entry {
+pub(super) enum HoldoutEntry {
     /// A directory.
     Directory,
     /// A regular file, opened.
     File { file: File, executable: bool },
-    /// Neither, and what it is.
+    /// Any other kind of entry, with its name.
     Odd(&'static str),
 }
 
-/// Hands over everything below the folders; a folder that is missing has nothing. The text is the path from the project, unprintable
-/// characters escaped for what is odd.
+/// Calls back for everything below the folders; a missing folder has nothing. The text is the path from the project, with unprintable
+/// characters escaped if the entry is odd.
 pub(super) fn each(
     source: &Tree,
     folders: &[ScopePath],
-    take: &mut dyn FnMut(&str, Entry) -> Result<(), SealError>,
+    take: &mut dyn FnMut(&str, HoldoutEntry) -> Result<(), SealError>,
 ) -> Result<(), SealError> {
     for folder in folders {
         let at = Path::new(folder.as_str());
@@ -36,20 +36,20 @@ pub(super) fn each(
             Ok(()) => {}
             Err(SealError::Missing(_)) => continue,
             Err(SealError::NotFolder(_)) => {
-                take(folder.as_str(), Entry::Odd("a link or not a folder"))?;
+                take(folder.as_str(), HoldoutEntry::Odd("a link or not a folder"))?;
                 continue;
             }
             Err(error) => return Err(error),
         }
         let below = source.below(at).map_err(|source| SealError::io(at, source))?;
-        take(folder.as_str(), Entry::Directory)?;
+        take(folder.as_str(), HoldoutEntry::Directory)?;
         tree::walk::<SealError>(&below, &mut |entry: &WalkEntry<'_>| {
             let path = at.join(entry.path);
             let named = ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).ok();
             match named.filter(|path| !path.as_str().chars().any(is_deceptive)) {
                 None => take(
                     &tree::shown(&path),
-                    Entry::Odd(
+                    HoldoutEntry::Odd(
                         "a name that is too long, is not valid UTF-8 or has characters that could deceive a reader",
                     ),
                 )?,
@@ -61,15 +61,15 @@ pub(super) fn each(
     Ok(())
 }
 
-fn opened(entry: &WalkEntry<'_>) -> io::Result<Entry> {
+fn opened(entry: &WalkEntry<'_>) -> io::Result<HoldoutEntry> {
     Ok(match entry.kind() {
-        FileType::Directory => Entry::Directory,
+        FileType::Directory => HoldoutEntry::Directory,
         FileType::RegularFile => {
             let file = tree::open_regular(entry.directory, entry.name, Owner::Somebody)?;
-            Entry::File { file, executable: tree::is_executable(&entry.stat) }
+            HoldoutEntry::File { file, executable: tree::is_executable(&entry.stat) }
         }
-        FileType::Symlink => Entry::Odd("a symbolic link"),
-        _ => Entry::Odd("a device, a pipe or a socket"),
+        FileType::Symlink => HoldoutEntry::Odd("a symbolic link"),
+        _ => HoldoutEntry::Odd("a device, a pipe or a socket"),
     })
 }
 
@@ -80,12 +80,12 @@ pub(super) fn copy(source: &Tree, folders: &[ScopePath], target: &Tree) -> Resul
         let at = Path::new(path);
         let failed = |source| SealError::io(at, source);
         match entry {
-            Entry::Odd(what) => return Err(SealError::Odd { path: path.to_owned(), what }),
-            Entry::Directory => make_directories(target, at).map_err(failed)?,
-            Entry::File { .. } if leaves.len() as u64 >= FILES_MAX => {
+            HoldoutEntry::Odd(what) => return Err(SealError::Odd { path: path.to_owned(), what }),
+            HoldoutEntry::Directory => make_directories(target, at).map_err(failed)?,
+            HoldoutEntry::File { .. } if leaves.len() as u64 >= FILES_MAX => {
                 return Err(SealError::Limit { limit: "holdout_files", max: FILES_MAX });
             }
-            Entry::File { mut file, executable } => {
+            HoldoutEntry::File { mut file, executable } => {
                 let (parent, name) = target.parent(at).map_err(failed)?;
                 let into = tree::create_file(parent, name, tree::file_mode(executable)).map_err(failed)?;
                 let (digest, bytes) = copy_hashed(&mut file, &into, BYTES_MAX - total).map_err(failed)?;

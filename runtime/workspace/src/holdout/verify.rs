@@ -2,7 +2,7 @@
 //!
 //! The paths of differences are hold-outs: show them to the run's owner, never to a stage.
 
-use super::gather::{self, Entry};
+use super::gather::{self, HoldoutEntry};
 use super::{Leaf, Seal, SealError};
 use crate::project::copy_hashed;
 use crate::tree::{self, Tree};
@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-/// How something differs from what was sealed.
+/// A difference from the sealed content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Difference {
+pub enum SealDifference {
     /// The seal itself is not the one that was published.
     Root,
     /// A committed file is not there.
@@ -36,8 +36,8 @@ pub enum Difference {
 pub struct Deviation {
     /// Relative to the project, unprintable characters escaped; `seal.json` for the seal itself.
     pub path: String,
-    /// How it differs.
-    pub difference: Difference,
+    /// The difference.
+    pub difference: SealDifference,
 }
 
 impl Seal {
@@ -49,19 +49,19 @@ impl Seal {
     pub fn verify(&self, root: &Digest, dir: &Path) -> Result<Vec<Deviation>, SealError> {
         let mut deviations = Vec::new();
         if self.root() != *root {
-            deviations.push(Deviation { path: super::SEAL_FILE.to_owned(), difference: Difference::Root });
+            deviations.push(Deviation { path: super::SEAL_FILE.to_owned(), difference: SealDifference::Root });
         }
         let source = Tree::open(dir).map_err(|source| SealError::io(dir, source))?;
         let mut expected: BTreeMap<&str, &Leaf> = self.leaves().iter().map(|leaf| (leaf.path.as_str(), leaf)).collect();
         gather::each(&source, &self.folder_paths()?, &mut |path, entry| {
             let difference = match entry {
-                Entry::Directory => None,
-                Entry::Odd(_) => {
+                HoldoutEntry::Directory => None,
+                HoldoutEntry::Odd(_) => {
                     expected.remove(path);
-                    Some(Difference::Odd)
+                    Some(SealDifference::Odd)
                 }
-                Entry::File { mut file, executable } => match expected.remove(path) {
-                    None => Some(Difference::Added),
+                HoldoutEntry::File { mut file, executable } => match expected.remove(path) {
+                    None => Some(SealDifference::Added),
                     Some(leaf) => compare(leaf, &mut file, executable)
                         .map_err(|source| SealError::Io { path: path.to_owned(), source })?,
                 },
@@ -69,7 +69,8 @@ impl Seal {
             deviations.extend(difference.map(|difference| Deviation { path: path.to_owned(), difference }));
             Ok(())
         })?;
-        let missing = |path: &&str| Deviation { path: tree::shown(Path::new(path)), difference: Difference::Missing };
+        let missing =
+            |path: &&str| Deviation { path: tree::shown(Path::new(path)), difference: SealDifference::Missing };
         deviations.extend(expected.keys().map(missing));
         deviations.sort();
         Ok(deviations)
@@ -84,11 +85,11 @@ impl Seal {
     }
 }
 
-fn compare(leaf: &Leaf, file: &mut std::fs::File, executable: bool) -> io::Result<Option<Difference>> {
+fn compare(leaf: &Leaf, file: &mut std::fs::File, executable: bool) -> io::Result<Option<SealDifference>> {
     let (digest, bytes) = copy_hashed(file, io::sink(), leaf.bytes)?;
     Ok(match (digest == leaf.digest && bytes == leaf.bytes, executable == leaf.executable) {
-        (false, _) => Some(Difference::Content),
-        (true, false) => Some(Difference::Mode),
+        (false, _) => Some(SealDifference::Content),
+        (true, false) => Some(SealDifference::Mode),
         (true, true) => None,
     })
 }

@@ -1,6 +1,6 @@
-//! What a stage changed at paths that git ignores: collected during the search, and told in one line.
+//! Changes of a stage at ignored paths: collected during the search, and summarized in one line.
 //!
-//! The stage chooses the names, so only the most frequent ones are kept, and only so many. Nothing of it is ever committed.
+//! The stage chooses the names, so only the most frequent ones are stored, up to a limit. No such change is ever committed.
 
 use crate::change::{FoundChange, Op};
 use std::collections::{BTreeMap, HashSet};
@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 
 /// Most names that are counted while changes are collected.
 const NAMES_COUNTED_MAX: usize = 1_000;
-/// Most names that are told.
+/// Most names in the summary.
 const NAMES_TOLD_MAX: usize = 4;
-/// Longest name that is told, in characters.
+/// Longest name in the summary, in characters.
 const NAME_CHARACTERS_MAX: usize = 80;
 
-/// What is known of one change that is left out.
+/// A change at an ignored path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IgnoredChange {
     /// Last name of the topmost path that git ignores, with a final `/` for a folder.
     pub(crate) name: String,
-    /// Whether a later stage may find it: never a name that makes programs run, nor one that deceives.
+    /// True if a later stage may find it: never a name that makes programs run, nor a deceptive one.
     pub(crate) lasts: bool,
 }
 
-/// What a stage changed at paths that git ignores.
+/// Changes of a stage at ignored paths.
 #[derive(Debug, Default)]
 pub struct IgnoredChanges {
     entries: u64,
@@ -70,7 +70,7 @@ impl IgnoredChanges {
             self.bytes = self.bytes.saturating_add(bytes);
         }
         for above in path.ancestors().skip(1) {
-            // What is above a known folder is known.
+            // The folders above a known folder are known too.
             if !self.above.insert(above.to_owned()) {
                 break;
             }
@@ -80,7 +80,7 @@ impl IgnoredChanges {
         }
     }
 
-    /// Takes out new folders that hold nothing but what is left out.
+    /// Removes new folders that contain only ignored changes.
     pub(crate) fn without_folders_for_it(&self, found: Vec<FoundChange>) -> Vec<FoundChange> {
         let is_for_it = |change: &FoundChange| change.op == Op::MakeDir && self.above.contains(&change.raw);
         if !found.iter().any(is_for_it) {

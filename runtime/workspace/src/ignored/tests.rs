@@ -19,8 +19,8 @@ fn write(at: &Path, path: &str, text: &str) {
 
 fn ask(ignored: &IgnoreMatcher, text: &str) -> Option<String> {
     let (path, kind) = match text.strip_suffix('/') {
-        Some(folder) => (folder, Kind::Directory),
-        None => (text, Kind::File),
+        Some(folder) => (folder, EntryKind::Directory),
+        None => (text, EntryKind::File),
     };
     ignored.covers(&ScopePath::parse(path).unwrap(), kind).map(|end| path[..end].to_owned())
 }

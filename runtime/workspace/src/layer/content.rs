@@ -22,11 +22,11 @@ const FILE_MEMORY_BYTES_MAX: u64 = 256 << 10;
 const MEMORY_BYTES_MAX: u64 = 1 << 20;
 /// Most files in memory of one layer: each holds a descriptor.
 const MEMORY_FILES_MAX: u64 = 32;
-/// What a file in memory takes at least.
+/// Bytes of a file in memory at least.
 const PAGE_BYTES: u64 = 4 << 10;
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Where the contents of one layer are kept.
+/// Storage for the contents of one layer.
 #[derive(Debug)]
 pub(super) struct Store {
     at: PathBuf,
@@ -40,9 +40,9 @@ pub(super) struct Store {
 #[derive(Debug)]
 pub(crate) struct Content {
     store: Arc<Store>,
-    /// Which file of the layer it is.
+    /// Number of the file in the layer.
     pub(crate) number: u64,
-    /// Whether its owner may execute it.
+    /// True if its owner may execute it.
     pub(crate) executable: bool,
     held: Mutex<ContentState>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Content {
 #[derive(Debug)]
 struct ContentState {
     place: Storage,
-    /// Open while it is in memory or somebody uses it.
+    /// Open while it is in memory or in use.
     fd: Option<Arc<OwnedFd>>,
     users: u32,
 }
@@ -137,7 +137,7 @@ impl Store {
         memory_file().inspect_err(|_| self.give_back(PAGE_BYTES)).ok()
     }
 
-    /// Takes room in memory beyond what a content has.
+    /// Reserves memory for a content that grows.
     fn charge(&self, has: u64, needs: u64) -> bool {
         let more = needs.saturating_sub(has);
         let within = |used: u64| used.checked_add(more).filter(|sum| *sum <= MEMORY_BYTES_MAX);
@@ -217,7 +217,7 @@ impl Content {
         }
     }
 
-    /// Makes room for a length; what is too long for memory moves to the folder.
+    /// Makes room for a length; a content that is too long for memory moves to the folder.
     fn make_room(&self, bytes: u64) -> Result<(), Errno> {
         let mut held = self.held();
         let Storage::Memory(charged) = held.place else { return Ok(()) };
@@ -236,7 +236,7 @@ impl Content {
         Ok(())
     }
 
-    /// Copies what it holds to another file, with its times.
+    /// Copies the content to another file, with its times.
     #[expect(clippy::disallowed_methods, reason = "opens a file again that this module made")]
     fn copy_to(&self, held: &ContentState, to: &OwnedFd) -> Result<(), Errno> {
         let fd = held.fd.as_ref().ok_or(Errno::BADF)?;

@@ -1,7 +1,7 @@
-//! Turns a layer into the upper folder of an overlay: for the commands of a stage, and for what keeps its files.
+//! Turns a layer into the upper folder of an overlay, for the commands of a stage and for storing its files.
 //!
-//! Contents move, they are not copied, but for those in memory. What is removed becomes a whiteout, a directory through which nothing
-//! shows becomes opaque. Files that the component has open stay open, and work on the mounted folder afterwards.
+//! Contents are moved and not copied, except those in memory. A removed entry becomes a whiteout, and a directory that hides the lower one
+//! becomes opaque. Files that the component has open stay open, and work on the mounted folder afterwards.
 
 use super::Layer;
 use super::content::{self, Content};
@@ -27,7 +27,7 @@ struct OpenFile {
 }
 
 impl Layer {
-    /// Returns what a jail mounts. Nothing may change through the layer until [`Layer::work_on`].
+    /// Returns the folders for a jail to mount. Nothing may change through the layer until [`Layer::work_on`].
     ///
     /// # Errors
     /// [`StageError::Io`] when the files cannot be laid out.
@@ -53,7 +53,7 @@ impl Layer {
         self.mounted.last().merged.set(root).map_err(|_| failed(Errno::BUSY.into()))
     }
 
-    /// The layer's files as a tree. Without an overlay what was removed leaves no mark in it, and nothing may be read from the layer
+    /// The layer's files as a tree. Without an overlay, removed entries leave no mark in it, and the layer must not be read
     /// afterwards.
     ///
     /// # Errors

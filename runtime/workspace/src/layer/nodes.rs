@@ -15,9 +15,9 @@ use std::time::SystemTime;
 /// One entry of a layer.
 #[derive(Debug)]
 pub(crate) enum Node {
-    /// Nothing is here for the stage, whatever lies below.
+    /// Removed: lower entries do not show.
     Removed,
-    /// A file with content of its own.
+    /// A file with its content.
     File(Arc<Content>),
     /// A link, moved with the directory it lies in.
     Link(OsString),
@@ -35,38 +35,38 @@ pub(crate) struct Times {
 /// A directory of a layer.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    /// Whether entries of the directory below show where this one has none.
+    /// True if entries of the lower directory show through.
     pub(crate) shows_lower: bool,
     /// A mount of commands comes here: no change by itself.
     is_mount: bool,
-    /// Which directory of the layer it is.
+    /// Number of the directory in the layer.
     pub(crate) number: u64,
     pub(crate) times: Option<Times>,
     entries: BTreeMap<Box<str>, Node>,
 }
 
-/// What a layer says about one path.
+/// State of a path in a layer.
 #[derive(Debug)]
 pub(crate) enum PathState {
     /// Nothing is there.
     Nothing,
-    /// What lies below, if anything.
+    /// The lower entry, if any.
     Lower,
     File(Arc<Content>),
     Link,
     Directory(DirectoryState),
 }
 
-/// What a layer says about a directory that it has.
+/// State of a directory of a layer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DirectoryState {
-    /// Whether the one below shows through.
+    /// True if the lower directory shows through.
     pub(crate) shows_lower: bool,
     pub(crate) number: u64,
     pub(crate) times: Option<Times>,
 }
 
-/// What stands under a name in a directory of a layer.
+/// An entry in a directory of a layer.
 #[derive(Debug)]
 pub(crate) enum EntryState {
     Removed,
@@ -108,7 +108,7 @@ impl Folder {
         })
     }
 
-    /// What is at a path, and whether what lies below shows there.
+    /// The state of a path, and whether lower entries show there.
     ///
     /// # Errors
     /// [`Errno::NOTDIR`] or [`Errno::LOOP`] when the path goes through a file or a link of the layer.
@@ -196,7 +196,7 @@ impl Folder {
         None
     }
 
-    /// What the layer itself has in a directory; nothing where it has none there.
+    /// The layer's own entries of a directory; empty if it has none there.
     pub(crate) fn listed(&self, path: &ScopePath) -> Vec<(Box<str>, EntryState)> {
         let mut at = self;
         for name in path.names() {

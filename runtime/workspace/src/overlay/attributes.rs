@@ -1,6 +1,6 @@
 //! The extended attributes with which an overlay marks files and directories, and those that a program could have forged.
 //!
-//! New kernels escape the attributes that a program in an overlay sets; older ones may not. So what is unknown counts as forged.
+//! New kernels escape the attributes that a program in an overlay sets; older ones may not. So an unknown attribute counts as forged.
 
 use crate::tree::{self, Owner, WalkEntry};
 use rustix::fs::{FileType, XattrFlags};

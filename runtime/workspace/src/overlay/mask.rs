@@ -56,10 +56,11 @@ pub(crate) fn unseen(
     Ok(())
 }
 
-/// Fills the new folder `mask` with whiteouts for what the stage cannot see, and with directories to mount on.
+/// Fills the new folder `mask` with whiteouts for hidden entries, and with directories to mount on.
 pub(super) fn fill(
     mask: &Tree,
-    (workspace, below): (&Tree, Option<&Tree>),
+    workspace: &Tree,
+    below: Option<&Tree>,
     scope: &Scope,
     overrides: &ViewOverrides,
 ) -> io::Result<()> {
@@ -73,7 +74,7 @@ pub(super) fn fill(
         filling.hide(path).map(|()| true)
     })?;
     for path in below.iter().flat_map(|_| &scope.hidden).map(|entry| Path::new(entry.path().as_str())) {
-        // What lies under the workspace may be where the workspace has nothing.
+        // The folder below the workspace may have entries that the workspace has not.
         let is_hidden = path.ancestors().any(|above| hidden.contains(above));
         if !is_hidden && below.map(|below| below.stat(path)).transpose()?.flatten().is_some() {
             hidden.insert(path.to_owned());
@@ -98,14 +99,14 @@ impl MaskBuilder<'_> {
         if self.workspace.stat(path)?.is_some() { set_opaque(&self.mask.directory(path)?) } else { Ok(()) }
     }
 
-    /// A whiteout; where a mount needs the directory, one that shows nothing of what is below it.
+    /// A whiteout; where a mount needs the directory, an opaque directory.
     fn hide(&mut self, path: &Path) -> io::Result<()> {
         if self.made.contains(path) {
             return set_opaque(&self.mask.directory(path)?);
         }
         self.make_directories(path.parent().unwrap_or(Path::new("")))?;
         let (parent, name) = self.mask.parent(path)?;
-        // One node with many names, as the kernel does it too: a name costs a tenth of a node. Up to what a node can have.
+        // One node with many names, as the kernel does it too: a name costs a tenth of a node. Limited by the link count of a node.
         let linked = self.node.as_ref().is_some_and(|(directory, node)| {
             let linked = rustix::fs::linkat(directory, node, &parent, name, AtFlags::empty());
             matches!(linked, Ok(()) | Err(Errno::EXIST))

@@ -35,7 +35,7 @@ pub(super) struct Job {
     pub(super) stat: Stat,
 }
 
-/// What all threads know.
+/// State that all threads share.
 pub(super) struct Shared {
     bytes_max: u64,
     bytes: AtomicU64,
@@ -123,7 +123,7 @@ impl<'s, 'e> Copiers<'s, 'e> {
     }
 }
 
-/// Copies what waits until nothing more can come. After a failure what waits is dropped, so that nobody waits for this thread.
+/// Copies queued files until the queue is closed. After a failure the queue is drained without copying, so that no sender blocks.
 fn work(waiting: &Mutex<Receiver<Vec<Job>>>, shared: &Shared) -> Result<CopiedFiles, CopyFailure> {
     let mut copied = Vec::new();
     let mut failure = None;
@@ -164,7 +164,7 @@ impl Shared {
         let mut source = tree::open_regular(&job.source, name, Owner::Somebody).map_err(failed)?;
         let executable = tree::is_executable(&job.stat);
         let target = tree::create_file(&job.target, name, tree::file_mode(executable)).map_err(failed)?;
-        let (digest, bytes) = self.content(&mut source, &target, (job, left)).map_err(failed)?;
+        let (digest, bytes) = self.content(&mut source, &target, job, left).map_err(failed)?;
         if bytes > left {
             return Err(limit());
         }
@@ -174,10 +174,10 @@ impl Shared {
         Ok(FileFact { digest, bytes, executable })
     }
 
-    /// Copies the content, and digests what the copy has. Where the file system can, the copy shares the blocks of the original until one
-    /// of both is written, so it takes no space. A hard link would take none either, but it is the same file: who writes the workspace
-    /// would write the project.
-    fn content(&self, source: &mut File, target: &File, (job, left): (&Job, u64)) -> io::Result<(Digest, u64)> {
+    /// Copies the content, and digests the copy. Where the file system supports it, the copy shares the blocks of the original until one
+    /// of both is written, so it takes no space. A hard link would take none either, but it is the same file: a write to the workspace
+    /// would change the project.
+    fn content(&self, source: &mut File, target: &File, job: &Job, left: u64) -> io::Result<(Digest, u64)> {
         let is_shared = self.can_share.load(Ordering::Relaxed)
             && source.metadata()?.len() <= left
             && ioctl_ficlone(target, &*source).is_ok();

@@ -1,25 +1,25 @@
 //! The list of a project's files that git would not ignore.
 
 use super::{NEVER, ProjectError};
-use crate::ignored::{Kind, Reading, RulesTooLong};
+use crate::ignored::{EntryKind, RuleReader, RulesTooLong};
 use crate::run_folder;
 use ignore::{DirEntry, WalkBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A walk through the files of a project, and what it met besides.
+/// A walk through the files of a project, with the entries it skipped.
 pub(super) struct Listing {
-    /// Every file and folder that is copied, a folder before what is in it.
+    /// Every file and folder that is copied, a folder before its content.
     pub(super) walk: ignore::Walk,
-    /// What is known when the walk is done.
+    /// Notes that are complete when the walk is done.
     pub(super) noted: WalkNotes,
 }
 
-/// What a walk leaves out.
+/// Entries that a walk leaves out.
 pub(super) struct WalkNotes(Arc<Mutex<WalkState>>);
 
 struct WalkState {
-    rules: Reading,
+    rules: RuleReader,
     /// Folders that hold a run: they are not entered.
     runs: Vec<PathBuf>,
     failed: Option<RulesTooLong>,
@@ -31,7 +31,7 @@ struct WalkState {
 /// # Errors
 /// [`ProjectError::Rules`] when the rules around the project are too long.
 pub(super) fn list(from: &Path, own: &Path) -> Result<Listing, ProjectError> {
-    let walked = WalkState { rules: Reading::new(from)?, runs: Vec::new(), failed: None };
+    let walked = WalkState { rules: RuleReader::new(from)?, runs: Vec::new(), failed: None };
     let noted = WalkNotes(Arc::new(Mutex::new(walked)));
     let (own, root, at) = (own.to_owned(), from.to_owned(), WalkNotes(Arc::clone(&noted.0)));
     let walk = WalkBuilder::new(from)
@@ -62,7 +62,7 @@ impl WalkNotes {
             return false;
         }
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        let kind = if is_folder { Kind::Directory } else { Kind::File };
+        let kind = if is_folder { EntryKind::Directory } else { EntryKind::File };
         let mut walked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if walked.failed.is_some() {
             return false;

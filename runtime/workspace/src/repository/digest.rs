@@ -5,15 +5,15 @@
 use sha1_smol::Sha1;
 use std::fmt;
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ObjectKind {
     Commit,
     Tree,
     Blob,
 }
 
-impl Kind {
+impl ObjectKind {
     fn word(self) -> &'static str {
         match self {
             Self::Commit => "commit",
@@ -38,7 +38,7 @@ pub(super) struct ObjectId(pub(super) [u8; 20]);
 
 impl ObjectId {
     /// The name of an object with this content.
-    pub(super) fn for_object(kind: Kind, content: &[u8]) -> Self {
+    pub(super) fn for_object(kind: ObjectKind, content: &[u8]) -> Self {
         let mut digest = Sha1::new();
         digest.update(format!("{} {}\0", kind.word(), content.len()).as_bytes());
         digest.update(content);
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_git() {
-        assert_eq!(ObjectId::for_object(Kind::Blob, b"").to_string(), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
-        assert_eq!(ObjectId::for_object(Kind::Tree, b"").to_string(), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+        assert_eq!(ObjectId::for_object(ObjectKind::Blob, b"").to_string(), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+        assert_eq!(ObjectId::for_object(ObjectKind::Tree, b"").to_string(), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
     }
 }

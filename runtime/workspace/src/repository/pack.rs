@@ -3,7 +3,7 @@
 //! Objects are appended one by one and compressed only where that is likely to pay. Memory holds 28 bytes for each object and one
 //! buffer, never a file. An object that is there already is not stored twice.
 
-use super::digest::{Kind, ObjectId};
+use super::digest::{ObjectId, ObjectKind};
 use crate::tree;
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use sha1_smol::Sha1;
@@ -23,7 +23,7 @@ const LEVEL: u8 = 1;
 const STORED_BYTES_MAX: usize = 65_535;
 const MODULUS: u32 = 65_521;
 
-struct Entry {
+struct PackedObject {
     crc: u32,
     offset: u64,
 }
@@ -32,7 +32,7 @@ struct Entry {
 pub(super) struct Pack {
     out: BufWriter<File>,
     offset: u64,
-    entries: HashMap<ObjectId, Entry>,
+    entries: HashMap<ObjectId, PackedObject>,
 }
 
 impl Pack {
@@ -44,7 +44,7 @@ impl Pack {
     }
 
     /// Adds an object.
-    pub(super) fn add(&mut self, kind: Kind, content: &[u8]) -> io::Result<ObjectId> {
+    pub(super) fn add(&mut self, kind: ObjectKind, content: &[u8]) -> io::Result<ObjectId> {
         let id = ObjectId::for_object(kind, content);
         if self.entries.contains_key(&id) {
             return Ok(id);
@@ -55,7 +55,7 @@ impl Pack {
             true => stored.extend(compress_to_vec_zlib(content, LEVEL)),
             false => store(content, &mut stored),
         }
-        self.entries.insert(id, Entry { crc: crc32fast::hash(&stored), offset: self.offset });
+        self.entries.insert(id, PackedObject { crc: crc32fast::hash(&stored), offset: self.offset });
         self.write(&stored)?;
         Ok(id)
     }
@@ -106,7 +106,7 @@ fn header(objects: usize) -> [u8; 12] {
 }
 
 /// The kind and the length of an object, four bits and then seven a byte.
-fn length(kind: Kind, bytes: usize) -> Vec<u8> {
+fn length(kind: ObjectKind, bytes: usize) -> Vec<u8> {
     let mut rest = bytes >> 4;
     let first = (kind.number() << 4) | u8::try_from(bytes & 15).unwrap_or_default();
     let mut head = vec![first];
@@ -153,8 +153,8 @@ fn adler(content: &[u8]) -> u32 {
 }
 
 /// The index: a table of counts, then names, checksums and offsets in the order of the names.
-fn index(entries: &HashMap<ObjectId, Entry>, pack: ObjectId) -> Vec<u8> {
-    let mut sorted: Vec<(&ObjectId, &Entry)> = entries.iter().collect();
+fn index(entries: &HashMap<ObjectId, PackedObject>, pack: ObjectId) -> Vec<u8> {
+    let mut sorted: Vec<(&ObjectId, &PackedObject)> = entries.iter().collect();
     sorted.sort_by_key(|(id, _)| **id);
     let mut index = vec![0xff, b't', b'O', b'c', 0, 0, 0, 2];
     for first in 0..=255_u8 {
@@ -197,9 +197,9 @@ mod tests {
 
     #[test]
     fn lengths_are_written_as_git_reads_them() {
-        assert_eq!(length(Kind::Blob, 0), [0x30]);
-        assert_eq!(length(Kind::Commit, 15), [0x1f]);
-        assert_eq!(length(Kind::Tree, 16), [0xa0, 0x01]);
-        assert_eq!(length(Kind::Blob, 5_000), [0xb8, 0xb8, 0x02]);
+        assert_eq!(length(ObjectKind::Blob, 0), [0x30]);
+        assert_eq!(length(ObjectKind::Commit, 15), [0x1f]);
+        assert_eq!(length(ObjectKind::Tree, 16), [0xa0, 0x01]);
+        assert_eq!(length(ObjectKind::Blob, 5_000), [0xb8, 0xb8, 0x02]);
     }
 }

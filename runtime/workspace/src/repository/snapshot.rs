@@ -2,7 +2,7 @@
 //!
 //! The index has the length and the time of each file, so `git status` reads no file that has not changed.
 
-use super::digest::{Kind, ObjectId};
+use super::digest::{ObjectId, ObjectKind};
 use super::pack::Pack;
 use crate::tree;
 use rustix::fs::Stat;
@@ -10,7 +10,7 @@ use sha1_smol::Sha1;
 use std::collections::BTreeMap;
 use std::io;
 
-/// How git records what a name is.
+/// Git's mode of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     File,
@@ -40,12 +40,12 @@ pub(super) type Files = BTreeMap<Vec<u8>, TrackedFile>;
 
 /// A directory of the commit.
 #[derive(Default)]
-struct Folder<'f> {
+struct TreeFolder<'f> {
     files: Vec<(&'f [u8], &'f TrackedFile)>,
-    folders: BTreeMap<&'f [u8], Folder<'f>>,
+    folders: BTreeMap<&'f [u8], TreeFolder<'f>>,
 }
 
-impl<'f> Folder<'f> {
+impl<'f> TreeFolder<'f> {
     fn add(&mut self, path: &'f [u8], file: &'f TrackedFile) {
         let mut folder = self;
         let mut names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
@@ -74,13 +74,13 @@ impl<'f> Folder<'f> {
             content.push(0);
             content.extend(id.0);
         }
-        pack.add(Kind::Tree, &content)
+        pack.add(ObjectKind::Tree, &content)
     }
 }
 
 /// Adds the tree objects and returns the root's.
 pub(super) fn trees(files: &Files, pack: &mut Pack) -> io::Result<ObjectId> {
-    let mut root = Folder::default();
+    let mut root = TreeFolder::default();
     files.iter().for_each(|(path, file)| root.add(path, file));
     root.write(pack)
 }

@@ -7,7 +7,7 @@ use glovebox_record::path::ScopePath;
 
 const REFERENCE: &str = "ref: refs/heads/main\n";
 
-/// What a project has: folders end with a slash.
+/// The entries of a project: folders end with a slash.
 fn base(paths: &[&str]) -> Base {
     let mut base = Base::default();
     for path in paths {
@@ -45,7 +45,8 @@ fn check(there: &[&str], changes: &[&str]) -> Vec<(String, bool)> {
         let known = [REFERENCE, "# Title\n", "0123456789012345678901234567890123456789\n"];
         Ok(known.iter().find(|text| Digest::hash(text.as_bytes()) == *digest).map(|text| text.as_bytes()))
     };
-    let steps: Vec<Step<'_>> = changes.iter().map(|change| Step::recorded(change, &open)).collect();
+    let steps: Vec<RepositoryChange<'_>> =
+        changes.iter().map(|change| RepositoryChange::recorded(change, &open)).collect();
     let faults = faults(&base(there), &steps).unwrap();
     faults.iter().for_each(|fault| assert!(fault.reason().contains("git repository"), "{}", fault.reason()));
     faults.into_iter().map(|fault| (fault.folder.join("/"), fault.was_there)).collect()

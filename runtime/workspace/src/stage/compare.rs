@@ -1,8 +1,8 @@
-//! Compares what a stage left at a path with what it saw there: the same for the folder of an overlay and for a layer.
+//! Compares an entry of a stage with the one it saw at its beginning, for the folder of an overlay and for a layer.
 //!
-//! A removed directory, or one through which nothing shows any more, removes only what the stage saw below it; hidden files stay.
+//! Removing a directory, or replacing it by an opaque one, removes only entries that the stage saw; hidden files stay.
 
-use super::decide::Kind;
+use super::decide::LowerKind;
 use super::findings::{self, Findings, FoundEntry, same_content};
 use super::lower_entry::{Lookup, LowerEntry};
 use super::{ChangeRules, StageChanges, StageError};
@@ -14,11 +14,11 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a stage left at a path.
+/// The entry that a stage left at a path.
 pub(super) enum CurrentEntry<'n> {
     /// A directory.
     Directory {
-        /// Whether what lies below shows in it.
+        /// True if lower entries show in it.
         shows_lower: bool,
     },
     /// A file, opened to compare it.
@@ -33,7 +33,7 @@ pub(super) enum CurrentEntry<'n> {
 pub(super) struct Comparison<'s> {
     lookup: &'s Lookup<'s>,
     pub(super) findings: Findings<'s>,
-    /// Where nothing is left of what the stage saw, but for what was met in its changes.
+    /// Directories whose lower entries are gone, except those that also occur among the changes.
     gone: Vec<PathBuf>,
     /// Directories through which nothing below shows.
     pure: HashSet<PathBuf>,
@@ -49,7 +49,7 @@ impl<'s> Comparison<'s> {
         self.gone.push(path.to_owned());
     }
 
-    /// Compares what was left at a path, whose size was checked.
+    /// Compares the entry at a path, whose size was checked.
     pub(super) fn compare(&mut self, met: FoundEntry<'_>, now: CurrentEntry<'_>) -> Result<(), StageError> {
         self.findings.seen.insert(met.path.to_owned());
         let failed = |source: io::Error| StageError::io(met.path, source);
@@ -64,7 +64,8 @@ impl<'s> Comparison<'s> {
                 self.replace(met.path, lower, met.write())
             }
             CurrentEntry::Link(target) => {
-                let is_same = lower.kind == Some(Kind::Link) && self.lookup.target(met.path).map_err(failed)? == target;
+                let is_same =
+                    lower.kind == Some(LowerKind::Link) && self.lookup.target(met.path).map_err(failed)? == target;
                 if is_same { Ok(()) } else { self.replace(met.path, lower, findings::link(&target)) }
             }
             CurrentEntry::Special(op) => self.replace(met.path, lower, op),
@@ -74,9 +75,9 @@ impl<'s> Comparison<'s> {
     fn directory(&mut self, path: &Path, lower: LowerEntry, shows_lower: bool) -> Result<(), StageError> {
         let is_pure_above = self.pure.contains(path.parent().unwrap_or(Path::new("")));
         match lower.kind {
-            Some(Kind::Directory) if !is_pure_above && shows_lower => return Ok(()),
-            Some(Kind::Directory) if is_pure_above => {}
-            Some(Kind::Directory) => self.gone.push(path.to_owned()),
+            Some(LowerKind::Directory) if !is_pure_above && shows_lower => return Ok(()),
+            Some(LowerKind::Directory) if is_pure_above => {}
+            Some(LowerKind::Directory) => self.gone.push(path.to_owned()),
             Some(_) => {
                 self.findings.add(path, Op::Delete)?;
                 self.findings.add(path, Op::MakeDir)?;
@@ -93,7 +94,7 @@ impl<'s> Comparison<'s> {
         lower: LowerEntry,
         open: &dyn Fn() -> io::Result<File>,
     ) -> io::Result<bool> {
-        let (Some(Kind::File), Some(then)) = (lower.kind, lower.stat) else { return Ok(false) };
+        let (Some(LowerKind::File), Some(then)) = (lower.kind, lower.stat) else { return Ok(false) };
         if tree::length(&then) != met.bytes || tree::is_executable(&then) != met.executable {
             return Ok(false);
         }
@@ -102,14 +103,14 @@ impl<'s> Comparison<'s> {
 
     /// Adds what now stands at a path, and the removal of a directory that stood there.
     fn replace(&mut self, path: &Path, lower: LowerEntry, op: Op) -> Result<(), StageError> {
-        if lower.kind == Some(Kind::Directory) {
+        if lower.kind == Some(LowerKind::Directory) {
             self.findings.add(path, Op::RemoveDir)?;
             self.gone.push(path.to_owned());
         }
         self.findings.add(path, op)
     }
 
-    /// Adds what the stage saw and is gone, and returns all changes.
+    /// Adds the removals of entries that the stage saw, and returns all changes.
     pub(super) fn finish(mut self) -> Result<StageChanges, StageError> {
         for start in std::mem::take(&mut self.gone) {
             self.add_gone(start)?;
@@ -121,7 +122,7 @@ impl<'s> Comparison<'s> {
         let lower = self.lookup.entry(&start).map_err(|source| StageError::io(&start, source))?;
         let Some(kind) = lower.kind else { return Ok(()) };
         let mut listed = Vec::new();
-        if kind == Kind::Directory {
+        if kind == LowerKind::Directory {
             let each = self.lookup.each_below(&start, &mut |path, kind| {
                 listed.push((path.to_owned(), kind));
                 Ok::<_, io::Error>(())
@@ -130,7 +131,7 @@ impl<'s> Comparison<'s> {
         }
         for (path, kind) in [(start, kind)].into_iter().chain(listed) {
             if !self.findings.seen.contains(&path) {
-                let op = if kind == Kind::Directory { Op::RemoveDir } else { Op::Delete };
+                let op = if kind == LowerKind::Directory { Op::RemoveDir } else { Op::Delete };
                 self.findings.add(&path, op)?;
                 self.findings.seen.insert(path);
             }

@@ -3,7 +3,7 @@
 //! The copy contains only files that the scope lets the stage see. It keeps a stamp (size, times, inode, mode) of every file, so that
 //! untouched files are not read again, except files of the last clock tick before the stage began.
 
-use super::{ChangeRules, copied};
+use super::{ChangeRules, copy_changes};
 use crate::change::{ChangeLimits, ChangedFiles, FoundChange};
 use crate::ignored::IgnoreMatcher;
 use crate::link;
@@ -23,30 +23,30 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What one path of the copy was when the stage began.
+/// An entry of the copy at the stage's beginning.
 #[derive(Debug)]
 pub(super) enum CopiedEntry {
     /// A directory; `partial` when it holds something the stage must not see.
     Directory { partial: bool },
-    /// A regular file; `origin` is what the workspace's was, none for a layer's.
+    /// A regular file; `origin` is the stamp of the workspace's file, none for a layer's.
     File { stamp: Stamp, bytes: u64, executable: bool, origin: Option<Stamp> },
     /// A link.
     Link { target: OsString, origin: Option<Stamp> },
 }
 
-/// A private copy of what a stage may see.
+/// A private copy of the files that a stage may see.
 #[derive(Debug)]
 pub struct Copy {
     at: PathBuf,
     pub(super) tree: Tree,
     pub(super) workspace: Tree,
     layers: Vec<Tree>,
-    /// What lies under the workspace.
+    /// The folder below the workspace.
     below: Option<Tree>,
     mount_points: Vec<ScopePath>,
     pub(super) scope: Scope,
     pub(super) facts: HashMap<PathBuf, CopiedEntry>,
-    /// What stands in the workspace and not in the copy; nothing below it is listed.
+    /// Entries of the workspace that are not in the copy; nothing below them is listed.
     pub(super) left_out: HashSet<PathBuf>,
     /// The file system the copy is on.
     pub(super) device: u64,
@@ -94,7 +94,7 @@ impl Copy {
         Ok(())
     }
 
-    /// Copies everything again, in place of what the stage made of it. The folder stays the same.
+    /// Copies everything again, replacing the stage's changes. The folder stays the same.
     pub(super) fn start_over(&mut self) -> Result<(), StageError> {
         tree::clear(&self.tree).map_err(|source| StageError::io(&self.at, source))?;
         self.fill()
@@ -105,15 +105,15 @@ impl Copy {
         &self.at
     }
 
-    /// Finds what differs from what was copied, by path, each with its verdict: protected paths first, then the scope.
+    /// Lists the differences from the copied files, by path, each with its verdict: protected paths first, then the scope.
     ///
-    /// An untouched file costs one stat; one copied in the last clock tick is read too. To be called when no program of the stage is alive any more.
+    /// An unchanged file costs one stat; one copied in the last clock tick is read too. Call it when no program of the stage is alive.
     ///
     /// # Errors
-    /// [`StageError::Limit`] when the stage left more than `limits` allow.
+    /// [`StageError::Limit`] when the changes exceed `limits`.
     pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<FoundChange>, StageError> {
         let ignored = &IgnoreMatcher::default();
-        copied::changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
+        copy_changes::changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
     }
 
     /// Removes the copy, however deep and unreadable the stage made it.
@@ -124,7 +124,7 @@ impl Copy {
         tree::remove_all(&self.at).map_err(|source| StageError::io(&self.at, source))
     }
 
-    /// Opens what a file of the copy was made from.
+    /// Opens the original of a file of the copy.
     pub(super) fn original(&self, path: &Path) -> io::Result<File> {
         let from_layer = self.layers.iter().find_map(|layer| layer.file(path).ok());
         if let Some(file) = from_layer {
@@ -143,14 +143,14 @@ impl ChangedFiles for Copy {
     }
 }
 
-/// Where an entry that is copied comes from.
+/// Source of a copied entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum CopySource {
     /// A layer, to which the scope does not apply.
     Layer,
     /// The workspace, where the scope rules.
     Workspace,
-    /// The folder under the workspace, of which only what is hidden does not show.
+    /// The folder below the workspace, of which only hidden entries do not show.
     Below,
 }
 
@@ -160,8 +160,8 @@ struct CopyBuilder<'c> {
     scope: &'c Scope,
     facts: HashMap<PathBuf, CopiedEntry>,
     left_out: HashSet<PathBuf>,
-    /// What is met.
-    origin: Origin,
+    /// The source of the current entries.
+    origin: CopySource,
     /// The directory of the copy that is being filled.
     into: Option<(PathBuf, OwnedFd)>,
 }
@@ -169,7 +169,7 @@ struct CopyBuilder<'c> {
 impl<'c> CopyBuilder<'c> {
     fn new(copy: &'c Tree, scope: &'c Scope) -> Self {
         let (facts, left_out) = (HashMap::new(), HashSet::new());
-        Self { copy, scope, facts, left_out, origin: Origin::Layer, into: None }
+        Self { copy, scope, facts, left_out, origin: CopySource::Layer, into: None }
     }
 
     /// Copies the layers, then the workspace where nothing exists yet.
@@ -180,13 +180,13 @@ impl<'c> CopyBuilder<'c> {
         for path in mount_points {
             self.make_mount_point(path)?;
         }
-        self.origin = Origin::Workspace;
+        self.origin = CopySource::Workspace;
         tree::walk(workspace, &mut |entry| self.add(entry))
     }
 
     /// Copies what lies under the workspace, where nothing exists yet and nothing is hidden.
     fn below(&mut self, below: &Tree) -> Result<(), StageError> {
-        self.origin = Origin::Below;
+        self.origin = CopySource::Below;
         tree::walk(below, &mut |entry| self.add(entry))
     }
 
@@ -194,12 +194,12 @@ impl<'c> CopyBuilder<'c> {
     fn add(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
         let failed = |source: io::Error| StageError::io(entry.path, source);
         let is_seen = match self.origin {
-            Origin::Layer => true,
-            Origin::Workspace => is_visible(entry.kind(), access(self.scope, entry.path)),
-            Origin::Below => access(self.scope, entry.path) != Access::Hidden,
+            CopySource::Layer => true,
+            CopySource::Workspace => is_visible(entry.kind(), access(self.scope, entry.path)),
+            CopySource::Below => access(self.scope, entry.path) != Access::Hidden,
         };
         if self.left_out.contains(entry.path) || !is_seen {
-            if self.origin != Origin::Below {
+            if self.origin != CopySource::Below {
                 self.note_left_out(entry.path);
             }
             return Ok(false);
@@ -222,7 +222,7 @@ impl<'c> CopyBuilder<'c> {
     }
 
     fn is_workspace(&self) -> bool {
-        self.origin == Origin::Workspace
+        self.origin == CopySource::Workspace
     }
 
     fn add_directory(&mut self, entry: &WalkEntry<'_>) -> io::Result<CopiedEntry> {
@@ -252,7 +252,7 @@ impl<'c> CopyBuilder<'c> {
         match link::destination(&path, Path::new(&target)) {
             Ok(leads_to) if !self.scope.is_hidden(&leads_to) => {}
             // A stage made it, as it may make any link in its copy.
-            _ if self.origin == Origin::Below => {}
+            _ if self.origin == CopySource::Below => {}
             _ => return Ok(None),
         }
         rustix::fs::symlinkat(&target, self.into(entry)?, entry.name)?;

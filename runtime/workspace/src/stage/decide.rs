@@ -17,9 +17,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What the stage could see at a path when it began.
+/// LowerKind of an entry that the stage could see when it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LowerKind {
     Directory,
     File,
     Link,
@@ -28,15 +28,15 @@ pub(crate) enum Kind {
 /// The workspace before the stage, as the stage could see it.
 pub(crate) trait Baseline {
     fn scope(&self) -> &Scope;
-    /// What stood there; nothing also when the stage could not see it.
-    fn kind(&self, path: &Path) -> io::Result<Option<Kind>>;
-    /// True when something stands in the workspace that the stage could not see.
+    /// The kind of the entry; none also when the stage could not see it.
+    fn kind(&self, path: &Path) -> io::Result<Option<LowerKind>>;
+    /// True when the workspace has an entry that the stage could not see.
     fn is_left_out(&self, path: &Path) -> io::Result<bool>;
     /// True for a directory that holds, at any depth, something the stage could not see.
     fn is_partial(&self, path: &Path) -> io::Result<bool>;
     /// True when something stands there in the workspace itself, seen by the stage or not.
     fn workspace_has(&self, path: &Path) -> io::Result<bool>;
-    /// True when the workspace no longer is there what the stage saw.
+    /// True when the workspace's entry differs from the one the stage saw.
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool>;
 }
 
@@ -81,7 +81,7 @@ fn refused<T>(reason: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Reason(reason.into()))
 }
 
-/// What forbids changes below a directory, there or above.
+/// The reason that forbids changes below a directory, at the directory or above.
 #[derive(Clone, Default)]
 struct DirectoryRestriction {
     /// The stage could not see one of them.
@@ -121,7 +121,7 @@ impl<'s> Decider<'s> {
         }
     }
 
-    /// Returns what is known of a change that git ignores; none for any other. A path that this run protects, that is hidden, or that the
+    /// Returns the ignored change of a path; none if the path is not ignored. A path that this run protects, that is hidden, or that the
     /// workspace has, is never ignored; nor is one whose topmost ignored folder has a protected name.
     pub(crate) fn left_out(&self, raw: &Path, op: &Op) -> io::Result<Option<IgnoredChange>> {
         if self.ignored.is_empty() {
@@ -129,7 +129,7 @@ impl<'s> Decider<'s> {
         }
         let is_folder = matches!(op, Op::MakeDir | Op::RemoveDir);
         let Some((path, is_whole)) = plain(raw) else { return Ok(None) };
-        let kind = if is_folder || !is_whole { ignored::Kind::Directory } else { ignored::Kind::File };
+        let kind = if is_folder || !is_whole { ignored::EntryKind::Directory } else { ignored::EntryKind::File };
         let Some(end) = self.ignored.covers(&path, kind) else {
             return if *op == Op::RemoveDir { self.left_out_folder(raw, &path) } else { Ok(None) };
         };
@@ -144,7 +144,7 @@ impl<'s> Decider<'s> {
             return Ok(None);
         }
         let name = top.rsplit('/').next().unwrap_or(top);
-        let slash = if end < text.len() || kind == ignored::Kind::Directory { "/" } else { "" };
+        let slash = if end < text.len() || kind == ignored::EntryKind::Directory { "/" } else { "" };
         let lasts = is_whole && self.protected.reason(text).is_none();
         Ok(Some(IgnoredChange { name: format!("{name}{slash}"), lasts }))
     }
@@ -158,7 +158,8 @@ impl<'s> Decider<'s> {
 
     /// True where the write scope names an ignored path itself: then its author wants it committed.
     fn is_granted_by_name(&self, path: &ScopePath) -> bool {
-        let kind = |entry: &Entry| if entry.is_subtree() { ignored::Kind::Directory } else { ignored::Kind::File };
+        let kind =
+            |entry: &Entry| if entry.is_subtree() { ignored::EntryKind::Directory } else { ignored::EntryKind::File };
         let mut granting = self.before.scope().write.iter().filter(|entry| entry.contains(path));
         granting.any(|entry| !entry.path().is_root() && self.ignored.covers(entry.path(), kind(entry)).is_some())
     }
@@ -219,7 +220,7 @@ impl<'s> Decider<'s> {
                     return Err(Stop::Scratch);
                 }
             }
-            // The directory of a grant stays, for it and for what the stage could not see in it.
+            // The directory of a grant stays, for the grant and for hidden entries in it.
             Op::RemoveDir if scope.commits_directory(path) || self.before.is_partial(raw)? => return Ok(()),
             _ => {}
         }
@@ -249,13 +250,13 @@ impl<'s> Decider<'s> {
             return refused("the path exists outside the stage's scope");
         }
         if matches!(op, Op::Write { .. } | Op::Link { .. })
-            && self.before.kind(raw)? == Some(Kind::Directory)
+            && self.before.kind(raw)? == Some(LowerKind::Directory)
             && self.before.is_partial(raw)?
         {
             return refused("the directory at this path has content outside the stage's scope");
         }
         if let Some(file) = &above.file {
-            // What was a file has become a directory: allowed only where the file might be removed.
+            // A file was replaced by a directory: allowed only where the file might be removed.
             self.check_scope(&ScopePath::parse_bytes(file.as_os_str().as_bytes()).unwrap_or_default())?;
             self.check_stale(file, &Op::Delete)?;
         }
@@ -268,7 +269,7 @@ impl<'s> Decider<'s> {
         for path in unknown.into_iter().rev() {
             let mut above = path.parent().and_then(|parent| known.get(parent)).cloned().unwrap_or_default();
             above.is_left_out = above.is_left_out || self.before.is_left_out(path)?;
-            if matches!(self.before.kind(path)?, Some(Kind::File | Kind::Link)) {
+            if matches!(self.before.kind(path)?, Some(LowerKind::File | LowerKind::Link)) {
                 above.file = Some(path.to_owned());
             }
             known.insert(path.to_owned(), above);

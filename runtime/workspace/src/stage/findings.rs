@@ -15,7 +15,7 @@ use std::io::{self, Read};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-/// How far the blocks of a file may exceed its length before they count instead: file systems allocate ahead.
+/// Bytes by which the allocated blocks of a file may exceed its length before they count: file systems allocate ahead.
 const AHEAD_BYTES: u64 = 1 << 20;
 
 /// The reason for a change with an attribute that only a forger sets.
@@ -23,20 +23,20 @@ const FORGED: &str = "it has an overlay attribute that only the kernel may set";
 /// Most entries that are not changes: in scratch, or touched but equal.
 const UNCHANGED_MAX: u64 = 1_000_000;
 
-/// What a search met at a path.
+/// An entry that a search found.
 #[derive(Clone, Copy)]
 pub(crate) struct FoundEntry<'m> {
     pub(crate) path: &'m Path,
     /// 1 for entries of the folder itself.
     pub(crate) depth: u32,
-    /// Length of a file, and what it takes up on disk.
+    /// Length of a file, and its bytes on disk.
     pub(crate) bytes: u64,
     pub(crate) disk_bytes: u64,
     pub(crate) executable: bool,
 }
 
 impl<'m> FoundEntry<'m> {
-    /// What a walk met.
+    /// Makes an entry of a walk's entry.
     pub(crate) fn new(entry: &WalkEntry<'m>) -> Self {
         Self::file(entry.path, entry.depth, &entry.stat, tree::is_executable(&entry.stat))
     }
@@ -52,7 +52,7 @@ impl<'m> FoundEntry<'m> {
         Self { path, depth, bytes: 0, disk_bytes: 0, executable: false }
     }
 
-    /// What a file would be as a change.
+    /// The change that writes this file.
     pub(crate) fn write(self) -> Op {
         Op::Write { bytes: self.bytes, executable: self.executable }
     }
@@ -62,11 +62,11 @@ impl<'m> FoundEntry<'m> {
 pub(crate) struct Findings<'s> {
     decider: Decider<'s>,
     limits: &'s ChangeLimits,
-    /// Paths that are still what they were, or were replaced by something of the same place.
+    /// Paths at which the search found an entry.
     pub(crate) seen: HashSet<PathBuf>,
     found: Vec<FoundChange>,
     left_out: IgnoredChanges,
-    /// What was removed and must stay all the same.
+    /// Removed paths that must stay.
     kept: BTreeSet<PathBuf>,
     bytes: u64,
     paths: u64,
@@ -94,7 +94,7 @@ impl<'s> Findings<'s> {
             self.kept.insert(path.to_owned());
         }
         match decision {
-            Decision::Allowed => self.push(path, (op, Verdict::Allowed), false),
+            Decision::Allowed => self.push(path, op, Verdict::Allowed, false),
             Decision::Dropped => Ok(()),
             Decision::Ignored(left_out) => {
                 let most = self.limits.stage.ignored_entries;
@@ -104,22 +104,17 @@ impl<'s> Findings<'s> {
                 self.left_out.add(path, op, left_out);
                 Ok(())
             }
-            Decision::Disallowed(reason) => self.push(path, (op, Verdict::Disallowed(reason)), false),
-            Decision::OutOfScope(reason) => self.push(path, (op, Verdict::Disallowed(reason)), true),
+            Decision::Disallowed(reason) => self.push(path, op, Verdict::Disallowed(reason), false),
+            Decision::OutOfScope(reason) => self.push(path, op, Verdict::Disallowed(reason), true),
         }
     }
 
     /// Adds a change of which an overlay attribute was forged; no path allows it.
     pub(crate) fn refuse_forged(&mut self, path: &Path, op: Op) -> Result<(), StageError> {
-        self.push(path, (op, Verdict::Disallowed(FORGED.to_owned())), false)
+        self.push(path, op, Verdict::Disallowed(FORGED.to_owned()), false)
     }
 
-    fn push(
-        &mut self,
-        path: &Path,
-        (op, verdict): (Op, Verdict),
-        is_only_out_of_scope: bool,
-    ) -> Result<(), StageError> {
+    fn push(&mut self, path: &Path, op: Op, verdict: Verdict, is_only_out_of_scope: bool) -> Result<(), StageError> {
         if self.found.len() as u64 >= self.limits.stage.write_entries {
             return Err(limit("write_entries", self.limits.stage.write_entries, path));
         }
@@ -151,7 +146,7 @@ impl<'s> Findings<'s> {
         Ok(())
     }
 
-    /// Counts the bytes of a changed file: its length, or what it takes up where that is far more. What is never committed does not
+    /// Counts the bytes of a changed file: its length, or its bytes on disk if those are far more. A change that is never committed does not
     /// count.
     pub(crate) fn count_bytes(&mut self, entry: FoundEntry<'_>) -> Result<(), StageError> {
         let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes());
@@ -171,7 +166,7 @@ impl<'s> Findings<'s> {
         Ok(())
     }
 
-    /// Returns the changes sorted by path, what was removed first.
+    /// Returns the changes sorted by path, removals first.
     pub(crate) fn finish(self) -> StageChanges {
         let mut found = self.left_out.without_folders_for_it(self.found);
         for change in &mut found {
@@ -220,12 +215,12 @@ fn without_redundant_directories(found: Vec<FoundChange>, scope: &Scope) -> Vec<
     found.into_iter().filter(keep).collect()
 }
 
-/// What a link that was met would be as a change.
+/// The change that creates this link.
 pub(crate) fn link(target: &std::ffi::OsStr) -> Op {
     Op::Link { target: tree::shown(Path::new(target)) }
 }
 
-/// What something that is never committed is called.
+/// The name of a special file, which is never committed.
 pub(crate) fn special(kind: FileType) -> Op {
     let kind = match kind {
         FileType::Fifo => "fifo",

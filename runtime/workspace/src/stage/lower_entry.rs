@@ -3,7 +3,7 @@
 //! The start of a stage records no files. The workspace must not change during the stage, so it is read afterwards; the change time
 //! of a file reveals a change. Lookups only read, and are cached.
 
-use super::decide::{Baseline, Kind};
+use super::decide::{Baseline, LowerKind};
 use crate::change::Op;
 use crate::lower::{LowerFolders, access, is_visible};
 use crate::overlay::mask;
@@ -19,16 +19,16 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What is known about one path.
+/// The lower entry of one path.
 #[derive(Clone, Copy)]
 pub(super) struct LowerEntry {
-    /// What the stage saw.
-    pub(super) kind: Option<Kind>,
-    /// What the stage saw, in detail; none for what only the jail mounts there.
+    /// The kind that the stage saw.
+    pub(super) kind: Option<LowerKind>,
+    /// The metadata that the stage saw; none for entries that only the jail mounts there.
     pub(super) stat: Option<Stat>,
-    /// Whether the workspace has something there that the stage could not see.
+    /// True if the workspace has an entry there that the stage could not see.
     is_left_out: bool,
-    /// Whether what it saw is the workspace's.
+    /// True if the visible entry comes from the workspace.
     is_workspace: bool,
 }
 
@@ -51,7 +51,7 @@ impl<'o> Lookup<'o> {
         Self { lower, known: RefCell::default(), partial: RefCell::default(), parent: RefCell::default() }
     }
 
-    /// Returns what is at a path.
+    /// Returns the entry at a path.
     pub(super) fn entry(&self, path: &Path) -> io::Result<LowerEntry> {
         if let Some(known) = self.known.borrow().get(path) {
             return Ok(*known);
@@ -63,21 +63,21 @@ impl<'o> Lookup<'o> {
 
     fn look(&self, path: &Path) -> io::Result<LowerEntry> {
         if path.as_os_str().is_empty() {
-            return Ok(LowerEntry { kind: Some(Kind::Directory), ..LowerEntry::NOTHING });
+            return Ok(LowerEntry { kind: Some(LowerKind::Directory), ..LowerEntry::NOTHING });
         }
         let scope_path = ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).ok();
         let mounts = |is: &dyn Fn(&ScopePath, &ScopePath) -> bool| {
             scope_path.as_ref().is_some_and(|path| self.lower.mount_points.iter().any(|mount| is(path, mount)))
         };
         if mounts(&|path, mount| path == mount) {
-            return Ok(LowerEntry { kind: Some(Kind::Directory), ..LowerEntry::LEFT_OUT });
+            return Ok(LowerEntry { kind: Some(LowerKind::Directory), ..LowerEntry::LEFT_OUT });
         }
         if mounts(&|path, mount| path.is_below(mount)) {
             return Ok(LowerEntry::LEFT_OUT);
         }
         let found = self.look_through(path)?;
         if found.kind.is_none() && mounts(&|path, mount| mount.is_below(path)) {
-            return Ok(LowerEntry { kind: Some(Kind::Directory), ..found });
+            return Ok(LowerEntry { kind: Some(LowerKind::Directory), ..found });
         }
         Ok(found)
     }
@@ -96,11 +96,11 @@ impl<'o> Lookup<'o> {
         Ok(LowerEntry::LEFT_OUT)
     }
 
-    /// What lies under the workspace; it shows only where every folder above it is one for the stage.
+    /// The entry below the workspace; it shows only where every folder above it is a directory for the stage.
     fn look_below(&self, path: &Path) -> io::Result<LowerEntry> {
         let Some(below) = &self.lower.below else { return Ok(LowerEntry::NOTHING) };
         let above = path.parent().unwrap_or(Path::new(""));
-        if self.entry(above)?.kind != Some(Kind::Directory) || access(&self.lower.scope, path) == Access::Hidden {
+        if self.entry(above)?.kind != Some(LowerKind::Directory) || access(&self.lower.scope, path) == Access::Hidden {
             return Ok(LowerEntry::NOTHING);
         }
         let found = below.stat_below_folders(path)?;
@@ -154,7 +154,7 @@ impl<'o> Lookup<'o> {
     pub(super) fn each_below<E: From<io::Error>>(
         &self,
         start: &Path,
-        visit: &mut dyn FnMut(&Path, Kind) -> Result<(), E>,
+        visit: &mut dyn FnMut(&Path, LowerKind) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut pending = vec![start.to_owned()];
         while let Some(at) = pending.pop() {
@@ -162,7 +162,7 @@ impl<'o> Lookup<'o> {
                 let path = at.join(name);
                 let Some(kind) = self.entry(&path)?.kind else { continue };
                 visit(&path, kind)?;
-                if kind == Kind::Directory {
+                if kind == LowerKind::Directory {
                     pending.push(path);
                 }
             }
@@ -188,7 +188,7 @@ impl Baseline for Lookup<'_> {
         Ok(self.stat_workspace(path)?.is_some())
     }
 
-    fn kind(&self, path: &Path) -> io::Result<Option<Kind>> {
+    fn kind(&self, path: &Path) -> io::Result<Option<LowerKind>> {
         Ok(self.entry(path)?.kind)
     }
 
@@ -201,7 +201,7 @@ impl Baseline for Lookup<'_> {
             return Ok(*known);
         }
         let mut partial = false;
-        if self.entry(path)?.kind == Some(Kind::Directory) {
+        if self.entry(path)?.kind == Some(LowerKind::Directory) {
             mask::unseen(&self.lower.workspace, &self.lower.scope, path, &mut |_| {
                 partial = true;
                 Ok(false)
@@ -217,16 +217,16 @@ impl Baseline for Lookup<'_> {
         let LowerEntry { kind: Some(kind), stat: Some(stat), is_workspace: true, .. } = self.entry(path)? else {
             return Ok(false);
         };
-        let is_same_use = kind == Kind::Directory && matches!(op, Op::MakeDir | Op::RemoveDir);
+        let is_same_use = kind == LowerKind::Directory && matches!(op, Op::MakeDir | Op::RemoveDir);
         Ok(!is_same_use && tree::Stamp::from_stat(&stat).changed() > self.lower.begun)
     }
 }
 
-fn kind(stat: &Stat) -> Option<Kind> {
+fn kind(stat: &Stat) -> Option<LowerKind> {
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => Some(Kind::Directory),
-        FileType::RegularFile => Some(Kind::File),
-        FileType::Symlink => Some(Kind::Link),
+        FileType::Directory => Some(LowerKind::Directory),
+        FileType::RegularFile => Some(LowerKind::File),
+        FileType::Symlink => Some(LowerKind::Link),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Removes a folder and everything below it, whatever a hostile program made of it.
+//! Removes a folder and everything below it, in any state that a hostile program left.
 
 use super::{Owner, Tree, is_absent, make_readable, open_directory, stat_at};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,7 +28,7 @@ pub fn remove_all(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes everything in a folder of ours, which stays: whoever holds it open goes on with it. Safe as [`remove_all`] is.
+/// Removes everything in a folder, which stays: open handles of it stay valid. Safe as [`remove_all`] is.
 ///
 /// # Errors
 /// The system's error.
@@ -59,7 +59,7 @@ pub(crate) fn remove(parent: impl AsFd, name: &OsStr) -> io::Result<()> {
     // Opened first: most are directories, and this saves a call.
     let open = || open_directory(parent, name, Owner::Us);
     let opened = match open() {
-        Err(error) if error.kind() != io::ErrorKind::NotFound && unlink(parent, name)? == Unlinked::Directory => open(),
+        Err(error) if error.kind() != io::ErrorKind::NotFound && unlink(parent, name)? == Unlink::Directory => open(),
         Err(_) => return Ok(()),
         opened => opened,
     };
@@ -68,10 +68,10 @@ pub(crate) fn remove(parent: impl AsFd, name: &OsStr) -> io::Result<()> {
         top => top?,
     };
     let walked = Dir::new(rustix::io::fcntl_dupfd_cloexec(&top, 0)?)?;
-    Removal { top: &top, moved: 0 }.directory((parent, name), walked, 1)
+    Removal { top: &top, moved: 0 }.directory(parent, name, walked, 1)
 }
 
-/// What is removed, and how many directories were moved to its top.
+/// A removal in progress, and the number of directories that were moved to its top.
 struct Removal<'t> {
     top: &'t OwnedFd,
     moved: u64,
@@ -79,12 +79,7 @@ struct Removal<'t> {
 
 impl Removal<'_> {
     /// Empties a directory, again while something was moved into it, and removes it.
-    fn directory(
-        &mut self,
-        (parent, name): (BorrowedFd<'_>, &OsStr),
-        mut directory: Dir,
-        depth: u32,
-    ) -> io::Result<()> {
+    fn directory(&mut self, parent: BorrowedFd<'_>, name: &OsStr, mut directory: Dir, depth: u32) -> io::Result<()> {
         loop {
             let mut is_empty = true;
             while let Some(entry) = directory.read() {
@@ -92,7 +87,7 @@ impl Removal<'_> {
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
                 if name != "." && name != ".." {
                     is_empty = false;
-                    self.entry(directory.fd()?, (name, entry.file_type()), depth)?;
+                    self.entry(directory.fd()?, name, entry.file_type(), depth)?;
                 }
             }
             match remove_empty(parent, name) {
@@ -102,13 +97,13 @@ impl Removal<'_> {
         }
     }
 
-    fn entry(&mut self, directory: BorrowedFd<'_>, (name, kind): (&OsStr, FileType), depth: u32) -> io::Result<()> {
-        if kind != FileType::Directory && unlink(directory, name)? == Unlinked::Yes {
+    fn entry(&mut self, directory: BorrowedFd<'_>, name: &OsStr, kind: FileType, depth: u32) -> io::Result<()> {
+        if kind != FileType::Directory && unlink(directory, name)? == Unlink::Yes {
             return Ok(());
         }
         let removed = if depth < DEPTH_MAX {
             open_directory(directory, name, Owner::Us)
-                .and_then(|below| self.directory((directory, name), Dir::new(below)?, depth + 1))
+                .and_then(|below| self.directory(directory, name, Dir::new(below)?, depth + 1))
         } else {
             self.move_up(directory, name)
         };
@@ -136,15 +131,15 @@ impl Removal<'_> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Unlinked {
+enum Unlink {
     Yes,
     Directory,
 }
 
-fn unlink(directory: impl AsFd, name: &OsStr) -> io::Result<Unlinked> {
+fn unlink(directory: impl AsFd, name: &OsStr) -> io::Result<Unlink> {
     match unlink_here(directory, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(Unlinked::Yes),
-        Err(Errno::ISDIR | Errno::PERM) => Ok(Unlinked::Directory),
+        Ok(()) | Err(Errno::NOENT) => Ok(Unlink::Yes),
+        Err(Errno::ISDIR | Errno::PERM) => Ok(Unlink::Directory),
         Err(error) => Err(error.into()),
     }
 }

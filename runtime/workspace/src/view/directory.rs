@@ -26,11 +26,11 @@ const UNTOLD: [u64; 2] = [0, 0xffff_ffff];
 pub struct DirectoryEntry {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: Kind,
     /// Size in bytes; 0 for anything but a regular file, and where only names were asked for.
     pub size: u64,
-    /// Which object it is, where the directory itself says so.
+    /// Its identity, if the directory lists it.
     pub identity: Option<Identity>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct OpenDirectory {
     device: u64,
 }
 
-/// What a listing tells of an entry.
+/// Detail of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     /// Name and kind.
@@ -81,7 +81,7 @@ impl View {
         self.listing(path, Detail::Size)
     }
 
-    /// The same without sizes. Where nothing is hidden, the directory itself says what its entries are, and none is looked at.
+    /// The same without sizes. Where nothing is hidden, the kinds come from the directory itself, and no entry is examined.
     pub fn kinds(&self, path: &ScopePath) -> Result<Vec<DirectoryEntry>, ViewError> {
         self.listing(path, Detail::Kind)
     }
@@ -104,7 +104,7 @@ impl View {
             }
             let Ok(name) = entry.file_name().to_str() else { continue };
             let Ok(child) = path.join(name) else { continue };
-            listing.extend(self.entry(&opened, (&child, name), (&entry, detail))?);
+            listing.extend(self.entry(&opened, &child, name, &entry, detail)?);
         }
         listing.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(listing)
@@ -189,7 +189,7 @@ impl View {
         let (root, directory) = match &place.holder {
             Holder::Disk(root, directory) => (root, directory),
             Holder::Layer(layered, _) => {
-                self.set_times_in_layer(&place, layered, path, ([accessed, modified], times))?;
+                self.set_times_in_layer(&place, layered, path, [accessed, modified], times)?;
                 self.touch();
                 return Ok(());
             }
@@ -214,7 +214,7 @@ impl View {
         }
     }
 
-    /// Returns what is known of an entry that the scope lets exist.
+    /// Returns the metadata of an entry that exists in the scope.
     fn visible(&self, operation: Operation, path: &ScopePath) -> Result<Metadata, ViewError> {
         self.require(operation, path, Access::Traverse)?;
         let found = self.look(operation, path)?.1;
@@ -246,11 +246,13 @@ impl View {
     pub(super) fn entry(
         &self,
         directory: &OpenDirectory,
-        (child, name): (&ScopePath, &str),
-        (entry, detail): (&DirEntry, Detail),
+        child: &ScopePath,
+        name: &str,
+        entry: &DirEntry,
+        detail: Detail,
     ) -> Result<Option<DirectoryEntry>, ViewError> {
         let shown = |kind, size, identity| Some(DirectoryEntry { name: name.to_owned(), kind, size, identity });
-        // What is hidden is found out by looking: it may have another name here.
+        // Hidden objects are found by examining each entry: they may have another name here.
         if detail == Detail::Kind && self.hidden.is_empty() && entry.file_type() != FileType::Unknown {
             let kind = Kind::from_type(entry.file_type());
             let access = self.scope.access(child);

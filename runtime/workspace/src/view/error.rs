@@ -1,6 +1,6 @@
-//! Why an operation on a view failed. Each interface above translates these errors.
+//! Errors of operations on a view. Each interface above translates these errors.
 //!
-//! These errors reveal nothing outside the scope: what the stage may not see is [`ViewError::NotFound`].
+//! These errors reveal nothing outside the scope: a path that the stage may not see is [`ViewError::NotFound`].
 
 use rustix::io::Errno;
 
@@ -52,7 +52,7 @@ impl From<Errno> for ViewError {
             Errno::ISDIR => Self::IsADirectory,
             Errno::NOTEMPTY => Self::NotEmpty,
             Errno::INVAL => Self::Invalid,
-            // What openat2 answers when a path would leave the root.
+            // The error of openat2 for a path that would leave the root.
             Errno::XDEV => Self::NotPermitted,
             other => Self::Io(other),
         }

@@ -24,7 +24,7 @@ pub struct FileHandle {
     writable: bool,
 }
 
-/// What a handle reads and writes.
+/// The storage behind a handle.
 #[derive(Debug)]
 enum Backing {
     /// A file of a folder that the view changes.

@@ -1,6 +1,6 @@
 //! Files of a layer: opened, created, and copied into the layer before they change.
 //!
-//! The folders below are only read, through the same walk and the same checks as a view without a layer. What is copied is bounded by
+//! The folders below are only read, through the same walk and the same checks as a view without a layer. Copies are bounded by
 //! `disk_bytes` and [`COPIED_ENTRIES_MAX`].
 
 use super::error::ViewError;
@@ -22,7 +22,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Stat, Timestamps};
 use std::sync::Arc;
 
-/// What a copied file takes on disk at least.
+/// Bytes of a copied file on disk at least.
 const COPY_BYTES_MIN: u64 = 4 << 10;
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
@@ -101,7 +101,7 @@ impl View {
         Ok(content)
     }
 
-    /// Charges what a copy takes on disk, and its entry.
+    /// Charges the disk usage of a copy, and its entry.
     pub(super) fn charge_copy(&self, layered: &LayerStack, path: &ScopePath, bytes: u64) -> Result<(), ViewError> {
         if !charge(&layered.copied_entries, 1, COPIED_ENTRIES_MAX) {
             return Err(self.refuse_quota(path, LimitName::WriteEntries));
@@ -144,7 +144,8 @@ impl View {
         place: &Place<'_>,
         layered: &LayerStack,
         path: &ScopePath,
-        (new, times): ([NewTime; 2], Timestamps),
+        new: [NewTime; 2],
+        times: Timestamps,
     ) -> Result<(), ViewError> {
         let Holder::Layer(_, origin) = &place.holder else { return Err(ViewError::Invalid) };
         if place.found.is_some_and(|found| found.kind == Kind::Directory) {

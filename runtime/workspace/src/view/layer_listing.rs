@@ -14,7 +14,7 @@ use rustix::fs::DirEntry;
 use std::collections::BTreeSet;
 
 impl View {
-    /// Lists what the stage sees in a directory, sorted by name.
+    /// Lists the visible entries of a directory, sorted by name.
     pub(super) fn list_layered(
         &self,
         layered: &LayerStack,
@@ -50,7 +50,7 @@ impl View {
                     return Ok(());
                 }
                 let Ok(child) = path.join(name) else { return Ok(()) };
-                listing.extend(self.entry(opened, (&child, name), (entry, detail))?);
+                listing.extend(self.entry(opened, &child, name, entry, detail)?);
                 Ok(())
             });
             match listed {
@@ -76,7 +76,7 @@ impl View {
             let opened = match self.open_directory(root, operation, path) {
                 Ok(opened) => opened,
                 Err(ViewError::NotFound) => continue,
-                // What is no directory hides what the next folders have there.
+                // An entry that is not a directory hides the entries of lower folders.
                 Err(_) if found.is_ok() => break,
                 Err(denied) => return Err(denied),
             };
@@ -128,7 +128,7 @@ impl View {
     }
 }
 
-/// The kind and size of an entry of a layer; nothing for what was removed.
+/// The kind and size of an entry of a layer; none for a removed one.
 fn shown_of(listed: &EntryState) -> Result<Option<(Kind, u64)>, ViewError> {
     Ok(match listed {
         EntryState::Removed => None,

@@ -1,4 +1,4 @@
-//! A layer and the folders below it, opened for a view, with what was copied into the layer so far.
+//! A layer and the folders below it, opened for a view, with the bytes copied into the layer so far.
 
 use super::OpenViewError;
 use crate::layer::Layer;

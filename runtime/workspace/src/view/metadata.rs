@@ -23,7 +23,7 @@ impl Identity {
     }
 }
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -54,13 +54,13 @@ impl Kind {
 /// The metadata of an object that a view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Size in bytes; 0 for anything but a regular file.
     pub size: u64,
     /// Number of names.
     pub links: u64,
-    /// Which object it is.
+    /// Its identity.
     pub identity: Identity,
     /// Time of last access, none before 1970.
     pub accessed: Option<SystemTime>,
@@ -128,7 +128,7 @@ fn time(seconds: i128, nanoseconds: i128) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(since)
 }
 
-/// What to do with one of a file's times.
+/// A new value for one of a file's times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewTime {
     /// Leave it.

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::sync::Arc;
 
-/// Whether an open may create the file.
+/// Whether an open creates the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Create {
     /// It must exist.
@@ -29,7 +29,7 @@ pub enum Create {
     MustBeNew,
 }
 
-/// What a file is to be opened for.
+/// Access mode of an open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenOptions {
     /// Read from it.
@@ -68,7 +68,7 @@ impl OpenOptions {
     }
 }
 
-/// How often an open is tried again when the name appears and vanishes meanwhile.
+/// Number of retries of an open while the name appears and vanishes.
 const CREATE_TRIES_MAX: u32 = 4;
 
 impl View {
@@ -86,7 +86,7 @@ impl View {
                 Some(found) => {
                     self.require_plain_file(options, path, found)?;
                     return match &place.holder {
-                        Holder::Disk(root, directory) => self.open_existing((root, directory), path, options),
+                        Holder::Disk(root, directory) => self.open_existing(root, directory, path, options),
                         Holder::Layer(layered, origin) => self.open_in_layer(layered, origin, path, options),
                     };
                 }
@@ -94,7 +94,7 @@ impl View {
                 None => {}
             }
             let created = match &place.holder {
-                Holder::Disk(root, directory) => self.create_new((root, directory), path, options),
+                Holder::Disk(root, directory) => self.create_new(root, directory, path, options),
                 Holder::Layer(layered, _) => self.create_in_layer(layered, path, options),
             };
             match created {
@@ -118,7 +118,8 @@ impl View {
 
     fn open_existing(
         self: &Arc<Self>,
-        (root, directory): (&Root, &Directory<'_>),
+        root: &Root,
+        directory: &Directory<'_>,
         path: &ScopePath,
         options: OpenOptions,
     ) -> Result<FileHandle, ViewError> {
@@ -135,7 +136,8 @@ impl View {
 
     fn create_new(
         self: &Arc<Self>,
-        (root, directory): (&Root, &Directory<'_>),
+        root: &Root,
+        directory: &Directory<'_>,
         path: &ScopePath,
         options: OpenOptions,
     ) -> Result<FileHandle, ViewError> {
@@ -202,7 +204,7 @@ impl View {
         })
     }
 
-    /// Examines an entry without opening or following it. What is hidden under another name does not exist.
+    /// Examines an entry without opening or following it. An object that is hidden under another name does not exist.
     pub(super) fn lstat(
         &self,
         operation: Operation,

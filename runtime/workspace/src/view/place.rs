@@ -1,6 +1,6 @@
-//! The place of a path in a view: what is there, and where it can be opened or changed.
+//! The place of a path in a view: its entry, and the directory through which it is opened or changed.
 //!
-//! On a folder it holds the directory open in which the path lies, so that what was examined is what is changed. With a layer it
+//! On a folder it holds the path's directory open, so that the examined entry is the changed one. With a layer it
 //! holds the directory below it in which the entry was found; changes go to the layer.
 
 use super::error::ViewError;
@@ -18,12 +18,12 @@ use std::sync::Arc;
 
 /// The place of a path.
 pub(super) struct Place<'v> {
-    /// What is there; nothing where it could be made.
+    /// The entry; none if it could be created.
     pub(super) found: Option<Metadata>,
     pub(super) holder: Holder<'v>,
 }
 
-/// What has the entry of a path.
+/// The holder of a path's entry.
 pub(super) enum Holder<'v> {
     /// A directory in which the view changes entries.
     Disk(&'v Root, Directory<'v>),
@@ -31,7 +31,7 @@ pub(super) enum Holder<'v> {
     Layer(&'v LayerStack, Origin<'v>),
 }
 
-/// Where a view with a layer found an entry.
+/// Source of an entry in a view with a layer.
 pub(super) enum Origin<'v> {
     /// Nothing is there.
     Nowhere,
@@ -135,8 +135,8 @@ impl View {
         }
     }
 
-    /// Finds what lies below a layer at a path: in the first folder that has it. Not found when no folder has the directory the path
-    /// lies in. What is no directory in one folder hides what the next ones have there.
+    /// Finds the entry of a path below a layer: in the first folder that has it. Not found when no folder has the directory of the path.
+    /// An entry that is not a directory hides the entries of the folders below it.
     pub(super) fn find_below<'v>(
         &'v self,
         layered: &'v LayerStack,

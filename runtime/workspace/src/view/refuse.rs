@@ -9,7 +9,7 @@ use glovebox_record::scope::{Access, Entry};
 use glovebox_record::{LimitName, Refusal};
 use rustix::io::Errno;
 
-/// What was tried on a view.
+/// An operation on a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// Open a file for reading.
@@ -87,7 +87,7 @@ struct Explanation {
 }
 
 impl View {
-    /// Records that the scope denies an operation. Returns what the guest may know: hidden paths are not found.
+    /// Records that the scope denies an operation. Returns the error for the guest: hidden paths are not found.
     pub(super) fn refuse_scope(&self, operation: Operation, path: &ScopePath) -> ViewError {
         let access = self.scope.access(path);
         let (reason, help) = match access {
@@ -227,7 +227,7 @@ impl View {
         self.grant(&format!("`allowed_write_paths=\"{comma}\"` on the node"), &format!("`grants.write = [{quoted}]`"))
     }
 
-    /// What would allow it. Only a plugin has grants beside its node's attributes.
+    /// The grant that would allow it. Only a plugin has grants beside its node's attributes.
     fn grant(&self, on_node: &str, of_plugin: &str) -> String {
         match self.is_of_plugin {
             true => format!("to allow it: {on_node}, and {of_plugin} of the plugin in glovebox.toml"),

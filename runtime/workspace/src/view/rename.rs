@@ -39,7 +39,7 @@ impl View {
             (Holder::Disk(_, out_of), Holder::Disk(_, into)) => {
                 self.charged_entry(to, || rustix::fs::renameat(out_of, last_name(from), into, last_name(to)))
             }
-            (Holder::Layer(layered, _), _) => self.rename_in_layer(layered, (from, &source), (to, &target)),
+            (Holder::Layer(layered, _), _) => self.rename_in_layer(layered, from, &source, to, &target),
             _ => Err(ViewError::Invalid),
         }
     }

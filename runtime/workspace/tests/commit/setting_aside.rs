@@ -1,7 +1,7 @@
 //! Keeping what was not allowed.
 
 use super::bench::{Bench, look, scope, sh};
-use glovebox_workspace::quarantine::{self, Caps};
+use glovebox_workspace::quarantine::{self, QuarantineLimits};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -14,7 +14,9 @@ fn quarantine_keeps_everything_and_nothing_of_it_can_act() {
     sh(copy.root(), script);
     let found = look(&copy);
     let into = made.dir.path().join("quarantine");
-    let report = quarantine::quarantine(&copy, &found, &into, &Caps { files_max: 2, ..Caps::default() }).unwrap();
+    let report =
+        quarantine::quarantine(&copy, &found, &into, &QuarantineLimits { files_max: 2, ..QuarantineLimits::default() })
+            .unwrap();
     let listed: Vec<(&str, bool)> =
         report.kept.iter().map(|kept| (kept.path.as_str(), kept.stored_as.is_some())).collect();
     let expected = [(".envrc", true), (".git/hooks/pre-commit", true), ("big", false), ("l", false), ("p", false)];
@@ -25,7 +27,7 @@ fn quarantine_keeps_everything_and_nothing_of_it_can_act() {
     }
     let stored = report.kept[1].stored_as.clone().unwrap();
     assert_eq!(fs::read_to_string(into.join(stored)).unwrap(), "#!/bin/sh");
-    let read: quarantine::Report =
+    let read: quarantine::QuarantineReport =
         serde_json::from_str(&fs::read_to_string(into.join("report.json")).unwrap()).unwrap();
     assert_eq!(read, report);
 }

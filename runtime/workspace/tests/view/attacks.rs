@@ -51,7 +51,7 @@ fn run_table(open: impl Fn(&Fixture) -> View, changed: &[&str]) {
         let view = Arc::new(open(&fixture));
         assert_eq!(attempt.run(&view), *expected, "{case}");
         assert_eq!(fixture.witness(except), before, "{case}: the disk changed");
-        let refusals = view.refusals().kept();
+        let refusals = view.refusals().stored();
         if expected.is_ok() {
             assert!(refusals.is_empty() && view.touched(), "{case}: {refusals:?}");
         } else {
@@ -133,7 +133,7 @@ fn no_grant_is_named_where_none_would_help() {
     for attempt in [Write("pipeline.dot"), Write(".git/config"), MakeDirectory(".github/workflows")] {
         attempt.run(&view).unwrap_err();
     }
-    let kept = view.refusals().kept();
+    let kept = view.refusals().stored();
     let told: Vec<&str> = kept.iter().map(|refusal| refusal.help.as_str()).collect();
     assert!(told.iter().all(|help| help.starts_with("no grant allows it: `")), "{told:?}");
     assert!(told[0].contains("`pipeline.dot` is protected by this run"), "{told:?}");
@@ -152,7 +152,7 @@ fn no_directory_is_made_where_a_file_is_granted() {
         assert!(view.make_directory(&at(path)).is_err(), "{path}");
     }
     assert_eq!(fixture.witness(&[]), before);
-    let refusals = view.refusals().kept();
+    let refusals = view.refusals().stored();
     assert_eq!(refusals[1].reason, "the path is granted as a file, not as a directory");
     assert!(refusals[1].help.contains("allowed_write_paths=\"src/go.mod,new/go.mod,src/go.mod/\""), "{refusals:?}");
     // The folder on the way to a grant is made, as before.
@@ -164,7 +164,7 @@ fn an_absolute_path_outside_says_how_the_workspace_is_named() {
     let fixture = Fixture::new();
     let view = Arc::new(fixture.view());
     Write("/tmp/x").run(&view).unwrap_err();
-    let told = view.refusals().kept().pop().unwrap();
+    let told = view.refusals().stored().pop().unwrap();
     assert_eq!((told.operation.as_str(), told.path.as_str()), ("write", "/tmp/x"));
     assert_eq!(
         told.help,
@@ -182,7 +182,7 @@ fn refusals_name_the_grant() {
         attempt.run(&view).unwrap_err();
     }
     let told = |view: &View| -> Vec<String> {
-        view.refusals().kept().iter().map(|refusal| format!("{refusal}; {}", refusal.help)).collect()
+        view.refusals().stored().iter().map(|refusal| format!("{refusal}; {}", refusal.help)).collect()
     };
     assert_eq!(
         told(&view),

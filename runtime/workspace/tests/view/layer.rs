@@ -229,7 +229,7 @@ fn what_is_copied_is_bounded_by_disk_bytes() {
     view.open_file(&path("out/deep/big"), EDIT).unwrap();
     view.open_file(&path("out/own"), EDIT).unwrap();
     assert_eq!(view.open_file(&path("out/d/h.toml"), EDIT).map(drop), Err(ViewError::Quota));
-    assert!(view.refusals().kept()[0].help.contains("limits.disk_bytes"));
+    assert!(view.refusals().stored()[0].help.contains("limits.disk_bytes"));
     // New content is bounded by `write_bytes`.
     view.write_file(&path("out/new"), b"new").unwrap();
 }

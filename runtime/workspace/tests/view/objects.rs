@@ -95,7 +95,7 @@ fn check_entries(view: &Arc<View>) {
     assert_eq!(view.make_directory(&path("out/e")), Err(ViewError::Quota));
     assert_eq!(view.write_file(&path("out/f"), b"3"), Err(ViewError::Quota));
     assert_eq!(view.written_entries(), 3);
-    assert!(view.refusals().kept()[0].help.contains("limits.write_entries"));
+    assert!(view.refusals().stored()[0].help.contains("limits.write_entries"));
 }
 
 #[test]
@@ -218,5 +218,5 @@ fn a_log_tells_of_refusals_as_they_happen() {
     assert_eq!(view.unlink(&path("ro/a\u{1b}[2J")), Err(ViewError::NotFound));
     assert_eq!(view.unlink(&path("ro/b")), Err(ViewError::NotFound));
     assert_eq!(told.try_iter().collect::<Vec<_>>(), ["ro/a\\x1b[2J"]);
-    assert_eq!((view.refusals().kept().len(), view.refusals().total()), (1, 2));
+    assert_eq!((view.refusals().stored().len(), view.refusals().total()), (1, 2));
 }

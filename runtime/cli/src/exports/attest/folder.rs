@@ -7,7 +7,7 @@ use crate::terminal::visible;
 use glovebox_engine::run::{HOLDOUTS_DIR, WORKSPACE_DIR};
 use glovebox_record::{Digest, FileChange};
 use glovebox_workspace::holdout::Seal;
-use glovebox_workspace::repository_shape::{self, Step};
+use glovebox_workspace::repository_shape::{self, RepositoryChange};
 use glovebox_workspace::restore;
 use std::fmt;
 use std::io;
@@ -40,7 +40,8 @@ pub fn workspace(run: &RunFolder, evidence: &RunEvidence) -> Result<&'static str
 /// Requires that the changes make no folder a repository, together with what else lies there.
 pub fn no_repository(folder: &Path, changed: &[FileChange]) -> Result<(), Stop> {
     let unread = |_: &Digest| Ok(None::<io::Empty>);
-    let steps: Vec<Step<'_>> = changed.iter().map(|change| Step::recorded(change, &unread)).collect();
+    let steps: Vec<RepositoryChange<'_>> =
+        changed.iter().map(|change| RepositoryChange::recorded(change, &unread)).collect();
     let faults = repository_shape::faults_in_result(folder, &steps);
     let faults =
         faults.map_err(|error| Stop::io(format!("look for repositories in `{}`", folder.display()), &error))?;

@@ -10,7 +10,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, FileChange};
 use glovebox_workspace::apply::{self, Conflict};
 use glovebox_workspace::commit::fold;
-use glovebox_workspace::repository_shape::{self, Entry, Folders, Step, beginning};
+use glovebox_workspace::repository_shape::{self, FolderEntry, Folders, RepositoryChange, beginning};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub fn conflicts(
     selected: &BTreeSet<&ScopePath>,
 ) -> Result<Vec<Conflict>, Stop> {
     let open = |digest: &Digest| source.changes.open(digest).map(Some);
-    if !source.selected.iter().any(|change| Step::recorded(change, &open).may_touch_repository()) {
+    if !source.selected.iter().any(|change| RepositoryChange::recorded(change, &open).may_touch_repository()) {
         return Ok(Vec::new());
     }
     let before = InHead { git, files, prefix };
@@ -35,7 +35,8 @@ pub fn conflicts(
     for (_, stage) in &source.changes.stages {
         made.extend(stage.changes.iter().filter(|change| selected.contains(&change.path)).cloned());
         let state = fold(&made);
-        let steps: Vec<Step<'_>> = state.iter().map(|change| Step::recorded(change, &open)).collect();
+        let steps: Vec<RepositoryChange<'_>> =
+            state.iter().map(|change| RepositoryChange::recorded(change, &open)).collect();
         let faults = repository_shape::faults(&before, &steps)
             .map_err(|error| Stop::new(Exit::Usage, format!("look for repositories in HEAD: {error}")))?;
         if !faults.is_empty() {
@@ -59,18 +60,18 @@ impl InHead<'_> {
 }
 
 impl Folders for InHead<'_> {
-    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, Entry)>> {
+    fn entries(&self, folder: &Path) -> io::Result<Vec<(String, FolderEntry)>> {
         let folder =
             if folder.as_os_str().is_empty() { self.prefix.to_owned() } else { format!("{}/", self.whole(folder)) };
-        let mut entries: Vec<(String, Entry)> = Vec::new();
+        let mut entries: Vec<(String, FolderEntry)> = Vec::new();
         let below = self.files.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
         for (path, (mode, _)) in below {
             let rest = &path[folder.len()..];
             let (name, entry) = match rest.split_once('/') {
-                Some((name, _)) => (name, Entry::Folder),
-                None if mode == SUBMODULE => (rest, Entry::Folder),
-                None if mode == LINK => (rest, Entry::Other),
-                None => (rest, Entry::File),
+                Some((name, _)) => (name, FolderEntry::Folder),
+                None if mode == SUBMODULE => (rest, FolderEntry::Folder),
+                None if mode == LINK => (rest, FolderEntry::Other),
+                None => (rest, FolderEntry::File),
             };
             if entries.last().is_none_or(|(known, _)| known != name) {
                 entries.push((name.to_owned(), entry));

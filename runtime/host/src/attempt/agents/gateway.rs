@@ -1,10 +1,10 @@
 //! The gateway of an agent program: the only thing that it reaches over its network, and the only way to its model.
 //!
-//! It listens in the program's own network, asks for this attempt's secret, lets through what [`glovebox_models::gateway`] lets through,
-//! reserves before it asks and settles after, searches for hold-outs in both directions, and keeps what crossed. The key stays here.
-//! The component of the stage cannot ask the model while its program may.
+//! It listens in the program's own network and asks for this attempt's secret. [`glovebox_models::gateway`] decides which requests pass. The
+//! gateway reserves money before a request and settles it after, searches both directions for hold-outs, and records each exchange. The
+//! provider's key stays here. The component of the stage cannot ask the model while its program may.
 
-mod sending;
+mod response;
 
 use crate::attempt::Attempt;
 use crate::attempt::llm::{Model, ModelAccess, NewMessages, ProviderExchange, Side, answered_texts};
@@ -14,14 +14,14 @@ use glovebox_jail::jail::Jail;
 use glovebox_jail::port::{self, Connection, Port};
 use glovebox_models::ask::estimated_tokens;
 use glovebox_models::chat::Usage;
+use glovebox_models::deadline::CallDeadline;
 use glovebox_models::error::{ErrorKind, ModelError};
-use glovebox_models::gateway::{self, InFlight, Incoming, Passed, Question, Unread, Wanted};
-use glovebox_models::patience::Patience;
+use glovebox_models::gateway::{self, CheckedRequest, ForwardResult, InFlight, IncomingRequest, Question, ReadError};
 use glovebox_models::target::Target;
 use glovebox_record::spend::Spend;
 use glovebox_record::{LimitName, Refusal};
 use glovebox_workspace::refusal::RefusalLog;
-use sending::Sending;
+use response::GatewayResponse;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,35 +30,35 @@ use tokio::sync::mpsc::Sender;
 
 /// The port of the program's loopback. Its network is its own, so every attempt has the same.
 const PORT: u16 = 8790;
-/// Where the program asks.
+/// The gateway's address, as the program sees it.
 pub(super) const URL: &str = "http://127.0.0.1:8790";
 
-/// A gateway that listens. Dropped, it ends every connection.
+/// A gateway that listens. Dropping it ends every connection.
 pub(super) struct Gateway {
     port: Option<Port>,
     shared: Arc<Shared>,
 }
 
-/// What the connections share.
+/// State that all connections share.
 struct Shared {
     target: Arc<Target>,
     secret: String,
     turns_max: u64,
     deadline: Arc<Deadline>,
-    /// Set when the program has ended: nothing waits for an answer any more.
+    /// Set when the program has ended: then pending requests are canceled.
     closing: AtomicBool,
     progress: Sender<Progress>,
     refusals: Arc<RefusalLog>,
     access: Mutex<ModelAccess>,
-    /// What the bodies of all connections may hold together.
+    /// Limit on the bytes of all request bodies together.
     in_flight: InFlight,
 }
 
 impl Gateway {
-    /// Listens in the jail of an attempt, which gives its access up for that time.
+    /// Listens in the jail of an attempt, and takes the attempt's access to the model until [`Gateway::close`].
     ///
     /// # Errors
-    /// Where the attempt has no model of a provider, and where the sandbox gives no port.
+    /// The attempt has no model of a provider, or the sandbox gives no port.
     pub(super) fn open(attempt: &mut Attempt, jail: &Jail) -> io::Result<Self> {
         let target = attempt.llm.access.model().and_then(Model::target).map(Arc::clone);
         let target = target.ok_or_else(|| io::Error::other("the stage has no model of a provider"))?;
@@ -79,7 +79,7 @@ impl Gateway {
         Ok(Self { port: Some(port), shared })
     }
 
-    /// What the program proves itself with.
+    /// The secret that each request of the program must carry.
     pub(super) fn secret(&self) -> &str {
         &self.shared.secret
     }
@@ -118,62 +118,67 @@ impl Shared {
 
     /// Serves one request.
     fn serve(&self, mut connection: Connection<'_>) {
-        let (incoming, mut room) = match Incoming::read(&mut connection, &self.in_flight) {
+        let (incoming, mut room) = match IncomingRequest::read(&mut connection, &self.in_flight) {
             Ok(read) => read,
-            Err(Unread::Gone(_)) => return,
-            Err(Unread::Malformed(why)) => {
-                return self.refuse(Sending::new(connection, false), ModelError::new(ErrorKind::InvalidRequest, why));
+            Err(ReadError::Gone(_)) => return,
+            Err(ReadError::Malformed(why)) => {
+                return self
+                    .refuse(GatewayResponse::new(connection, false), ModelError::new(ErrorKind::InvalidRequest, why));
             }
-            Err(Unread::Busy(why)) => {
-                return self.refuse(Sending::new(connection, false), ModelError::new(ErrorKind::RateLimit, why));
+            Err(ReadError::Busy(why)) => {
+                return self
+                    .refuse(GatewayResponse::new(connection, false), ModelError::new(ErrorKind::RateLimit, why));
             }
         };
         if !incoming.has_credential(&self.secret) && incoming.method != "POST" {
-            // A program looks whether anybody is there. It asks for nothing.
-            return Sending::new(connection, false).json(404, &serde_json::json!({}));
+            // Some programs first test whether the gateway answers. Such a request needs no secret.
+            return GatewayResponse::new(connection, false).json(404, &serde_json::json!({}));
         }
         if !incoming.has_credential(&self.secret) {
             let why = "the request does not have the token of this stage";
-            return self.refuse(Sending::new(connection, false), ModelError::new(ErrorKind::Authentication, why));
+            return self
+                .refuse(GatewayResponse::new(connection, false), ModelError::new(ErrorKind::Authentication, why));
         }
         let checked = gateway::check(&self.target, &incoming, &mut room);
         // The answer may take minutes. Free the request's memory first.
         drop(incoming);
         match checked {
-            Ok(Wanted::Models) => Sending::new(connection, false).json(200, &gateway::models(&self.target)),
-            Ok(Wanted::Answer(question)) => self.answer(&question, connection),
-            Err(error) => self.refuse(Sending::new(connection, false), error),
+            Ok(CheckedRequest::Models) => {
+                GatewayResponse::new(connection, false).json(200, &gateway::models(&self.target))
+            }
+            Ok(CheckedRequest::Answer(question)) => self.answer(&question, connection),
+            Err(error) => self.refuse(GatewayResponse::new(connection, false), error),
         }
     }
 
-    /// Refuses what the program may not ask, on the record.
-    fn refuse(&self, sending: Sending<'_>, error: ModelError) {
+    /// Refuses a request and records the refusal.
+    fn refuse(&self, response: GatewayResponse<'_>, error: ModelError) {
         self.refusals.record(Refusal::new(
             "ask the gateway",
             &error.message,
             error.kind.as_str(),
             error.kind.row().help,
         ));
-        sending.refuse(&error, None);
+        response.refuse(&error, None);
     }
 
     fn answer(&self, question: &Question, connection: Connection<'_>) {
-        let mut sending = Sending::new(connection, question.is_streamed);
+        let mut response = GatewayResponse::new(connection, question.is_streamed);
         let reserved = match self.admit(question) {
             Ok(reserved) => reserved,
-            Err(error) => return sending.refuse(&error, None),
+            Err(error) => return response.refuse(&error, None),
         };
         let left = self.deadline.left();
-        let patience = Patience { canceled: &self.closing, deadline: Instant::now() + left, idle: left };
-        let passed = gateway::pass(&self.target, question, patience, || sending.stays());
+        let deadline = CallDeadline { canceled: &self.closing, at: Instant::now() + left, idle: left };
+        let passed = gateway::forward(&self.target, question, deadline, || response.stays());
         let retry_after = passed.retry_after;
-        match self.settle(question, (passed, reserved)) {
-            Ok(received) => sending.finish(&received),
-            Err(error) => sending.refuse(&error, retry_after),
+        match self.settle(question, passed, reserved) {
+            Ok(received) => response.finish(&received),
+            Err(error) => response.refuse(&error, retry_after),
         }
     }
 
-    /// Checks every bound and reserves what the answer may cost.
+    /// Checks every bound and reserves the most that the answer may cost.
     fn admit(&self, question: &Question) -> Result<Option<Spend>, ModelError> {
         let mut access = self.access();
         let admitted = self.admitted(&mut access, question);
@@ -206,20 +211,25 @@ impl Shared {
         Ok(reserved)
     }
 
-    /// Books what was paid, keeps what crossed, and returns the bytes for the program.
-    fn settle(&self, question: &Question, (passed, reserved): (Passed, Option<Spend>)) -> Result<Vec<u8>, ModelError> {
+    /// Books the cost, records the exchange, and returns the bytes for the program.
+    fn settle(
+        &self,
+        question: &Question,
+        passed: ForwardResult,
+        reserved: Option<Spend>,
+    ) -> Result<Vec<u8>, ModelError> {
         let mut access = self.access();
         access.waiting -= 1;
-        let Passed { exchange, lost, answered, .. } = passed;
+        let ForwardResult { exchange, lost, answered, .. } = passed;
         let account = access.model().and_then(Model::account).cloned();
-        let told = NewMessages {
+        let new = NewMessages {
             repeated: question.repeated(),
             new: &question.last(),
             account: account.as_ref(),
             agent: None,
         };
         let line = ProviderExchange { sent: &exchange.sent, exchange: &exchange, tries: 1, lost, answered: &answered }
-            .line(&self.target, told);
+            .line(&self.target, new);
         access.is_estimated |= lost != Usage::default() || answered.as_ref().is_ok_and(|answer| answer.is_estimated);
         let paid = answered.as_ref().map_or(lost, |answer| answer.usage);
         access.book_paid(paid, reserved);
@@ -245,6 +255,6 @@ impl Shared {
 
     fn check_leak(&self, access: &mut ModelAccess, side: Side, texts: Vec<&str>) -> Result<(), ModelError> {
         let guard = access.model().and_then(Model::guard).cloned();
-        access.check_leak((guard.as_ref(), side), || texts, |refusal| self.refusals.record(refusal))
+        access.check_leak(guard.as_ref(), side, || texts, |refusal| self.refusals.record(refusal))
     }
 }

@@ -1,4 +1,4 @@
-//! What a program prints, cut into lines and bounded.
+//! Splits the output of a program into lines of bounded length.
 
 /// Longest line that is read; the rest of a longer one is dropped.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -9,13 +9,13 @@ const TAIL_BYTES_MAX: usize = 2 << 10;
 
 /// A stream as it arrives.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct OutputLines {
     line: Vec<u8>,
     kept: Vec<u8>,
     tail: Vec<u8>,
 }
 
-impl Lines {
+impl OutputLines {
     /// Takes bytes, and calls `on_line` for each line that is complete.
     pub(super) fn take(&mut self, bytes: &[u8], mut on_line: impl FnMut(&[u8])) {
         self.kept.extend_from_slice(&bytes[..bytes.len().min(KEPT_BYTES_MAX.saturating_sub(self.kept.len()))]);
@@ -58,13 +58,13 @@ mod tests {
     fn lines_are_whole_however_the_bytes_arrive_and_never_grow() {
         let text = b"one\ntwo\r\n\nlast";
         for size in 1..=text.len() {
-            let (mut lines, mut found) = (Lines::default(), Vec::new());
+            let (mut lines, mut found) = (OutputLines::default(), Vec::new());
             text.chunks(size).for_each(|piece| lines.take(piece, |line| found.push(line.to_vec())));
             lines.end(|line| found.push(line.to_vec()));
             assert_eq!(found, [&b"one"[..], b"two", b"", b"last"], "{size}");
             assert_eq!((lines.kept(), lines.tail().as_str()), (&text[..], "one\ntwo\r\n\nlast"));
         }
-        let (mut lines, mut longest) = (Lines::default(), 0);
+        let (mut lines, mut longest) = (OutputLines::default(), 0);
         (0..40).for_each(|_| lines.take(&[b'x'; 100_000], |_| ()));
         lines.take(b"\n", |line| longest = line.len());
         assert_eq!(

@@ -1,7 +1,7 @@
-//! The agent programs that this version starts: how each is called, and what each prints.
+//! The agent programs that this version supports: their command lines and their output formats.
 //!
-//! Pure. A program gets its task, the gateway's address and its secret, and a private home; its own sandbox, approvals, updates and
-//! reports to its maker are off, for the jail around it is what confines it. What it prints is never believed, only shown.
+//! Pure. A program gets its task, the gateway's address, its secret and a private home. Its own sandbox, approvals, updates and telemetry are
+//! off, because the jail confines it. Its output is shown, and nothing depends on it.
 
 mod claude;
 mod codex;
@@ -30,17 +30,17 @@ pub fn families(program: AgentProgram) -> &'static [Family] {
     }
 }
 
-/// The version of a program that was driven in the jail, from start to end, by `cargo xtask agents`.
+/// The version of a program that `cargo xtask agents` tested in the jail, from start to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Driven {
+pub struct TestedVersion {
     /// Its npm package.
     pub package: &'static str,
     /// The version.
     pub version: &'static str,
 }
 
-/// The version of a program that was driven; none of a program of the operator's own.
-pub fn driven(program: AgentProgram) -> Option<Driven> {
+/// The tested version of a program; none for a program of the operator.
+pub fn tested_version(program: AgentProgram) -> Option<TestedVersion> {
     let (package, version) = match program {
         AgentProgram::Codex => ("@openai/codex", "0.169.0"),
         AgentProgram::Claude => ("@anthropic-ai/claude-code", "2.1.197"),
@@ -48,13 +48,13 @@ pub fn driven(program: AgentProgram) -> Option<Driven> {
         AgentProgram::OpenCode => ("opencode-ai", "1.18.33"),
         AgentProgram::Exec => return None,
     };
-    Some(Driven { package, version })
+    Some(TestedVersion { package, version })
 }
 
-/// What a program is started for.
+/// The task, the model and the addresses for the start of a program.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
-    /// Which one.
+pub struct LaunchRequest<'a> {
+    /// The program.
     pub program: AgentProgram,
     /// The task.
     pub prompt: &'a str,
@@ -68,13 +68,13 @@ pub struct Asked<'a> {
     pub turns_max: u64,
     /// The gateway's address, without a path.
     pub url: &'a str,
-    /// What the gateway asks for.
+    /// The secret that the gateway expects.
     pub secret: &'a str,
     /// The private home, as the program sees it.
     pub home: &'a str,
 }
 
-/// How a program is started.
+/// The command line, environment and files of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Launch {
     /// The program and its arguments.
@@ -91,8 +91,8 @@ pub struct Launch {
     secret: String,
 }
 
-/// How a program is started for a task.
-pub fn launch(options: &ProgramOptions, asked: &Asked<'_>) -> Launch {
+/// Returns the command line of a program for a task.
+pub fn launch(options: &ProgramOptions, asked: &LaunchRequest<'_>) -> Launch {
     let mut launch = match asked.program {
         AgentProgram::Codex => codex::launch(options, asked),
         AgentProgram::Claude => claude::launch(asked),
@@ -110,7 +110,7 @@ pub fn launch(options: &ProgramOptions, asked: &Asked<'_>) -> Launch {
 
 impl Launch {
     /// A start with these words, whose task is on its standard input.
-    fn new(words: &[&str], asked: &Asked<'_>) -> Self {
+    fn new(words: &[&str], asked: &LaunchRequest<'_>) -> Self {
         Self {
             argv: words.iter().map(|word| (*word).to_owned()).collect(),
             stdin: asked.prompt.as_bytes().to_vec(),
@@ -137,7 +137,7 @@ impl Launch {
 
     /// The same with a program of the workspace, whose path is relative to its root. It is code of builders, so a shell inside the jail
     /// starts it: the host itself starts no program that a stage could have written.
-    pub(super) fn of_workspace(mut self, workspace: &Path) -> Self {
+    pub(super) fn for_workspace(mut self, workspace: &Path) -> Self {
         let Some(program) = self.argv.first().filter(|program| program.contains('/') && !program.starts_with('/'))
         else {
             return self;
@@ -160,9 +160,9 @@ impl Launch {
     }
 }
 
-/// Something that a program says it does.
+/// Progress of a program, as it reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum ProgramStep {
     /// It says something.
     Text(String),
     /// It calls a tool.
@@ -174,13 +174,13 @@ pub enum Step {
     },
 }
 
-/// What a program has printed so far.
+/// The output of a program so far, as read from its lines.
 #[derive(Debug)]
-pub struct Reading {
+pub struct ProgramOutput {
     program: AgentProgram,
     /// Its last words.
-    said: String,
-    /// Why it failed, by its own account.
+    message: String,
+    /// The reason of its failure, as it reports it.
     problem: Option<String>,
     /// Lines that could not be read.
     unknown: u64,
@@ -194,14 +194,14 @@ pub struct Reading {
 const BLOCKED: [&str; 7] =
     ["sandbox", "permission", "not enabled", "denied by", "blocked by", "hook", "requires approval"];
 
-impl Reading {
-    /// Nothing was printed yet.
-    pub fn of(program: AgentProgram) -> Self {
-        Self { program, said: String::new(), problem: None, unknown: 0, calls_made: 0, blocked: None }
+impl ProgramOutput {
+    /// The output of a program that has printed nothing yet.
+    pub fn new(program: AgentProgram) -> Self {
+        Self { program, message: String::new(), problem: None, unknown: 0, calls_made: 0, blocked: None }
     }
 
     /// Reads a line of its standard output.
-    pub fn read_line(&mut self, line: &[u8]) -> Option<Step> {
+    pub fn read_line(&mut self, line: &[u8]) -> Option<ProgramStep> {
         if self.program == AgentProgram::Exec {
             return self.plain(line);
         }
@@ -218,24 +218,24 @@ impl Reading {
         }
     }
 
-    /// Why its calls were refused, if every one was: then it did nothing, whatever it says.
+    /// The reason of the refusals, if every call of a tool was refused. Then the program did nothing, and its own claim of success is false.
     pub fn blocked(&self) -> Option<&str> {
         self.blocked.as_deref().filter(|_| self.calls_made == 0)
     }
 
-    /// Which program it is.
+    /// The program.
     pub fn program(&self) -> AgentProgram {
         self.program
     }
 
     /// Its last words.
-    pub fn said(&self) -> &str {
-        &self.said
+    pub fn final_message(&self) -> &str {
+        &self.message
     }
 
     /// Its last words, and why it failed by its own account.
     pub fn end(self) -> (String, Option<String>) {
-        (self.said, self.problem)
+        (self.message, self.problem)
     }
 
     /// Lines that could not be read.
@@ -244,29 +244,29 @@ impl Reading {
     }
 
     /// A line of a program without events: all of its lines are its last words.
-    fn plain(&mut self, line: &[u8]) -> Option<Step> {
+    fn plain(&mut self, line: &[u8]) -> Option<ProgramStep> {
         let line = String::from_utf8_lossy(line).into_owned();
-        if self.said.len() + line.len() < TEXT_BYTES_MAX {
-            self.said.push_str(&line);
-            self.said.push('\n');
+        if self.message.len() + line.len() < TEXT_BYTES_MAX {
+            self.message.push_str(&line);
+            self.message.push('\n');
         }
-        Some(Step::Text(line))
+        Some(ProgramStep::Text(line))
     }
 
     /// It says something new.
-    fn says(&mut self, text: &Value) -> Option<Step> {
+    fn says(&mut self, text: &Value) -> Option<ProgramStep> {
         let text = text.as_str().filter(|text| !text.trim().is_empty())?;
-        self.said = text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned();
-        Some(Step::Text(self.said.clone()))
+        self.message = text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned();
+        Some(ProgramStep::Text(self.message.clone()))
     }
 
-    /// It goes on with what it says.
-    fn goes_on(&mut self, text: &Value) -> Option<Step> {
+    /// A further piece of the current message.
+    fn goes_on(&mut self, text: &Value) -> Option<ProgramStep> {
         let text = text.as_str()?;
-        if self.said.len() + text.len() < TEXT_BYTES_MAX {
-            self.said.push_str(text);
+        if self.message.len() + text.len() < TEXT_BYTES_MAX {
+            self.message.push_str(text);
         }
-        Some(Step::Text(text.to_owned()))
+        Some(ProgramStep::Text(text.to_owned()))
     }
 
     /// A call of a tool was answered.
@@ -287,10 +287,10 @@ impl Reading {
 }
 
 /// A call of a tool.
-fn call(name: &Value, detail: &Value) -> Option<Step> {
+fn call(name: &Value, detail: &Value) -> Option<ProgramStep> {
     let detail = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
     let short = |text: &str| text.chars().take(200).collect::<String>();
-    Some(Step::ToolCall { name: short(name.as_str().unwrap_or_default()), detail: short(&detail) })
+    Some(ProgramStep::ToolCall { name: short(name.as_str().unwrap_or_default()), detail: short(&detail) })
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! A program that runs: a thread waits for it, and the component takes what it says.
+//! A running agent program: a thread waits for it, and the component receives its events.
 
 use super::gateway::Gateway;
-use super::lines::Lines;
-use super::programs::{Launch, Reading, Step};
-use super::{ProgramSetting, failed, told};
+use super::lines::OutputLines;
+use super::programs::{Launch, ProgramOutput, ProgramStep};
+use super::{ProgramSetting, failed, to_guest};
 use crate::attempt::Attempt;
 use crate::bindings::agents::Event;
 use crate::progress::{Artifact, LogLine, Progress};
@@ -25,29 +25,36 @@ use wasmtime::{Error, Result};
 
 /// Most steps that wait for the component; further ones are dropped, for they are only progress.
 const STEPS_MAX: usize = 256;
-/// How often a waiting component's call looks whether the run was canceled.
+/// Interval at which a waiting call checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
 /// Longest text of one event.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// The exit code of git for what it cannot do.
+/// Git's exit code for a fatal error.
 const GIT_FAILED: i32 = 128;
 
 /// A program of this attempt.
-pub struct Session {
-    steps: Receiver<Step>,
+pub struct ProgramSession {
+    steps: Receiver<ProgramStep>,
     waiting: VecDeque<Event>,
     stopped: Arc<AtomicBool>,
-    /// Whether its last event was made.
+    /// True once its last event was made.
     is_over: bool,
-    /// The longest silence without a word for people.
+    /// The longest silence before progress is reported.
     heartbeat: Option<Duration>,
     last: Instant,
 }
 
-/// What is needed once the program has ended. Dropped, it ends the program.
-pub(super) struct Running {
+/// The jail of a program, its working directory in it, and its gateway.
+pub(super) struct ProgramPlace {
+    pub(super) jail: Arc<Jail>,
+    pub(super) cwd: ScopePath,
+    pub(super) gateway: Gateway,
+}
+
+/// State that is needed once the program has ended. Dropping it ends the program.
+pub(super) struct RunningProgram {
     stopped: Arc<AtomicBool>,
-    thread: JoinHandle<Ended>,
+    thread: JoinHandle<ProgramEnd>,
     jail: Arc<Jail>,
     line: CommandLine,
     gateway: Gateway,
@@ -57,28 +64,29 @@ pub(super) struct Running {
     own_timeout: Option<Duration>,
 }
 
-/// How the program ended, and what it said.
-struct Ended {
+/// The exit of a program, with its output.
+struct ProgramEnd {
     exit: std::result::Result<Exit, ExecError>,
-    reading: Reading,
-    output: Lines,
-    error: Lines,
+    reading: ProgramOutput,
+    output: OutputLines,
+    error: OutputLines,
 }
 
-impl std::fmt::Debug for Session {
+impl std::fmt::Debug for ProgramSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").finish_non_exhaustive()
+        f.debug_struct("ProgramSession").finish_non_exhaustive()
     }
 }
 
-impl Session {
-    /// Starts a program in a thread of its own.
+impl ProgramSession {
+    /// Starts a program on its own thread.
     pub(super) fn start(
         attempt: &mut Attempt,
-        (jail, cwd): (Arc<Jail>, ScopePath),
-        (setting, launch): (&ProgramSetting, Launch),
-        gateway: Gateway,
-    ) -> std::result::Result<Self, super::NotStarted> {
+        setting: &ProgramSetting,
+        launch: Launch,
+        place: ProgramPlace,
+    ) -> std::result::Result<Self, super::StartError> {
+        let ProgramPlace { jail, cwd, gateway } = place;
         let options = &setting.options;
         let left = attempt.call.remaining();
         let timeout = options.timeout.map_or(left, |own| own.min(left));
@@ -88,10 +96,10 @@ impl Session {
         let line = CommandLine { argv, ..jail.line(&command) };
         let (sender, steps) = sync_channel(STEPS_MAX);
         let stopped = Arc::new(AtomicBool::new(false));
-        let (of_thread, in_jail, reading) = (Arc::clone(&stopped), Arc::clone(&jail), Reading::of(setting.program));
+        let (of_thread, in_jail, program) = (Arc::clone(&stopped), Arc::clone(&jail), setting.program);
         let thread = std::thread::Builder::new()
             .name("agent-program".to_owned())
-            .spawn(move || run(&in_jail, &command, (reading, &sender), &of_thread));
+            .spawn(move || run(&in_jail, &command, ProgramOutput::new(program), &sender, &of_thread));
         let thread = match thread {
             Ok(thread) => thread,
             Err(error) => {
@@ -101,7 +109,7 @@ impl Session {
             }
         };
         attempt.call.report(Progress::CommandStarted(title.clone()));
-        attempt.agents.running = Some(Running {
+        attempt.agents.running = Some(RunningProgram {
             stopped: Arc::clone(&stopped),
             thread,
             jail,
@@ -126,12 +134,13 @@ impl Session {
 fn run(
     jail: &Jail,
     command: &Command,
-    (mut reading, steps): (Reading, &SyncSender<Step>),
+    mut reading: ProgramOutput,
+    steps: &SyncSender<ProgramStep>,
     stopped: &AtomicBool,
-) -> Ended {
-    let (mut output, mut error) = (Lines::default(), Lines::default());
+) -> ProgramEnd {
+    let (mut output, mut error) = (OutputLines::default(), OutputLines::default());
     // Lossy: what counts is kept in the reading.
-    let send = |step: Step| drop(steps.try_send(step));
+    let send = |step: ProgramStep| drop(steps.try_send(step));
     let exit = {
         let mut on_output =
             |bytes: &[u8]| output.take(bytes, |line| reading.read_line(line).into_iter().for_each(send));
@@ -139,19 +148,24 @@ fn run(
         jail.run_streamed(command, [&mut on_output, &mut on_error], stopped)
     };
     output.end(|line| reading.read_line(line).into_iter().for_each(send));
-    Ended { exit, reading, output, error }
+    ProgramEnd { exit, reading, output, error }
 }
 
 impl Attempt {
     /// Up to `max` events, waited for at most `wait_ms`.
-    pub(super) fn next_events(&mut self, this: &Resource<Session>, max: u32, wait_ms: u32) -> Result<Vec<Event>> {
+    pub(super) fn next_events(
+        &mut self,
+        this: &Resource<ProgramSession>,
+        max: u32,
+        wait_ms: u32,
+    ) -> Result<Vec<Event>> {
         let until = Instant::now() + Duration::from_millis(u64::from(wait_ms));
         let max = usize::try_from(max).unwrap_or(usize::MAX).min(STEPS_MAX);
         loop {
             self.call.check_stop()?;
             let ticker = self.call.ticker.clone();
             let session = self.wasi.table.get_mut(this)?;
-            if let Some(events) = session.taken(max) {
+            if let Some(events) = session.take_events(max) {
                 return Ok(events);
             }
             let has_ended = ticker.while_guest_waits(|| session.wait(LOOK));
@@ -167,22 +181,22 @@ impl Attempt {
         }
     }
 
-    /// Waits for the program, if it still runs, and takes over what is left of it.
+    /// Waits for the program, if it still runs, and records its result.
     pub(super) fn settle_running(&mut self) -> Result<Option<Event>> {
         self.agents.running.take().map(|running| self.settle(running)).transpose()
     }
 
-    /// Ends the program of a call that is over, and takes over what is left of it.
+    /// Ends the program of a call that is over, and records its result.
     ///
     /// # Errors
-    /// The bound that had ended the program: its guest must not make a success of it.
+    /// The limit that ended the program. Its guest must not turn that into a success.
     pub(crate) fn end_program(&mut self) -> Result<()> {
         self.agents.running.iter().for_each(|running| glovebox_jail::jail::cancel(&running.stopped));
         self.settle_running().map(drop)
     }
 
-    /// Says now and then that a silent program still runs.
-    fn note_silence(&mut self, this: &Resource<Session>) -> Result<()> {
+    /// Reports at intervals that a silent program still runs.
+    fn note_silence(&mut self, this: &Resource<ProgramSession>) -> Result<()> {
         let session = self.wasi.table.get_mut(this)?;
         let is_due = session.heartbeat.is_some_and(|heartbeat| session.last.elapsed() >= heartbeat);
         if is_due {
@@ -193,12 +207,12 @@ impl Attempt {
         Ok(())
     }
 
-    /// Takes over what is left of a program: its receipt, its output, the conversation; returns the last event.
-    fn settle(&mut self, running: Running) -> Result<Event> {
-        let Running { thread, jail, line, gateway, prompt, title, own_timeout, .. } = running;
+    /// Records the receipt, output and conversation of a program that has ended, and returns the last event.
+    fn settle(&mut self, running: RunningProgram) -> Result<Event> {
+        let RunningProgram { thread, jail, line, gateway, prompt, title, own_timeout, .. } = running;
         let ended = self.call.ticker.while_guest_waits(|| thread.join());
         gateway.close(self);
-        let Ok(Ended { exit, reading, output, error }) = ended else {
+        let Ok(ProgramEnd { exit, reading, output, error }) = ended else {
             return Err(Error::msg("the thread of an agent program panicked"));
         };
         self.keep_output("program.stdout.log", output.kept());
@@ -216,9 +230,10 @@ impl Attempt {
         };
         let receipt = line.receipt(self.exec.next_id(&self.call.id), &exit, jail.status());
         self.call.report(Progress::CommandEnded(title.clone(), receipt.how, receipt.code, receipt.duration_ms));
-        let (how, code, over, id) = (receipt.how, receipt.code, receipt.over, receipt.id.clone());
+        let over = receipt.over;
+        let end = ReceiptEnd { how: receipt.how, code: receipt.code, receipt: receipt.id.clone() };
         self.exec.add(receipt, &exit);
-        match (how, over, own_timeout) {
+        match (end.how, over, own_timeout) {
             (CommandEnding::Canceled, ..) if self.call.is_canceled() => return Err(Error::new(Stop::Canceled)),
             (CommandEnding::TimedOut, _, Some(own)) => {
                 let reason = format!("{title} exec timeout after {}s", own.as_secs());
@@ -228,9 +243,9 @@ impl Attempt {
             (_, Some(over), _) => return Err(Error::new(Stop::Limit(over))),
             _ => {}
         }
-        self.llm.access.conversation.keep_program(&prompt, reading.said());
-        let tails = [&error, &output].map(Lines::tail);
-        Ok(answer((how, code, &id), reading, tails))
+        self.llm.access.conversation.keep_program(&prompt, reading.final_message());
+        let tails = [&error, &output].map(OutputLines::tail);
+        Ok(answer(end, reading, tails))
     }
 
     fn keep_output(&mut self, name: &str, bytes: &[u8]) {
@@ -241,9 +256,9 @@ impl Attempt {
     }
 }
 
-impl Session {
-    /// What can be handed on now.
-    fn taken(&mut self, max: usize) -> Option<Vec<Event>> {
+impl ProgramSession {
+    /// Takes up to `max` events that are ready.
+    fn take_events(&mut self, max: usize) -> Option<Vec<Event>> {
         self.waiting.extend(self.steps.try_iter().take(STEPS_MAX).filter_map(event));
         let count = self.waiting.len().min(max);
         let events: Vec<Event> = self.waiting.drain(..count).collect();
@@ -267,21 +282,29 @@ impl Session {
 }
 
 /// A step as the component gets it.
-fn event(step: Step) -> Option<Event> {
+fn event(step: ProgramStep) -> Option<Event> {
     let (text, data) = match step {
-        Step::Text(text) => (text, None),
-        Step::ToolCall { name, detail } => (detail, Some(json!({ "tool": name }).to_string())),
+        ProgramStep::Text(text) => (text, None),
+        ProgramStep::ToolCall { name, detail } => (detail, Some(json!({ "tool": name }).to_string())),
     };
     Some(Event { kind: "step".to_owned(), text: cut(text), data, failure: None }).filter(|event| !event.text.is_empty())
 }
 
-/// What a program's end means for the stage.
-fn answer((how, code, receipt): (CommandEnding, Option<i32>, &str), reading: Reading, tails: [String; 2]) -> Event {
+/// The ending of a program in its receipt, and the receipt's id.
+struct ReceiptEnd {
+    how: CommandEnding,
+    code: Option<i32>,
+    receipt: String,
+}
+
+/// Converts the end of a program to the last event of its session.
+fn answer(end: ReceiptEnd, reading: ProgramOutput, tails: [String; 2]) -> Event {
     let [error, output] = tails;
+    let ReceiptEnd { how, code, receipt } = end;
     let program = reading.program();
     let lines_unknown = reading.unknown();
     let blocked = reading.blocked().map(str::to_owned);
-    let (mut said, problem) = reading.end();
+    let (mut message, problem) = reading.end();
     let has_succeeded = (how, code) == (CommandEnding::Exited, Some(0)) && problem.is_none();
     if let Some(why) = blocked.filter(|_| has_succeeded) {
         let reason = format!("{program} could run none of its tools: {}", cut(why));
@@ -289,11 +312,12 @@ fn answer((how, code, receipt): (CommandEnding, Option<i32>, &str), reading: Rea
     }
     let only_git_failed = code == Some(GIT_FAILED) && problem.is_none() && is_refused_commit(&error);
     if only_git_failed {
-        said.push_str("\nIts last command was refused by git, whose repository is read-only here; its changes stay.\n");
+        message
+            .push_str("\nIts last command was refused by git, whose repository is read-only here; its changes stay.\n");
     }
     if has_succeeded || only_git_failed {
         let data = json!({ "receipt": receipt, "lines_unknown": lines_unknown });
-        return Event { kind: "done".to_owned(), text: cut(said), data: Some(data.to_string()), failure: None };
+        return Event { kind: "done".to_owned(), text: cut(message), data: Some(data.to_string()), failure: None };
     }
     let how = code.map_or_else(|| how.to_string(), |code| format!("exit code {code}"));
     let tail = problem.unwrap_or(error);
@@ -305,15 +329,15 @@ fn answer((how, code, receipt): (CommandEnding, Option<i32>, &str), reading: Rea
     failure(failed(FailureClass::Deterministic, "agent/failed", format!("{title} failed: {how}: {}", cut(tail))))
 }
 
-/// True if the last word of a program is that git could not write its repository, which no stage can.
+/// True if the last line of a program says that git could not write its repository. No stage can.
 fn is_refused_commit(tail: &str) -> bool {
     let last = tail.lines().last().unwrap_or_default();
     last.starts_with("fatal: ") && last.contains("/.git/") && last.ends_with("Read-only file system")
 }
 
 fn failure(failure: Failure) -> Event {
-    let told = told(&failure);
-    Event { kind: "failed".to_owned(), text: failure.reason, data: None, failure: Some(told) }
+    let converted = to_guest(&failure);
+    Event { kind: "failed".to_owned(), text: failure.reason, data: None, failure: Some(converted) }
 }
 
 fn cut(mut text: String) -> String {

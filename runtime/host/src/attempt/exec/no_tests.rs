@@ -1,14 +1,14 @@
-//! Whether a test command that passed has run no test, by the report of its test runner.
+//! Detects test commands that passed without running a test, from the report of the test runner.
 //!
-//! The report is the word of programs that a stage may have written. So it only takes a proof away: a text that counts tests which did not
-//! run leaves the command what it would be without this file. A report that is not understood takes nothing away.
+//! A stage may have written the programs that print the report. So a report can only remove a proof: a false report of tests that did not run
+//! has the same effect as no report. A report in an unknown format is ignored.
 
 use glovebox_jail::exec::{CapturedOutput, Exit, Program};
 
 /// Programs that run tests and whose names do not say so.
 const RUNNERS: [&str; 12] =
     ["ava", "bats", "ctest", "jest", "mocha", "nextest", "nox", "phpunit", "prove", "tap", "tox", "vitest"];
-/// What a word of a command has in it that runs tests: `npm test`, `node --test`, `make unit-tests`, `python -m pytest`.
+/// Words that mark a command as a test command: `npm test`, `node --test`, `make unit-tests`, `python -m pytest`.
 const WORDS: [&str; 8] = ["test", "tests", "spec", "specs", "pytest", "unittest", "rspec", "verify"];
 /// Options with which the runners of some languages list or build tests.
 const LISTS: [(&str, &[&str]); 4] = [
@@ -35,10 +35,10 @@ const NOTHING: [&str; 10] = [
 pub(super) fn ran_no_test(program: &Program, exit: &Exit) -> bool {
     let commands = simple_commands(program);
     commands.iter().any(|words| runs_tests(words))
-        && (commands.iter().any(|words| only_lists(words)) || Output::of(exit).tests_run() == Some(0))
+        && (commands.iter().any(|words| only_lists(words)) || TestReport::from_exit(exit).tests_run() == Some(0))
 }
 
-/// The words of each command. Of a shell text roughly: what is not understood is no test command.
+/// The words of each command. The split of shell text is approximate; an unknown construct is not taken for a test command.
 fn simple_commands(program: &Program) -> Vec<Vec<&str>> {
     match program {
         Program::Argv(argv) => vec![argv.iter().map(String::as_str).collect()],
@@ -53,27 +53,27 @@ fn runs_tests(words: &[&str]) -> bool {
     let is_word = |part: &str| WORDS.contains(&part);
     words
         .iter()
-        .map(|word| Line(word).name())
+        .map(|word| ReportLine(word).name())
         .any(|name| RUNNERS.contains(&name) || name.split(|character: char| !character.is_alphanumeric()).any(is_word))
 }
 
 fn only_lists(words: &[&str]) -> bool {
-    let is_of = |program: &str| words.iter().any(|word| Line(word).name() == program);
+    let is_of = |program: &str| words.iter().any(|word| ReportLine(word).name() == program);
     LISTS
         .iter()
         .filter(|(program, _)| is_of(program))
         .any(|(_, options)| words.iter().any(|word| options.contains(&word.split('=').next().unwrap_or_default())))
 }
 
-/// What a command printed, without colours.
-struct Output {
+/// The output of a command, without colours.
+struct TestReport {
     text: String,
-    /// Whether something is missing in the middle.
+    /// True if the middle is missing.
     has_gap: bool,
 }
 
-impl Output {
-    fn of(exit: &Exit) -> Self {
+impl TestReport {
+    fn from_exit(exit: &Exit) -> Self {
         let text_of = |stream: &CapturedOutput| {
             let (head, tail) = (String::from_utf8_lossy(&stream.head), String::from_utf8_lossy(&stream.tail));
             let between = if stream.truncated { "\n" } else { "" };
@@ -90,7 +90,7 @@ impl Output {
     /// Tests that ran, by all reports that are there; none where there is no report.
     fn tests_run(&self) -> Option<u64> {
         let of_lines = self.lines().filter_map(|line| {
-            let line = Line(line);
+            let line = ReportLine(line);
             let by_words = line.nothing().or_else(|| line.summary_of_words()).or_else(|| line.counted_first());
             by_words.or_else(|| line.pytest()).or_else(|| line.labelled())
         });
@@ -100,7 +100,7 @@ impl Output {
 
     /// The sum of the numbers after a label at the beginning of lines.
     fn sum_after(&self, labels: &[&str]) -> Option<u64> {
-        let after = |line: &str| labels.iter().find_map(|label| Line(line.strip_prefix(label)?).number());
+        let after = |line: &str| labels.iter().find_map(|label| ReportLine(line.strip_prefix(label)?).number());
         self.lines().filter_map(after).reduce(u64::saturating_add)
     }
 
@@ -110,7 +110,7 @@ impl Output {
             let skipped = self.sum_after(&["# skipped ", "ℹ skipped ", "# skip "]).unwrap_or_default();
             return Some(tests.saturating_sub(skipped));
         }
-        self.lines().find(|line| line.strip_prefix("1..").map(Line).and_then(Line::number).is_some())?;
+        self.lines().find(|line| line.strip_prefix("1..").map(ReportLine).and_then(ReportLine::number).is_some())?;
         let is_test = |line: &&str| line.starts_with("ok ") || line.starts_with("not ok ");
         let is_skipped = |line: &str| line.to_ascii_lowercase().contains("# skip");
         Some(self.lines().filter(|line| is_test(line) && !is_skipped(line)).count() as u64)
@@ -121,20 +121,23 @@ impl Output {
         let ran = self
             .lines()
             .filter(|line| line.contains(" test"))
-            .filter_map(|line| Line(line.strip_prefix("Ran ")?).number());
+            .filter_map(|line| ReportLine(line.strip_prefix("Ran ")?).number());
         let skipped = self.lines().filter(|line| line.starts_with("OK (")).filter_map(|line| {
             let (_, after) = line.split_once("skipped=")?;
-            Line(after).number()
+            ReportLine(after).number()
         });
         Some(ran.reduce(u64::saturating_add)?.saturating_sub(skipped.sum()))
     }
 
-    /// Each test binary has a result of its own. One that says nothing has a harness of its own, and may have run tests.
+    /// Each test binary prints one result. A binary that prints nothing has its own harness, and may have run tests.
     fn libtest(&self) -> Option<u64> {
         let results = || self.lines().filter(|line| line.starts_with("test result: "));
         let begun = self.lines().filter(|line| line.starts_with("Running ") || line.starts_with("Doc-tests ")).count();
-        let ran = results()
-            .map(|line| Line(line).before(" passed") + Line(line).before(" failed") + Line(line).before(" measured"));
+        let ran = results().map(|line| {
+            ReportLine(line).before(" passed")
+                + ReportLine(line).before(" failed")
+                + ReportLine(line).before(" measured")
+        });
         let ran = ran.reduce(u64::saturating_add)?;
         let is_open = self.has_gap || results().count() < begun;
         (ran > 0 || !is_open).then_some(ran)
@@ -166,9 +169,9 @@ impl Output {
 
 /// A line of a report, or a part of one.
 #[derive(Clone, Copy)]
-struct Line<'t>(&'t str);
+struct ReportLine<'t>(&'t str);
 
-impl<'t> Line<'t> {
+impl<'t> ReportLine<'t> {
     /// The last name of a path.
     fn name(self) -> &'t str {
         self.0.rsplit('/').next().unwrap_or(self.0)
@@ -188,7 +191,7 @@ impl<'t> Line<'t> {
         if rest.trim() == "no tests" {
             return Some(0);
         }
-        let parts: Vec<(u64, &str)> = rest.split([',', '|']).map(Line).filter_map(Line::counted).collect();
+        let parts: Vec<(u64, &str)> = rest.split([',', '|']).map(ReportLine).filter_map(ReportLine::counted).collect();
         let is_known = |word: &str| ["passed", "failed", "skipped", "todo", "total", "pending"].contains(&word);
         let is_report = !parts.is_empty() && parts.iter().all(|(_, word)| is_known(word));
         let ran = parts.iter().filter(|(_, word)| matches!(*word, "passed" | "failed")).map(|(count, _)| count);
@@ -201,11 +204,11 @@ impl<'t> Line<'t> {
         let Self(line) = self;
         let line = line.strip_prefix("OK (").or_else(|| line.strip_prefix("ok | ")).unwrap_or(line);
         let mut parts = line.split([',', '|']).map(|part| part.trim().trim_end_matches(')'));
-        let (count, word) = Line(parts.next()?).counted()?;
+        let (count, word) = ReportLine(parts.next()?).counted()?;
         if word == "passing" {
             return Some(count);
         }
-        let rest: Vec<(u64, &str)> = parts.map(Line).filter_map(Line::counted).collect();
+        let rest: Vec<(u64, &str)> = parts.map(ReportLine).filter_map(ReportLine::counted).collect();
         let has = |names: &[&str]| rest.iter().any(|(_, word)| names.contains(word));
         let skipped = |names: &[&str]| -> u64 {
             rest.iter().filter(|(_, word)| names.contains(word)).map(|(count, _)| count).sum()
@@ -233,7 +236,7 @@ impl<'t> Line<'t> {
             return None;
         }
         let parts = counts.split(", ").filter(|part| *part != "no tests ran" && *part != "no tests collected");
-        let parts: Vec<(u64, &str)> = parts.map(|part| Line(part).counted()).collect::<Option<_>>()?;
+        let parts: Vec<(u64, &str)> = parts.map(|part| ReportLine(part).counted()).collect::<Option<_>>()?;
         let is_report = parts.iter().all(|(_, word)| RAN.contains(word) || OTHER.contains(word));
         let ran = parts.iter().filter(|(_, word)| RAN.contains(word)).map(|(count, _)| count);
         is_report.then(|| ran.sum())
@@ -243,9 +246,11 @@ impl<'t> Line<'t> {
     /// `Summary [0.1s] 0 tests run: 0 passed`.
     fn labelled(self) -> Option<u64> {
         let Self(line) = self;
-        let after = |label: &str| Line(line.split_once(label)?.1.trim_start()).number();
+        let after = |label: &str| ReportLine(line.split_once(label)?.1.trim_start()).number();
         if let Some(tests) = line.strip_prefix("Tests run:") {
-            return Some(Line(tests.trim_start()).number()?.saturating_sub(after("Skipped:").unwrap_or_default()));
+            return Some(
+                ReportLine(tests.trim_start()).number()?.saturating_sub(after("Skipped:").unwrap_or_default()),
+            );
         }
         if line.starts_with("Files=") {
             return after("Tests=");

@@ -1,7 +1,7 @@
 //! The model of an attempt under its bounds: turns, money, hold-outs and failures. A component and an agent program use the same.
 //!
-//! Whoever asks reserves before and books after, has both sides of the conversation searched for hold-outs, and stops at the first failure
-//! that is final.
+//! Both reserve money before a request and book it after, have both sides of the conversation searched for hold-outs, and stop at the first
+//! final failure.
 
 use super::conversation::{Conversation, ConversationSetting};
 use super::convert;
@@ -19,11 +19,11 @@ use glovebox_record::{Failure, FailureCode, LimitName, Refusal, Status, Steering
 /// Answers in a row with tool calls that cannot be read, after which the stage fails.
 const INVALID_CALLS_MAX: u32 = 3;
 
-/// The model of an attempt under its bounds: what it was asked, what that cost, and why it must not be asked again.
+/// The model of an attempt with its limits: the conversation, its cost, and the failure after which the model is not asked again.
 #[derive(Debug, Default)]
 pub(crate) struct ModelAccess {
     pub(super) model: Option<Model>,
-    /// What was said.
+    /// The conversation.
     pub(crate) conversation: Conversation,
     /// Turns the model answered.
     pub(crate) turns: u32,
@@ -31,15 +31,15 @@ pub(crate) struct ModelAccess {
     pub(crate) waiting: u32,
     /// Tokens of these turns.
     pub(crate) tokens: Tokens,
-    /// What these turns cost.
+    /// Cost of these turns.
     pub(crate) cost: Money,
     /// True if some of both is estimated.
     pub(crate) is_estimated: bool,
-    /// The bound on what a run or its node may spend that a turn would have crossed.
+    /// The budget failure that stopped the last request.
     pub(crate) overspent: Option<Failure>,
     /// Turns that asked for tools.
     pub(crate) tool_rounds: u32,
-    /// Whether the last outcome that was declared in so many words is a success.
+    /// True if the last explicitly declared outcome is a success.
     pub(crate) declared_success: bool,
     /// The bound a request was refused for.
     pub(crate) limit_hit: Option<LimitName>,
@@ -52,7 +52,7 @@ pub(crate) struct ModelAccess {
     invalid_calls: u32,
     /// The model, as its provider named it in the last answer.
     pub(crate) answered_by: Option<ModelId>,
-    /// What was found out to contain a hold-out; nothing is asked any more after that.
+    /// The side on which a hold-out was found. After that no request is sent.
     pub(crate) leaked: Option<Side>,
 }
 
@@ -62,9 +62,9 @@ impl ModelAccess {
         Self { model, conversation, ..Self::default() }
     }
 
-    /// What became of each message of a person.
-    pub(crate) fn heard(&self) -> Vec<SteeringDelivery> {
-        self.conversation.heard(self.turns)
+    /// The delivery of each steering message.
+    pub(crate) fn deliveries(&self) -> Vec<SteeringDelivery> {
+        self.conversation.deliveries(self.turns)
     }
 
     /// The last question and its answer, if they are kept and contain no hold-out.
@@ -88,7 +88,7 @@ impl ModelAccess {
         };
         let code = match error.kind {
             ErrorKind::ScriptExhausted => FailureCode::SCRIPT_EXHAUSTED,
-            // These have records of their own.
+            // These two have their own records.
             ErrorKind::Canceled | ErrorKind::LimitExceeded | ErrorKind::BudgetExceeded => return None,
             ErrorKind::QuotaExceeded => FailureCode::PROVIDER_QUOTA,
             ErrorKind::Loop => "agent/loop".into(),
@@ -97,7 +97,7 @@ impl ModelAccess {
         (has_failed || is_final(error.kind)).then(|| Failure::new(class, code, error.message.as_str()))
     }
 
-    /// The failure that ends the stage, whatever is answered later and whoever of its agents was answered.
+    /// The failure that ends the stage, even if a later request or another agent of the stage gets an answer.
     pub(crate) fn final_failure(&self) -> Option<&ModelError> {
         self.failed.as_ref().filter(|error| is_final(error.kind))
     }
@@ -116,7 +116,7 @@ impl ModelAccess {
         }
     }
 
-    /// Counts what was paid, and settles what was reserved for it.
+    /// Counts the cost of a request and settles its reservation.
     pub(super) fn book(&mut self, paid: Usage, reserved: Option<(Account, Spend)>) {
         self.tokens.add(paid.tokens());
         let Some((account, reserved)) = reserved else { return };
@@ -125,14 +125,14 @@ impl ModelAccess {
         account.settle(reserved, Spend::new(paid.tokens(), cost));
     }
 
-    /// Counts what a provider was paid for in an attempt that was cut off, and that this one had no use for.
+    /// Counts the cost of answers that an interrupted attempt got and that this attempt did not use.
     pub(crate) fn close(&mut self) {
         let Some(model) = &self.model else { return };
         let (paid, account) = (self.conversation.close(), model.account().cloned());
         self.book(paid, account.zip(Some(Spend::default())));
     }
 
-    /// Adds what people said to a question of the component.
+    /// Adds steering messages to a question of the component.
     pub(super) fn steer(&mut self, request: &mut Request) {
         if self.model.is_some() {
             self.conversation.steer(request, self.turns + 1);
@@ -168,15 +168,15 @@ impl ModelAccess {
         })
     }
 
-    /// Books what a request did cost.
+    /// Books the cost of a request.
     pub(crate) fn book_paid(&mut self, paid: Usage, reserved: Option<Spend>) {
         let account = self.model.as_ref().and_then(Model::account).cloned();
         self.book(paid, account.zip(reserved));
     }
 
-    /// Stores an answer for an attempt that is cut off: what it cost is counted all the same.
+    /// Stores an answer, so that its cost is counted even if the attempt is interrupted.
     pub(crate) fn keep_answer(&mut self, sent: &[u8], answer: &Answer, line: &[u8]) {
-        self.conversation.store_of_program(sent, answer, line);
+        self.conversation.store_for_program(sent, answer, line);
     }
 
     /// Looks at an answer: calls that cannot be read, a model in a circle, a declared outcome.
@@ -199,20 +199,22 @@ impl ModelAccess {
         Err(ModelError::new(ErrorKind::InvalidToolCall, message))
     }
 
-    /// Lets no hold-out pass. Neither side learns where in the hold-outs its text stands.
+    /// Checks texts for hold-outs. The error does not name the place of the match in the hold-outs.
     pub(crate) fn check_leak<'t>(
         &mut self,
-        (guard, side): (Option<&TextGuard>, Side),
+        guard: Option<&TextGuard>,
+        side: Side,
         texts: impl FnOnce() -> Vec<&'t str>,
         refuse: impl FnOnce(Refusal),
     ) -> Result<(), ModelError> {
-        self.check_found((guard, side), |guard| guard.first(texts()), refuse)
+        self.check_found(guard, side, |guard| guard.first(texts()), refuse)
     }
 
-    /// The same for whatever a guard finds a hold-out in.
+    /// As [`check_leak`](Self::check_leak), for a hold-out that the guard has found in any content.
     pub(super) fn check_found(
         &mut self,
-        (guard, side): (Option<&TextGuard>, Side),
+        guard: Option<&TextGuard>,
+        side: Side,
         find: impl FnOnce(&TextGuard) -> Option<String>,
         refuse: impl FnOnce(Refusal),
     ) -> Result<(), ModelError> {
@@ -250,18 +252,18 @@ const LEAK_HELP: &str =
 /// A side of a conversation with the model.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Side {
-    /// What the guest asks.
+    /// A question of the guest.
     Prompt,
-    /// What the model answers.
+    /// An answer of the model.
     Response,
-    /// What a tool server is asked.
+    /// A request to a tool server.
     ToolCall,
-    /// What a tool server answers.
+    /// An answer of a tool server.
     ToolAnswer,
 }
 
 impl Side {
-    /// What was refused.
+    /// The refused action.
     pub(crate) fn act(self) -> &'static str {
         match self {
             Self::Prompt | Self::Response => "tell the model",
@@ -269,7 +271,7 @@ impl Side {
         }
     }
 
-    /// Why an attempt ends whose conversation contained a hold-out; quotes nothing.
+    /// The reason of an attempt that ends because of a hold-out in its conversation; quotes nothing.
     pub(crate) fn leak_reason(self) -> &'static str {
         match self {
             Self::Prompt => "holdout_leak: the prompt contains text of a hold-out scenario",

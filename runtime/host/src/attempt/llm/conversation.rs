@@ -1,10 +1,10 @@
-//! What an attempt and its model said to each other. Everything of it that the host keeps is here, in memory and on disk.
+//! The conversation of an attempt with its model, in memory and on disk.
 //!
-//! It refuses to know bounds, money and hold-outs: the caller has checked a question before it gets here, and checks an answer before it
-//! has it stored.
+//! It knows nothing of bounds, money and hold-outs: the caller checks a question before this module gets it, and an answer before this module
+//! stores it.
 
 mod exchange_log;
-mod steered;
+mod steering_places;
 mod thread;
 mod transcript;
 
@@ -23,7 +23,7 @@ use glovebox_models::error::{ErrorKind, ModelError};
 use glovebox_models::image::{without_data, without_images};
 use glovebox_record::{SteeringDelivery, session};
 use std::collections::BTreeMap;
-use steered::SteeringPlaces;
+use steering_places::SteeringPlaces;
 use thread::Thread;
 use transcript::{TurnSource, without_bytes};
 
@@ -32,14 +32,14 @@ const EXCHANGED_BYTES_MAX: usize = 12 << 20;
 /// Most bytes of it; later turns are not part of it.
 const TRANSCRIPT_BYTES_MAX: usize = 16 << 20;
 
-/// What becomes of a conversation. By default nothing of it outlives the attempt but the transcript.
+/// Storage of a conversation. By default only the transcript outlives the attempt.
 #[derive(Debug, Default)]
 pub struct ConversationSetting {
-    /// Whether the report is to contain the last question and its answer.
+    /// True if the report is to contain the last question and its answer.
     pub keeps_messages: bool,
     /// The log from which a repeated attempt gets its answers, for a model of a provider.
     pub exchanges: Option<ExchangeLog>,
-    /// What people say to the attempt meanwhile.
+    /// Steering messages for the attempt.
     pub steering: Steering,
 }
 
@@ -56,26 +56,26 @@ pub(crate) struct Conversation {
     /// The same on disk, before the component gets an answer.
     exchanges: Option<ExchangeLog>,
     steering: Steering,
-    /// Where the messages of people stand.
+    /// Positions of steering messages.
     places: SteeringPlaces,
 }
 
-/// A turn, and what came of it.
+/// A turn with its answer and its cost.
 pub(super) struct Turn {
     /// The answer, or why there is none.
     pub(super) answered: Result<Answer, ModelError>,
-    /// What it cost: the answer, tries without one, and answers of an earlier attempt that were of no use.
+    /// Its cost: the answer, failed tries, and unused answers of an earlier attempt.
     pub(super) paid: Usage,
     /// True if some of that is estimated.
     pub(super) is_estimated: bool,
     /// Its line of the transcript.
     pub(super) line: Vec<u8>,
-    /// What is to be stored once the answer was checked.
+    /// The exchange to store once the answer was checked.
     pub(super) exchange: Option<Box<StoredExchange>>,
 }
 
 impl Conversation {
-    /// Begins a conversation. Only what a provider answers is worth a log.
+    /// Begins a conversation. Only answers of a provider are logged.
     pub(super) fn new(setting: ConversationSetting, provider: Option<Provider>) -> Self {
         let ConversationSetting { keeps_messages, exchanges, steering } = setting;
         let exchanges = exchanges.filter(|_| provider == Some(Provider::Live));
@@ -90,27 +90,22 @@ impl Conversation {
         let unused = self.exchanges.as_mut().map(ExchangeLog::take_dropped).unwrap_or_default();
         let mut turn = match stored {
             Some(stored) => Turn::from_stored(stored),
-            None => self.new_turn(model, (request, repeated), options),
+            None => self.new_turn(model, request, repeated, options),
         };
         turn.paid = turn.paid.plus(unused);
         if let Ok(answer) = &turn.answered {
-            self.threads.entry(request.agent.clone()).or_default().answered(answer);
+            self.threads.entry(request.agent.clone()).or_default().add_answer(answer);
         }
         turn
     }
 
-    /// What an earlier attempt has of this question.
+    /// The stored exchange of an earlier attempt for this question.
     fn stored(&mut self, model: &Model, request: &chat::Request) -> Option<StoredExchange> {
         let (exchanges, target) = (self.exchanges.as_mut()?, model.target()?);
         exchanges.next(&ask::body(target, request))
     }
 
-    fn new_turn(
-        &self,
-        model: &mut Model,
-        (request, repeated): (&chat::Request, usize),
-        options: AskOptions<'_>,
-    ) -> Turn {
+    fn new_turn(&self, model: &mut Model, request: &chat::Request, repeated: usize, options: AskOptions<'_>) -> Turn {
         let provider = model.provider();
         let Reply { answered, lost, exchanged } = model.answer(request, options);
         let (account, agent) = (model.account(), request.agent.as_ref());
@@ -124,7 +119,7 @@ impl Conversation {
                 let stored = self
                     .exchanges
                     .as_ref()
-                    .and_then(|_| StoredExchange::from_turn(&exchange.sent, (&answered, is_optional), (lost, &*line)));
+                    .and_then(|_| StoredExchange::from_turn(&exchange.sent, &answered, is_optional, lost, &line));
                 (line, stored)
             }
             None => {
@@ -149,12 +144,12 @@ impl Conversation {
         }
     }
 
-    /// Stores an exchange of an agent program: a repeated attempt cannot use it, but counts what it cost.
-    pub(super) fn store_of_program(&mut self, sent: &[u8], answer: &Answer, line: &[u8]) {
+    /// Stores an exchange of an agent program. A repeated attempt cannot use its answer, but counts its cost.
+    pub(super) fn store_for_program(&mut self, sent: &[u8], answer: &Answer, line: &[u8]) {
         self.store(StoredExchange::for_program(sent, answer, line));
     }
 
-    /// Drops what a repeated attempt did not ask again. Returns what it had cost.
+    /// Drops stored exchanges that a repeated attempt did not ask again. Returns their cost.
     pub(super) fn close(&mut self) -> Usage {
         self.exchanges.as_mut().map(ExchangeLog::close).unwrap_or_default()
     }
@@ -169,19 +164,19 @@ impl Conversation {
         }
     }
 
-    /// Adds what people said to a question of the stage; `turn` is the one that it begins.
+    /// Adds steering messages to a question of the stage; `turn` is the turn that the question begins.
     pub(super) fn steer(&mut self, request: &mut Request, turn: u32) {
         let all = self.steering.all();
         let before = self.exchanges.as_ref().and_then(ExchangeLog::steered);
-        let count = self.places.insert((&all, before), request, turn);
+        let count = self.places.insert(&all, before, request, turn);
         if let Some(exchanges) = &mut self.exchanges {
             exchanges.is_steered_by(count);
         }
     }
 
-    /// What became of each message of a person, given how many turns were answered.
-    pub(super) fn heard(&self, turns: u32) -> Vec<SteeringDelivery> {
-        self.places.heard(&self.steering.all(), turns)
+    /// The delivery of each steering message, given the number of answered turns.
+    pub(super) fn deliveries(&self, turns: u32) -> Vec<SteeringDelivery> {
+        self.places.deliveries(&self.steering.all(), turns)
     }
 
     /// Keeps the messages of a request in the place of those before, with its answer. A request that was refused has none: then its results
@@ -192,12 +187,12 @@ impl Conversation {
         }
     }
 
-    /// Keeps what the stage asked its agent program and what the program said last, for stages that continue the conversation.
-    pub(crate) fn keep_program(&mut self, prompt: &str, said: &str) {
+    /// Keeps the prompt of an agent program and its final message, for stages that continue the conversation.
+    pub(crate) fn keep_program(&mut self, prompt: &str, message: &str) {
         if self.keeps_messages {
-            let message =
+            let of_role =
                 |role: &str, text: &str| session::Message { role: role.to_owned(), parts: vec![text_part(text)] };
-            self.messages = vec![message("user", prompt), message("assistant", said)];
+            self.messages = vec![of_role("user", prompt), of_role("assistant", message)];
         }
     }
 
@@ -213,7 +208,7 @@ impl Conversation {
 }
 
 impl Turn {
-    /// The turn of an earlier attempt. What is in a record already is not paid for again.
+    /// The turn of an earlier attempt. A cost that is already in a record is not counted again.
     fn from_stored(stored: StoredExchange) -> Self {
         let StoredExchange { answer, too_long, late, lost, transcript, is_booked, .. } = stored;
         let is_estimated = answer.is_estimated || lost != Usage::default();

@@ -1,6 +1,6 @@
-//! What crosses between a guest and the model: requests checked and read, answers written.
+//! Conversion between a guest's requests and the model's: checks and reads requests, writes answers.
 //!
-//! Pure. The guest's words become those of the record here, and nowhere else.
+//! Pure. Types of the guest become types of the record here, and nowhere else.
 
 use super::model::Provider;
 use crate::bindings::chat::{Message, Part, Usage};
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// An error as a guest gets it.
-pub(super) fn told(error: &ModelError) -> Error {
+pub(super) fn guest_error(error: &ModelError) -> Error {
     Error { kind: error.kind.to_string(), message: error.to_string(), retryable: error.is_retried() }
 }
 
@@ -38,7 +38,7 @@ pub(super) fn agent(request: &Request) -> Option<AgentId> {
     request.options.iter().find(|(name, _)| name == AGENT).and_then(|(_, value)| AgentId::parse(value))
 }
 
-/// How long the answer may take. It is beside the stage's work: no answer of the stage, and the stage can do without it.
+/// The time limit of an optional request. Its answer is not the stage's, and the stage continues without it.
 pub(super) fn within(request: &Request) -> Option<Duration> {
     let named = request.options.iter().find(|(name, _)| name == ANSWER_WITHIN);
     named.and_then(|(_, value)| value.parse().ok()).map(Duration::from_secs)
@@ -49,7 +49,7 @@ const ANSWER_WITHIN: &str = "answer-within";
 /// Most seconds of it.
 const ANSWER_SECONDS_MAX: u64 = 3600;
 
-/// The option that names a subagent. Its conversation is one of its own.
+/// The option that names a subagent, which has its own conversation.
 const AGENT: &str = "agent";
 
 /// A message in the record's words.
@@ -100,9 +100,9 @@ pub(crate) fn answered_texts(answer: &Answer) -> Vec<&str> {
 /// The field of a call that cannot be made.
 const PROBLEM: &str = "problem";
 
-/// What is wrong with a call of a tool.
+/// The problem of a tool call that cannot be made.
 fn problem(call: &session::MessagePart, request: &Request) -> Option<String> {
-    let name = FieldName::Name.of(call);
+    let name = FieldName::Name.value_in(call);
     if !request.tools.iter().any(|tool| tool.name == name) {
         let offered = request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
         let offered = if offered.is_empty() { "none".to_owned() } else { offered };
@@ -118,7 +118,7 @@ pub(super) fn has_invalid_call(answer: &Answer) -> bool {
     answer.tool_calls().any(|call| !is_object(&call.text))
 }
 
-/// Has every call of an answer told as one that cannot be made.
+/// Marks every call of an answer as one that cannot be made.
 pub(super) fn add_problem(answer: &mut Answer, problem: &str) {
     for call in answer.parts.iter_mut().filter(|part| part.kind == TOOL_CALL) {
         call.fields.push((PROBLEM.to_owned(), problem.to_owned()));
@@ -187,7 +187,7 @@ pub(super) fn check(request: &Request) -> Result<(), ModelError> {
     }
 }
 
-/// Checks the tuning that a guest asks for, and returns what is expected instead of a wrong value.
+/// Checks one tuning option. For a wrong value, returns a description of the expected one.
 fn problem_of((name, value): &(String, String)) -> Option<&'static str> {
     let within = |low: f64, high: f64| value.parse::<f64>().is_ok_and(|number| (low..=high).contains(&number));
     let (good, expected) = match name.as_str() {
@@ -208,7 +208,7 @@ fn problem_of((name, value): &(String, String)) -> Option<&'static str> {
     (!good).then_some(expected)
 }
 
-/// Bytes of what a guest hands over.
+/// Bytes of a request from a guest.
 pub(super) fn request_bytes(request: &Request) -> usize {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
     let of_part = |part: &Part| part.text.len() + part.fields.iter().map(|(_, value)| value.len()).sum::<usize>();
@@ -238,7 +238,7 @@ mod tests {
         assert!(good("answer-within", "3600") && !good("answer-within", "0") && !good("answer-within", "3601"));
         assert!(!good("max-tokens", "0") && !good("temperature", "NaN") && !good("top-p", "2"));
         let refused = check(&request(&[("model", "other")])).unwrap_err();
-        assert_eq!((refused.kind.as_str(), told(&refused).retryable), ("invalid-request", false));
+        assert_eq!((refused.kind.as_str(), guest_error(&refused).retryable), ("invalid-request", false));
         assert!(refused.message.contains("option `model`"), "{}", refused.message);
     }
 

@@ -1,8 +1,8 @@
-//! Hooks around the tool calls of a model (spec §9.7): the author's commands, in a sandbox of their own.
+//! Hooks around the tool calls of a model (spec §9.7): the author's commands, in their own sandbox.
 //!
-//! A hook judges what the model asks for. The pre hooks of an answer run before the component gets it; of a refused call the component
-//! gets the reason instead of the arguments. A post hook runs when the component hands the call's result back. Without an exit code 0
-//! of its pre hook no call passes. What a component does without a call has no hook: its grants alone bound that.
+//! A hook judges a tool call of the model. The pre hooks of an answer run before the component gets it; for a refused call the component
+//! gets the reason instead of the arguments. A post hook runs when the component hands the call's result back. A call passes only with
+//! exit code 0 of its pre hook. Actions of a component without a call have no hook: only its grants bound them.
 
 use crate::attempt::Attempt;
 use crate::attempt::exec::shorten;
@@ -39,20 +39,20 @@ pub struct HookSetting {
     pub post: Option<Program>,
     /// Their jail, which shares nothing with that of the stage's commands; opened for the first hook.
     pub jail: Arc<LazyJail>,
-    /// Where they start.
+    /// Working directory.
     pub workdir: ScopePath,
 }
 
 /// The hooks of one attempt, and the calls that have no result yet.
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
-    about: Option<Arc<About>>,
+    context: Option<Arc<HookContext>>,
     open: Vec<OpenCall>,
 }
 
-/// What every hook of an attempt needs.
+/// Facts about the attempt for each hook.
 #[derive(Debug)]
-struct About {
+struct HookContext {
     setting: HookSetting,
     run: RunId,
     attempt: glovebox_record::Attempt,
@@ -70,30 +70,30 @@ struct OpenCall {
 
 impl Hooks {
     pub(super) fn new(setting: Option<HookSetting>, run: &RunId, attempt: &glovebox_record::Attempt) -> Self {
-        let about = setting.map(|setting| About { setting, run: run.clone(), attempt: attempt.clone() });
-        Self { about: about.map(Arc::new), open: Vec::new() }
+        let context = setting.map(|setting| HookContext { setting, run: run.clone(), attempt: attempt.clone() });
+        Self { context: context.map(Arc::new), open: Vec::new() }
     }
 }
 
-/// How a hook ended; a text says why it did not run.
-type Ended = std::result::Result<Exit, String>;
+/// The exit of a hook, or the reason why it did not run.
+type HookExit = std::result::Result<Exit, String>;
 
 impl Attempt {
     /// Runs the pre hook of each call in an answer, before the component sees any of them.
     pub(super) fn before_calls(&mut self, answer: &mut Message, agent: Option<AgentId>) -> Result<()> {
-        let Some(about) = self.llm.hooks.about.as_ref().map(Arc::clone) else { return Ok(()) };
+        let Some(context) = self.llm.hooks.context.as_ref().map(Arc::clone) else { return Ok(()) };
         // The stage's own call of a subagent stays open while that works.
         self.llm.hooks.open.retain(|call| call.agent != agent);
         // The host found a problem in the others, so no component takes them for a call.
         let calls = answer.parts.iter_mut().filter(|part| part.kind == "tool-call" && field(part, "problem").is_none());
         for part in calls {
             let call = OpenCall::new(part, agent.clone());
-            let refused = match &about.setting.pre {
-                Some(hook) => self.refused(&about, hook, &call)?,
+            let refused = match &context.setting.pre {
+                Some(hook) => self.refused(&context, hook, &call)?,
                 None => None,
             };
             match refused {
-                // What was asked for does not reach the component: it cannot do it by mistake.
+                // The arguments do not reach the component, so it cannot execute the call by mistake.
                 Some(problem) => {
                     "{}".clone_into(&mut part.text);
                     part.fields.push(("problem".to_owned(), problem));
@@ -106,8 +106,8 @@ impl Attempt {
 
     /// Runs the post hook of each call whose result the component hands back, once.
     pub(super) fn after_calls(&mut self, request: &Request, agent: Option<&AgentId>) -> Result<()> {
-        let Some(about) = self.llm.hooks.about.as_ref().map(Arc::clone) else { return Ok(()) };
-        let Some(hook) = &about.setting.post else { return Ok(()) };
+        let Some(context) = self.llm.hooks.context.as_ref().map(Arc::clone) else { return Ok(()) };
+        let Some(hook) = &context.setting.post else { return Ok(()) };
         let of_tools = request.messages.iter().filter(|message| message.role == "tool");
         for part in of_tools.flat_map(|message| &message.parts).filter(|part| part.kind == "tool-result") {
             let is_answered =
@@ -115,7 +115,7 @@ impl Attempt {
             let at = self.llm.hooks.open.iter().position(is_answered);
             let Some(call) = at.map(|at| self.llm.hooks.open.remove(at)) else { continue };
             let result = HookResult { text: &part.text, is_error: field(part, "is-error") == Some("true") };
-            let ended = self.run_hook((&about, hook), &call, Some(result))?;
+            let ended = self.run_hook(&context, hook, &call, Some(result))?;
             if let Some(problem) = self.problem_of(HookKind::Post, &ended) {
                 self.note_hook(&call, problem);
             }
@@ -124,13 +124,13 @@ impl Attempt {
     }
 
     /// Why a call is refused; none when its pre hook let it pass.
-    fn refused(&mut self, about: &Arc<About>, hook: &Program, call: &OpenCall) -> Result<Option<String>> {
-        let ended = self.run_hook((about, hook), call, None)?;
+    fn refused(&mut self, context: &Arc<HookContext>, hook: &Program, call: &OpenCall) -> Result<Option<String>> {
+        let ended = self.run_hook(context, hook, call, None)?;
         let Some(problem) = self.problem_of(HookKind::Pre, &ended) else { return Ok(None) };
-        let told = format!("the call was refused and did not run: {problem}");
+        let answer = format!("the call was refused and did not run: {problem}");
         self.call.refuse(Refusal::new("call the tool", &call.name, problem.as_str(), PRE_HELP));
         self.note_hook(call, problem);
-        Ok(Some(told))
+        Ok(Some(answer))
     }
 
     /// A line of the stage's log, which the component can neither forge nor flood: there is at most one for each hook.
@@ -145,10 +145,11 @@ impl Attempt {
     /// Runs a hook, and leaves a receipt.
     fn run_hook(
         &mut self,
-        (about, hook): (&About, &Program),
+        context: &HookContext,
+        hook: &Program,
         call: &OpenCall,
         result: Option<HookResult<'_>>,
-    ) -> Result<Ended> {
+    ) -> Result<HookExit> {
         let kind = if result.is_some() { HookKind::Post } else { HookKind::Pre };
         if self.call.is_canceled() {
             return Err(Error::new(Stop::Canceled));
@@ -156,12 +157,12 @@ impl Attempt {
         if self.exec.started >= self.call.limits.commands {
             return Ok(Err(format!("limit `commands` ({}) reached", self.call.limits.commands)));
         }
-        let jail = self.call.opened(&about.setting.jail)?;
+        let jail = self.call.opened(&context.setting.jail)?;
         let command = Command {
             program: hook.clone(),
-            cwd: about.setting.workdir.clone(),
-            env: about.environment(kind, call),
-            stdin: Some(about.input(kind, call, result)?),
+            cwd: context.setting.workdir.clone(),
+            env: context.environment(kind, call),
+            stdin: Some(context.input(kind, call, result)?),
             timeout: TIME_MAX.min(Duration::from_millis(self.call.limits.command_ms)).min(self.call.remaining()),
         };
         let line = jail.line(&command);
@@ -186,8 +187,8 @@ impl Attempt {
         }
     }
 
-    /// What is to be told of a hook that did not end with code 0.
-    fn problem_of(&self, kind: HookKind, ended: &Ended) -> Option<String> {
+    /// The message for a hook that did not end with code 0.
+    fn problem_of(&self, kind: HookKind, ended: &HookExit) -> Option<String> {
         let exit = match ended {
             Err(reason) => return Some(format!("`tool_hooks.{kind}` could not run: {reason}")),
             Ok(exit) => exit,
@@ -199,9 +200,9 @@ impl Attempt {
             (CommandEnding::TimedOut, ..) => format!("ran longer than {}", longest(self.call.limits.command_ms)),
             (how, ..) => format!("ended: {how}"),
         };
-        let said = [&exit.stderr, &exit.stdout].into_iter().map(said).find(|text| !text.is_empty());
-        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
-        Some(format!("`tool_hooks.{kind}` {how}{said}"))
+        let text = [&exit.stderr, &exit.stdout].into_iter().map(stream_text).find(|text| !text.is_empty());
+        let text = text.map(|text| format!(": {text}")).unwrap_or_default();
+        Some(format!("`tool_hooks.{kind}` {how}{text}"))
     }
 }
 
@@ -215,7 +216,7 @@ fn longest(command_ms: u64) -> String {
 
 const PRE_HELP: &str = "`tool_hooks.pre` of the pipeline decides which calls pass; no grant replaces it";
 
-impl About {
+impl HookContext {
     fn environment(&self, kind: HookKind, call: &OpenCall) -> Vec<(String, String)> {
         let task = &self.attempt.task;
         let (tool, visit) = (call.tool(), task.visit.to_string());
@@ -264,8 +265,8 @@ fn field<'p>(part: &'p Part, name: &str) -> Option<&'p str> {
     part.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
-/// The beginning of what a stream carried.
-fn said(stream: &CapturedOutput) -> String {
+/// The beginning of a stream's text.
+fn stream_text(stream: &CapturedOutput) -> String {
     let bytes: Vec<u8> = stream.head.iter().chain(&stream.tail).copied().take(OUTPUT_BYTES_MAX).collect();
     String::from_utf8_lossy(&bytes).trim().to_owned()
 }

@@ -38,7 +38,7 @@ pub struct Model {
     position: u32,
     guard: Option<TextGuard>,
     account: Option<Account>,
-    /// What its last answer must match, and the name of the object in the context.
+    /// The schema of its last answer, and the name of the object in the context.
     schema: Option<(Arc<Schema>, String)>,
 }
 
@@ -79,7 +79,7 @@ impl Provider {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeclaredOutcome {
-    /// How the stage ended.
+    /// Status of the stage.
     pub status: Status,
     /// Hint for edge selection.
     #[serde(default)]
@@ -137,7 +137,7 @@ impl Model {
         Ok(Model { kind, node: node.clone(), position: turns_used, guard: None, account: None, schema: None })
     }
 
-    /// Has every text to and from the model looked at first; one that is found out ends the attempt as failed, class scope, code
+    /// Sets the guard of every text to and from the model. A text with a hold-out fails the attempt, class scope, code
     /// `holdout/leak`.
     pub fn guarded(self, guard: TextGuard) -> Self {
         Model { guard: Some(guard), ..self }
@@ -152,7 +152,7 @@ impl Model {
         Model { kind, ..self }
     }
 
-    /// Takes what it costs from an account. Without one nothing bounds it.
+    /// Sets the account for its cost. Without one its cost is not limited.
     pub fn charged_to(self, account: Account) -> Self {
         Model { account: Some(account), ..self }
     }
@@ -162,7 +162,7 @@ impl Model {
         Model { schema, ..self }
     }
 
-    /// What its last answer must match, and the name of the object in the context.
+    /// The schema of its last answer, and the name of the object in the context.
     pub(crate) fn schema(&self) -> Option<(&Schema, &str)> {
         self.schema.as_ref().map(|(schema, name)| (&**schema, name.as_str()))
     }
@@ -171,7 +171,7 @@ impl Model {
         self.account.as_ref()
     }
 
-    /// Where it is reached; none for a model that never leaves the machine.
+    /// Its address and settings; none for a model that never leaves the machine.
     pub(crate) fn target(&self) -> Option<&Arc<Target>> {
         match &self.kind {
             ModelKind::Live(live) => Some(&live.target),
@@ -188,12 +188,12 @@ impl Model {
         }
     }
 
-    /// Who listens.
+    /// The guard of its texts.
     pub(crate) fn guard(&self) -> Option<&TextGuard> {
         self.guard.as_ref()
     }
 
-    /// Who answers.
+    /// The source of its answers.
     pub fn provider(&self) -> Provider {
         match self.kind {
             ModelKind::Scripted(_) => Provider::Scripted,
@@ -211,7 +211,7 @@ impl Model {
         }
     }
 
-    /// What `llm.info` tells a guest.
+    /// The pairs that `llm.info` returns to a guest.
     pub fn info(&self) -> Vec<(String, String)> {
         let schema = self.schema().map(|(schema, _)| schema);
         let (mut info, mode) = match &self.kind {
@@ -222,8 +222,8 @@ impl Model {
                 (pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(), live::OFF)
             }
         };
-        let told = schema.map(|schema| [("output-schema", schema.text()), ("output-schema-mode", mode)]);
-        info.extend(told.into_iter().flatten().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let pairs = schema.map(|schema| [("output-schema", schema.text()), ("output-schema-mode", mode)]);
+        info.extend(pairs.into_iter().flatten().map(|(name, value)| (name.to_owned(), value.to_owned())));
         info
     }
 
@@ -240,7 +240,7 @@ impl Model {
         Reply { answered, lost: Usage::default(), exchanged: None }
     }
 
-    /// How hard it thinks and the like, where the operator or the pipeline says it and the guest does not.
+    /// Sets tuning, such as the effort, where the operator or the pipeline sets it and the guest does not.
     pub(crate) fn settle(&self, request: &mut Request) {
         if let ModelKind::Live(live) = &self.kind {
             live.settle(request, self.schema.as_ref().map(|(schema, _)| schema));
@@ -248,20 +248,20 @@ impl Model {
     }
 }
 
-/// What came of a question.
+/// The result of a question.
 pub(super) struct Reply {
     /// The answer, or why there is none.
     pub(super) answered: Result<Answer, ModelError>,
-    /// What tries without an answer may have cost.
+    /// Cost of tries without an answer.
     pub(super) lost: Usage,
-    /// What was sent and received; none for a model that never leaves the machine.
-    pub(super) exchanged: Option<Exchanged>,
+    /// The bytes sent and received; none for a model that never leaves the machine.
+    pub(super) exchanged: Option<LastExchange>,
 }
 
 /// The bytes of an exchange with a provider.
-pub(super) struct Exchanged {
-    /// What was sent and received last.
+pub(super) struct LastExchange {
+    /// The last exchange.
     pub(super) exchange: Exchange,
-    /// How often it was tried.
+    /// The number of tries.
     pub(super) tries: u32,
 }

@@ -1,6 +1,6 @@
-//! Answers that must match a schema. The host holds every last answer against it, whoever says that it matches.
+//! Answers that must match a schema. The host validates every final answer itself.
 //!
-//! The object that reaches the context is the one that was checked here, and never one that the component hands over.
+//! The object in the context is the validated one, and never one from the component.
 
 use super::access::ModelAccess;
 use super::model::Model;
@@ -16,29 +16,30 @@ use serde_json::Value;
 const MISMATCHES_MAX: u32 = 3;
 /// Deepest object.
 const LEVELS_MAX: usize = 64;
-/// Most properties of the object that have context keys of their own.
+/// Most properties of the object that get a context key each.
 const KEYS_MAX: usize = 64;
 /// The artifact with the object.
 const FILE: &str = "output.json";
 
-/// What the last answer came to.
+/// Validation of a final answer against the schema of the stage.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectCheck {
-    /// The object, or what is wrong with the answer; none after an answer that calls tools.
+    /// The object, or the problem of the answer; none after an answer that calls tools.
     last: Option<Result<Value, String>>,
     /// Answers in a row that did not match.
     mismatches: u32,
-    /// True if the provider was told the schema.
+    /// True if the provider got the schema.
     is_schema_mode: bool,
 }
 
 impl ObjectCheck {
-    /// Looks at an answer. Its text is bounded like an outcome.
+    /// Validates an answer. Its text is bounded like an outcome.
     pub(super) fn note(
         &mut self,
         schema: &Schema,
         answer: &Answer,
-        (is_schema_mode, bytes_max): (bool, u64),
+        is_schema_mode: bool,
+        bytes_max: u64,
     ) -> Result<(), ModelError> {
         self.last = None;
         if answer.tool_calls().next().is_some() || matches!(answer.finish, Finish::Length | Finish::ContentFilter) {
@@ -56,8 +57,8 @@ impl ObjectCheck {
         problem.map_or(Ok(()), Err)
     }
 
-    /// What a component learns of the last answer.
-    pub(super) fn told(&self) -> Option<(String, String)> {
+    /// The result of the validation, as the component gets it.
+    pub(super) fn field(&self) -> Option<(String, String)> {
         let (name, value) = match self.last.as_ref()? {
             Ok(_) => ("output", "valid"),
             Err(problem) => ("output-problem", problem.as_str()),
@@ -65,7 +66,7 @@ impl ObjectCheck {
         Some((name.to_owned(), value.to_owned()))
     }
 
-    /// The class of a failure for want of an object: a provider that was told the schema would do the same again.
+    /// The class of a failure without an object. A provider that got the schema would fail in the same way again.
     pub(super) fn class(&self) -> FailureClass {
         if self.is_schema_mode { FailureClass::Deterministic } else { FailureClass::Contract }
     }
@@ -123,7 +124,7 @@ impl Attempt {
     }
 }
 
-/// How many lists and objects lie in one another; the parser has bounded it.
+/// The nesting depth of lists and objects; the parser has bounded it.
 pub(crate) fn levels(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or(0),
@@ -171,7 +172,7 @@ mod tests {
     fn the_third_answer_in_a_row_that_does_not_match_is_an_error() {
         let schema = Schema::parse(SCHEMA).unwrap();
         let mut checked = ObjectCheck::default();
-        let mut note = |answer: &Answer| checked.note(&schema, answer, (true, 1000)).map_err(|error| error.kind);
+        let mut note = |answer: &Answer| checked.note(&schema, answer, true, 1000).map_err(|error| error.kind);
         let call = Answer { parts: vec![call_part("1", "glob", "{}")], ..Answer::default() };
         assert_eq!((note(&answer("no")), note(&call), note(&answer("no"))), (Ok(()), Ok(()), Ok(())));
         assert_eq!(note(&answer(r#"{"verdict":"bad"}"#)), Ok(()), "a match begins anew");

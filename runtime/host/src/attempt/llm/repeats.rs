@@ -7,7 +7,7 @@ use glovebox_models::chat::{Answer, FieldName};
 use glovebox_record::Digest;
 use std::collections::VecDeque;
 
-/// Calls that are looked at.
+/// Number of most recent calls that are compared.
 const WINDOW: usize = 10;
 /// Longest cycle that is looked for.
 const CYCLE_MAX: usize = 3;
@@ -21,12 +21,12 @@ pub(super) struct Repeats {
     in_a_row: u32,
 }
 
-/// What is to be done about an answer.
+/// The reaction to an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum RepeatAction {
     /// Nothing.
     New,
-    /// Its calls are not made, and the model is told why.
+    /// Its calls are not made, and the model gets the reason.
     Warn,
     /// The stage has failed.
     Stop,
@@ -34,20 +34,20 @@ pub(super) enum Found {
 
 impl Repeats {
     /// Takes note of an answer.
-    pub(super) fn note(&mut self, answer: &Answer) -> Found {
+    pub(super) fn note(&mut self, answer: &Answer) -> RepeatAction {
         let mut has_calls = false;
         for call in answer.tool_calls() {
             has_calls = true;
-            let key = format!("{}\n{}", FieldName::Name.of(call), call.text);
+            let key = format!("{}\n{}", FieldName::Name.value_in(call), call.text);
             self.calls.push_back(Digest::hash(key.as_bytes()));
         }
         self.calls.drain(..self.calls.len().saturating_sub(WINDOW));
         if !has_calls || !self.is_cycle() {
             self.in_a_row = 0;
-            return Found::New;
+            return RepeatAction::New;
         }
         self.in_a_row += 1;
-        if self.in_a_row > REPEATS_MAX { Found::Stop } else { Found::Warn }
+        if self.in_a_row > REPEATS_MAX { RepeatAction::Stop } else { RepeatAction::Warn }
     }
 
     fn is_cycle(&self) -> bool {
@@ -55,7 +55,7 @@ impl Repeats {
             && (1..=CYCLE_MAX).any(|length| {
                 let last = WINDOW / length * length;
                 let calls: Vec<&Digest> = self.calls.iter().skip(WINDOW - last).collect();
-                // The same call each time is a cycle of one, for which the whole window is looked at.
+                // One call repeated is a cycle of length one. It counts only if it fills the whole window.
                 let is_of_one = calls.iter().all(|call| *call == calls[0]);
                 (last == WINDOW || !is_of_one) && calls.chunks(length).all(|cycle| cycle == &calls[..length])
             })
@@ -72,9 +72,9 @@ mod tests {
         let found = words.chars().map(|name| {
             let parts = if name == '-' { Vec::new() } else { vec![call_part("1", name.to_string(), "{}")] };
             match repeats.note(&Answer { parts, ..Answer::default() }) {
-                Found::New => '.',
-                Found::Warn => 'w',
-                Found::Stop => 'S',
+                RepeatAction::New => '.',
+                RepeatAction::Warn => 'w',
+                RepeatAction::Stop => 'S',
             }
         });
         found.collect()

@@ -1,4 +1,4 @@
-//! What people tell an agent while it is at work, on its way from the driver of the run to the agent's model.
+//! Steering messages of people on their way from the driver of the run to the agent's model.
 
 use glovebox_record::SteeringMessage;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,7 +2,7 @@
 //!
 //! The target of `fuzz/` calls it, and the test below with a kept corpus. Nothing else is built with this module.
 
-use super::message::{self, DESCRIPTION_BYTES_MAX, Line, NAME_BYTES_MAX, SCHEMA_BYTES_MAX, Tool};
+use super::message::{self, DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX, SCHEMA_BYTES_MAX, ServerMessage, Tool};
 use super::{ANSWER_BYTES_MAX, TOOLS_MAX};
 use glovebox_names::visible;
 use glovebox_schema::document;
@@ -19,18 +19,18 @@ const REASON_BYTES_MAX: usize = 6_000;
 /// If a text of the server goes on beyond its bound or with a character that hides, or a reply is not one message.
 pub fn message(line: &[u8]) {
     match message::read(line, ID) {
-        Ok(Line::Answer(Ok(answer))) => {
+        Ok(ServerMessage::Answer(Ok(answer))) => {
             message::check_version(&answer).unwrap_or_else(|reason| check_reason(&reason));
             check_page(&answer);
             check_said(&answer);
         }
-        Ok(Line::Answer(Err(reason))) | Err(reason) => check_reason(&reason),
-        Ok(Line::Request(reply)) => check_reply(&reply, line),
-        Ok(Line::Notification) => {}
+        Ok(ServerMessage::Answer(Err(reason))) | Err(reason) => check_reason(&reason),
+        Ok(ServerMessage::Request(reply)) => check_reply(&reply, line),
+        Ok(ServerMessage::Notification) => {}
     }
 }
 
-/// What people read is one line, and shows every character.
+/// A reason is one line, and shows every character.
 fn check_reason(reason: &str) {
     assert!(visible::line(reason) == reason && reason.len() <= REASON_BYTES_MAX, "{reason:?}");
 }
@@ -61,11 +61,11 @@ fn check_tool(tool: &Tool) {
 }
 
 fn check_said(answer: &Value) {
-    match message::said(answer) {
-        Ok(said) => {
-            let said = said.cut().text;
-            assert!(!said.contains(hides), "{said:?}");
-            assert!(said.len() <= ANSWER_BYTES_MAX + 64, "{} bytes", said.len());
+    match message::read_result(answer) {
+        Ok(result) => {
+            let text = result.cut().text;
+            assert!(!text.contains(hides), "{text:?}");
+            assert!(text.len() <= ANSWER_BYTES_MAX + 64, "{} bytes", text.len());
         }
         Err(reason) => check_reason(&reason),
     }

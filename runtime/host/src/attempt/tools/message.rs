@@ -1,6 +1,6 @@
-//! Messages of the Model Context Protocol: what is sent, and what an untrusted server may answer.
+//! Messages of the Model Context Protocol: requests to a server, and the answers of an untrusted server.
 //!
-//! Pure. Every text of a server is bounded here before it goes anywhere, and one that does not fit the protocol is an error of the server.
+//! Pure. Every text of a server is bounded here before it is used, and a message that violates the protocol is an error of the server.
 
 use glovebox_names::visible;
 use glovebox_schema::document;
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 /// The version of the protocol that is asked for.
 const VERSION: &str = "2025-06-18";
-/// Versions whose answers are understood: what is used of them is the same in all.
+/// Supported protocol versions. They agree in the parts that are used.
 const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", VERSION, "2025-11-25"];
-/// Longest name of a tool with its prefix: the least of what the providers allow.
+/// Longest name of a tool with its prefix: the smallest limit of all providers.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
 /// Longest description, bytes.
 pub(crate) const DESCRIPTION_BYTES_MAX: usize = 4 << 10;
@@ -20,25 +20,25 @@ pub(crate) const SCHEMA_BYTES_MAX: usize = 32 << 10;
 /// Longest text of a server in a message to people, characters.
 const ERROR_CHARS_MAX: usize = 500;
 
-/// What a server is asked.
+/// A request to a server.
 #[derive(Debug)]
-pub(crate) enum Ask<'a> {
+pub(crate) enum ServerRequest<'a> {
     Initialize,
     List { cursor: Option<&'a str> },
     Call { tool: &'a str, arguments: Value },
 }
 
-impl Ask<'_> {
+impl ServerRequest<'_> {
     /// The line to send.
     pub(crate) fn line(self, id: u64) -> String {
         let (method, params) = match self {
-            Ask::Initialize => {
+            ServerRequest::Initialize => {
                 let client = json!({ "name": "glovebox", "version": env!("CARGO_PKG_VERSION") });
                 ("initialize", json!({ "protocolVersion": VERSION, "capabilities": {}, "clientInfo": client }))
             }
-            Ask::List { cursor: None } => ("tools/list", json!({})),
-            Ask::List { cursor: Some(cursor) } => ("tools/list", json!({ "cursor": cursor })),
-            Ask::Call { tool, arguments } => ("tools/call", json!({ "name": tool, "arguments": arguments })),
+            ServerRequest::List { cursor: None } => ("tools/list", json!({})),
+            ServerRequest::List { cursor: Some(cursor) } => ("tools/list", json!({ "cursor": cursor })),
+            ServerRequest::Call { tool, arguments } => ("tools/call", json!({ "name": tool, "arguments": arguments })),
         };
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
     }
@@ -51,17 +51,17 @@ pub(crate) fn initialized() -> String {
 
 /// A line of a server.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Line {
+pub(crate) enum ServerMessage {
     /// The answer to a request, or the error that the server gives in its place.
     Answer(Result<Value, String>),
-    /// A request of the server, and what it is answered.
+    /// A request of the server, with the reply to it.
     Request(String),
     /// Something that needs no answer.
     Notification,
 }
 
 /// Reads a line that came while the request `id` was open.
-pub(crate) fn read(line: &[u8], id: u64) -> Result<Line, String> {
+pub(crate) fn read(line: &[u8], id: u64) -> Result<ServerMessage, String> {
     let mut message = document::read(line)
         .map_err(|_| "it wrote something on its standard output that is not a message".to_owned())?;
     if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
@@ -69,24 +69,24 @@ pub(crate) fn read(line: &[u8], id: u64) -> Result<Line, String> {
     }
     let own = message.get("id").filter(|own| !own.is_null());
     if let Some(method) = message.get("method").and_then(Value::as_str) {
-        return Ok(own.map_or(Line::Notification, |own| Line::Request(reply((own, method)))));
+        return Ok(own.map_or(ServerMessage::Notification, |own| ServerMessage::Request(reply(own, method))));
     }
     if own.and_then(Value::as_u64) != Some(id) {
         return Err("it answered another request than the one that was asked".to_owned());
     }
     let result = message.get_mut("result").map(Value::take);
     match (result, message.get("error")) {
-        (Some(result), None) => Ok(Line::Answer(Ok(result))),
+        (Some(result), None) => Ok(ServerMessage::Answer(Ok(result))),
         (None, Some(error)) => {
             let text = error.get("message").and_then(Value::as_str).unwrap_or("it gives no reason");
-            Ok(Line::Answer(Err(short(text))))
+            Ok(ServerMessage::Answer(Err(short(text))))
         }
         _ => Err("it wrote an answer with neither one result nor one error".to_owned()),
     }
 }
 
 /// A client offers a server nothing but that it is there.
-fn reply((id, method): (&Value, &str)) -> String {
+fn reply(id: &Value, method: &str) -> String {
     let answer = match method {
         "ping" => json!({ "jsonrpc": "2.0", "id": id, "result": {} }),
         _ => json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "method not found" } }),
@@ -115,13 +115,13 @@ pub(crate) struct Tool {
 
 /// A page of a server's tools and where the next one begins. Each tool that cannot be offered is an error with its name.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct ToolPage {
     pub(crate) tools: Vec<Result<Tool, String>>,
     pub(crate) next: Option<String>,
 }
 
 /// Reads a page of at most so many tools.
-pub(crate) fn page(answer: &Value, tools_max: usize) -> Result<Page, String> {
+pub(crate) fn page(answer: &Value, tools_max: usize) -> Result<ToolPage, String> {
     let Some(list) = answer.get("tools").and_then(Value::as_array) else {
         return Err("its list of tools is not a list".to_owned());
     };
@@ -129,7 +129,7 @@ pub(crate) fn page(answer: &Value, tools_max: usize) -> Result<Page, String> {
         return Err(format!("it lists more than {} tools", super::TOOLS_MAX));
     }
     let next = answer.get("nextCursor").and_then(Value::as_str).filter(|cursor| !cursor.is_empty());
-    Ok(Page { tools: list.iter().map(tool).collect(), next: next.map(str::to_owned) })
+    Ok(ToolPage { tools: list.iter().map(tool).collect(), next: next.map(str::to_owned) })
 }
 
 fn tool(described: &Value) -> Result<Tool, String> {
@@ -161,8 +161,8 @@ fn tool(described: &Value) -> Result<Tool, String> {
     Ok(Tool { name: name.to_owned(), description, parameters })
 }
 
-/// Writes what could deceive a reader as escapes where a schema describes something. False if a name or a value could, which have to stay
-/// what they are.
+/// Escapes deceptive characters in descriptions of a schema. False if a name or a value has such a character, because those cannot be
+/// changed.
 fn made_visible(schema: &mut Value) -> bool {
     let is_visible = |text: &str| visible::block(text) == text;
     match schema {
@@ -179,14 +179,14 @@ fn made_visible(schema: &mut Value) -> bool {
     }
 }
 
-/// What a tool said.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Said {
+pub(crate) struct ToolResult {
     pub(crate) text: String,
     pub(crate) is_error: bool,
 }
 
-impl Said {
+impl ToolResult {
     /// With at most as much text as a stage gets.
     pub(crate) fn cut(mut self) -> Self {
         let end = self.text.floor_char_boundary(super::ANSWER_BYTES_MAX);
@@ -200,7 +200,7 @@ impl Said {
 }
 
 /// Reads the answer to a call: its texts. Anything else is named and not shown.
-pub(crate) fn said(answer: &Value) -> Result<Said, String> {
+pub(crate) fn read_result(answer: &Value) -> Result<ToolResult, String> {
     let parts = answer.get("content").and_then(Value::as_array);
     let structured = answer.get("structuredContent").filter(|value| !value.is_null());
     let mut texts: Vec<String> = match (parts, structured) {
@@ -212,7 +212,7 @@ pub(crate) fn said(answer: &Value) -> Result<Said, String> {
         texts.push(visible::json(&structured.to_string()).into_owned());
     }
     let is_error = answer.get("isError").and_then(Value::as_bool).unwrap_or_default();
-    Ok(Said { text: texts.join("\n"), is_error })
+    Ok(ToolResult { text: texts.join("\n"), is_error })
 }
 
 fn part(part: &Value) -> String {
@@ -238,14 +238,14 @@ mod tests {
 
     #[test]
     fn a_line_is_an_answer_to_what_was_asked_or_the_server_lies() {
-        let check = |line: &str, expected: Result<Line, &str>| {
+        let check = |line: &str, expected: Result<ServerMessage, &str>| {
             assert_eq!(read(line.as_bytes(), 7), expected.map_err(str::to_owned), "{line}");
         };
-        check(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#, Ok(Line::Answer(Ok(json!({"a":1})))));
+        check(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#, Ok(ServerMessage::Answer(Ok(json!({"a":1})))));
         check(r#"{"jsonrpc":"2.0","id":7,"error":{"message":"no\u001b[2J"}}"#, {
-            Ok(Line::Answer(Err("no\\x1b[2J".to_owned())))
+            Ok(ServerMessage::Answer(Err("no\\x1b[2J".to_owned())))
         });
-        check(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#, Ok(Line::Notification));
+        check(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#, Ok(ServerMessage::Notification));
         let other = "it answered another request than the one that was asked";
         check(r#"{"jsonrpc":"2.0","id":8,"result":{}}"#, Err(other));
         check(r#"{"jsonrpc":"2.0","id":"7","result":{}}"#, Err(other));
@@ -254,7 +254,8 @@ mod tests {
         check("listening on port 80", Err("it wrote something on its standard output that is not a message"));
         let both = r#"{"jsonrpc":"2.0","id":7,"result":{},"error":{}}"#;
         check(both, Err("it wrote an answer with neither one result nor one error"));
-        let Ok(Line::Request(reply)) = read(br#"{"jsonrpc":"2.0","id":"a","method":"sampling/createMessage"}"#, 7)
+        let Ok(ServerMessage::Request(reply)) =
+            read(br#"{"jsonrpc":"2.0","id":"a","method":"sampling/createMessage"}"#, 7)
         else {
             panic!("a request is answered")
         };
@@ -295,7 +296,7 @@ mod tests {
     #[test]
     fn an_answer_is_its_texts() {
         let check = |answer: Value, text: &str, is_error: bool| {
-            assert_eq!(said(&answer).unwrap(), Said { text: text.to_owned(), is_error });
+            assert_eq!(read_result(&answer).unwrap(), ToolResult { text: text.to_owned(), is_error });
         };
         let text = |text: &str| json!({ "type": "text", "text": text });
         check(json!({ "content": [text("a"), text("b")] }), "a\nb", false);
@@ -306,7 +307,7 @@ mod tests {
             false,
         );
         check(json!({ "content": [], "structuredContent": { "a": 1 } }), r#"{"a":1}"#, false);
-        assert!(said(&json!({})).is_err() && said(&json!([])).is_err());
+        assert!(read_result(&json!({})).is_err() && read_result(&json!([])).is_err());
         assert!(check_version(&json!({ "protocolVersion": "2025-03-26" })).is_ok());
         assert!(check_version(&json!({ "protocolVersion": "1.0" })).is_err() && check_version(&json!({})).is_err());
     }

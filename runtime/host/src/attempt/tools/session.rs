@@ -1,8 +1,9 @@
 //! A conversation with one tool server: handshake, list, calls. The first thing that does not fit ends the server for the attempt.
 //!
-//! After a wait that was too long an answer may still come; it would be taken for that of the next call. So nothing is asked again.
+//! After a timeout an answer may still arrive, and would be taken for the answer to the next call. So a server that timed
+//! out is not asked again.
 
-use super::message::{self, Ask, Line, NAME_BYTES_MAX, Said, Tool};
+use super::message::{self, NAME_BYTES_MAX, ServerMessage, ServerRequest, Tool, ToolResult};
 use super::{MESSAGE_BYTES_MAX, ServerSetting, TOOLS_MAX};
 use glovebox_jail::exec::{Command, Program};
 use glovebox_jail::server::{Server, ServerError, Wait};
@@ -15,16 +16,16 @@ const BETWEEN_MAX: usize = 1000;
 /// Most pages of a list.
 const PAGES_MAX: usize = 16;
 
-/// How long the attempt may still wait.
+/// Remaining time of the attempt, and its cancellation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience<'a> {
+pub(super) struct WaitLimit<'a> {
     pub(super) remaining: Duration,
     pub(super) canceled: &'a AtomicBool,
 }
 
 /// A server that was started, and its tools as they were when it was.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct ServerSession {
     server: Server,
     /// The id of the last request.
     last: u64,
@@ -34,9 +35,9 @@ pub(super) struct Session {
     pub(super) left_out: Vec<String>,
 }
 
-impl Session {
+impl ServerSession {
     /// Starts a server and asks for its tools. Blocks.
-    pub(super) fn start(setting: &ServerSetting, patience: Patience<'_>) -> Result<Self, String> {
+    pub(super) fn start(setting: &ServerSetting, limit: WaitLimit<'_>) -> Result<Self, String> {
         let jail = setting.jail.get().map_err(|error| error.to_string())?;
         let env = setting.env.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned())).collect();
         let command = Command {
@@ -44,13 +45,13 @@ impl Session {
             cwd: setting.workdir.clone(),
             env,
             stdin: None,
-            timeout: patience.remaining,
+            timeout: limit.remaining,
         };
         let server = Server::start(jail, command).map_err(|error| error.to_string())?;
         let mut session = Self { server, last: 0, tools: Vec::new(), left_out: Vec::new() };
-        let deadline = Instant::now() + setting.timeout.min(patience.remaining);
-        let wait = Wait { deadline, canceled: patience.canceled };
-        let answer = session.ask(Ask::Initialize, wait)??;
+        let deadline = Instant::now() + setting.timeout.min(limit.remaining);
+        let wait = Wait { deadline, canceled: limit.canceled };
+        let answer = session.ask(ServerRequest::Initialize, wait)??;
         message::check_version(&answer)?;
         session.server.send(message::initialized().as_bytes(), wait).map_err(|error| error.to_string())?;
         session.list(setting, wait)?;
@@ -60,26 +61,27 @@ impl Session {
     /// Calls a tool. An error of the server, as opposed to one of the tool, is the outer one.
     pub(super) fn call(
         &mut self,
-        (tool, arguments): (&str, Value),
+        tool: &str,
+        arguments: Value,
         time_max: Duration,
-        patience: Patience<'_>,
-    ) -> Result<Said, String> {
-        let wait = Wait { deadline: Instant::now() + time_max.min(patience.remaining), canceled: patience.canceled };
-        match self.ask(Ask::Call { tool, arguments }, wait)? {
-            Ok(answer) => message::said(&answer),
-            Err(text) => Ok(Said { text, is_error: true }),
+        limit: WaitLimit<'_>,
+    ) -> Result<ToolResult, String> {
+        let wait = Wait { deadline: Instant::now() + time_max.min(limit.remaining), canceled: limit.canceled };
+        match self.ask(ServerRequest::Call { tool, arguments }, wait)? {
+            Ok(answer) => message::read_result(&answer),
+            Err(text) => Ok(ToolResult { text, is_error: true }),
         }
     }
 
     fn list(&mut self, setting: &ServerSetting, wait: Wait<'_>) -> Result<(), String> {
-        let (mut cursor, mut seen): (Option<String>, usize) = Default::default();
+        let (mut cursor, mut seen) = (None::<String>, 0);
         for _ in 0..PAGES_MAX {
-            let answer = self.ask(Ask::List { cursor: cursor.as_deref() }, wait)??;
+            let answer = self.ask(ServerRequest::List { cursor: cursor.as_deref() }, wait)??;
             let page = message::page(&answer, TOOLS_MAX - seen)?;
             seen += page.tools.len();
             for tool in page.tools {
                 match tool {
-                    // Of what the stage may not call nothing is said: a server chooses these texts.
+                    // Tools that the stage may not call are not reported: the server chooses these texts.
                     Ok(tool) if !setting.tools.has(&tool.name) => {}
                     Ok(tool) if setting.model_name(&tool).len() > NAME_BYTES_MAX => {
                         self.left_out.push(format!("the name of the tool `{}` is too long", tool.name));
@@ -100,16 +102,16 @@ impl Session {
     }
 
     /// One request and its answer.
-    fn ask(&mut self, ask: Ask<'_>, wait: Wait<'_>) -> Result<Result<Value, String>, String> {
-        let told = |error: ServerError| error.to_string();
+    fn ask(&mut self, ask: ServerRequest<'_>, wait: Wait<'_>) -> Result<Result<Value, String>, String> {
+        let reason = |error: ServerError| error.to_string();
         self.last += 1;
-        self.server.send(ask.line(self.last).as_bytes(), wait).map_err(told)?;
+        self.server.send(ask.line(self.last).as_bytes(), wait).map_err(reason)?;
         for _ in 0..BETWEEN_MAX {
-            let line = self.server.receive(MESSAGE_BYTES_MAX, wait).map_err(told)?;
+            let line = self.server.receive(MESSAGE_BYTES_MAX, wait).map_err(reason)?;
             match message::read(&line, self.last)? {
-                Line::Answer(answer) => return Ok(answer),
-                Line::Request(reply) => self.server.send(reply.as_bytes(), wait).map_err(told)?,
-                Line::Notification => {}
+                ServerMessage::Answer(answer) => return Ok(answer),
+                ServerMessage::Request(reply) => self.server.send(reply.as_bytes(), wait).map_err(reason)?,
+                ServerMessage::Notification => {}
             }
         }
         Err(format!("it wrote more than {BETWEEN_MAX} messages before its answer"))

@@ -4,7 +4,7 @@
 
 use super::codes::{denied, identity_hash, new_time, stat};
 use super::streams::{CHUNK_BYTES_MAX, Reader, Target, Writer};
-use super::{FilesView, Folder, LISTED_MAX, Node};
+use super::{FilesView, Folder, LISTED_MAX, OpenNode};
 use crate::attempt::files::GuestPath;
 use glovebox_record::path::ScopePath;
 use glovebox_workspace::view::{Create, Kind, Metadata, OpenOptions, Operation, View, ViewError};
@@ -21,9 +21,9 @@ type Fd = Resource<Descriptor>;
 impl HostDescriptor for FilesView<'_> {
     fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
         let reader: DynInputStream = match self.node(&fd)? {
-            Node::File(file) if file.readable() => Box::new(Reader::new(Arc::clone(file), offset)),
-            Node::File(_) => return Err(ErrorCode::BadDescriptor.into()),
-            Node::Directory(_) => return Err(ErrorCode::IsDirectory.into()),
+            OpenNode::File(file) if file.readable() => Box::new(Reader::new(Arc::clone(file), offset)),
+            OpenNode::File(_) => return Err(ErrorCode::BadDescriptor.into()),
+            OpenNode::Directory(_) => return Err(ErrorCode::IsDirectory.into()),
         };
         self.table.push(reader).map_err(FsError::trap)
     }
@@ -52,10 +52,10 @@ impl HostDescriptor for FilesView<'_> {
     async fn get_flags(&mut self, fd: Fd) -> FsResult<DescriptorFlags> {
         let when = |on: bool, flag: DescriptorFlags| if on { flag } else { DescriptorFlags::empty() };
         Ok(match self.node(&fd)? {
-            Node::File(file) => {
+            OpenNode::File(file) => {
                 when(file.readable(), DescriptorFlags::READ) | when(file.writable(), DescriptorFlags::WRITE)
             }
-            Node::Directory(_) => {
+            OpenNode::Directory(_) => {
                 let may_write = self.view()?.scope().may_write();
                 DescriptorFlags::READ | when(may_write, DescriptorFlags::MUTATE_DIRECTORY)
             }
@@ -64,8 +64,8 @@ impl HostDescriptor for FilesView<'_> {
 
     async fn get_type(&mut self, fd: Fd) -> FsResult<DescriptorType> {
         Ok(match self.node(&fd)? {
-            Node::File(_) => DescriptorType::RegularFile,
-            Node::Directory(_) => DescriptorType::Directory,
+            OpenNode::File(_) => DescriptorType::RegularFile,
+            OpenNode::Directory(_) => DescriptorType::Directory,
         })
     }
 
@@ -76,8 +76,8 @@ impl HostDescriptor for FilesView<'_> {
     async fn set_times(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> FsResult<()> {
         let (accessed, modified) = (new_time(accessed)?, new_time(modified)?);
         match self.node(&fd)? {
-            Node::File(file) => file.set_times(accessed, modified),
-            Node::Directory(folder) => self.view()?.set_times(&folder.path, accessed, modified),
+            OpenNode::File(file) => file.set_times(accessed, modified),
+            OpenNode::Directory(folder) => self.view()?.set_times(&folder.path, accessed, modified),
         }
         .map_err(denied)
     }
@@ -97,9 +97,9 @@ impl HostDescriptor for FilesView<'_> {
 
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
         let entries = self.view()?.kinds(self.directory(&fd)?).map_err(denied)?;
-        let listing = self.push_listing((fd.rep(), entries), LISTED_MAX)?;
-        let node = self.table.get_mut(&Resource::<Node>::new_borrow(fd.rep())).map_err(FsError::trap)?;
-        if let Node::Directory(folder) = node {
+        let listing = self.push_listing(fd.rep(), entries, LISTED_MAX)?;
+        let node = self.table.get_mut(&Resource::<OpenNode>::new_borrow(fd.rep())).map_err(FsError::trap)?;
+        if let OpenNode::Directory(folder) = node {
             folder.listing = Some(listing.rep());
         }
         Ok(listing)
@@ -197,7 +197,7 @@ impl HostDescriptor for FilesView<'_> {
     }
 
     fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
-        self.table.delete(Resource::<Node>::new_own(fd.rep()))?;
+        self.table.delete(Resource::<OpenNode>::new_own(fd.rep()))?;
         Ok(())
     }
 }
@@ -206,7 +206,7 @@ impl FilesView<'_> {
     fn writer(&mut self, fd: &Fd, target: Target) -> FsResult<Resource<DynOutputStream>> {
         let file = self.file(fd)?;
         if !file.writable() {
-            // The handle records the refusal and says what it is.
+            // The handle records the refusal and returns the error.
             file.append(&[]).map_err(denied)?;
         }
         let writer: DynOutputStream = Box::new(Writer::new(Arc::clone(file), target));
@@ -215,15 +215,15 @@ impl FilesView<'_> {
 
     fn sync_node(&self, fd: &Fd, all: bool) -> FsResult<()> {
         match self.node(fd)? {
-            Node::File(file) => file.sync(all).map_err(denied),
-            Node::Directory(_) => Ok(()),
+            OpenNode::File(file) => file.sync(all).map_err(denied),
+            OpenNode::Directory(_) => Ok(()),
         }
     }
 
     fn metadata(&self, fd: &Fd) -> FsResult<Metadata> {
         match self.node(fd)? {
-            Node::File(file) => file.metadata(),
-            Node::Directory(folder) => self.view()?.directory(&folder.path),
+            OpenNode::File(file) => file.metadata(),
+            OpenNode::Directory(folder) => self.view()?.directory(&folder.path),
         }
         .map_err(denied)
     }
@@ -243,7 +243,7 @@ impl FilesView<'_> {
     }
 }
 
-/// Reads the flags of an open; what a view cannot promise is unsupported rather than ignored.
+/// Converts the flags of an open. A flag that a view cannot honour is unsupported rather than ignored.
 fn options(open: OpenFlags, flags: DescriptorFlags) -> FsResult<OpenOptions> {
     let synchronous = DescriptorFlags::FILE_INTEGRITY_SYNC
         | DescriptorFlags::DATA_INTEGRITY_SYNC
@@ -266,16 +266,21 @@ fn options(open: OpenFlags, flags: DescriptorFlags) -> FsResult<OpenOptions> {
     Ok(OpenOptions { read, write, create, truncate: open.contains(OpenFlags::TRUNCATE) })
 }
 
-fn open_node(view: &Arc<View>, path: ScopePath, options: OpenOptions, only_directory: bool) -> Result<Node, ViewError> {
+fn open_node(
+    view: &Arc<View>,
+    path: ScopePath,
+    options: OpenOptions,
+    only_directory: bool,
+) -> Result<OpenNode, ViewError> {
     if only_directory {
         view.directory(&path)?;
-        return if options.write { Err(ViewError::IsADirectory) } else { Ok(Node::Directory(Folder::at(path))) };
+        return if options.write { Err(ViewError::IsADirectory) } else { Ok(OpenNode::Directory(Folder::at(path))) };
     }
     match view.open_file(&path, options) {
-        Ok(file) => Ok(Node::File(Arc::new(file))),
+        Ok(file) => Ok(OpenNode::File(Arc::new(file))),
         Err(ViewError::IsADirectory) if !options.changes() => {
             view.directory(&path)?;
-            Ok(Node::Directory(Folder::at(path)))
+            Ok(OpenNode::Directory(Folder::at(path)))
         }
         Err(denied) => Err(denied),
     }

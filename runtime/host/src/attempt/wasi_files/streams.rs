@@ -1,6 +1,6 @@
 //! Streams over an opened file of a view.
 //!
-//! Regular files never make anybody wait, so both directions work at once and are always ready. Writing goes through
+//! Regular files never block, so streams in both directions are always ready. Writing goes through
 //! [`FileHandle::write_at`] and [`FileHandle::append`]: a stream has the same quota as everything else.
 
 use bytes::Bytes;
@@ -46,7 +46,7 @@ impl InputStream for Reader {
     }
 }
 
-/// Where a stream writes.
+/// The position at which a stream writes.
 pub(super) enum Target {
     Position(u64),
     End,

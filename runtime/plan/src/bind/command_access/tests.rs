@@ -6,7 +6,7 @@ use crate::bind::request::{Holdouts, Place, Request};
 use crate::bind::role::HandlerSource;
 use crate::config::Config;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
-use glovebox_host::provided::State;
+use glovebox_host::interfaces::ImportState;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::reach::HoldoutReach;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const EVERYTHING: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}"#;
 
 fn inspection() -> Inspection {
-    let import = |name: &str| Import { name: format!("glovebox:plugin/{name}@0.1.0"), state: State::Provided };
+    let import = |name: &str| Import { name: format!("glovebox:plugin/{name}@0.1.0"), state: ImportState::Provided };
     let manifest = Manifest {
         name: "acme.review".to_owned(),
         version: "0.1.0".to_owned(),

@@ -6,7 +6,7 @@ use crate::bind::{Holdouts, Request};
 use crate::config::sandbox::SandboxSetting;
 use glovebox_host::call::CommandGrant;
 use glovebox_host::inspect::{Import, Manifest};
-use glovebox_host::provided::State;
+use glovebox_host::interfaces::ImportState;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_pipeline::reach::HoldoutReach;
@@ -22,7 +22,7 @@ fn grants(json: &str) -> Grants {
 }
 
 fn inspection(wants: Option<&str>, interfaces: &[&str]) -> Inspection {
-    let import = |name: &&str| Import { name: format!("glovebox:plugin/{name}@0.1.0"), state: State::Provided };
+    let import = |name: &&str| Import { name: format!("glovebox:plugin/{name}@0.1.0"), state: ImportState::Provided };
     let manifest = wants.map(|wants| Manifest {
         name: "acme.review".to_owned(),
         version: "0.1.0".to_owned(),

@@ -7,7 +7,7 @@ use crate::bind::role::HandlerSource;
 use crate::config::Config;
 use crate::plan::Separation;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
-use glovebox_host::provided::State;
+use glovebox_host::interfaces::ImportState;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::ir::holdouts::Writes;
@@ -27,7 +27,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
         digest: Digest::hash(b"x"),
         bytes: 1,
         world: "agent",
-        imports: vec![Import { name: "glovebox:plugin/exec@0.1.0".to_owned(), state: State::Provided }],
+        imports: vec![Import { name: "glovebox:plugin/exec@0.1.0".to_owned(), state: ImportState::Provided }],
         exports: Vec::new(),
         core_instances: 1,
         manifest: Some(Manifest {

@@ -1,11 +1,11 @@
 //! Hints that a scenario makes public: fixed texts behind `hint:` in a sealed file.
 //!
-//! A text ends where its string ends, else with its line. What a script fills in is not a fixed text: a hint with `$` or a backquote
+//! A text ends where its string ends, else with its line. A text with variable parts is not fixed: a hint with `$` or a backquote
 //! in it is not public, and neither is one with an escape whose meaning depends on the language.
 
 use std::collections::BTreeMap;
 
-/// What marks a line as public, in a scenario and in what it prints (decision verdict-and-hints-only).
+/// Marks a line as public, in a scenario and in its output (decision verdict-and-hints-only).
 const HINT: &str = "hint:";
 /// Most hints of all sealed files, and most characters of each.
 const HINTS_MAX: usize = 100;

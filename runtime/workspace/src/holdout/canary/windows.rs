@@ -6,7 +6,7 @@
 
 use super::super::{Leaf, SealError};
 use super::commonplace;
-use super::compared::{self, Sieve, WIDE, WINDOW};
+use super::comparison::{self, CharacterFilter, WIDE, WINDOW};
 use super::hints::Hints;
 use crate::tree::Tree;
 use std::collections::{HashMap, HashSet};
@@ -29,15 +29,15 @@ const NUMBER_DIGITS_MIN: usize = 6;
 const DENSE_CHARS_MIN: usize = 12;
 /// Bytes of hold-outs of which every window is kept. Of more than that only every second word begins one, every third, and so on.
 const DENSE_BYTES_MAX: u64 = 4 << 20;
-/// Longest piece of a line that is looked at at once.
+/// Longest piece of a line that is examined at a time.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 /// Most names that are compared with public texts.
 const NAMES_MAX: usize = 100_000;
 
-/// Where a window begins.
+/// The position of a window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Position {
-    /// Which of the sealed files.
+    /// Index of the sealed file.
     pub(super) file: u32,
     /// Its line, from 1.
     pub(super) line: u32,
@@ -72,12 +72,12 @@ pub(super) struct Windows {
 }
 
 /// The sealed files.
-pub(super) struct Sealed<'s> {
+pub(super) struct SealedFile<'s> {
     pub(super) tree: Tree,
     pub(super) leaves: &'s [Leaf],
 }
 
-impl Sealed<'_> {
+impl SealedFile<'_> {
     /// The public hints of all files.
     pub(super) fn hints(&self) -> Result<Hints, SealError> {
         let mut hints = Hints::default();
@@ -134,18 +134,18 @@ struct Letter {
     word: Option<usize>,
 }
 
-/// A word of a line: a run of letters and digits, parted at `_` and before capitals.
+/// A word of a line: a run of letters and digits, split at `_` and before capitals.
 struct Word {
     start: usize,
     /// The word in small letters when it counts.
     own: Option<String>,
-    /// Whether it counts in code too.
+    /// True if it counts in code too.
     in_code: bool,
-    /// True for what is distinctive by itself.
+    /// True if it is distinctive by itself.
     is_dense: bool,
 }
 
-/// A line as it is compared.
+/// A line in its compared form.
 struct Line {
     letters: Vec<Letter>,
     words: Vec<Word>,
@@ -155,9 +155,9 @@ struct Line {
 impl Line {
     fn new(text: &str, is_public: &dyn Fn(&str) -> bool) -> Self {
         let mut line = Self { letters: Vec::new(), words: Vec::new(), names: Vec::new() };
-        let (mut sieve, mut name) = (Sieve::default(), String::new());
+        let (mut filter, mut name) = (CharacterFilter::default(), String::new());
         for character in text.chars() {
-            let passes = sieve.passes(character);
+            let passes = filter.passes(character);
             let is_part = passes && (character.is_alphanumeric() || character == '_');
             if is_part {
                 name.push(character);
@@ -198,8 +198,8 @@ impl Line {
         }
     }
 
-    /// Where windows begin: at the line's first character and at each word, at characters that are words in some languages, and
-    /// as far before the end as a window is long.
+    /// Positions of windows: the line's first character and each word, characters that are words in some languages, and
+    /// all positions up to one window length before the end.
     fn starts(&self) -> Vec<usize> {
         let Some(last) = self.letters.len().checked_sub(WINDOW) else { return Vec::new() };
         let foreign = self.letters.iter().enumerate().filter(|(_, letter)| is_foreign(letter.character));
@@ -219,7 +219,7 @@ impl Line {
         {
             let window = self.letters.get(start..start + length);
             if let Some(window) = window.filter(|window| counts(self, window)) {
-                table.entry(compared::hash_of(window.iter().map(|letter| letter.character))).or_insert(position);
+                table.entry(comparison::hash_of(window.iter().map(|letter| letter.character))).or_insert(position);
             }
         }
     }

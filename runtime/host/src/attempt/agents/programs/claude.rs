@@ -1,9 +1,9 @@
 //! Claude Code: `claude -p` with a stream of JSON events.
 
-use super::{Asked, Launch, Reading, Step, call};
+use super::{Launch, LaunchRequest, ProgramOutput, ProgramStep, call};
 use serde_json::Value;
 
-pub(super) fn launch(asked: &Asked<'_>) -> Launch {
+pub(super) fn launch(asked: &LaunchRequest<'_>) -> Launch {
     let turns = asked.turns_max.to_string();
     let words = [
         "claude",
@@ -42,7 +42,7 @@ pub(super) fn launch(asked: &Asked<'_>) -> Launch {
     off.into_iter().fold(launch, |launch, name| launch.with(name, "1"))
 }
 
-pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<Step> {
+pub(super) fn read(reading: &mut ProgramOutput, event: &Value) -> Option<ProgramStep> {
     match event["type"].as_str().unwrap_or_default() {
         "assistant" => {
             let parts = event["message"]["content"].as_array()?;

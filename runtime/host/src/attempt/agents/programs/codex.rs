@@ -1,10 +1,10 @@
 //! Codex CLI: `codex exec --json`, with a model provider of our own on its command line.
 
-use super::{Asked, Launch, Reading, Step, call};
+use super::{Launch, LaunchRequest, ProgramOutput, ProgramStep, call};
 use glovebox_record::program::ProgramOptions;
 use serde_json::Value;
 
-pub(super) fn launch(options: &ProgramOptions, asked: &Asked<'_>) -> Launch {
+pub(super) fn launch(options: &ProgramOptions, asked: &LaunchRequest<'_>) -> Launch {
     let text = |text: &str| Value::from(text).to_string();
     let provider = format!(
         "{{name=\"glovebox\",base_url={},env_key=\"MODEL_GATEWAY_TOKEN\",wire_api=\"responses\",request_max_retries=2,stream_max_retries=2}}",
@@ -30,7 +30,7 @@ pub(super) fn launch(options: &ProgramOptions, asked: &Asked<'_>) -> Launch {
     launch.with("CODEX_HOME", asked.home).with("MODEL_GATEWAY_TOKEN", asked.secret)
 }
 
-pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<Step> {
+pub(super) fn read(reading: &mut ProgramOutput, event: &Value) -> Option<ProgramStep> {
     let item = &event["item"];
     match (event["type"].as_str().unwrap_or_default(), item["type"].as_str().unwrap_or_default()) {
         ("item.completed", "agent_message") => reading.says(&item["text"]),

@@ -1,10 +1,10 @@
-//! A program of the operator's own: `agent.command` says how it is started, and what it prints are its last words.
+//! A program of the operator: `agent.command` is its command line, and its whole output is its final message.
 
-use super::{Asked, Launch};
+use super::{Launch, LaunchRequest};
 use glovebox_models::family::Family;
 use glovebox_record::program::ProgramOptions;
 
-pub(super) fn launch(options: &ProgramOptions, asked: &Asked<'_>) -> Launch {
+pub(super) fn launch(options: &ProgramOptions, asked: &LaunchRequest<'_>) -> Launch {
     let filled = |word: &String| {
         let word = word.replace("{model}", asked.model).replace("{gateway}", asked.url).replace("{home}", asked.home);
         word.replace("{prompt}", asked.prompt)

@@ -1,9 +1,9 @@
 //! Gemini CLI: `gemini -p` with a stream of JSON events. Its settings are a file in its home.
 
-use super::{Asked, Launch, Reading, Step, call};
+use super::{Launch, LaunchRequest, ProgramOutput, ProgramStep, call};
 use serde_json::{Value, json};
 
-pub(super) fn launch(asked: &Asked<'_>) -> Launch {
+pub(super) fn launch(asked: &LaunchRequest<'_>) -> Launch {
     let settings = json!({
         "security": { "auth": { "selectedType": "gemini-api-key" } },
         "privacy": { "usageStatisticsEnabled": false },
@@ -21,11 +21,11 @@ pub(super) fn launch(asked: &Asked<'_>) -> Launch {
     launch
 }
 
-pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<Step> {
+pub(super) fn read(reading: &mut ProgramOutput, event: &Value) -> Option<ProgramStep> {
     match (event["type"].as_str().unwrap_or_default(), event["role"].as_str().unwrap_or_default()) {
         ("message", "assistant") => reading.goes_on(&event["content"]),
         ("tool_use", _) => {
-            reading.said.clear();
+            reading.message.clear();
             call(&event["tool_name"], &event["parameters"])
         }
         ("tool_result", _) => {

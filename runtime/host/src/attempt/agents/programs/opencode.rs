@@ -1,10 +1,10 @@
 //! OpenCode: `opencode run --format json`, with its whole configuration in a variable.
 
-use super::{Asked, Launch, Reading, Step, call};
+use super::{Launch, LaunchRequest, ProgramOutput, ProgramStep, call};
 use glovebox_models::family::Family;
 use serde_json::{Value, json};
 
-pub(super) fn launch(asked: &Asked<'_>) -> Launch {
+pub(super) fn launch(asked: &LaunchRequest<'_>) -> Launch {
     let (package, path) = match asked.family {
         Family::Anthropic => ("@ai-sdk/anthropic", "/v1"),
         Family::Gemini => ("@ai-sdk/google", "/v1beta"),
@@ -35,7 +35,7 @@ pub(super) fn launch(asked: &Asked<'_>) -> Launch {
     off.into_iter().fold(launch, |launch, name| launch.with(name, "1"))
 }
 
-pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<Step> {
+pub(super) fn read(reading: &mut ProgramOutput, event: &Value) -> Option<ProgramStep> {
     let part = &event["part"];
     match event["type"].as_str().unwrap_or_default() {
         "text" => reading.says(&part["text"]),

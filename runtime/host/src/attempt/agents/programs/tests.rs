@@ -1,10 +1,10 @@
-//! How each program is called, and what its recorded events are read as.
+//! Command lines of all programs, and the events that are read from their recorded output.
 
 use super::*;
 use proptest::prelude::*;
 
-fn asked(program: AgentProgram) -> Asked<'static> {
-    Asked {
+fn asked(program: AgentProgram) -> LaunchRequest<'static> {
+    LaunchRequest {
         program,
         prompt: "mend it",
         model: "m-1",
@@ -51,11 +51,11 @@ fn codex_settings_of_the_node_come_before_ours() {
 
 /// Reads a recorded stream; returns its steps, last words and problem.
 fn read(program: AgentProgram, lines: &[&str]) -> (Vec<String>, String, Option<String>, u64) {
-    let mut reading = Reading::of(program);
+    let mut reading = ProgramOutput::new(program);
     let steps = lines.iter().filter_map(|line| reading.read_line(line.as_bytes()));
     let steps = steps.map(|step| match step {
-        Step::Text(text) => text,
-        Step::ToolCall { name, detail } => format!("{name}: {detail}"),
+        ProgramStep::Text(text) => text,
+        ProgramStep::ToolCall { name, detail } => format!("{name}: {detail}"),
     });
     let steps = steps.collect();
     let unknown = reading.unknown();
@@ -63,7 +63,7 @@ fn read(program: AgentProgram, lines: &[&str]) -> (Vec<String>, String, Option<S
     (steps, said, problem, unknown)
 }
 
-/// What the real programs printed in the jail, with ids, times and paths replaced (Codex 0.169.0, Claude Code 2.1.197, Gemini CLI 0.61.0,
+/// Output of the real programs in the jail, with ids, times and paths replaced (Codex 0.169.0, Claude Code 2.1.197, Gemini CLI 0.61.0,
 /// OpenCode 1.18.33). Each reads a file, edits it and runs a command, and ends.
 #[test]
 fn streams_of_the_real_programs_are_read() {
@@ -160,7 +160,7 @@ proptest! {
     #[test]
     fn any_line_is_read_or_counted(line in prop::collection::vec(any::<u8>(), 0..200), text in "\\{\"type\":\"(result|assistant|item.completed|message|text|error)\",\"[a-z]{1,6}\":(1|null|\\[\\]|\"x\")\\}") {
         for program in AgentProgram::ALL {
-            let mut reading = Reading::of(program);
+            let mut reading = ProgramOutput::new(program);
             reading.read_line(&line);
             reading.read_line(text.as_bytes());
             let _ = reading.end();
@@ -171,7 +171,7 @@ proptest! {
 #[test]
 fn refused_calls_count_only_if_no_other_was_made() {
     let blocked = |program: AgentProgram, lines: &[&str]| {
-        let mut reading = Reading::of(program);
+        let mut reading = ProgramOutput::new(program);
         lines.iter().for_each(|line| drop(reading.read_line(line.as_bytes())));
         reading.blocked().map(str::to_owned)
     };

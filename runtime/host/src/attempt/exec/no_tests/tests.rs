@@ -1,10 +1,10 @@
 //! Reports of test runners: which of them say that no test ran.
 
-use super::{Output, only_lists, runs_tests, simple_commands};
+use super::{TestReport, only_lists, runs_tests, simple_commands};
 use glovebox_jail::exec::Program;
 
 fn count(text: &str) -> Option<u64> {
-    Output { text: super::without_colours(text), has_gap: false }.tests_run()
+    TestReport { text: super::without_colours(text), has_gap: false }.tests_run()
 }
 
 fn is_test_command(line: &str) -> bool {
@@ -113,12 +113,12 @@ fn what_is_no_report_takes_nothing_away() {
         "0 errors, 0 warnings\n",
         "Tests are fun\n",
         "I ran in 3 seconds\n",
-        // A test with a harness of its own says nothing that is known.
+        // The output of a custom test harness is not recognized.
         "Running unittests src/lib.rs\ntest result: ok. 0 passed; 0 failed\nRunning tests/own.rs\nall scenarios passed\n",
     ] {
         assert_eq!(count(text), None, "{text}");
     }
-    let cut = |text: &str| Output { text: text.to_owned(), has_gap: true }.tests_run();
+    let cut = |text: &str| TestReport { text: text.to_owned(), has_gap: true }.tests_run();
     assert_eq!(cut("test result: ok. 0 passed; 0 failed\n"), None);
     assert_eq!(cut("test result: ok. 1 passed; 0 failed\n"), Some(1));
     assert_eq!(cut("# tests 0\n"), Some(0));

@@ -23,7 +23,7 @@ pub struct ExchangeLog {
     file: File,
     turn: u32,
     stored: VecDeque<StoredExchange>,
-    /// What dropped exchanges cost that is in no record.
+    /// Cost of dropped exchanges that is in no record yet.
     dropped: Usage,
     /// Messages of people in the next question.
     steered: usize,
@@ -32,16 +32,16 @@ pub struct ExchangeLog {
 /// An answered exchange, or one that has no answer for good: the question was too long, or its own time is over.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredExchange {
-    /// What was sent, without times.
+    /// Hash of the request, without times.
     request: Digest,
     pub(crate) answer: Answer,
-    /// Why it was refused: then there is no answer.
+    /// The provider's refusal of a question that was too long; then there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
-    /// Why it has no answer: its own time was over.
+    /// The error of an optional question that timed out; then there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) late: Option<String>,
-    /// What tries without an answer may have cost.
+    /// Cost of tries without an answer.
     pub(crate) lost: Usage,
     pub(crate) transcript: String,
     /// Messages of people in the question.
@@ -50,7 +50,7 @@ pub(crate) struct StoredExchange {
     /// True if a program asked: it begins anew, so its answers are never used again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_of_program: bool,
-    /// True if a record has what it cost.
+    /// True if its cost is in a record.
     #[serde(skip)]
     pub(crate) is_booked: bool,
 }
@@ -58,12 +58,12 @@ pub(crate) struct StoredExchange {
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum ExchangeLine {
     /// The exchange of a turn. Those of this turn and later ones that stand above it are dropped.
     Turn(u32, Box<StoredExchange>),
-    /// What stands above it has its cost in a record.
+    /// The cost of all lines above is in a record.
     Booked,
-    /// What stands above it is dropped.
+    /// The lines above are dropped.
     Dropped,
 }
 
@@ -72,7 +72,7 @@ impl ExchangeLog {
         Self { file, turn: 0, stored: VecDeque::new(), dropped: Usage::default(), steered: 0 }
     }
 
-    /// Reads a file that is open for reading and appending. What a crash left of a last line is removed.
+    /// Reads a file that is open for reading and appending. Removes a torn last line.
     pub fn open(file: File) -> io::Result<Self> {
         let mut exchanges = Self::new(file);
         let whole = exchanges.read()?;
@@ -87,9 +87,9 @@ impl ExchangeLog {
         Ok(exchanges.stored.into_iter().map(|kept| kept.transcript).collect())
     }
 
-    /// How many answers a file that is open for reading has for an attempt that is made again, and what is in no record yet of what was
-    /// paid.
-    pub fn held(file: File) -> io::Result<(u64, SpendTotals)> {
+    /// The number of answers that a file has for a repeated attempt, and their cost that is in no record yet. The file must be open for
+    /// reading.
+    pub fn stored_answers(file: File) -> io::Result<(u64, SpendTotals)> {
         let mut exchanges = Self::new(file);
         exchanges.read()?;
         let dropped = exchanges.dropped;
@@ -124,25 +124,25 @@ impl ExchangeLog {
 
     /// Marks the exchanges of a file as paid for by a record.
     pub fn book(file: &mut File) -> io::Result<()> {
-        append(file, &Line::Booked)
+        append(file, &ExchangeLine::Booked)
     }
 
     /// Drops the exchanges of a file: the model is asked again.
     pub fn drop_all(file: &mut File) -> io::Result<()> {
-        append(file, &Line::Dropped)
+        append(file, &ExchangeLine::Dropped)
     }
 
-    fn take(&mut self, line: Line) {
+    fn take(&mut self, line: ExchangeLine) {
         match line {
-            Line::Turn(turn, kept) => {
+            ExchangeLine::Turn(turn, kept) => {
                 self.drop_from(turn as usize);
                 self.stored.push_back(*kept);
             }
-            Line::Booked => {
+            ExchangeLine::Booked => {
                 self.stored.iter_mut().for_each(|kept| kept.is_booked = true);
                 self.dropped = Usage::default();
             }
-            Line::Dropped => self.drop_from(0),
+            ExchangeLine::Dropped => self.drop_from(0),
         }
     }
 
@@ -152,7 +152,7 @@ impl ExchangeLog {
         }
     }
 
-    /// The exchange that began with this request. Another request than the one that comes next drops what is left.
+    /// The exchange that began with this request. A request that differs from the next one in the log drops the rest of the log.
     pub(crate) fn next(&mut self, sent: &[u8]) -> Option<StoredExchange> {
         if self.stored.front().is_some_and(|kept| kept.request == identity(sent)) {
             self.turn += 1;
@@ -162,7 +162,7 @@ impl ExchangeLog {
         None
     }
 
-    /// How many messages of people the question of the exchange that comes next had; none if no exchange is left.
+    /// The number of steering messages in the question of the next exchange; none if no exchange is left.
     pub(crate) fn steered(&self) -> Option<usize> {
         self.stored.front().map(|kept| kept.steered)
     }
@@ -172,12 +172,12 @@ impl ExchangeLog {
         self.steered = count;
     }
 
-    /// What dropped exchanges cost, told once.
+    /// Takes the cost of dropped exchanges; it is returned only once.
     pub(crate) fn take_dropped(&mut self) -> Usage {
         std::mem::take(&mut self.dropped)
     }
 
-    /// What it cost to ask what was not asked again.
+    /// The cost of exchanges that were not asked again.
     pub(crate) fn close(&mut self) -> Usage {
         self.drop_from(0);
         self.take_dropped()
@@ -188,13 +188,13 @@ impl ExchangeLog {
         kept.steered = self.steered;
         let turn = self.turn;
         self.turn += 1;
-        append(&mut self.file, &Line::Turn(turn, kept))
+        append(&mut self.file, &ExchangeLine::Turn(turn, kept))
     }
 }
 
 impl StoredExchange {
     /// An exchange that was just answered.
-    pub(crate) fn new(sent: &[u8], answer: &Answer, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
+    pub(crate) fn new(sent: &[u8], answer: &Answer, lost: Usage, transcript: &[u8]) -> Box<Self> {
         let transcript = String::from_utf8_lossy(transcript).into_owned();
         Box::new(Self {
             request: identity(sent),
@@ -209,46 +209,48 @@ impl StoredExchange {
         })
     }
 
-    /// An exchange of a program, kept for what it cost.
+    /// An exchange of an agent program, stored for its cost only.
     pub(crate) fn for_program(sent: &[u8], answer: &Answer, transcript: &[u8]) -> Box<Self> {
-        let kept = Self::new(sent, answer, (Usage::default(), transcript));
+        let kept = Self::new(sent, answer, Usage::default(), transcript);
         Box::new(Self { is_of_program: true, ..*kept })
     }
 }
 
 impl StoredExchange {
-    /// What a repeated attempt needs of a turn: the answer, or why there is none for good. None where asking again may help.
+    /// The part of a turn that a repeated attempt needs: the answer or a final error. None if another request may succeed.
     pub(crate) fn from_turn(
         sent: &[u8],
-        (answered, is_optional): (&Result<Answer, ModelError>, bool),
-        beside: (Usage, &[u8]),
+        answered: &Result<Answer, ModelError>,
+        is_optional: bool,
+        lost: Usage,
+        transcript: &[u8],
     ) -> Option<Box<Self>> {
         match answered {
-            Ok(answer) => Some(Self::new(sent, answer, beside)),
+            Ok(answer) => Some(Self::new(sent, answer, lost, transcript)),
             Err(error) if error.kind == ErrorKind::ContextLength => {
-                Some(Self::too_long(sent, error.message.clone(), beside))
+                Some(Self::too_long(sent, error.message.clone(), lost, transcript))
             }
             Err(error) if error.kind == ErrorKind::RequestTimeout && is_optional => {
-                Some(Self::late(sent, error.message.clone(), beside))
+                Some(Self::late(sent, error.message.clone(), lost, transcript))
             }
             Err(_) => None,
         }
     }
 
-    /// A question that was too long for its model. An attempt that is made again is told the same.
-    fn too_long(sent: &[u8], reason: String, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
-        let kept = Self::new(sent, &Answer::default(), (lost, transcript));
+    /// A question that was too long for its model. A repeated attempt gets the same error.
+    fn too_long(sent: &[u8], reason: String, lost: Usage, transcript: &[u8]) -> Box<Self> {
+        let kept = Self::new(sent, &Answer::default(), lost, transcript);
         Box::new(Self { too_long: Some(reason), ..*kept })
     }
 
     /// A question whose own time was over. An attempt that is made again does not wait for it again.
-    fn late(sent: &[u8], reason: String, (lost, transcript): (Usage, &[u8])) -> Box<Self> {
-        let kept = Self::new(sent, &Answer::default(), (lost, transcript));
+    fn late(sent: &[u8], reason: String, lost: Usage, transcript: &[u8]) -> Box<Self> {
+        let kept = Self::new(sent, &Answer::default(), lost, transcript);
         Box::new(Self { late: Some(reason), ..*kept })
     }
 }
 
-fn append(file: &mut File, line: &Line) -> io::Result<()> {
+fn append(file: &mut File, line: &ExchangeLine) -> io::Result<()> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
     file.seek(SeekFrom::End(0))?;
@@ -256,7 +258,7 @@ fn append(file: &mut File, line: &Line) -> io::Result<()> {
     file.sync_data()
 }
 
-/// What tells a request from others: all of it but times.
+/// The hash by which a request is recognized: it leaves out times only.
 fn identity(sent: &[u8]) -> Digest {
     Digest::hash(&without_times(sent))
 }
@@ -280,7 +282,7 @@ fn without_times(json: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// How long the time is that a text begins with.
+/// The length of the time that a text begins with.
 fn time_length(text: &[u8]) -> Option<usize> {
     let number = text.iter().take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b':')).count();
     let (digits, rest) = text.split_at(number);
@@ -321,7 +323,7 @@ mod tests {
         assert!(exchanges.next(sent.as_bytes()).is_none());
         let usage = Usage { input: 10, ..Usage::default() };
         let answer = Answer { parts: vec![text_part(format!("to {sent}"))], usage, ..Answer::default() };
-        exchanges.keep(StoredExchange::new(sent.as_bytes(), &answer, (Usage::default(), b"{}\n"))).unwrap();
+        exchanges.keep(StoredExchange::new(sent.as_bytes(), &answer, Usage::default(), b"{}\n")).unwrap();
     }
 
     fn again(exchanges: &mut ExchangeLog, sent: &str) -> Option<String> {
@@ -338,7 +340,7 @@ mod tests {
         assert_eq!(again(&mut second, "a").as_deref(), Some("to a"));
         assert_eq!(again(&mut second, "b").as_deref(), Some("to b"));
         assert_eq!(second.take_dropped(), Usage::default());
-        // Another question: what was kept for this turn is of no use any more, but it was paid for.
+        // Another question: the stored exchange of this turn is dropped, but its cost counts.
         keep(&mut second, "x");
         assert_eq!((second.take_dropped().input, second.close().input), (10, 0));
         drop(second);

@@ -1,31 +1,31 @@
-//! Which messages of a question are new: a component repeats the whole conversation with each request.
+//! Finds the new messages of a question: a component repeats the whole conversation with each request.
 
 use glovebox_models::chat::Answer;
 use glovebox_record::Digest;
 use glovebox_record::session::{Message, MessagePart};
 
-/// The messages of a thread so far, by what they say: the stage and each of its subagents has one.
+/// Hashes of the messages of a thread so far: the stage and each of its subagents has one thread.
 #[derive(Debug, Default)]
 pub(super) struct Thread(Vec<Digest>);
 
 impl Thread {
-    /// Adds a question. Returns how many of its messages were said before.
+    /// Adds a question. Returns the number of its messages that the thread had before.
     pub(super) fn ask(&mut self, messages: &[Message]) -> usize {
-        let said: Vec<Digest> = messages.iter().map(|message| meaning(&message.role, &message.parts)).collect();
-        let repeated = self.0.iter().zip(&said).take_while(|(before, now)| before == now).count();
-        self.0 = said;
+        let hashes: Vec<Digest> = messages.iter().map(|message| meaning(&message.role, &message.parts)).collect();
+        let repeated = self.0.iter().zip(&hashes).take_while(|(before, now)| before == now).count();
+        self.0 = hashes;
         repeated
     }
 
     /// Adds an answer, which the next question repeats.
-    pub(super) fn answered(&mut self, answer: &Answer) {
+    pub(super) fn add_answer(&mut self, answer: &Answer) {
         self.0.push(meaning(ASSISTANT, &answer.parts));
     }
 }
 
 const ASSISTANT: &str = "assistant";
 
-/// What a message says. The host adds fields to answers when it hands them on, so fields of answers do not count.
+/// Hash of a message. The host adds fields to answers when it hands them on, so fields of answers do not count.
 fn meaning(role: &str, parts: &[MessagePart]) -> Digest {
     let mut text = Vec::new();
     let mut add = |word: &str| {
@@ -59,7 +59,7 @@ mod tests {
         let begin = [message("system", "s"), message("user", "u")];
         assert_eq!(thread.ask(&begin), 0);
         let parts = vec![call_part("1", "glob", "{}")];
-        thread.answered(&Answer { parts: parts.clone(), ..Answer::default() });
+        thread.add_answer(&Answer { parts: parts.clone(), ..Answer::default() });
         let mut answer = Message { role: "assistant".to_owned(), parts };
         answer.parts[0].fields.push(("problem".to_owned(), "refused".to_owned()));
         let next = [&begin[..], &[answer, message("tool", "r")]].concat();

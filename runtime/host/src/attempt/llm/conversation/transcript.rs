@@ -1,4 +1,4 @@
-//! A line of the transcript: who answered a turn, what was new in the question, the answer, and what both cost.
+//! A line of the transcript: the source of the answer, the new messages of the question, the answer, and the cost.
 //!
 //! Every kind of model gets the same line, a simulated one too. A provider's line ends with the bytes of the exchange.
 
@@ -12,10 +12,10 @@ use glovebox_record::session::Message;
 use glovebox_record::transcript::{Turn, TurnTokens};
 use serde_json::Value;
 
-/// What is new in a question.
+/// The new messages of a question.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewMessages<'a> {
-    /// How many messages were said before.
+    /// The number of messages that the thread had before.
     pub(crate) repeated: usize,
     /// The others.
     pub(crate) new: &'a [Message],
@@ -24,13 +24,13 @@ pub(crate) struct NewMessages<'a> {
     pub(crate) agent: Option<&'a AgentId>,
 }
 
-/// Who answers a turn, and at what price.
+/// The source of an answer, and its price.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TurnSource<'a> {
     pub(super) provider: &'a str,
     pub(super) model: Option<&'a ModelId>,
     pub(super) tries: Option<u32>,
-    /// What tries without an answer may have cost.
+    /// Cost of tries without an answer.
     pub(super) lost: Usage,
 }
 
@@ -78,17 +78,17 @@ fn shown(message: &Message) -> Message {
 
 /// An exchange with a provider. It has no key, and its texts were searched for hold-outs.
 pub(crate) struct ProviderExchange<'a> {
-    /// What was sent, as the record has it.
+    /// The request, as recorded.
     pub(crate) sent: &'a [u8],
     pub(crate) exchange: &'a Exchange,
     pub(crate) tries: u32,
-    /// What tries without an answer may have cost.
+    /// Cost of tries without an answer.
     pub(crate) lost: Usage,
     pub(crate) answered: &'a Result<Answer, ModelError>,
 }
 
 impl ProviderExchange<'_> {
-    /// Its line of the transcript. What was sent is JSON already, and stays as it was, but for a key that a file of the project had.
+    /// Its line of the transcript. The request is JSON already and stays unchanged, except that a key from a file of the project is removed.
     pub(crate) fn line(&self, target: &Target, new: NewMessages<'_>) -> Vec<u8> {
         let source = TurnSource {
             provider: target.family.as_str(),

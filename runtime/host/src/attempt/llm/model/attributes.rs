@@ -10,13 +10,13 @@ use glovebox_schema::Schema;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What the names of these attributes begin with.
+/// Prefix of the names of these attributes.
 pub const TEST_PREFIX: &str = "test.";
 
 /// The context key a verification plan is kept under (decision plan-in-the-context).
 const PLAN_KEY: &str = "verification.plan";
 
-/// What a node's `test.*` attributes answer, in every turn of one attempt.
+/// The answer of a node's `test.*` attributes, for every turn of one attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TestAnswers {
     outcome: DeclaredOutcome,
@@ -64,7 +64,7 @@ impl TestAnswers {
                 "test.outcome_sequence" => sequence = Some(value),
                 "test.preferred_next_label" => outcome.preferred_label.clone_from(value),
                 "test.suggested_next_ids" => {
-                    outcome.suggested_next_ids = List(value).words().map(str::to_owned).collect()
+                    outcome.suggested_next_ids = WordList(value).words().map(str::to_owned).collect()
                 }
                 "test.notes" => outcome.notes.clone_from(value),
                 "test.verification_plan_json" => {
@@ -76,7 +76,7 @@ impl TestAnswers {
             }
         }
         if let Some(sequence) = sequence {
-            outcome.status = List(sequence).status_at(finished_attempts)?;
+            outcome.status = WordList(sequence).status_at(finished_attempts)?;
         }
         if outcome.status == Status::Fail {
             outcome.failure_reason =
@@ -94,9 +94,9 @@ impl TestAnswers {
 
 /// Words of an attribute, separated by commas.
 #[derive(Clone, Copy)]
-struct List<'a>(&'a str);
+struct WordList<'a>(&'a str);
 
-impl<'a> List<'a> {
+impl<'a> WordList<'a> {
     fn words(self) -> impl Iterator<Item = &'a str> {
         self.0.split(',').map(str::trim).filter(|word| !word.is_empty())
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_errors() {
         let error = |name, value| TestAnswers::read(&pairs(&[(name, value)]), 0).unwrap_err().to_string();
         assert!(error("test.outcom", "fail").starts_with("unknown attribute `test.outcom`"));
         assert!(error("test.outcome", "maybe").contains("`maybe`, expected `success`"));

@@ -1,10 +1,10 @@
 //! A model that a provider answers for. Every request of every component goes through here.
 
-use super::{Exchanged, Reply};
-use glovebox_models::ask::{self, Asked, estimated_input};
+use super::{LastExchange, Reply};
+use glovebox_models::ask::{self, AskResult, estimated_input};
 use glovebox_models::chat::{Effort, Request, Usage};
+use glovebox_models::deadline::CallDeadline;
 use glovebox_models::error::{ErrorKind, ModelError};
-use glovebox_models::patience::Patience;
 use glovebox_models::target::Target;
 use glovebox_schema::Schema;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use std::time::{Duration, Instant};
 /// A model and how it is asked.
 #[derive(Debug)]
 pub struct Live {
-    /// Where it is.
+    /// Its address and settings.
     pub target: Arc<Target>,
-    /// How hard it thinks.
+    /// Reasoning effort.
     pub effort: Option<Effort>,
 }
 
-/// The provider is told the schema in every question.
+/// The provider gets the schema in every question.
 const WITH_TOOLS: &str = "with-tools";
-/// It is told the schema in questions that offer no tools.
+/// The provider gets the schema in questions that offer no tools.
 const WITHOUT_TOOLS: &str = "without-tools";
-/// It is not told.
+/// The provider never gets the schema.
 pub(super) const OFF: &str = "off";
 
-/// How long to wait for an answer, and who is told meanwhile.
+/// The time limit of an answer, and the callback while waiting.
 pub(in super::super) struct AskOptions<'a> {
-    pub(in super::super) patience: Patience<'a>,
+    pub(in super::super) deadline: CallDeadline<'a>,
     /// Gets the error and the wait before a retry.
     pub(in super::super) on_wait: &'a mut dyn FnMut(&ModelError, Duration),
 }
@@ -63,7 +63,7 @@ impl Live {
             .map(Arc::clone);
     }
 
-    /// When the provider is told a schema: always, in questions without tools, or never.
+    /// The schema mode of the questions: `with-tools`, `without-tools` or `off`.
     pub(super) fn schema_mode(&self, schema: &Schema) -> &'static str {
         match self.target.family {
             family if !self.target.schema_mode || !family.takes(schema) => OFF,
@@ -74,18 +74,18 @@ impl Live {
 
     /// Asks the provider.
     pub(super) fn ask(&self, request: &Request, options: AskOptions<'_>) -> Reply {
-        let Asked { answered, exchange, tries, lost } = ask_within(&self.target, request, options);
-        Reply { answered, lost, exchanged: Some(Exchanged { exchange, tries }) }
+        let AskResult { answered, exchange, tries, lost } = ask_within(&self.target, request, options);
+        Reply { answered, lost, exchanged: Some(LastExchange { exchange, tries }) }
     }
 }
 
-/// Asks. An answer that is not there in its own time counts as none, also when it comes a moment later; what it cost is paid.
-fn ask_within(target: &Target, request: &Request, options: AskOptions<'_>) -> Asked {
-    let AskOptions { patience, on_wait } = options;
-    let Some(within) = request.within else { return ask::ask(target, request, patience, on_wait) };
+/// Asks with a time limit. An answer after the limit counts as no answer, but its cost is paid.
+fn ask_within(target: &Target, request: &Request, options: AskOptions<'_>) -> AskResult {
+    let AskOptions { deadline, on_wait } = options;
+    let Some(within) = request.within else { return ask::ask(target, request, deadline, on_wait) };
     let own = Instant::now() + within;
-    let mut asked = ask::ask(target, request, Patience { deadline: own.min(patience.deadline), ..patience }, on_wait);
-    let has_passed = Instant::now() >= own && own < patience.deadline;
+    let mut asked = ask::ask(target, request, CallDeadline { at: own.min(deadline.at), ..deadline }, on_wait);
+    let has_passed = Instant::now() >= own && own < deadline.at;
     let is_late = match &asked.answered {
         Ok(answer) => {
             let paid = answer.usage;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// A parsed script.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
-    nodes: BTreeMap<NodeId, Vec<Turn>>,
+    nodes: BTreeMap<NodeId, Vec<ScriptTurn>>,
 }
 
 /// Why a script cannot be used.
@@ -23,21 +23,21 @@ pub struct Script {
 pub struct ScriptError {
     /// From 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The problem.
     pub problem: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ScriptFile {
     #[serde(default)]
-    node: BTreeMap<NodeId, Vec<Turn>>,
+    node: BTreeMap<NodeId, Vec<ScriptTurn>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "WrittenTurn")]
-struct Turn {
-    tools: Vec<WrittenTool>,
+#[serde(try_from = "TurnEntry")]
+struct ScriptTurn {
+    tools: Vec<ToolEntry>,
     text: String,
     outcome: Option<DeclaredOutcome>,
     usage: Usage,
@@ -45,9 +45,9 @@ struct Turn {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenTurn {
+struct TurnEntry {
     #[serde(default)]
-    tool: Vec<WrittenTool>,
+    tool: Vec<ToolEntry>,
     text: Option<String>,
     outcome: Option<DeclaredOutcome>,
     #[serde(default)]
@@ -56,17 +56,17 @@ struct WrittenTurn {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenTool {
+struct ToolEntry {
     name: String,
     #[serde(default)]
     arguments: Map<String, Value>,
 }
 
-impl TryFrom<WrittenTurn> for Turn {
+impl TryFrom<TurnEntry> for ScriptTurn {
     type Error = String;
 
-    fn try_from(written: WrittenTurn) -> Result<Self, String> {
-        let WrittenTurn { tool, text, outcome, usage } = written;
+    fn try_from(written: TurnEntry) -> Result<Self, String> {
+        let TurnEntry { tool, text, outcome, usage } = written;
         if tool.is_empty() && text.is_none() && outcome.is_none() {
             return Err("the turn is empty, expected `tool`, `text` or `outcome`".to_owned());
         }
@@ -79,14 +79,14 @@ impl TryFrom<WrittenTurn> for Turn {
                 wrong.name
             ));
         }
-        Ok(Turn { tools: tool, text: text.unwrap_or_default(), outcome, usage })
+        Ok(ScriptTurn { tools: tool, text: text.unwrap_or_default(), outcome, usage })
     }
 }
 
 impl Script {
     /// Reads a script; the first thing that is not understood is the error.
     pub fn parse(text: &str) -> Result<Script, ScriptError> {
-        let written: Written = toml::from_str(text).map_err(|error| ScriptError {
+        let written: ScriptFile = toml::from_str(text).map_err(|error| ScriptError {
             line: error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count()),
             problem: error.message().to_owned(),
         })?;
@@ -103,7 +103,7 @@ impl Script {
         self.nodes.keys()
     }
 
-    /// True if every turn that counts tokens says what it costs.
+    /// True if every turn with a token count has a cost.
     pub fn names_costs(&self) -> bool {
         self.nodes.values().flatten().all(|turn| turn.usage.cost_usd.is_some() || turn.usage == Usage::default())
     }
@@ -123,7 +123,7 @@ impl Script {
             ModelError::new(ErrorKind::ScriptExhausted, message)
         })?;
         let text = (!turn.text.is_empty()).then(|| text_part(turn.text.as_str()));
-        let call = |(index, tool): (usize, &WrittenTool)| {
+        let call = |(index, tool): (usize, &ToolEntry)| {
             let arguments = serde_json::to_string(&tool.arguments).unwrap_or_default();
             call_part(format!("call-{}-{}", position + 1, index + 1), tool.name.as_str(), arguments)
         };
@@ -159,7 +159,7 @@ usage = { input = 10, output = 2 }
         let first = script.turn(&"implement".into(), 0).unwrap();
         let calls: Vec<_> = first.tool_calls().collect();
         assert_eq!(calls[0].text, r#"{"content":"…","path":"src/lib.rs"}"#);
-        assert_eq!((FieldName::Id.of(calls[1]), calls[1].text.as_str()), ("call-1-2", "{}"));
+        assert_eq!((FieldName::Id.value_in(calls[1]), calls[1].text.as_str()), ("call-1-2", "{}"));
         let second = script.turn(&"implement".into(), 1).unwrap();
         assert_eq!((second.text().as_str(), second.usage.input), ("done", 10));
         let declared: DeclaredOutcome = serde_json::from_str(&second.parts[1].text).unwrap();

@@ -1,14 +1,14 @@
-//! The interfaces this host has, and what it says to a component that imports others.
+//! The interfaces that this host provides, and its messages for all others.
 //!
 //! Interfaces are found as the component model finds them: a version matches when its compatibility track (major, or minor
 //! below 1.0) is the same. Network interfaces are never provided, so no setting can turn them on.
 
 use serde::Serialize;
 
-/// What this host says to an import.
+/// Availability of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
-pub enum State {
+pub enum ImportState {
     /// It is there.
     Provided,
     /// The interface is there at another version.
@@ -18,14 +18,14 @@ pub enum State {
     },
     /// Known and never given to a component.
     Denied {
-        /// Why not, and what to do instead.
+        /// The reason, with an alternative.
         reason: &'static str,
     },
-    /// Nothing of that name is known.
+    /// The host knows no interface of that name.
     Unknown,
 }
 
-/// Interfaces without a version of their own: the contract's and the part of WASI that Rust's std imports.
+/// Provided interfaces without their versions: those of the contract, and the part of WASI that Rust's std imports.
 const PROVIDED: &[(&str, &str, &[&str])] = &[
     ("glovebox:plugin", "0.1.0", &["types", "chat", "files", "control", "llm", "exec", "tools", "agents"]),
     (
@@ -59,19 +59,19 @@ const DENIED: &[(&str, &str)] = &[
     ("glovebox:plugin/human", "questions to a person are not provided in this version"),
 ];
 
-/// What this host says to an import of that name.
-pub fn state_of(import: &str) -> State {
+/// The availability of an import with that name.
+pub fn state_of(import: &str) -> ImportState {
     let (path, version) = import.split_once('@').unwrap_or((import, ""));
     let package = path.split('/').next().unwrap_or(path);
     if let Some((_, reason)) = DENIED.iter().find(|(name, _)| *name == path || *name == package) {
-        return State::Denied { reason };
+        return ImportState::Denied { reason };
     }
     let interface = path.split_once('/').map_or("", |(_, interface)| interface);
     let row = PROVIDED.iter().find(|(name, _, interfaces)| *name == package && interfaces.contains(&interface));
     match row {
-        None => State::Unknown,
-        Some((_, provided, _)) if track(provided) == track(version) => State::Provided,
-        Some((_, provided, _)) => State::OtherVersion { provided: (*provided).to_owned() },
+        None => ImportState::Unknown,
+        Some((_, provided, _)) if track(provided) == track(version) => ImportState::Provided,
+        Some((_, provided, _)) => ImportState::OtherVersion { provided: (*provided).to_owned() },
     }
 }
 
@@ -97,10 +97,10 @@ mod tests {
     fn imports_are_judged_by_name_and_track() {
         let check = |import: &str, expected: &str| {
             let state = match state_of(import) {
-                State::Provided => "provided".to_owned(),
-                State::OtherVersion { provided } => provided,
-                State::Denied { reason } => reason[..10].to_owned(),
-                State::Unknown => "unknown".to_owned(),
+                ImportState::Provided => "provided".to_owned(),
+                ImportState::OtherVersion { provided } => provided,
+                ImportState::Denied { reason } => reason[..10].to_owned(),
+                ImportState::Unknown => "unknown".to_owned(),
             };
             assert_eq!(state, expected, "{import}");
         };

@@ -1,14 +1,14 @@
-//! A request on its way to the provider, and the answer on its way back.
+//! Forwards a request to the provider, and reads the answer.
 //!
-//! The answer is read to its end and checked before the program gets it: another model's answer and one that was cut off are errors. It is
-//! sent once; the program's own client asks again.
+//! The answer is read completely and checked before the program gets it: an answer of another model or a truncated one is an error. The request
+//! is sent once; the program's own client retries.
 
 use super::{Question, whole};
-use crate::ask::{Exchange, Receiving, cleaned, estimated_tokens, is_lost, refused, without_key};
+use crate::ask::{AnswerReader, Exchange, cleaned, estimated_tokens, is_lost, read_refusal, without_key};
 use crate::chat::{Answer, Usage};
+use crate::deadline::CallDeadline;
 use crate::error::{ErrorKind, ModelError};
 use crate::http::{Post, Reply};
-use crate::patience::Patience;
 use crate::provider::Draft;
 use crate::target::Target;
 use glovebox_schema::document;
@@ -17,38 +17,38 @@ use std::time::Duration;
 /// Most bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
-/// A request that was passed on, and what came of it.
+/// The result of a forwarded request.
 #[derive(Debug)]
-pub struct Passed {
-    /// What crossed the border: the answer's bytes without the key.
+pub struct ForwardResult {
+    /// The bytes sent and received, without the key.
     pub exchange: Exchange,
-    /// What the provider asks to wait before the next request.
+    /// The provider's requested wait before the next request.
     pub retry_after: Option<Duration>,
-    /// What an answer that is an error may have cost all the same, estimated.
+    /// Estimated cost of an answer that is an error.
     pub lost: Usage,
     /// The answer, or why there is none.
     pub answered: Result<Answer, ModelError>,
 }
 
-/// Passes a request on. `on_bytes` is called with each piece that arrives of an answer; false ends the call.
-pub fn pass(
+/// Forwards a request. `on_bytes` is called after each received piece of the answer; false ends the call.
+pub fn forward(
     target: &Target,
     question: &Question,
-    patience: Patience<'_>,
+    deadline: CallDeadline<'_>,
     mut on_bytes: impl FnMut() -> bool,
-) -> Passed {
+) -> ForwardResult {
     let mut exchange = Exchange { sent: question.body(), ..Exchange::default() };
     let mut retry_after = None;
     let answered = target.check().and_then(|()| {
-        let mut reply = send(target, question, &exchange.sent, patience)?;
+        let mut reply = send(target, question, &exchange.sent, deadline)?;
         retry_after = reply.retry_after;
         if reply.status != 200 {
-            return Err(refused(target, &mut reply, &mut exchange.received));
+            return Err(read_refusal(target, &mut reply, &mut exchange.received));
         }
         exchange.is_begun = true;
-        let receiving = Receiving { target, provider: target.family.provider(), draft: Draft::default() };
+        let receiving = AnswerReader { target, provider: target.family.provider(), draft: Draft::default() };
         if question.is_streamed {
-            return receiving.read(&mut reply.body, (&mut exchange.received, ANSWER_BYTES_MAX), &mut on_bytes);
+            return receiving.read(&mut reply.body, &mut exchange.received, ANSWER_BYTES_MAX, &mut on_bytes);
         }
         read_whole(target, &mut reply, &mut exchange.received)?;
         let json = document::read(&exchange.received);
@@ -65,14 +65,14 @@ pub fn pass(
         _ => Usage::default(),
     };
     exchange.received = cleaned(exchange.received, target);
-    Passed { exchange, retry_after, lost, answered: answered.map_err(|error| without_key(error, target)) }
+    ForwardResult { exchange, retry_after, lost, answered: answered.map_err(|error| without_key(error, target)) }
 }
 
 fn send<'p>(
     target: &Target,
     question: &Question,
     body: &[u8],
-    patience: Patience<'p>,
+    deadline: CallDeadline<'p>,
 ) -> Result<Reply<'p>, ModelError> {
     let provider = target.family.provider();
     let mut headers = provider.headers(target.key.as_ref());
@@ -89,7 +89,7 @@ fn send<'p>(
         headers,
         body,
     };
-    post.send(Patience { idle: target.timeout.min(patience.idle), ..patience })
+    post.send(CallDeadline { idle: target.timeout.min(deadline.idle), ..deadline })
 }
 
 fn read_whole(target: &Target, reply: &mut Reply<'_>, received: &mut Vec<u8>) -> Result<(), ModelError> {

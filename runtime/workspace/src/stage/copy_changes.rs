@@ -4,7 +4,7 @@
 
 use super::StageError;
 use super::copy::{CopiedEntry, Copy};
-use super::decide::{Baseline, Kind};
+use super::decide::{Baseline, LowerKind};
 use super::findings::{self, Findings, FoundEntry};
 use super::{ChangeRules, StageChanges};
 use crate::change::Op;
@@ -19,11 +19,11 @@ impl Baseline for Copy {
         &self.scope
     }
 
-    fn kind(&self, path: &Path) -> io::Result<Option<Kind>> {
+    fn kind(&self, path: &Path) -> io::Result<Option<LowerKind>> {
         Ok(self.facts.get(path).map(|fact| match fact {
-            CopiedEntry::Directory { .. } => Kind::Directory,
-            CopiedEntry::File { .. } => Kind::File,
-            CopiedEntry::Link { .. } => Kind::Link,
+            CopiedEntry::Directory { .. } => LowerKind::Directory,
+            CopiedEntry::File { .. } => LowerKind::File,
+            CopiedEntry::Link { .. } => LowerKind::Link,
         }))
     }
 
@@ -57,21 +57,21 @@ impl Baseline for Copy {
     }
 }
 
-/// Finds what differs from what was copied, sorted by path, what was removed first.
+/// Lists the differences from the copied files, sorted by path, removals first.
 pub(super) fn changes(copy: &Copy, rules: ChangeRules<'_>) -> Result<StageChanges, StageError> {
-    let mut search = Search { copy, findings: Findings::new(copy, rules, Some(copy.facts.len())) };
+    let mut search = CopySearch { copy, findings: Findings::new(copy, rules, Some(copy.facts.len())) };
     tree::walk(&copy.tree, &mut |entry| search.compare(entry))?;
     search.find_removed()?;
     Ok(search.findings.finish())
 }
 
-struct Search<'s> {
+struct CopySearch<'s> {
     copy: &'s Copy,
     findings: Findings<'s>,
 }
 
-impl Search<'_> {
-    /// Compares one entry of the copy with what was copied. Returns whether to descend into it.
+impl CopySearch<'_> {
+    /// Compares one entry of the copy with the copied one. Returns true to descend into it.
     fn compare(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
         self.findings.check_size(FoundEntry::new(entry))?;
         let known = self.copy.facts.get(entry.path);

@@ -1,4 +1,4 @@
-//! An answer on its way to a program. While the provider still answers, a stream gets a comment now and then: a client gives up on silence.
+//! A response to a program. While the provider still answers, a stream gets a comment now and then, because clients time out on silence.
 
 use glovebox_jail::port::Connection;
 use glovebox_models::error::ModelError;
@@ -7,38 +7,38 @@ use serde_json::Value;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// How often a client that waits for a stream gets a sign of life.
-const SIGN: Duration = Duration::from_secs(10);
+/// Interval between two keep-alive comments in a stream.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// The head of a stream that begins before its answer is complete.
 const STREAM_HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// A connection that waits for its answer.
-pub(super) struct Sending<'a> {
+/// A response that is not complete yet.
+pub(super) struct GatewayResponse<'a> {
     connection: Connection<'a>,
     is_streamed: bool,
     is_begun: bool,
     last: Instant,
 }
 
-impl<'a> Sending<'a> {
+impl<'a> GatewayResponse<'a> {
     pub(super) fn new(connection: Connection<'a>, is_streamed: bool) -> Self {
         Self { connection, is_streamed, is_begun: false, last: Instant::now() }
     }
 
-    /// Sends a sign of life where one is due. False once the client is gone.
+    /// Sends a keep-alive comment if one is due. False once the client is gone.
     pub(super) fn stays(&mut self) -> bool {
         if self.connection.is_closed() {
             return false;
         }
-        if !self.is_streamed || self.last.elapsed() < SIGN {
+        if !self.is_streamed || self.last.elapsed() < KEEP_ALIVE {
             return true;
         }
         self.last = Instant::now();
-        self.sign().is_ok()
+        self.send_comment().is_ok()
     }
 
-    fn sign(&mut self) -> io::Result<()> {
+    fn send_comment(&mut self) -> io::Result<()> {
         if !self.is_begun {
             self.is_begun = true;
             self.connection.write_all(STREAM_HEAD)?;
@@ -58,14 +58,14 @@ impl<'a> Sending<'a> {
             self.chunk(answer).and_then(|()| self.connection.write_all(b"0\r\n\r\n"))
         } else {
             let kind = if self.is_streamed { "text/event-stream" } else { "application/json" };
-            self.whole(200, kind, ("", answer))
+            self.whole(200, kind, "", answer)
         };
         gone(sent);
     }
 
     /// Sends JSON.
     pub(super) fn json(mut self, status: u16, body: &Value) {
-        gone(self.whole(status, "application/json", ("", body.to_string().as_bytes())));
+        gone(self.whole(status, "application/json", "", body.to_string().as_bytes()));
     }
 
     /// Sends why there is no answer. A stream that has begun is cut off, which no client takes for its end.
@@ -75,10 +75,10 @@ impl<'a> Sending<'a> {
         }
         let (status, body) = refusal(error);
         let wait = retry_after.map(|wait| format!("retry-after: {}\r\n", wait.as_secs())).unwrap_or_default();
-        gone(self.whole(status, "application/json", (&wait, body.to_string().as_bytes())));
+        gone(self.whole(status, "application/json", &wait, body.to_string().as_bytes()));
     }
 
-    fn whole(&mut self, status: u16, kind: &str, (header, body): (&str, &[u8])) -> io::Result<()> {
+    fn whole(&mut self, status: u16, kind: &str, header: &str, body: &[u8]) -> io::Result<()> {
         let length = body.len();
         write!(
             self.connection,

@@ -1,5 +1,5 @@
-//! How texts are compared: without white space, control characters, quotes and backslashes, as windows of characters that roll
-//! along. A window is known by its hash: the same characters always have the same one, so nothing that is searched for is missed.
+//! Comparison of texts: without white space, control characters, quotes and backslashes, as rolling windows of characters.
+//! Windows are compared by hash. The same characters always have the same hash, so no match is missed.
 
 /// Characters of a window.
 pub(super) const WINDOW: usize = 24;
@@ -21,11 +21,11 @@ const fn power(of: usize) -> u64 {
 
 /// Drops what makes no difference, one character after the other.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Sieve {
+pub(super) struct CharacterFilter {
     after_backslash: bool,
 }
 
-impl Sieve {
+impl CharacterFilter {
     /// True for a character that is compared. After a backslash `n`, `r` and `t` mean white space.
     pub(super) fn passes(&mut self, letter: char) -> bool {
         let escaped = std::mem::replace(&mut self.after_backslash, letter == '\\');
@@ -40,7 +40,7 @@ impl Sieve {
 /// The last characters that were compared.
 #[derive(Debug, Clone)]
 pub(super) struct RollingWindow {
-    sieve: Sieve,
+    filter: CharacterFilter,
     last: [u32; WIDE],
     seen: usize,
     hashes: [u64; 2],
@@ -48,14 +48,14 @@ pub(super) struct RollingWindow {
 
 impl Default for RollingWindow {
     fn default() -> Self {
-        Self { sieve: Sieve::default(), last: [0; WIDE], seen: 0, hashes: [0; 2] }
+        Self { filter: CharacterFilter::default(), last: [0; WIDE], seen: 0, hashes: [0; 2] }
     }
 }
 
 impl RollingWindow {
     /// Takes the next character and calls `look` for each window that ends with it.
     pub(super) fn push<T>(&mut self, letter: char, mut look: impl FnMut(u64) -> Option<T>) -> Option<T> {
-        if !self.sieve.passes(letter) {
+        if !self.filter.passes(letter) {
             return None;
         }
         let place = self.seen % WIDE;
@@ -80,12 +80,12 @@ fn mixed(hash: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// Returns the hash of a window whose characters have passed the sieve.
+/// Returns the hash of a window whose characters have passed the filter.
 pub(super) fn hash_of(window: impl Iterator<Item = char>) -> u64 {
     mixed(window.fold(0, step))
 }
 
-/// How many leading bytes hold no character that is cut at the end.
+/// The number of leading bytes without a truncated character at the end.
 pub(super) fn whole(bytes: &[u8]) -> usize {
     let cut = (1..=bytes.len().min(3)).find(|back| bytes[bytes.len() - back] >= 0xc0);
     let length = |first: u8| if first >= 0xf0 { 4 } else { 2 + usize::from(first >= 0xe0) };

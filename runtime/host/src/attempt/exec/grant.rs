@@ -1,4 +1,4 @@
-//! Which commands a call may run, and in which jail.
+//! The commands that a call may run, and their jail.
 
 use glovebox_jail::lazy_jail::LazyJail;
 use glovebox_record::path::ScopePath;
@@ -16,13 +16,13 @@ pub struct CommandGrant {
     pub any: bool,
 }
 
-/// Where and how commands of this attempt run; none of it comes from the guest.
+/// Grant, jail and working directory of an attempt's commands; none of it comes from the guest.
 #[derive(Debug, Clone)]
 pub struct CommandSetting {
-    /// What may run.
+    /// Granted commands.
     pub grant: CommandGrant,
-    /// The jail they run in, opened for the first of them; its files are those of [`crate::attempt::files::FileSetting::source`] when there are any.
+    /// Their jail, opened for the first command. Its files are those of [`crate::attempt::files::FileSetting::source`], if there are any.
     pub jail: Arc<LazyJail>,
-    /// Where they start when they do not say.
+    /// Default working directory.
     pub workdir: ScopePath,
 }

@@ -1,6 +1,6 @@
-//! Reading the files with rules, of which a project may bring any number.
+//! Reads the files with ignore rules, of which a project may have any number.
 
-use super::{IgnoreMatcher, Kind, RuleFile, prepared};
+use super::{EntryKind, IgnoreMatcher, RuleFile, prepared};
 use crate::tree::Tree;
 use crate::work_tree;
 use std::io::Read;
@@ -14,7 +14,7 @@ const RULE_BYTES_MAX: usize = 256 << 10;
 /// The most rules in all files of a project together.
 const RULES_MAX: usize = 20_000;
 
-/// The rules of what git ignores are longer than what is read.
+/// The ignore rules exceed a limit.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the rules of what git ignores have more than {RULES_MAX} lines or {} KiB, at `{file}`: shorten the files, or run in a folder \
@@ -25,7 +25,7 @@ pub struct RulesTooLong {
     file: String,
 }
 
-/// How many more rules are read.
+/// Remaining limits for reading rules.
 struct RuleBudget {
     bytes: usize,
     rules: usize,
@@ -94,15 +94,15 @@ pub(super) fn files<'a>(project: &Path, folders: impl Iterator<Item = &'a str>) 
 }
 
 /// The rules that apply while the folders of a project are listed, each folder after the one that it is in.
-pub(crate) struct Reading {
+pub(crate) struct RuleReader {
     tree: Option<Tree>,
     left: RuleBudget,
     ignored: IgnoreMatcher,
-    /// How many files with rules are above the project.
+    /// Number of rule files above the project.
     outer: usize,
 }
 
-impl Reading {
+impl RuleReader {
     /// Reads the rules above a project, and those of its own folder.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl Reading {
 
     /// True for a path that git ignores, of which it does not ignore the folder. Drops the rules of folders in which it is not: a list
     /// comes back to none of them.
-    pub(crate) fn ignores(&mut self, path: &Path, kind: Kind) -> bool {
+    pub(crate) fn ignores(&mut self, path: &Path, kind: EntryKind) -> bool {
         let files = &mut self.ignored.files;
         let applies = |file: &RuleFile| path.starts_with(&file.folder);
         while files.len() > self.outer && files.last().is_some_and(|(file, _)| !applies(file)) {

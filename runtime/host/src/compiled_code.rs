@@ -6,10 +6,10 @@ use wasmtime::Engine;
 pub const ARTEFACT_BYTES_MAX: u64 = 512 << 20;
 
 /// Machine code that the compiler has just made of a component.
-pub(crate) struct Compiled(Vec<u8>);
+pub(crate) struct CompiledCode(Vec<u8>);
 
-impl Compiled {
-    /// What the compiler answered.
+impl CompiledCode {
+    /// Wraps the output of the compiler.
     pub(crate) fn new(code: Vec<u8>) -> Self {
         Self(code)
     }

@@ -1,4 +1,4 @@
-//! Finds the changes of a stage in the upper folder of its overlay.
+//! Lists the changes of a stage from the upper folder of its overlay.
 //!
 //! The walk covers only that folder, by descriptor, and follows nothing. A whiteout or an opaque directory removes only what the
 //! stage saw below it; hidden files stay. Overlay attributes that a program forged are refused. New kernels escape such
@@ -22,34 +22,34 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Finds what the stage changed, sorted by path, what was removed first.
+/// Lists the stage's changes, sorted by path, removals first.
 pub(super) fn changes(overlay: &Overlay, rules: ChangeRules<'_>) -> Result<StageChanges, StageError> {
     let lookup = Lookup::new(&overlay.lower);
-    let mut search = Search { overlay, comparison: Comparison::new(&lookup, rules), forged: HashSet::new() };
+    let mut search = UpperSearch { overlay, comparison: Comparison::new(&lookup, rules), forged: HashSet::new() };
     search.check_top().map_err(|source| StageError::io(Path::new(""), source))?;
     tree::walk(&overlay.upper, &mut |entry| search.compare(entry))?;
     search.comparison.finish()
 }
 
 impl Overlay {
-    /// Finds what the stage changed; see [`crate::stage::WorkspaceView::changes`]. Only what it touched is looked at.
+    /// Lists the stage's changes; see [`crate::stage::WorkspaceView::changes`]. Only paths that the stage touched are read.
     ///
     /// # Errors
-    /// [`StageError::Limit`] when the stage left more than `limits` allow.
+    /// [`StageError::Limit`] when the changes exceed `limits`.
     pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<FoundChange>, StageError> {
         let ignored = &IgnoreMatcher::default();
         changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
     }
 }
 
-struct Search<'s> {
+struct UpperSearch<'s> {
     overlay: &'s Overlay,
     comparison: Comparison<'s>,
     /// Directories with forged attributes, whose content is unknown.
     forged: HashSet<PathBuf>,
 }
 
-impl Search<'_> {
+impl UpperSearch<'_> {
     /// The kernel marks the top in no way that matters.
     fn check_top(&mut self) -> io::Result<()> {
         let top = self.overlay.upper.directory(Path::new(""))?;
@@ -59,7 +59,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Compares one entry of the upper folder with what the stage saw there. Returns whether to descend into it.
+    /// Compares one entry of the upper folder with the one the stage saw. Returns true to descend into it.
     fn compare(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
         let met = FoundEntry::new(entry);
         self.comparison.findings.check_size(met)?;
@@ -87,7 +87,7 @@ impl Search<'_> {
         Ok(descends)
     }
 
-    /// Refuses an entry in or below something forged: it may differ from what the stage saw.
+    /// Refuses an entry in or below a directory with forged attributes: it may differ from the one the stage saw.
     fn refuse(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
         let findings = &mut self.comparison.findings;
         let op = match entry.kind() {

@@ -1,30 +1,30 @@
-//! Finds the changes of a stage in its layer: they are what the layer holds, and nothing is searched.
+//! Lists the changes of a stage from its layer, which holds exactly the changes. Nothing is searched.
 
 use super::compare::{Comparison, CurrentEntry};
 use super::findings::FoundEntry;
 use super::lower_entry::Lookup;
-use super::{ChangeRules, StageChanges, StageError, upper};
+use super::{ChangeRules, StageChanges, StageError, upper_changes};
 use crate::ignored::IgnoredChanges;
 use crate::layer::Layer;
 use crate::layer::nodes::Node;
 use std::io;
 use std::path::Path;
 
-/// Finds what the stage changed, sorted by path, what was removed first.
+/// Lists the stage's changes, sorted by path, removals first.
 pub(super) fn changes(layer: &Layer, rules: ChangeRules<'_>) -> Result<StageChanges, StageError> {
     if let Some(overlay) = layer.overlay() {
-        return upper::changes(overlay, rules);
+        return upper_changes::changes(overlay, rules);
     }
     if layer.is_untouched() {
         return Ok(StageChanges { found: Vec::new(), ignored: IgnoredChanges::default() });
     }
     let lookup = Lookup::new(&layer.lower);
     let mut comparison = Comparison::new(&lookup, rules);
-    layer.each(&mut |path, depth, node| compare(&mut comparison, (path, depth), node))?;
+    layer.each(&mut |path, depth, node| compare(&mut comparison, path, depth, node))?;
     comparison.finish()
 }
 
-fn compare(comparison: &mut Comparison<'_>, (path, depth): (&Path, u32), node: &Node) -> Result<(), StageError> {
+fn compare(comparison: &mut Comparison<'_>, path: &Path, depth: u32, node: &Node) -> Result<(), StageError> {
     let other = FoundEntry::other(path, depth);
     let (met, now) = match node {
         Node::Removed => {

@@ -19,12 +19,14 @@ use std::ffi::OsStr;
 const OPERATION: Operation = Operation::Rename;
 
 impl View {
-    /// Renames what was found at `from`; both ends were checked.
+    /// Renames the entry at `from`; both ends were checked.
     pub(super) fn rename_in_layer(
         &self,
         layered: &LayerStack,
-        (from, source): (&ScopePath, &Place<'_>),
-        (to, target): (&ScopePath, &Place<'_>),
+        from: &ScopePath,
+        source: &Place<'_>,
+        to: &ScopePath,
+        target: &Place<'_>,
     ) -> Result<(), ViewError> {
         let is_directory = source.found.is_some_and(|found| found.kind == Kind::Directory);
         match target.found.map(|found| found.kind) {

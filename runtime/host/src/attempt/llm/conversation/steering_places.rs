@@ -1,8 +1,8 @@
-//! Puts what a person said into the conversation, at one place for good.
+//! Inserts steering messages into the conversation, each at one fixed place.
 //!
-//! The component does not know of it: it can neither hide nor repeat it. Each question of the component gets the messages again, behind
-//! those of its own messages that it had when they came. If it has changed these since, they stand at the end of
-//! that question, and there from then on.
+//! The component does not see them, so it can neither hide nor repeat them. The host inserts them into each question, after the component's
+//! messages that were there when they arrived. If the component has changed those since, they move to the end of
+//! that question and stay there.
 
 use crate::bindings::chat::{Message, Part};
 use crate::bindings::llm::Request;
@@ -18,18 +18,19 @@ pub(super) struct SteeringPlaces(Vec<PlacedMessage>);
 #[derive(Debug)]
 struct PlacedMessage {
     message: Arc<SteeringMessage>,
-    /// The component's messages before it, and what they said.
+    /// The number of the component's messages before it, and the hash of those messages.
     place: (usize, Digest),
     /// The first turn whose question had it.
     turn: u32,
 }
 
 impl SteeringPlaces {
-    /// Puts into a question what was said before and what was said since. `most` is how many messages the question of the same turn had
-    /// in an earlier attempt that is repeated. Returns how many it has.
+    /// Inserts earlier and new messages into a question. `most` is the number of messages in the question of the same turn in a repeated
+    /// attempt. Returns the number of messages in the question.
     pub(super) fn insert(
         &mut self,
-        (all, most): (&[Arc<SteeringMessage>], Option<usize>),
+        all: &[Arc<SteeringMessage>],
+        most: Option<usize>,
         request: &mut Request,
         turn: u32,
     ) -> usize {
@@ -37,14 +38,14 @@ impl SteeringPlaces {
         if count == 0 && self.0.is_empty() {
             return 0;
         }
-        let said = said(&request.messages);
-        let end = (request.messages.len(), said[request.messages.len()]);
+        let hashes = prefix_hashes(&request.messages);
+        let end = (request.messages.len(), hashes[request.messages.len()]);
         let new = all.iter().take(count).skip(self.0.len());
         self.0.extend(new.map(|message| PlacedMessage { message: Arc::clone(message), place: end, turn }));
-        for given in self.0.iter_mut().filter(|given| said.get(given.place.0) != Some(&given.place.1)) {
+        for given in self.0.iter_mut().filter(|given| hashes.get(given.place.0) != Some(&given.place.1)) {
             given.place = end;
         }
-        // From the last one on, so that the places before it stay what they are.
+        // In reverse order, so that earlier places stay valid.
         let mut places: Vec<(usize, &PlacedMessage)> = self.0.iter().map(|given| (given.place.0, given)).collect();
         places.sort_by_key(|(at, _)| *at);
         for (at, given) in places.into_iter().rev() {
@@ -54,8 +55,8 @@ impl SteeringPlaces {
         self.0.len()
     }
 
-    /// What became of each message, given how many turns were answered.
-    pub(super) fn heard(&self, all: &[Arc<SteeringMessage>], turns: u32) -> Vec<SteeringDelivery> {
+    /// The delivery of each message, given the number of answered turns.
+    pub(super) fn deliveries(&self, all: &[Arc<SteeringMessage>], turns: u32) -> Vec<SteeringDelivery> {
         let given = |at: usize| self.0.get(at).map(|given| given.turn).filter(|turn| *turn <= turns);
         all.iter()
             .enumerate()
@@ -64,11 +65,11 @@ impl SteeringPlaces {
     }
 }
 
-/// What the messages before each place say, and what all of them say. Fields do not count: the host adds some.
-fn said(messages: &[Message]) -> Vec<Digest> {
-    let mut said = vec![Digest::hash(b"")];
+/// Hashes of the messages before each place, and of all messages. Fields do not count, because the host adds some.
+fn prefix_hashes(messages: &[Message]) -> Vec<Digest> {
+    let mut hashes = vec![Digest::hash(b"")];
     for message in messages {
-        let mut text = said.last().map(|digest| digest.hex().into_bytes()).unwrap_or_default();
+        let mut text = hashes.last().map(|digest| digest.hex().into_bytes()).unwrap_or_default();
         let mut add = |word: &str| {
             text.extend_from_slice(&word.len().to_le_bytes());
             text.extend_from_slice(word.as_bytes());
@@ -78,9 +79,9 @@ fn said(messages: &[Message]) -> Vec<Digest> {
             add(&part.kind);
             add(&part.text);
         }
-        said.push(Digest::hash(&text));
+        hashes.push(Digest::hash(&text));
     }
-    said
+    hashes
 }
 
 #[cfg(test)]
@@ -98,9 +99,9 @@ mod tests {
         words.chars().map(message).map(Arc::new).collect()
     }
 
-    fn ask(steered: &mut SteeringPlaces, (all, most): (&str, Option<usize>), asked: &str, turn: u32) -> String {
+    fn ask(steered: &mut SteeringPlaces, steering: (&str, Option<usize>), asked: &str, turn: u32) -> String {
         let mut request = request(asked);
-        steered.insert((&messages(all), most), &mut request, turn);
+        steered.insert(&messages(steering.0), steering.1, &mut request, turn);
         request.messages.iter().map(|message| message.parts[0].text.as_str()).collect()
     }
 
@@ -111,9 +112,12 @@ mod tests {
         assert_eq!(ask(steered, ("XY", None), "abcd", 2), "abcdXY");
         assert_eq!(ask(steered, ("XYZ", None), "abcdef", 3), "abcdXYefZ");
         assert_eq!(ask(steered, ("XYZ", None), "abcdefgh", 4), "abcdXYefZgh");
-        assert_eq!(ask(steered, ("XYZ", None), "as", 5), "asXYZ", "a component that began anew is told again");
-        let heard = steered.heard(&messages("XYZQ"), 2);
-        assert_eq!(heard.iter().map(|heard| heard.turn).collect::<Vec<_>>(), [Some(2), Some(2), None, None]);
+        assert_eq!(ask(steered, ("XYZ", None), "as", 5), "asXYZ", "a component that began anew gets them again");
+        let deliveries = steered.deliveries(&messages("XYZQ"), 2);
+        assert_eq!(
+            deliveries.iter().map(|deliveries| deliveries.turn).collect::<Vec<_>>(),
+            [Some(2), Some(2), None, None]
+        );
     }
 
     #[test]
@@ -131,6 +135,6 @@ mod tests {
         assert_eq!(ask(steered, ("XY", Some(0)), "ab", 1), "ab");
         assert_eq!(ask(steered, ("XY", Some(1)), "abcd", 2), "abcdX");
         assert_eq!(ask(steered, ("XY", Some(5)), "abcdef", 3), "abcdXefY");
-        assert_eq!(ask(steered, ("XY", Some(0)), "abcdefgh", 4), "abcdXefYgh", "what was said stays said");
+        assert_eq!(ask(steered, ("XY", Some(0)), "abcdefgh", 4), "abcdXefYgh", "an inserted message stays");
     }
 }

@@ -1,9 +1,9 @@
 //! Finds the pieces, names and files of hold-outs that are also public.
 
 use super::super::SealError;
-use super::compared::RollingWindow;
+use super::comparison::RollingWindow;
 use super::windows::Windows;
-use super::{PIECE_BYTES, compared};
+use super::{PIECE_BYTES, comparison};
 use crate::tree::{self, Tree};
 use glovebox_record::Digest;
 use rustix::fs::FileType;
@@ -49,7 +49,7 @@ impl<'w> PublicPieces<'w> {
             self.add(&name);
             if entry.kind() == FileType::RegularFile && files < FILES_MAX && bytes < BYTES_MAX {
                 files += 1;
-                // What cannot be read is not shown.
+                // An unreadable file shows nothing.
                 bytes +=
                     shown.file(entry.path).and_then(|file| self.add_content(file.take(FILE_BYTES_MAX))).unwrap_or(0);
             }
@@ -64,7 +64,7 @@ impl<'w> PublicPieces<'w> {
             let read = from.read(&mut bytes[kept..])?;
             let have = kept + read;
             hasher.update(&bytes[kept..have]);
-            let whole = if read == 0 { have } else { compared::whole(&bytes[..have]) };
+            let whole = if read == 0 { have } else { comparison::whole(&bytes[..have]) };
             let text = String::from_utf8_lossy(&bytes[..whole]);
             text.chars().for_each(|letter| self.next(&mut reader, letter));
             total += read as u64;
@@ -122,7 +122,7 @@ impl<'w> PublicPieces<'w> {
     }
 }
 
-/// Where in a public text we are.
+/// State of the reader of a public text.
 #[derive(Default)]
 struct Reader {
     rolling: RollingWindow,

@@ -1,9 +1,10 @@
-//! The answers of tool servers in one attempt, on disk before the component gets them, and what was asked before a server is.
+//! Write-ahead log of an attempt's tool calls, so that a repeated attempt never repeats a call.
 //!
-//! An attempt that is cut off and made again asks the same: as long as it does, the answers come from here and no server acts twice. A call
-//! that was under way when the attempt was cut off may have acted. It is not made again, and the model learns that.
+//! Each call is on disk before a server is asked, and each answer before the component gets it. A repeated attempt gets the answers from the
+//! log as long as it makes the same calls. A call without an answer in the log may have taken effect: it is not made again, and the model
+//! gets an error that says so.
 
-use super::message::Said;
+use super::message::ToolResult;
 use cap_std::fs::File;
 use glovebox_record::Digest;
 use serde::{Deserialize, Serialize};
@@ -12,73 +13,73 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 
 /// Most bytes of a file that are read: more than the calls of an attempt can leave.
 const FILE_BYTES_MAX: u64 = 512 << 20;
-/// What the model gets of a call that may have acted.
+/// The answer that the model gets for a call that may have taken effect.
 const UNKNOWN: &str =
     "the run was cut off while this call was under way: it may or may not have taken effect, and was not made again";
 
 /// The calls of an attempt and their answers.
 #[derive(Debug)]
-pub struct ToolAnswers {
+pub struct ToolCallLog {
     file: File,
-    /// Where the next call stands.
+    /// Index of the next call.
     at: u32,
-    kept: VecDeque<Kept>,
+    calls: VecDeque<LoggedCall>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct LoggedCall {
     asked: Digest,
-    answer: Option<Answer>,
+    answer: Option<CallAnswer>,
 }
 
-/// What came of a call that a server was asked.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Answer {
+pub(super) enum CallAnswer {
     /// The tool answered.
-    Said(Said),
-    /// The server failed, and cannot be asked any more.
+    Tool(ToolResult),
+    /// The server failed, and is not asked again.
     Failed(String),
 }
 
-impl Answer {
-    /// What was said, or why nothing was.
+impl CallAnswer {
+    /// The text of the result, or the reason of the failure.
     pub(super) fn text(&self) -> &str {
         match self {
-            Self::Said(said) => &said.text,
+            Self::Tool(result) => &result.text,
             Self::Failed(reason) => reason,
         }
     }
 
-    /// True unless the tool did what it was asked.
+    /// True if the tool or the server failed.
     pub(super) fn is_error(&self) -> bool {
-        !matches!(self, Self::Said(said) if !said.is_error)
+        !matches!(self, Self::Tool(result) if !result.is_error)
     }
 }
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum LogEntry {
     /// A call is about to be made. Calls of this place and later ones that stand above it are dropped.
-    Asked(u32, Digest),
-    /// What came of the call above.
-    Answered(Answer),
+    Call(u32, Digest),
+    /// The result of the call above.
+    Answer(CallAnswer),
 }
 
-impl ToolAnswers {
-    /// Reads a file that is open for reading and appending. What a crash left of a last line is removed.
+impl ToolCallLog {
+    /// Reads a file that is open for reading and appending. Removes a torn last line.
     pub fn open(file: File) -> io::Result<Self> {
-        let mut answers = Self { file, at: 0, kept: VecDeque::new() };
-        let whole = answers.read()?;
-        answers.file.set_len(whole)?;
-        Ok(answers)
+        let mut log = Self { file, at: 0, calls: VecDeque::new() };
+        let whole = log.read()?;
+        log.file.set_len(whole)?;
+        Ok(log)
     }
 
     /// Reads the whole lines of the file: how many bytes they have.
     fn read(&mut self) -> io::Result<u64> {
         if self.file.metadata()?.len() > FILE_BYTES_MAX {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the kept answers of tool servers are too long"));
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the log of tool calls is too long"));
         }
         let mut reader = BufReader::new(self.file.try_clone()?);
         reader.seek(SeekFrom::Start(0))?;
@@ -86,13 +87,13 @@ impl ToolAnswers {
         while reader.read_until(b'\n', &mut text)? > 0 && text.ends_with(b"\n") {
             let Ok(line) = serde_json::from_slice(&text) else { break };
             match line {
-                Line::Asked(at, asked) => {
-                    self.kept.truncate(at as usize);
-                    self.kept.push_back(Kept { asked, answer: None });
+                LogEntry::Call(at, asked) => {
+                    self.calls.truncate(at as usize);
+                    self.calls.push_back(LoggedCall { asked, answer: None });
                 }
-                Line::Answered(answer) => {
-                    if let Some(kept) = self.kept.back_mut() {
-                        kept.answer = Some(answer);
+                LogEntry::Answer(answer) => {
+                    if let Some(call) = self.calls.back_mut() {
+                        call.answer = Some(answer);
                     }
                 }
             }
@@ -102,30 +103,30 @@ impl ToolAnswers {
         Ok(whole)
     }
 
-    /// What came of this call before; with another call than the one that comes next, the rest is dropped.
-    pub(super) fn next(&mut self, asked: Digest) -> Option<Answer> {
-        if self.kept.front().is_none_or(|kept| kept.asked != asked) {
-            self.kept.clear();
+    /// The logged result of this call. A call that differs from the next one in the log drops the rest of the log.
+    pub(super) fn next(&mut self, asked: Digest) -> Option<CallAnswer> {
+        if self.calls.front().is_none_or(|call| call.asked != asked) {
+            self.calls.clear();
             return None;
         }
         self.at += 1;
-        let unknown = || Answer::Said(Said { text: UNKNOWN.to_owned(), is_error: true });
-        self.kept.pop_front().map(|kept| kept.answer.unwrap_or_else(unknown))
+        let unknown = || CallAnswer::Tool(ToolResult { text: UNKNOWN.to_owned(), is_error: true });
+        self.calls.pop_front().map(|call| call.answer.unwrap_or_else(unknown))
     }
 
     /// Notes a call. When this returns, the note is durable and the server may be asked.
     pub(super) fn ask(&mut self, asked: Digest) -> io::Result<()> {
         let at = self.at;
         self.at += 1;
-        self.append(&Line::Asked(at, asked))
+        self.append(&LogEntry::Call(at, asked))
     }
 
     /// Keeps the answer to the last call. When this returns it is durable.
-    pub(super) fn keep(&mut self, answer: &Answer) -> io::Result<()> {
-        self.append(&Line::Answered(answer.clone()))
+    pub(super) fn keep(&mut self, answer: &CallAnswer) -> io::Result<()> {
+        self.append(&LogEntry::Answer(answer.clone()))
     }
 
-    fn append(&mut self, line: &Line) -> io::Result<()> {
+    fn append(&mut self, line: &LogEntry) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         self.file.seek(SeekFrom::End(0))?;
@@ -140,20 +141,20 @@ mod tests {
     use cap_std::ambient_authority;
     use cap_std::fs::{Dir, OpenOptions};
 
-    fn open(dir: &Dir) -> ToolAnswers {
+    fn open(dir: &Dir) -> ToolCallLog {
         let file = dir.open_with("x", OpenOptions::new().read(true).append(true).create(true)).unwrap();
-        ToolAnswers::open(file).unwrap()
+        ToolCallLog::open(file).unwrap()
     }
 
-    fn said(text: &str) -> Answer {
-        Answer::Said(Said { text: text.to_owned(), is_error: false })
+    fn result(text: &str) -> CallAnswer {
+        CallAnswer::Tool(ToolResult { text: text.to_owned(), is_error: false })
     }
 
-    fn call(answers: &mut ToolAnswers, asked: &str) -> Option<Answer> {
+    fn call(answers: &mut ToolCallLog, asked: &str) -> Option<CallAnswer> {
         answers.next(Digest::hash(asked.as_bytes()))
     }
 
-    fn make(answers: &mut ToolAnswers, asked: &str, answer: Option<Answer>) {
+    fn make(answers: &mut ToolCallLog, asked: &str, answer: Option<CallAnswer>) {
         assert_eq!(call(answers, asked), None);
         answers.ask(Digest::hash(asked.as_bytes())).unwrap();
         answer.iter().for_each(|answer| answers.keep(answer).unwrap());
@@ -164,24 +165,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
         let mut first = open(&dir);
-        make(&mut first, "a", Some(said("1")));
-        make(&mut first, "b", Some(Answer::Failed("it has ended".to_owned())));
+        make(&mut first, "a", Some(result("1")));
+        make(&mut first, "b", Some(CallAnswer::Failed("it has ended".to_owned())));
         make(&mut first, "c", None);
         drop(first);
         let mut second = open(&dir);
-        assert_eq!(call(&mut second, "a"), Some(said("1")));
-        assert_eq!(call(&mut second, "b"), Some(Answer::Failed("it has ended".to_owned())));
+        assert_eq!(call(&mut second, "a"), Some(result("1")));
+        assert_eq!(call(&mut second, "b"), Some(CallAnswer::Failed("it has ended".to_owned())));
         let unknown = call(&mut second, "c").unwrap();
-        assert!(matches!(&unknown, Answer::Said(said) if said.is_error && said.text == UNKNOWN));
-        make(&mut second, "d", Some(said("4")));
+        assert!(matches!(&unknown, CallAnswer::Tool(result) if result.is_error && result.text == UNKNOWN));
+        make(&mut second, "d", Some(result("4")));
         drop(second);
         let mut third = open(&dir);
-        assert_eq!(call(&mut third, "a"), Some(said("1")));
-        // Another call: what was kept from here on is of no use any more.
-        make(&mut third, "x", Some(said("x")));
+        assert_eq!(call(&mut third, "a"), Some(result("1")));
+        // Another call: the log from here on is dropped.
+        make(&mut third, "x", Some(result("x")));
         drop(third);
         let mut fourth = open(&dir);
-        assert_eq!([call(&mut fourth, "a"), call(&mut fourth, "x")], [Some(said("1")), Some(said("x"))]);
+        assert_eq!([call(&mut fourth, "a"), call(&mut fourth, "x")], [Some(result("1")), Some(result("x"))]);
         assert_eq!(call(&mut fourth, "c"), None);
     }
 
@@ -189,10 +190,10 @@ mod tests {
     fn a_torn_line_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
-        make(&mut open(&dir), "a", Some(said("1")));
+        make(&mut open(&dir), "a", Some(result("1")));
         let all = std::fs::read(folder.path().join("x")).unwrap();
         std::fs::write(folder.path().join("x"), &all[..all.len() - 1]).unwrap();
         let torn = call(&mut open(&dir), "a").unwrap();
-        assert!(matches!(torn, Answer::Said(said) if said.text == UNKNOWN));
+        assert!(matches!(torn, CallAnswer::Tool(result) if result.text == UNKNOWN));
     }
 }

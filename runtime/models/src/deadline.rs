@@ -1,33 +1,33 @@
-//! How long a call may take, and who may end it.
+//! Deadline, idle timeout and cancellation of a call.
 //!
-//! Every wait of this crate is made of ticks, and looks here between two of them.
+//! Every wait of this crate is a loop of ticks, and checks the deadline between two of them.
 
 use crate::error::{ErrorKind, ModelError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a wait looks whether the call was canceled.
+/// Interval at which a wait checks for cancellation.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// How long a call may take, and who may end it.
+/// Deadline, idle timeout and cancellation of a call.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience<'a> {
-    /// Set when the call shall end.
+pub struct CallDeadline<'a> {
+    /// Set to cancel the call.
     pub canceled: &'a AtomicBool,
-    /// When the call ends in any case.
-    pub deadline: Instant,
-    /// How long nothing may arrive.
+    /// The deadline.
+    pub at: Instant,
+    /// Longest time without received bytes.
     pub idle: Duration,
 }
 
-impl Patience<'_> {
-    /// Says why the call ends now, if it does. `since` is when something last arrived.
+impl CallDeadline<'_> {
+    /// Returns an error if the call must end now. `since` is the time of the last received bytes.
     pub(crate) fn check(&self, since: Instant) -> Result<(), ModelError> {
         if self.canceled.load(Ordering::Relaxed) {
             return Err(ModelError::new(ErrorKind::Canceled, "the run was asked to stop"));
         }
         let now = Instant::now();
-        if now >= self.deadline {
+        if now >= self.at {
             return Err(ModelError::new(ErrorKind::LimitExceeded, "the stage has no time left"));
         }
         if now.duration_since(since) >= self.idle {
