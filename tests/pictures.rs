@@ -54,6 +54,20 @@ fn a_png_is_refused_with_a_command_that_makes_one() {
 }
 
 #[test]
+fn the_canonical_dot_of_a_pipeline_with_defaults_passes_the_check() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start; exit; node [max_retries=2, max_wall_time=5m, verify_command=\"true\", allowed_write_paths=\"\"]
+         split [shape=component] one [prompt=a] two [prompt=b] join [shape=tripleoctagon] end [shape=Msquare]
+         start -> split -> one -> join -> exit split -> two -> join join -> end [label=end] }",
+    );
+    bench.glovebox(&["check", "pipeline.dot"]).ends(0);
+    bench.glovebox(&["graph", "pipeline.dot", "--format", "dot", "-o", "canonical.dot"]).ends(0);
+    bench.glovebox(&["check", "canonical.dot"]).ends(0);
+    let again = bench.glovebox(&["graph", "canonical.dot", "--format", "dot"]).ends(0).stdout.clone();
+    assert_eq!(std::fs::read_to_string(bench.project().join("canonical.dot")).unwrap(), again);
+}
+
+#[test]
 fn pictures_of_characters_are_refused() {
     let bench = Workbench::with_pipeline(PIPELINE);
     for format in ["ascii", "unicode"] {

@@ -1,4 +1,4 @@
-//! Badges of a run: a sign for how a node stands, and how often it was visited.
+//! The badges that a run adds to a node: a sign for its state, and its number of visits.
 
 use super::drawing::DrawnNode;
 use super::geometry::{Path, Point, Size, at, cut_horizontally};
@@ -8,28 +8,28 @@ use glovebox_pipeline::ir::Status;
 
 /// The radius of the sign's disc.
 pub(crate) const RADIUS: f64 = 7.5;
-/// How far from the corners of a node the badges are.
+/// The distance of the badges from the corners of a node.
 const INSET: f64 = 10.0;
-/// The font's size in the badge of visits.
+/// The font size of the number of visits.
 pub(crate) const VISITS_SIZE: f64 = 10.0;
 
 /// A node's badges.
 pub(crate) struct Badges {
     pub(crate) sign_centre: Point,
-    /// Strokes on the disc.
+    /// The strokes of the sign on its disc.
     pub(crate) sign: Vec<Path>,
-    /// From the second visit on.
+    /// The number of visits; none before the second visit.
     pub(crate) visits: Option<Visits>,
 }
 
-/// The badge of visits.
+/// The badge with the number of visits.
 pub(crate) struct Visits {
     pub(crate) centre: Point,
     pub(crate) size: Size,
     pub(crate) text: String,
 }
 
-/// The badges of a node that was reached.
+/// The badges of a node that the run reached.
 pub(crate) fn badges(node: &DrawnNode, progress: NodeProgress, visits: u32) -> Badges {
     // A little below the upper edge, so that the badges of slanted shapes lie on their border too.
     let y = -node.size.height / 2.0 + 4.0;

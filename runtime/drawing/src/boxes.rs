@@ -1,7 +1,7 @@
-//! Which subgraphs get a box, what is in it, and where its label stands.
+//! Selects the subgraphs that get a box, assigns nodes to the boxes, and positions the labels of the boxes.
 //!
 //! A subgraph gets a box when it has a label, or a name that begins with `cluster` as Graphviz wants it. A node stands in the innermost
-//! box of the first subgraph that declares it; what other subgraphs declare it too changes nothing.
+//! box of the first subgraph that declares it; later declarations have no effect.
 
 use super::direction::Direction;
 use super::drawing::{DrawnBox, DrawnEdge, Line, Role};
@@ -10,20 +10,20 @@ use super::layout::Cluster;
 use super::text::{one_line, width};
 use glovebox_pipeline::ir::{Pipeline, Subgraph};
 
-/// Between a border and what is in the box.
+/// The distance between a border and the content of the box.
 pub(super) const PAD: f64 = 14.0;
-/// Room for a label.
+/// The height of the room for a label.
 pub(super) const LABEL_ROOM: f64 = 14.0;
-/// Between a border and the label.
+/// The distance between a border and the label.
 const LABEL_PAD: f64 = 9.0;
 /// The widest label of a box.
 const LABEL_LINE_MAX: f64 = 240.0;
 /// The radius of a box's corners.
 pub(super) const RADIUS: f64 = 8.0;
-/// Edges times boxes up to which labels are kept out of the way of lines.
+/// The largest product of edges and boxes for which labels avoid lines.
 const WORK_MAX: usize = 200_000;
 
-/// The boxes of a pipeline, not yet in their place, and what is in each.
+/// The boxes of a pipeline, without positions, and the cluster of each.
 pub(crate) fn boxes(pipeline: &Pipeline) -> (Vec<DrawnBox>, Vec<Cluster>) {
     let (mut boxes, mut clusters): (Vec<DrawnBox>, Vec<Cluster>) = (Vec::new(), Vec::new());
     if pipeline.subgraphs.is_empty() {
@@ -74,7 +74,7 @@ fn unplaced(index: usize, subgraph: &Subgraph, depth: usize) -> DrawnBox {
     }
 }
 
-/// Says how much room the boxes of a picture take beyond what is in them.
+/// Sets the room that each box needs around its content.
 pub(super) fn measure(boxes: &[DrawnBox], clusters: &mut [Cluster], direction: Direction) {
     for (drawn, cluster) in boxes.iter().zip(clusters) {
         let label = label_size(drawn);
@@ -87,13 +87,13 @@ pub(super) fn measure(boxes: &[DrawnBox], clusters: &mut [Cluster], direction: D
     }
 }
 
-/// The room that a box's label takes, with what is to be free beside it.
+/// The size of a box's label, with its margins.
 fn label_size(drawn: &DrawnBox) -> Size {
     let widest = drawn.lines.iter().map(|line| width(&line.text, line.role.size())).fold(0.0, f64::max);
     Size { width: (widest + 2.0 * LABEL_PAD).ceil(), height: LABEL_ROOM + 4.0 }
 }
 
-/// Puts the label of each box at its upper border: where the fewest lines pass, at the left if that is the same.
+/// Positions the label of each box at its upper border, where the fewest lines pass; at the left among equal positions.
 pub(super) fn set_labels(boxes: &mut [DrawnBox], edges: &[DrawnEdge]) {
     let is_little = boxes.len() * edges.len() <= WORK_MAX;
     for drawn in boxes.iter_mut().filter(|drawn| !drawn.lines.is_empty()) {
@@ -109,12 +109,12 @@ pub(super) fn set_labels(boxes: &mut [DrawnBox], edges: &[DrawnEdge]) {
     }
 }
 
-/// True when a way passes through a rectangle.
+/// True if a path passes through a rectangle.
 fn is_met(path: &Path, centre: Point, size: Size) -> bool {
     path.flat().windows(2).any(|pair| is_cut(pair[0], pair[1], centre, size))
 }
 
-/// True when a straight line passes through a rectangle: its share of the line across and along overlap.
+/// True if a straight line passes through a rectangle: its parts within the width and within the height overlap.
 fn is_cut(from: Point, to: Point, centre: Point, size: Size) -> bool {
     let share = |from: f64, to: f64, middle: f64, half: f64| {
         let (low, high) = (middle - half - from, middle + half - from);

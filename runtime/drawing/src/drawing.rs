@@ -1,6 +1,6 @@
 //! A drawing: all parts of a picture with their positions, independent of the output format.
 //!
-//! All text in it has been cleaned and broken into lines. Renderers read it and decide nothing but looks.
+//! All text in it is harmless and broken into lines. Renderers read it and decide only about colours and strokes.
 
 use super::geometry::{Path, Point, Size};
 use super::overlay::NodeProgress;
@@ -10,32 +10,32 @@ use super::text::{width, wrap};
 /// A picture's parts. Coordinates are pixels from the upper left corner.
 #[derive(Debug, Clone)]
 pub struct Drawing {
-    /// What it is a picture of.
+    /// The label or the name of the pipeline.
     pub title: String,
     /// Width and height with margins.
     pub size: Size,
     /// Boxes around subgraphs in file order, each before those in it.
     pub boxes: Vec<DrawnBox>,
-    /// Subgraphs with nodes that would have a box, but whose borders would be too long in sum.
+    /// The number of boxes left out because the borders would be too long in sum.
     pub boxes_left_out: usize,
     /// Nodes in file order.
     pub nodes: Vec<DrawnNode>,
     /// Edges in file order, then jumps of a run.
     pub edges: Vec<DrawnEdge>,
-    /// Whether it shows a run: what was not reached is faint then.
+    /// True for a drawing of a run, which shows unreached elements faint.
     pub is_run: bool,
 }
 
-/// A box around a subgraph. It covers the nodes of the subgraph and no other, and what overlaps it is around it or in it.
+/// A box around a subgraph. It covers the nodes of the subgraph and no others. Two boxes overlap only if one is inside the other.
 #[derive(Debug, Clone)]
 pub struct DrawnBox {
     /// The index of the subgraph.
     pub subgraph: usize,
-    /// How many boxes are around it.
+    /// The number of boxes around it.
     pub depth: usize,
-    /// The middle.
+    /// Its centre.
     pub centre: Point,
-    /// Room it takes.
+    /// Its size.
     pub size: Size,
     /// The start of its label; empty without one.
     pub lines: Vec<Line>,
@@ -43,30 +43,30 @@ pub struct DrawnBox {
     pub(crate) title: String,
 }
 
-/// A node with its place.
+/// A node with its position.
 #[derive(Debug, Clone)]
 pub struct DrawnNode {
     /// The node's name.
     pub id: String,
-    /// What executes it.
+    /// The type of its handler.
     pub handler: String,
-    /// The middle of its shape.
+    /// The centre of its shape.
     pub centre: Point,
     /// The size of its shape.
     pub size: Size,
     /// Its text.
     pub lines: Vec<Line>,
-    /// Whether the pipeline may not exit without its success.
+    /// True for a goal gate.
     pub is_gate: bool,
-    /// How it stands in a run, and visits so far; none when it was not reached.
+    /// Its progress in a run, and its visits so far; none if the run did not reach it.
     pub progress: Option<(NodeProgress, u32)>,
     pub(crate) shape: Shape,
-    pub(crate) kind: Kind,
+    pub(crate) kind: NodeKind,
     /// The text of its tooltip.
     pub(crate) title: String,
 }
 
-/// An edge with its way.
+/// An edge with its path.
 #[derive(Debug, Clone)]
 pub struct DrawnEdge {
     /// Its index in file order; none for a jump.
@@ -75,45 +75,45 @@ pub struct DrawnEdge {
     pub from: String,
     /// Target.
     pub to: String,
-    /// Its way from border to border; the arrow is at its end.
+    /// Its path from border to border, with the arrow at the end.
     pub path: Path,
     /// Its label.
     pub label: Option<DrawnLabel>,
-    /// How often a run took it; 0 when it did not.
+    /// How often a run took it.
     pub taken: u32,
     pub(crate) tone: Tone,
     pub(crate) title: String,
-    /// How many steps of its way no other edge draws; all of them, and the arrow, unless it joins another edge.
+    /// The number of steps that are drawn for this edge; another edge draws the rest and the arrow.
     pub(crate) own_steps: usize,
 }
 
 impl DrawnEdge {
-    /// The part of its way that is drawn for it, and whether the arrow is part of that.
+    /// The part of its path that is drawn for it, and whether that includes the arrow.
     pub(crate) fn own(&self) -> (Path, bool) {
         let steps = self.path.steps[..self.own_steps.min(self.path.steps.len())].to_vec();
         (Path { start: self.path.start, steps }, self.own_steps >= self.path.steps.len())
     }
 }
 
-/// An edge's label. It stands on the edge's way, and nothing else does.
+/// An edge's label, on the edge's path.
 #[derive(Debug, Clone)]
 pub struct DrawnLabel {
-    /// The middle.
+    /// Its centre.
     pub centre: Point,
-    /// Room it takes.
+    /// Its size.
     pub size: Size,
     /// Its text.
     pub lines: Vec<Line>,
 }
 
-/// A line of text around a middle.
+/// A line of text, centred.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// The text, cleaned.
     pub text: String,
-    /// The middle of its baseline.
+    /// The centre of its baseline.
     pub at: Point,
-    /// What it is.
+    /// Its role.
     pub role: Role,
 }
 
@@ -125,12 +125,12 @@ impl Line {
     }
 }
 
-/// What a line of text is.
+/// The role of a line of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A node's label.
     Label,
-    /// A remark below it.
+    /// A note below a node's label.
     Note,
     /// An edge's label.
     EdgeLabel,
@@ -141,7 +141,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The font's size.
+    /// The font size.
     pub(crate) fn size(self) -> f64 {
         match self {
             Role::Label => 13.0,
@@ -159,7 +159,7 @@ impl Role {
         }
     }
 
-    /// The name in classes.
+    /// The CSS class.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Role::Label => "label",
@@ -171,9 +171,9 @@ impl Role {
     }
 }
 
-/// What a node is for.
+/// The purpose of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Start,
     Exit,
     Agent,
@@ -187,49 +187,49 @@ pub(crate) enum Kind {
     Plugin,
 }
 
-impl Kind {
-    /// Every kind with its name in classes.
-    pub(crate) const ALL: [(Kind, &'static str); 11] = [
-        (Kind::Start, "start"),
-        (Kind::Exit, "exit"),
-        (Kind::Agent, "agent"),
-        (Kind::Tool, "tool"),
-        (Kind::Verify, "verify"),
-        (Kind::Conditional, "conditional"),
-        (Kind::Human, "human"),
-        (Kind::Parallel, "parallel"),
-        (Kind::FanIn, "fan-in"),
-        (Kind::Supervisor, "supervisor"),
-        (Kind::Plugin, "plugin"),
+impl NodeKind {
+    /// Every kind with its CSS class.
+    pub(crate) const ALL: [(NodeKind, &'static str); 11] = [
+        (NodeKind::Start, "start"),
+        (NodeKind::Exit, "exit"),
+        (NodeKind::Agent, "agent"),
+        (NodeKind::Tool, "tool"),
+        (NodeKind::Verify, "verify"),
+        (NodeKind::Conditional, "conditional"),
+        (NodeKind::Human, "human"),
+        (NodeKind::Parallel, "parallel"),
+        (NodeKind::FanIn, "fan-in"),
+        (NodeKind::Supervisor, "supervisor"),
+        (NodeKind::Plugin, "plugin"),
     ];
 
     /// The kind of a handler.
-    pub(crate) fn of(handler: &str) -> Kind {
+    pub(crate) fn from_handler(handler: &str) -> NodeKind {
         match handler {
-            "start" => Kind::Start,
-            "exit" => Kind::Exit,
-            "codergen" => Kind::Agent,
-            "tool" => Kind::Tool,
-            "verify" | "verification" | "diff-limits" | "json-schema" | "junit" | "tree-assert" => Kind::Verify,
-            "conditional" => Kind::Conditional,
-            "wait.human" => Kind::Human,
-            "parallel" => Kind::Parallel,
-            "parallel.fan_in" => Kind::FanIn,
-            "stack.manager_loop" => Kind::Supervisor,
-            _ => Kind::Plugin,
+            "start" => NodeKind::Start,
+            "exit" => NodeKind::Exit,
+            "codergen" => NodeKind::Agent,
+            "tool" => NodeKind::Tool,
+            "verify" | "verification" | "diff-limits" | "json-schema" | "junit" | "tree-assert" => NodeKind::Verify,
+            "conditional" => NodeKind::Conditional,
+            "wait.human" => NodeKind::Human,
+            "parallel" => NodeKind::Parallel,
+            "parallel.fan_in" => NodeKind::FanIn,
+            "stack.manager_loop" => NodeKind::Supervisor,
+            _ => NodeKind::Plugin,
         }
     }
 
-    /// The name in classes.
+    /// The CSS class.
     pub(crate) fn class(self) -> &'static str {
-        Kind::ALL.iter().find(|(kind, _)| *kind == self).map_or("plugin", |(_, class)| class)
+        NodeKind::ALL.iter().find(|(kind, _)| *kind == self).map_or("plugin", |(_, class)| class)
     }
 }
 
-/// What an edge is for.
+/// The purpose of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// Unconditional, or on something else than the outcome.
+    /// Unconditional, or with a condition that does not read the outcome.
     Plain,
     /// Taken on success.
     Success,
@@ -237,12 +237,12 @@ pub(crate) enum Tone {
     Fail,
     /// Begins a fresh run at its target.
     Restart,
-    /// No edge of the file: a run jumped.
+    /// A jump of a run, which is not an edge of the file.
     Jump,
 }
 
 impl Tone {
-    /// The name in classes.
+    /// The CSS class.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Tone::Plain => "plain",

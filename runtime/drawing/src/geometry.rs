@@ -1,14 +1,14 @@
 //! Points, sizes and paths of a picture, in CSS pixels with `y` downwards.
 //!
-//! Only `+ - * /`, comparison and square root are used on coordinates anywhere in this module tree, all of them exact under IEEE 754: the
-//! same pipeline gives the same bytes on every machine.
+//! All code of this crate computes coordinates with `+ - * /`, comparison and square root only. IEEE 754 defines their results exactly, so
+//! the same pipeline gives the same bytes on every machine.
 
-/// A place.
+/// A point.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Point {
-    /// To the right.
+    /// The distance from the left edge.
     pub x: f64,
-    /// Downwards.
+    /// The distance from the top edge.
     pub y: f64,
 }
 
@@ -18,7 +18,7 @@ pub(crate) const fn at(x: f64, y: f64) -> Point {
 }
 
 impl Point {
-    /// The point that far away.
+    /// The point moved by these distances.
     pub(crate) fn moved(self, x: f64, y: f64) -> Point {
         at(self.x + x, self.y + y)
     }
@@ -28,12 +28,12 @@ impl Point {
         at(self.y, self.x)
     }
 
-    /// The point that lies a share of the way towards another, 0 here, 1 there.
+    /// The point at a fraction of the way to another point: 0 is this point, 1 the other.
     pub(crate) fn towards(self, other: Point, share: f64) -> Point {
         at(self.x + (other.x - self.x) * share, self.y + (other.y - self.y) * share)
     }
 
-    /// The distance to another.
+    /// The distance to another point.
     pub(crate) fn distance(self, other: Point) -> f64 {
         let (x, y) = (self.x - other.x, self.y - other.y);
         (x * x + y * y).sqrt()
@@ -43,9 +43,9 @@ impl Point {
 /// A width and a height.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Size {
-    /// From left to right.
+    /// The extent from left to right.
     pub width: f64,
-    /// From top to bottom.
+    /// The extent from top to bottom.
     pub height: f64,
 }
 
@@ -59,14 +59,14 @@ impl Size {
 /// One piece of a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
-    /// A straight line to there.
+    /// A straight line to a point.
     Line(Point),
-    /// A cubic curve over two control points to the third.
+    /// A cubic curve: two control points and the end.
     Curve(Point, Point, Point),
 }
 
 impl Step {
-    /// Where the step ends.
+    /// The end of the step.
     pub fn end(self) -> Point {
         match self {
             Step::Line(end) | Step::Curve(_, _, end) => end,
@@ -82,30 +82,30 @@ impl Step {
     }
 }
 
-/// A line of straight and curved pieces.
+/// A line of straight and curved steps.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Path {
-    /// Where it begins.
+    /// The first point.
     pub start: Point,
-    /// Its pieces in order.
+    /// The steps in order.
     pub steps: Vec<Step>,
 }
 
-/// How far a rounded corner of a way reaches, at most.
+/// The maximum radius of a rounded corner of a path.
 const CORNER: f64 = 10.0;
 
 impl Path {
-    /// A path that begins there.
+    /// An empty path from this point.
     pub(crate) fn from(start: Point) -> Path {
         Path { start, steps: Vec::new() }
     }
 
-    /// Where it ends.
+    /// The last point.
     pub fn end(&self) -> Point {
         self.steps.last().map_or(self.start, |step| step.end())
     }
 
-    /// Goes straight on; a step that leads nowhere is left out, one that goes on in the same vertical becomes one with it.
+    /// Adds a straight line. Leaves out a step without length, and joins two steps on the same vertical.
     pub(crate) fn line(&mut self, to: Point) {
         let from = self.end();
         if from == to {
@@ -123,7 +123,7 @@ impl Path {
         }
     }
 
-    /// Swings over to another place, leaving and arriving vertically.
+    /// Adds a curve that leaves and arrives vertically.
     pub(crate) fn swing(&mut self, to: Point) {
         let from = self.end();
         if from.x == to.x {
@@ -133,7 +133,7 @@ impl Path {
         self.steps.push(Step::Curve(at(from.x, middle), at(to.x, middle), to));
     }
 
-    /// Goes over a corner to a place, the corner rounded.
+    /// Adds a line over a rounded corner to a point.
     pub(crate) fn corner(&mut self, corner: Point, to: Point) {
         let from = self.end();
         let reach = CORNER.min(from.distance(corner) / 2.0).min(corner.distance(to) / 2.0);
@@ -154,7 +154,7 @@ impl Path {
         Path { start: change(self.start), steps }
     }
 
-    /// The path as points on it, close enough that straight lines between them look the same.
+    /// The path as a polyline that approximates its curves.
     pub fn flat(&self) -> Vec<Point> {
         const PIECES: u32 = 16;
         let mut points = vec![self.start];
@@ -198,13 +198,13 @@ pub(crate) fn rounded(corners: &[Point], radius: f64) -> Path {
     path
 }
 
-/// A number with at most one decimal, as pictures and JSON carry it.
+/// Rounds a number to one decimal for SVG and JSON.
 pub(crate) fn tenths(value: f64) -> f64 {
     let rounded = (value * 10.0).round() / 10.0;
     if rounded == 0.0 { 0.0 } else { rounded }
 }
 
-/// Where the vertical at `x` meets a closed outline: the topmost and the lowest place; none when it misses.
+/// The topmost and the lowest point at which the vertical at `x` meets a closed outline; none if it misses the outline.
 pub(crate) fn cut_vertically(outline: &[Point], x: f64) -> Option<(f64, f64)> {
     let mut found: Option<(f64, f64)> = None;
     for (index, &a) in outline.iter().enumerate() {
@@ -226,7 +226,7 @@ pub(crate) fn cut_vertically(outline: &[Point], x: f64) -> Option<(f64, f64)> {
     found
 }
 
-/// Where the horizontal at `y` meets a closed outline: the leftmost and the rightmost place; none when it misses.
+/// The leftmost and the rightmost point at which the horizontal at `y` meets a closed outline; none if it misses the outline.
 pub(crate) fn cut_horizontally(outline: &[Point], y: f64) -> Option<(f64, f64)> {
     let turned: Vec<Point> = outline.iter().map(|point| point.turned()).collect();
     cut_vertically(&turned, y)

@@ -1,22 +1,22 @@
-//! Arrow heads: a triangle at the end of a way, and the way without the part under it.
+//! Arrow heads: a triangle at the end of a path, and the path shortened by the part under the triangle.
 
 use super::geometry::{Path, Point, Step, at};
 
-/// Length and half of the width of a head.
+/// The length of a head, and half of its width.
 const LENGTH: f64 = 9.0;
 const HALF: f64 = 3.8;
 
-/// A way with its head.
+/// A path with its arrow head.
 pub(crate) struct Arrow {
-    /// The way up to within the head.
+    /// The path, which ends inside the head.
     pub(crate) shaft: Path,
     /// The corners of the head, the tip first.
     pub(crate) head: [Point; 3],
 }
 
 impl Arrow {
-    /// The arrow along a way.
-    pub(crate) fn of(path: &Path) -> Arrow {
+    /// The arrow along a path.
+    pub(crate) fn new(path: &Path) -> Arrow {
         let tip = path.end();
         let before = match path.steps[..] {
             [.., Step::Curve(_, second, _)] => second,

@@ -6,7 +6,7 @@
 use super::drawing::{DrawnEdge, DrawnNode, Tone};
 use super::layout::{EdgeDirection, Link, edge_directions};
 use super::overlay::Overlay;
-use super::scene::{Parts, title};
+use super::scene::{EdgeEnds, Parts, title};
 use super::text::{counted, excerpt, one_line};
 use glovebox_pipeline::ir::{Edge, Pipeline};
 use std::fmt::Write;
@@ -17,7 +17,7 @@ const TEXT_CHARACTERS_MAX: usize = 400;
 /// Writes a pipeline as a list, with a run over it if one is given.
 pub fn to_list(pipeline: &Pipeline, overlay: Option<&Overlay>) -> String {
     let parts = Parts::new(pipeline, overlay);
-    let link = |&(from, to, weight)| Link { from, to, label: None, weight, bundle: 0 };
+    let link = |ends: &EdgeEnds| Link { from: ends.from, to: ends.to, label: None, weight: ends.weight, bundle: 0 };
     let links: Vec<Link> = parts.ends.iter().map(link).collect();
     let directions = edge_directions(parts.nodes.len(), &links, parts.root);
     let mut leaving: Vec<Vec<String>> = vec![Vec::new(); parts.nodes.len()];

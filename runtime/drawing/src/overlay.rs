@@ -1,19 +1,19 @@
-//! What happened in a run, as a picture of its pipeline can show it. The caller fills it from the journal.
+//! The progress of a run, to be drawn over its pipeline. The caller fills it from the journal.
 
 use glovebox_pipeline::ir::{EdgeIndex, NodeId, Status};
 use std::collections::BTreeMap;
 
-/// How a node stands.
+/// The progress of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeProgress {
     /// Its attempt is ready or under way.
     Running,
-    /// It ended so the last time it was visited.
+    /// Its last visit ended with this status.
     Ended(Status),
 }
 
 impl NodeProgress {
-    /// The word for it, in classes and titles.
+    /// The word in CSS classes and titles.
     pub fn as_str(self) -> &'static str {
         match self {
             NodeProgress::Running => "running",
@@ -22,13 +22,13 @@ impl NodeProgress {
     }
 }
 
-/// A run over its pipeline. What is not in it was not reached.
+/// The progress of a run. Elements that are not in it were not reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overlay {
-    /// Nodes that were reached: how they stand and how often they were visited.
+    /// The reached nodes, with their progress and number of visits.
     pub nodes: BTreeMap<NodeId, (NodeProgress, u32)>,
-    /// Edges that were taken, and how often.
+    /// The taken edges, with the number of times.
     pub edges: BTreeMap<EdgeIndex, u32>,
-    /// Jumps that were taken without an edge (to a retry target), and how often.
+    /// Jumps to a retry target, which have no edge, with the number of times.
     pub jumps: BTreeMap<(NodeId, NodeId), u32>,
 }

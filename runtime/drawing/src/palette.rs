@@ -1,10 +1,10 @@
-//! Colours for light and for dark: the table from which the style sheet is made.
+//! The table of colours for the light and the dark theme, from which the style sheet is made.
 
-use super::drawing::{Kind, Tone};
+use super::drawing::{NodeKind, Tone};
 use super::overlay::NodeProgress;
 use glovebox_pipeline::ir::Status;
 
-/// Light or dark.
+/// A colour theme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Theme {
     /// Dark lines on a light ground.
@@ -13,42 +13,42 @@ pub(crate) enum Theme {
     Dark,
 }
 
-/// A colour as `#rrggbb` has it.
+/// A colour as the number in `#rrggbb`.
 pub(crate) type Colour = u32;
 
-/// The colours that belong to no kind of node.
+/// The colours that do not depend on a kind of node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Basics {
     pub(crate) ground: Colour,
     pub(crate) ink: Colour,
     pub(crate) muted: Colour,
-    /// Boxes around subgraphs: outermost, those in them, those in these like the outermost.
+    /// The fill of subgraph boxes at even and at odd depth.
     pub(crate) boxes: [Colour; 2],
     pub(crate) box_line: Colour,
 }
 
-/// What a node is filled and bordered with.
+/// The fill and the border colour of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Paint {
     pub(crate) fill: Colour,
     pub(crate) line: Colour,
 }
 
-/// A row: the light paint, then the dark one.
+/// A row of the table: the light paint, then the dark one.
 type Row = [Paint; 2];
 
 const fn row(light_fill: Colour, light_line: Colour, dark_fill: Colour, dark_line: Colour) -> Row {
     [Paint { fill: light_fill, line: light_line }, Paint { fill: dark_fill, line: dark_line }]
 }
 
-/// The opacity of what a run did not reach.
+/// The opacity of elements that a run did not reach.
 pub(crate) const FAINT: f64 = 0.4;
 
 impl Theme {
-    /// Both.
+    /// Both themes.
     pub(crate) const ALL: [Theme; 2] = [Theme::Light, Theme::Dark];
 
-    /// The colours that belong to no kind of node.
+    /// The colours that do not depend on a kind of node.
     pub(crate) fn basics(self) -> Basics {
         match self {
             Theme::Light => Basics {
@@ -68,24 +68,24 @@ impl Theme {
         }
     }
 
-    /// What nodes of a kind are painted with.
-    pub(crate) fn kind(self, kind: Kind) -> Paint {
+    /// The paint of nodes of a kind.
+    pub(crate) fn kind(self, kind: NodeKind) -> Paint {
         let row = match kind {
-            Kind::Start => row(0xe9f7ec, 0x2f8f46, 0x122a19, 0x4fb866),
-            Kind::Exit => row(0xeceef1, 0x3d444d, 0x20262e, 0xb1bac4),
-            Kind::Agent => row(0xeaf2fd, 0x3b7ddd, 0x13233a, 0x5b9bf0),
-            Kind::Tool => row(0xf2f4f6, 0x687385, 0x1d232b, 0x8b949e),
-            Kind::Verify => row(0xe6f6f1, 0x16866b, 0x0f2a25, 0x3fb394),
-            Kind::Conditional => row(0xfdf4dc, 0xb98a12, 0x2d2410, 0xd9a92f),
-            Kind::Human => row(0xfdebf1, 0xc9427a, 0x341a27, 0xe8709f),
-            Kind::Parallel | Kind::FanIn => row(0xefecfb, 0x6e56cf, 0x221d3b, 0x9d8cf0),
-            Kind::Supervisor => row(0xf6ece4, 0x9a6238, 0x2c2018, 0xc88a5c),
-            Kind::Plugin => row(0xfff0e6, 0xd9641c, 0x33200f, 0xf0883e),
+            NodeKind::Start => row(0xe9f7ec, 0x2f8f46, 0x122a19, 0x4fb866),
+            NodeKind::Exit => row(0xeceef1, 0x3d444d, 0x20262e, 0xb1bac4),
+            NodeKind::Agent => row(0xeaf2fd, 0x3b7ddd, 0x13233a, 0x5b9bf0),
+            NodeKind::Tool => row(0xf2f4f6, 0x687385, 0x1d232b, 0x8b949e),
+            NodeKind::Verify => row(0xe6f6f1, 0x16866b, 0x0f2a25, 0x3fb394),
+            NodeKind::Conditional => row(0xfdf4dc, 0xb98a12, 0x2d2410, 0xd9a92f),
+            NodeKind::Human => row(0xfdebf1, 0xc9427a, 0x341a27, 0xe8709f),
+            NodeKind::Parallel | NodeKind::FanIn => row(0xefecfb, 0x6e56cf, 0x221d3b, 0x9d8cf0),
+            NodeKind::Supervisor => row(0xf6ece4, 0x9a6238, 0x2c2018, 0xc88a5c),
+            NodeKind::Plugin => row(0xfff0e6, 0xd9641c, 0x33200f, 0xf0883e),
         };
         row[self as usize]
     }
 
-    /// What nodes that a run reached are painted with.
+    /// The paint of nodes that a run reached.
     pub(crate) fn progress(self, progress: NodeProgress) -> Paint {
         let row = match progress {
             NodeProgress::Running => row(0xddebff, 0x1f6feb, 0x0f2747, 0x58a6ff),
@@ -98,7 +98,7 @@ impl Theme {
         row[self as usize]
     }
 
-    /// The line of an edge.
+    /// The colour of an edge.
     pub(crate) fn tone(self, tone: Tone) -> Colour {
         let (light, dark) = match tone {
             Tone::Plain => (0x7b8490, 0x8b949e),
@@ -111,7 +111,7 @@ impl Theme {
     }
 }
 
-/// Dash and gap of an edge's line; none when it is drawn through. Colour is not the only thing that tells.
+/// The dash and the gap of an edge's line; none for a solid line. So edges differ in more than colour.
 pub(crate) fn dashes(tone: Tone) -> Option<(f64, f64)> {
     match tone {
         Tone::Plain | Tone::Success => None,

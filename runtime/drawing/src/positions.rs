@@ -1,4 +1,4 @@
-//! A drawing's coordinates, for programs that do the drawing themselves.
+//! The coordinates of a drawing, for programs that draw it themselves.
 
 use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnNode};
 use super::geometry::{Step, tenths};
@@ -7,22 +7,22 @@ use glovebox_pipeline::ir::Pipeline;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A pipeline for programs, and where a picture has its parts. Attribute values are strings.
+/// A pipeline for programs, with the positions of its parts in a drawing. Attribute values are strings.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DrawnGraph {
     /// The pipeline.
     #[serde(flatten)]
     pub graph: GraphFile,
-    /// Where a picture has its parts.
+    /// The positions in a drawing.
     pub layout: Layout,
 }
 
 /// Writes a pipeline with the coordinates of its drawing.
 pub fn to_json(pipeline: &Pipeline, drawing: &Drawing) -> DrawnGraph {
-    DrawnGraph { graph: graph::to_json(pipeline), layout: Layout::of(drawing) }
+    DrawnGraph { graph: graph::to_json(pipeline), layout: Layout::from_drawing(drawing) }
 }
 
-/// Where a picture has its parts: pixels from the upper left corner, `y` downwards, to one decimal.
+/// The positions in a drawing: pixels from the upper left corner, `y` downwards, to one decimal.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Layout {
     /// Width of the picture.
@@ -38,14 +38,14 @@ pub struct Layout {
     pub edges: Vec<EdgePosition>,
 }
 
-/// The place of the box around a subgraph.
+/// The position of the box around a subgraph.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BoxPosition {
     /// Index of the subgraph.
     pub subgraph: usize,
-    /// The middle, to the right.
+    /// The `x` of its centre.
     pub x: f64,
-    /// The middle, downwards.
+    /// The `y` of its centre.
     pub y: f64,
     /// Width.
     pub width: f64,
@@ -53,20 +53,20 @@ pub struct BoxPosition {
     pub height: f64,
 }
 
-/// A node's place.
+/// A node's position.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NodePosition {
     /// The node.
     pub id: String,
-    /// The middle, to the right.
+    /// The `x` of its centre.
     pub x: f64,
-    /// The middle, downwards.
+    /// The `y` of its centre.
     pub y: f64,
     /// Width of its shape.
     pub width: f64,
     /// Height of its shape.
     pub height: f64,
-    /// How it stands in a run; absent without a run, and when the run did not reach it.
+    /// Its progress in a run; absent without a run, and if the run did not reach it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// Visits in a run; absent like `status`.
@@ -74,7 +74,7 @@ pub struct NodePosition {
     pub visits: Option<u32>,
 }
 
-/// An edge's way.
+/// An edge's path.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EdgePosition {
     /// Index of the edge in file order; absent for a jump to a retry target.
@@ -84,21 +84,21 @@ pub struct EdgePosition {
     pub from: String,
     /// Target.
     pub to: String,
-    /// Where the way begins: `[x, y]`.
+    /// The start of the path: `[x, y]`.
     pub start: Vec<f64>,
-    /// Its pieces: `[x, y]` for a straight one, `[x1, y1, x2, y2, x, y]` for a cubic curve. The arrow is at the end of the last.
+    /// Its steps: `[x, y]` for a straight line, `[x1, y1, x2, y2, x, y]` for a cubic curve. The arrow is at the end of the last step.
     pub steps: Vec<Vec<f64>>,
-    /// The middle of its label: `[x, y]`; absent without a label.
+    /// The centre of its label: `[x, y]`; absent without a label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Vec<f64>>,
-    /// How often a run took it; absent when it did not.
+    /// How often a run took it; absent if it was not taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken: Option<u32>,
 }
 
 impl Layout {
     /// The coordinates of a drawing.
-    pub fn of(drawing: &Drawing) -> Layout {
+    pub fn from_drawing(drawing: &Drawing) -> Layout {
         Layout {
             width: tenths(drawing.size.width),
             height: tenths(drawing.size.height),

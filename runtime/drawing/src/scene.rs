@@ -1,11 +1,12 @@
-//! A pipeline as the layout sees it, and the layout's answer as a drawing: labels, notes and conditions become lines of text, `rankdir`
-//! becomes a direction on paper.
+//! Turns a pipeline into input for the layout, and the layout's result into a drawing.
+//!
+//! Labels, notes and conditions become lines of text, and `rankdir` becomes a direction on paper.
 
 use super::boxes::{self, LABEL_ROOM, PAD};
 use super::direction::Direction;
-use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnLabel, DrawnNode, Kind, Line, Role, Tone};
+use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnLabel, DrawnNode, Line, NodeKind, Role, Tone};
 use super::geometry::{Point, Size, at};
-use super::layout::{Cluster, Gaps, Graph, Item, Link, Placed};
+use super::layout::{Cluster, Gaps, Graph, Item, Link, Placement};
 use super::overlay::Overlay;
 use super::shape::Shape;
 use super::text::{one_line, width};
@@ -15,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Room around the picture.
 pub(crate) const MARGIN: f64 = 20.0;
-/// Lines of a node's label, and the widest line and lines of an edge's.
+/// The most lines of a node's label, then the widest line and the most lines of an edge's label.
 const LABEL_LINES_MAX: usize = 4;
 const EDGE_LINE_MAX: f64 = 132.0;
 const EDGE_LINES_MAX: usize = 3;
@@ -37,29 +38,37 @@ fn gaps(direction: Direction) -> Gaps {
         outside: 16.0,
         inside: (PAD, PAD),
     };
-    // Sideways the labels of boxes stand at the sides of layers.
+    // With sideways layers the labels of boxes need room beside the layers.
     let sideways = Gaps { items: 28.0, ports: 12.0, inside: (PAD + LABEL_ROOM, PAD), ..shared };
     if direction.is_sideways() { sideways } else { shared }
 }
 
-/// What is to be drawn, not yet in its place.
+/// The parts of a drawing without positions.
 pub(crate) struct Parts {
     /// Boxes in file order, each before those in it.
     pub(crate) boxes: Vec<DrawnBox>,
-    /// What is in each box.
+    /// The cluster of each box.
     pub(crate) clusters: Vec<Cluster>,
     /// Nodes in file order.
     pub(crate) nodes: Vec<DrawnNode>,
     /// Edges in file order, then jumps.
     pub(crate) edges: Vec<DrawnEdge>,
-    /// The ends of each edge, and how much it wants to be short and straight.
-    pub(crate) ends: Vec<(usize, usize, u32)>,
-    /// The node to begin at.
+    /// The ends and the weight of each edge.
+    pub(crate) ends: Vec<EdgeEnds>,
+    /// The start node.
     pub(crate) root: usize,
 }
 
+/// The nodes that an edge connects, by index, and the weight with which it wants to be short and straight.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EdgeEnds {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) weight: u32,
+}
+
 impl Parts {
-    /// Takes a pipeline apart.
+    /// The parts of a pipeline, with a run over it if one is given.
     pub(crate) fn new(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Parts {
         let nodes = pipeline.nodes.iter().map(|node| drawn_node(node, overlay)).collect();
         let indexed = pipeline.edges.iter().enumerate();
@@ -70,7 +79,11 @@ impl Parts {
             pipeline.nodes.iter().enumerate().map(|(index, node)| (node.id.as_str(), index)).collect();
         edges.retain(|edge| names.contains_key(edge.from.as_str()) && names.contains_key(edge.to.as_str()));
         let mains = mains(&edges);
-        let end = |edge: &DrawnEdge| (names[edge.from.as_str()], names[edge.to.as_str()], weight(edge, &mains));
+        let end = |edge: &DrawnEdge| EdgeEnds {
+            from: names[edge.from.as_str()],
+            to: names[edge.to.as_str()],
+            weight: weight(edge, &mains),
+        };
         let ends = edges.iter().map(end).collect();
         let (boxes, clusters) = boxes::boxes(pipeline);
         Parts { boxes, clusters, nodes, edges, ends, root: names.get(pipeline.start.as_str()).copied().unwrap_or(0) }
@@ -94,22 +107,22 @@ pub(crate) fn draw(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Drawing {
     Drawing { title: title(pipeline), size, boxes, boxes_left_out, nodes, edges, is_run: overlay.is_some() }
 }
 
-/// What a pipeline is called.
+/// The displayed name of a pipeline.
 pub(crate) fn title(pipeline: &Pipeline) -> String {
     one_line(if pipeline.label.trim().is_empty() { &pipeline.name } else { &pipeline.label })
 }
 
 fn drawn_node(node: &Node, overlay: Option<&Overlay>) -> DrawnNode {
-    let shape = Shape::of(&node.shape);
+    let shape = Shape::from_name(&node.shape);
     let handler = one_line(node.handler.name());
-    let kind = Kind::of(&handler);
+    let kind = NodeKind::from_handler(&handler);
     let most = shape.line_max();
     let mut lines = Line::wrap(&node.label, most, LABEL_LINES_MAX, Role::Label);
     if lines.is_empty() {
         lines = Line::wrap(node.id.as_str(), most, LABEL_LINES_MAX, Role::Label);
     }
     let mut notes: Vec<&str> = Vec::new();
-    if kind != Kind::of(shape_handler(&node.shape)) || kind == Kind::Plugin {
+    if kind != NodeKind::from_handler(shape_handler(&node.shape)) || kind == NodeKind::Plugin {
         notes.push(&handler);
     }
     notes.extend(node.checks.goal_gate.then_some("goal gate"));
@@ -137,13 +150,13 @@ fn drawn_node(node: &Node, overlay: Option<&Overlay>) -> DrawnNode {
     }
 }
 
-/// The handler that a shape stands for, so that a note tells when another one executes the node.
+/// The default handler of a shape. A node with another handler gets a note.
 fn shape_handler(shape: &str) -> &'static str {
     glovebox_pipeline::ir::SHAPES.iter().find(|(known, _)| *known == shape).map_or("codergen", |(_, handler)| handler)
 }
 
 fn drawn_edge(index: EdgeIndex, edge: &Edge, overlay: Option<&Overlay>) -> DrawnEdge {
-    let condition = edge.condition.as_ref().map(said).unwrap_or_default();
+    let condition = edge.condition.as_ref().map(short_form).unwrap_or_default();
     let most = EDGE_LINE_MAX;
     let mut lines = Line::wrap(&edge.label, most, EDGE_LINES_MAX, Role::EdgeLabel);
     if !condition.eq_ignore_ascii_case(edge.label.trim()) {
@@ -197,8 +210,8 @@ fn times(taken: u32) -> String {
     }
 }
 
-/// A condition as short as it is clear: the outcome's value alone, `context.` left out.
-fn said(condition: &Condition) -> String {
+/// A short form of a condition: only the value of the outcome, and keys without `context.`.
+fn short_form(condition: &Condition) -> String {
     let clause = |clause: &Clause| {
         let key = clause.key.as_str();
         let key = key.strip_prefix("context.").unwrap_or(key);
@@ -241,12 +254,13 @@ fn item(node: &DrawnNode, direction: Direction) -> Item {
     Item { size: direction.turn(node.size), outline, reach: direction.turn(node.shape.reach(node.size)) }
 }
 
-fn link(edge: &DrawnEdge, (from, to, weight): (usize, usize, u32), direction: Direction) -> Link {
+fn link(edge: &DrawnEdge, ends: EdgeEnds, direction: Direction) -> Link {
+    let EdgeEnds { from, to, weight } = ends;
     let label = edge.label.as_ref().map(|label| direction.turn(label.size));
     Link { from, to, label, weight, bundle: edge.tone as u32 }
 }
 
-/// How much an edge wants to be short and straight.
+/// The weight of an edge: a higher one is shorter and straighter.
 fn weight(edge: &DrawnEdge, mains: &HashSet<usize>) -> u32 {
     match edge.tone {
         Tone::Fail | Tone::Restart | Tone::Jump => 1,
@@ -255,8 +269,8 @@ fn weight(edge: &DrawnEdge, mains: &HashSet<usize>) -> u32 {
     }
 }
 
-/// The edges that continue the main way: of alternatives the one for success, else the first with a label or condition; where no edge of a
-/// node has either, they are no alternatives, and every one.
+/// The edges of the main path: of a node's alternatives the one for success, else the first with a label or condition. If no edge of a node
+/// has a label or a condition, all of them.
 fn mains(edges: &[DrawnEdge]) -> HashSet<usize> {
     let mut leaving: HashMap<&str, Vec<(&DrawnEdge, usize)>> = HashMap::new();
     for edge in edges.iter().filter(|edge| edge.from != edge.to) {
@@ -277,8 +291,8 @@ fn mains(edges: &[DrawnEdge]) -> HashSet<usize> {
     mains
 }
 
-/// Puts everything where the layout says, and returns the size of the picture.
-fn apply_layout(nodes: &mut [DrawnNode], edges: &mut [DrawnEdge], placed: &Placed, direction: Direction) -> Size {
+/// Applies the positions of the layout, and returns the size of the picture.
+fn apply_layout(nodes: &mut [DrawnNode], edges: &mut [DrawnEdge], placed: &Placement, direction: Direction) -> Size {
     let whole = direction.turn(placed.size);
     let place = |point: Point| direction.to_paper(point, whole).moved(MARGIN, MARGIN);
     for (node, centre) in nodes.iter_mut().zip(&placed.centres) {
@@ -296,8 +310,8 @@ fn apply_layout(nodes: &mut [DrawnNode], edges: &mut [DrawnEdge], placed: &Place
     Size { width: (whole.width + 2.0 * MARGIN).ceil(), height: (whole.height + 2.0 * MARGIN).ceil() }
 }
 
-/// Puts boxes where the layout says; those that it has no box for are left out.
-fn place_boxes(boxes: Vec<DrawnBox>, edges: &[DrawnEdge], placed: &Placed, direction: Direction) -> Vec<DrawnBox> {
+/// Applies the positions of the layout to boxes. Drops those that the layout left out.
+fn place_boxes(boxes: Vec<DrawnBox>, edges: &[DrawnEdge], placed: &Placement, direction: Direction) -> Vec<DrawnBox> {
     let whole = direction.turn(placed.size);
     let placed = boxes.into_iter().zip(&placed.boxes).filter_map(|(drawn, place)| {
         let (centre, size) = (*place)?;
@@ -309,7 +323,7 @@ fn place_boxes(boxes: Vec<DrawnBox>, edges: &[DrawnEdge], placed: &Placed, direc
     boxes
 }
 
-/// Sets lines one below the other around a middle.
+/// Stacks lines around a centre.
 fn set(lines: &mut [Line], centre: Point) {
     let mut top = centre.y - lines.iter().map(|line| line.role.height()).sum::<f64>() / 2.0;
     for line in lines {

@@ -1,6 +1,6 @@
-//! The shapes of nodes: the nine of the specification, and the octagon of `verify`. What a file calls otherwise is a box.
+//! The shapes of nodes: the nine of the specification, and the octagon of `verify`. Any other name gives a box.
 //!
-//! A shape knows how large it must be around its text, its outline, where links may touch it, and the lines drawn inside it.
+//! A shape computes its size around a text, its outline, the range where links may end, and the lines drawn inside it.
 
 use super::geometry::{Path, Point, Size, at, rounded};
 
@@ -19,9 +19,9 @@ pub(crate) enum Shape {
     Hexagon,
     /// `parallelogram`: tool.
     Parallelogram,
-    /// `component`: parallel branches begin.
+    /// `component`: begins parallel branches.
     Component,
-    /// `tripleoctagon`: they end.
+    /// `tripleoctagon`: joins parallel branches.
     TripleOctagon,
     /// `house`: a supervisor.
     House,
@@ -31,20 +31,20 @@ pub(crate) enum Shape {
 
 /// Room between text and border.
 const PAD: Size = Size { width: 16.0, height: 11.0 };
-/// The least size of any shape.
+/// The minimum size of any shape.
 const LEAST: Size = Size { width: 60.0, height: 40.0 };
-/// Distance of the lines of a multiple border.
+/// The distance between the lines of a multiple border.
 const RING: f64 = 4.0;
-/// How far a parallelogram leans.
+/// The horizontal offset of a parallelogram's slanted sides.
 const LEAN: f64 = 14.0;
 /// The height of a roof.
 const ROOF: f64 = 16.0;
-/// How far a component's tabs stick out to each side of its border, and how high they are.
+/// The size of a component's tabs: the overhang on each side of the border, and the height.
 const TAB: Size = Size { width: 6.0, height: 7.0 };
 
 impl Shape {
     /// The shape of a Graphviz name.
-    pub(crate) fn of(name: &str) -> Shape {
+    pub(crate) fn from_name(name: &str) -> Shape {
         match name {
             "Mdiamond" => Shape::Start,
             "Msquare" => Shape::Exit,
@@ -59,7 +59,7 @@ impl Shape {
         }
     }
 
-    /// The widest line that looks well in it.
+    /// The width at which a label breaks into lines.
     pub(crate) fn line_max(self) -> f64 {
         match self {
             Shape::Diamond | Shape::Start => 120.0,
@@ -85,12 +85,12 @@ impl Shape {
         Size { width: even(size.width.max(LEAST.width)), height: even(size.height.max(LEAST.height)) }
     }
 
-    /// How far the middle of the text lies below the middle of the shape.
+    /// The distance from the centre of the shape down to the centre of the text.
     pub(crate) fn text_drop(self) -> f64 {
         if self == Shape::House { ROOF / 2.0 - 1.0 } else { 0.0 }
     }
 
-    /// The corners around the middle.
+    /// The corners of the outline, relative to the centre.
     pub(crate) fn outline(self, size: Size) -> Vec<Point> {
         let (x, y) = (size.width / 2.0, size.height / 2.0);
         match self {
@@ -106,11 +106,11 @@ impl Shape {
         }
     }
 
-    /// How far from the middle of a side links may end: `width` at the top and bottom, `height` at the sides.
+    /// The largest distance of a link's end from the middle of a side: `width` at the top and bottom, `height` at the sides.
     pub(crate) fn reach(self, size: Size) -> Size {
         let (x, y) = (size.width / 2.0, size.height / 2.0);
         match self {
-            // Lines fork at the corner and meet there.
+            // The lines meet at the corner.
             Shape::Start | Shape::Diamond => Size { width: 0.0, height: y * 0.4 },
             Shape::House => Size { width: x * 0.6, height: y - ROOF - 2.0 },
             Shape::Hexagon => Size { width: x - y / 2.0 - 6.0, height: y * 0.5 },
@@ -120,7 +120,7 @@ impl Shape {
         }
     }
 
-    /// The border, corners rounded.
+    /// The border with rounded corners.
     pub(crate) fn border(self, size: Size) -> Path {
         rounded(&self.outline(size), self.radius())
     }
@@ -196,7 +196,7 @@ fn slanted(text: Size) -> Size {
     Size { width: (text.width + 14.0) / free, height }
 }
 
-/// How much is cut off the corners of an octagon.
+/// The length that an octagon loses at each corner.
 fn cut(size: Size) -> f64 {
     (size.height * 0.29).min(size.width * 0.29)
 }

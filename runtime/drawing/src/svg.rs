@@ -1,10 +1,9 @@
-//! A drawing as SVG: one file that needs nothing else, for light and dark, with a name on everything.
+//! Writes a drawing as one self-contained SVG file for light and dark, with a title on every element.
 //!
-//! Foreign text becomes character data and quoted attribute values and nothing else; there is no script, no link and no reference to
-//! anything outside. Every rule of the style sheet is below `svg.pipeline`, so that a page which takes the picture in keeps its own looks.
-//! The same drawing gives the same bytes.
+//! Foreign text appears only as character data and in quoted attribute values. The file has no script, no link and no external reference.
+//! Every CSS rule begins with `svg.pipeline`, so an embedding page keeps its style. The same drawing gives the same bytes.
 
-use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnLabel, DrawnNode, Kind, Line, Tone};
+use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnLabel, DrawnNode, Line, NodeKind, Tone};
 use super::geometry::{Path, Point, Size, Step, at, tenths};
 use super::head::Arrow;
 use super::overlay::NodeProgress;
@@ -17,7 +16,7 @@ const FONT: &str = "\"Helvetica Neue\",Helvetica,Arial,\"Liberation Sans\",sans-
 
 /// Tones in the order of the style sheet.
 const TONES: [Tone; 5] = [Tone::Plain, Tone::Success, Tone::Fail, Tone::Restart, Tone::Jump];
-/// What boxes are called in classes by how many are around them, in turns.
+/// The CSS classes of boxes at even and at odd depth.
 const PARITIES: [&str; 2] = ["even", "odd"];
 /// Progress in the order of the style sheet.
 const PROGRESS: [NodeProgress; 6] = [
@@ -76,7 +75,7 @@ struct Svg {
 }
 
 impl Svg {
-    /// Appends what is ours: marks and numbers, no foreign text.
+    /// Appends trusted text: markup and numbers.
     fn raw(&mut self, ours: impl Display) {
         write!(self.text, "{ours}").expect("writing to a string does not fail");
     }
@@ -119,7 +118,7 @@ impl Svg {
         self.element("title", &edge.title);
         let (own, has_head) = edge.own();
         if has_head {
-            let arrow = Arrow::of(&own);
+            let arrow = Arrow::new(&own);
             self.path("way", &arrow.shaft, false);
             self.raw("<path class=\"head\" d=\"");
             for (index, point) in arrow.head.iter().enumerate() {
@@ -213,7 +212,7 @@ impl Svg {
         self.raw("</g>\n");
     }
 
-    /// A sign for how it stands at the upper left, and the number of visits at the upper right.
+    /// The sign of its progress at the upper left, and the number of visits at the upper right.
     fn badges(&mut self, node: &DrawnNode, progress: NodeProgress, visits: u32) {
         let badges = super::badge::badges(node, progress, visits);
         self.raw(format_args!(
@@ -241,7 +240,8 @@ fn hex(colour: Colour) -> String {
     format!("#{colour:06x}")
 }
 
-/// The style sheet, with boxes only where there are some: what is the same in light and dark, then the colours of light, then those of dark where the reader wants it dark.
+/// The style sheet: the rules of both themes, then the light colours, then the dark colours in a media query. Rules for boxes only if there
+/// are boxes.
 fn stylesheet(has_boxes: bool) -> String {
     let mut css = String::new();
     let mut rule = |selector: &str, body: &str| css.push_str(&format!("svg.pipeline {selector}{{{body}}}\n"));
@@ -296,7 +296,7 @@ fn colours(theme: Theme, has_boxes: bool) -> String {
         rule(&format!("{selector} .mark,svg.pipeline {selector} .ring"), &format!("stroke:{line}"));
         rule(&format!("{selector} .badge"), &format!("fill:{line}"));
     };
-    Kind::ALL.iter().for_each(|(kind, class)| paint(format!(".kind-{class}"), theme.kind(*kind)));
+    NodeKind::ALL.iter().for_each(|(kind, class)| paint(format!(".kind-{class}"), theme.kind(*kind)));
     PROGRESS.iter().for_each(|progress| paint(format!(".status-{}", progress.as_str()), theme.progress(*progress)));
     for tone in TONES {
         let (class, line) = (tone.class(), hex(theme.tone(tone)));

@@ -1,7 +1,7 @@
-//! Foreign text for a picture: made harmless, measured, broken into lines.
+//! Makes foreign text harmless, measures it, and breaks it into lines.
 //!
 //! The author of a pipeline chooses its labels. Control characters, characters that hide or reorder their neighbours, and characters that no
-//! XML document may hold do not get past [`clean`]; nothing after it has to think of them. Widths come from a table, since a picture
+//! XML document may hold do not get past [`clean`], so later code never sees them. Widths come from a table, since a picture
 //! must not depend on the fonts of the machine that draws it.
 
 use glovebox_names::visible::is_deceptive;
@@ -17,7 +17,7 @@ const WIDTHS: [u16; 95] = [
     556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
 ];
 
-/// Characters of a text that are looked at: more than any label shows, however long the text is.
+/// The most characters of a text that are read; no label shows more.
 const CHARACTERS_MAX: usize = 2_000;
 
 /// The width of a character at size 1.
@@ -56,7 +56,7 @@ pub(crate) fn width(line: &str, size: f64) -> f64 {
     line.chars().map(advance).sum::<f64>() * size
 }
 
-/// Text without anything that acts instead of being shown; white space becomes a space, a new line stays.
+/// Removes control and hidden characters. Tabs and carriage returns become spaces; line feeds stay.
 pub(crate) fn clean(text: &str) -> String {
     let kept = text.chars().map(|character| if matches!(character, '\t' | '\r') { ' ' } else { character });
     kept.filter(|character| *character == '\n' || !is_hidden(*character)).collect()
@@ -83,7 +83,7 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// True for what could deceive a reader, and for what XML forbids.
+/// True for a character that could deceive a reader or that XML forbids.
 fn is_hidden(character: char) -> bool {
     is_deceptive(character) || u32::from(character) & 0xfffe == 0xfffe
 }
@@ -120,7 +120,7 @@ pub(crate) fn wrap(text: &str, most: f64, lines_max: usize, measure: impl Fn(&st
     lines
 }
 
-/// Puts `…` at the end of a line, in the place of as many characters as it takes.
+/// Ends a line with `…`, and removes as many characters as that needs.
 fn shorten(line: &mut String, most: f64, measure: &impl Fn(&str) -> f64) {
     while !line.is_empty() && measure(&format!("{line}…")) > most {
         line.pop();
@@ -128,7 +128,7 @@ fn shorten(line: &mut String, most: f64, measure: &impl Fn(&str) -> f64) {
     line.push('…');
 }
 
-/// A word in pieces that fit: after `_ - / . = & ,` or a hump where there is one, else anywhere.
+/// Splits a word into pieces that fit: after `_ - / . = & , :` or between lower and upper case if possible, else anywhere.
 fn pieces(word: &str, most: f64, measure: &impl Fn(&str) -> f64) -> Vec<String> {
     if measure(word) <= most {
         return vec![word.to_owned()];

@@ -300,7 +300,7 @@ impl RunStarted {
     pub fn role(&self, handler: &str) -> Role {
         match self.verifiers.contains(handler) {
             true => Role::Verifier,
-            false => HandlerKind::of(handler).role().unwrap_or_default(),
+            false => HandlerKind::from_name(handler).role().unwrap_or_default(),
         }
     }
 

@@ -25,7 +25,7 @@ pub enum Carrier {
 
 /// One attribute.
 #[derive(Debug, Clone, Copy)]
-pub struct Known {
+pub struct KnownAttribute {
     /// Its key.
     pub key: Key<'static>,
     /// The elements on which it has an effect.
@@ -34,11 +34,11 @@ pub struct Known {
     pub value: ValueKind,
     /// The default: a value in backticks, or a description; `required` if there is none.
     pub default: &'static str,
-    /// What it does, in one line.
+    /// Its effect, in one line.
     pub summary: &'static str,
     /// Its source.
     pub source: DefinedBy,
-    /// What to do instead, if this version does not enforce it. A run refuses such an attribute.
+    /// The alternative to an attribute that this version does not enforce. A run refuses such an attribute.
     pub instead: Option<&'static str>,
 }
 
@@ -57,11 +57,11 @@ pub enum ValueKind {
     Duration,
     /// A word for the effort of a model.
     Effort,
-    /// How much earlier context a session gets.
+    /// The amount of earlier context that a session gets.
     Fidelity,
     /// A whole number.
     Integer,
-    /// What a stage's commands can reach.
+    /// The network access of a stage's commands.
     Network,
     /// The id of a declared node.
     NodeName,
@@ -108,7 +108,7 @@ impl fmt::Display for ValueKind {
     }
 }
 
-/// Who defines an attribute.
+/// The source that defines an attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinedBy {
     /// This section of the Attractor specification.
@@ -133,7 +133,7 @@ impl fmt::Display for DefinedBy {
 }
 
 /// Finds the attribute of the table with this key.
-pub fn known(key: Key<'_>) -> Option<&'static Known> {
+pub fn known(key: Key<'_>) -> Option<&'static KnownAttribute> {
     ATTRIBUTES.iter().find(|known| known.key == key)
 }
 
@@ -141,7 +141,7 @@ pub fn known(key: Key<'_>) -> Option<&'static Known> {
 pub const REFUSED_NAMESPACES: &[&str] =
     &["codex.", "agent.", "verification.", "tool_hooks.", "human.", "manager.", "stack."];
 
-/// What to do instead of an attribute that this version does not enforce. None for an enforced attribute, and for an unknown name, which
+/// The alternative to an attribute that this version does not enforce. None for an enforced attribute, and for an unknown name, which
 /// may belong to a plugin.
 pub fn instead_of(key: Key<'_>) -> Option<&'static str> {
     match known(key) {
@@ -237,7 +237,7 @@ pub fn is_known(key: Key<'_>, carrier: Carrier) -> bool {
 /// The attribute that a key in a namespace probably means, because a misspelt guard would guard nothing.
 pub fn guard_meant(key: Key<'_>) -> Option<Key<'static>> {
     let (space, word) = key.as_str().split_once('.').filter(|(space, _)| *space != "limits")?;
-    let own_word = |known: &Known| known.key.as_str().strip_prefix(space)?.strip_prefix('.');
+    let own_word = |known: &KnownAttribute| known.key.as_str().strip_prefix(space)?.strip_prefix('.');
     let guards = || ATTRIBUTES.iter().filter_map(|known| Some((known.key, own_word(known)?)));
     let meant = nearest(word, guards().map(|(_, word)| word))?;
     guards().find(|(_, word)| *word == meant).map(|(known, _)| known).filter(|known| *known != key)

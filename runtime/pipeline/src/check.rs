@@ -15,7 +15,7 @@ use crate::span::Span;
 
 /// The result of a check.
 #[derive(Debug, Clone)]
-pub struct Checked {
+pub struct CheckResult {
     /// The pipeline; none if a diagnostic is an error.
     pub pipeline: Option<Pipeline>,
     /// The findings in file order, at most [`DIAGNOSTICS_MAX`]. Syntax errors have precedence, then other errors.
@@ -25,7 +25,7 @@ pub struct Checked {
 }
 
 /// Parses, lowers and lints one file. Never panics, whatever the text.
-pub fn check(source: Source<'_>, inputs: &Inputs) -> Checked {
+pub fn check(source: Source<'_>, inputs: &Inputs) -> CheckResult {
     parse(source).check(inputs)
 }
 
@@ -53,25 +53,25 @@ impl ParsedFile<'_> {
     }
 
     /// Gives every value its type. Never panics, whatever the text.
-    pub fn lower(self, inputs: &Inputs) -> Lowered {
+    pub fn lower(self, inputs: &Inputs) -> LoweredFile {
         let Self { name, span, left_out, cut_off, draft, mut diagnostics } = self;
         let is_parsed = !diagnostics.iter().any(Diagnostic::is_error);
         let (pipeline, found) = draft.lower(name.as_ref(), span, inputs);
         diagnostics.extend(found.into_iter().filter(|found| cut_off.is_none_or(|at| found.span.start < at)));
         let overridden =
             inputs.set.keys().filter_map(|key| pipeline.attributes.get(Key::new(key))).map(|attribute| attribute.span);
-        Lowered { overridden: overridden.collect(), pipeline, diagnostics, is_parsed, is_cut: left_out > 0 }
+        LoweredFile { overridden: overridden.collect(), pipeline, diagnostics, is_parsed, is_cut: left_out > 0 }
     }
 
     /// Lowers and lints it.
-    pub fn check(self, inputs: &Inputs) -> Checked {
+    pub fn check(self, inputs: &Inputs) -> CheckResult {
         validate(self.lower(inputs))
     }
 }
 
 /// A lowered file that is not linted yet.
 #[derive(Debug, Clone)]
-pub struct Lowered {
+pub struct LoweredFile {
     /// The draft of the pipeline, possibly without a start or with undeclared targets; [`validate`] checks it.
     pub pipeline: Pipeline,
     /// The findings so far.
@@ -84,7 +84,7 @@ pub struct Lowered {
     pub(crate) overridden: Vec<Span>,
 }
 
-impl Lowered {
+impl LoweredFile {
     /// True if it has errors already.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
@@ -92,15 +92,15 @@ impl Lowered {
 }
 
 /// Lints a lowered file. Does not lint a file with syntax errors, because unread text would be reported as missing.
-pub fn validate(lowered: Lowered) -> Checked {
-    let Lowered { pipeline, mut diagnostics, is_parsed, is_cut, overridden } = lowered;
+pub fn validate(lowered: LoweredFile) -> CheckResult {
+    let LoweredFile { pipeline, mut diagnostics, is_parsed, is_cut, overridden } = lowered;
     if is_parsed {
         diagnostics.extend(lint::run(&pipeline));
     }
     let valid = !diagnostics.iter().any(Diagnostic::is_error);
     drop_overridden_fixes(&overridden, &mut diagnostics);
     let is_cut = is_cut || diagnostics.len() > DIAGNOSTICS_MAX;
-    Checked { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics), is_cut }
+    CheckResult { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics), is_cut }
 }
 
 /// Drops fixes inside values overridden by `--set`: the diagnostic is about the input, not the file.

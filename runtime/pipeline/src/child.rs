@@ -1,33 +1,36 @@
 //! Child pipelines: the stages of a node that runs another pipeline (spec §4.11, §9.4), as part of the pipeline around it.
 //!
 //! The node becomes a parallel node with one branch, which has the child's stages. A fan-in behind them takes their changes. So grants, plan,
-//! budgets, cancellation and resume hold for a child as for any stage. [`splice`] works on graphs with final values and returns canonical
-//! text, which a run keeps. What a child leaves open comes from the pipeline around it; what cannot hold for a part is refused.
+//! budgets, cancellation and resume apply to a child as to any stage. [`splice`] works on graphs with final values and returns canonical
+//! text, which a run keeps. Settings that a child omits come from the outer pipeline; a setting that cannot apply to a part is refused.
 
 mod part;
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Node, NodeId, Pipeline};
-use crate::transform::{self, Applied, SettledGraph};
+use crate::transform::{self, SettledGraph, TransformedGraph};
 use part::Part;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Most stages of a pipeline with its children.
+/// The most stages of a pipeline with its children.
 pub const STAGES_MAX: usize = 10_000;
 
 /// Puts the stages of children into a pipeline. `children` has a checked pipeline for each node that [`Node::wants_child`].
 ///
 /// # Errors
-/// What a child asks for that cannot hold for a part of a pipeline, at the node that runs it.
-pub fn splice(parent: &Pipeline, children: &BTreeMap<NodeId, Arc<Pipeline>>) -> Result<Applied, Vec<Diagnostic>> {
-    let mut graph = SettledGraph::of(parent);
+/// The settings of a child that cannot apply to a part of a pipeline, at the node that runs the child.
+pub fn splice(
+    parent: &Pipeline,
+    children: &BTreeMap<NodeId, Arc<Pipeline>>,
+) -> Result<TransformedGraph, Vec<Diagnostic>> {
+    let mut graph = SettledGraph::from_pipeline(parent);
     let mut faults = Vec::new();
     // The places of new stages in the user's file.
     let mut spans = BTreeMap::new();
     for node in &parent.nodes {
         let Some(child) = children.get(&node.id) else { continue };
-        match Part::of((parent, node), child).and_then(|part| part.put_into(&mut graph)) {
+        match Part::new(parent, node, child).and_then(|part| part.put_into(&mut graph)) {
             Ok(added) => spans.extend(added.into_iter().map(|id| (id, node.span))),
             Err(found) => faults.extend(found),
         }

@@ -31,7 +31,7 @@ pub struct Condition {
 /// One comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clause {
-    /// What it reads.
+    /// The key that it reads.
     pub key: ConditionKey,
     /// The comparison.
     pub operator: Operator,
@@ -45,7 +45,7 @@ pub struct Clause {
     pub literal_span: Span,
 }
 
-/// What a clause reads: `outcome`, `preferred_label`, `context.…` or a bare context key. Words that are separated by dots.
+/// The key that a clause reads: `outcome`, `preferred_label`, `context.…` or a bare context key. Dots separate its words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionKey(Text);
 
@@ -115,7 +115,7 @@ const OTHER_CLASSES: [(&str, FailureClass); 3] = [
     ("structural", FailureClass::Scope),
 ];
 
-/// The class of a failure in this engine's words.
+/// The name of a failure class in this engine.
 fn class(word: &str) -> &str {
     OTHER_CLASSES.iter().find(|(theirs, _)| *theirs == word).map_or(word, |(_, class)| class.as_str())
 }

@@ -1,8 +1,8 @@
-//! What check, host and the attributes of a `diff-limits` stage agree on.
+//! The constants and the list syntax of `diff-limits` stages, shared by `check` and the host.
 
 use crate::ir::Attribute;
 
-/// Most changed files that a stage is told of. More of them exceed every bound.
+/// The most changed files in the list that a stage gets. More files exceed every bound.
 pub const FILES_MAX: u64 = 20_000;
 
 /// The value of `since` that counts the changes of all stages.

@@ -58,14 +58,14 @@ impl Child {
         self.endless(format!("the child pipeline `{}` is more than {depth_max} files below the first", self.path))
     }
 
-    /// Reports a child pipeline that is not looked at, after this many stages.
+    /// Reports a child pipeline that is skipped because there are this many stages already.
     pub fn too_many_stages(&self, stages_max: usize) -> Diagnostic {
         let message =
             format!("the child pipeline `{}` is not checked: the files before it have {stages_max} stages", self.path);
         Diagnostic::error("child_pipeline", message, self.span).with_help("check its file by itself")
     }
 
-    /// Reports a child pipeline with an error of its own.
+    /// Reports a child pipeline with errors.
     pub fn has_fault(&self, first: Option<&Diagnostic>) -> Diagnostic {
         let first = first.map(|first| format!(": {}", first.message)).unwrap_or_default();
         let message = format!("the child pipeline `{}` cannot run{first}", self.path);

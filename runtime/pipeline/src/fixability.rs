@@ -1,4 +1,4 @@
-//! Whether a stage after a failure can fix the source of that failure (`unfixable_failure_source`,
+//! Decides whether a stage after a failure can fix the source of that failure (`unfixable_failure_source`,
 //! decision unfixable-failures-end-the-run).
 //!
 //! A tool stage runs scripts. If the builder after it may not write them and a script is wrong, their loop cannot succeed. Scripts among

@@ -245,5 +245,5 @@ fn bare_or_quoted(name: &Name<'_>) -> String {
 
 /// True for a word that never needs quotes.
 fn is_plain(text: &str) -> bool {
-    is_identifier(text) && Keyword::of(text).is_none()
+    is_identifier(text) && Keyword::from_word(text).is_none()
 }

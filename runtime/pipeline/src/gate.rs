@@ -1,7 +1,7 @@
 //! A human gate: the question that it asks, and its choices (spec §4.6, §6).
 //!
 //! The choices are the outgoing edges in file order. An edge with a condition is a choice if the condition reads `preferred_label`, which
-//! the answer sets. Other conditions route what is no answer, such as a timeout. A gate without any other choice has those of its edges
+//! the answer sets. Other conditions route outcomes without an answer, such as a timeout. A gate without any other choice has those of its edges
 //! for `outcome=success` and `outcome=fail`: the second one declines, and the gate fails.
 
 use crate::condition::Operator;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The text of a question whose node has neither prompt nor label (spec §4.6).
 const NO_TEXT: &str = "Select an option:";
 
-/// What a gate asks.
+/// The question of a gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
     /// The type of the question.
@@ -22,15 +22,15 @@ pub struct Gate {
     pub text: String,
     /// The choices, in file order.
     pub choices: Vec<Choice>,
-    /// The answer after the timeout, or if nobody is there.
+    /// The answer after the timeout, or if no person can answer.
     pub default: Option<Choice>,
-    /// How long it waits for an answer.
+    /// The time to wait for an answer.
     pub timeout: Option<Duration>,
 }
 
 impl Gate {
     /// The gate of a node.
-    pub fn of(pipeline: &Pipeline, node: &Node) -> Self {
+    pub fn new(pipeline: &Pipeline, node: &Node) -> Self {
         let choices: Vec<Choice> = choices(pipeline, node).map(|(_, choice)| choice).collect();
         let kind = node.gate.kind;
         let default =
@@ -60,7 +60,7 @@ pub(crate) fn choices<'a>(pipeline: &'a Pipeline, node: &'a Node) -> impl Iterat
     })
 }
 
-/// What the choice of an edge for success or for a failure is called, and whether it declines; none for another edge.
+/// The name of the choice for an edge on success or failure, and whether it declines; none for any other edge.
 fn verdict(edge: &Edge) -> Option<(&str, bool)> {
     let [clause] = edge.condition.as_ref()?.clauses.as_slice() else { return None };
     let is_plain = clause.operator == Operator::Equal && clause.key.is_outcome();
@@ -73,7 +73,7 @@ fn verdict(edge: &Edge) -> Option<(&str, bool)> {
     Some((label, declines))
 }
 
-/// What a choice is called: the edge's label, the label that its condition asks for, or its target.
+/// The name of a choice: the edge's label, the label that its condition asks for, or its target.
 fn label(edge: &Edge) -> Option<&str> {
     let written = Some(edge.label.trim()).filter(|label| !label.is_empty());
     let Some(condition) = &edge.condition else { return written.or(Some(edge.to.as_str())) };

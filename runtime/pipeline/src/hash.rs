@@ -1,7 +1,7 @@
 //! Maps and sets over names, with a fast hasher.
 //!
 //! A pipeline has some thousand short names, and `check` looks each of them up several times. The standard hasher took an eighth of its
-//! time. This one is seeded by the process, as the standard one is, so nobody can choose names that collide.
+//! time. This one is seeded by the process, as the standard one is, so a file cannot choose names that collide.
 
 use foldhash::fast::RandomState;
 

@@ -1,4 +1,4 @@
-//! What the caller adds to a file: values, texts of other files, and whether hold-outs exist.
+//! The inputs that the caller adds to a file: values, texts of other files, and whether hold-outs exist.
 
 use std::collections::BTreeMap;
 

@@ -89,7 +89,7 @@ pub struct Pipeline {
     pub signature_limit: u32,
     /// Restarts by edges with `loop_restart`.
     pub restarts: Restarts,
-    /// The next node after an unmet gate without a target of its own.
+    /// The next node after an unmet goal gate that has no target itself.
     pub retry_target: Option<NodeId>,
     /// Used if `retry_target` is absent.
     pub fallback_retry_target: Option<NodeId>,
@@ -105,7 +105,7 @@ pub struct Pipeline {
     pub scenario_copies: Copies,
     /// Bounds of a run.
     pub bounds: RunBounds,
-    /// What models get of what went before, where neither edge nor node says it.
+    /// The session settings for stages without settings on edge and node.
     pub session: SessionSettings,
     /// True if some stage may continue a conversation, so that conversations must be kept.
     pub keeps_conversations: bool,
@@ -113,12 +113,12 @@ pub struct Pipeline {
     pub attributes: Attributes,
     /// The span of its name; of the whole graph if it has none.
     pub span: Span,
-    /// Made when something first looks up a node.
+    /// Built at the first lookup of a node.
     pub(crate) index: OnceLock<Index>,
 }
 
 impl Pipeline {
-    /// Says which plugins the operator binds as verifiers, by handler type. All other plugins are builders.
+    /// Sets the plugins that the operator binds as verifiers, by handler type. All other plugins are builders.
     pub fn set_verifiers(&mut self, verifiers: BTreeSet<String>) {
         for node in &mut self.nodes {
             if node.handler.kind() == HandlerKind::Plugin {
@@ -144,7 +144,7 @@ impl Pipeline {
         }
     }
 
-    /// What a run's model calls may cost with these flags: the smaller of each flag and attribute.
+    /// The budget of a run's model calls with these flags: the smaller of each flag and attribute.
     pub fn spend_max(&self, flags: SpendBounds) -> SpendBounds {
         self.bounds.spend_max.least(flags)
     }
@@ -175,6 +175,6 @@ impl Pipeline {
     }
 
     pub(crate) fn index(&self) -> &Index {
-        self.index.get_or_init(|| Index::of(&self.nodes, &self.edges))
+        self.index.get_or_init(|| Index::new(&self.nodes, &self.edges))
     }
 }

@@ -81,12 +81,12 @@ impl Attributes {
         &mut self.entries[at].1
     }
 
-    /// True when there is none.
+    /// True without attributes.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many there are.
+    /// The number of attributes.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

@@ -3,18 +3,17 @@
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and the selection of the next edge for a running pipeline.
 //! Pure: no IO, no clock, no async.
 //!
-//! Everything has a span, also inside string values. [`lower`] is the only place where a string attribute becomes a type. What is wrong with
-//! a file is a `Diagnostic`, never an error of ours. [`child`] puts the stages of child pipelines into the one pipeline, so that nothing after
-//! it knows of files. [`transform`] reads a graph that a rule plugin changed as text again, and [`lint`] comes after the last of them.
+//! Everything has a span, also inside string values. [`lower`] is the only place where a string attribute becomes a type. A mistake in
+//! a file is a `Diagnostic`, never an error of the runtime. [`child`] puts the stages of child pipelines into the one pipeline, so that later
+//! steps know nothing of files. [`transform`] reads a graph that a rule plugin changed as text again, and [`lint`] comes after the last of them.
 //!
 //! Reading order, each module above those that it imports: [`span`], [`source`], [`diagnostic`], [`key`], [`keyed`], [`attributes`], [`dot`],
-//! [`condition`], [`ir`]; then what a pipeline can be asked: [`outcome`], [`route`], [`parallel`], [`gate`], [`ahead`], [`planning`], [`reach`],
+//! [`condition`], [`ir`]; then the queries over a pipeline: [`outcome`], [`route`], [`parallel`], [`gate`], [`next_stages`], [`planning`], [`reach`],
 //! [`fixability`]; then the steps: [`inputs`], [`files`], [`stylesheet`], [`lower`], [`lint`], [`check()`], [`graph`], [`transform`], [`child`].
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-pub mod ahead;
 pub mod attributes;
 mod check;
 pub mod child;
@@ -36,6 +35,7 @@ pub mod keyed;
 pub mod lint;
 pub mod lower;
 pub mod nearest;
+pub mod next_stages;
 pub mod outcome;
 pub mod parallel;
 mod path;
@@ -48,6 +48,6 @@ pub mod span;
 pub mod stylesheet;
 pub mod transform;
 
-pub use check::{Checked, Lowered, ParsedFile, check, parse, validate};
+pub use check::{CheckResult, LoweredFile, ParsedFile, check, parse, validate};
 pub use inputs::Inputs;
 pub use source::Source;

@@ -14,46 +14,50 @@ const CHARS_MAX: usize = 100;
 /// The most pairs of characters that one search compares: ten thousand names of twenty characters.
 const PAIRS_MAX: usize = 4 << 20;
 
-/// What a search may still cost.
+/// The remaining cost of a search.
 struct Budget(usize);
 
 impl Budget {
-    /// Takes the cost of comparing two words; false when it is more than what is left.
-    fn pay(&mut self, one: &Folded, other: &Folded) -> bool {
+    /// Pays for the comparison of two words; false if the rest does not suffice.
+    fn pay(&mut self, one: &FoldedWord, other: &FoldedWord) -> bool {
         let cost = one.chars.max(1) * other.chars.max(1);
         self.0.checked_sub(cost).map(|left| self.0 = left).is_some()
     }
 }
 
 /// A word in lower case.
-struct Folded {
+struct FoldedWord {
     text: String,
     chars: usize,
 }
 
-impl Folded {
+impl FoldedWord {
     /// Folds a word; none for one that is too long. Reads only as much of it as that takes.
-    fn of(word: &str) -> Option<Folded> {
+    fn new(word: &str) -> Option<FoldedWord> {
         let text: String = word.chars().flat_map(char::to_lowercase).take(CHARS_MAX + 1).collect();
         let chars = text.chars().count();
-        (chars <= CHARS_MAX).then_some(Folded { text, chars })
+        (chars <= CHARS_MAX).then_some(FoldedWord { text, chars })
     }
 
-    fn distance(&self, other: &Folded) -> usize {
+    fn distance(&self, other: &FoldedWord) -> usize {
         osa_distance(&self.text, &other.text)
     }
 }
 
 /// The nearest candidate, the first of several; none when all are too far or the word is too long to be compared.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    search(&Folded::of(word)?, candidates, &mut Budget(PAIRS_MAX))
+    search(&FoldedWord::new(word)?, candidates, &mut Budget(PAIRS_MAX))
 }
 
-fn search<'a>(word: &Folded, candidates: impl IntoIterator<Item = &'a str>, budget: &mut Budget) -> Option<&'a str> {
+fn search<'a>(
+    word: &FoldedWord,
+    candidates: impl IntoIterator<Item = &'a str>,
+    budget: &mut Budget,
+) -> Option<&'a str> {
     let bound = (word.chars / 3).max(1);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
-        let Some(other) = Folded::of(candidate).filter(|other| other.chars.abs_diff(word.chars) <= bound) else {
+        let Some(other) = FoldedWord::new(candidate).filter(|other| other.chars.abs_diff(word.chars) <= bound) else {
             continue;
         };
         if !budget.pay(word, &other) {
@@ -67,20 +71,24 @@ fn search<'a>(word: &Folded, candidates: impl IntoIterator<Item = &'a str>, budg
     best.map(|(_, candidate)| candidate)
 }
 
-/// The candidate that was certainly meant, for an edit without review: the words differ by one slip of the fingers or in case, no other
-/// candidate is as near, and what tells `step_1` from `step_2` and `plan_a` from `plan_b` is the same in both. None when there are too
-/// many candidates to be certain.
+/// The candidate that was certainly meant, for an edit without review. The words differ by one typing mistake or in case, no other
+/// candidate is as near, and their marks (such as the `1` of `step_1` or the `a` of `plan_a`) are equal. None if there are too many
+/// candidates to be certain.
 pub fn certain<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const CHARS_MIN: usize = 4;
-    let written = Folded::of(word).filter(|word| word.chars >= CHARS_MIN)?;
+    let written = FoldedWord::new(word).filter(|word| word.chars >= CHARS_MIN)?;
     only(&written, candidates, &mut Budget(PAIRS_MAX)).filter(|found| marks(word) == marks(found))
 }
 
 /// The only candidate that differs from the word by one slip; none if there are several, or too many to compare.
-fn only<'a>(written: &Folded, candidates: impl IntoIterator<Item = &'a str>, budget: &mut Budget) -> Option<&'a str> {
+fn only<'a>(
+    written: &FoldedWord,
+    candidates: impl IntoIterator<Item = &'a str>,
+    budget: &mut Budget,
+) -> Option<&'a str> {
     let mut found = None;
     for candidate in candidates {
-        let Some(other) = Folded::of(candidate).filter(|other| other.chars.abs_diff(written.chars) <= 1) else {
+        let Some(other) = FoldedWord::new(candidate).filter(|other| other.chars.abs_diff(written.chars) <= 1) else {
             continue;
         };
         if !budget.pay(written, &other) {
@@ -93,7 +101,7 @@ fn only<'a>(written: &Folded, candidates: impl IntoIterator<Item = &'a str>, bud
     found
 }
 
-/// What tells a name from others of its series: digits, parts of one character, a capital at the end.
+/// The marks that distinguish the names of a series: digits, parts of one character, a capital at the end.
 fn marks(word: &str) -> String {
     let part = |part: &str| match part.chars().collect::<Vec<char>>()[..] {
         [single] => single.to_string(),
@@ -106,7 +114,7 @@ fn marks(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, CHARS_MAX, Folded, PAIRS_MAX, certain, nearest, only, search};
+    use super::{Budget, CHARS_MAX, FoldedWord, PAIRS_MAX, certain, nearest, only, search};
 
     #[test]
     fn only_a_slip_is_certain() {
@@ -142,7 +150,7 @@ mod tests {
     /// Pairs of characters that both searches compared.
     fn pairs(word: &str, candidates: &[&str]) -> usize {
         let (mut near, mut sure) = (Budget(PAIRS_MAX), Budget(PAIRS_MAX));
-        if let Some(word) = Folded::of(word) {
+        if let Some(word) = FoldedWord::new(word) {
             search(&word, candidates.iter().copied(), &mut near);
             only(&word, candidates.iter().copied(), &mut sure);
         }

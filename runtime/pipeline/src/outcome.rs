@@ -1,4 +1,4 @@
-//! What conditions and routes read of a stage's outcome and of the run's context.
+//! The parts of a stage's outcome and of the run's context that conditions and routes read.
 
 use glovebox_record::Status;
 

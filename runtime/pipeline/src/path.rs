@@ -1,4 +1,4 @@
-//! Which workspace paths an attribute may name: the path grammar of scopes, with faults in fixed words (decision workspace-relative-paths).
+//! The workspace paths that an attribute may name: the path grammar of scopes, with faults in fixed words (decision workspace-relative-paths).
 
 use glovebox_record::path::ScopePathProblem;
 use glovebox_record::scope::Entry;

@@ -1,5 +1,5 @@
-//! What a model that writes a verification plan must know (decision verification-plan): which commands the plan may contain, and where it
-//! is read.
+//! The requirements of a verification plan, for the model that writes it (decision verification-plan): the allowed commands, and the
+//! context keys from which stages read the plan.
 
 use crate::hash::HashSet;
 use crate::ir::{Handler, HandlerKind, Node, Pipeline};
@@ -10,7 +10,7 @@ pub const PLAN_KEY: &str = "verification.plan";
 
 /// The verification stages that may run what an agent plans.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planning<'a> {
+pub struct PlanRequirements<'a> {
     /// Prefixes of the allowed commands: the agent's own list, else those of the stages, in file order.
     pub allowed: Vec<&'a str>,
     /// The context keys that the stages read, in file order.
@@ -18,8 +18,8 @@ pub struct Planning<'a> {
 }
 
 impl Pipeline {
-    /// What an agent's plan is for; none if no path leads from the agent to a verification stage. Linear in the file.
-    pub fn planning(&self, agent: &Node) -> Option<Planning<'_>> {
+    /// The requirements of an agent's plan; none if no path leads from the agent to a verification stage. Linear in the file.
+    pub fn plan_requirements(&self, agent: &Node) -> Option<PlanRequirements<'_>> {
         let is_verification = |node: &Node| node.handler.kind() == HandlerKind::Verification;
         let is_agent = agent.handler.kind() == HandlerKind::Codergen && matches!(agent.handler, Handler::Component(_));
         if !is_agent || !self.index().has_verification {
@@ -33,7 +33,7 @@ impl Pipeline {
         readers().next()?;
         let own = self.node(&agent.id).and_then(|node| allow_list(node));
         let of_readers = || readers().filter_map(allow_list).flat_map(entries).collect();
-        let mut planning = Planning {
+        let mut planning = PlanRequirements {
             allowed: own.map_or_else(of_readers, |own| entries(own).collect()),
             keys: readers().map(plan_key).collect(),
         };

@@ -1,8 +1,8 @@
-//! Which hold-out folders a verifier has in reach, and what decides it. `check` and the binder share this one decision.
+//! Decides which hold-out folders a verifier has in reach, for `check` and for the binder.
 //!
 //! Hold-outs exist only for a verifier that names them: by its attribute `holdouts`, by a path in its command or in the commands that a
 //! plan may contain, by its contract, or by `read_paths`. The text of a command is only searched for paths: a script that runs hold-outs
-//! without naming them needs the attribute. A wrong guess never shows a hold-out to a builder.
+//! without reach_reason them needs the attribute. A wrong guess never shows a hold-out to a builder.
 
 use crate::fixability::workdir;
 use crate::ir::holdouts::covers;
@@ -12,9 +12,9 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use std::fmt;
 
-/// What gives a verifier a hold-out folder.
+/// The reason why a verifier has a hold-out folder in reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Naming<'a> {
+pub enum ReachReason<'a> {
     /// The attribute `holdouts` names it.
     Attribute,
     /// A path in the value of this attribute lies in the folder or over it.
@@ -25,7 +25,7 @@ pub enum Naming<'a> {
     ReadPaths,
 }
 
-/// Decides what the verifiers of one pipeline have in reach.
+/// The hold-out folders of one pipeline, and the decision which verifier has them in reach.
 #[derive(Debug, Clone)]
 pub struct HoldoutReach {
     folders: Vec<Entry>,
@@ -33,7 +33,7 @@ pub struct HoldoutReach {
 
 impl HoldoutReach {
     /// The reach of the verifiers of a pipeline.
-    pub fn of(pipeline: &Pipeline) -> Self {
+    pub fn new(pipeline: &Pipeline) -> Self {
         Self { folders: pipeline.scenario_entries() }
     }
 
@@ -42,33 +42,33 @@ impl HoldoutReach {
         &self.folders
     }
 
-    /// True if a verifier has any of the folders in reach by what the node itself says.
+    /// True if the attributes of a verifier give it one of the folders.
     pub fn reaches(&self, node: &Node) -> bool {
-        self.folders.iter().any(|folder| naming(node, folder).is_some())
+        self.folders.iter().any(|folder| reach_reason(node, folder).is_some())
     }
 }
 
-/// What gives a verifier this folder by what the node itself says; none if the folder does not exist for it.
-pub fn naming<'a>(node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
+/// The reason in a verifier's attributes why it has this folder in reach; none if the folder does not exist for it.
+pub fn reach_reason<'a>(node: &'a Node, folder: &Entry) -> Option<ReachReason<'a>> {
     if let Some(named) = &node.access.holdouts.named {
-        return (named.covers(folder) && !is_blocked(node, folder)).then_some(Naming::Attribute);
+        return (named.covers(folder) && !is_blocked(node, folder)).then_some(ReachReason::Attribute);
     }
     if !may_see(node, folder) {
         return None;
     }
-    let command = command_naming(node, folder).or_else(|| schema_naming(node, folder)).map(Naming::Command);
+    let command = command_attribute(node, folder).or_else(|| schema_attribute(node, folder)).map(ReachReason::Command);
     let inside = |entry: &Entry| entry.path().starts_with(folder.path());
-    command.or_else(|| node.access.read_paths.iter().flatten().any(inside).then_some(Naming::ReadPaths))
+    command.or_else(|| node.access.read_paths.iter().flatten().any(inside).then_some(ReachReason::ReadPaths))
 }
 
-/// What gives a verification stage this folder by the commands of its contract.
-pub fn contract_naming<'a>(
+/// The reason in the commands of its contract why a verification stage has this folder in reach.
+pub fn contract_reason<'a>(
     node: &Node,
     folder: &Entry,
     mut lines: impl Iterator<Item = &'a str>,
-) -> Option<Naming<'static>> {
+) -> Option<ReachReason<'static>> {
     let may_name = may_have_contract(node) && may_see(node, folder);
-    (may_name && lines.any(|line| names(line, base(node), folder.path()))).then_some(Naming::Contract)
+    (may_name && lines.any(|line| names(line, base(node), folder.path()))).then_some(ReachReason::Contract)
 }
 
 /// True for a stage whose contract, which this crate does not know, may name hold-outs.
@@ -76,10 +76,10 @@ pub fn may_have_contract(node: &Node) -> bool {
     is_verification(node) && node.access.holdouts.named.is_none()
 }
 
-/// What becomes of the files that a stage with a hold-out folder in reach writes.
-pub fn writes_dropped(id: &NodeId, folder: &Entry, naming: Naming<'_>, written: &[Entry]) -> String {
+/// The message that the writes of a stage with a hold-out folder in reach are dropped.
+pub fn writes_dropped(id: &NodeId, folder: &Entry, reason: ReachReason<'_>, written: &[Entry]) -> String {
     format!(
-        "what `{id}` writes in {} is dropped, because {naming} gives it the hold-outs in `{folder}`",
+        "what `{id}` writes in {} is dropped, because {reason} gives it the hold-outs in `{folder}`",
         listed(written)
     )
 }
@@ -89,7 +89,7 @@ pub(crate) fn listed(paths: &[Entry]) -> String {
     paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ")
 }
 
-impl fmt::Display for Naming<'_> {
+impl fmt::Display for ReachReason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Attribute => f.write_str("`holdouts`"),
@@ -111,7 +111,7 @@ fn base(node: &Node) -> &str {
 }
 
 /// The attribute of a `json-schema` stage with a schema in the folder.
-fn schema_naming<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
+fn schema_attribute<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
     let attribute = node.attributes.get(key::JSON_SCHEMA_HOLDOUT);
     let attribute = attribute.filter(|_| node.handler.kind() == HandlerKind::JsonSchema)?;
     let path = ScopePath::parse(attribute.value.trim()).ok()?;
@@ -119,7 +119,7 @@ fn schema_naming<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
 }
 
 /// The first attribute of a verifier with a path in the folder or over it.
-pub fn command_naming<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
+pub fn command_attribute<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
     let list = node.handler.kind().allow_list();
     let read = |key: &Key<'_>| key.is_command_input() || *key == list;
     let mut attributes = node.attributes.iter().filter(|(key, _)| read(key));
@@ -149,7 +149,7 @@ fn names(text: &str, workdir: &str, folder: &ScopePath) -> bool {
 }
 
 fn is_at(word: &str, workdir: &str, folder: &[&str]) -> bool {
-    // What a variable, a home or a parent folder means is not known: the folder may follow anywhere.
+    // The value of a variable, a home or a parent folder is unknown: the folder may follow anywhere.
     let is_open = word.starts_with(['/', '$', '~']) || word.split('/').any(|name| name == "..");
     let base = if is_open { "" } else { workdir };
     let path: Vec<&str> =

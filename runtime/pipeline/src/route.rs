@@ -213,17 +213,17 @@ fn strip_accelerator(label: &str) -> &str {
     label
 }
 
-type Listed<'a> = Vec<(EdgeIndex, &'a Edge)>;
+type EdgeList<'a> = Vec<(EdgeIndex, &'a Edge)>;
 
 /// Splits edges into those with a condition that holds and those without a condition.
-fn split<'a>(edges: &[(EdgeIndex, &'a Edge)], answer: &Answer<'_>, lookup: Lookup<'_>) -> (Listed<'a>, Listed<'a>) {
+fn split<'a>(edges: &[(EdgeIndex, &'a Edge)], answer: &Answer<'_>, lookup: Lookup<'_>) -> (EdgeList<'a>, EdgeList<'a>) {
     let holding = edges.iter().filter(|(_, edge)| edge.condition.as_ref().is_some_and(|c| c.holds(answer, lookup)));
     let plain = edges.iter().filter(|(_, edge)| edge.condition.is_none());
     (holding.copied().collect(), plain.copied().collect())
 }
 
 /// Finds the first step with eligible edges, and these edges.
-fn narrow<'a>(holding: Listed<'a>, plain: Listed<'a>, answer: &Answer<'_>) -> (Step, Listed<'a>) {
+fn narrow<'a>(holding: EdgeList<'a>, plain: EdgeList<'a>, answer: &Answer<'_>) -> (Step, EdgeList<'a>) {
     if !holding.is_empty() {
         return (Step::Condition, holding);
     }
@@ -238,7 +238,7 @@ fn narrow<'a>(holding: Listed<'a>, plain: Listed<'a>, answer: &Answer<'_>) -> (S
             return (Step::SuggestedId, vec![*found]);
         }
     }
-    let defaults: Listed<'_> = plain.iter().filter(|(_, edge)| edge.default).copied().collect();
+    let defaults: EdgeList<'_> = plain.iter().filter(|(_, edge)| edge.default).copied().collect();
     if !defaults.is_empty() {
         return (Step::Default, defaults);
     }
@@ -262,9 +262,15 @@ fn leads_to_diamond(pipeline: &Pipeline, edge: &Edge) -> bool {
     pipeline.node(&edge.to).is_some_and(|node| node.handler == Handler::Conditional)
 }
 
-fn explain(edge: EdgeIndex, from: &Edge, (matched, reason): (bool, String)) -> Candidate {
+/// Whether an edge was eligible, and why.
+struct EdgeVerdict {
+    matched: bool,
+    reason: String,
+}
+
+fn explain(edge: EdgeIndex, from: &Edge, verdict: EdgeVerdict) -> Candidate {
     let condition_text = from.condition.as_ref().map(|condition| condition.text.to_string()).unwrap_or_default();
-    Candidate { edge, condition_text, matched, reason }
+    Candidate { edge, condition_text, matched: verdict.matched, reason: verdict.reason }
 }
 
 fn edge_verdict(
@@ -273,7 +279,7 @@ fn edge_verdict(
     eligible: &[(EdgeIndex, &Edge)],
     how: Step,
     answer: &Answer<'_>,
-) -> (bool, String) {
+) -> EdgeVerdict {
     let matched = eligible.iter().any(|(other, _)| *other == index);
     let chosen = best(eligible).is_some_and(|(other, _)| other == index);
     let reason = match (&edge.condition, matched) {
@@ -284,7 +290,7 @@ fn edge_verdict(
         (None, false) if how == Step::Condition => "an edge with a condition that holds takes precedence".to_owned(),
         (None, false) => format!("another edge is chosen by {}", how.as_str()),
     };
-    (matched, reason)
+    EdgeVerdict { matched, reason }
 }
 
 fn failure_verdict(
@@ -293,7 +299,7 @@ fn failure_verdict(
     eligible: &[(EdgeIndex, &Edge)],
     answer: &Answer<'_>,
     lookup: Lookup<'_>,
-) -> (bool, String) {
+) -> EdgeVerdict {
     let matched = eligible.iter().any(|(other, _)| *other == index);
     let reason = match &edge.condition {
         Some(_) if matched => "condition holds".to_owned(),
@@ -304,5 +310,5 @@ fn failure_verdict(
         None if matched => "a plain edge into a diamond".to_owned(),
         None => "a failed stage does not follow a plain edge".to_owned(),
     };
-    (matched, reason)
+    EdgeVerdict { matched, reason }
 }

@@ -1,4 +1,4 @@
-//! What a stage's model gets of what went before: the mode, and the thread of a `full` stage (spec §5.4).
+//! Selects the earlier context of a stage's model: the mode, and the thread of a `full` stage (spec §5.4).
 //!
 //! Precedence of the mode: incoming edge, node, graph, `compact`. Of the thread: node, edge, graph, class of the subgraph around the
 //! node, the previous stage that asked a model. Knows nothing of conversations.
@@ -7,7 +7,7 @@ use crate::ir::{Edge, EdgeIndex, Node, Pipeline};
 use glovebox_record::{Fidelity, ThreadId};
 
 impl Pipeline {
-    /// The mode of a node that was reached along an edge; without one, by a retry target or as the first.
+    /// The mode of a node that was reached along an edge. The edge is none for a jump to a retry target and for the start.
     pub fn fidelity(&self, edge: Option<EdgeIndex>, node: &Node) -> Fidelity {
         let of_edge = self.edge_into(edge, node).and_then(|edge| edge.session.fidelity);
         of_edge.or(node.agent.session.fidelity).or(self.session.fidelity).unwrap_or_default()

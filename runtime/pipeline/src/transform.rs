@@ -13,7 +13,7 @@ pub use changes::{Change, ChangeOp, ChangePlace, changes};
 pub use graph::SettledGraph;
 pub use report::{GraphChange, RuleRecord, RuleReport};
 
-use crate::check::Lowered;
+use crate::check::LoweredFile;
 use crate::diagnostic::Diagnostic;
 use crate::ir::Pipeline;
 use crate::key::{self, Key};
@@ -27,18 +27,18 @@ const SCENARIOS: Key<'static> = key::SCENARIOS;
 
 /// A changed graph after parsing.
 #[derive(Debug, Clone)]
-pub struct Applied {
+pub struct TransformedGraph {
     /// Canonical text, one statement per line. [`reread`] gives the same pipeline.
     pub text: String,
     /// The lowered text, with spans of the user's file. With an error among the diagnostics it must not run.
-    pub lowered: Lowered,
+    pub lowered: LoweredFile,
 }
 
 /// Parses and lowers the answer to `before`.
 ///
 /// # Errors
 /// The reason why it is not a valid graph, or must not replace `before`. The text may quote the answer, so the caller must escape it.
-pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<Applied, String> {
+pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<TransformedGraph, String> {
     if answer.attributes.get(SCENARIOS.as_str()).map(String::as_str)
         != before.attributes.get(SCENARIOS).map(|attribute| attribute.value.as_str())
     {
@@ -52,18 +52,18 @@ pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<Applied, String
     if !lowered.has_errors() {
         graph::agree(answer, &lowered.pipeline)?;
     }
-    Ok(Applied { text, lowered })
+    Ok(TransformedGraph { text, lowered })
 }
 
 /// Parses canonical text of [`apply`], with every value final. Spans are those of `original`, the pipeline before the change; a new
 /// element has the span of the graph's name.
-pub fn reread(text: Source<'_>, original: &Pipeline) -> Lowered {
+pub fn reread(text: Source<'_>, original: &Pipeline) -> LoweredFile {
     let (ast, mut diagnostics) = dot::parse(text);
     let is_parsed = !diagnostics.iter().any(Diagnostic::is_error);
     let is_cut = ast.left_out > 0;
     let (mut pipeline, found) = lower::lower_settled(text, ast);
     diagnostics.extend(found);
-    let statements = Statements::of(text, &pipeline);
+    let statements = Statements::new(text, &pipeline);
     pipeline.scenarios_found = original.scenarios_found;
     pipeline.sources.clone_from(&original.sources);
     pipeline.set_verifiers(original.verifiers.clone());
@@ -72,7 +72,7 @@ pub fn reread(text: Source<'_>, original: &Pipeline) -> Lowered {
         diagnostic.span = statements.original_span(diagnostic.span, &pipeline);
     }
     diagnostics.iter_mut().for_each(without_edits);
-    Lowered { pipeline, diagnostics, is_parsed, is_cut, overridden: Vec::new() }
+    LoweredFile { pipeline, diagnostics, is_parsed, is_cut, overridden: Vec::new() }
 }
 
 /// Removes fixes and labels, which refer to a text that the user does not have.

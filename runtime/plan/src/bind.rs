@@ -77,7 +77,7 @@ pub fn bind(
     options: BindOptions,
 ) -> Result<Plan, BindErrors> {
     let (config, _) = operator;
-    let reach = HoldoutReach::of(&pipeline);
+    let reach = HoldoutReach::new(&pipeline);
     let mut binder = Binder::new(&reach, (catalog, Some(host)), operator, &options);
     let mut bindings = BTreeMap::new();
     let warnings = binder.nodes(&pipeline, |id, binding| {
@@ -142,7 +142,7 @@ pub fn check(
     sealed: Vec<Entry>,
 ) -> BindErrors {
     let options = BindOptions { sealed, ..BindOptions::default() };
-    let reach = HoldoutReach::of(pipeline);
+    let reach = HoldoutReach::new(pipeline);
     let mut binder = Binder::new(&reach, (catalog, host), operator, &options);
     let warnings = binder.nodes(pipeline, |_, _| {});
     binder.errors.diagnostics.extend(warnings);

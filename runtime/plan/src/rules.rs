@@ -21,7 +21,7 @@ use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::transform::{Change, SettledGraph};
 use glovebox_pipeline::transform::{RuleRecord, RuleReport};
-use glovebox_pipeline::{Checked, Lowered, validate};
+use glovebox_pipeline::{CheckResult, LoweredFile, validate};
 use glovebox_record::Digest;
 use glovebox_record::LimitSettings;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ struct RulePlugin {
 /// The result of linting a file by its project's rules.
 pub struct Linted {
     /// The pipeline, changed or not, and every finding of plugins and built-in rules. It may run only without an error among them.
-    pub checked: Checked,
+    pub checked: CheckResult,
     /// For the record.
     pub report: RuleReport,
     /// The user's file and what each plugin made of it, so that their plans can be compared; empty when no plugin changed it.
@@ -93,7 +93,7 @@ impl RuleSet {
 
     /// Changes and lints a lowered file: the transforms in their order, then the built-in lint, then the plugins' lints. No plugin
     /// sees a file with errors.
-    pub fn lint(&self, draft: Lowered) -> Linted {
+    pub fn lint(&self, draft: LoweredFile) -> Linted {
         let chain = if draft.has_errors() { TransformChain::closed(draft) } else { self.transform(draft) };
         let ChainResult { mut checked, text: transformed, changes, trail } = chain.finish();
         let changes = changes.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
@@ -122,7 +122,7 @@ impl RuleSet {
         self.plugins.iter().any(|plugin| plugin.name.split('.').next() == Some(space))
     }
 
-    fn transform(&self, draft: Lowered) -> TransformChain<'_> {
+    fn transform(&self, draft: LoweredFile) -> TransformChain<'_> {
         let mut chain = TransformChain::open(draft);
         self.plugins.iter().for_each(|plugin| chain.apply(plugin, &self.limits));
         chain
@@ -204,6 +204,6 @@ impl<'a> RuleFiles<'a> {
 }
 
 /// Lints a lowered file with the built-in rules alone.
-pub fn lint_builtin(draft: Lowered) -> Linted {
+pub fn lint_builtin(draft: LoweredFile) -> Linted {
     Linted { checked: validate(draft), report: RuleReport::default(), trail: Vec::new() }
 }

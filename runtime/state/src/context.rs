@@ -178,7 +178,7 @@ impl<'a> ContextKey<'a> {
     /// True for a key under which a stage with this handler answers.
     pub fn is_answer_of(self, handler: &str) -> bool {
         let key = self.plain();
-        ANSWER_KEYS.contains(&key) && (key != TOOL_OUTPUT || HandlerKind::of(handler) == HandlerKind::Tool)
+        ANSWER_KEYS.contains(&key) && (key != TOOL_OUTPUT || HandlerKind::from_name(handler) == HandlerKind::Tool)
     }
 
     /// True when only the engine may write the key.

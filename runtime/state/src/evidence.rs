@@ -372,7 +372,7 @@ impl RunSummary {
     fn role(&self, StageFinished { handler, .. }: &StageFinished) -> Role {
         match self.verifiers.contains(handler) {
             true => Role::Verifier,
-            false => HandlerKind::of(handler).role().unwrap_or_default(),
+            false => HandlerKind::from_name(handler).role().unwrap_or_default(),
         }
     }
 

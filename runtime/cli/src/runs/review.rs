@@ -237,22 +237,22 @@ impl<'a> Reviewer<'a> {
     }
 
     fn after<'n>(&'n self, key: Option<String>, from: impl IntoIterator<Item = &'n NodeId>) -> ChoiceReview {
-        let ahead = self.pipeline.ahead(from);
+        let next_stages = self.pipeline.next_stages(from);
         let works = |id: &NodeId| {
             let own = |known: &PlanCapabilities| known.nodes.get(id).is_some_and(|own| own.iter().next().is_some());
             self.capabilities.as_ref().is_none_or(own)
         };
         let could = self.capabilities.as_ref().map(|known| {
             let mut could = CapabilityLists::default();
-            let own = ahead.nodes.iter().filter_map(|node| known.nodes.get(&node.id));
+            let own = next_stages.nodes.iter().filter_map(|node| known.nodes.get(&node.id));
             own.for_each(|own| could.extend(&CapabilityLists::from_set(own)));
             could
         });
         ChoiceReview {
             key,
-            stages: ahead.nodes.iter().map(|node| &node.id).filter(|id| works(id)).cloned().collect(),
-            gates: ahead.gates.into_iter().cloned().collect(),
-            may_end: ahead.may_end,
+            stages: next_stages.nodes.iter().map(|node| &node.id).filter(|id| works(id)).cloned().collect(),
+            gates: next_stages.gates.into_iter().cloned().collect(),
+            may_end: next_stages.may_end,
             could,
         }
     }

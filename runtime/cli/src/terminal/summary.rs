@@ -289,7 +289,7 @@ pub fn title(proof: Proof) -> &'static str {
 pub fn claims(unverified: &[UnverifiedStage], model: &str) -> String {
     let mut claims: Vec<(String, Vec<String>)> = Vec::new();
     for stage in unverified.iter().take(UNVERIFIED_SHOWN_MAX) {
-        let whose = match HandlerKind::of(&stage.handler) {
+        let whose = match HandlerKind::from_name(&stage.handler) {
             HandlerKind::Codergen => format!("the {} model", visible::line(model)),
             _ => visible::line(&stage.handler).into_owned(),
         };

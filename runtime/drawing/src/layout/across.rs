@@ -5,14 +5,14 @@
 //! vertex takes the mean of its two middle places. Only the strongest links of a vertex take part, so that the main way is a straight line.
 
 use super::Gaps;
-use super::layers::{Kind, Layered, Side, Vertex};
+use super::layers::{LayerGraph, Side, Vertex, VertexKind};
 use super::relax::relax;
 use std::collections::HashSet;
 
 /// The place of every vertex across its layer. Neighbours keep the distance that [`distance`] asks for.
-pub(super) fn positions(layered: &Layered, gaps: &Gaps) -> Vec<f64> {
+pub(super) fn positions(layered: &LayerGraph, gaps: &Gaps) -> Vec<f64> {
     let count = layered.vertices.len();
-    let aligned = Aligned::new(layered);
+    let aligned = Alignment::new(layered);
     let mut ways: Vec<Vec<f64>> = Vec::with_capacity(4);
     for from_above in [true, false] {
         for from_left in [true, false] {
@@ -29,11 +29,11 @@ pub(super) fn positions(layered: &Layered, gaps: &Gaps) -> Vec<f64> {
 
 /// The least distance between the middles of two neighbours.
 pub(super) fn distance(one: &Vertex, other: &Vertex, gaps: &Gaps) -> f64 {
-    let is_item = |vertex: &Vertex| matches!(vertex.kind, Kind::Item(_));
+    let is_item = |vertex: &Vertex| matches!(vertex.kind, VertexKind::Item(_));
     let gap = match (one.kind, other.kind) {
-        (Kind::Border(Side::Left), _) => gaps.inside.0,
-        (_, Kind::Border(Side::Right)) => gaps.inside.1,
-        (Kind::Border(_), _) | (_, Kind::Border(_)) => gaps.outside,
+        (VertexKind::Border(Side::Left), _) => gaps.inside.0,
+        (_, VertexKind::Border(Side::Right)) => gaps.inside.1,
+        (VertexKind::Border(_), _) | (_, VertexKind::Border(_)) => gaps.outside,
         _ if is_item(one) && is_item(other) => gaps.items,
         _ if is_item(one) || is_item(other) => gaps.beside,
         _ => gaps.lines,
@@ -42,7 +42,7 @@ pub(super) fn distance(one: &Vertex, other: &Vertex, gaps: &Gaps) -> f64 {
 }
 
 /// Moves the four ways to where the narrowest is: left ones to its left end, right ones to its right end.
-fn level(ways: &mut [Vec<f64>], layered: &Layered, count: usize) {
+fn level(ways: &mut [Vec<f64>], layered: &LayerGraph, count: usize) {
     let span = |way: &[f64]| {
         let halves = (0..count).map(|vertex| (way[vertex], layered.vertices[vertex].size.width / 2.0));
         halves
@@ -64,7 +64,7 @@ fn middle(ways: &[Vec<f64>], vertex: usize) -> f64 {
 }
 
 /// What takes part in alignment.
-struct Aligned {
+struct Alignment {
     /// Place of each vertex in its layer.
     places: Vec<usize>,
     above: Vec<Vec<usize>>,
@@ -73,8 +73,8 @@ struct Aligned {
     crossed: HashSet<(usize, usize)>,
 }
 
-impl Aligned {
-    fn new(layered: &Layered) -> Aligned {
+impl Alignment {
+    fn new(layered: &LayerGraph) -> Alignment {
         let count = layered.vertices.len();
         let segments = &layered.segments;
         let (mut strongest_below, mut strongest_above) = (vec![0; count], vec![0; count]);
@@ -99,7 +99,7 @@ impl Aligned {
             neighbours.sort_by_key(|vertex| places[*vertex]);
         }
         let crossed = layered.breaches().into_iter().collect();
-        let mut aligned = Aligned { places, above, below, crossed };
+        let mut aligned = Alignment { places, above, below, crossed };
         aligned.mark(layered);
         aligned
     }
@@ -116,7 +116,7 @@ impl Aligned {
     }
 
     /// Marks pieces that cross a way: ways are straight, whatever crosses them is not.
-    fn mark(&mut self, layered: &Layered) {
+    fn mark(&mut self, layered: &LayerGraph) {
         for pair in layered.layers.windows(2) {
             let (mut from, mut next) = (0, 0);
             for (place, &vertex) in pair[1].iter().enumerate() {
@@ -139,13 +139,13 @@ impl Aligned {
     }
 
     /// The way straight above a way.
-    fn way_above(&self, layered: &Layered, vertex: usize) -> Option<usize> {
+    fn way_above(&self, layered: &LayerGraph, vertex: usize) -> Option<usize> {
         let above = self.above[vertex].first().copied();
         above.filter(|above| layered.vertices[vertex].is_way() && layered.vertices[*above].is_way())
     }
 
     /// One of the four ways: align, then pack.
-    fn place(&self, layered: &Layered, gaps: &Gaps, from_above: bool, from_left: bool) -> Vec<f64> {
+    fn place(&self, layered: &LayerGraph, gaps: &Gaps, from_above: bool, from_left: bool) -> Vec<f64> {
         let mut layers = layered.layers.clone();
         if !from_above {
             layers.reverse();
@@ -207,7 +207,7 @@ fn pack(
     layers: &[Vec<usize>],
     roots: &[usize],
     widths: impl Iterator<Item = (usize, usize, f64)>,
-    layered: &Layered,
+    layered: &LayerGraph,
     gaps: &Gaps,
 ) -> Vec<f64> {
     let count = roots.len();

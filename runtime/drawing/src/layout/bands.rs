@@ -2,7 +2,7 @@
 
 use super::borders::ClusterBorder;
 use super::clusters::Cluster;
-use super::layers::Layered;
+use super::layers::LayerGraph;
 use super::{Gaps, Point, Size};
 use crate::geometry::at;
 
@@ -25,7 +25,7 @@ pub(super) struct Band {
 pub(super) type Rooms = Vec<(f64, f64)>;
 
 /// The extent of every layer, and the rooms of clusters.
-pub(super) fn bands(layered: &Layered, clusters: &[Cluster], xs: &[f64], gaps: &Gaps) -> (Vec<Band>, Rooms) {
+pub(super) fn bands(layered: &LayerGraph, clusters: &[Cluster], xs: &[f64], gaps: &Gaps) -> (Vec<Band>, Rooms) {
     let mut own: Rooms = clusters.iter().map(|cluster| (cluster.before, cluster.after)).collect();
     let rooms = rooms(layered, &own);
     let bands = spaced(layered, &rooms, xs, gaps);
@@ -43,7 +43,7 @@ pub(super) fn bands(layered: &Layered, clusters: &[Cluster], xs: &[f64], gaps: &
 }
 
 /// What a cluster needs beyond its layers, with what those in it need there.
-fn rooms(layered: &Layered, own: &Rooms) -> Rooms {
+fn rooms(layered: &LayerGraph, own: &Rooms) -> Rooms {
     let mut rooms = own.clone();
     for (cluster, layers) in layered.clusters.all().rev() {
         let Some(parent) = layered.clusters.parent(cluster) else { continue };
@@ -58,7 +58,7 @@ fn rooms(layered: &Layered, own: &Rooms) -> Rooms {
     rooms
 }
 
-fn spaced(layered: &Layered, rooms: &Rooms, xs: &[f64], gaps: &Gaps) -> Vec<Band> {
+fn spaced(layered: &LayerGraph, rooms: &Rooms, xs: &[f64], gaps: &Gaps) -> Vec<Band> {
     let mut above = vec![0.0_f64; layered.layers.len() + 1];
     let mut below = vec![0.0_f64; layered.layers.len() + 1];
     for (cluster, layers) in layered.clusters.all() {
@@ -88,7 +88,7 @@ fn spaced(layered: &Layered, rooms: &Rooms, xs: &[f64], gaps: &Gaps) -> Vec<Band
 }
 
 /// The boxes of clusters.
-pub(super) fn boxes(layered: &Layered, bands: &[Band], rooms: &Rooms, xs: &[f64]) -> Vec<Option<(Point, Size)>> {
+pub(super) fn boxes(layered: &LayerGraph, bands: &[Band], rooms: &Rooms, xs: &[f64]) -> Vec<Option<(Point, Size)>> {
     let place = |(cluster, border): (usize, &Option<ClusterBorder>)| {
         let border = border.as_ref()?;
         let (left, right) = (xs[border.left[0]], xs[border.right[0]]);

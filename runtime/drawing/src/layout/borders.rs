@@ -4,7 +4,7 @@
 
 use super::Gaps;
 use super::across::distance;
-use super::layers::{BORDER_WEIGHT, Kind, Layered, Segment, Side};
+use super::layers::{BORDER_WEIGHT, LayerGraph, Segment, Side, VertexKind};
 use crate::geometry::Size;
 
 /// The vertices at the two sides of a cluster, for each of its layers.
@@ -23,7 +23,7 @@ impl ClusterBorder {
     }
 }
 
-impl Layered {
+impl LayerGraph {
     /// Puts something into every layer that a cluster covers and has nothing in, so that its place is kept there too.
     pub(super) fn fill(&mut self) {
         if self.clusters.is_empty() {
@@ -45,12 +45,12 @@ impl Layered {
             for layer in
                 layers.clone().filter(|layer| held[cluster][layer - layers.start()].is_none()).collect::<Vec<_>>()
             {
-                let blank = self.add(Kind::Blank, layer, Size::default(), None, Some(cluster));
+                let blank = self.add(VertexKind::Blank, layer, Size::default(), None, Some(cluster));
                 hold(&mut held, Some(cluster), layer, blank);
             }
             for pair in held[cluster].windows(2) {
                 let &[Some(upper), Some(lower)] = pair else { continue };
-                if [upper, lower].iter().any(|vertex| self.vertices[*vertex].kind == Kind::Blank) {
+                if [upper, lower].iter().any(|vertex| self.vertices[*vertex].kind == VertexKind::Blank) {
                     self.segments.push(Segment { upper, lower, weight: 0 });
                 }
             }
@@ -99,7 +99,7 @@ impl Layered {
 
     fn post(&mut self, cluster: usize, side: Side, layer: usize) -> usize {
         let parent = self.clusters.parent(cluster);
-        let post = self.add(Kind::Border(side), layer, Size::default(), None, parent);
+        let post = self.add(VertexKind::Border(side), layer, Size::default(), None, parent);
         self.layers[layer].pop();
         post
     }

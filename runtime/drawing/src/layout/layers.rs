@@ -27,7 +27,7 @@ pub(super) const BORDER_WEIGHT: u32 = 10_000;
 
 /// What stands at a place in a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum VertexKind {
     /// A node.
     Item(usize),
     /// A link's label, with the link running through it.
@@ -54,7 +54,7 @@ pub(crate) enum Side {
 /// A place in a layer. The vertices of the items come first, in their order.
 #[derive(Debug, Clone)]
 pub(crate) struct Vertex {
-    pub(crate) kind: Kind,
+    pub(crate) kind: VertexKind,
     pub(crate) layer: usize,
     pub(crate) size: Size,
     /// The item it stands beside, and on which side: hooks and loops only.
@@ -71,7 +71,7 @@ type Trunk = (usize, u32, usize, Option<usize>);
 impl Vertex {
     /// True for a piece of a link, which is to be straight.
     pub(super) fn is_way(&self) -> bool {
-        !matches!(self.kind, Kind::Item(_) | Kind::Loop | Kind::Blank)
+        !matches!(self.kind, VertexKind::Item(_) | VertexKind::Loop | VertexKind::Blank)
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) enum Route {
 
 /// The layers of a graph.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Layered {
+pub(crate) struct LayerGraph {
     pub(crate) vertices: Vec<Vertex>,
     /// Vertices of each layer in order.
     pub(crate) layers: Vec<Vec<usize>>,
@@ -116,22 +116,22 @@ pub(crate) struct Layered {
     pub(super) across_min: Vec<f64>,
 }
 
-impl Layered {
+impl LayerGraph {
     /// Puts nodes, labels and ways into layers, in no particular order within them.
-    pub(super) fn new(graph: &Graph<'_>, directions: &[EdgeDirection], ranks: &[usize], gaps: &Gaps) -> Layered {
+    pub(super) fn new(graph: &Graph<'_>, directions: &[EdgeDirection], ranks: &[usize], gaps: &Gaps) -> LayerGraph {
         let Graph { items, links, clusters, .. } = *graph;
         let outside = too_long(items.len(), links, directions, ranks);
         let weight = |(link, direction): (&Link, &EdgeDirection)| {
             if *direction == EdgeDirection::Back { 1 } else { link.weight + 1 }
         };
-        let mut layered = Layered {
+        let mut layered = LayerGraph {
             routes: vec![Route::Over(Vec::new()); links.len()],
             weights: links.iter().zip(directions).map(weight).collect(),
-            ..Layered::default()
+            ..LayerGraph::default()
         };
         let layer_of_rank = layered.reserve(links, directions, ranks, &outside);
         for (index, item) in items.iter().enumerate() {
-            layered.add(Kind::Item(index), layer_of_rank[ranks[index]], item.size, None, None);
+            layered.add(VertexKind::Item(index), layer_of_rank[ranks[index]], item.size, None, None);
         }
         let layers: Vec<usize> = ranks.iter().map(|rank| layer_of_rank[*rank]).collect();
         layered.clusters = Clusters::new(clusters, items, &layers);
@@ -187,7 +187,7 @@ impl Layered {
     /// Adds a vertex at the end of its layer.
     pub(super) fn add(
         &mut self,
-        kind: Kind,
+        kind: VertexKind,
         layer: usize,
         size: Size,
         trunk: Option<Trunk>,
@@ -199,7 +199,7 @@ impl Layered {
     }
 
     /// Adds a turn beside an item.
-    fn add_beside(&mut self, kind: Kind, item: usize, size: Size, trunk: Option<Trunk>) -> usize {
+    fn add_beside(&mut self, kind: VertexKind, item: usize, size: Size, trunk: Option<Trunk>) -> usize {
         let vertex = self.add(kind, self.vertices[item].layer, size, trunk, self.vertices[item].cluster);
         self.vertices[vertex].beside = Some((item, Side::Right));
         vertex
@@ -241,7 +241,7 @@ fn too_long(nodes: usize, links: &[Link], directions: &[EdgeDirection], ranks: &
 
 /// Leads links through the layers.
 struct Builder<'a> {
-    layered: Layered,
+    layered: LayerGraph,
     links: &'a [Link],
     ranks: &'a [usize],
     gaps: &'a Gaps,
@@ -264,10 +264,10 @@ impl Builder<'_> {
             let room = link
                 .label
                 .map_or_else(Size::default, |label| Size { width: label.width + self.gaps.loop_width, ..label });
-            layered.routes[index] = Route::Loop(layered.add_beside(Kind::Loop, link.from, room, None));
+            layered.routes[index] = Route::Loop(layered.add_beside(VertexKind::Loop, link.from, room, None));
         } else if is_outside {
             let cluster = layered.clusters.passed(link.from, link.to, start + 1);
-            let label = link.label.map(|size| layered.add(Kind::Label(index), start + 1, size, None, cluster));
+            let label = link.label.map(|size| layered.add(VertexKind::Label(index), start + 1, size, None, cluster));
             let chain: Vec<usize> = std::iter::once(link.from).chain(label).collect();
             self.join(index, &chain);
             self.layered.routes[index] = Route::Around(chain);
@@ -308,7 +308,7 @@ impl Builder<'_> {
 
     fn up(&mut self, index: usize, start: usize, end: usize) -> Vec<usize> {
         let link = &self.links[index];
-        let leave = self.layered.add_beside(Kind::Hook, link.from, Size::default(), None);
+        let leave = self.layered.add_beside(VertexKind::Hook, link.from, Size::default(), None);
         let passed = self.pass(index, (end + 1..start).rev());
         let last = passed.last().copied().unwrap_or(leave);
         let layered = &mut self.layered;
@@ -316,7 +316,7 @@ impl Builder<'_> {
         let arrive = *self
             .arrivals
             .entry(last)
-            .or_insert_with(|| layered.add_beside(Kind::Hook, link.to, Size::default(), trunk));
+            .or_insert_with(|| layered.add_beside(VertexKind::Hook, link.to, Size::default(), trunk));
         [link.from, leave].into_iter().chain(passed).chain([arrive, link.to]).collect()
     }
 
@@ -330,7 +330,7 @@ impl Builder<'_> {
         let place = |(position, layer)| {
             let cluster = self.layered.clusters.passed(link.from, link.to, layer);
             match link.label {
-                Some(size) if position == 0 => self.layered.add(Kind::Label(index), layer, size, None, cluster),
+                Some(size) if position == 0 => self.layered.add(VertexKind::Label(index), layer, size, None, cluster),
                 _ => self.dummy(trunk, layer, cluster),
             }
         };
@@ -344,7 +344,7 @@ impl Builder<'_> {
 
     fn dummy(&mut self, trunk: Trunk, layer: usize, cluster: Option<usize>) -> usize {
         let layered = &mut self.layered;
-        let add = || layered.add(Kind::Dummy, layer, Size::default(), Some(trunk), cluster);
+        let add = || layered.add(VertexKind::Dummy, layer, Size::default(), Some(trunk), cluster);
         *self.shared.entry((trunk, layer, cluster)).or_insert_with(add)
     }
 }

@@ -1,6 +1,6 @@
 //! A layered layout after Sugiyama, Tagawa and Toda: nodes in layers, links down from layer to layer.
 //!
-//! `links -directions-> ranks -layers-> order -across-> ports -route-> Placed`. Works in a turned world of its own: layers follow each other *along*
+//! `links -directions-> ranks -layers-> order -across-> ports -route-> Placement`. Works in a turned world of its own: layers follow each other *along*
 //! (`y`), nodes of a layer stand side by side *across* (`x`); which way that is on paper is decided by the caller. Knows sizes and
 //! links, and nothing of pipelines. Every loop over sweeps is bounded, and links that would need too many bends go round the outside, so
 //! that ten thousand nodes cost time in proportion.
@@ -21,7 +21,7 @@ mod sorter;
 use super::geometry::{Path, Point, Size};
 pub(crate) use clusters::Cluster;
 pub(crate) use cycles::{EdgeDirection, edge_directions};
-use layers::Layered;
+use layers::LayerGraph;
 
 /// A node as the layout sees it.
 #[derive(Debug, Clone)]
@@ -91,7 +91,7 @@ pub(crate) struct Gaps {
 
 /// Where everything is. The smallest coordinate of any of it is 0.
 #[derive(Debug, Clone)]
-pub(crate) struct Placed {
+pub(crate) struct Placement {
     /// Centres of the items.
     pub(crate) centres: Vec<Point>,
     /// The way of each link, from border to border.
@@ -105,11 +105,11 @@ pub(crate) struct Placed {
 }
 
 /// Places items, links and boxes.
-pub(crate) fn place(graph: &Graph<'_>, gaps: &Gaps) -> Placed {
+pub(crate) fn place(graph: &Graph<'_>, gaps: &Gaps) -> Placement {
     let Graph { items, links, root, .. } = *graph;
     let directions = edge_directions(items.len(), links, root);
     let ranks = ranks::ranks(items.len(), links, &directions);
-    let mut layered = Layered::new(graph, &directions, &ranks, gaps);
+    let mut layered = LayerGraph::new(graph, &directions, &ranks, gaps);
     order::order(&mut layered);
     layered.add_borders();
     let xs = across::positions(&layered, gaps);

@@ -3,7 +3,7 @@
 //! What moves is a *unit*: a node with the turns beside it, or one way or label alone. Links that lead back try both sides of the picture.
 //! The number of sweeps is fixed and falls with the size; the best order seen is kept. File order decides what is left open.
 
-use super::layers::{Kind, Layered, Route, Side};
+use super::layers::{LayerGraph, Route, Side, VertexKind};
 use super::sorter::{Sorter, State};
 
 /// Pieces up to which all sweeps are made, and lanes try both sides.
@@ -21,7 +21,7 @@ const CLUSTERS_MAX: usize = 60;
 const LANE_ROUNDS: usize = 2;
 
 /// Orders the vertices of every layer, and decides on which side of their nodes turns stand.
-pub(super) fn order(layered: &mut Layered) {
+pub(super) fn order(layered: &mut LayerGraph) {
     let mut sorter = Sorter::new(layered);
     let is_small = sorter.pieces <= SMALL;
     if is_small {
@@ -69,14 +69,14 @@ fn sweep(sorter: &mut Sorter, sweeps: usize, flips: bool) {
 
 /// The ways of links, as the vertices of all that share an end: they change sides together. First those that lead back, then those that
 /// pass several layers.
-fn lanes(layered: &Layered) -> Vec<Vec<usize>> {
+fn lanes(layered: &LayerGraph) -> Vec<Vec<usize>> {
     let mut lanes: Vec<(usize, Vec<usize>)> = Vec::new();
     for is_back in [true, false] {
         for route in &layered.routes {
             let Route::Over(chain) = route else { continue };
             let [_, passed @ .., _] = chain.as_slice() else { continue };
             let Some(last) = passed.last().filter(|_| passed.len() > 1) else { continue };
-            if (layered.vertices[*last].kind == Kind::Hook) != is_back {
+            if (layered.vertices[*last].kind == VertexKind::Hook) != is_back {
                 continue;
             }
             match lanes.iter_mut().find(|(end, _)| end == last) {
@@ -96,11 +96,11 @@ fn lanes(layered: &Layered) -> Vec<Vec<usize>> {
 /// Lets neighbouring clusters try each other's place, and stay where fewer lines cross.
 fn try_clusters(sorter: &mut Sorter) {
     let mut fewest = sorter.crossings();
-    for pair in sorter.neighbouring_clusters().into_iter().take(CLUSTERS_MAX) {
+    for (one, other) in sorter.neighbouring_clusters().into_iter().take(CLUSTERS_MAX) {
         if fewest == 0 {
             return;
         }
-        fewest = try_one(sorter, fewest, |sorter| sorter.exchange_clusters(pair));
+        fewest = try_one(sorter, fewest, |sorter| sorter.exchange_clusters(one, other));
     }
 }
 

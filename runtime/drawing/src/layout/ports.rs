@@ -1,7 +1,7 @@
 //! Where links touch their nodes: spread over a side so that lines are straight where they can be and never meet.
 
 use super::across::shift_apart;
-use super::layers::{Kind, Layered, Route, Side};
+use super::layers::{LayerGraph, Route, Side, VertexKind};
 use super::{Gaps, Item, Link};
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,18 +12,24 @@ pub(crate) enum End {
     Target,
 }
 
+/// One end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct LinkEnd {
+    link: usize,
+    end: End,
+}
+
 /// Where links touch: places across for ends at the top or bottom of an item, places along for ends at its sides.
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
-    across: HashMap<(usize, End), f64>,
-    along: HashMap<(usize, End), f64>,
+    across: HashMap<LinkEnd, f64>,
+    along: HashMap<LinkEnd, f64>,
     gap: f64,
 }
 
 /// The position that a link's end asks for at the top or bottom of an item.
 struct PortRequest {
-    link: usize,
-    end: End,
+    end: LinkEnd,
     /// The position it asks for.
     x: f64,
     /// Ends with the same key share a place.
@@ -32,12 +38,14 @@ struct PortRequest {
 
 impl Ports {
     /// Gives every end its place.
-    pub(crate) fn new(layered: &Layered, items: &[Item], links: &[Link], xs: &[f64], gaps: &Gaps) -> Ports {
+    pub(crate) fn new(layered: &LayerGraph, items: &[Item], links: &[Link], xs: &[f64], gaps: &Gaps) -> Ports {
         let mut ports = Ports { gap: gaps.ports, ..Ports::default() };
         for end in [End::Source, End::Target] {
             let mut requests: BTreeMap<(usize, bool), Vec<PortRequest>> = BTreeMap::new();
             for link in 0..links.len() {
-                if let Some((item, is_below, request)) = ports.request(layered, links, xs, (link, end), gaps.nearly) {
+                if let Some((item, is_below, request)) =
+                    ports.request(layered, links, xs, LinkEnd { link, end }, gaps.nearly)
+                {
                     requests.entry((item, is_below)).or_default().push(request);
                 }
             }
@@ -51,29 +59,30 @@ impl Ports {
 
     /// The place across of an end at the top or bottom.
     pub(crate) fn across(&self, link: usize, end: End) -> Option<f64> {
-        self.across.get(&(link, end)).copied()
+        self.across.get(&LinkEnd { link, end }).copied()
     }
 
     /// The place along, from the item's middle, of an end at a side.
     pub(crate) fn along(&self, link: usize, end: End) -> f64 {
-        self.along.get(&(link, end)).copied().unwrap_or(0.0)
+        self.along.get(&LinkEnd { link, end }).copied().unwrap_or(0.0)
     }
 
     /// What an end asks for: its item, whether it is at the item's bottom, and where. None for an end at a side.
     fn request(
         &self,
-        layered: &Layered,
+        layered: &LayerGraph,
         links: &[Link],
         xs: &[f64],
-        (link, end): (usize, End),
+        at: LinkEnd,
         nearly: f64,
     ) -> Option<(usize, bool, PortRequest)> {
+        let LinkEnd { link, end } = at;
         let item = if end == End::Source { links[link].from } else { links[link].to };
         let chain = match &layered.routes[link] {
             Route::Over(chain) => chain,
             Route::Around(chain) if end == End::Source && chain.len() > 1 => chain,
             Route::Around(_) => {
-                let request = PortRequest { link, end, x: f64::INFINITY, key: (usize::MAX, link) };
+                let request = PortRequest { end: at, x: f64::INFINITY, key: (usize::MAX, link) };
                 return Some((item, end == End::Source, request));
             }
             Route::Loop(_) => return None,
@@ -83,14 +92,14 @@ impl Ports {
         if other.layer == layered.vertices[item].layer {
             return None;
         }
-        let is_item = matches!(other.kind, Kind::Item(_));
-        let x = match self.across.get(&(link, End::Source)).filter(|_| is_item) {
+        let is_item = matches!(other.kind, VertexKind::Item(_));
+        let x = match self.across.get(&LinkEnd { link, end: End::Source }).filter(|_| is_item) {
             Some(x) => *x,
             None if is_item && (xs[next] - xs[item]).abs() < nearly => (xs[next] + xs[item]) / 2.0,
             None => xs[next],
         };
         let key = if is_item { (usize::MAX, link) } else { (next, 0) };
-        Some((item, other.layer > layered.vertices[item].layer, PortRequest { link, end, x, key }))
+        Some((item, other.layer > layered.vertices[item].layer, PortRequest { end: at, x, key }))
     }
 
     /// Spreads ends over one side of an item: those right across from their other end exactly, the others beside them.
@@ -105,22 +114,22 @@ impl Ports {
         let assigned = spread(&wanted, reach, gaps.ports);
         for request in requests {
             let x = assigned[place[&request.key]].clamp(-reach, reach);
-            self.across.insert((request.link, request.end), middle + x);
+            self.across.insert(request.end, middle + x);
         }
     }
 
     /// Gives ends at the sides of items their places: from above what leaves upwards, what loops, what comes from below; nested, so that
     /// no two cross.
-    fn turn(&mut self, layered: &Layered, items: &[Item], links: &[Link]) {
-        let mut ends: HashMap<usize, Vec<(usize, End)>> = HashMap::new();
+    fn turn(&mut self, layered: &LayerGraph, items: &[Item], links: &[Link]) {
+        let mut ends: HashMap<usize, Vec<LinkEnd>> = HashMap::new();
         for (link, route) in layered.routes.iter().enumerate() {
-            let mut add = |vertex: usize, end| ends.entry(vertex).or_default().push((link, end));
+            let mut add = |vertex: usize, end| ends.entry(vertex).or_default().push(LinkEnd { link, end });
             match route {
                 Route::Over(chain) => {
                     let (first, last) = (chain[1], chain[chain.len() - 2]);
                     let is_beside = |hook: usize, item: usize| {
                         let (hook, item) = (&layered.vertices[hook], &layered.vertices[item]);
-                        hook.kind == Kind::Hook && hook.layer == item.layer
+                        hook.kind == VertexKind::Hook && hook.layer == item.layer
                     };
                     if is_beside(first, links[link].from) {
                         add(first, End::Source);
@@ -138,7 +147,7 @@ impl Ports {
         }
         for layer in &layered.layers {
             for (place, &vertex) in layer.iter().enumerate() {
-                let Kind::Item(item) = layered.vertices[vertex].kind else { continue };
+                let VertexKind::Item(item) = layered.vertices[vertex].kind else { continue };
                 let (before, after) = layer.split_at(place);
                 self.stack(&items[item], &turns(layered, before.iter().rev(), (item, Side::Left)), &ends);
                 self.stack(&items[item], &turns(layered, after[1..].iter(), (item, Side::Right)), &ends);
@@ -147,15 +156,15 @@ impl Ports {
     }
 
     /// Stacks the ends of turns, innermost first, over one side.
-    fn stack(&mut self, item: &Item, turns: &[usize], ends: &HashMap<usize, Vec<(usize, End)>>) {
+    fn stack(&mut self, item: &Item, turns: &[usize], ends: &HashMap<usize, Vec<LinkEnd>>) {
         let of = |vertex: &usize| ends.get(vertex).cloned().unwrap_or_default();
-        let leaving = |ends: &Vec<(usize, End)>| ends.iter().all(|(_, end)| *end == End::Source);
-        let arriving = |ends: &Vec<(usize, End)>| ends.iter().all(|(_, end)| *end == End::Target);
-        let all: Vec<Vec<(usize, End)>> = turns.iter().map(of).filter(|ends| !ends.is_empty()).collect();
-        let mut slots: Vec<Vec<(usize, End)>> = all.iter().filter(|ends| leaving(ends)).cloned().collect();
+        let leaving = |ends: &Vec<LinkEnd>| ends.iter().all(|end| end.end == End::Source);
+        let arriving = |ends: &Vec<LinkEnd>| ends.iter().all(|end| end.end == End::Target);
+        let all: Vec<Vec<LinkEnd>> = turns.iter().map(of).filter(|ends| !ends.is_empty()).collect();
+        let mut slots: Vec<Vec<LinkEnd>> = all.iter().filter(|ends| leaving(ends)).cloned().collect();
         let loops = || all.iter().filter(|ends| !leaving(ends) && !arriving(ends)).flatten();
-        slots.extend(loops().filter(|(_, end)| *end == End::Source).rev().map(|end| vec![*end]));
-        slots.extend(loops().filter(|(_, end)| *end == End::Target).map(|end| vec![*end]));
+        slots.extend(loops().filter(|end| end.end == End::Source).rev().map(|end| vec![*end]));
+        slots.extend(loops().filter(|end| end.end == End::Target).map(|end| vec![*end]));
         slots.extend(all.iter().filter(|ends| arriving(ends)).rev().cloned());
         let reach = item.reach.height;
         let gap = self.gap.min(2.0 * reach / (slots.len() as f64 - 1.0).max(1.0));
@@ -186,6 +195,6 @@ fn spread(wanted: &[f64], reach: f64, gap: f64) -> Vec<f64> {
 }
 
 /// The turns that stand beside an item on one side, innermost first.
-fn turns<'a>(layered: &Layered, from: impl Iterator<Item = &'a usize>, beside: (usize, Side)) -> Vec<usize> {
+fn turns<'a>(layered: &LayerGraph, from: impl Iterator<Item = &'a usize>, beside: (usize, Side)) -> Vec<usize> {
     from.take_while(|vertex| layered.vertices[**vertex].beside == Some(beside)).copied().collect()
 }

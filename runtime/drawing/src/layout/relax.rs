@@ -5,7 +5,7 @@
 
 use super::Gaps;
 use super::across::distance;
-use super::layers::{Layered, Side};
+use super::layers::{LayerGraph, Side};
 
 const SWEEPS: usize = 8;
 /// A shift that cannot be seen.
@@ -16,7 +16,7 @@ const NEARNESS: u32 = 1;
 const WEIGHT_MAX: u32 = 8;
 
 /// Moves groups. `firm` are the pieces that may be straight, each with whether it is the only one at both of its ends.
-pub(super) fn relax(layered: &Layered, gaps: &Gaps, firm: &[(usize, usize, bool)], xs: &mut [f64]) {
+pub(super) fn relax(layered: &LayerGraph, gaps: &Gaps, firm: &[(usize, usize, bool)], xs: &mut [f64]) {
     let mut links: Vec<Vec<(usize, u32)>> = vec![Vec::new(); xs.len()];
     for segment in &layered.segments {
         let weight = segment.weight.min(WEIGHT_MAX);
@@ -100,7 +100,7 @@ fn find(parents: &mut [usize], mut vertex: usize) -> usize {
 
 /// What limits the moves of a group: its neighbours, and the links that pull at it.
 struct Freedom<'a> {
-    layered: &'a Layered,
+    layered: &'a LayerGraph,
     gaps: &'a Gaps,
     /// The other ends of each vertex's pieces, with their weight.
     links: Vec<Vec<(usize, u32)>>,

@@ -3,9 +3,9 @@
 //! A line crosses a layer only where a place was kept for it and changes sides only between layers, so no line runs through a node.
 
 use super::bands::{self, Band};
-use super::layers::{Kind, Layered, Route, Side};
+use super::layers::{LayerGraph, Route, Side, VertexKind};
 use super::ports::{End, Ports};
-use super::{Gaps, Graph, Item, Link, Placed};
+use super::{Gaps, Graph, Item, Link, Placement};
 use crate::geometry::{Path, Point, Size, Step, at, cut_horizontally, cut_vertically};
 
 /// How far a line is straight before it meets a node, so that its arrow is.
@@ -14,7 +14,7 @@ const STRAIGHT: f64 = 10.0;
 const OUTSIDE_LINES: usize = 24;
 
 /// Makes places of coordinates and leads the links.
-pub(super) fn route(layered: &Layered, graph: &Graph<'_>, xs: &[f64], gaps: &Gaps) -> Placed {
+pub(super) fn route(layered: &LayerGraph, graph: &Graph<'_>, xs: &[f64], gaps: &Gaps) -> Placement {
     let Graph { items, links, clusters, .. } = *graph;
     let (bands, rooms) = bands::bands(layered, clusters, xs, gaps);
     let right = layered.vertices.iter().zip(xs).map(|(vertex, x)| x + vertex.size.width / 2.0).fold(0.0, f64::max);
@@ -22,7 +22,7 @@ pub(super) fn route(layered: &Layered, graph: &Graph<'_>, xs: &[f64], gaps: &Gap
     let ports = Ports::new(layered, items, links, xs, gaps);
     let mut router = Router { layered, items, links, xs, gaps, bands, ports, outside: right + gaps.items, around: 0 };
     let paths: Vec<Path> = (0..links.len()).map(|link| router.path(link)).collect();
-    let mut placed = Placed {
+    let mut placed = Placement {
         centres: (0..items.len()).map(|item| router.centre(item)).collect(),
         paths,
         labels: vec![None; links.len()],
@@ -30,7 +30,7 @@ pub(super) fn route(layered: &Layered, graph: &Graph<'_>, xs: &[f64], gaps: &Gap
         size: Size::default(),
     };
     for (vertex, place) in layered.vertices.iter().enumerate() {
-        if let Kind::Label(link) = place.kind {
+        if let VertexKind::Label(link) = place.kind {
             placed.labels[link] = Some(router.centre(vertex));
         }
     }
@@ -44,7 +44,7 @@ pub(super) fn route(layered: &Layered, graph: &Graph<'_>, xs: &[f64], gaps: &Gap
 }
 
 struct Router<'a> {
-    layered: &'a Layered,
+    layered: &'a LayerGraph,
     items: &'a [Item],
     links: &'a [Link],
     xs: &'a [f64],
@@ -83,7 +83,7 @@ impl Router<'_> {
         let is_down = self.layered.vertices[from].layer < self.layered.vertices[to].layer;
         let mut path = self.leave(link, chain, is_down);
         for &vertex in &chain[1..chain.len() - 1] {
-            if self.layered.vertices[vertex].kind == Kind::Hook {
+            if self.layered.vertices[vertex].kind == VertexKind::Hook {
                 continue;
             }
             let (band, x) = (self.band(vertex), self.xs[vertex]);
@@ -212,7 +212,7 @@ impl Router<'_> {
 }
 
 /// Moves everything so that the smallest coordinate is 0, and measures it.
-fn fit(placed: &mut Placed, items: &[Item], links: &[Link]) {
+fn fit(placed: &mut Placement, items: &[Item], links: &[Link]) {
     let mut low = at(f64::INFINITY, f64::INFINITY);
     let mut high = at(0.0, 0.0);
     let mut cover = |point: Point, size: Size| {

@@ -4,7 +4,7 @@
 //! where they lead.
 
 use super::clusters::ClusterOrder;
-use super::layers::{Kind, Layered, Side};
+use super::layers::{LayerGraph, Side, VertexKind};
 
 /// Layers up to this many units get swaps; sweeps alone decide about wider ones.
 const SWAP_UNITS_MAX: usize = 120;
@@ -37,7 +37,7 @@ pub(super) struct Sorter {
 
 impl Sorter {
     /// Takes the layers in the order in which a walk down from the top meets their vertices, all turns on the right.
-    pub(super) fn new(layered: &Layered) -> Sorter {
+    pub(super) fn new(layered: &LayerGraph) -> Sorter {
         let count = layered.vertices.len();
         let segments = &layered.segments;
         let (mut above, mut below) = (vec![Vec::new(); count], vec![Vec::new(); count]);
@@ -71,7 +71,7 @@ impl Sorter {
         sorter
     }
 
-    fn begin(&mut self, layered: &Layered) {
+    fn begin(&mut self, layered: &LayerGraph) {
         let mut met = vec![false; self.places.len()];
         self.layers = vec![Vec::new(); layered.layers.len()];
         for root in layered.layers.iter().flatten() {
@@ -131,7 +131,7 @@ impl Sorter {
     }
 
     /// Exchanges two clusters in all layers.
-    pub(super) fn exchange_clusters(&mut self, (one, other): (usize, usize)) {
+    pub(super) fn exchange_clusters(&mut self, one: usize, other: usize) {
         self.cluster_order.ranks.swap(one, other);
         self.gather_all();
     }
@@ -306,10 +306,10 @@ impl Sorter {
     }
 
     /// Puts each loop on the side of its item on which less turns off.
-    pub(super) fn balance_loops(&mut self, layered: &Layered) {
+    pub(super) fn balance_loops(&mut self, layered: &LayerGraph) {
         for turns in &self.turns {
             let (loops, hooks): (Vec<usize>, Vec<usize>) =
-                turns.iter().partition(|turn| layered.vertices[**turn].kind == Kind::Loop);
+                turns.iter().partition(|turn| layered.vertices[**turn].kind == VertexKind::Loop);
             let mut balance = 0_isize;
             hooks.iter().for_each(|hook| balance += if self.sides[*hook] == Side::Right { 1 } else { -1 });
             for turn in loops {
@@ -320,12 +320,12 @@ impl Sorter {
     }
 
     /// Hands the order over: loops next to their item, then hooks.
-    pub(super) fn finish(&self, layered: &mut Layered) {
+    pub(super) fn finish(&self, layered: &mut LayerGraph) {
         for (layer, leads) in self.layers.iter().enumerate() {
             let mut ordered = Vec::with_capacity(self.widths[layer]);
             for &lead in leads {
                 let unit = self.unit(lead);
-                let is_loop = |turn: &&usize| layered.vertices[**turn].kind == Kind::Loop;
+                let is_loop = |turn: &&usize| layered.vertices[**turn].kind == VertexKind::Loop;
                 let on = |side: Side| unit.iter().filter(move |turn| **turn != lead && self.sides[**turn] == side);
                 ordered.extend(on(Side::Left).filter(|turn| !is_loop(turn)));
                 ordered.extend(on(Side::Left).filter(is_loop));

@@ -9,7 +9,7 @@ use glovebox_host::input::{OutgoingEdge, StageInput};
 use glovebox_host::llm::Model;
 use glovebox_journal::ports::BlobStore;
 use glovebox_pipeline::ir::{HandlerKind, Node, Pipeline};
-use glovebox_pipeline::planning::Planning;
+use glovebox_pipeline::planning::PlanRequirements;
 use glovebox_plan::plan::{Binding, Plan};
 use glovebox_plan::verify::{ContextBase, Role};
 use glovebox_record::Digest;
@@ -111,7 +111,7 @@ fn stage_input(plan: &Plan, node: &Node, assignment: &Assignment) -> StageInput 
 /// a plan. One that it makes unasked runs all the same.
 fn planning(plan: &Plan, node: &Node) -> Vec<(String, String)> {
     let asks = plan.verify.as_ref().is_none_or(|verify| verify.planner.mode.asks_model());
-    let Some(Planning { mut allowed, keys }) = plan.pipeline.planning(node) else { return Vec::new() };
+    let Some(PlanRequirements { mut allowed, keys }) = plan.pipeline.plan_requirements(node) else { return Vec::new() };
     allowed.retain(|_| asks);
     let questions = plan.verify.as_ref().filter(|_| !allowed.is_empty()).and_then(|verify| verify.questions());
     let questions = questions.and_then(|questions| serde_json::to_string(&questions).ok());

@@ -77,11 +77,11 @@ impl FailureMeta {
 impl StageFinished {
     /// True for everything that verifies: repetitions after its failures are bounded by their category.
     pub fn is_bounded_by_category(&self) -> bool {
-        self.is_verification() || HandlerKind::of(&self.handler).role() == Some(Role::Verifier)
+        self.is_verification() || HandlerKind::from_name(&self.handler).role() == Some(Role::Verifier)
     }
 
     /// True for the verification of a node's work, and for a stage that runs a plan of checks.
     pub fn is_verification(&self) -> bool {
-        self.attempt.task.work == Work::Verify || HandlerKind::of(&self.handler) == HandlerKind::Verification
+        self.attempt.task.work == Work::Verify || HandlerKind::from_name(&self.handler) == HandlerKind::Verification
     }
 }

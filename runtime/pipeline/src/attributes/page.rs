@@ -1,7 +1,7 @@
 //! The page of all attributes for `docs/`, printed from the table. This file holds no text about a single attribute.
 
 use super::Carrier::{Edge, Graph, Node};
-use super::{ATTRIBUTES, DRAWING, Known};
+use super::{ATTRIBUTES, DRAWING, KnownAttribute};
 use glovebox_record::LimitName;
 use std::fmt::Write;
 
@@ -23,9 +23,9 @@ pub fn reference() -> String {
             "\n## {title}\n\n| attribute | value | default | what it does | enforced | source |\n|---|---|---|---|---|---|\n"
         )
         .expect("writing to a string does not fail");
-        let mut rows: Vec<&Known> = ATTRIBUTES.iter().filter(|known| known.on.contains(&carrier)).collect();
+        let mut rows: Vec<&KnownAttribute> = ATTRIBUTES.iter().filter(|known| known.on.contains(&carrier)).collect();
         rows.sort_by_key(|known| known.key);
-        for Known { key, value, default, summary, source, instead, .. } in rows {
+        for KnownAttribute { key, value, default, summary, source, instead, .. } in rows {
             let enforced = if instead.is_none() { "yes" } else { "no" };
             writeln!(text, "| `{key}` | {value} | {default} | {summary} | {enforced} | {source} |")
                 .expect("writing to a string does not fail");

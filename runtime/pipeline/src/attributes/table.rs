@@ -4,7 +4,7 @@ mod verification;
 
 use super::Carrier::{self, Edge, Graph, Node};
 use super::DefinedBy::{self, CodingAgentLoop, Glovebox, OtherEngines, Spec};
-use super::Known;
+use super::KnownAttribute;
 use super::ValueKind::{self, *};
 use crate::key::{self, Key};
 
@@ -25,21 +25,21 @@ const fn known(
     default: &'static str,
     summary: &'static str,
     source: DefinedBy,
-) -> Known {
-    Known { key, on, value, default, summary, source, instead: None }
+) -> KnownAttribute {
+    KnownAttribute { key, on, value, default, summary, source, instead: None }
 }
 
-impl Known {
-    /// Marks an attribute that this version does not enforce, with what to do instead. A run refuses it.
+impl KnownAttribute {
+    /// Marks an attribute that this version does not enforce, with the alternative. A run refuses it.
     const fn refused(self, instead: &'static str) -> Self {
         Self { instead: Some(instead), ..self }
     }
 }
 
 /// Every known attribute.
-pub const ATTRIBUTES: &[Known] = &all::<{ GENERAL.len() + verification::ROWS.len() }>();
+pub const ATTRIBUTES: &[KnownAttribute] = &all::<{ GENERAL.len() + verification::ROWS.len() }>();
 
-const fn all<const LEN: usize>() -> [Known; LEN] {
+const fn all<const LEN: usize>() -> [KnownAttribute; LEN] {
     let (mut all, mut next) = ([GENERAL[0]; LEN], 1);
     while next < LEN {
         let of_verification = next.checked_sub(GENERAL.len());
@@ -49,8 +49,8 @@ const fn all<const LEN: usize>() -> [Known; LEN] {
     all
 }
 
-/// Those of all stages, of agents, of parallel nodes and of people.
-const GENERAL: &[Known] = &[
+/// The attributes of all stages, agents, parallel nodes and human gates.
+const GENERAL: &[KnownAttribute] = &[
     known(key::GOAL, G, Text, "empty", "the purpose of the pipeline; prompts use it as `$goal`", SPEC),
     known(key::LABEL, GNE, Text, "the name", "the displayed text; on an edge also the routing key", SPEC),
     known(key::MODEL_STYLESHEET, G, Stylesheet, "empty", "model settings by selector", SPEC),

@@ -1,4 +1,4 @@
-//! The stages of one child, with the names and bounds that they have in the pipeline around it.
+//! The stages of one child, with their names and bounds in the outer pipeline.
 
 use super::fault;
 use crate::attributes::known;
@@ -12,7 +12,7 @@ use std::fmt::Display;
 /// The attributes of a node or an edge.
 type Values = BTreeMap<String, String>;
 
-/// What the node that runs a child may say, beside names that no table has.
+/// The attributes that the node of a child may have, besides unknown names.
 const OF_OWNER: [Key<'static>; 15] = [
     key::SHAPE,
     key::TYPE,
@@ -30,7 +30,7 @@ const OF_OWNER: [Key<'static>; 15] = [
     key::STACK_CHILD_AUTOSTART,
     key::RANKDIR,
 ];
-/// What a supervisor may say besides.
+/// The further attributes of a supervisor.
 const OF_SUPERVISOR: [Key<'static>; 5] = [
     key::MANAGER_POLL_INTERVAL,
     key::MANAGER_MAX_CYCLES,
@@ -38,9 +38,9 @@ const OF_SUPERVISOR: [Key<'static>; 5] = [
     key::MANAGER_ACTIONS,
     key::PROMPT,
 ];
-/// What is said of the child's end, and so of the fan-in.
+/// Attributes of the node that apply to the end of the child, and so move to the fan-in.
 const OF_END: [Key<'static>; 3] = [key::GOAL_GATE, key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];
-/// Attributes of the child's graph that its stages have already, or that concern nobody else.
+/// Attributes of the child's graph that are already part of its stages, or that have no effect outside of the child's file.
 const SETTLED: [Key<'static>; 8] = [
     key::GOAL,
     key::STACK_CHILD_DOTFILE,
@@ -51,7 +51,7 @@ const SETTLED: [Key<'static>; 8] = [
     key::REASONING_EFFORT,
     key::RANKDIR,
 ];
-/// Attributes of the child's graph that become those of its stages, with their names there.
+/// Attributes of the child's graph that its stages inherit, with their names on a stage.
 const INHERITED: [(Key<'static>, Key<'static>); 7] = [
     (key::MAX_TURNS, key::MAX_TURNS),
     (key::MAX_VISITS, key::MAX_VISITS),
@@ -61,7 +61,7 @@ const INHERITED: [(Key<'static>, Key<'static>); 7] = [
     (key::TOOL_HOOKS_POST, key::TOOL_HOOKS_POST),
     (key::MCP, key::MCP),
 ];
-/// Attributes of the child's graph that hold at its exits.
+/// Attributes of the child's graph that move to its exits.
 const OF_EXIT: [Key<'static>; 2] = [key::RETRY_TARGET, key::FALLBACK_RETRY_TARGET];
 /// Attributes that name nodes.
 const NAMING: [Key<'static>; 6] = [
@@ -83,8 +83,8 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Looks at what a node and its child ask for.
-    pub(super) fn of((parent, owner): (&'a Pipeline, &'a Node), child: &'a Pipeline) -> Result<Self, Vec<Diagnostic>> {
+    /// Checks the settings of a node and its child.
+    pub(super) fn new(parent: &'a Pipeline, owner: &'a Node, child: &'a Pipeline) -> Result<Self, Vec<Diagnostic>> {
         let named =
             owner.attributes.get(key::STACK_CHILD_DOTFILE).or_else(|| parent.attributes.get(key::STACK_CHILD_DOTFILE));
         let file = named.map(|attribute| attribute.value.trim()).unwrap_or_default();
@@ -131,7 +131,7 @@ impl<'a> Part<'a> {
         actions.is_some_and(|list| list.value.split(',').any(|action| action.trim() == "steer"))
     }
 
-    /// Bounds and defaults of a whole run that its graph sets in another way than the one around it.
+    /// Reports run-wide bounds and defaults that differ from those of the outer graph.
     fn of_graph(&self, parent: &'a Pipeline) -> impl Iterator<Item = Diagnostic> + '_ {
         let is_taken = |key: &Key<'_>| {
             let inherited = INHERITED.iter().any(|(known, _)| known == key);
@@ -156,7 +156,7 @@ impl<'a> Part<'a> {
         }))
     }
 
-    /// Stages that may write more than the node that runs them.
+    /// Reports stages that may write more than the node that runs them.
     fn of_stages(&self) -> impl Iterator<Item = Diagnostic> + '_ {
         let bound = self.owner.access.allowed_write_paths.as_deref();
         let wider = self.child.nodes.iter().filter_map(move |node| {
@@ -182,14 +182,14 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// The name of one of its nodes in the pipeline around it.
+    /// The name of one of its nodes in the outer pipeline.
     fn renamed(&self, name: impl Display) -> NodeId {
         NodeId::from(format!("{}__{name}", self.owner.id))
     }
 
     /// Adds the stages, and returns their names and that of the fan-in.
     pub(super) fn put_into(self, graph: &mut SettledGraph) -> Result<Vec<NodeId>, Vec<Diagnostic>> {
-        let own = SettledGraph::of(self.child);
+        let own = SettledGraph::from_pipeline(self.child);
         let join = self.join(graph);
         let taken: BTreeSet<&str> = graph.nodes.iter().map(|node| node["id"].as_str()).collect();
         let twice = self.names.iter().map(|name| self.renamed(name)).find(|name| taken.contains(name.as_str()));
@@ -287,7 +287,7 @@ impl<'a> Part<'a> {
         values
     }
 
-    /// What the child's graph and the node that runs it say about a stage that says nothing.
+    /// Fills the missing attributes of a stage from the child's graph and from the node that runs it.
     fn inherit(&self, values: &mut Values, node: &Node) {
         let is_own = node.child_of.is_none();
         if node.handler.component().is_some() {
@@ -314,7 +314,7 @@ impl<'a> Part<'a> {
         values
     }
 
-    /// Gives nodes and threads that it names their names in the pipeline around it.
+    /// Renames nodes and threads in these attributes to their names in the outer pipeline.
     fn rename(&self, values: &mut Values) {
         for key in NAMING {
             if let Some(value) = values.get_mut(key.as_str()) {
@@ -331,7 +331,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// True for the actions of a supervisor that it takes all of: it observes and waits, and may steer.
+/// True for a supported list of supervisor actions: `observe` and `wait`, and optionally `steer`.
 fn are_known(actions: &str) -> bool {
     let actions: BTreeSet<&str> = actions.split(',').map(str::trim).collect();
     ["observe", "wait"].iter().all(|action| actions.contains(action))
@@ -352,7 +352,7 @@ fn set(values: &mut Values, key: Key<'_>, value: Option<&str>) {
     }
 }
 
-/// Sets a value that is not there.
+/// Sets a missing value.
 fn default(values: &mut Values, key: Key<'_>, value: Option<&str>) {
     if !values.contains_key(key.as_str()) {
         set(values, key, value);

@@ -3,7 +3,7 @@
 //! Commas, semicolons and white space are separators. An unclosed block ends at the line that looks like the next statement, so that
 //! the mistake causes one diagnostic only.
 
-use super::lexer::{Kind, Token, is_bare, is_name, is_odd};
+use super::lexer::{Token, TokenKind, is_bare, is_name, is_odd};
 use super::names::reads_bare;
 use super::parser::{Parser, Spelling};
 use super::{Attr, Value, quote};
@@ -13,9 +13,9 @@ use crate::key::Key;
 use crate::span::Span;
 use std::borrow::Cow;
 
-/// Where an attribute stands.
+/// The position of an attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Within {
+pub(super) enum AttributePosition {
     /// In square brackets.
     List,
     /// Among the statements of a graph.
@@ -25,7 +25,7 @@ pub(super) enum Within {
 impl<'a> Parser<'a> {
     /// Reads all blocks that follow. Returns the attributes, and the end of the last block or `end` if there is none.
     pub(super) fn attribute_blocks(&mut self, mut end: Span) -> (Vec<Attr<'a>>, Span) {
-        while self.at(Kind::LeftBracket) {
+        while self.at(TokenKind::LeftBracket) {
             end = self.block();
         }
         (self.attributes.drain(..).collect(), end)
@@ -36,17 +36,17 @@ impl<'a> Parser<'a> {
         let mut separable = false;
         loop {
             match self.token.kind {
-                Kind::RightBracket => return self.advance().span,
-                Kind::Comma | Kind::Semicolon if separable => {
+                TokenKind::RightBracket => return self.advance().span,
+                TokenKind::Comma | TokenKind::Semicolon if separable => {
                     separable = false;
                     self.advance();
                 }
-                Kind::Comma | Kind::Semicolon => {
+                TokenKind::Comma | TokenKind::Semicolon => {
                     let span = self.advance().span;
                     let error = Diagnostic::error("dot_syntax", "expected an attribute before this separator", span);
                     self.error(error.with_fix(span, ""));
                 }
-                Kind::Word | Kind::Number | Kind::String => {
+                TokenKind::Word | TokenKind::Number | TokenKind::String => {
                     if self.statement_begins() {
                         return self.unclosed(open);
                     }
@@ -55,7 +55,11 @@ impl<'a> Parser<'a> {
                     }
                     separable = true;
                 }
-                Kind::End | Kind::LeftBrace | Kind::RightBrace | Kind::Arrow | Kind::LeftBracket => {
+                TokenKind::End
+                | TokenKind::LeftBrace
+                | TokenKind::RightBrace
+                | TokenKind::Arrow
+                | TokenKind::LeftBracket => {
                     return self.unclosed(open);
                 }
                 _ => {
@@ -69,7 +73,7 @@ impl<'a> Parser<'a> {
 
     /// True if the current name begins a line and looks like a node or an edge, not like an attribute.
     fn statement_begins(&self) -> bool {
-        if !self.token.first || !self.at(Kind::Word) {
+        if !self.token.first || !self.at(TokenKind::Word) {
             return false;
         }
         let mut ahead = self.lexer.source.text()[self.lexer.at..].trim_start_matches([' ', '\t']);
@@ -86,19 +90,19 @@ impl<'a> Parser<'a> {
     fn unclosed(&mut self, open: Span) -> Span {
         let error = Diagnostic::error("dot_syntax", "this `[` has no matching `]`", open);
         self.error(error.with_label(self.token.span, "expected `]` before this"));
-        if self.at(Kind::Arrow) {
+        if self.at(TokenKind::Arrow) {
             self.recover(self.token.span.start);
         }
         open
     }
 
     fn attribute(&mut self) -> Option<Attr<'a>> {
-        let quoted = self.at(Kind::String);
+        let quoted = self.at(TokenKind::String);
         let (key, span) = self.key();
-        if self.at(Kind::Equal) {
-            return self.attribute_value(Within::List, (key, span), quoted);
+        if self.at(TokenKind::Equal) {
+            return self.attribute_value(AttributePosition::List, key, span, quoted);
         }
-        if self.at(Kind::Colon) && self.lexer.source.text()[self.token.span.end..].starts_with([' ', '"']) {
+        if self.at(TokenKind::Colon) && self.lexer.source.text()[self.token.span.end..].starts_with([' ', '"']) {
             let colon = self.token.span;
             self.error(
                 Diagnostic::error("dot_syntax", "expected `=` between key and value, found `:`", colon)
@@ -108,7 +112,7 @@ impl<'a> Parser<'a> {
             self.advance();
             return None;
         }
-        if matches!(self.token.kind, Kind::Arrow) {
+        if matches!(self.token.kind, TokenKind::Arrow) {
             // This is an edge: the caller reports the unclosed block.
             return None;
         }
@@ -125,7 +129,7 @@ impl<'a> Parser<'a> {
     }
 
     fn key(&mut self) -> (Cow<'a, str>, Span) {
-        if self.at(Kind::String) {
+        if self.at(TokenKind::String) {
             let token = self.advance();
             return (self.string_value_of(token), token.span);
         }
@@ -137,18 +141,19 @@ impl<'a> Parser<'a> {
     /// Reads `= value`; the current token is the `=`.
     pub(super) fn attribute_value(
         &mut self,
-        within: Within,
-        (key, key_span): (Cow<'a, str>, Span),
+        position: AttributePosition,
+        key: Cow<'a, str>,
+        key_span: Span,
         quoted: bool,
     ) -> Option<Attr<'a>> {
         if !quoted && !reads_bare(&key) {
             self.remark(Spelling::BareDottedKey, key_span, || quote(&key));
         }
-        let value = self.value(within, Key::new(&key))?;
+        let value = self.value(position, Key::new(&key))?;
         Some(Attr { key, key_span, value })
     }
 
-    fn value(&mut self, within: Within, key: Key<'_>) -> Option<Value<'a>> {
+    fn value(&mut self, position: AttributePosition, key: Key<'_>) -> Option<Value<'a>> {
         let equal = self.token.span;
         let blank = self.lexer.run(equal.end, |byte| byte == b' ' || byte == b'\t');
         if self.lexer.source.text().as_bytes().get(blank) == Some(&b'#') {
@@ -159,8 +164,8 @@ impl<'a> Parser<'a> {
         }
         self.advance();
         match self.token.kind {
-            Kind::String => self.string_value(),
-            Kind::Word | Kind::Number => match self.end_of_words(within, key) {
+            TokenKind::String => self.string_value(),
+            TokenKind::Word | TokenKind::Number => match self.end_of_words(position, key) {
                 Some(end) => {
                     self.extend(end);
                     let span = self.advance().span;
@@ -168,7 +173,7 @@ impl<'a> Parser<'a> {
                 }
                 None => self.bare_value(),
             },
-            Kind::Other => self.odd_value(within, key),
+            TokenKind::Other => self.odd_value(position, key),
             _ => {
                 let message = format!("expected a value for `{key}`, found {}", self.found());
                 self.syntax(message, equal.after());
@@ -183,12 +188,12 @@ impl<'a> Parser<'a> {
         if let Some(nul) = self.nul(token) {
             self.syntax("a string must not contain a NUL character", Span::new(nul, nul + 1));
         }
-        if self.at(Kind::Other) && self.text(self.token.span) == "+" {
+        if self.at(TokenKind::Other) && self.text(self.token.span) == "+" {
             let plus = self.token.span;
             let error = Diagnostic::error("dot_syntax", "`+` does not join strings", plus);
             self.error(error.with_help("write one string, with `\\n` for a new line"));
             self.advance();
-            if self.at(Kind::String) {
+            if self.at(TokenKind::String) {
                 self.advance();
             }
         }
@@ -217,10 +222,10 @@ impl<'a> Parser<'a> {
 
     /// The end of a text of several words without quotes ([`words_without_quotes`]). None for a value of
     /// one word, for a key that takes no text, and outside of a list, where the next word begins a statement.
-    fn end_of_words(&self, within: Within, key: Key<'_>) -> Option<usize> {
+    fn end_of_words(&self, position: AttributePosition, key: Key<'_>) -> Option<usize> {
         let takes_text =
             attributes::known(key).is_none_or(|known| matches!(known.value, ValueKind::Text | ValueKind::Commands));
-        if within == Within::Body || !takes_text {
+        if position == AttributePosition::Body || !takes_text {
             return None;
         }
         let start = self.token.span.start;
@@ -235,7 +240,7 @@ impl<'a> Parser<'a> {
         Some(Value { text: Cow::Borrowed(text), span, quoted: false })
     }
 
-    fn odd_value(&mut self, within: Within, key: Key<'_>) -> Option<Value<'a>> {
+    fn odd_value(&mut self, position: AttributePosition, key: Key<'_>) -> Option<Value<'a>> {
         let start = self.token.span.start;
         let source = self.lexer.source.text();
         match source.as_bytes()[start] {
@@ -251,7 +256,7 @@ impl<'a> Parser<'a> {
                 None
             }
             byte if b"/$@%*+~!?\\&|^(.".contains(&byte) => {
-                let end = self.end_of_words(within, key).unwrap_or_else(|| self.lexer.run(start, is_odd));
+                let end = self.end_of_words(position, key).unwrap_or_else(|| self.lexer.run(start, is_odd));
                 self.extend(end);
                 let span = self.advance().span;
                 self.wants_quotes(span)

@@ -7,9 +7,9 @@ use super::Comment;
 use crate::source::Source;
 use crate::span::Span;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// `[A-Za-z_][A-Za-z0-9_]*`, and all characters beyond ASCII.
     Word,
     /// Begins with a digit, or with a minus and a digit or a dot.
@@ -41,7 +41,7 @@ pub(super) enum Kind {
 /// One token with its span.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) span: Span,
     /// It is the first token of its line.
     pub(super) first: bool,
@@ -87,7 +87,7 @@ impl<'a> Lexer<'a> {
                 b'/' if self.byte(1) == b'/' => self.line_comment(true),
                 b'/' if self.byte(1) == b'*' => {
                     if let Some(open) = self.block_comment() {
-                        return Token { kind: Kind::OpenComment, span: open, first, plain: false };
+                        return Token { kind: TokenKind::OpenComment, span: open, first, plain: false };
                     }
                 }
                 _ => break,
@@ -123,17 +123,17 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn kind(&mut self) -> Kind {
-        let Some(letter) = self.source.text().as_bytes().get(self.at).copied() else { return Kind::End };
+    fn kind(&mut self) -> TokenKind {
+        let Some(letter) = self.source.text().as_bytes().get(self.at).copied() else { return TokenKind::End };
         match letter {
             b'0'..=b'9' => self.number(),
             _ if is_word(letter) => {
                 self.at = self.run(self.at + 1, is_word);
-                Kind::Word
+                TokenKind::Word
             }
             b'"' => self.string(),
-            b'-' if self.byte(1) == b'>' => self.pair(Kind::Arrow),
-            b'-' if self.byte(1) == b'-' => self.pair(Kind::Line),
+            b'-' if self.byte(1) == b'>' => self.pair(TokenKind::Arrow),
+            b'-' if self.byte(1) == b'-' => self.pair(TokenKind::Line),
             b'-' if self.byte(1).is_ascii_digit() || self.byte(1) == b'.' => self.number(),
             b'.' if self.byte(1).is_ascii_digit() => self.number(),
             _ => {
@@ -143,17 +143,17 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn pair(&mut self, kind: Kind) -> Kind {
+    fn pair(&mut self, kind: TokenKind) -> TokenKind {
         self.at += 2;
         kind
     }
 
-    fn number(&mut self) -> Kind {
+    fn number(&mut self) -> TokenKind {
         self.at = self.run(self.at + 1, |letter| is_word(letter) || letter == b'.');
-        Kind::Number
+        TokenKind::Number
     }
 
-    fn string(&mut self) -> Kind {
+    fn string(&mut self) -> TokenKind {
         let start = self.at;
         let bytes = self.source.text().as_bytes();
         let (mut at, mut lines) = (start + 1, false);
@@ -169,7 +169,7 @@ impl<'a> Lexer<'a> {
                     if lines || bytes.get(at).is_some_and(|next| *next == b'"' || next.is_ascii_alphanumeric()) {
                         self.suspect(start);
                     }
-                    return Kind::String;
+                    return TokenKind::String;
                 }
                 b'\n' => lines = true,
                 b'\\' => {
@@ -181,7 +181,7 @@ impl<'a> Lexer<'a> {
             }
         }
         self.at = self.source.text().len();
-        Kind::OpenString
+        TokenKind::OpenString
     }
 
     /// Records a string that is probably the end of one string and the start of another: it ends in `key="`, or a word follows its
@@ -217,17 +217,17 @@ impl<'a> Lexer<'a> {
     }
 }
 
-fn mark(letter: u8) -> Kind {
+fn mark(letter: u8) -> TokenKind {
     match letter {
-        b'{' => Kind::LeftBrace,
-        b'}' => Kind::RightBrace,
-        b'[' => Kind::LeftBracket,
-        b']' => Kind::RightBracket,
-        b'=' => Kind::Equal,
-        b',' => Kind::Comma,
-        b';' => Kind::Semicolon,
-        b':' => Kind::Colon,
-        _ => Kind::Other,
+        b'{' => TokenKind::LeftBrace,
+        b'}' => TokenKind::RightBrace,
+        b'[' => TokenKind::LeftBracket,
+        b']' => TokenKind::RightBracket,
+        b'=' => TokenKind::Equal,
+        b',' => TokenKind::Comma,
+        b';' => TokenKind::Semicolon,
+        b':' => TokenKind::Colon,
+        _ => TokenKind::Other,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A node's name must be an identifier, so that conditions and paths can contain it. The parser skips a port with an error.
 
-use super::lexer::{Kind, Token, is_in_identifier, is_name, is_word};
+use super::lexer::{Token, TokenKind, is_in_identifier, is_name, is_word};
 use super::parser::{Parser, Spelling};
 use super::{Name, Statement};
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
@@ -15,10 +15,10 @@ const ID_BYTES_MAX: usize = 128;
 
 impl<'a> Parser<'a> {
     pub(super) fn graph_name(&mut self) -> Option<Name<'a>> {
-        if self.at(Kind::String) {
+        if self.at(TokenKind::String) {
             return Some(self.quoted_name());
         }
-        if !matches!(self.token.kind, Kind::Word | Kind::Number) {
+        if !matches!(self.token.kind, TokenKind::Word | TokenKind::Number) {
             return None;
         }
         self.extend(self.lexer.run(self.token.span.start, is_name));
@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
 
     /// Reads a word with the rest of its name, or a string.
     pub(super) fn name(&mut self) -> Name<'a> {
-        if self.at(Kind::String) {
+        if self.at(TokenKind::String) {
             return self.quoted_name();
         }
         if self.name_continues() {
@@ -78,10 +78,10 @@ impl<'a> Parser<'a> {
             if self.renamed.len() < DIAGNOSTICS_MAX {
                 self.renamed.push((name.clone(), id));
             }
-        } else if Keyword::of(&name.text).is_some() && self.text(name.span) == name.text {
+        } else if Keyword::from_word(&name.text).is_some() && self.text(name.span) == name.text {
             self.remark(Spelling::BareKeyword, name.span, || super::quote(&name.text));
         }
-        if self.at(Kind::Colon) {
+        if self.at(TokenKind::Colon) {
             self.port();
         }
         name
@@ -130,9 +130,9 @@ impl<'a> Parser<'a> {
     fn port(&mut self) {
         let start = self.token.span;
         let mut end = start;
-        while self.at(Kind::Colon) {
+        while self.at(TokenKind::Colon) {
             end = self.advance().span;
-            if matches!(self.token.kind, Kind::Word | Kind::String) {
+            if matches!(self.token.kind, TokenKind::Word | TokenKind::String) {
                 end = self.advance().span;
             }
         }
@@ -175,7 +175,7 @@ impl Keyword {
     const ALL: [Self; 6] = [Self::Node, Self::Edge, Self::Graph, Self::Digraph, Self::Subgraph, Self::Strict];
 
     /// The keyword with this spelling, if it is one.
-    pub(crate) fn of(text: &str) -> Option<Self> {
+    pub(crate) fn from_word(text: &str) -> Option<Self> {
         Self::ALL.iter().find(|keyword| keyword.is(text)).copied()
     }
 
@@ -200,7 +200,7 @@ impl Keyword {
 /// (`-?(.5 | 5 | 5. | 5.5)`).
 pub(super) fn reads_bare(text: &str) -> bool {
     let begins_well = text.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
-    let reads_as_word = begins_well && text.bytes().all(is_word) && Keyword::of(text).is_none();
+    let reads_as_word = begins_well && text.bytes().all(is_word) && Keyword::from_word(text).is_none();
     reads_as_word || is_numeral(text)
 }
 

@@ -3,8 +3,8 @@
 //! After a mistake the parser drops the statement and continues at the next one. Nesting is limited ([`DEPTH_MAX`]), and each step
 //! consumes text, so the time is proportional to the length of the file.
 
-use super::attributes::Within;
-use super::lexer::{Kind, Lexer, Token};
+use super::attributes::AttributePosition;
+use super::lexer::{Lexer, Token, TokenKind};
 use super::{Ast, Attr, Keyword, Name, Statement, Target};
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::source::Source;
@@ -106,7 +106,7 @@ impl<'a> Parser<'a> {
     pub(super) fn advance(&mut self) -> Token {
         let next = self.lexer.next();
         let token = std::mem::replace(&mut self.token, next);
-        if matches!(next.kind, Kind::OpenString | Kind::OpenComment) {
+        if matches!(next.kind, TokenKind::OpenString | TokenKind::OpenComment) {
             self.report_unclosed();
         }
         token
@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
     fn report_unclosed(&mut self) {
         let span = self.token.span;
         let begin = match self.token.kind {
-            Kind::OpenString => {
+            TokenKind::OpenString => {
                 let at = self.lexer.suspect.unwrap_or_else(|| self.lexer.rest_of_line(span.start));
                 self.diagnostics.retain(|diagnostic| !diagnostic.is_error() || diagnostic.span.start < at.start);
                 let help = "close it with `\"`; write a quote inside a string as `\\\"`";
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
                 self.error(error.with_note("this string").with_help(help));
                 at.start
             }
-            Kind::OpenComment => {
+            TokenKind::OpenComment => {
                 let error = Diagnostic::error("dot_syntax", "the comment that begins here has no `*/`", span);
                 self.error(error.with_help("close it with `*/`"));
                 span.start
@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
             _ => return,
         };
         self.cut_off = Some(begin);
-        self.token.kind = Kind::End;
+        self.token.kind = TokenKind::End;
         self.token.span = Span::new(self.lexer.source.text().len(), self.lexer.source.text().len());
     }
 
@@ -146,12 +146,12 @@ impl<'a> Parser<'a> {
         self.lexer.source.at(span)
     }
 
-    pub(super) fn at(&self, kind: Kind) -> bool {
+    pub(super) fn at(&self, kind: TokenKind) -> bool {
         self.token.kind == kind
     }
 
     pub(super) fn at_keyword(&self, keyword: Keyword) -> bool {
-        self.at(Kind::Word) && keyword.is(self.text(self.token.span))
+        self.at(TokenKind::Word) && keyword.is(self.text(self.token.span))
     }
 
     pub(super) fn error(&mut self, diagnostic: Diagnostic) {
@@ -190,9 +190,9 @@ impl<'a> Parser<'a> {
     /// Describes the current token for messages.
     pub(super) fn found(&self) -> String {
         match self.token.kind {
-            Kind::End => "the end of the file".to_owned(),
-            Kind::String => "a string".to_owned(),
-            Kind::Other => {
+            TokenKind::End => "the end of the file".to_owned(),
+            TokenKind::String => "a string".to_owned(),
+            TokenKind::Other => {
                 let found = self.lexer.source.text()[self.token.span.start..].chars().next().unwrap_or_default();
                 format!("`{}`", visible::line(found.encode_utf8(&mut [0; 4])))
             }
@@ -208,7 +208,7 @@ impl<'a> Parser<'a> {
         }
         let start = self.advance().span;
         ast.name = self.graph_name();
-        if !self.at(Kind::LeftBrace) {
+        if !self.at(TokenKind::LeftBrace) {
             let message = format!("expected `{{` after `digraph`, found {}", self.found());
             self.syntax(message, self.token.span);
             return ast;
@@ -239,7 +239,7 @@ impl<'a> Parser<'a> {
         if self.at_keyword(Keyword::Digraph) {
             return true;
         }
-        if self.at(Kind::End) {
+        if self.at(TokenKind::End) {
             let help = "write `digraph Name { start [shape=Mdiamond]; … }`";
             let error = Diagnostic::error("dot_syntax", "the file is empty; expected `digraph`", self.token.span);
             self.error(error.with_help(help));
@@ -247,15 +247,15 @@ impl<'a> Parser<'a> {
         }
         let message = format!("expected `digraph`, found {}", self.found());
         self.syntax(message, self.token.span);
-        while !(self.at(Kind::End) || self.at_keyword(Keyword::Digraph) && self.token.first) {
+        while !(self.at(TokenKind::End) || self.at_keyword(Keyword::Digraph) && self.token.first) {
             self.advance();
         }
-        self.at(Kind::Word)
+        self.at(TokenKind::Word)
     }
 
     /// Expects the brace that closes the current graph or subgraph.
     fn close(&mut self, open: Span) {
-        if self.at(Kind::RightBrace) {
+        if self.at(TokenKind::RightBrace) {
             self.advance();
             return;
         }
@@ -274,16 +274,16 @@ impl<'a> Parser<'a> {
             self.error(
                 error.with_label(first, "the first graph").with_help("put the second graph in a file of its own"),
             );
-        } else if !self.at(Kind::End) {
+        } else if !self.at(TokenKind::End) {
             let message = format!("expected the end of the file after the graph, found {}", self.found());
             self.syntax(message, span);
         }
     }
 
     fn statements(&mut self, take: Take<'_, 'a>) {
-        while !matches!(self.token.kind, Kind::End | Kind::RightBrace) {
+        while !matches!(self.token.kind, TokenKind::End | TokenKind::RightBrace) {
             let before = self.token.span.start;
-            if self.at(Kind::Semicolon) {
+            if self.at(TokenKind::Semicolon) {
                 self.advance();
             } else if let Some(statement) = self.statement() {
                 take(statement);
@@ -301,11 +301,11 @@ impl<'a> Parser<'a> {
         let mut brackets = 0_usize;
         loop {
             match self.token.kind {
-                Kind::End | Kind::LeftBrace | Kind::RightBrace => return,
-                Kind::Semicolon if brackets == 0 => return,
-                Kind::Word | Kind::String if self.token.first && brackets == 0 => return,
-                Kind::LeftBracket => brackets += 1,
-                Kind::RightBracket => brackets = brackets.saturating_sub(1),
+                TokenKind::End | TokenKind::LeftBrace | TokenKind::RightBrace => return,
+                TokenKind::Semicolon if brackets == 0 => return,
+                TokenKind::Word | TokenKind::String if self.token.first && brackets == 0 => return,
+                TokenKind::LeftBracket => brackets += 1,
+                TokenKind::RightBracket => brackets = brackets.saturating_sub(1),
                 _ => {}
             }
             self.advance();
@@ -314,9 +314,9 @@ impl<'a> Parser<'a> {
 
     fn statement(&mut self) -> Option<Statement<'a>> {
         match self.token.kind {
-            Kind::LeftBrace => return self.subgraph(None, self.token.span),
-            Kind::String => return self.node_or_edge(),
-            Kind::Word | Kind::Number => {}
+            TokenKind::LeftBrace => return self.subgraph(None, self.token.span),
+            TokenKind::String => return self.node_or_edge(),
+            TokenKind::Word | TokenKind::Number => {}
             _ => {
                 let message = format!("expected a node, an edge or an attribute, found {}", self.found());
                 self.syntax(message, self.token.span);
@@ -349,7 +349,7 @@ impl<'a> Parser<'a> {
 
     fn defaults(&mut self, target: Target) -> Option<Statement<'a>> {
         let keyword = self.advance().span;
-        if !self.at(Kind::LeftBracket) {
+        if !self.at(TokenKind::LeftBracket) {
             let word = self.text(keyword);
             let message = format!("expected `[` after `{word}`, found {}", self.found());
             let help = format!("write `{word} [...]` to set defaults; choose another id for a node");
@@ -361,7 +361,7 @@ impl<'a> Parser<'a> {
     }
 
     fn subgraph(&mut self, name: Option<Name<'a>>, start: Span) -> Option<Statement<'a>> {
-        if !self.at(Kind::LeftBrace) {
+        if !self.at(TokenKind::LeftBrace) {
             let message = format!("expected `{{` after `subgraph`, found {}", self.found());
             self.syntax(message, self.token.span);
             return None;
@@ -379,7 +379,7 @@ impl<'a> Parser<'a> {
         let span = start.to(self.token.span);
         self.close(open);
         self.depth -= 1;
-        if matches!(self.token.kind, Kind::Arrow | Kind::Line) {
+        if matches!(self.token.kind, TokenKind::Arrow | TokenKind::Line) {
             self.no_group(start);
             return None;
         }
@@ -388,11 +388,11 @@ impl<'a> Parser<'a> {
 
     fn skip_braces(&mut self) {
         let mut open = 0_usize;
-        while !self.at(Kind::End) {
+        while !self.at(TokenKind::End) {
             match self.advance().kind {
-                Kind::LeftBrace => open += 1,
-                Kind::RightBrace if open == 1 => return,
-                Kind::RightBrace => open -= 1,
+                TokenKind::LeftBrace => open += 1,
+                TokenKind::RightBrace if open == 1 => return,
+                TokenKind::RightBrace => open -= 1,
                 _ => {}
             }
         }
@@ -405,21 +405,23 @@ impl<'a> Parser<'a> {
 
     /// Reads `key = value`, `id [...]` or `a -> b [...]`. The token after the first name decides which one it is.
     fn node_or_edge(&mut self) -> Option<Statement<'a>> {
-        let quoted = self.at(Kind::String);
+        let quoted = self.at(TokenKind::String);
         let first = self.name();
-        if self.at(Kind::Equal) && self.lexer.source.text()[self.lexer.at..].starts_with('>') {
+        if self.at(TokenKind::Equal) && self.lexer.source.text()[self.lexer.at..].starts_with('>') {
             let arrow = Span::new(self.token.span.start, self.lexer.at + 1);
             self.error(
                 Diagnostic::error("dot_syntax", "expected `->` for an edge, found `=>`", arrow).with_fix(arrow, "->"),
             );
             return None;
         }
-        if self.at(Kind::Equal) {
-            return self.attribute_value(Within::Body, (first.text, first.span), quoted).map(Statement::Assign);
+        if self.at(TokenKind::Equal) {
+            return self
+                .attribute_value(AttributePosition::Body, first.text, first.span, quoted)
+                .map(Statement::Assign);
         }
         let start = first.span;
         let id = self.node_id(first);
-        if !matches!(self.token.kind, Kind::Arrow | Kind::Line) {
+        if !matches!(self.token.kind, TokenKind::Arrow | TokenKind::Line) {
             let (attributes, end) = self.attribute_blocks(start);
             return Some(Statement::Node { id, attributes, span: start.to(end) });
         }
@@ -438,7 +440,7 @@ impl<'a> Parser<'a> {
     /// Skips `->`, or `--` with an error.
     fn arrow(&mut self) -> bool {
         let span = self.token.span;
-        if self.at(Kind::Line) && !self.undirected {
+        if self.at(TokenKind::Line) && !self.undirected {
             let error = Diagnostic::error(
                 "dot_syntax",
                 "`--` is an undirected edge; the edges of a pipeline must have a direction",
@@ -446,7 +448,7 @@ impl<'a> Parser<'a> {
             );
             self.error(error.with_help("write `->`").with_fix(span, "->"));
         }
-        let edge = matches!(self.token.kind, Kind::Arrow | Kind::Line);
+        let edge = matches!(self.token.kind, TokenKind::Arrow | TokenKind::Line);
         if edge {
             self.advance();
         }
@@ -455,16 +457,16 @@ impl<'a> Parser<'a> {
 
     fn edge_target(&mut self) -> Option<Name<'a>> {
         match self.token.kind {
-            Kind::LeftBrace => {
+            TokenKind::LeftBrace => {
                 self.no_group(self.token.span);
                 self.skip_braces();
                 None
             }
-            Kind::Word if self.text(self.token.span) == "subgraph" => {
+            TokenKind::Word if self.text(self.token.span) == "subgraph" => {
                 self.no_group(self.token.span);
                 None
             }
-            Kind::Word | Kind::Number | Kind::String => {
+            TokenKind::Word | TokenKind::Number | TokenKind::String => {
                 let name = self.name();
                 Some(self.node_id(name))
             }

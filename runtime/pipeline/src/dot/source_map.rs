@@ -1,5 +1,6 @@
-//! Where a value stands in the source text: a diagnostic points at the mistake inside a condition or a style sheet, although its offsets
-//! are those of the decoded value (escapes resolved).
+//! Maps offsets in a decoded value (escapes resolved) to the source text.
+//!
+//! So a diagnostic points at the mistake inside a condition or a style sheet.
 
 use super::text::decode;
 use crate::source::Source;
@@ -18,7 +19,7 @@ pub struct SourceMap {
 
 impl SourceMap {
     /// Decodes the value at `span` of the source again and records each shift by an escape. Linear in the span.
-    pub fn of(source: Source<'_>, span: Span) -> Self {
+    pub fn new(source: Source<'_>, span: Span) -> Self {
         let raw = source.at(span);
         let mut start = span.start;
         let mut shifts = Vec::new();

@@ -1,16 +1,16 @@
-//! What a node's stage may read, write, run and reach, as the file says it. The binder narrows it to what the operator grants.
+//! The access that a node requests for its stage: paths, commands and network. The binder narrows it to the operator's grants.
 
 use super::Text;
 use super::holdouts::NodeHoldouts;
 use glovebox_record::Network;
 use glovebox_record::scope::Entry;
 
-/// What a node's stage may read, write, run and reach.
+/// The access that a node requests for its stage.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Access {
-    /// What it may write; none if the file does not set it (decision unset-write-scope).
+    /// The paths that it may write; none if the file does not set it (decision unset-write-scope).
     pub allowed_write_paths: Option<Vec<Entry>>,
-    /// What it may read; none for the whole workspace.
+    /// The paths that it may read; none for the whole workspace.
     pub read_paths: Option<Vec<Entry>>,
     /// Commands that an agent may run: none, prefixes, or `*` for a shell (decision granted-agent-commands).
     pub allowed_commands: Option<Vec<String>>,
@@ -22,7 +22,7 @@ pub struct Access {
     pub subject: Subject,
 }
 
-/// Where a node's commands work and what they can reach. It never grants more than the operator does.
+/// The folders and the network of a node's commands. It never grants more than the operator does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Confinement {
     /// `codex.workdir`: the folder where commands start (decision codex-read-scope).
@@ -37,7 +37,7 @@ pub struct Confinement {
     pub scratch: Vec<Entry>,
     /// Folders that they may write; kept during the run, never committed.
     pub cache: Vec<Entry>,
-    /// `cache_from`: what fills the caches before their first use; none for empty caches.
+    /// `cache_from`: the files that fill the caches before their first use; none for empty caches.
     pub cache_from: Option<CacheFrom>,
     /// The most that they may reach over the network; the operator's grant is the maximum.
     pub network: Option<Network>,

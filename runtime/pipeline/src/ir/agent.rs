@@ -1,13 +1,13 @@
-//! How an agent works: its conversation, its program, the tools of other programs, and the commands around its tool calls.
+//! The settings of an agent: its conversation, its program, the tools of other programs, and the commands around its tool calls.
 
 use super::{Schema, SessionSettings, Text};
 use glovebox_record::program::{AgentProgram, ProgramOptions};
 use std::sync::Arc;
 
-/// How the agent of a node works.
+/// The settings of a node's agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentSettings {
-    /// What its model gets of what went before.
+    /// The earlier context that its model gets.
     pub session: SessionSettings,
     /// The agent program that works in the place of Glovebox's own agent.
     pub backend: Option<AgentBackend>,
@@ -15,16 +15,16 @@ pub struct AgentSettings {
     pub tool_hooks: ToolHooks,
     /// Tools of other programs.
     pub tool_servers: ToolServers,
-    /// What its model's last answer must look like.
+    /// The schema of its model's last answer.
     pub output_schema: Option<Arc<Schema>>,
 }
 
 /// The agent program of an agent stage (`agent.backend`, decision codex-options).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AgentBackend {
-    /// Which one.
+    /// The program.
     pub program: AgentProgram,
-    /// What the node says about it.
+    /// Its options from the node.
     pub options: ProgramOptions,
 }
 
@@ -35,7 +35,7 @@ pub struct ToolHooks {
     pub pre: Option<Text>,
     /// `tool_hooks.post`: the shell text after the call.
     pub post: Option<Text>,
-    /// Whether the node has one of its own, not only those of the graph.
+    /// True if a hook is set on the node, not only on the graph.
     pub is_own: bool,
 }
 
@@ -44,12 +44,12 @@ pub struct ToolHooks {
 pub struct ToolServers {
     /// `mcp`: the name of a server, or `server.tool` for one of its tools, in file order.
     pub asked: Vec<String>,
-    /// Whether the node has the attribute, not only the graph.
+    /// True if the attribute is set on the node, not only on the graph.
     pub is_own: bool,
 }
 
 impl ToolServers {
-    /// Each server once, in file order, with the tools of it that are named; none of them if all are meant.
+    /// Each server once, in file order, with the named tools; none stands for all of its tools.
     pub fn servers(&self) -> Vec<(&str, Option<Vec<&str>>)> {
         let mut found: Vec<(&str, Option<Vec<&str>>)> = Vec::new();
         for (server, _) in self.parts() {

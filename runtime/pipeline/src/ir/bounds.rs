@@ -1,4 +1,4 @@
-//! How much a run and one of its nodes may use. None means that the file sets no limit.
+//! The resource limits of a run and of a node. None means that the file sets no limit.
 
 use glovebox_record::LimitSettings;
 use glovebox_record::spend::SpendBounds;
@@ -14,7 +14,7 @@ pub struct RunBounds {
     pub steps_max: u64,
     /// Maximum wall time of the run.
     pub wall_max: Option<Duration>,
-    /// What its model calls may cost.
+    /// The budget of its model calls.
     pub spend_max: SpendBounds,
 }
 
@@ -25,7 +25,7 @@ pub struct NodeBounds {
     pub timeout: Option<Duration>,
     /// Maximum number of model turns in one attempt.
     pub max_turns: Option<u32>,
-    /// What its model calls may cost in a run, all visits together.
+    /// The budget of its model calls in a run, all visits together.
     pub spend_max: SpendBounds,
     /// Maximum number of visits in a run (`max_visits`).
     pub visits_max: Option<u32>,

@@ -1,13 +1,13 @@
-//! What the success of a node needs, and what needs its success.
+//! The requirements for the success of a node, and whether it is a goal gate.
 
 use super::{Node, NodeId};
 
-/// What the success of a node needs, and what needs its success.
+/// The requirements for the success of a node, and whether it is a goal gate.
 #[derive(Debug, Clone, Default)]
 pub struct Checks {
     /// The node must succeed before the run may exit.
     pub goal_gate: bool,
-    /// What its success needs to satisfy the gate.
+    /// The evidence that satisfies the gate, besides its success.
     pub gate_requires: GateRequires,
     /// The stage whose last command must have passed before this one works (`required_tool_node`).
     pub required_tool: Option<NodeId>,
@@ -15,10 +15,10 @@ pub struct Checks {
     pub verification: Option<Box<Node>>,
 }
 
-/// What the success of a goal gate needs.
+/// The evidence that satisfies a goal gate, besides its success.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum GateRequires {
-    /// Nothing but itself.
+    /// No evidence.
     #[default]
     Success,
     /// A receipt: a verifier's command passed there.

@@ -1,4 +1,4 @@
-//! The child pipeline of a node (spec §4.11, §9.4): what it gets from the pipeline around it, what it gives back, and its supervision.
+//! The child pipeline of a node (spec §4.11, §9.4): its bounds, the context keys passed in and out, and its supervision.
 
 use super::Text;
 use crate::condition::Condition;
@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const INTERVAL_DEFAULT: &str = "45s";
 /// Default of `manager.max_cycles` (spec §4.11).
 pub const CYCLES_DEFAULT: u32 = 1_000;
-/// The key of a child's context with what its supervisor says.
+/// The context key of a child with the instructions of its supervisor.
 pub const STEERING_KEY: &str = "stack.steering";
 
 /// The child pipeline of a node.
@@ -22,21 +22,21 @@ pub struct Child {
     pub context_in: Vec<Text>,
     /// The keys of its context that the pipeline around it gets when it has succeeded.
     pub context_out: Vec<Text>,
-    /// Most stages that it may visit (`max_steps` of its file); none for no bound of its own.
+    /// The most stages that it may visit (`max_steps` of its file), if its file limits them.
     pub steps_max: Option<u64>,
-    /// How a supervisor looks at it; none for a node that only runs it.
+    /// Its supervision; none for a node that only runs it.
     pub supervision: Option<Supervision>,
 }
 
-/// How a supervisor looks at its child (spec §4.11).
+/// The supervision of a child pipeline (spec §4.11).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Supervision {
-    /// The time between two looks.
+    /// The time between two checks.
     pub interval: Duration,
-    /// Most looks; with the last one the supervisor fails.
+    /// The most checks; the supervisor fails with the last one.
     pub cycles_max: u32,
     /// Ends the child early, with success, when it holds.
     pub stop: Option<Condition>,
-    /// What the first look writes into the child's context, for the models of its next stages; none without `steer`.
+    /// The text that the first check writes into the child's context, for the models of its next stages; none without `steer`.
     pub steering: Option<Text>,
 }

@@ -26,7 +26,7 @@ pub struct Edge {
     pub default: bool,
     /// Begins a new generation of the run at the target.
     pub loop_restart: bool,
-    /// What the model of its target gets of what went before.
+    /// The session settings for its target.
     pub session: SessionSettings,
     /// Every attribute by key.
     pub attributes: Attributes,

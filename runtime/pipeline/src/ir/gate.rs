@@ -1,4 +1,4 @@
-//! What a human gate asks.
+//! The settings of a human gate.
 
 use super::Text;
 use glovebox_record::QuestionType;

@@ -1,4 +1,4 @@
-//! What a node does, and the one place that knows the names of built-in handlers and their shapes.
+//! The behaviour of a node, with the names and shapes of built-in handlers.
 
 use super::Text;
 use crate::key::{self, Key};
@@ -91,7 +91,7 @@ impl Handler {
 
     /// True for a handler whose component may ask a model: an agent, or a plugin, whose grants decide.
     pub fn may_ask_model(&self) -> bool {
-        let kind = self.component().map(|name| HandlerKind::of(name));
+        let kind = self.component().map(|name| HandlerKind::from_name(name));
         matches!(kind, Some(HandlerKind::Codergen | HandlerKind::Plugin))
     }
 
@@ -100,13 +100,23 @@ impl Handler {
         matches!(self, Handler::FanIn(_))
     }
 
-    /// What the handler is.
+    /// Bounds and retries without effect on a node of this handler, because it makes no attempt.
+    pub fn ignored_bounds(&self) -> &'static [Key<'static>] {
+        match self {
+            Handler::Component(_) | Handler::FanIn(Some(_)) | Handler::Unavailable(_) => &[],
+            Handler::Parallel | Handler::FanIn(None) => &[key::MAX_RETRIES, key::RETRY_POLICY, key::MAX_WALL_TIME],
+            Handler::Exit => &[key::MAX_WALL_TIME, key::MAX_STEPS],
+            _ => &[key::MAX_WALL_TIME],
+        }
+    }
+
+    /// The kind of the handler.
     pub fn kind(&self) -> HandlerKind {
-        HandlerKind::of(self.name())
+        HandlerKind::from_name(self.name())
     }
 }
 
-/// The part a stage has in a run (decision who-has-hold-outs).
+/// The role of a stage in a run (decision who-has-hold-outs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Role {
     /// Verifiers test its work. It must not see their hold-outs.
@@ -126,7 +136,7 @@ impl Role {
     }
 }
 
-/// What a handler is. This is the one place that knows the names of built-in handlers.
+/// The kind of a handler. Only this type knows the names of built-in handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HandlerKind {
     /// Begins the run.
@@ -169,7 +179,7 @@ pub enum HandlerKind {
 
 impl HandlerKind {
     /// The kind of a handler type.
-    pub fn of(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         match name {
             "start" => Self::Start,
             "exit" => Self::Exit,
@@ -202,7 +212,7 @@ impl HandlerKind {
         matches!(self, Self::DiffLimits | Self::JsonSchema | Self::TreeAssert)
     }
 
-    /// True for a verifier that judges what was changed, and not the files as they are.
+    /// True for a verifier that judges the changes of stages instead of the files.
     pub fn is_told_changes(self) -> bool {
         self == Self::DiffLimits
     }

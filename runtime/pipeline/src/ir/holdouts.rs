@@ -1,4 +1,4 @@
-//! The folders of hold-outs, and what a node says about them.
+//! The folders of hold-outs, and a node's settings for them.
 //!
 //! Paths are as written in the file. This crate does not know whether a folder exists, or what a stage sees of it.
 
@@ -7,7 +7,7 @@ use glovebox_record::scope::Entry;
 /// The default folder with hold-outs (decision hold-out-folder).
 pub const FOLDER_DEFAULT: &str = "scripts/scenarios/";
 
-/// How much output of a stage with hold-outs reaches a builder (decision verdict-and-hints-only).
+/// The part of a hold-out stage's output that reaches builders (decision verdict-and-hints-only).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Feedback {
     /// The verdict and `hint:` lines.
@@ -20,7 +20,7 @@ pub enum Feedback {
 /// The values of `scenario_feedback`.
 pub const FEEDBACKS: &[(&str, Feedback)] = &[("summary", Feedback::Summary), ("full", Feedback::Full)];
 
-/// What happens to the files that a stage with hold-outs in reach writes.
+/// The treatment of files that a stage with hold-outs in reach writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Writes {
     /// The engine drops them after the stage, so no builder sees them.
@@ -46,16 +46,16 @@ pub enum Copies {
 /// The values of `scenario_copies`.
 pub const COPIES: &[(&str, Copies)] = &[("refuse", Copies::Refuse), ("allow", Copies::Allow)];
 
-/// What the attribute `holdouts` names.
+/// The hold-out folders that the attribute `holdouts` selects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Named {
+pub enum HoldoutSelection {
     /// `true`: every hold-out folder.
     All,
     /// These folders; `false` and an empty value name none.
     Folders(Vec<Entry>),
 }
 
-impl Named {
+impl HoldoutSelection {
     /// True if it names no folder.
     pub fn is_none(&self) -> bool {
         matches!(self, Self::Folders(folders) if folders.is_empty())
@@ -81,16 +81,16 @@ impl Named {
 /// The settings of a node for hold-outs. The default hides them from builders.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct NodeHoldouts {
-    /// `holdouts`: what a verifier runs; none if the file does not say.
-    pub named: Option<Named>,
+    /// `holdouts`: the folders that a verifier gets; none without the attribute.
+    pub named: Option<HoldoutSelection>,
     /// `codex.allow_read_scenarios`: a builder may read them (decision hold-out-opt-outs).
     pub allow_read: bool,
-    /// `codex.block_read_paths`: what the node does not see, instead of the hold-outs (decision hold-out-opt-outs). None means the
+    /// `codex.block_read_paths`: the paths that the node does not see, instead of the hold-outs (decision hold-out-opt-outs). None means the
     /// hold-outs.
     pub block_read: Option<Vec<Entry>>,
-    /// `scenario_feedback` of the node, else of the graph: how much of this node's output reaches builders.
+    /// `scenario_feedback` of the node, else of the graph: the part of its output that reaches builders.
     pub feedback: Feedback,
-    /// `scenario_writes`: what happens to the files that it writes.
+    /// `scenario_writes`: the treatment of the files that it writes.
     pub writes: Writes,
 }
 

@@ -1,6 +1,7 @@
-//! Where nodes and their edges are in a pipeline: made when a run first asks, since it asks at every step.
+//! An index of nodes and their edges by node id, built at the first lookup.
 //!
-//! `check` never asks, so it pays nothing for it. The nodes and edges of a lowered pipeline do not change any more.
+//! A run looks up nodes at every step. `check` never does, so it does not pay for the index. The nodes and edges of a lowered pipeline
+//! never change.
 
 use super::{Edge, HandlerKind, Node, NodeId};
 use crate::hash::HashMap;
@@ -9,7 +10,7 @@ use crate::hash::HashMap;
 #[derive(Debug, Clone)]
 pub(crate) struct Index {
     places: HashMap<NodeId, Place>,
-    /// Whether any node runs a plan that an agent made.
+    /// True if a node runs an agent's plan.
     pub(crate) has_verification: bool,
 }
 
@@ -22,7 +23,7 @@ pub(crate) struct Place {
 }
 
 impl Index {
-    pub(crate) fn of(nodes: &[Node], edges: &[Edge]) -> Self {
+    pub(crate) fn new(nodes: &[Node], edges: &[Edge]) -> Self {
         let mut places: HashMap<NodeId, Place> = HashMap::default();
         for (at, node) in nodes.iter().enumerate() {
             places.entry(node.id.clone()).or_default().node.get_or_insert(at);

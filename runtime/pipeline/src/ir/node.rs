@@ -16,25 +16,25 @@ pub struct Node {
     pub label: Text,
     /// The Graphviz shape, `box` by default.
     pub shape: Text,
-    /// What the node does.
+    /// Its behaviour.
     pub handler: Handler,
-    /// Its part in the run; none if no component executes it.
+    /// Its role in the run; none if no component executes it.
     pub role: Option<Role>,
     /// The instruction with `$goal` expanded; the label by default for codergen (spec §2.6).
     pub prompt: Option<Text>,
-    /// What follows its attempts.
+    /// The routing after its attempts.
     pub routing: Routing,
-    /// How much it may use.
+    /// Its resource limits.
     pub bounds: NodeBounds,
-    /// What it may read, write, run and reach.
+    /// Its access to files, commands and the network.
     pub access: Access,
-    /// What its success needs, and what else needs it.
+    /// The requirements for its success.
     pub checks: Checks,
-    /// How its agent works.
+    /// The settings of its agent.
     pub agent: AgentSettings,
-    /// What it asks a person, if it is a human gate.
+    /// The settings of its question, if it is a human gate.
     pub gate: GateSettings,
-    /// How its branches run and join, if it is a parallel node or a fan-in.
+    /// The settings of its branches, if it is a parallel node or a fan-in.
     pub parallel: ParallelSettings,
     /// The child pipeline whose stages are the branch of this node.
     pub child: Option<Box<Child>>,

@@ -1,11 +1,11 @@
-//! The settings of a parallel node (when it is complete, what a failed branch does) and of its fan-in (whose changes it takes).
+//! The settings of a parallel node (join policy, error policy, concurrency) and of its fan-in (merge).
 
 /// Default of `max_parallel` (spec §4.8).
 pub const MAX_PARALLEL_DEFAULT: u32 = 4;
 /// Default of `quorum_fraction`.
 const QUORUM_DEFAULT: f64 = 0.5;
 
-/// When a parallel node is complete (decision join-and-error-policies).
+/// The condition on which a parallel node is complete (decision join-and-error-policies).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum JoinPolicy {
     /// When every branch has ended.
@@ -31,7 +31,7 @@ pub enum ErrorPolicy {
     Ignore,
 }
 
-/// Whose changes a fan-in takes.
+/// The branches whose changes a fan-in takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Merge {
     /// Those of the best branch.
@@ -56,16 +56,16 @@ pub const ERROR_POLICIES: &[(&str, ErrorPolicy)] =
 /// The words of `merge`.
 pub const MERGES: &[(&str, Merge)] = &[("best", Merge::Best), ("all", Merge::All)];
 
-/// How branches run and join; defaults for a node that is neither a parallel node nor a fan-in.
+/// The settings of branches and their join; defaults for a node that is neither a parallel node nor a fan-in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ParallelSettings {
-    /// When it is complete.
+    /// The condition on which it is complete.
     pub join: JoinPolicy,
-    /// What a failed branch does to it.
+    /// The effect of a failed branch on it.
     pub error: ErrorPolicy,
-    /// Most branches at a time.
+    /// The most branches at a time.
     pub parallel_max: u32,
-    /// Whose changes a fan-in takes.
+    /// The branches whose changes a fan-in takes.
     pub merge: Merge,
 }
 

@@ -1,14 +1,14 @@
-//! Restarts of a run's loop: how many there may be, and what the context keeps.
+//! The restarts of a run: their maximum number, and the context keys that survive.
 //!
-//! An edge with `loop_restart` begins a new generation at its target (spec §2.6): the visits, outcomes and conversations of the generation
-//! before count no more. The files stay as they are.
+//! An edge with `loop_restart` begins a new generation at its target (spec §2.6): the visits, outcomes and conversations of earlier
+//! generations no longer count. The files stay as they are.
 
 use super::{EdgeIndex, Pipeline, Text};
 
 /// Default of `max_restarts`, as other engines have it.
 pub const RESTARTS_MAX_DEFAULT: u32 = 50;
 
-/// What the graph says about restarts.
+/// The graph's settings for restarts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restarts {
     /// The most restarts of one run.

@@ -1,8 +1,8 @@
-//! What follows an attempt of a node: its routing in the run, which the decisions of a run enforce.
+//! The routing after an attempt of a node: retries, back-off and retry targets.
 
 use super::NodeId;
 
-/// What follows the attempts of a node.
+/// The routing after the attempts of a node.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Routing {
     /// Additional attempts; none if the file sets none (decision what-is-retried).

@@ -1,8 +1,8 @@
-//! What a node, an edge or the graph says about the conversation of a stage's model.
+//! The settings of a node, an edge or the graph for the conversation of a stage's model.
 
 use glovebox_record::{Fidelity, ThreadId};
 
-/// What a node, an edge or the graph says about sessions.
+/// The session settings of a node, an edge or the graph.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionSettings {
     /// `fidelity`; on the graph `default_fidelity`.

@@ -1,6 +1,6 @@
 //! Rules about single attributes: unknown names, names in the wrong place, and unknown values.
 
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known, known};
 use crate::diagnostic::Diagnostic;
 use crate::dot::{is_identifier, quote};
@@ -80,7 +80,7 @@ fn node_words(
     key: Key<'_>,
     known: &[&str],
     applies: impl Fn(&Node) -> bool,
-) -> Found {
+) -> RuleFindings {
     let mut reported = HashSet::default();
     let nodes = subject.pipeline.nodes.iter().filter(|node| applies(node));
     let unknown = nodes.filter_map(|node| unknown(&node.attributes, key, known).map(|attribute| (node, attribute)));
@@ -89,7 +89,7 @@ fn node_words(
 }
 
 /// Names with a dot belong to plugins, which only the operator knows. A name similar to a built-in one is checked all the same.
-pub(super) fn type_known(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn type_known(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let ours = |node: &Node| {
         let name = node.handler.name();
         !name.contains('.') || nearest(name, TYPES.iter().copied().filter(|known| known.contains('.'))).is_some()
@@ -97,21 +97,21 @@ pub(super) fn type_known(rule: &Rule, subject: &Subject<'_>) -> Found {
     node_words(rule, subject, key::TYPE, TYPES, ours)
 }
 
-pub(super) fn shape_known(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn shape_known(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let shapes: Vec<&str> = SHAPES.iter().map(|(shape, _)| *shape).collect();
     let decides = |node: &Node| node.attributes.get(key::TYPE).is_none_or(|name| name.value.trim().is_empty());
     node_words(rule, subject, key::SHAPE, &shapes, decides)
 }
 
-pub(super) fn provider_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn provider_valid(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     node_words(rule, subject, key::LLM_PROVIDER, PROVIDERS, |_| true)
 }
 
-pub(super) fn reasoning_effort_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn reasoning_effort_valid(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     node_words(rule, subject, key::REASONING_EFFORT, EFFORTS, |_| true)
 }
 
-pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let mut found = node_words(rule, subject, key::FIDELITY, FIDELITIES, |_| true);
     if let Some(attribute) = unknown(&subject.pipeline.attributes, key::DEFAULT_FIDELITY, FIDELITIES) {
         found.push(unknown_word(rule, key::DEFAULT_FIDELITY, attribute, FIDELITIES));
@@ -133,7 +133,7 @@ pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
     found
 }
 
-pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let mut reported = HashSet::default();
     let pipeline = subject.pipeline;
     let targets = [&pipeline.retry_target, &pipeline.fallback_retry_target];
@@ -142,7 +142,7 @@ pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
         .nodes
         .iter()
         .map(|node| (Some(node), &node.attributes, [&node.routing.retry_target, &node.routing.fallback_retry_target]));
-    let mut found = Found::none();
+    let mut found = RuleFindings::none();
     for (node, attributes, targets) in graph.chain(nodes) {
         if found.is_full() {
             break;
@@ -168,10 +168,10 @@ pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
     found
 }
 
-pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let pipeline = subject.pipeline;
     if pipeline.retry_target.is_some() || pipeline.fallback_retry_target.is_some() {
-        return Found::none();
+        return RuleFindings::none();
     }
     // A gate of a child pipeline can lead to the targets of the child's graph, which stand at the child's exits.
     let stuck = |node: &&Node| {
@@ -185,7 +185,7 @@ pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> Found {
     pipeline.nodes.iter().filter(stuck).map(found).collect()
 }
 
-pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let is_set = |node: &Node, key: Key<'_>| {
         node.attributes.get(key).is_some_and(|attribute| !attribute.value.trim().is_empty())
     };
@@ -200,7 +200,7 @@ pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 /// `auto_status` replaces a missing outcome. A component always returns one or fails, so it never applies.
-pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let relies = |node: &&Node| node.routing.auto_status && node.handler.component().is_some();
     let found = |node: &Node| {
         let span = node.attributes.get(key::AUTO_STATUS).map_or(node.span, |attribute| attribute.span);
@@ -211,14 +211,14 @@ pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Found
 }
 
 /// Reports a name that is similar to a known one, and a known name in the wrong place.
-pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     names(rule, subject, |rule, key, attribute, carrier, beside| {
         misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier, beside))
     })
 }
 
 /// Reports all other unknown names. Plugins may read them. A graph attribute that a text uses as `$name` is an input.
-pub(super) fn attribute_unread(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn attribute_unread(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let inputs = LazyCell::new(|| inputs(subject));
     names(rule, subject, |rule, key, attribute, carrier, beside| {
         let is_reported = misplaced(rule, key, attribute, carrier)
@@ -248,8 +248,8 @@ fn names(
     rule: &Rule,
     subject: &Subject<'_>,
     check: impl Fn(&Rule, Key<'_>, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>,
-) -> Found {
-    let mut look = Names { rule, check: &check, seen: HashSet::default(), found: Found::none() };
+) -> RuleFindings {
+    let mut look = Names { rule, check: &check, seen: HashSet::default(), found: RuleFindings::none() };
     look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
     for node in &subject.pipeline.nodes {
         let is_ours = |stage: &Node| stage.handler.component().is_none_or(|name| TYPES.contains(&name.as_str()));
@@ -267,7 +267,7 @@ struct Names<'a> {
     check: NameCheck<'a>,
     /// Names seen on each kind of carrier.
     seen: HashSet<(Carrier, Key<'a>)>,
-    found: Found,
+    found: RuleFindings,
 }
 
 impl<'a> Names<'a> {

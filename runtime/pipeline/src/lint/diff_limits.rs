@@ -1,8 +1,8 @@
-//! The rule about what a `diff-limits` stage bounds: the numbers, the files that count, and the stages whose changes count.
+//! The rule about the bounds of a `diff-limits` stage: the numbers, the files that count, and the stages whose changes count.
 //!
-//! A bound that counts nothing passes always. So a list that can match nothing and a stage that is not there are errors.
+//! A bound over no files always passes. So a list that matches nothing and a missing stage are errors.
 
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::diff_limits::{FILES_MAX, SINCE_RUN, listed};
 use crate::ir::{Attribute, Handler, HandlerKind, Node};
@@ -11,10 +11,10 @@ use crate::nearest::nearest;
 
 const BOUNDS: [Key<'static>; 3] = [key::MAX_FILES, key::MAX_LINES, key::MAX_BINARIES];
 
-/// What is wrong with a node or one of its attributes, and what to do instead.
+/// A mistake of a node or one of its attributes, and its correction.
 type Fault<'a> = (Option<&'a Attribute>, String, String);
 
-pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let stages = subject.pipeline.nodes.iter().filter(|node| node.handler.kind() == HandlerKind::DiffLimits);
     let found = |node: &Node, (at, message, help): Fault<'_>| -> Diagnostic {
         rule.found(message, at.map_or(node.span, |at| at.span)).with_node(node.id.as_str()).with_help(help)
@@ -58,7 +58,7 @@ fn lists(node: &Node) -> Vec<Fault<'_>> {
     wrong.collect()
 }
 
-/// Why an entry can match no file of the workspace, or another one than it says.
+/// The reason why an entry matches no file of the workspace, or not the file that it names.
 fn refused(entry: &str) -> Option<&'static str> {
     let mut names = entry.split('/');
     match entry {

@@ -3,13 +3,13 @@
 //! The rule looks at the next stage only, through diamonds. The run checks again before each builder ([`crate::fixability`]).
 
 use super::routes::{may_hold_for_failure, must_hold};
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::fixability::{out_of_reach, reason};
 use crate::hash::HashSet;
 use crate::ir::{Handler, HandlerKind, Node, NodeId, Status};
 use crate::key;
 
-pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let tools = subject.working().filter(|(_, node)| node.handler.kind() == HandlerKind::Tool);
     let found = tools.flat_map(|(number, tool)| {
         after_failure(subject, number).into_iter().filter_map(move |builder| {

@@ -1,6 +1,6 @@
 //! Rules about human gates: a question must have an answer, and a default must name one.
 
-use super::found::Found;
+use super::rule_findings::RuleFindings;
 use super::{Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::gate::{Gate, choices};
@@ -9,8 +9,8 @@ use crate::key;
 use glovebox_record::QuestionType;
 
 /// Reports gates that cannot be answered as they are written.
-pub(super) fn human_gate(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut found = Found::none();
+pub(super) fn human_gate(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+    let mut found = RuleFindings::none();
     for node in &subject.pipeline.nodes {
         if found.is_full() {
             break;
@@ -23,7 +23,7 @@ pub(super) fn human_gate(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 fn problems(rule: &Rule, subject: &Subject<'_>, node: &Node) -> Vec<Diagnostic> {
-    let gate = Gate::of(subject.pipeline, node);
+    let gate = Gate::new(subject.pipeline, node);
     let at = |message: String, span| rule.found(message, span).with_node(node.id.as_str());
     let mut problems = Vec::new();
     if subject.pipeline.outgoing(&node.id).next().is_none() {
@@ -48,8 +48,8 @@ fn problems(rule: &Rule, subject: &Subject<'_>, node: &Node) -> Vec<Diagnostic> 
     problems
 }
 
-/// Reports gates that ask for a receipt and can never get one. A value of a defaults block is for the gates among its nodes.
-pub(super) fn gate_receipt(rule: &Rule, subject: &Subject<'_>) -> Found {
+/// Reports gates that ask for a receipt and can never get one.
+pub(super) fn gate_receipt(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let asks = |node: &&Node| node.checks.gate_requires == GateRequires::Receipt;
     let is_proven = |node: &Node| node.stages().any(Node::is_verifier);
     let found = |node: &Node| {
@@ -57,7 +57,6 @@ pub(super) fn gate_receipt(rule: &Rule, subject: &Subject<'_>) -> Found {
             node.attributes.get(key::GATE_REQUIRES).filter(|_| !node.checks.goal_gate || !is_proven(node))?;
         let problem = match node.checks.goal_gate {
             true => "no verifier runs there: no receipt can satisfy the gate",
-            false if attribute.key_span.start < node.span.start => return None,
             false => "it is no goal gate",
         };
         let message = format!("`{}` has `gate_requires=\"receipt\"`, but {problem}", node.id);
@@ -67,8 +66,8 @@ pub(super) fn gate_receipt(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 /// Reports choices that share a key: it then selects neither.
-pub(super) fn human_gate_keys(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut found = Found::none();
+pub(super) fn human_gate_keys(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+    let mut found = RuleFindings::none();
     for node in subject.pipeline.nodes.iter().filter(|node| node.handler == Handler::Human) {
         if found.is_full() {
             break;

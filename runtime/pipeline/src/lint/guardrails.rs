@@ -1,10 +1,10 @@
-//! Rules about what stages may do: write scopes, required commands, and commands that stay in the workspace.
+//! Rules about the permissions of stages: write scopes, required commands, and commands that stay in the workspace.
 //!
 //! These rules only report mistakes early. The sandbox enforces the scope when the stage runs.
 
 use super::holdout_reach::may_have;
 use super::structure::names;
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::hash::HashSet;
 use crate::ir::{Attribute, HandlerKind, Node};
 use crate::key::{self, Key};
@@ -20,7 +20,7 @@ fn text<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
 const SCOPE_ENDS: &str = "`\"./\"` allows the whole workspace, an empty value nothing";
 
 /// Reports all stages in one finding, because a list is easier to read than one message for each stage.
-pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     // A stage that only reads has no write scope.
     let ours = |node: &Node| {
         let kind = node.handler.kind();
@@ -30,19 +30,19 @@ pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     let is_bound = |node: &Node| subject.has_holdouts && node.is_verifier() && may_have(subject, node);
     let open = |node: &&Node| ours(node) && node.access.allowed_write_paths.is_none() && !is_bound(node);
     let unbound: Vec<&Node> = subject.pipeline.nodes.iter().filter(open).collect();
-    let Some(first) = unbound.first() else { return Found::none() };
+    let Some(first) = unbound.first() else { return RuleFindings::none() };
     let message = format!("{} may write every file in the workspace", names(&unbound));
     let found = rule.found(message, first.span).with_node(first.id.as_str());
     let sources: Vec<String> = subject.pipeline.sources.iter().map(ToString::to_string).collect();
     if sources.is_empty() {
-        return Found::one(found);
+        return RuleFindings::one(found);
     }
     let line = format!("allowed_write_paths=\"{}\"", sources.join(","));
-    Found::one(found.with_help(format!("add `{line}`, or the part of it that the stage needs; {SCOPE_ENDS}")))
+    RuleFindings::one(found.with_help(format!("add `{line}`, or the part of it that the stage needs; {SCOPE_ENDS}")))
 }
 
-pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut found = Found::none();
+pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+    let mut found = RuleFindings::none();
     for node in &subject.pipeline.nodes {
         if found.is_full() {
             break;
@@ -59,8 +59,8 @@ pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 /// No grant allows a protected path: a stage that writes there fails.
-pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut found = Found::none();
+pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+    let mut found = RuleFindings::none();
     for node in &subject.pipeline.nodes {
         let Some(attribute) = text(node, key::ALLOWED_WRITE_PATHS) else { continue };
         let paths = node.access.allowed_write_paths.iter().flatten();
@@ -89,7 +89,7 @@ fn path_lists(node: &Node) -> [(Key<'static>, Option<&Vec<Entry>>); 5] {
 }
 
 /// Without a working directory, a strict read scope contains only the write scope and `codex.add_dirs`.
-pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let strict = |node: &&Node| node.access.confinement.strict_read_scope && node.access.confinement.workdir.is_none();
     let found = |node: &Node| {
         let span = node.attributes.get(key::CODEX_STRICT_READ_SCOPE).map_or(node.span, |attribute| attribute.span);
@@ -99,16 +99,16 @@ pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> Found {
     subject.pipeline.nodes.iter().filter(strict).map(found).collect()
 }
 
-pub(super) fn tool_command_required(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn tool_command_required(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     required(rule, subject, HandlerKind::Tool)
 }
 
-pub(super) fn command_required(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn command_required(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     required(rule, subject, HandlerKind::Verify)
 }
 
-fn required(rule: &Rule, subject: &Subject<'_>, kind: HandlerKind) -> Found {
-    let Some(key) = kind.command() else { return Found::none() };
+fn required(rule: &Rule, subject: &Subject<'_>, kind: HandlerKind) -> RuleFindings {
+    let Some(key) = kind.command() else { return RuleFindings::none() };
     // The attribute of another handler or another engine that may contain the command.
     const KEYS: [Key<'static>; 3] = [key::TOOL_COMMAND, key::COMMAND, key::SCRIPT];
     let empty = |node: &&Node| node.handler.kind() == kind && text(node, key).is_none();
@@ -128,7 +128,7 @@ fn required(rule: &Rule, subject: &Subject<'_>, kind: HandlerKind) -> Found {
 }
 
 /// Only a stage that runs a model's plan needs a list. The author wrote all other commands.
-pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     const KEY: Key<'static> = key::VERIFICATION_ALLOWED_COMMANDS;
     // An empty list says that no plan may contain a command.
     let open = |node: &&Node| node.handler.kind() == HandlerKind::Verification && !node.attributes.contains_key(KEY);
@@ -139,7 +139,7 @@ pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     subject.pipeline.nodes.iter().filter(open).map(found).collect()
 }
 
-pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let leaves = |path: &str| path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
     let found = |node: &Node| {
         let attribute = text(node, key::WORKING_DIR).filter(|attribute| leaves(&attribute.value))?;
@@ -152,11 +152,11 @@ pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// A hook without calls around it would look like a guard. A value of a defaults block is for the nodes with tools among its nodes, and
 /// is reported once if there are none.
-pub(super) fn tool_hooks_without_tools(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn tool_hooks_without_tools(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let (with_tools, without): (Vec<&Node>, Vec<&Node>) =
         subject.pipeline.nodes.iter().partition(|node| node.handler.may_ask_model());
     let mut known: HashSet<Span> = with_tools.into_iter().flat_map(written_hooks).map(|(_, span)| span).collect();
-    let mut found = Found::none();
+    let mut found = RuleFindings::none();
     for node in without {
         for (key, span) in written_hooks(node).filter(|(_, span)| known.insert(*span)) {
             let (id, handler) = (&node.id, node.handler.name());

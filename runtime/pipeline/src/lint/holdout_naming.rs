@@ -1,16 +1,16 @@
-//! Rules about the stages that hold-outs are for: what a stage names, what it has in reach, and what it therefore cannot keep.
+//! Rules about stages that use hold-outs: the folders that they name, those in reach, and the writes that they lose.
 //!
 //! These rules only report. [`crate::reach`] decides what a stage has in reach.
 
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::ir::Node;
 use crate::ir::holdouts::{Writes, covers};
 use crate::key;
-use crate::reach::{command_naming, listed, may_have_contract, may_see, naming, writes_dropped};
+use crate::reach::{command_attribute, listed, may_have_contract, may_see, reach_reason, writes_dropped};
 use glovebox_record::scope::Entry;
 
 /// Every entry of `holdouts` must contain a hold-out folder.
-pub(super) fn holdout_folder(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn holdout_folder(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let folders = subject.reach.folders();
     let found = |node: &Node| {
         let named = node.access.holdouts.named.as_ref().filter(|_| node.is_verifier())?;
@@ -25,37 +25,37 @@ pub(super) fn holdout_folder(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 /// Reports each stage with a write scope that has hold-outs in reach, because nothing that it writes is kept.
-pub(super) fn holdout_writes_dropped(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn holdout_writes_dropped(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let found = |node: &Node| {
-        let (folder, naming) =
-            subject.reach.folders().iter().find_map(|folder| Some((folder, naming(node, folder)?)))?;
+        let (folder, reason) =
+            subject.reach.folders().iter().find_map(|folder| Some((folder, reach_reason(node, folder)?)))?;
         let written = node.access.allowed_write_paths.as_ref().filter(|paths| !paths.is_empty())?;
         let span = node.attributes.get(key::ALLOWED_WRITE_PATHS).map_or(node.span, |attribute| attribute.span);
-        let message = writes_dropped(&node.id, folder, naming, written);
+        let message = writes_dropped(&node.id, folder, reason, written);
         Some(rule.found(message, span).with_node(node.id.as_str()))
     };
     if !subject.has_holdouts {
-        return Found::none();
+        return RuleFindings::none();
     }
     let drops = |node: &&Node| node.is_verifier() && node.access.holdouts.writes == Writes::Scratch;
     subject.pipeline.stages().filter(drops).filter_map(found).collect()
 }
 
 /// Reports a command that names a hold-out which its stage cannot see, and hold-outs that no stage has in reach.
-pub(super) fn holdouts_unread(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn holdouts_unread(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let verifiers = || subject.pipeline.stages().filter(|node| node.is_verifier());
-    let mut found = Found::none();
+    let mut found = RuleFindings::none();
     for node in verifiers().filter(|node| node.access.holdouts.named.is_none()) {
-        let hidden = |folder: &&Entry| !may_see(node, folder) && command_naming(node, folder).is_some();
+        let hidden = |folder: &&Entry| !may_see(node, folder) && command_attribute(node, folder).is_some();
         let Some(folder) = subject.reach.folders().iter().find(hidden) else { continue };
-        let key = command_naming(node, folder).unwrap_or(key::COMMAND);
+        let key = command_attribute(node, folder).unwrap_or(key::COMMAND);
         let span = node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
         let message =
             format!("`{key}` of `{}` names the hold-outs in `{folder}`, but its read scope hides them", node.id);
         found.push(rule.found(message, span).with_node(node.id.as_str()));
     }
     // A contract, which is not part of the file, may name them.
-    let has_them = |node: &Node, folder: &Entry| naming(node, folder).is_some() || may_have_contract(node);
+    let has_them = |node: &Node, folder: &Entry| reach_reason(node, folder).is_some() || may_have_contract(node);
     let is_unread = |folder: &&Entry| !verifiers().any(|node| has_them(node, folder));
     let is_judged = subject.has_holdouts && verifiers().next().is_some();
     if !found.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! These rules only warn. Binding the plan decides and records what a stage sees of the hold-outs.
 
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::holdout_roles::runs_scenarios;
 use crate::ir::holdouts::{Feedback, Writes, covers};
 use crate::ir::{Attribute, Node, Pipeline};
@@ -12,7 +12,7 @@ use petgraph::graph::NodeIndex;
 use std::collections::VecDeque;
 
 /// An opt-out is allowed, but never silent.
-pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let pipeline = subject.pipeline;
     let full = |attribute: &&Attribute| attribute.value == "full";
     let graph = pipeline
@@ -64,7 +64,7 @@ pub(super) fn may_have(subject: &Subject<'_>, node: &Node) -> bool {
 }
 
 /// A builder must not know the folder's name, not even from a sentence that forbids to read it.
-pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let folders = subject.pipeline.scenario_folders();
     let found = |node: &Node| {
         let prompt = node.prompt.as_ref().filter(|_| node.is_builder())?;
@@ -84,10 +84,10 @@ fn shows_holdouts(subject: &Subject<'_>, node: &Node) -> bool {
 }
 
 /// Reports each such stage once, with the nearest builder after it.
-pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let nodes = &subject.pipeline.nodes;
     if !nodes.iter().any(|node| shows_holdouts(subject, node)) {
-        return Found::none();
+        return RuleFindings::none();
     }
     let nearest = nearest_builders(subject);
     let found = |(number, node): (usize, &Node)| {
@@ -129,9 +129,9 @@ fn nearest_builders(subject: &Subject<'_>) -> Vec<Option<usize>> {
 }
 
 /// Checks the command and the environment of each stage that runs scenarios.
-pub(super) fn hardcoded_model_in_scenario(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn hardcoded_model_in_scenario(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let folders = subject.pipeline.scenario_folders();
-    let mut found = Found::none();
+    let mut found = RuleFindings::none();
     for node in subject.pipeline.nodes.iter().filter(|node| runs_scenarios(node, &folders)) {
         for (key, attribute) in node.attributes.iter().filter(|(key, _)| key.is_command_input()) {
             let mut words = attribute.value.split(|c: char| c.is_whitespace() || "\"'=;|&()".contains(c));

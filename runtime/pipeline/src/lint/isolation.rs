@@ -6,7 +6,7 @@ use super::execution::{CommandSite, Execution, SUBJECT, calls_subject, execution
 use super::holdout_reach::may_have;
 use super::structure::names;
 use super::words::{Language, Script, words};
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::dot::quote;
 use crate::fixability::workdir;
@@ -33,7 +33,7 @@ fn written<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
 }
 
 /// An attribute without effect would look like a protection. A value from a defaults block is reported once.
-pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let mut reported = HashSet::default();
     let misplaced = |node: &'_ Node| {
         let is_verifier = node.stages().any(Node::is_verifier);
@@ -46,7 +46,7 @@ pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
         ];
         keys.into_iter().filter(|(_, belongs)| !belongs).map(|(key, _)| key)
     };
-    let mut found = Found::none();
+    let mut found = RuleFindings::none();
     for node in &subject.pipeline.nodes {
         for key in misplaced(node) {
             if let Some(attribute) = written(node, key).filter(|attribute| reported.insert(attribute.span)) {
@@ -60,7 +60,7 @@ pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 /// A port needs a program that the host starts, and must not be the port of the host's proxy.
-pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let found = |node: &Node| {
         let (port, attribute) = (node.access.subject.port?, written(node, key::VERIFY_SUBJECT_PORT)?);
         if port == PROXY_PORT {
@@ -74,7 +74,7 @@ pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 /// Without `cache` there is no folder to fill.
-pub(super) fn cache_from(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn cache_from(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let empty = |node: &&Node| node.access.confinement.cache_from.is_some() && node.access.confinement.cache.is_empty();
     let found = |node: &Node| {
         let attribute = written(node, key::CACHE_FROM)?;
@@ -108,7 +108,7 @@ fn sees_project(folders: &[Entry], node: &Node) -> bool {
 }
 
 /// The program under test is the builder's code. If it runs beside the hold-outs, it can read them and forge the verdict.
-pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let pipeline = subject.pipeline;
     let folders = pipeline.scenario_folders();
     let found = |node: &Node| {
@@ -126,13 +126,13 @@ pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> Found 
         Some(at(rule, node, attribute, format!("`{}` runs {}", node.id, beside(&execution))).with_help(help))
     };
     if !subject.has_holdouts {
-        return Found::none();
+        return RuleFindings::none();
     }
     pipeline.stages().filter(|node| sees_both(&subject.reach, node)).filter_map(found).collect()
 }
 
 /// If project files are in view, the host cannot know which code ran beside the hold-outs.
-pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let pipeline = subject.pipeline;
     let uses = |node: &Node| {
         let called =
@@ -147,15 +147,16 @@ pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Fou
         rule.found(message, span).with_help(narrow(&pipeline.scenario_folders())).with_node(node.id.as_str())
     };
     if !subject.has_holdouts {
-        return Found::none();
+        return RuleFindings::none();
     }
     pipeline.stages().filter(|node| sees_both(&subject.reach, node) && uses(node)).map(found).collect()
 }
 
 /// Reports project code that a script among the hold-outs executes beside them.
-pub(super) fn of_script(
+pub(super) fn check_script(
     rule: &Rule,
-    (pipeline, reach): (&Pipeline, &HoldoutReach),
+    pipeline: &Pipeline,
+    reach: &HoldoutReach,
     script: &Script<'_>,
 ) -> Vec<Diagnostic> {
     let stages = stages_of(pipeline, reach, script);

@@ -7,7 +7,6 @@ mod attributes;
 mod diff_limits;
 mod execution;
 mod fixability_rule;
-mod found;
 mod gates;
 mod guardrails;
 mod holdout_naming;
@@ -19,6 +18,7 @@ mod parallel;
 mod required_tool;
 mod restarts;
 mod routes;
+mod rule_findings;
 mod rules;
 mod scripts;
 mod structure;
@@ -30,8 +30,8 @@ mod words;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::ir::Pipeline;
 use crate::span::Span;
-use found::Found;
 pub use page::reference;
+use rule_findings::RuleFindings;
 pub use rules::RULES;
 pub use scripts::{ScriptFinding, scripts};
 pub use subject::Subject;
@@ -58,7 +58,7 @@ pub struct Rule {
     check: Option<Check>,
 }
 
-type Check = fn(&Rule, &Subject<'_>) -> Found;
+type Check = fn(&Rule, &Subject<'_>) -> RuleFindings;
 
 impl Rule {
     /// Finds the rule with this name.

@@ -3,7 +3,7 @@
 //! An attribute that promises a limit or a guard and has no effect is worse than none. The table of attributes lists them. The rule
 //! reports each name once, with its uses.
 
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::attributes::instead_of;
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Label};
 use crate::dot::Element;
@@ -16,7 +16,7 @@ use crate::span::Span;
 /// The most uses that a message names and points at.
 const PLACES_MAX: usize = 3;
 
-pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let pipeline = subject.pipeline;
     let mut uses = Uses::default();
     uses.look(&pipeline.attributes, Element::Graph);
@@ -65,7 +65,7 @@ impl Use<'_> {
 struct Uses<'a> {
     list: Vec<Use<'a>>,
     numbers: HashMap<Key<'a>, usize>,
-    /// What each name of the file asks to do instead, because files repeat their names.
+    /// The alternative to each name, cached because files repeat names.
     known: HashMap<Key<'a>, Option<&'static str>>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Uses<'a> {
 /// Reports each handler that this version does not execute, once.
 fn handlers(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
     let mut handlers: Vec<(&str, Diagnostic, Vec<String>, usize)> = Vec::new();
-    // Why a child's stages are not in the pipeline is told where they are put in.
+    // `child::splice` reports why a child's stages are missing.
     for node in subject.pipeline.nodes.iter().filter(|node| !node.wants_child()) {
         let Handler::Unavailable(name) = &node.handler else { continue };
         let written = node.attributes.get(key::TYPE).or_else(|| node.attributes.get(key::SHAPE));

@@ -1,6 +1,6 @@
-//! Rules about parallel nodes: whether their branches meet, whether their policy can be satisfied, and what two branches may both write.
+//! Rules about parallel nodes: the join of their branches, the policies, and paths that two branches may both write.
 
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler, JoinPolicy, Merge, Node, NodeId, Pipeline};
 use crate::key::{self, Key};
@@ -15,9 +15,9 @@ fn parallel_nodes<'a>(subject: &Subject<'a>) -> impl Iterator<Item = &'a Node> +
     subject.pipeline.nodes.iter().filter(|node| node.handler == Handler::Parallel)
 }
 
-pub(super) fn join(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn join(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     if !subject.has_declared_ends() {
-        return Found::none();
+        return RuleFindings::none();
     }
     let found = parallel_nodes(subject).filter_map(|parallel| {
         let fault = subject.pipeline.region(&parallel.id).err()?;
@@ -63,7 +63,7 @@ fn fan_in_before(subject: &Subject<'_>, parallel: &NodeId) -> Option<String> {
     ))
 }
 
-pub(super) fn edges(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn edges(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let of_parallel = subject.pipeline.edges.iter().filter_map(|edge| {
         let is_parallel = subject.node(&edge.from).is_some_and(|node| node.handler == Handler::Parallel);
         let written = edge.attributes.get(key::CONDITION).filter(|_| is_parallel && edge.condition.is_some())?;
@@ -77,36 +77,18 @@ pub(super) fn edges(rule: &Rule, subject: &Subject<'_>) -> Found {
 const OF_PARALLEL: [Key<'static>; 5] =
     [key::JOIN_POLICY, key::ERROR_POLICY, key::MAX_PARALLEL, key::K, key::QUORUM_FRACTION];
 
-pub(super) fn policy(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut found = Found::default();
+pub(super) fn policy(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+    let mut found = RuleFindings::default();
     for node in &subject.pipeline.nodes {
         faults(rule, subject.pipeline, node).into_iter().for_each(|fault| found.push(fault));
     }
     found
 }
 
-/// Attributes that repeat attempts of a stage.
-const REPEATING: [Key<'static>; 2] = [key::MAX_RETRIES, key::RETRY_POLICY];
-
-/// Bounds of a node that have no effect where it makes no attempt.
-fn unbounded(node: &Node) -> &'static [Key<'static>] {
-    match &node.handler {
-        Handler::Component(_) | Handler::FanIn(Some(_)) | Handler::Unavailable(_) => &[],
-        Handler::Exit => &[key::MAX_WALL_TIME, key::MAX_STEPS],
-        _ => &[key::MAX_WALL_TIME],
-    }
-}
-
-/// A parallel node and a fan-in without a judge make no attempt that could be repeated. A defaults block, which is for the stages around them, is no fault.
-fn useless_bound(rule: &Rule, pipeline: &Pipeline, (node, key): (&Node, Key<'static>)) -> Option<Diagnostic> {
+/// Reports a bound or a retry on a node that makes no attempt. The lowering has dropped inherited ones.
+fn useless_bound(rule: &Rule, node: &Node, key: Key<'static>) -> Option<Diagnostic> {
     let asks = |attribute: &&Attribute| !matches!(attribute.value.trim(), "" | "0" | "none");
     let attribute = node.attributes.get(key).filter(asks)?;
-    let is_shared = |other: &Node| {
-        other.id != node.id && other.attributes.get(key).is_some_and(|shared| shared.key_span == attribute.key_span)
-    };
-    if attribute.key_span.start < node.span.start || pipeline.nodes.iter().any(is_shared) {
-        return None;
-    }
     let kind = match node.handler {
         Handler::Parallel => "parallel node",
         Handler::FanIn(_) => "fan-in without a prompt",
@@ -135,10 +117,7 @@ fn faults(rule: &Rule, pipeline: &Pipeline, node: &Node) -> Vec<Diagnostic> {
         let why = format!("`merge` has no effect on `{}`, which is not a fan-in", node.id);
         found.extend(useless(key::MERGE, why, "set it on the node with `shape=tripleoctagon`"));
     }
-    if is_parallel || node.handler == Handler::FanIn(None) {
-        found.extend(REPEATING.iter().filter_map(|key| useless_bound(rule, pipeline, (node, *key))));
-    }
-    found.extend(unbounded(node).iter().filter_map(|key| useless_bound(rule, pipeline, (node, *key))));
+    found.extend(node.handler.ignored_bounds().iter().filter_map(|key| useless_bound(rule, node, *key)));
     if !is_parallel {
         let of_parallel = |key: &Key<'static>| {
             let why = format!("`{key}` has no effect on `{}`, which is not a parallel node", node.id);
@@ -167,15 +146,15 @@ fn faults(rule: &Rule, pipeline: &Pipeline, node: &Node) -> Vec<Diagnostic> {
     found
 }
 
-pub(super) fn lonely(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn lonely(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let pipeline = subject.pipeline;
     if !subject.has_declared_ends() || pipeline.nodes.iter().all(|node| !node.handler.is_fan_in()) {
-        return Found::none();
+        return RuleFindings::none();
     }
     let joins: Option<BTreeSet<&NodeId>> =
         parallel_nodes(subject).map(|parallel| pipeline.region(&parallel.id).ok().map(|region| region.join)).collect();
     // A parallel node without a join may be meant for any fan-in.
-    let Some(joins) = joins else { return Found::none() };
+    let Some(joins) = joins else { return RuleFindings::none() };
     let lonely = pipeline.nodes.iter().filter(|node| node.handler.is_fan_in() && !joins.contains(&&node.id));
     let found = lonely.map(|node| {
         rule.found(format!("no parallel node leads to the fan-in `{}`", node.id), node.span).with_node(node.id.as_str())
@@ -183,10 +162,10 @@ pub(super) fn lonely(rule: &Rule, subject: &Subject<'_>) -> Found {
     found.collect()
 }
 
-pub(super) fn writes(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn writes(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let pipeline = subject.pipeline;
     if !subject.has_declared_ends() {
-        return Found::none();
+        return RuleFindings::none();
     }
     let found = parallel_nodes(subject).filter_map(|parallel| {
         let join = pipeline.region(&parallel.id).ok()?.join;
@@ -216,7 +195,7 @@ fn shared_path<'a>(pipeline: &'a Pipeline, parallel: &'a Node) -> Option<(&'a No
     })
 }
 
-/// What the stages of a branch may write.
+/// The paths that the stages of a branch may write.
 fn scope(pipeline: &Pipeline, nodes: &BTreeSet<&NodeId>) -> Vec<Entry> {
     let working = nodes.iter().filter_map(|id| pipeline.node(id)).filter(|node| node.handler.component().is_some());
     working

@@ -1,34 +1,36 @@
-//! The rule about `requires_tool_success` and `required_tool_node` (decision required-tool-success): both are there, and name a stage whose
-//! command can pass.
+//! The rule about `requires_tool_success` and `required_tool_node` (decision required-tool-success): a node has both, and they
+//! name a stage whose command can pass.
 //!
-//! A run looks at its own record of that stage, so a name that is wrong would hold the node back for ever.
+//! A run waits for its record of that stage, so a wrong name would block the node forever.
 
-use super::found::Found;
+use super::rule_findings::RuleFindings;
 use super::{Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler, HandlerKind, Node, NodeId};
 use crate::key::{self, Key};
 use crate::nearest::nearest;
 
-/// Findings with a suggestion at most: each costs a walk over all names.
+/// The most findings with a suggestion: each costs a walk over all names.
 const SUGGESTIONS_MAX: usize = 20;
 
-pub(super) fn required_tool_node(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut found = Found::none();
+pub(super) fn required_tool_node(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+    let mut found = RuleFindings::none();
     let mut suggestions = SUGGESTIONS_MAX;
     for node in &subject.pipeline.nodes {
         if found.is_full() {
             break;
         }
-        if let Some(problem) = Required::of(node).and_then(|asks| asks.problem((rule, subject), &mut suggestions)) {
+        if let Some(problem) =
+            ToolRequirement::from_node(node).and_then(|asks| asks.problem(rule, subject, &mut suggestions))
+        {
             found.push(problem.with_node(node.id.as_str()));
         }
     }
     found
 }
 
-/// What a node asks for.
-struct Required<'a> {
+/// The tool success that a node requires.
+struct ToolRequirement<'a> {
     node: &'a Node,
     is_required: bool,
     /// The attribute to show.
@@ -36,8 +38,8 @@ struct Required<'a> {
     named: Option<&'a Attribute>,
 }
 
-impl<'a> Required<'a> {
-    fn of(node: &'a Node) -> Option<Self> {
+impl<'a> ToolRequirement<'a> {
+    fn from_node(node: &'a Node) -> Option<Self> {
         let (asks, named) =
             (node.attributes.get(key::REQUIRES_TOOL_SUCCESS), node.attributes.get(key::REQUIRED_TOOL_NODE));
         let is_required = asks.is_some_and(|asks| asks.value.trim() == "true");
@@ -47,12 +49,10 @@ impl<'a> Required<'a> {
             (None, Some(named)) => (key::REQUIRED_TOOL_NODE, named),
             (None, None) => return None,
         };
-        // A value of a defaults block is for the nodes that take it.
-        let is_own = shown.1.key_span.start >= node.span.start;
-        (is_own || works(node)).then_some(Self { node, is_required, shown, named })
+        Some(Self { node, is_required, shown, named })
     }
 
-    fn problem(&self, (rule, subject): (&Rule, &Subject<'_>), suggestions: &mut usize) -> Option<Diagnostic> {
+    fn problem(&self, rule: &Rule, subject: &Subject<'_>, suggestions: &mut usize) -> Option<Diagnostic> {
         let (id, (key, attribute)) = (&self.node.id, self.shown);
         let at_pair = |message: String| rule.found(message, attribute.key_span.to(attribute.span));
         if !works(self.node) {

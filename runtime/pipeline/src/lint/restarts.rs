@@ -1,6 +1,6 @@
-//! Rules about edges with `loop_restart`: where a restart cannot happen, and after which failures it does not.
+//! Rules about edges with `loop_restart`: restarts from a parallel branch, and restarts after any failure.
 
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::condition::{Clause, Condition, Operator};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Edge, Handler, NodeId};
@@ -8,10 +8,10 @@ use crate::key;
 use glovebox_record::{FailureClass, Status};
 use std::collections::BTreeSet;
 
-pub(super) fn in_branch(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn in_branch(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let restarts: Vec<&Edge> = subject.pipeline.edges.iter().filter(|edge| edge.loop_restart).collect();
     if restarts.is_empty() {
-        return Found::none();
+        return RuleFindings::none();
     }
     let inside = in_parallel(subject);
     restarts
@@ -42,7 +42,7 @@ fn in_parallel<'a>(subject: &Subject<'a>) -> BTreeSet<&'a NodeId> {
         .collect()
 }
 
-pub(super) fn class_guard(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn class_guard(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let of_failures = |edge: &&Edge| edge.condition.as_ref().is_some_and(is_of_any_failure);
     subject
         .pipeline

@@ -3,7 +3,7 @@
 //! The rules try a node's conditions on every combination of the values that they name. With more than [`COMBINATIONS_MAX`]
 //! combinations they report nothing.
 
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::condition::{Clause, Condition, Operator};
 use crate::ir::{Edge, Handler, NodeId, Pipeline, Status};
 use crate::nearest::nearest;
@@ -123,8 +123,8 @@ fn leads_to_exit(subject: &Subject<'_>, edge: &Edge) -> bool {
     subject.node(&edge.to).is_some_and(|node| node.handler == Handler::Exit)
 }
 
-pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut found = Found::none();
+pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+    let mut found = RuleFindings::none();
     for (number, node) in subject.working() {
         if found.is_full() {
             break;
@@ -151,8 +151,8 @@ fn asks_for_a_label(conditions: &[&Condition]) -> bool {
     conditions.iter().flat_map(|condition| &condition.clauses).any(|clause| clause.key.is_preferred_label())
 }
 
-pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut found = Found::none();
+pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
+    let mut found = RuleFindings::none();
     for (number, node) in subject.pipeline.nodes.iter().enumerate() {
         if found.is_full() {
             break;
@@ -185,7 +185,7 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found
 }
 
 /// Reports edges into an exit that serve failures only. A goal gate may have one, because the exit checks it.
-pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let is_gate = |edge: &Edge| subject.node(&edge.from).is_some_and(|node| node.checks.goal_gate);
     let for_failure = |edge: &Edge| {
         let Some(condition) = &edge.condition else { return false };
@@ -218,7 +218,7 @@ fn names_unknown_outcome(clause: &Clause) -> bool {
     is_outcome(clause) && clause.operator != Operator::Truthy && is_unknown()
 }
 
-pub(super) fn condition_outcome(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn condition_outcome(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let words: Vec<&str> = STATUSES.iter().map(|status| status.as_str()).collect();
     let odd = clauses(subject).filter(|(_, clause)| names_unknown_outcome(clause));
     let found = |(edge, clause): (&Edge, &Clause)| {
@@ -246,7 +246,7 @@ fn name_here(outcome: &str) -> Option<&'static str> {
     }
 }
 
-pub(super) fn condition_key(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn condition_key(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     const KEYS: &[&str] = &["outcome", "preferred_label", "context"];
     let found = |(edge, clause): (&Edge, &Clause)| {
         let head = clause.key.as_str().split('.').next().unwrap_or_default();
@@ -258,7 +258,7 @@ pub(super) fn condition_key(rule: &Rule, subject: &Subject<'_>) -> Found {
     clauses(subject).filter_map(found).collect()
 }
 
-pub(super) fn default_ignored(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn default_ignored(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let edges = subject.pipeline.edges.iter().filter(|edge| edge.default && edge.condition.is_some());
     let found = |edge: &Edge| {
         let message = "`default=true` has no effect on an edge with a condition";

@@ -26,7 +26,7 @@ type Fault = fn(&Word<'_>) -> Option<String>;
 pub fn scripts(pipeline: &Pipeline, scripts: &[Script<'_>]) -> Vec<ScriptFinding> {
     let checks: [(&str, Fault); 2] = [("fixed_temporary_name", temporary), ("hardcoded_model_in_scenario", model)];
     let rule = |id: &str| Rule::named(id).expect("the table contains the rule, as a test checks");
-    let reach = HoldoutReach::of(pipeline);
+    let reach = HoldoutReach::new(pipeline);
     let mut found = Vec::new();
     for script in scripts {
         let finding = |diagnostic| ScriptFinding { path: script.path.to_owned(), diagnostic };
@@ -35,7 +35,7 @@ pub fn scripts(pipeline: &Pipeline, scripts: &[Script<'_>]) -> Vec<ScriptFinding
             let faults = words.iter().filter_map(|word| Some(rule(id).found(fault(word)?, word.span)));
             found.extend(faults.take(DIAGNOSTICS_MAX).map(finding));
         }
-        let faults = isolation::of_script(rule("subject_not_isolated"), (pipeline, &reach), script);
+        let faults = isolation::check_script(rule("subject_not_isolated"), pipeline, &reach, script);
         found.extend(faults.into_iter().take(DIAGNOSTICS_MAX).map(finding));
     }
     found

@@ -2,7 +2,7 @@
 //! (decision declared-and-reached).
 
 use super::subject::Link;
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::hash::HashSet;
 use crate::ir::{Edge, Handler, Node, NodeId};
@@ -15,13 +15,13 @@ use petgraph::unionfind::UnionFind;
 use petgraph::visit::EdgeRef;
 use std::collections::BTreeMap;
 
-pub(super) fn start_node(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn start_node(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let mut starts = subject.with_handler(&Handler::Start);
     let Some(first) = starts.next() else {
         if is_undeclared(subject, &Handler::Start) {
-            return Found::none();
+            return RuleFindings::none();
         }
-        return Found::one(rule.found("the pipeline has no start node", subject.pipeline.span));
+        return RuleFindings::one(rule.found("the pipeline has no start node", subject.pipeline.span));
     };
     let second = |node: &Node| {
         let message = format!("`{}` is a second start node", node.id);
@@ -33,11 +33,11 @@ pub(super) fn start_node(rule: &Rule, subject: &Subject<'_>) -> Found {
     starts.map(second).collect()
 }
 
-pub(super) fn terminal_node(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn terminal_node(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     match subject.with_handler(&Handler::Exit).next() {
-        Some(_) => Found::none(),
-        None if is_undeclared(subject, &Handler::Exit) => Found::none(),
-        None => Found::one(rule.found("the pipeline has no exit node", subject.pipeline.span)),
+        Some(_) => RuleFindings::none(),
+        None if is_undeclared(subject, &Handler::Exit) => RuleFindings::none(),
+        None => RuleFindings::one(rule.found("the pipeline has no exit node", subject.pipeline.span)),
     }
 }
 
@@ -48,9 +48,9 @@ fn is_undeclared(subject: &Subject<'_>, handler: &Handler) -> bool {
         .any(|name| shape_of_id(name).is_some_and(|shape| of_shape(shape) == *handler) && subject.index(name).is_none())
 }
 
-pub(super) fn reachability(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn reachability(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     if subject.with_handler(&Handler::Start).next().is_none() {
-        return Found::none();
+        return RuleFindings::none();
     }
     let reached = subject.reached();
     let unreached =
@@ -62,9 +62,9 @@ pub(super) fn reachability(rule: &Rule, subject: &Subject<'_>) -> Found {
     unreached.map(found).collect()
 }
 
-pub(super) fn edge_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn edge_target_exists(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let mut reported: HashSet<usize> = HashSet::default();
-    let mut found = Found::none();
+    let mut found = RuleFindings::none();
     if subject.has_declared_ends() {
         return found;
     }
@@ -73,7 +73,7 @@ pub(super) fn edge_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
             break;
         }
         for end in [End::To, End::From] {
-            let (name, span) = end.of(edge);
+            let (name, span) = end.name_in(edge);
             if subject.index(name).is_none() && reported.insert(span.start) {
                 found.push(undeclared(rule, subject, edge, end));
             }
@@ -91,7 +91,7 @@ enum End {
 
 impl End {
     /// The node at this end, and the span of its name.
-    fn of(self, edge: &Edge) -> (&NodeId, Span) {
+    fn name_in(self, edge: &Edge) -> (&NodeId, Span) {
         match self {
             End::From => (&edge.from, edge.from_span),
             End::To => (&edge.to, edge.to_span),
@@ -100,7 +100,7 @@ impl End {
 }
 
 fn undeclared(rule: &Rule, subject: &Subject<'_>, edge: &Edge, end: End) -> Diagnostic {
-    let (name, span) = end.of(edge);
+    let (name, span) = end.name_in(edge);
     let verb = match end {
         End::From => "comes from",
         End::To => "leads to",
@@ -116,7 +116,7 @@ fn undeclared(rule: &Rule, subject: &Subject<'_>, edge: &Edge, end: End) -> Diag
     }
 }
 
-pub(super) fn start_no_incoming(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn start_no_incoming(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let found = |edge: &Edge| {
         let message = format!("the edge from `{}` leads back into the start node `{}`", edge.from, edge.to);
         rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
@@ -124,7 +124,7 @@ pub(super) fn start_no_incoming(rule: &Rule, subject: &Subject<'_>) -> Found {
     subject.numbers_with(&Handler::Start).flat_map(|start| subject.incoming(start)).map(found).collect()
 }
 
-pub(super) fn exit_no_outgoing(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn exit_no_outgoing(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let found = |edge: &Edge| {
         let message = format!("an edge leaves the exit node `{}`", edge.from);
         rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
@@ -133,9 +133,9 @@ pub(super) fn exit_no_outgoing(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 /// Reports parts of the graph that no edge connects to the start's part.
-pub(super) fn orphan_node(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn orphan_node(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let Some(start) = subject.with_handler(&Handler::Start).next().and_then(|node| subject.index(&node.id)) else {
-        return Found::none();
+        return RuleFindings::none();
     };
     let mut parts = UnionFind::<usize>::new(subject.graph.node_count());
     for edge in subject.graph.edge_references() {
@@ -158,13 +158,13 @@ pub(super) fn orphan_node(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 /// Reports each dead end, and each loop without a path to an exit, once.
-pub(super) fn exit_reachable(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn exit_reachable(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     if subject.with_handler(&Handler::Exit).next().is_none() {
-        return Found::none();
+        return RuleFindings::none();
     }
     let leading = subject.leading_out();
     if leading.iter().all(|leads| *leads) {
-        return Found::none();
+        return RuleFindings::none();
     }
     let reached = subject.reached();
     let lost = |node: &NodeIndex| subject.is_declared(*node) && !leading[node.index()] && reached[node.index()];
@@ -187,13 +187,13 @@ fn dead_end(rule: &Rule, subject: &Subject<'_>, cycle: &[NodeIndex]) -> Diagnost
     rule.found(message, nodes[0].span).with_node(nodes[0].id.as_str())
 }
 
-pub(super) fn loop_without_bound(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn loop_without_bound(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let graph = &subject.pipeline.attributes;
     if graph.contains_key(key::MAX_STEPS) || graph.contains_key(key::MAX_WALL_TIME) {
-        return Found::none();
+        return RuleFindings::none();
     }
     if toposort(&subject.graph, None).is_ok() {
-        return Found::none();
+        return RuleFindings::none();
     }
     let repeats = |cycle: &Vec<NodeIndex>| {
         cycle.iter().any(|node| subject.is_declared(*node))

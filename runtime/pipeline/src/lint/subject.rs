@@ -56,7 +56,7 @@ impl<'a> Subject<'a> {
         });
         let outgoing = vec![Vec::new(); pipeline.nodes.len()];
         let (meant, undeclared) = (HashMap::default(), HashMap::default());
-        let (has_holdouts, reach) = (pipeline.has_scenarios(), HoldoutReach::of(pipeline));
+        let (has_holdouts, reach) = (pipeline.has_scenarios(), HoldoutReach::new(pipeline));
         let mut subject = Self { pipeline, graph, index, outgoing, meant, undeclared, has_holdouts, reach };
         subject.add_edges();
         subject.add_jumps();

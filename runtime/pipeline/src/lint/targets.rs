@@ -3,7 +3,7 @@
 //! A value from a defaults block applies to many nodes. It counts as used if one of them uses it.
 
 use super::routes::always_followed;
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::hash::HashSet;
 use crate::ir::{Handler, Node, NodeId, Status};
 use crate::key::{self, Key};
@@ -11,7 +11,7 @@ use crate::keyed::Attributes;
 use crate::span::Span;
 
 /// A retry target as written, and the reason why no run jumps to it.
-struct Written<'a> {
+struct RetryTarget<'a> {
     node: Option<&'a Node>,
     key: Key<'static>,
     span: Span,
@@ -19,7 +19,7 @@ struct Written<'a> {
     unused_because: Option<String>,
 }
 
-pub(super) fn unused_retry_target(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn unused_retry_target(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     let pipeline = subject.pipeline;
     let mut written = Vec::new();
     if pipeline.retry_target.is_some() || pipeline.fallback_retry_target.is_some() {
@@ -39,7 +39,7 @@ pub(super) fn unused_retry_target(rule: &Rule, subject: &Subject<'_>) -> Found {
     }
     let mut reported: HashSet<Span> =
         written.iter().filter(|target| target.unused_because.is_none()).map(|target| target.span).collect();
-    let mut found = Found::none();
+    let mut found = RuleFindings::none();
     for target in written {
         let (Some(reason), true) = (target.unused_because, reported.insert(target.span)) else { continue };
         let mut finding = rule.found(format!("no run uses this `{}`: {reason}", target.key), target.span);
@@ -51,7 +51,7 @@ pub(super) fn unused_retry_target(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// Adds both targets of one element to the list. `reason` applies to both; the fallback may have a reason of its own.
 fn add_targets<'a>(
-    written: &mut Vec<Written<'a>>,
+    written: &mut Vec<RetryTarget<'a>>,
     node: Option<&'a Node>,
     attributes: &Attributes,
     [first, second]: [&Option<NodeId>; 2],
@@ -59,11 +59,16 @@ fn add_targets<'a>(
 ) {
     let span_of = |key: Key<'_>| attributes.get(key).map(|attribute| attribute.span);
     if let (Some(_), Some(span)) = (first, span_of(key::RETRY_TARGET)) {
-        written.push(Written { node, key: key::RETRY_TARGET, span, unused_because: reason() });
+        written.push(RetryTarget { node, key: key::RETRY_TARGET, span, unused_because: reason() });
     }
     if let (Some(_), Some(span)) = (second, span_of(key::FALLBACK_RETRY_TARGET)) {
         let preceded = first.as_ref().map(|first| format!("`retry_target` takes precedence and names `{first}`"));
-        written.push(Written { node, key: key::FALLBACK_RETRY_TARGET, span, unused_because: reason().or(preceded) });
+        written.push(RetryTarget {
+            node,
+            key: key::FALLBACK_RETRY_TARGET,
+            span,
+            unused_because: reason().or(preceded),
+        });
     }
 }
 

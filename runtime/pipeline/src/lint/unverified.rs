@@ -6,7 +6,7 @@
 
 use super::routes::{may_hold_for_failure, must_hold};
 use super::subject::Link;
-use super::{Found, Rule, Subject};
+use super::{Rule, RuleFindings, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Edge, Handler, HandlerKind, Node, Status};
 use petgraph::Direction;
@@ -31,17 +31,17 @@ impl Step {
     }
 }
 
-pub(super) fn verify_does_not_dominate_exit(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn verify_does_not_dominate_exit(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     match subject.pipeline.nodes.iter().any(verifies) {
         true => unverified_paths(rule, subject).collect(),
-        false => Found::none(),
+        false => RuleFindings::none(),
     }
 }
 
 /// If no stage verifies, the first path is an example for all.
-pub(super) fn no_verification(rule: &Rule, subject: &Subject<'_>) -> Found {
+pub(super) fn no_verification(rule: &Rule, subject: &Subject<'_>) -> RuleFindings {
     match subject.pipeline.nodes.iter().any(verifies) {
-        true => Found::none(),
+        true => RuleFindings::none(),
         false => unverified_paths(rule, subject).take(1).collect(),
     }
 }

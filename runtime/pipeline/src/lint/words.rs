@@ -6,7 +6,7 @@
 use crate::source::Source;
 use crate::span::Span;
 
-/// What a word is to the shell.
+/// The role of a word in a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// The name of a program that the shell starts.

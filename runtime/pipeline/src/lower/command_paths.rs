@@ -81,7 +81,7 @@ fn temporary_findings(all: &[Temporary<'_>]) -> Vec<Diagnostic> {
     found
 }
 
-/// True if one path is the other, or a folder over it. `/tmp` itself is nothing that stages share.
+/// True if the paths are equal, or one contains the other. `/tmp` itself does not count.
 fn meet(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     let is_known = short != TEMPORARY && !long.contains(['$', '*', '?', '`']);

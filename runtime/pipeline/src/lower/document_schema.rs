@@ -1,4 +1,4 @@
-//! What a `json-schema` stage checks: a file of the workspace, and a schema that no stage of the run can have written.
+//! The inputs of a `json-schema` stage: a file of the workspace, and a schema that no stage of the run can write.
 //!
 //! A schema of the pipeline becomes the attribute's value here, so the component never opens it. One of the hold-outs is read from the
 //! sealed folder when the stage runs, so its path must lie in such a folder.
@@ -11,7 +11,7 @@ use crate::files;
 use crate::ir::{Attribute, Handler, HandlerKind, Schema};
 use crate::key;
 
-/// What is wrong, and what to do instead.
+/// A mistake, and its correction.
 type Fault = (String, String);
 
 /// Puts the text of its schema into a `json-schema` node.

@@ -4,7 +4,7 @@ use crate::ir::{FAN_IN_SHAPE, Handler, HandlerKind, NodeId, SHAPES};
 
 /// The handler with this type name.
 pub(super) fn of_type(name: &str) -> Handler {
-    match HandlerKind::of(name) {
+    match HandlerKind::from_name(name) {
         HandlerKind::Start => Handler::Start,
         HandlerKind::Exit => Handler::Exit,
         HandlerKind::Conditional => Handler::Conditional,
@@ -17,11 +17,11 @@ pub(super) fn of_type(name: &str) -> Handler {
     }
 }
 
-/// What joins branches at a node of this shape: the component that a prompt or a `type` names judges them.
+/// The fan-in of a node with this shape. A component judges the branches if the node has a prompt or a `type`.
 pub(super) fn judged(handler: Handler, shape: &str, has_prompt: bool) -> Handler {
     match handler {
         Handler::FanIn(None) if has_prompt => Handler::FanIn(Some("codergen".into())),
-        Handler::Component(name) if shape == FAN_IN_SHAPE && may_judge(HandlerKind::of(&name)) => {
+        Handler::Component(name) if shape == FAN_IN_SHAPE && may_judge(HandlerKind::from_name(&name)) => {
             Handler::FanIn(Some(name))
         }
         other => other,

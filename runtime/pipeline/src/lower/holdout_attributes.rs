@@ -3,7 +3,7 @@
 use super::reader::Findings;
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
-use crate::ir::holdouts::{COPIES, Copies, FEEDBACKS, Feedback, Named, NodeHoldouts, WRITES};
+use crate::ir::holdouts::{COPIES, Copies, FEEDBACKS, Feedback, HoldoutSelection, NodeHoldouts, WRITES};
 use crate::ir::{Subject, Text};
 use crate::key;
 use glovebox_record::scope::Entry;
@@ -42,12 +42,12 @@ pub(super) fn node(from: &Attributes, inherited: Feedback, findings: &mut Findin
     }
 }
 
-/// What `holdouts` names: `true`, `false`, or a list of folders.
-fn named(from: &Attributes, findings: &mut Findings<'_>) -> Option<Named> {
+/// The value of `holdouts`: `true`, `false`, or a list of folders.
+fn named(from: &Attributes, findings: &mut Findings<'_>) -> Option<HoldoutSelection> {
     match from.get(key::HOLDOUTS)?.value.trim() {
-        "true" => Some(Named::All),
-        "false" => Some(Named::Folders(Vec::new())),
-        _ => findings.paths(from, key::HOLDOUTS).map(Named::Folders),
+        "true" => Some(HoldoutSelection::All),
+        "false" => Some(HoldoutSelection::Folders(Vec::new())),
+        _ => findings.paths(from, key::HOLDOUTS).map(HoldoutSelection::Folders),
     }
 }
 

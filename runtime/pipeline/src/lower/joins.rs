@@ -67,7 +67,7 @@ fn join(pipeline: &Pipeline, parallel: &Node) -> Option<(Pipeline, Diagnostic)> 
     Some((joined, found))
 }
 
-/// The parallel node and what its branches visit before the node where they meet.
+/// The parallel node, and the nodes of its branches before the one where they meet.
 fn inside<'p>(pipeline: &'p Pipeline, parallel: &'p Node, meeting: &NodeId) -> BTreeSet<&'p NodeId> {
     let mut inside = BTreeSet::from([&parallel.id]);
     let mut open = vec![&parallel.id];

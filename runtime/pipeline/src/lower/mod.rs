@@ -6,6 +6,7 @@
 mod backend;
 mod command_paths;
 mod confine;
+mod defaults;
 mod document_schema;
 pub mod handler;
 mod holdout_attributes;
@@ -37,7 +38,7 @@ use crate::stylesheet::Stylesheet;
 use inputs::Expansion;
 use node::GraphScope;
 use reader::Findings;
-use scope::{Attributes, Declared, RawEdge, RawNode};
+use scope::{Attributes, Declarations, RawEdge, RawNode};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
@@ -58,31 +59,31 @@ pub(crate) fn lower_settled(source: Source<'_>, ast: Ast<'_>) -> (Pipeline, Vec<
 
 /// The declarations of a file: defaults resolved, values still text.
 pub(crate) struct Draft<'a> {
-    declared: Declared,
+    declarations: Declarations,
     findings: Findings<'a>,
 }
 
 impl<'a> Draft<'a> {
     /// Makes an empty draft.
     pub(crate) fn new(source: Source<'a>) -> Self {
-        Self { declared: Declared::with_room_for(source.text().len()), findings: Findings::new(source) }
+        Self { declarations: Declarations::with_room_for(source.text().len()), findings: Findings::new(source) }
     }
 
     /// Adds the next outer statement of the file.
     pub(crate) fn add(&mut self, statement: Statement<'_>) {
-        self.declared.add(statement, &mut self.findings);
+        self.declarations.add(statement, &mut self.findings);
     }
 
     /// The graph's attributes after the inputs are applied.
     pub(crate) fn graph(&self, inputs: &Inputs) -> Attributes {
-        let mut graph = self.declared.graph.clone();
+        let mut graph = self.declarations.graph.clone();
         Expansion::new(inputs, &mut graph);
         graph
     }
 
     /// The attribute with this key, of each node that has one.
     pub(crate) fn of_nodes(&self, key: Key<'static>) -> impl Iterator<Item = &Attribute> {
-        self.declared.nodes.iter().filter_map(move |node| node.attributes.get(key))
+        self.declarations.nodes.iter().filter_map(move |node| node.attributes.get(key))
     }
 
     /// The hold-out folders of these graph attributes. [`Draft::lower`] reports mistakes in them.
@@ -102,11 +103,11 @@ impl<'a> Draft<'a> {
         inputs: &'b Inputs,
         expansion: fn(&'b Inputs, &mut Attributes) -> Expansion<'b>,
     ) -> (Pipeline, Vec<Diagnostic>) {
-        let Self { mut declared, mut findings } = self;
-        let mut raw_nodes = std::mem::take(&mut declared.nodes);
-        let raw_edges = std::mem::take(&mut declared.edges);
-        let subgraphs = std::mem::take(&mut declared.subgraphs);
-        let mut graph = std::mem::take(&mut declared.graph);
+        let Self { mut declarations, mut findings } = self;
+        let mut raw_nodes = std::mem::take(&mut declarations.nodes);
+        let raw_edges = std::mem::take(&mut declarations.edges);
+        let subgraphs = std::mem::take(&mut declarations.subgraphs);
+        let mut graph = std::mem::take(&mut declarations.graph);
         let mut expansion = expansion(inputs, &mut graph);
         apply_stylesheet(&graph, &mut raw_nodes, &mut findings);
         let graph_turns_max = findings.count(&graph, key::MAX_TURNS, 1);
@@ -123,12 +124,14 @@ impl<'a> Draft<'a> {
             // Its attempts are the default for what may pass; a node's own preset repeats every failure.
             graph_backoff: Backoff { attempts: None, ..policy.unwrap_or_default() },
             feedback,
-            declared: &declared,
+            declarations: &declarations,
             expansion: &mut expansion,
             inputs,
             sealed: &sealed,
         };
-        let nodes: Vec<Node> = raw_nodes.into_iter().map(|raw| node::lower(raw, &mut scope, &mut findings)).collect();
+        let mut nodes: Vec<Node> =
+            raw_nodes.into_iter().map(|raw| node::lower(raw, &mut scope, &mut findings)).collect();
+        defaults::drop_ignored_hooks(&mut nodes);
         command_paths::check(&nodes, &mut findings);
         let edges = raw_edges.into_iter().map(|raw| lower_edge(raw, &mut findings)).collect();
         let span = name.map_or(whole, |name| name.span);
@@ -144,8 +147,8 @@ impl<'a> Draft<'a> {
             default_max_retries: default_max_retries(&graph, policy, &mut findings),
             signature_limit: signature_limit(&graph, &mut findings),
             restarts: restarts(&graph, &mut findings),
-            retry_target: declared.target(&graph, key::RETRY_TARGET),
-            fallback_retry_target: declared.target(&graph, key::FALLBACK_RETRY_TARGET),
+            retry_target: declarations.target(&graph, key::RETRY_TARGET),
+            fallback_retry_target: declarations.target(&graph, key::FALLBACK_RETRY_TARGET),
             scenarios,
             scenarios_found: inputs.scenarios_found,
             sources: Vec::new(),
@@ -250,8 +253,8 @@ fn condition(attributes: &Attributes, findings: &Findings<'_>) -> Result<Option<
     }
 }
 
-/// Gives the fan-ins that the file leaves out what the style sheet and the graph give to those that a file has: then the canonical
-/// text, in which they are written, reads back to the same graph.
+/// Applies the style sheet and the graph's model settings to added fan-ins, as if the file contained them. So the canonical text, which
+/// contains them, parses to the same graph.
 fn style_joins(joins: &mut [Node], graph: &Attributes, findings: &Findings<'_>) {
     let sheet = graph.get(key::MODEL_STYLESHEET).filter(|attribute| !attribute.value.trim().is_empty());
     // Its faults were reported before.

@@ -2,6 +2,7 @@
 
 use super::backend;
 use super::confine;
+use super::defaults;
 use super::document_schema;
 use super::handler;
 use super::holdout_attributes;
@@ -9,7 +10,7 @@ use super::inputs::Expansion;
 use super::output;
 use super::parallel;
 use super::reader::Findings;
-use super::scope::{Attributes, Declared, RawNode};
+use super::scope::{Attributes, Declarations, RawNode};
 use super::verification;
 use crate::condition::Condition;
 use crate::diagnostic::Diagnostic;
@@ -54,7 +55,7 @@ pub(super) struct GraphScope<'a, 'b> {
     /// The graph's delays; its number of attempts is that of [`retry_policy`].
     pub(super) graph_backoff: Backoff,
     pub(super) feedback: Feedback,
-    pub(super) declared: &'a Declared,
+    pub(super) declarations: &'a Declarations,
     pub(super) expansion: &'a mut Expansion<'b>,
     pub(super) inputs: &'a Inputs,
     /// Folders with hold-outs; a prompt must not come from them.
@@ -66,6 +67,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         refuse_reserved(&raw, findings);
     }
     let (shape, handler) = resolve(&mut raw);
+    defaults::drop_ignored(&mut raw, &handler);
     let classes = classes(&mut raw);
     read_script(&mut raw, &handler, findings);
     read_mode(&mut raw, &handler, findings);
@@ -96,14 +98,14 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         gate: gate(from, findings),
         parallel: parallel::settings(from, findings),
         child: child(from, findings).map(Box::new),
-        child_of: scope.declared.target(from, key::STACK_CHILD_OF),
+        child_of: scope.declarations.target(from, key::STACK_CHILD_OF),
         id: raw.id,
         role: handler.kind().role(),
         handler,
         attributes: raw.attributes,
         span: raw.span,
     };
-    let verification = verification::of(&node, findings).map(Box::new);
+    let verification = verification::lower(&node, findings).map(Box::new);
     Node { checks: Checks { verification, ..node.checks }, ..node }
 }
 
@@ -111,8 +113,8 @@ fn routing(from: &Attributes, scope: &GraphScope<'_, '_>, findings: &mut Finding
     Routing {
         max_retries: findings.count(from, key::MAX_RETRIES, 0),
         backoff: findings.choice(from, key::RETRY_POLICY, RETRY_POLICIES).unwrap_or(scope.graph_backoff),
-        retry_target: scope.declared.target(from, key::RETRY_TARGET),
-        fallback_retry_target: scope.declared.target(from, key::FALLBACK_RETRY_TARGET),
+        retry_target: scope.declarations.target(from, key::RETRY_TARGET),
+        fallback_retry_target: scope.declarations.target(from, key::FALLBACK_RETRY_TARGET),
         auto_status: findings.boolean(from, key::AUTO_STATUS),
         allow_partial: findings.boolean(from, key::ALLOW_PARTIAL),
     }
@@ -146,7 +148,7 @@ fn checks(from: &Attributes, scope: &GraphScope<'_, '_>, findings: &mut Findings
     Checks {
         goal_gate: findings.boolean(from, key::GOAL_GATE),
         gate_requires: findings.choice(from, key::GATE_REQUIRES, GATE_REQUIREMENTS).unwrap_or_default(),
-        required_tool: required_tool(from, scope.declared, findings),
+        required_tool: required_tool(from, scope.declarations, findings),
         verification: None,
     }
 }
@@ -162,10 +164,10 @@ fn agent(handler: &Handler, raw: &RawNode, scope: &GraphScope<'_, '_>, findings:
     }
 }
 
-/// The stage that must have passed; none where nothing is required. The lint `required_tool_node` reports what names no such stage.
-fn required_tool(from: &Attributes, declared: &Declared, findings: &mut Findings<'_>) -> Option<NodeId> {
+/// The stage that must have passed; none where nothing is required. The lint `required_tool_node` reports a name without such a stage.
+fn required_tool(from: &Attributes, declarations: &Declarations, findings: &mut Findings<'_>) -> Option<NodeId> {
     let is_required = findings.boolean(from, key::REQUIRES_TOOL_SUCCESS);
-    declared.target(from, key::REQUIRED_TOOL_NODE).filter(|_| is_required)
+    declarations.target(from, key::REQUIRED_TOOL_NODE).filter(|_| is_required)
 }
 
 /// Reads fidelity and thread. An unknown mode counts as absent; the lint reports it.
@@ -203,7 +205,7 @@ fn tool_servers(handler: &Handler, node: &Attributes, graph: &Attributes) -> Too
     ToolServers { asked, is_own }
 }
 
-/// What Glovebox wrote about the child pipeline of a parallel node.
+/// Reads the attributes that Glovebox writes about the child pipeline of a parallel node.
 fn child(from: &Attributes, findings: &mut Findings<'_>) -> Option<Child> {
     let file = from.get(key::STACK_CHILD)?.value.clone();
     let keys = |key| {
@@ -249,7 +251,7 @@ fn refuse_reserved(raw: &RawNode, findings: &mut Findings<'_>) {
     }
 }
 
-/// What a human gate asks.
+/// The settings of a human gate.
 fn gate(from: &Attributes, findings: &mut Findings<'_>) -> GateSettings {
     let default = from.get(key::HUMAN_DEFAULT_CHOICE).map(|attribute| attribute.value.trim());
     GateSettings {

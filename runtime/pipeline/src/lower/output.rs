@@ -1,6 +1,6 @@
 //! The schema of an agent's answer: `output_schema`, as JSON or as the name of a file.
 //!
-//! A keyword that is not enforced is an error here, before the first stage: a rule that nobody enforces is none.
+//! A keyword that Glovebox does not enforce is an error here, before the first stage.
 
 use super::node::GraphScope;
 use super::reader::Findings;

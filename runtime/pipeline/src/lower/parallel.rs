@@ -1,4 +1,4 @@
-//! How branches run and join: from attributes as text to [`ParallelSettings`].
+//! The attributes of parallel nodes and fan-ins: from text to [`ParallelSettings`].
 
 use super::reader::Findings;
 use super::scope::Attributes;

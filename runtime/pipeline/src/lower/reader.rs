@@ -48,7 +48,7 @@ impl<'a> Findings<'a> {
         match decode(inner, |_, _| ()) {
             text if *text != *attribute.value => SourceMap::opaque(attribute.span),
             Cow::Borrowed(_) => SourceMap::plain(attribute.span, 1),
-            Cow::Owned(_) => SourceMap::of(self.source, attribute.span),
+            Cow::Owned(_) => SourceMap::new(self.source, attribute.span),
         }
     }
 
@@ -118,7 +118,7 @@ impl<'a> Findings<'a> {
         u32::try_from(number).ok()
     }
 
-    /// What model calls may cost.
+    /// The budget of model calls.
     pub(super) fn spend(&mut self, from: &Attributes) -> SpendBounds {
         let tokens_max = self.integer(from, key::MAX_TOKENS, 1, i64::MAX).and_then(|most| u64::try_from(most).ok());
         let written = from.get(key::MAX_BUDGET_USD).filter(|attribute| !attribute.value.trim().is_empty());

@@ -38,7 +38,7 @@ pub(super) struct RawEdge {
 
 /// Everything a file declares.
 #[derive(Default)]
-pub(super) struct Declared {
+pub(super) struct Declarations {
     pub(super) graph: Attributes,
     pub(super) nodes: Vec<RawNode>,
     pub(super) edges: Vec<RawEdge>,
@@ -49,7 +49,7 @@ pub(super) struct Declared {
     root: Scope,
 }
 
-impl Declared {
+impl Declarations {
     /// The node that an attribute names; none if it is undeclared, which the lint `retry_target_exists` reports.
     pub(super) fn target(&self, from: &Attributes, key: Key<'_>) -> Option<NodeId> {
         let (id, number) = self.names.get_key_value(from.get(key)?.value.trim())?;
@@ -67,9 +67,9 @@ struct Scope {
     subgraph: Option<usize>,
 }
 
-impl Declared {
-    /// Nothing yet, with room for what a text of this length declares. A list that grows is copied into new memory again and again, and
-    /// in a short process that memory costs more than what is done with it.
+impl Declarations {
+    /// Empty declarations, with capacity for a text of this length. A list that grows is copied into new memory again and again, and
+    /// in a short process that costs more than the work itself.
     pub(super) fn with_room_for(text_bytes: usize) -> Self {
         let nodes = text_bytes / NODE_BYTES;
         let names = HashMap::with_capacity_and_hasher(nodes, Default::default());

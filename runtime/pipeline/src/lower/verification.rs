@@ -1,7 +1,7 @@
-//! The stage that runs a node's `verify_command` (decision verify-command) or `verify_plugin`: a stage of its own, named `ID.verify`.
+//! The separate stage, named `ID.verify`, that runs a node's `verify_command` (decision verify-command) or `verify_plugin`.
 //!
-//! It writes what the node may write and sees what verify stages see. What narrows or arms an agent (`read_paths`, `codex.*`, hooks, its
-//! model) is the agent's and not the verifier's, so that a check can read a test that the agent may not.
+//! It has the write scope of the node and the view of a verify stage. Settings of the agent (`read_paths`, `codex.*`, hooks, its model) do
+//! not apply to it, so that a check can read a test that the agent may not.
 
 use super::reader::Findings;
 use crate::attributes::{Carrier, is_known};
@@ -23,7 +23,7 @@ const HANDLER: &str = "verify";
 const ANY_COMMAND: &str = "*";
 /// The time of a verification without `verify_timeout`, in seconds and as text.
 const TIMEOUT_DEFAULT: (u64, &str) = (60, "60s");
-/// What the stage has more than its command: the component that runs it starts before and keeps the output after.
+/// The extra time of the stage, in which its component starts and stores the command's output.
 const MARGIN: Duration = Duration::from_secs(5);
 /// Attributes of the node that its verification has too, beside `env_*`.
 const SHARED: [Key<'static>; 10] = [
@@ -39,64 +39,61 @@ const SHARED: [Key<'static>; 10] = [
     key::CACHE_FROM,
 ];
 
-/// The verification of a node; none without `verify_command` or `verify_plugin`. One that could not run is a finding.
-pub(super) fn of(node: &Node, findings: &mut Findings<'_>) -> Option<Node> {
-    let by = By::of(node, findings)?;
+/// The verification of a node; none without `verify_command` or `verify_plugin`. Reports one that could not run.
+pub(super) fn lower(node: &Node, findings: &mut Findings<'_>) -> Option<Node> {
+    let verifier = Verifier::new(node, findings)?;
     if let Some(help) = misplaced(&node.handler) {
-        let (key, own) = (by.key(), by.attribute());
+        let (key, own) = (verifier.key(), verifier.attribute());
         let message = format!("`{}` is a `{}` node, which takes no `{key}`", node.id, node.handler.name());
-        // A default reaches the nodes that take it.
-        if is_own(node, own) {
-            findings.push(found(node, own, message).with_help(help));
-        }
+        findings.push(found(node, own, message).with_help(help));
         return None;
     }
     Some(Node {
         id: node.id.verification(),
-        handler: Handler::Component(by.handler().into()),
+        handler: Handler::Component(verifier.handler().into()),
         role: Some(Role::Verifier),
         prompt: None,
         routing: Routing { auto_status: false, ..node.routing.clone() },
         bounds: bounds(node, findings),
-        access: access(node, &by),
+        access: access(node, &verifier),
         checks: Checks::default(),
         agent: AgentSettings { session: node.agent.session.clone(), ..AgentSettings::default() },
         child: None,
-        attributes: attributes(node, &by),
+        attributes: attributes(node, &verifier),
         ..node.clone()
     })
 }
 
-/// Those of the node, but for its model, and with a time of its own.
+/// The bounds of the node, without those of its model, and with the timeout of the verification.
 fn bounds(node: &Node, findings: &mut Findings<'_>) -> NodeBounds {
     let timeout = findings.duration(&node.attributes, key::VERIFY_TIMEOUT);
     let timeout = timeout.unwrap_or(Duration::from_secs(TIMEOUT_DEFAULT.0)).saturating_add(MARGIN);
     NodeBounds { timeout: Some(timeout), spend_max: SpendBounds::default(), ..node.bounds.clone() }
 }
 
-fn access(node: &Node, by: &By<'_>) -> Access {
+fn access(node: &Node, verifier: &Verifier<'_>) -> Access {
     let Access { allowed_write_paths, confinement, holdouts, subject, .. } = node.access.clone();
     let Confinement { scratch, cache, cache_from, network, .. } = confinement;
     Access {
         allowed_write_paths,
         read_paths: None,
-        allowed_commands: by.commands(),
+        allowed_commands: verifier.commands(),
         confinement: Confinement { scratch, cache, cache_from, network, ..Confinement::default() },
         holdouts: NodeHoldouts { allow_read: false, block_read: None, ..holdouts },
         subject,
     }
 }
 
-/// What verifies a node.
-enum By<'a> {
+/// The verifier of a node.
+enum Verifier<'a> {
     /// `verify_command`: the author's command.
     Command(&'a Attribute),
     /// `verify_plugin`: a component that the operator made a verifier.
     Plugin(&'a Attribute),
 }
 
-impl<'a> By<'a> {
-    fn of(node: &'a Node, findings: &mut Findings<'_>) -> Option<Self> {
+impl<'a> Verifier<'a> {
+    fn new(node: &'a Node, findings: &mut Findings<'_>) -> Option<Self> {
         match (written(node, key::VERIFY_COMMAND), written(node, key::VERIFY_PLUGIN)) {
             (Some(_), Some(plugin)) => {
                 let message = format!("`{}` has both `verify_command` and `verify_plugin`, expected one", node.id);
@@ -106,7 +103,7 @@ impl<'a> By<'a> {
             (Some(command), None) => Some(Self::Command(command)),
             (None, Some(plugin)) => Some(Self::Plugin(plugin)),
             (None, None) => {
-                let timeout = written(node, key::VERIFY_TIMEOUT).filter(|timeout| is_own(node, timeout))?;
+                let timeout = written(node, key::VERIFY_TIMEOUT)?;
                 let message = format!("`{}` has `verify_timeout`, but nothing that verifies it", node.id);
                 findings.push(found(node, timeout, message).with_help("add `verify_command`, or remove it"));
                 None
@@ -144,17 +141,12 @@ fn written<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
     node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
 }
 
-/// True unless a defaults block before the node sets it.
-fn is_own(node: &Node, attribute: &Attribute) -> bool {
-    attribute.key_span.start >= node.span.start
-}
-
 fn found(node: &Node, at: &Attribute, message: String) -> Diagnostic {
     Diagnostic::error("verify_command_place", message, at.key_span.to(at.span)).with_node(node.id.as_str())
 }
 
-/// What to do instead where a node takes no `verify_command`; none where it takes one.
-fn misplaced(handler: &Handler) -> Option<&'static str> {
+/// The correction for a node that takes no `verify_command`; none for a node that takes one.
+pub(super) fn misplaced(handler: &Handler) -> Option<&'static str> {
     match handler {
         Handler::Exit | Handler::ChildExit | Handler::Conditional | Handler::FanIn(_) => None,
         Handler::Component(_) if matches!(handler.kind(), HandlerKind::Codergen | HandlerKind::Plugin) => None,
@@ -169,19 +161,19 @@ fn misplaced(handler: &Handler) -> Option<&'static str> {
 
 /// The attributes as the verification reads them, and the handler of the node that is verified, for the wording of a failure. A plugin
 /// also gets those of the node that only a plugin knows.
-fn attributes(node: &Node, by: &By<'_>) -> Attributes {
+fn attributes(node: &Node, verifier: &Verifier<'_>) -> Attributes {
     let mut attributes = Attributes::new();
-    let is_for_plugin = |key: Key<'_>| matches!(by, By::Plugin(_)) && !is_known(key, Carrier::Node);
+    let is_for_plugin = |key: Key<'_>| matches!(verifier, Verifier::Plugin(_)) && !is_known(key, Carrier::Node);
     let is_shared = |key: Key<'_>| SHARED.contains(&key) || key.as_str().starts_with("env_") || is_for_plugin(key);
     for (key, attribute) in node.attributes.iter().filter(|(key, _)| is_shared(*key)) {
         attributes.insert(key, attribute.clone());
     }
-    if let By::Command(command) = by {
+    if let Verifier::Command(command) = verifier {
         attributes.insert(key::COMMAND, (*command).clone());
     }
-    attributes.insert(VERIFIES, Attribute { value: node.handler.name().into(), ..by.attribute().clone() });
+    attributes.insert(VERIFIES, Attribute { value: node.handler.name().into(), ..verifier.attribute().clone() });
     let timeout = written(node, key::VERIFY_TIMEOUT).cloned();
-    let by_default = || Attribute { value: TIMEOUT_DEFAULT.1.into(), ..by.attribute().clone() };
+    let by_default = || Attribute { value: TIMEOUT_DEFAULT.1.into(), ..verifier.attribute().clone() };
     attributes.insert(key::TIMEOUT, timeout.unwrap_or_else(by_default));
     attributes
 }

@@ -111,7 +111,7 @@ impl fmt::Display for Cut<'_> {
 
 /// Lists the differences from `before` to `after`: the graph, then nodes, then edges; removed elements last among their kind.
 pub fn changes(before: &SettledGraph, after: &SettledGraph) -> Vec<Change> {
-    let mut found = Found(Vec::new());
+    let mut found = ChangeList(Vec::new());
     if before.name != after.name {
         let (before, after) = (Some(before.name.clone()), Some(after.name.clone()));
         found.0.push(Change { op: ChangeOp::Changed, place: ChangePlace::Graph, attribute: None, before, after });
@@ -124,11 +124,11 @@ pub fn changes(before: &SettledGraph, after: &SettledGraph) -> Vec<Change> {
     found.0
 }
 
-struct Found(Vec<Change>);
+struct ChangeList(Vec<Change>);
 
 type Part = BTreeMap<String, String>;
 
-impl Found {
+impl ChangeList {
     /// Compares elements of one kind; the order distinguishes elements with the same name.
     fn parts(&mut self, before: &[Part], after: &[Part], place: impl Fn(&Part) -> ChangePlace, keys: &[&str]) {
         let mut known: HashMap<String, VecDeque<(usize, &Part)>> = HashMap::default();

@@ -46,7 +46,7 @@ struct Answer {
 
 impl SettledGraph {
     /// The graph of a pipeline, with final goal and prompts.
-    pub fn of(pipeline: &Pipeline) -> Self {
+    pub fn from_pipeline(pipeline: &Pipeline) -> Self {
         let mut attributes = object(&[], &pipeline.attributes);
         if !pipeline.goal.is_empty() {
             attributes.insert(key::GOAL.as_str().to_owned(), pipeline.goal.clone());
@@ -88,7 +88,7 @@ impl SettledGraph {
 
     /// The graph of a pipeline with its subgraphs: what `glovebox graph --format json` prints, with final values and without `layout`.
     pub fn with_subgraphs(pipeline: &Pipeline) -> GraphFile {
-        let Self { name, attributes, nodes, edges, .. } = Self::of(pipeline);
+        let Self { name, attributes, nodes, edges, .. } = Self::from_pipeline(pipeline);
         GraphFile { name, attributes, nodes, edges, ..to_json(pipeline) }
     }
 }
@@ -125,7 +125,7 @@ pub(super) fn to_text(graph: &SettledGraph, before: &Pipeline) -> String {
         let kept = nodes.get(id.as_str()).map(|node| &node.attributes);
         writer.statement(Element::Node(&id), pairs(node, &NODE_KEYS).chain(unseen(kept, &NODE_KEYS)));
     }
-    let mut known = super::relocate::Ends::of(before);
+    let mut known = super::relocate::Ends::new(before);
     for edge in &graph.edges {
         let [from, to] = EDGE_KEYS.map(|key| NodeId::new(edge[key].as_str()));
         let kept = known.next(&from, &to).map(|edge| &edge.attributes);

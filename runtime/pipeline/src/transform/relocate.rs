@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Ends<'a>(HashMap<&'a NodeId, HashMap<&'a NodeId, VecDeque<&'a Edge>>>);
 
 impl<'a> Ends<'a> {
-    pub(super) fn of(pipeline: &'a Pipeline) -> Self {
+    pub(super) fn new(pipeline: &'a Pipeline) -> Self {
         let mut ends: HashMap<_, HashMap<_, VecDeque<&Edge>>> = HashMap::default();
         for edge in &pipeline.edges {
             ends.entry(&edge.from).or_default().entry(&edge.to).or_default().push_back(edge);
@@ -40,7 +40,7 @@ pub(super) fn relocate(pipeline: &mut Pipeline, original: &Pipeline) {
         relocate_attributes(&mut node.attributes, before.map(|before| &before.attributes), node.span);
     }
     pipeline.subgraphs = subgraphs(pipeline, original);
-    let mut ends = Ends::of(original);
+    let mut ends = Ends::new(original);
     for edge in &mut pipeline.edges {
         let before = ends.next(&edge.from, &edge.to);
         let end = |id: &str| nodes.get(id).map_or(original.span, |node| node.span);
@@ -101,7 +101,7 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    pub(super) fn of(text: Source<'_>, read: &Pipeline) -> Self {
+    pub(super) fn new(text: Source<'_>, read: &Pipeline) -> Self {
         let keyed = |attributes: &Attributes| {
             let all = attributes.iter().map(|(key, value)| (key.to_string(), value.key_span.to(value.span)));
             all.collect()

@@ -1,4 +1,4 @@
-//! What the first record says of custom rules: the plugins that checked the graph, and what they changed in it.
+//! The report about custom rules in a run's first record: the plugins that checked the graph, and their changes.
 
 use super::{Change, ChangeOp, ChangePlace};
 use glovebox_record::Digest;
@@ -18,21 +18,21 @@ pub struct RuleRecord {
     pub name: String,
     /// BLAKE3 of its bytes.
     pub digest: Digest,
-    /// What its transform changed, in the order graph, nodes, edges; the first two hundred.
+    /// The changes of its transform, in the order graph, nodes, edges; the first two hundred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<GraphChange>,
-    /// How many changes there are in all.
+    /// The number of all changes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub changes_total: u64,
-    /// What the pipeline could do after it and not as the file has it; the first two hundred.
+    /// The permissions that its changes add to those of the file; the first two hundred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub widened: Vec<String>,
 }
 
-/// What the rule plugins made of a pipeline. `resume` uses it and does not call them again. The default: no rules.
+/// The effects of rule plugins on a pipeline. `resume` uses it and does not call them again. The default: no rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleReport {
-    /// The components in order, and what each changed.
+    /// The plugins in order, each with its changes.
     pub rules: Vec<RuleRecord>,
     /// The pipeline as canonical text; none when no component changed it.
     pub transformed: Option<String>,
@@ -61,21 +61,21 @@ pub struct GraphChange {
 }
 
 impl RuleRecord {
-    /// Records a plugin and what it changed.
+    /// Records a plugin and its changes.
     pub fn new(name: String, digest: Digest, changes: Vec<Change>) -> Self {
         let changes_total = changes.len() as u64;
-        let changes = changes.into_iter().take(CHANGES_MAX).map(GraphChange::of).collect();
+        let changes = changes.into_iter().take(CHANGES_MAX).map(GraphChange::from_change).collect();
         Self { name, digest, changes, changes_total, widened: Vec::new() }
     }
 
-    /// Records what the plugin widened.
+    /// Records the permissions that the plugin added.
     pub fn widen(&mut self, lines: impl IntoIterator<Item = String>) {
         self.widened = lines.into_iter().take(CHANGES_MAX).map(cut).collect();
     }
 }
 
 impl GraphChange {
-    fn of(change: Change) -> Self {
+    fn from_change(change: Change) -> Self {
         let Change { op, place, attribute, before, after } = change;
         let (node, edge) = match place {
             ChangePlace::Graph => (None, None),

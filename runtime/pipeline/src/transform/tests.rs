@@ -4,7 +4,7 @@ use super::*;
 use crate::ir::NodeId;
 use crate::key::Key;
 use crate::source::Source;
-use crate::{Inputs, Lowered, parse, validate};
+use crate::{Inputs, LoweredFile, parse, validate};
 
 const SOURCE: &str = "digraph g {
   graph [goal=\"ship $what\", llm_model=m, scenarios=\"hidden/\"]
@@ -22,16 +22,16 @@ const SOURCE: &str = "digraph g {
 }
 ";
 
-fn draft(source: &str) -> Lowered {
+fn draft(source: &str) -> LoweredFile {
     let inputs = Inputs { set: [("what".to_owned(), "it, $goal\r\nand $what".to_owned())].into(), ..Inputs::default() };
     let draft = parse(Source::new(source)).lower(&inputs);
     assert!(!draft.has_errors(), "{:?}", draft.diagnostics);
     draft
 }
 
-fn answer(change: impl FnOnce(&mut SettledGraph)) -> (Pipeline, Result<Applied, String>) {
+fn answer(change: impl FnOnce(&mut SettledGraph)) -> (Pipeline, Result<TransformedGraph, String>) {
     let before = draft(SOURCE).pipeline;
-    let mut graph = SettledGraph::of(&before);
+    let mut graph = SettledGraph::from_pipeline(&before);
     change(&mut graph);
     let applied = apply(&before, &SettledGraph::parse(&serde_json::to_string(&graph).unwrap()).unwrap());
     (before, applied)
@@ -43,7 +43,7 @@ fn an_unchanged_graph_is_the_same_pipeline_in_the_same_places() {
     let applied = applied.unwrap();
     let after = &applied.lowered.pipeline;
     assert_eq!(applied.lowered.diagnostics, []);
-    assert_eq!(changes(&SettledGraph::of(&before), &SettledGraph::of(after)), []);
+    assert_eq!(changes(&SettledGraph::from_pipeline(&before), &SettledGraph::from_pipeline(after)), []);
     assert_eq!(before.goal, after.goal);
     assert_eq!((before.span, &before.start), (after.span, &after.start));
     for (was, is) in before.nodes.iter().zip(&after.nodes) {
@@ -59,7 +59,11 @@ fn an_unchanged_graph_is_the_same_pipeline_in_the_same_places() {
     }
     assert_eq!((before.subgraphs.len(), &before.subgraphs), (1, &after.subgraphs));
     let again = reread(Source::new(&applied.text), &before).pipeline;
-    assert_eq!(SettledGraph::of(&again), SettledGraph::of(after), "what is kept is read the same");
+    assert_eq!(
+        SettledGraph::from_pipeline(&again),
+        SettledGraph::from_pipeline(after),
+        "what is kept is read the same"
+    );
 }
 
 #[test]
@@ -87,7 +91,8 @@ fn every_change_is_told_and_linted_at_its_place() {
         graph.edges.swap(0, 1);
     });
     let applied = applied.unwrap();
-    let listed = changes(&SettledGraph::of(&before), &SettledGraph::of(&applied.lowered.pipeline));
+    let listed =
+        changes(&SettledGraph::from_pipeline(&before), &SettledGraph::from_pipeline(&applied.lowered.pipeline));
     let listed: Vec<String> = listed.iter().map(ToString::to_string).collect();
     assert_eq!(
         listed,

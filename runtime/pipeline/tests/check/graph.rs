@@ -1,6 +1,7 @@
 //! JSON and canonical DOT.
 
-use super::{accept, with};
+use super::{accept, run, total, with};
+use glovebox_pipeline::attributes::{ATTRIBUTES, Carrier};
 use glovebox_pipeline::graph::{to_dot, to_json};
 use glovebox_pipeline::ir::{Node, Pipeline};
 use insta::{assert_json_snapshot, assert_snapshot};
@@ -118,6 +119,50 @@ fn subgraphs_and_their_classes_stay_in_dot() {
     assert_eq!(said(&again), said(&pipeline));
     assert_eq!(pipeline.nodes[3].classes, ["loop-a", "in-here"]);
     assert_eq!(to_dot(&again), text);
+}
+
+/// A node of every kind, after a defaults block.
+fn all_kinds(defaults: &str) -> String {
+    format!(
+        "digraph G {{ node [{defaults}] start; exit; agent [prompt=p] tool [shape=parallelogram, tool_command=true] check [shape=octagon, command=true]
+        choice [shape=diamond] person [shape=hexagon] split [shape=component] one [prompt=p] two [prompt=p]
+        join [shape=tripleoctagon] inner [shape=component] three [prompt=p] judge [shape=tripleoctagon, prompt=p]
+        start -> agent -> tool -> check -> choice
+        choice -> person [condition=\"outcome=success\"] choice -> agent [condition=\"outcome=fail\"]
+        person -> split [label=Yes] person -> agent [label=No]
+        split -> one -> join split -> two -> join join -> inner -> three -> judge -> exit
+        subgraph {{ node [{defaults}] again [prompt=p] }} judge -> again -> exit }}"
+    )
+}
+
+#[test]
+fn canonical_dot_of_inherited_attributes_is_accepted() {
+    let values = ["true", "1", "2", "5s", "standard", "agent", "check", "src/", "receipt", "0.5", "full", "none", "x"];
+    let mut accepted = 0;
+    for known in ATTRIBUTES.iter().filter(|known| known.on.contains(&Carrier::Node)) {
+        for value in values {
+            let source = all_kinds(&format!("\"{}\"=\"{value}\"", known.key));
+            accepted += usize::from(run(&source).pipeline.is_some());
+            total::check(&source);
+        }
+    }
+    assert!(accepted > 400, "only {accepted} files were accepted");
+    let together = "max_retries=2, retry_policy=patient, max_wall_time=5m, verify_command=true, verify_timeout=9s, gate_requires=receipt";
+    let source = all_kinds(&format!("{together}, requires_tool_success=true, required_tool_node=tool"));
+    let source = source.replace("tool [", "tool [requires_tool_success=false, required_tool_node=\"\", ");
+    let source = source.replace("check [", "check [requires_tool_success=false, required_tool_node=\"\", ");
+    let text = to_dot(&accept(&source));
+    let line =
+        |id: &str| text.lines().find(|line| line.trim_start().starts_with(&format!("\"{id}\""))).unwrap().to_owned();
+    for id in ["start", "exit", "person", "split", "join"] {
+        for key in ["max_retries", "max_wall_time", "verify_timeout", "gate_requires", "required_tool_node"] {
+            let is_kept = matches!((id, key), ("start" | "exit" | "person", "max_retries"))
+                || matches!((id, key), ("exit" | "join", "verify_timeout"));
+            assert_eq!(line(id).contains(&format!("\"{key}\"")), is_kept, "{key} of {id}: {text}");
+        }
+    }
+    assert!(line("agent").contains("\"max_wall_time\"=\"5m\""), "{text}");
+    accept(&text);
 }
 
 #[test]

@@ -25,9 +25,9 @@ mod unverified;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Edge, Node, NodeId, Pipeline};
-use glovebox_pipeline::{Checked, Inputs, check};
+use glovebox_pipeline::{CheckResult, Inputs, check};
 
-fn run(source: &str) -> Checked {
+fn run(source: &str) -> CheckResult {
     check(Source::new(source), &Inputs::default())
 }
 

@@ -11,9 +11,9 @@ use glovebox_pipeline::graph::{to_dot, to_json};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::span::Span;
 use glovebox_pipeline::stylesheet::Stylesheet;
-use glovebox_pipeline::{Checked, Inputs, dot, lower};
+use glovebox_pipeline::{CheckResult, Inputs, dot, lower};
 
-fn run(source: &str) -> Checked {
+fn run(source: &str) -> CheckResult {
     glovebox_pipeline::check(Source::new(source), &Inputs::default())
 }
 
@@ -63,7 +63,7 @@ fn meaning(source: &str) -> String {
 /// A condition's faults lie inside of it.
 pub(crate) fn check_condition(text: &str) {
     let source = dot::quote(text);
-    let places = SourceMap::of(Source::new(&source), Span::new(0, source.len()));
+    let places = SourceMap::new(Source::new(&source), Span::new(0, source.len()));
     match Condition::parse(text, &places) {
         Ok(condition) => {
             assert!(condition.clauses.iter().all(|clause| source.get(clause.span.start..clause.span.end).is_some()))
@@ -75,7 +75,8 @@ pub(crate) fn check_condition(text: &str) {
 /// A style sheet's faults lie inside of it, and what could be read of it can be asked.
 pub(crate) fn check_stylesheet(text: &str) {
     let source = dot::quote(text);
-    let (stylesheet, found) = Stylesheet::parse(text, &SourceMap::of(Source::new(&source), Span::new(0, source.len())));
+    let (stylesheet, found) =
+        Stylesheet::parse(text, &SourceMap::new(Source::new(&source), Span::new(0, source.len())));
     found.iter().for_each(|found| check_spans(&source, found));
     drop(stylesheet.apply(&NodeId::new("a"), "box", &["b", "c"]));
 }

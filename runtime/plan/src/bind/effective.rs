@@ -167,7 +167,7 @@ fn commands(inputs: GrantInputs<'_>, effective: &mut Effective) {
     if granted.commands.is_empty() || !Interface::Exec.is_imported(inputs.inspection) {
         return;
     }
-    if let Some(attribute) = HandlerKind::of(inputs.source.name).command() {
+    if let Some(attribute) = HandlerKind::from_name(inputs.source.name).command() {
         if let Some(text) = inputs.request.shell_text.filter(|text| !text.trim().is_empty()) {
             effective.record_origin(Capability::Shell(text.to_owned()), Origin::attribute(attribute.as_str()));
             effective.commands.shell_texts.push(text.to_owned());
@@ -175,7 +175,7 @@ fn commands(inputs: GrantInputs<'_>, effective: &mut Effective) {
         return;
     }
     checks(inputs, effective);
-    let list = HandlerKind::of(inputs.source.name).allow_list();
+    let list = HandlerKind::from_name(inputs.source.name).allow_list();
     for command in shared_commands(&granted.commands, inputs.request.commands) {
         let origin = source(inputs, GrantField::Commands).and(Giver::Attribute(list.as_str().into()));
         if command.trim() == "*" {
@@ -191,7 +191,7 @@ fn commands(inputs: GrantInputs<'_>, effective: &mut Effective) {
 
 /// The commands of contracts and of the project's kind, exactly as they are written.
 fn checks(inputs: GrantInputs<'_>, effective: &mut Effective) {
-    let is_verification = HandlerKind::of(inputs.source.name) == HandlerKind::Verification;
+    let is_verification = HandlerKind::from_name(inputs.source.name) == HandlerKind::Verification;
     let Some(verify) = inputs.verify.filter(|_| is_verification) else { return };
     let origin = source(inputs, GrantField::Commands).and(Giver::ConfigTable("verify"));
     for command in verify.commands(inputs.request.verification_role) {

@@ -8,9 +8,9 @@ use crate::plan::capability::Region;
 use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Role;
-use glovebox_pipeline::ir::holdouts::{Feedback, Named, covers};
+use glovebox_pipeline::ir::holdouts::{Feedback, HoldoutSelection, covers};
 use glovebox_pipeline::key::{self, Key};
-use glovebox_pipeline::reach::Naming;
+use glovebox_pipeline::reach::ReachReason;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use std::fmt;
@@ -26,7 +26,7 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let opts_out = !is_plugin && (inputs.request.holdouts.allow_read || blocked.is_some());
     let is_hidden = |folder: &&Entry| match is_builder {
         true => !opts_out,
-        false => inputs.request.naming(folder).is_none(),
+        false => inputs.request.reach_reason(folder).is_none(),
     };
     // What a verifier blocks itself is listed once.
     let is_listed = |folder: &&Entry| !is_builder && blocked.as_ref().is_some_and(|blocked| covers(blocked, folder));
@@ -54,14 +54,14 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
 
 /// The grant that makes a hold-out folder visible to a node.
 fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> Giver {
-    match (inputs.source.role(), inputs.request.naming(folder)) {
+    match (inputs.source.role(), inputs.request.reach_reason(folder)) {
         (Role::Builder, _) if inputs.request.holdouts.allow_read => {
             Giver::Attribute("codex.allow_read_scenarios".into())
         }
         (Role::Builder, _) => Giver::NotBlocked("codex.block_read_paths"),
-        (Role::Verifier, Some(Naming::Contract)) => Giver::Contract,
-        (Role::Verifier, Some(Naming::Command(key))) => Giver::Attribute(key.to_string().into()),
-        (Role::Verifier, Some(Naming::ReadPaths)) => Giver::Attribute("read_paths".into()),
+        (Role::Verifier, Some(ReachReason::Contract)) => Giver::Contract,
+        (Role::Verifier, Some(ReachReason::Command(key))) => Giver::Attribute(key.to_string().into()),
+        (Role::Verifier, Some(ReachReason::ReadPaths)) => Giver::Attribute("read_paths".into()),
         (Role::Verifier, _) => Giver::Attribute("holdouts".into()),
     }
 }
@@ -72,10 +72,10 @@ fn refuse_missing(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let sealed = || inputs.holdouts.sealed.iter();
     let is_sealed = |entry: &Entry| sealed().any(|folder| folder.path().starts_with(entry.path()));
     let holds = |path: ScopePath| sealed().any(|folder| path.starts_with(folder.path()));
-    if named == Some(&Named::All) && inputs.holdouts.sealed.is_empty() {
+    if named == Some(&HoldoutSelection::All) && inputs.holdouts.sealed.is_empty() {
         refuse(inputs, key::HOLDOUTS, format_args!("asks for hold-outs"), effective);
     }
-    if let Some(missing) = named.into_iter().flat_map(Named::listed).find(|entry| !is_sealed(entry)) {
+    if let Some(missing) = named.into_iter().flat_map(HoldoutSelection::listed).find(|entry| !is_sealed(entry)) {
         refuse(inputs, key::HOLDOUTS, format_args!("lists `{missing}`"), effective);
     }
     if let Some(schema) = inputs.request.sealed_schema.filter(|path| !ScopePath::parse(path).is_ok_and(holds)) {

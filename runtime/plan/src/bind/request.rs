@@ -11,7 +11,7 @@ use glovebox_pipeline::ir::{
     AgentBackend, Confinement, HandlerKind, Node, NodeId, Role, Subject, ToolHooks, ToolServers,
 };
 use glovebox_pipeline::key::{self, Key};
-use glovebox_pipeline::reach::{self, HoldoutReach, Naming};
+use glovebox_pipeline::reach::{self, HoldoutReach, ReachReason};
 use glovebox_pipeline::span::Span;
 use glovebox_record::LimitSettings;
 use glovebox_record::scope::Entry;
@@ -54,7 +54,7 @@ pub struct Request<'a> {
     /// The limits it lowers.
     pub limits: &'a LimitSettings,
     /// The grant of each hold-out folder to a verifier; empty for a builder.
-    namings: Vec<(&'a Entry, Option<Naming<'a>>)>,
+    reasons: Vec<(&'a Entry, Option<ReachReason<'a>>)>,
 }
 
 /// The hold-outs of a pipeline and a run.
@@ -70,10 +70,10 @@ pub struct Holdouts<'a> {
 
 impl<'a> Holdouts<'a> {
     /// The grant of a hold-out folder to a verifier: the node itself, or the contract of a verification stage.
-    fn naming(self, node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
-        reach::naming(node, folder).or_else(|| {
+    fn reach_reason(self, node: &'a Node, folder: &Entry) -> Option<ReachReason<'a>> {
+        reach::reach_reason(node, folder).or_else(|| {
             let commands = self.verify?.commands(verify::Role::for_node(node));
-            reach::contract_naming(node, folder, commands.into_iter().map(|command| command.line.as_str()))
+            reach::contract_reason(node, folder, commands.into_iter().map(|command| command.line.as_str()))
         })
     }
 }
@@ -81,7 +81,7 @@ impl<'a> Holdouts<'a> {
 impl<'a> Request<'a> {
     /// Reads the request of a node that this handler executes.
     pub fn new(node: &'a Node, source: HandlerSource<'a>, holdouts: Holdouts<'a>) -> Self {
-        let shell_text = HandlerKind::of(source.name).command().and_then(|key| node.attributes.get(key));
+        let shell_text = HandlerKind::from_name(source.name).command().and_then(|key| node.attributes.get(key));
         let checks_json = node.handler.kind() == HandlerKind::JsonSchema;
         let sealed_schema = node.attributes.get(key::JSON_SCHEMA_HOLDOUT).filter(|_| checks_json);
         let is_verifier = source.role() == Role::Verifier;
@@ -103,13 +103,13 @@ impl<'a> Request<'a> {
             timeout: node.bounds.timeout,
             max_turns: node.bounds.max_turns,
             limits: &node.bounds.limits,
-            namings: folders.map(|folder| (folder, holdouts.naming(node, folder))).collect(),
+            reasons: folders.map(|folder| (folder, holdouts.reach_reason(node, folder))).collect(),
         }
     }
 
     /// The grant of this hold-out folder to a verifier; none if the folder is hidden from it.
-    pub fn naming(&self, folder: &Entry) -> Option<Naming<'a>> {
-        self.namings.iter().find(|(known, _)| *known == folder).and_then(|(_, naming)| *naming)
+    pub fn reach_reason(&self, folder: &Entry) -> Option<ReachReason<'a>> {
+        self.reasons.iter().find(|(known, _)| *known == folder).and_then(|(_, reason)| *reason)
     }
 }
 

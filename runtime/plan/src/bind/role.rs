@@ -28,7 +28,7 @@ impl HandlerSource<'_> {
     pub fn role(self) -> Role {
         match self.plugin {
             Some(entry) => entry.role,
-            None => HandlerKind::of(self.name).role().unwrap_or_default(),
+            None => HandlerKind::from_name(self.name).role().unwrap_or_default(),
         }
     }
 }

@@ -10,7 +10,7 @@ use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Role;
 use glovebox_pipeline::ir::holdouts::Writes;
 use glovebox_pipeline::key;
-use glovebox_pipeline::reach::{Naming, writes_dropped};
+use glovebox_pipeline::reach::{ReachReason, writes_dropped};
 use glovebox_record::scope::Entry;
 
 /// Decides it for a verifying stage that has hold-outs in reach or names the program under test. Must be called after scope, commands
@@ -48,11 +48,11 @@ pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
 /// Warns of the writes of a stage whose contract gives it hold-outs. The lint knows all other stages.
 fn dropped_by_contract(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let written = inputs.request.write_paths.filter(|paths| !paths.is_empty());
-    let is_by_contract = |folder: &&Entry| inputs.request.naming(folder) == Some(Naming::Contract);
+    let is_by_contract = |folder: &&Entry| inputs.request.reach_reason(folder) == Some(ReachReason::Contract);
     let folder = inputs.holdouts.sealed.iter().find(is_by_contract);
     let Some((written, folder)) = written.zip(folder) else { return };
     let place = inputs.place;
-    let message = writes_dropped(place.id(), folder, Naming::Contract, written);
+    let message = writes_dropped(place.id(), folder, ReachReason::Contract, written);
     let warning = Diagnostic::warning("holdout_writes_dropped", message, place.span_of(key::ALLOWED_WRITE_PATHS));
     effective.diagnostics.push(place.named_in(warning));
 }

@@ -145,7 +145,7 @@ impl Plan {
 
     /// The choices of a person at a gate, and the default without an answer.
     fn of_gate(&self, node: &Node) -> CapabilitySet {
-        let Gate { choices, default, .. } = Gate::of(&self.pipeline, node);
+        let Gate { choices, default, .. } = Gate::new(&self.pipeline, node);
         let default = default.map(|default| Capability::Default(default.to));
         let offers = choices.into_iter().map(|choice| Capability::Offer(choice.label, choice.to));
         offers.chain(default).collect()

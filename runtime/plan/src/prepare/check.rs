@@ -16,7 +16,7 @@ use crate::rules::{Linted, RuleSet, lint_builtin};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::files::{Child, References, children_of};
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_pipeline::{Checked, Inputs, Lowered};
+use glovebox_pipeline::{CheckResult, Inputs, LoweredFile};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ impl<'h> RuleSets<'h> {
 
     /// Lints a draft with the project's rules and the built-in ones. Without usable custom rules it uses the built-in
     /// rules only; [`RuleSets::take_refusals`] then says why.
-    pub fn lint(&mut self, mut draft: Lowered, file: &Path) -> Linted {
+    pub fn lint(&mut self, mut draft: LoweredFile, file: &Path) -> Linted {
         if draft.has_errors() {
             return lint_builtin(draft);
         }
@@ -163,7 +163,7 @@ pub fn check_file(mut opened: ParsedFile, rule_sets: &mut RuleSets<'_>) -> Check
     let is_whole = opened.put_children_in(&mut rule_sets.children);
     let ParsedFile { file, text, draft, mut wanted, .. } = opened;
     let linted = rule_sets.lint(draft, &file);
-    let Checked { pipeline, mut diagnostics, is_cut } = linted.checked;
+    let CheckResult { pipeline, mut diagnostics, is_cut } = linted.checked;
     if is_whole && rule_sets.is_for_run {
         let refused = pipeline.as_ref().map(|pipeline| rule_sets.refusals_of(&file, pipeline)).unwrap_or_default();
         diagnostics = merged(diagnostics, refused);

@@ -8,8 +8,8 @@ use glovebox_pipeline::child;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::files::{Child, References, child_of};
 use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
-use glovebox_pipeline::transform::Applied;
-use glovebox_pipeline::{Checked, Inputs, validate};
+use glovebox_pipeline::transform::TransformedGraph;
+use glovebox_pipeline::{CheckResult, Inputs, validate};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Children {
         file: &Path,
         pipeline: &Pipeline,
         wanted: &References,
-    ) -> Result<Applied, Vec<Diagnostic>> {
+    ) -> Result<TransformedGraph, Vec<Diagnostic>> {
         let path: Vec<PathBuf> = std::fs::canonicalize(file).into_iter().collect();
         let mut splice = Splice { path, children: self, is_too_deep: false };
         splice.children(file, pipeline, wanted).map(|(applied, _)| applied)
@@ -98,7 +98,7 @@ impl Splice<'_> {
         file: &Path,
         pipeline: &Pipeline,
         wanted: &References,
-    ) -> Result<(Applied, usize), Vec<Diagnostic>> {
+    ) -> Result<(TransformedGraph, usize), Vec<Diagnostic>> {
         let (mut children, mut files_below) = (BTreeMap::new(), 0);
         for node in pipeline.nodes.iter().filter(|node| node.wants_child()) {
             let (child, below) = self.child(file, (pipeline, node), wanted)?;
@@ -152,7 +152,7 @@ impl Splice<'_> {
         let first = |faults: &[Diagnostic]| faults.iter().find(|found| found.is_error()).cloned();
         let known = match spliced {
             Ok((draft, files_below)) => {
-                let Checked { pipeline, diagnostics, .. } = validate(draft);
+                let CheckResult { pipeline, diagnostics, .. } = validate(draft);
                 Known { pipeline: pipeline.map(Arc::new).ok_or_else(|| first(&diagnostics)), files_below }
             }
             Err(faults) => Known { pipeline: Err(first(&faults)), files_below: 0 },

@@ -9,7 +9,7 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::files::References;
 use glovebox_pipeline::inputs::Files;
-use glovebox_pipeline::{Inputs, Lowered};
+use glovebox_pipeline::{Inputs, LoweredFile};
 use rustix::fs::OFlags;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const PROMPTS_BYTES_MAX: usize = 16 << 20;
 /// A pipeline together with the files that it refers to.
 pub struct Referring {
     /// The lowered pipeline, not linted.
-    pub lowered: Lowered,
+    pub lowered: LoweredFile,
     /// The files that it refers to.
     pub wanted: References,
     /// The texts of its prompt files.

@@ -10,8 +10,8 @@ use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::files::References;
 use glovebox_pipeline::inputs::Files;
 use glovebox_pipeline::ir::{Node, Pipeline};
-use glovebox_pipeline::transform::{Applied, RuleReport};
-use glovebox_pipeline::{Checked, Inputs, Lowered};
+use glovebox_pipeline::transform::{RuleReport, TransformedGraph};
+use glovebox_pipeline::{CheckResult, Inputs, LoweredFile};
 use glovebox_workspace::regular_file::{self, Links};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -106,7 +106,7 @@ pub struct ParsedFile {
     /// Its text.
     pub text: String,
     /// The lowered pipeline.
-    pub draft: Lowered,
+    pub draft: LoweredFile,
     /// The files that it refers to.
     pub wanted: References,
     /// The texts of its prompt files.
@@ -132,7 +132,7 @@ impl ParsedFile {
             return false;
         }
         match children.splice(&self.file, &self.draft.pipeline, &self.wanted) {
-            Ok(Applied { text, mut lowered }) => {
+            Ok(TransformedGraph { text, mut lowered }) => {
                 lowered.diagnostics.splice(0..0, std::mem::take(&mut self.draft.diagnostics));
                 (self.draft, self.with_children) = (lowered, Some(text));
                 true
@@ -150,8 +150,8 @@ impl ParsedFile {
     }
 
     /// Lints the draft. An error refuses it; other findings are kept in the checked pipeline.
-    pub fn finish(self, lint: impl FnOnce(Lowered) -> Linted) -> Result<CheckedPipeline, Refusal> {
-        let Linted { checked: Checked { pipeline, mut diagnostics, .. }, report: mut rule_report, trail } =
+    pub fn finish(self, lint: impl FnOnce(LoweredFile) -> Linted) -> Result<CheckedPipeline, Refusal> {
+        let Linted { checked: CheckResult { pipeline, mut diagnostics, .. }, report: mut rule_report, trail } =
             lint(self.draft);
         diagnostics.retain(|found| !children::is_told_there(pipeline.as_ref(), found));
         rule_report.transformed = rule_report.transformed.or(self.with_children);

@@ -10,8 +10,8 @@ use crate::config::TransformGrant;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_pipeline::span::Span;
-use glovebox_pipeline::transform::{Applied, Change, ChangePlace, SettledGraph, apply, changes};
-use glovebox_pipeline::{Checked, Lowered, validate};
+use glovebox_pipeline::transform::{Change, ChangePlace, SettledGraph, TransformedGraph, apply, changes};
+use glovebox_pipeline::{CheckResult, LoweredFile, validate};
 use glovebox_record::LimitSettings;
 use std::collections::HashSet;
 use std::fmt;
@@ -20,11 +20,11 @@ use std::fmt;
 const PLACES_MAX: usize = 50;
 
 pub(super) struct TransformChain<'p> {
-    draft: Lowered,
+    draft: LoweredFile,
     /// The user's file as it was read, once a plugin changed it. Its findings speak of its text.
-    file: Option<Lowered>,
+    file: Option<LoweredFile>,
     /// Earlier drafts, each with the plugin that made it.
-    superseded: Vec<(&'p RulePlugin, Lowered)>,
+    superseded: Vec<(&'p RulePlugin, LoweredFile)>,
     /// The plugin that made the draft, and the draft as canonical text.
     latest: Option<(&'p RulePlugin, String)>,
     remarks: Vec<Diagnostic>,
@@ -36,7 +36,7 @@ pub(super) struct TransformChain<'p> {
 /// The result of the transforms.
 pub(super) struct ChainResult {
     /// The pipeline and its findings.
-    pub(super) checked: Checked,
+    pub(super) checked: CheckResult,
     /// The pipeline as canonical text; none when no plugin changed it.
     pub(super) text: Option<String>,
     /// The changes of each plugin, in order; plugins that were not called are missing at the end.
@@ -46,7 +46,7 @@ pub(super) struct ChainResult {
 }
 
 impl<'p> TransformChain<'p> {
-    pub(super) fn open(draft: Lowered) -> Self {
+    pub(super) fn open(draft: LoweredFile) -> Self {
         Self {
             draft,
             file: None,
@@ -59,7 +59,7 @@ impl<'p> TransformChain<'p> {
     }
 
     /// A draft that no plugin sees.
-    pub(super) fn closed(draft: Lowered) -> Self {
+    pub(super) fn closed(draft: LoweredFile) -> Self {
         Self { is_open: false, ..Self::open(draft) }
     }
 
@@ -69,7 +69,7 @@ impl<'p> TransformChain<'p> {
             return;
         }
         let name = &plugin.name;
-        let graph = SettledGraph::of(&self.draft.pipeline);
+        let graph = SettledGraph::from_pipeline(&self.draft.pipeline);
         let json = serde_json::to_string(&graph).expect("a graph holds text and numbers only");
         let answered = match plugin.component.transform(&json, limits) {
             Ok(Ok(answer)) => answer,
@@ -93,9 +93,9 @@ impl<'p> TransformChain<'p> {
     }
 
     /// Puts a plugin's graph in the place of the draft, if it has no errors and the operator allows its changes.
-    fn accept(&mut self, plugin: &'p RulePlugin, before: &SettledGraph, applied: Applied) {
+    fn accept(&mut self, plugin: &'p RulePlugin, before: &SettledGraph, applied: TransformedGraph) {
         let name = &plugin.name;
-        let Applied { text, lowered: mut draft } = applied;
+        let TransformedGraph { text, lowered: mut draft } = applied;
         if draft.has_errors() {
             draft.diagnostics.retain(Diagnostic::is_error);
             for found in &mut draft.diagnostics {
@@ -106,7 +106,7 @@ impl<'p> TransformChain<'p> {
             self.is_open = false;
             return;
         }
-        let found = changes(before, &SettledGraph::of(&draft.pipeline));
+        let found = changes(before, &SettledGraph::from_pipeline(&draft.pipeline));
         if let Some(first) = found.first().filter(|_| plugin.grant == TransformGrant::None) {
             let message = format!(
                 "`{name}` changes the graph, but glovebox.toml does not allow it; first of {} changes: {}",
@@ -126,7 +126,7 @@ impl<'p> TransformChain<'p> {
         self.changes.push((plugin, found));
     }
 
-    fn replace_draft(&mut self, plugin: &'p RulePlugin, draft: Lowered, text: String) {
+    fn replace_draft(&mut self, plugin: &'p RulePlugin, draft: LoweredFile, text: String) {
         let before = std::mem::replace(&mut self.draft, draft);
         match self.latest.replace((plugin, text)) {
             Some((maker, _)) => self.superseded.push((maker, before)),
@@ -150,7 +150,7 @@ impl<'p> TransformChain<'p> {
         let mut checked = validate(self.draft);
         let mut trail = Vec::new();
         if let (Some(file), Some((last, _))) = (self.file, &self.latest) {
-            let Checked { pipeline, diagnostics: known, .. } = validate(file);
+            let CheckResult { pipeline, diagnostics: known, .. } = validate(file);
             for found in checked.diagnostics.iter_mut().filter(|found| !known.contains(found)) {
                 found.fix = None;
                 let changed = |changes: &[Change]| changes.iter().any(|change| is_about(found, &change.place));

@@ -5,7 +5,7 @@
 
 use super::RulePlugin;
 use glovebox_host::rules::Finding;
-use glovebox_pipeline::Lowered;
+use glovebox_pipeline::LoweredFile;
 use glovebox_pipeline::diagnostic::{Diagnostic, RuleName, Severity};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_workspace::refusal::escaped;
@@ -30,7 +30,7 @@ impl RulePlugin {
     }
 
     /// An error about the plugin and the whole graph.
-    pub(super) fn error(&self, message: String, draft: &Lowered) -> Diagnostic {
+    pub(super) fn error(&self, message: String, draft: &LoweredFile) -> Diagnostic {
         Diagnostic::error(self.own_rule(), message, draft.pipeline.span)
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 impl BranchDecision<'_> {
     pub(super) fn ask(&self, node: &Node) -> Event {
         let task = self.next_task(&node.id);
-        let Gate { kind, text, choices, default, timeout } = Gate::of(self.pipeline, node);
+        let Gate { kind, text, choices, default, timeout } = Gate::new(self.pipeline, node);
         let due_at = timeout.map(|timeout| self.due(timeout));
         Event::QuestionAsked(Box::new(QuestionAsked {
             question: QuestionAsked::id_of(&task),

@@ -2,12 +2,12 @@
 
 use super::{GN, N, known};
 use crate::attributes::DefinedBy::{Glovebox, OtherEngines, Spec};
-use crate::attributes::Known;
+use crate::attributes::KnownAttribute;
 use crate::attributes::ValueKind::*;
 use crate::key;
 
-/// What a stage runs, and what it is verified with.
-pub(super) const ROWS: &[Known] = &[
+/// The attributes of a stage's commands and of its verification.
+pub(super) const ROWS: &[KnownAttribute] = &[
     known(key::TOOL_COMMAND, N, Text, "required", "the command of a tool stage", Spec("§4.10")),
     known(key::COMMAND, N, Text, "required; for `junit` none", "the command of a verify or junit stage", OtherEngines),
     known(key::REPORT, N, Text, "required", "the report in JUnit XML that a `junit` stage reads", Glovebox),

@@ -1,4 +1,4 @@
-//! Rules about hold-outs: what exposes them, and what makes their scripts unreliable (decision reliable-scenario-scripts).
+//! Rules about hold-outs: their exposure to builders, and unreliable scripts among them (decision reliable-scenario-scripts).
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};

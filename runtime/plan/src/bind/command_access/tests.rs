@@ -52,7 +52,7 @@ fn of(attributes: &str, table: &str) -> Effective {
     let handler = node.handler.name();
     let source = HandlerSource { name: handler, plugin: config.plugins.get(handler) };
     let inspection = inspection();
-    let reach = HoldoutReach::of(&pipeline);
+    let reach = HoldoutReach::new(&pipeline);
     let holdouts = Holdouts { reach: &reach, sealed: &[], verify: None };
     effective(GrantInputs {
         agents: &BTreeMap::new(),

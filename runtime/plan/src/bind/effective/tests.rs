@@ -86,7 +86,7 @@ fn within(limits: &LimitSettings, node: &Node, source: HandlerSource<'_>, inspec
 fn reach() -> HoldoutReach {
     let text = "digraph g { s [shape=Mdiamond] e [shape=Msquare] s -> e }";
     let checked = glovebox_pipeline::check(Source::new(text), &glovebox_pipeline::Inputs::default());
-    HoldoutReach::of(&checked.pipeline.expect("a pipeline"))
+    HoldoutReach::new(&checked.pipeline.expect("a pipeline"))
 }
 
 fn texts(entries: &[Entry]) -> Vec<String> {

@@ -31,7 +31,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let scenarios = ["a/", "b/c/"].map(|text| Entry::parse(text).expect("entry"));
     let handler = node.handler.name();
     let source = HandlerSource { name: handler, plugin: config.plugins.get(handler) };
-    let reach = HoldoutReach::of(&pipeline);
+    let reach = HoldoutReach::new(&pipeline);
     let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] }, verify: None };
     effective(GrantInputs {
         agents: &BTreeMap::new(),

@@ -39,7 +39,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     };
     let scenarios = [Entry::parse("a/").expect("entry")];
     let source = HandlerSource { name: node.handler.name(), plugin: None };
-    let reach = HoldoutReach::of(&pipeline);
+    let reach = HoldoutReach::new(&pipeline);
     let holdouts = Holdouts { reach: &reach, sealed: if is_sealed { &scenarios } else { &[] }, verify: None };
     effective(GrantInputs {
         agents: &BTreeMap::new(),

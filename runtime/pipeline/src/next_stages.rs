@@ -1,14 +1,14 @@
-//! What may run next: the stages that follow a node, up to the next question to a person.
+//! Finds the stages that may run after a node, up to the next question to a person.
 //!
-//! It is for the person who answers a gate, so in doubt it names more than will run: every edge is followed, whatever its condition, and
-//! so is every jump after a failure or an unmet goal gate.
+//! The result is shown to the person who answers a gate, so it contains too many stages rather than too few. The search follows every edge,
+//! whatever its condition, and every jump after a failure or an unmet goal gate.
 
 use crate::ir::{Handler, Node, NodeId, Pipeline};
 use std::collections::BTreeSet;
 
-/// What may run before a person is asked again.
+/// The stages that may run before the next question to a person.
 #[derive(Debug, Clone, Default)]
-pub struct Ahead<'a> {
+pub struct NextStages<'a> {
     /// Every node that may be reached, gates and exits left out, in file order.
     pub nodes: Vec<&'a Node>,
     /// The gates at which a person is asked again, in file order.
@@ -18,8 +18,8 @@ pub struct Ahead<'a> {
 }
 
 impl Pipeline {
-    /// What may run from these nodes on.
-    pub fn ahead<'a>(&'a self, from: impl IntoIterator<Item = &'a NodeId>) -> Ahead<'a> {
+    /// The stages that may run from these nodes on.
+    pub fn next_stages<'a>(&'a self, from: impl IntoIterator<Item = &'a NodeId>) -> NextStages<'a> {
         let mut open: Vec<&NodeId> = from.into_iter().collect();
         let mut reached = BTreeSet::new();
         while let Some(id) = open.pop() {
@@ -35,18 +35,18 @@ impl Pipeline {
                 }
             }
         }
-        let mut ahead = Ahead::default();
+        let mut stages = NextStages::default();
         for node in self.nodes.iter().filter(|node| reached.contains(&node.id)) {
             match node.handler {
-                Handler::Human => ahead.gates.push(&node.id),
-                Handler::Exit => ahead.may_end = true,
-                _ => ahead.nodes.push(node),
+                Handler::Human => stages.gates.push(&node.id),
+                Handler::Exit => stages.may_end = true,
+                _ => stages.nodes.push(node),
             }
         }
-        ahead
+        stages
     }
 
-    /// Where an exit may lead instead of ending the run.
+    /// The retry targets to which an exit jumps if a goal gate is unmet.
     fn after_unmet_gates(&self) -> impl Iterator<Item = &NodeId> {
         let gates = self.nodes.iter().filter(|node| node.checks.goal_gate);
         let of_nodes = gates.flat_map(|node| [&node.routing.retry_target, &node.routing.fallback_retry_target]);
@@ -61,14 +61,14 @@ mod tests {
     use crate::ir::NodeId;
     use crate::{Inputs, Source};
 
-    fn ahead(text: &str, from: &str) -> String {
+    fn next_stages(text: &str, from: &str) -> String {
         let checked = crate::check(Source::new(text), &Inputs::default());
         let pipeline = checked.pipeline.unwrap();
         let from = NodeId::from(from);
-        let ahead = pipeline.ahead([&from]);
-        let nodes: Vec<&str> = ahead.nodes.iter().map(|node| node.id.as_str()).collect();
-        let gates: Vec<&str> = ahead.gates.iter().map(|id| id.as_str()).collect();
-        format!("{} | {} | {}", nodes.join(" "), gates.join(" "), ahead.may_end)
+        let stages = pipeline.next_stages([&from]);
+        let nodes: Vec<&str> = stages.nodes.iter().map(|node| node.id.as_str()).collect();
+        let gates: Vec<&str> = stages.gates.iter().map(|id| id.as_str()).collect();
+        format!("{} | {} | {}", nodes.join(" "), gates.join(" "), stages.may_end)
     }
 
     #[test]
@@ -78,8 +78,8 @@ mod tests {
             gate [shape=hexagon]; last [shape=hexagon]
             start -> build -> gate; gate -> test [label=Test]; gate -> exit [label=Ship]
             test -> last; last -> exit; fix -> last; mend -> gate }";
-        assert_eq!(ahead(text, "test"), "test fix | last | false");
-        assert_eq!(ahead(text, "exit"), "mend | gate | true", "an unmet goal gate leads on");
-        assert_eq!(ahead(text, "gate"), " | gate | false");
+        assert_eq!(next_stages(text, "test"), "test fix | last | false");
+        assert_eq!(next_stages(text, "exit"), "mend | gate | true", "an unmet goal gate leads on");
+        assert_eq!(next_stages(text, "gate"), " | gate | false");
     }
 }

@@ -1,4 +1,4 @@
-//! The findings of one rule, in file order: as many as a file may show, and one more, which means that there are others.
+//! The findings of one rule, in file order: at most one more than a file may show. The last one means that there are more.
 //!
 //! A rule yields its findings one by one and stops when there are enough. So a file with 100,000 mistakes does not cost 100,000
 //! messages. The ranking of findings of different rules is done elsewhere.
@@ -10,9 +10,9 @@ const FOUND_MAX: usize = DIAGNOSTICS_MAX + 1;
 
 /// The findings of one rule, [`FOUND_MAX`] at most. Collect an iterator into it, or push until it [`is_full`](Self::is_full).
 #[derive(Debug, Default)]
-pub(super) struct Found(Vec<Diagnostic>);
+pub(super) struct RuleFindings(Vec<Diagnostic>);
 
-impl Found {
+impl RuleFindings {
     /// Nothing.
     pub(super) fn none() -> Self {
         Self::default()
@@ -41,13 +41,13 @@ impl Found {
     }
 }
 
-impl FromIterator<Diagnostic> for Found {
+impl FromIterator<Diagnostic> for RuleFindings {
     fn from_iter<I: IntoIterator<Item = Diagnostic>>(findings: I) -> Self {
         Self(findings.into_iter().take(FOUND_MAX).collect())
     }
 }
 
-impl IntoIterator for Found {
+impl IntoIterator for RuleFindings {
     type Item = Diagnostic;
     type IntoIter = std::vec::IntoIter<Diagnostic>;
 
@@ -64,9 +64,9 @@ mod tests {
     #[test]
     fn an_endless_rule_stops_at_the_maximum() {
         let endless = (0..).map(|at| Diagnostic::info("x", "y", Span::new(at, at)));
-        let found: Vec<Diagnostic> = endless.collect::<Found>().into_iter().collect();
+        let found: Vec<Diagnostic> = endless.collect::<RuleFindings>().into_iter().collect();
         assert_eq!((found.len(), found.last().unwrap().span.start), (FOUND_MAX, FOUND_MAX - 1));
-        let mut pushed = Found::none();
+        let mut pushed = RuleFindings::none();
         (0..99).for_each(|at| pushed.push(Diagnostic::info("x", "y", Span::new(at, at))));
         assert!(pushed.is_full() && pushed.into_iter().count() == FOUND_MAX);
     }

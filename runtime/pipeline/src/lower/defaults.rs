@@ -1,0 +1,63 @@
+//! Drops inherited attributes that a node ignores.
+//!
+//! A `node [...]` block applies to every node after it, and a bound or a check in it is for the nodes that take it. Written on any other node
+//! it is an error. So the pipeline, and with it the canonical text, has such an attribute only where it has an effect.
+
+use super::scope::{Attributes, RawNode};
+use super::verification;
+use crate::hash::HashSet;
+use crate::ir::{Handler, Node};
+use crate::key::{self, Key};
+use crate::span::Span;
+
+/// Attributes that verify the work of a node.
+const VERIFYING: [Key<'static>; 2] = [key::VERIFY_COMMAND, key::VERIFY_PLUGIN];
+/// Attributes that hold a stage back until another one has passed.
+const REQUIRING: [Key<'static>; 2] = [key::REQUIRES_TOOL_SUCCESS, key::REQUIRED_TOOL_NODE];
+
+/// Drops the inherited attributes of a node that its handler ignores.
+pub(super) fn drop_ignored(raw: &mut RawNode, handler: &Handler) {
+    let mut ignored: Vec<Key<'static>> = handler.ignored_bounds().to_vec();
+    if verification::misplaced(handler).is_some() {
+        ignored.extend(VERIFYING);
+    }
+    if !matches!(handler, Handler::Component(_)) {
+        ignored.extend(REQUIRING);
+    }
+    if raw.attributes.get(key::GOAL_GATE).is_none_or(|gate| gate.value.trim() != "true") {
+        ignored.push(key::GATE_REQUIRES);
+    }
+    drop_inherited(raw, &ignored);
+    let is_verified = VERIFYING.iter().any(|key| is_set(&raw.attributes, *key));
+    if !is_verified {
+        drop_inherited(raw, &[key::VERIFY_TIMEOUT]);
+    }
+}
+
+/// Drops the tool hooks that a node without tool calls inherits from a block, if a node with tool calls inherits them too. The lint
+/// `tool_hooks_without_tools` reports a block without such a node.
+pub(super) fn drop_ignored_hooks(nodes: &mut [Node]) {
+    for key in [key::TOOL_HOOKS_PRE, key::TOOL_HOOKS_POST] {
+        let hook = |node: &Node| node.attributes.get(key).map(|attribute| attribute.key_span);
+        let with_tools = nodes.iter().filter(|node| node.handler.may_ask_model());
+        let used: HashSet<Span> = with_tools.filter_map(hook).collect();
+        for node in nodes.iter_mut().filter(|node| !node.handler.may_ask_model()) {
+            if hook(node).is_some_and(|span| used.contains(&span)) {
+                node.attributes.remove(key);
+            }
+        }
+    }
+}
+
+fn drop_inherited(raw: &mut RawNode, keys: &[Key<'static>]) {
+    for key in keys {
+        // A block that a node inherits from stands before its first declaration.
+        if raw.attributes.get(*key).is_some_and(|attribute| attribute.key_span.start < raw.span.start) {
+            raw.attributes.remove(*key);
+        }
+    }
+}
+
+fn is_set(attributes: &Attributes, key: Key<'_>) -> bool {
+    attributes.get(key).is_some_and(|attribute| !attribute.value.trim().is_empty())
+}
