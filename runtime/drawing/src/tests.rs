@@ -1,4 +1,5 @@
-//! What holds of every picture: boxes apart, lines from border to border and through no box, labels on nothing but their line, the same bytes twice.
+//! Properties of every picture: boxes do not overlap, lines run from border to border and through no box, labels cover only their own line,
+//! and the same file gives the same bytes.
 
 use super::drawing::{Drawing, DrawnEdge, DrawnNode};
 use super::geometry::{Point, Size, cut_vertically};
@@ -153,7 +154,7 @@ fn boxes(drawing: &Drawing) -> Vec<(String, (Point, Size))> {
     drawing.nodes.iter().map(|node| (node.id.clone(), (node.centre, node.size))).collect()
 }
 
-/// How far a point lies inside a node's outline; 0 outside.
+/// The depth of a point inside a node's outline; 0 outside.
 fn depth(node: &DrawnNode, point: Point) -> f64 {
     let outline = node.shape.outline(node.size);
     let (x, y) = (point.x - node.centre.x, point.y - node.centre.y);
@@ -161,7 +162,7 @@ fn depth(node: &DrawnNode, point: Point) -> f64 {
     if is_inside { off_border(node, point) } else { 0.0 }
 }
 
-/// How far a point is from a node's border.
+/// The distance of a point from a node's border.
 fn off_border(node: &DrawnNode, point: Point) -> f64 {
     let outline = node.shape.outline(node.size);
     let place = Point { x: point.x - node.centre.x, y: point.y - node.centre.y };

@@ -247,7 +247,7 @@ impl Run {
         let ignored = Arc::new(IgnoreMatcher::new(&base.ignored));
         let is_verification = |kind: HandlerKind| kind == HandlerKind::Verification && plan.verify.is_some();
         let mut kinds = plan.pipeline.nodes.iter().map(|node| node.handler.kind());
-        let is_told_base = kinds.any(|kind| kind.is_told_changes() || is_verification(kind));
+        let is_told_base = kinds.any(|kind| kind.judges_changes() || is_verification(kind));
         Ok(Workbench {
             plan: Arc::clone(plan),
             host: Arc::clone(host),

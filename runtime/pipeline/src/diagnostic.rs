@@ -94,7 +94,7 @@ pub struct Diagnostic {
     pub note: String,
     /// Other places that explain it.
     pub labels: Vec<Label>,
-    /// How to fix it, as a line to paste or in words.
+    /// The correction, as a line to paste or in words.
     pub help: Option<String>,
     /// The edit that fixes it, if it is certain.
     pub fix: Option<Edit>,

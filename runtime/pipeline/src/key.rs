@@ -1,6 +1,6 @@
 //! Keys of attributes: one constant for each key that Glovebox knows, so that a misspelt key does not compile.
 //!
-//! A plugin may define keys of its own, so any text is a valid key. [`crate::attributes`] describes the known ones.
+//! A plugin may define further keys, so any text is a valid key. [`crate::attributes`] describes the known ones.
 
 use std::fmt;
 

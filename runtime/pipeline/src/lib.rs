@@ -8,8 +8,8 @@
 //! steps know nothing of files. [`transform`] reads a graph that a rule plugin changed as text again, and [`lint`] comes after the last of them.
 //!
 //! Reading order, each module above those that it imports: [`span`], [`source`], [`diagnostic`], [`key`], [`keyed`], [`attributes`], [`dot`],
-//! [`condition`], [`ir`]; then the queries over a pipeline: [`outcome`], [`route`], [`parallel`], [`gate`], [`next_stages`], [`planning`], [`reach`],
-//! [`fixability`]; then the steps: [`inputs`], [`files`], [`stylesheet`], [`lower`], [`lint`], [`check()`], [`graph`], [`transform`], [`child`].
+//! [`condition`], [`ir`]; then the queries over a pipeline: [`outcome`], [`route`], [`parallel`], [`gate`], [`next_stages`], [`planning`],
+//! [`reach`], [`fixability`]; then the steps: [`inputs`], [`files`], [`stylesheet`], [`lower`], [`lint`], [`check()`], [`graph`], [`transform`], [`child`].
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -5,7 +5,7 @@ use glovebox_record::Status;
 /// The part of an outcome that routing reads.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
-    /// How the stage ended.
+    /// The status of the stage.
     pub status: Status,
     /// The edge label that the stage prefers; empty for none.
     pub preferred_label: &'a str,

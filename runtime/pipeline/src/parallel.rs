@@ -23,7 +23,7 @@ pub enum JoinFault<'a> {
     Exit(&'a NodeId),
     /// A branch can lead back to the parallel node.
     Back(&'a NodeId),
-    /// A parallel node inside a branch has no join of its own.
+    /// A parallel node inside a branch has no join.
     Inner(&'a NodeId),
     /// Parallel nodes are nested deeper than [`NESTED_MAX`].
     Deep(&'a NodeId),
@@ -67,7 +67,7 @@ impl Pipeline {
         first.iter().filter_map(farthest).min().map(|(_, id)| id)
     }
 
-    /// How many edges lead from a node to each node that can be reached without this parallel node.
+    /// The distance in edges from a node to each node that can be reached without this parallel node.
     fn distances<'a>(&'a self, first: &'a NodeId, parallel: &NodeId) -> BTreeMap<&'a NodeId, usize> {
         let mut found = BTreeMap::from([(first, 0)]);
         let mut open = VecDeque::from([(first, 0)]);
@@ -104,7 +104,7 @@ impl Pipeline {
         }
     }
 
-    /// What follows a node: along its edges, and after its failures.
+    /// The nodes after a node: along its edges, and at its retry targets.
     fn next<'a>(&'a self, id: &'a NodeId) -> impl Iterator<Item = &'a NodeId> {
         self.outgoing(id).map(|(_, edge)| &edge.to).chain(self.jumps(id))
     }

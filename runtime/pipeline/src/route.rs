@@ -262,7 +262,7 @@ fn leads_to_diamond(pipeline: &Pipeline, edge: &Edge) -> bool {
     pipeline.node(&edge.to).is_some_and(|node| node.handler == Handler::Conditional)
 }
 
-/// Whether an edge was eligible, and why.
+/// The eligibility of an edge, with the reason.
 struct EdgeVerdict {
     matched: bool,
     reason: String,

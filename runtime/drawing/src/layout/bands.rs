@@ -1,4 +1,4 @@
-//! Places along: how far each layer reaches, how far apart layers are, and how far boxes reach beyond the layers they cover.
+//! Assigns coordinates along: the extent of each layer, the gaps between layers, and the overhang of boxes over their layers.
 
 use super::borders::ClusterBorder;
 use super::clusters::Cluster;
@@ -6,9 +6,9 @@ use super::layers::LayerGraph;
 use super::{Gaps, Point, Size};
 use crate::geometry::at;
 
-/// Shift of a line in a gap up to which the gap is no wider for it.
+/// The largest shift of a line in a gap that does not widen the gap.
 const EASY_SHIFT: f64 = 80.0;
-/// What a gap grows by for each unit of further shift, and at most.
+/// The growth of a gap for each unit of further shift, and the maximum growth.
 const GROWTH: f64 = 0.12;
 const GROWTH_MAX: f64 = 56.0;
 
@@ -21,7 +21,7 @@ pub(super) struct Band {
     pub(super) gap: f64,
 }
 
-/// How far the box of each cluster reaches beyond its layers: before the first, after the last.
+/// The overhang of each cluster's box: before its first layer, after its last.
 pub(super) type Rooms = Vec<(f64, f64)>;
 
 /// The extent of every layer, and the rooms of clusters.
@@ -42,7 +42,7 @@ pub(super) fn bands(layered: &LayerGraph, clusters: &[Cluster], xs: &[f64], gaps
     (spaced(layered, &rooms, xs, gaps), rooms)
 }
 
-/// What a cluster needs beyond its layers, with what those in it need there.
+/// The overhang of each cluster, with that of the clusters inside it.
 fn rooms(layered: &LayerGraph, own: &Rooms) -> Rooms {
     let mut rooms = own.clone();
     for (cluster, layers) in layered.clusters.all().rev() {

@@ -1,6 +1,6 @@
-//! The borders of boxes as vertices of their own: one at each side of a cluster in each layer it covers, straight one below the other.
+//! Adds the borders of boxes as vertices: one at each side of a cluster in each layer that it covers, in a straight line.
 //!
-//! What stands beside keeps its distance from them like from anything else, so that a box has its place kept in every layer.
+//! Other vertices keep their distance from them, which reserves the room of a box in every layer.
 
 use super::Gaps;
 use super::across::distance;
@@ -24,7 +24,7 @@ impl ClusterBorder {
 }
 
 impl LayerGraph {
-    /// Puts something into every layer that a cluster covers and has nothing in, so that its place is kept there too.
+    /// Adds a placeholder to every layer that a cluster covers without a vertex, which reserves its room there.
     pub(super) fn fill(&mut self) {
         if self.clusters.is_empty() {
             return;
@@ -40,7 +40,7 @@ impl LayerGraph {
         for (vertex, place) in self.vertices.iter().enumerate() {
             hold(&mut held, place.cluster, place.layer, vertex);
         }
-        // What is within comes first, and counts for what is around it.
+        // Inner clusters come first; their vertices count for the outer ones.
         for (cluster, layers) in clusters.all().rev() {
             for layer in
                 layers.clone().filter(|layer| held[cluster][layer - layers.start()].is_none()).collect::<Vec<_>>()
@@ -58,7 +58,7 @@ impl LayerGraph {
         self.clusters = clusters;
     }
 
-    /// Puts the borders of all clusters into the layers, which are in order.
+    /// Adds the borders of all clusters to the ordered layers.
     pub(super) fn add_borders(&mut self) {
         if self.clusters.is_empty() {
             return;
@@ -104,7 +104,7 @@ impl LayerGraph {
         post
     }
 
-    /// The pieces of links that cross a border, as upper and lower vertex: they give way to it.
+    /// The segments of links that cross a border, as upper and lower vertex. They bend there.
     pub(super) fn breaches(&self) -> Vec<(usize, usize)> {
         if self.borders.iter().all(Option::is_none) {
             return Vec::new();
@@ -126,7 +126,7 @@ impl LayerGraph {
         pieces.map(|segment| (segment.upper, segment.lower)).collect()
     }
 
-    /// Draws the borders in to what they enclose, the innermost first.
+    /// Moves the borders inwards to their content, the innermost first.
     pub(super) fn tighten(&self, gaps: &Gaps, xs: &mut [f64]) {
         if self.borders.iter().all(Option::is_none) {
             return;

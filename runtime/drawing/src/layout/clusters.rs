@@ -1,43 +1,43 @@
-//! Clusters: items that a box is drawn around, and clusters within clusters.
+//! Clusters of items that get a box, with nesting.
 //!
-//! A cluster covers all layers from its first to its last item. In each of them what belongs to it stands side by side, and clusters in the same
-//! surroundings stand in one order in all layers: so the box around a cluster covers nothing foreign, and no two boxes overlap.
+//! A cluster covers all layers from its first to its last item. In each layer its vertices are side by side, and sibling clusters have the
+//! same order in all layers. So a box covers only its own cluster, and no two boxes overlap.
 
 use super::Item;
 use std::ops::RangeInclusive;
 
-/// A cluster as the layout sees it.
+/// A cluster in the input of the layout.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cluster {
-    /// The cluster around it, which stands before it in the list.
+    /// The cluster around it, which precedes it in the list.
     pub(crate) parent: Option<usize>,
     /// The items directly in it. An item is in one cluster at most.
     pub(crate) items: Vec<usize>,
-    /// Room along before its first layer and after its last.
+    /// The room before its first layer and after its last.
     pub(crate) before: f64,
     pub(crate) after: f64,
-    /// The least room across and along that its box takes.
+    /// The minimum size of its box, across and along.
     pub(crate) across_min: f64,
     pub(crate) along_min: f64,
 }
 
-/// Places on the borders of boxes, two for each layer of each cluster, that any graph may have.
+/// The border vertices (two for each layer of a cluster) allowed for every graph.
 const COVERED_ANY: usize = 2_000;
-/// The same for each item.
+/// The border vertices allowed for each item.
 const COVERED_PER_ITEM: usize = 4;
 
-/// What is in which cluster, and which layers each cluster covers.
+/// The cluster of each item, and the layers of each cluster.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Clusters {
     parents: Vec<Option<usize>>,
     depths: Vec<usize>,
     of_item: Vec<Option<usize>>,
-    /// Layers of each cluster; none for an empty one, and for one that would be too much: that one has no box.
+    /// The layers of each cluster; none for an empty one, and for one over the limit, which gets no box.
     covered: Vec<Option<(usize, usize)>>,
 }
 
 impl Clusters {
-    /// Takes clusters down; `layers` is the layer of each item.
+    /// The clusters of a graph; `layers` has the layer of each item.
     pub(super) fn new(clusters: &[Cluster], items: &[Item], layers: &[usize]) -> Clusters {
         if clusters.is_empty() {
             return Clusters::default();
@@ -77,12 +77,12 @@ impl Clusters {
         if self.covered[cluster].is_some() { Some(cluster) } else { self.parents[cluster] }
     }
 
-    /// True when nothing has a box.
+    /// True if no cluster has a box.
     pub(super) fn is_empty(&self) -> bool {
         self.covered.iter().all(Option::is_none)
     }
 
-    /// The clusters that have a box, each with its layers; what is around comes before what is in it.
+    /// The clusters that have a box, each with its layers, outer ones before inner ones.
     pub(super) fn all(&self) -> impl DoubleEndedIterator<Item = (usize, RangeInclusive<usize>)> {
         let covered = self.covered.iter().enumerate();
         covered.filter_map(|(cluster, covered)| covered.map(|(first, last)| (cluster, first..=last)))
@@ -94,7 +94,7 @@ impl Clusters {
         first..=last
     }
 
-    /// How many clusters there are, those without a box counted.
+    /// The number of clusters, those without a box included.
     pub(super) fn count(&self) -> usize {
         self.parents.len()
     }
@@ -109,34 +109,34 @@ impl Clusters {
         self.parents[cluster]
     }
 
-    /// The clusters around something in a cluster, from the outside in, that cluster included.
+    /// A cluster and those around it, outermost first.
     pub(super) fn around(&self, cluster: Option<usize>) -> Vec<usize> {
         let mut around: Vec<usize> = std::iter::successors(cluster, |cluster| self.parents[*cluster]).collect();
         around.reverse();
         around
     }
 
-    /// The cluster through which a link between two items passes a layer: what encloses both, else as far as its target's clusters reach, else
-    /// as far as its source's do.
+    /// The cluster in which a link between two items passes a layer: the innermost around both, else that of the target if it covers the
+    /// layer, else that of the source.
     pub(super) fn passed(&self, from: usize, to: usize, layer: usize) -> Option<usize> {
         let (source, target) = (self.innermost(self.of_item(from), layer), self.innermost(self.of_item(to), layer));
         if self.is_in(self.of_item(from), target) { source } else { target }
     }
 
-    /// The innermost of the clusters around something that covers a layer.
+    /// The innermost of a cluster and those around it that covers a layer.
     fn innermost(&self, cluster: Option<usize>, layer: usize) -> Option<usize> {
         let covers =
             |cluster: &usize| self.covered[*cluster].is_some_and(|(first, last)| first <= layer && layer <= last);
         std::iter::successors(cluster, |cluster| self.parents[*cluster]).find(covers)
     }
 
-    /// True when a cluster is another or in it; everything is in the whole.
+    /// True if a cluster equals another or is inside it; every cluster is inside the graph (none).
     pub(super) fn is_in(&self, cluster: Option<usize>, around: Option<usize>) -> bool {
         around.is_none()
             || std::iter::successors(cluster, |cluster| self.parents[*cluster]).any(|cluster| Some(cluster) == around)
     }
 
-    /// The cluster directly in `around` that encloses what is in `cluster`; none when that is directly in `around`.
+    /// The child of `around` that contains `cluster`; none if `cluster` is `around`.
     pub(super) fn child(&self, around: Option<usize>, cluster: Option<usize>) -> Option<usize> {
         std::iter::successors(cluster, |cluster| self.parents[*cluster])
             .find(|cluster| self.parents[*cluster] == around)
@@ -162,17 +162,17 @@ fn joined(one: Option<(usize, usize)>, other: Option<(usize, usize)>) -> Option<
     }
 }
 
-/// Where clusters stand beside each other while an order is sought.
+/// The order of sibling clusters during the crossing reduction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ClusterOrder {
     clusters: Clusters,
     /// The innermost cluster of each vertex.
     of: Vec<Option<usize>>,
-    /// The place of each cluster among all: those in the same surroundings stand in this order in every layer.
+    /// The rank of each cluster: siblings have this order in every layer.
     pub(super) ranks: Vec<usize>,
 }
 
-/// Something to be put in order: a vertex, or all that a layer has of a cluster.
+/// An element to be ordered: a vertex, or all vertices of a cluster in a layer.
 enum Part {
     Vertex(usize),
     Cluster(usize, Vec<(f64, usize)>),
@@ -183,12 +183,12 @@ impl ClusterOrder {
         ClusterOrder { clusters: clusters.clone(), of, ranks: (0..clusters.count()).collect() }
     }
 
-    /// True when there is nothing to keep together.
+    /// True without clusters.
     pub(super) fn is_empty(&self) -> bool {
         self.clusters.is_empty()
     }
 
-    /// Ranks clusters by where their vertices stand; `places` are shares of the width.
+    /// Ranks clusters by the positions of their vertices; `places` are fractions of the width.
     pub(super) fn rank(&mut self, places: impl Iterator<Item = (usize, f64)>) {
         let mut sums = vec![(0.0, 0_u32); self.ranks.len()];
         for (vertex, place) in places {
@@ -202,7 +202,7 @@ impl ClusterOrder {
         order.into_iter().enumerate().for_each(|(rank, cluster)| self.ranks[cluster] = rank);
     }
 
-    /// Puts the vertices of a layer in the order of their keys, as far as clusters stay together and in their order.
+    /// Orders the vertices of a layer by their keys, but keeps clusters together and in their order.
     pub(super) fn arranged(&self, keyed: Vec<(f64, usize)>) -> Vec<usize> {
         if self.is_empty() || keyed.iter().all(|(_, vertex)| self.of[*vertex].is_none()) {
             let mut keyed = keyed;
@@ -257,7 +257,7 @@ impl ClusterOrder {
         }
     }
 
-    /// The bounds of what may be exchanged around a place of a layer: a vertex with a vertex, or with all of a cluster. None between two clusters.
+    /// The range that may be exchanged around a position: a vertex with a vertex, or with a whole cluster. None between two clusters.
     pub(super) fn exchange(&self, layer: &[usize], place: usize) -> Option<(usize, usize)> {
         let (left, right) = (self.of[layer[place - 1]], self.of[layer[place]]);
         if left == right {
@@ -280,7 +280,7 @@ impl ClusterOrder {
         }
     }
 
-    /// Neighbours in the order of clusters that have the same surroundings.
+    /// Pairs of neighbours in the order of sibling clusters.
     pub(super) fn neighbours(&self) -> Vec<(usize, usize)> {
         let mut order: Vec<usize> = self.clusters.all().map(|(cluster, _)| cluster).collect();
         order.sort_by_key(|cluster| (self.clusters.parent(*cluster), self.ranks[*cluster]));

@@ -1,23 +1,23 @@
-//! Which links lead back: a depth-first walk in file order, so that the same file always has the same loops.
+//! Finds the back links by a depth-first walk in file order, so that the same file always has the same loops.
 //!
-//! Links of the main way are walked before those of a failure or a fresh start, so that the picture flows as the pipeline is meant to.
+//! The walk follows links of the main path before those of a failure or a restart, so that the main path points forward.
 
 use super::Link;
 
-/// Which way a link goes in the picture.
+/// The direction of a link in the picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EdgeDirection {
     /// Down the layers.
     Forward,
-    /// Back up to a node on the way from the root.
+    /// Back up to a node on the path from the root.
     Back,
     /// From a node to itself.
     Loop,
 }
 
-/// Weight up to which a link is a side way.
+/// The highest weight of a link off the main path.
 const WEAK: u32 = 1;
-/// Work for telling whether side ways lead back; a graph that needs more is walked as if all links were of the main way.
+/// The most work for classifying links off the main path. A graph that needs more is walked as if all links were on the main path.
 const WORK_MAX: usize = 20_000_000;
 
 /// The direction of every link. Without the `Back` and `Loop` ones the graph has no cycle. The walk begins at `root`.
@@ -57,12 +57,12 @@ enum Mark {
 
 struct Walk<'a> {
     links: &'a [Link],
-    /// Links of the main way that leave each node.
+    /// Links of the main path that leave each node.
     leaving: Vec<Vec<usize>>,
-    /// Links of side ways that do.
+    /// Links off the main path that leave each node.
     aside: Vec<Vec<usize>>,
     marks: Vec<Mark>,
-    /// Nodes in the order in which they were met.
+    /// Nodes in the order of the walk.
     met: Vec<usize>,
     /// The nodes from which forward links enter each node.
     entering: Vec<Vec<usize>>,
@@ -70,8 +70,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks all that is new along main ways. Links to a node marked in `before` lead back. Its own stack, since a chain may be as
-    /// long as the file.
+    /// Walks new nodes along links of the main path. Links to a node marked in `before` lead back. It has an explicit stack, because a
+    /// chain may be as long as the file.
     fn from(&mut self, node: usize, before: &[bool]) {
         if self.marks[node] != Mark::New {
             return;
@@ -113,7 +113,7 @@ impl Walk<'_> {
         };
     }
 
-    /// Follows the side ways of the nodes met since, and of those that are met by it.
+    /// Follows the links off the main path of the nodes since `first`, and of those that it reaches.
     fn side_ways(&mut self, first: usize) {
         let mut next = first;
         while let Some(&node) = self.met.get(next) {

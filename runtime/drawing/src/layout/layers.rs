@@ -1,9 +1,8 @@
-//! Layers with everything that stands in them: nodes, labels, and the ways of links that pass through.
+//! Builds the layers with their vertices: nodes, labels, and dummy vertices of the links that pass through.
 //!
-//! A link between neighbouring layers is one segment; a longer one gets a vertex in every layer it passes, so that its way is kept free like
-//! a node's place. Long links to the same target share these vertices: many failures that lead to one node are one line with many sources.
-//! A link that leads back leaves and arrives at the sides of its nodes, so that it is seen for what it is; it turns off at a vertex beside
-//! each, which stays there. Invariant: every segment joins neighbouring layers.
+//! A link between neighbouring layers is one segment. A longer one gets a dummy vertex in every layer that it passes, which reserves room for
+//! its path. Long links to the same target share these vertices, so many failures that lead to one node become one line with many sources.
+//! A back link leaves and arrives at the sides of its nodes, at a vertex beside each. Invariant: every segment joins neighbouring layers.
 
 use super::borders::ClusterBorder;
 use super::clusters::Clusters;
@@ -12,33 +11,33 @@ use super::{Gaps, Graph, Link};
 use crate::geometry::Size;
 use std::collections::{HashMap, HashSet};
 
-/// Ways for each node and link; links that would need more go round the outside.
+/// The dummy vertices allowed for each node and link. Links that need more go round the outside.
 const WAYS_PER_PART: usize = 6;
-/// Ways that any graph may have.
+/// The dummy vertices allowed for every graph.
 const WAYS_ANY: usize = 2_000;
-/// Layers that all links together may pass, shared ways counted for each link.
+/// The layers that all links together may pass, with shared vertices counted for each link.
 const PASSED_MAX: usize = 1_000_000;
-/// The strength with which shared ways want to be straight; it is above every link's own.
+/// The weight of segments between shared dummy vertices; it exceeds the weight of every link.
 const TRUNK_WEIGHT: u32 = 1_000;
-/// The same of a way that only one link has.
+/// The weight of segments between the dummy vertices of one link.
 const WAY_WEIGHT: u32 = 100;
-/// The same of borders, which must be.
+/// The weight of borders, which must be straight.
 pub(super) const BORDER_WEIGHT: u32 = 10_000;
 
-/// What stands at a place in a layer.
+/// The kind of a vertex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VertexKind {
     /// A node.
     Item(usize),
-    /// A link's label, with the link running through it.
+    /// A link's label; the link passes through it.
     Label(usize),
-    /// A link passes: a dummy vertex of the layered layout.
+    /// A dummy vertex, through which a link passes the layer.
     Dummy,
-    /// A link turns here to the item beside it.
+    /// The turn of a back link to the item beside it.
     Hook,
-    /// A link from the item beside it to itself turns here.
+    /// The turn of a link from the item beside it to itself.
     Loop,
-    /// Nothing: a cluster has nothing else in this layer.
+    /// A placeholder of a cluster that has no other vertex in this layer.
     Blank,
     /// The border of a cluster.
     Border(Side),
@@ -51,40 +50,40 @@ pub(crate) enum Side {
     Right,
 }
 
-/// A place in a layer. The vertices of the items come first, in their order.
+/// An element of a layer. The vertices of the items come first, in their order.
 #[derive(Debug, Clone)]
 pub(crate) struct Vertex {
     pub(crate) kind: VertexKind,
     pub(crate) layer: usize,
     pub(crate) size: Size,
-    /// The item it stands beside, and on which side: hooks and loops only.
+    /// The item beside it, and the side of that item; only for hooks and loops.
     pub(crate) beside: Option<(usize, Side)>,
-    /// The innermost cluster it is in; of a border, that around the cluster.
+    /// The innermost cluster around it; of a border, the cluster around the bordered one.
     pub(super) cluster: Option<usize>,
-    /// The shared way it is a part of.
+    /// The trunk that it belongs to.
     trunk: Option<Trunk>,
 }
 
-/// Target, bundle, which of several parallel links, and the link itself if it shares with no other.
+/// The identity of a shared path: target, bundle, number among the links of the same ends, and the link itself if it shares with no other.
 type Trunk = (usize, u32, usize, Option<usize>);
 
 impl Vertex {
-    /// True for a piece of a link, which is to be straight.
+    /// True for a part of a link's path, which should be straight.
     pub(super) fn is_way(&self) -> bool {
         !matches!(self.kind, VertexKind::Item(_) | VertexKind::Loop | VertexKind::Blank)
     }
 }
 
-/// A piece of one or more links between neighbouring layers.
+/// A part of one or more links between neighbouring layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) upper: usize,
     pub(super) lower: usize,
-    /// How much it wants to be straight.
+    /// The weight with which it wants to be straight.
     pub(super) weight: u32,
 }
 
-/// How a link goes.
+/// The route of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
     /// Over these vertices, from source to target.
@@ -101,23 +100,23 @@ pub(crate) struct LayerGraph {
     pub(crate) vertices: Vec<Vertex>,
     /// Vertices of each layer in order.
     pub(crate) layers: Vec<Vec<usize>>,
-    /// The pieces of all links between layers, each once. A piece along one layer, from a node to its turn, is none.
+    /// The segments of all links, each once. The part from a node to its turn lies in one layer and is not a segment.
     pub(super) segments: Vec<Segment>,
-    /// How each link goes.
+    /// The route of each link.
     pub(crate) routes: Vec<Route>,
     /// Layers that hold labels and no nodes.
     pub(crate) is_label_layer: Vec<bool>,
-    /// How much each link wants to be straight; one that leads back least of all.
+    /// The weight with which each link wants to be straight; back links have the lowest.
     weights: Vec<u32>,
     pub(super) clusters: Clusters,
-    /// The borders of each cluster; none for one without a box. They are there once the layers are in order.
+    /// The borders of each cluster; none for one without a box. They are added after the layers are ordered.
     pub(crate) borders: Vec<Option<ClusterBorder>>,
-    /// The least room of each cluster across.
+    /// The minimum width of each cluster.
     pub(super) across_min: Vec<f64>,
 }
 
 impl LayerGraph {
-    /// Puts nodes, labels and ways into layers, in no particular order within them.
+    /// Puts nodes, labels and dummy vertices into layers, in no particular order.
     pub(super) fn new(graph: &Graph<'_>, directions: &[EdgeDirection], ranks: &[usize], gaps: &Gaps) -> LayerGraph {
         let Graph { items, links, clusters, .. } = *graph;
         let outside = too_long(items.len(), links, directions, ranks);
@@ -157,7 +156,7 @@ impl LayerGraph {
         layered
     }
 
-    /// Decides which gaps between ranks get a layer of labels, and returns the layer of each rank.
+    /// Reserves a layer for labels where a gap between ranks needs one, and returns the layer of each rank.
     fn reserve(
         &mut self,
         links: &[Link],
@@ -205,7 +204,7 @@ impl LayerGraph {
         vertex
     }
 
-    /// How much a piece wants to be straight.
+    /// The weight of the segment between two vertices.
     fn weight(&self, one: &Vertex, other: &Vertex, link: usize) -> u32 {
         match (one.is_way(), other.is_way()) {
             (true, true) if one.trunk.is_some() && one.trunk == other.trunk => TRUNK_WEIGHT,
@@ -215,7 +214,7 @@ impl LayerGraph {
     }
 }
 
-/// The links that must go round the outside, since ways for all would be too many. The longest are the first to.
+/// The links that go round the outside, because they would need too many dummy vertices. The longest links go first.
 fn too_long(nodes: usize, links: &[Link], directions: &[EdgeDirection], ranks: &[usize]) -> HashSet<usize> {
     let span = |link: usize| ranks[links[link].from].abs_diff(ranks[links[link].to]);
     let mut by_span: Vec<usize> = (0..links.len()).filter(|link| directions[*link] != EdgeDirection::Loop).collect();
@@ -239,19 +238,19 @@ fn too_long(nodes: usize, links: &[Link], directions: &[EdgeDirection], ranks: &
     outside
 }
 
-/// Leads links through the layers.
+/// Routes links through the layers.
 struct Builder<'a> {
     layered: LayerGraph,
     links: &'a [Link],
     ranks: &'a [usize],
     gaps: &'a Gaps,
-    /// Shared ways by trunk, layer and cluster.
+    /// Shared dummy vertices by trunk, layer and cluster.
     shared: HashMap<(Trunk, usize, Option<usize>), usize>,
-    /// The turn at the target in which a way ends, so that links that share the way share it too.
+    /// The turn at the target by the last dummy vertex, so that links that share this vertex share the turn.
     arrivals: HashMap<usize, usize>,
     /// Segments by their ends.
     known: HashMap<(usize, usize), usize>,
-    /// How many links of a pair of nodes there have been.
+    /// The number of links so far by their pair of nodes.
     pairs: HashMap<(usize, usize), usize>,
 }
 
@@ -278,7 +277,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds the segments of a link, as far as it does not share them.
+    /// Adds the segments of a link that it does not share.
     fn join(&mut self, link: usize, chain: &[usize]) {
         let layered = &mut self.layered;
         for pair in chain.windows(2) {
@@ -337,7 +336,7 @@ impl Builder<'_> {
         layers.enumerate().map(place).collect()
     }
 
-    /// True when only labels can stand between the ends: such a link shares with no other.
+    /// True for a link between neighbouring ranks, which shares with no other link.
     fn is_short(&self, link: &Link) -> bool {
         self.ranks[link.from].abs_diff(self.ranks[link.to]) == 1
     }

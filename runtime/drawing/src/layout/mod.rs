@@ -1,9 +1,9 @@
-//! A layered layout after Sugiyama, Tagawa and Toda: nodes in layers, links down from layer to layer.
+//! A layered layout after Sugiyama, Tagawa and Toda: nodes in layers, with links down from layer to layer.
 //!
-//! `links -directions-> ranks -layers-> order -across-> ports -route-> Placement`. Works in a turned world of its own: layers follow each other *along*
-//! (`y`), nodes of a layer stand side by side *across* (`x`); which way that is on paper is decided by the caller. Knows sizes and
-//! links, and nothing of pipelines. Every loop over sweeps is bounded, and links that would need too many bends go round the outside, so
-//! that ten thousand nodes cost time in proportion.
+//! `links -directions-> ranks -layers-> order -across-> ports -route-> Placement`. Its coordinates do not depend on `rankdir`:
+//! layers follow each other *along* (`y`), nodes of a layer are side by side *across* (`x`), and the caller turns the result. It knows
+//! sizes and links, and nothing of pipelines. The number of sweeps is bounded, and links that would need too many bends go round the outside, so that the time is about
+//! proportional to the size.
 
 mod across;
 mod bands;
@@ -23,42 +23,42 @@ pub(crate) use clusters::Cluster;
 pub(crate) use cycles::{EdgeDirection, edge_directions};
 use layers::LayerGraph;
 
-/// A node as the layout sees it.
+/// A node in the input of the layout.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
-    /// Room it takes: `width` across, `height` along.
+    /// Its size: `width` across, `height` along.
     pub(crate) size: Size,
     /// Its outline around its centre.
     pub(crate) outline: Vec<Point>,
-    /// How far from the middle of a side links may end: `width` at the top and bottom, `height` at the sides.
+    /// The largest distance of a link's end from the middle of a side: `width` at the top and bottom, `height` at the sides.
     pub(crate) reach: Size,
 }
 
-/// An edge as the layout sees it.
+/// An edge in the input of the layout.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
     /// Source.
     pub(crate) from: usize,
     /// Target.
     pub(crate) to: usize,
-    /// Room its label takes; none without a label.
+    /// The size of its label; none without a label.
     pub(crate) label: Option<Size>,
-    /// How much it wants to be short and straight; the main way has more than side ways.
+    /// The weight with which it wants to be short and straight; links of the main path have more.
     pub(crate) weight: u32,
-    /// Long links to the same target with the same number share their way.
+    /// Long links to the same target with the same number share their path.
     pub(crate) bundle: u32,
 }
 
-/// What is to be placed.
+/// The input of the layout.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Graph<'a> {
     /// Nodes.
     pub(crate) items: &'a [Item],
     /// Edges.
     pub(crate) links: &'a [Link],
-    /// What gets a box around it.
+    /// The clusters, which get a box.
     pub(crate) clusters: &'a [Cluster],
-    /// The item to begin at.
+    /// The item at which the walk begins.
     pub(crate) root: usize,
 }
 
@@ -81,30 +81,30 @@ pub(crate) struct Gaps {
     pub(crate) ports: f64,
     /// Width of a loop beside its label.
     pub(crate) loop_width: f64,
-    /// A shift between two nodes that is taken away by meeting in the middle.
+    /// The largest shift between two nodes that a link bridges with a straight line between their middles.
     pub(crate) nearly: f64,
-    /// Between a box and what stands beside it.
+    /// Between a box and its neighbours.
     pub(crate) outside: f64,
-    /// Between what is in a box and its border, on either side.
+    /// Between the content of a box and its border, on either side.
     pub(crate) inside: (f64, f64),
 }
 
-/// Where everything is. The smallest coordinate of any of it is 0.
+/// The result of the layout. The smallest coordinate is 0.
 #[derive(Debug, Clone)]
 pub(crate) struct Placement {
     /// Centres of the items.
     pub(crate) centres: Vec<Point>,
-    /// The way of each link, from border to border.
+    /// The path of each link, from border to border.
     pub(crate) paths: Vec<Path>,
     /// Centre of each label.
     pub(crate) labels: Vec<Option<Point>>,
     /// Centre and size of the box of each cluster; none for one without.
     pub(crate) boxes: Vec<Option<(Point, Size)>>,
-    /// Room that all of it takes.
+    /// The size of the whole.
     pub(crate) size: Size,
 }
 
-/// Places items, links and boxes.
+/// Computes the layout of a graph.
 pub(crate) fn place(graph: &Graph<'_>, gaps: &Gaps) -> Placement {
     let Graph { items, links, root, .. } = *graph;
     let directions = edge_directions(items.len(), links, root);

@@ -1,26 +1,26 @@
-//! The order within layers that makes few lines cross: sweeps over the means of neighbours, then swaps of neighbours.
+//! Crossing reduction: orders the vertices of layers by barycentre sweeps, then by swaps of neighbours.
 //!
-//! What moves is a *unit*: a node with the turns beside it, or one way or label alone. Links that lead back try both sides of the picture.
-//! The number of sweeps is fixed and falls with the size; the best order seen is kept. File order decides what is left open.
+//! A *unit* moves as a whole: a node with the turns beside it, a dummy vertex, or a label. Back links try both sides of the picture. The
+//! number of sweeps is fixed and falls with the size, and the best order is kept. File order breaks ties.
 
 use super::layers::{LayerGraph, Route, Side, VertexKind};
 use super::sorter::{Sorter, State};
 
-/// Pieces up to which all sweeps are made, and lanes try both sides.
+/// The most segments of a small graph, which gets all sweeps and whose lanes try both sides.
 const SMALL: usize = 2_000;
 const SWEEPS_SMALL: usize = 24;
 const SWEEPS_LARGE: usize = 6;
-/// Pieces above which sweeps are few.
+/// The most segments of a large graph; a larger one gets few sweeps.
 const LARGE: usize = 60_000;
 const SWEEPS_HUGE: usize = 3;
-/// Lanes that try both sides.
+/// The most lanes that try both sides.
 const LANES_MAX: usize = 60;
-/// Pairs of clusters that do.
+/// The most pairs of clusters that are exchanged on trial.
 const CLUSTERS_MAX: usize = 60;
-/// How often all lanes do.
+/// The rounds in which all lanes try both sides.
 const LANE_ROUNDS: usize = 2;
 
-/// Orders the vertices of every layer, and decides on which side of their nodes turns stand.
+/// Orders the vertices of every layer, and chooses the side of each turn.
 pub(super) fn order(layered: &mut LayerGraph) {
     let mut sorter = Sorter::new(layered);
     let is_small = sorter.pieces <= SMALL;
@@ -49,8 +49,7 @@ pub(super) fn order(layered: &mut LayerGraph) {
     sorter.finish(layered);
 }
 
-/// Sweeps down and up, so many times at most, and keeps the best order seen. `flips` lets every other pair of sweeps turn round what the
-/// neighbours leave open.
+/// Makes at most `sweeps` sweeps down and up, and keeps the best order. With `flips` every other pair of sweeps reverses ties.
 fn sweep(sorter: &mut Sorter, sweeps: usize, flips: bool) {
     let mut best = (sorter.crossings(), sorter.state());
     for sweep in 0..sweeps {
@@ -67,8 +66,8 @@ fn sweep(sorter: &mut Sorter, sweeps: usize, flips: bool) {
     sorter.restore(best.1);
 }
 
-/// The ways of links, as the vertices of all that share an end: they change sides together. First those that lead back, then those that
-/// pass several layers.
+/// The lanes: dummy vertices of links that share an end and change sides together. Lanes of back links come first, then those of other
+/// long links.
 fn lanes(layered: &LayerGraph) -> Vec<Vec<usize>> {
     let mut lanes: Vec<(usize, Vec<usize>)> = Vec::new();
     for is_back in [true, false] {
@@ -93,7 +92,7 @@ fn lanes(layered: &LayerGraph) -> Vec<Vec<usize>> {
     lanes.take(LANES_MAX).collect()
 }
 
-/// Lets neighbouring clusters try each other's place, and stay where fewer lines cross.
+/// Exchanges neighbouring clusters on trial, and keeps each exchange with fewer crossings.
 fn try_clusters(sorter: &mut Sorter) {
     let mut fewest = sorter.crossings();
     for (one, other) in sorter.neighbouring_clusters().into_iter().take(CLUSTERS_MAX) {
@@ -104,7 +103,7 @@ fn try_clusters(sorter: &mut Sorter) {
     }
 }
 
-/// Makes one change, and takes it back unless fewer than `fewest` lines cross; returns how many do.
+/// Makes one change, and reverts it unless there are fewer crossings than `fewest`. Returns the number of crossings.
 fn try_one(sorter: &mut Sorter, fewest: usize, change: impl FnOnce(&mut Sorter)) -> usize {
     let state = sorter.state();
     change(sorter);
@@ -117,8 +116,8 @@ fn try_one(sorter: &mut Sorter, fewest: usize, change: impl FnOnce(&mut Sorter))
     fewest
 }
 
-/// Lets every lane try the outermost place on either side, and the outermost within those that lead back there, and stay where fewer lines
-/// cross.
+/// Moves every lane on trial to the outermost place on either side, and to the outermost place within the back links there. Keeps each
+/// move with fewer crossings.
 fn try_sides(sorter: &mut Sorter, lanes: &[Vec<usize>]) {
     let mut fewest = sorter.crossings();
     for _ in 0..LANE_ROUNDS {

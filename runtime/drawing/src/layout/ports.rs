@@ -1,11 +1,13 @@
-//! Where links touch their nodes: spread over a side so that lines are straight where they can be and never meet.
+//! Assigns the ports: the points at which links touch their nodes.
+//!
+//! Ports are spread over a side so that as many lines as possible are straight and no two meet.
 
 use super::across::shift_apart;
 use super::layers::{LayerGraph, Route, Side, VertexKind};
 use super::{Gaps, Item, Link};
 use std::collections::{BTreeMap, HashMap};
 
-/// The end of a link.
+/// Which end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum End {
     Source,
@@ -19,7 +21,7 @@ struct LinkEnd {
     end: End,
 }
 
-/// Where links touch: places across for ends at the top or bottom of an item, places along for ends at its sides.
+/// The ports of all links: across for ends at the top or bottom of an item, along for ends at its sides.
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
     across: HashMap<LinkEnd, f64>,
@@ -27,17 +29,17 @@ pub(crate) struct Ports {
     gap: f64,
 }
 
-/// The position that a link's end asks for at the top or bottom of an item.
+/// The wanted position of a link's end at the top or bottom of an item.
 struct PortRequest {
     end: LinkEnd,
-    /// The position it asks for.
+    /// The wanted position.
     x: f64,
-    /// Ends with the same key share a place.
+    /// Ends with the same key share a port.
     key: (usize, usize),
 }
 
 impl Ports {
-    /// Gives every end its place.
+    /// Assigns a port to every end.
     pub(crate) fn new(layered: &LayerGraph, items: &[Item], links: &[Link], xs: &[f64], gaps: &Gaps) -> Ports {
         let mut ports = Ports { gap: gaps.ports, ..Ports::default() };
         for end in [End::Source, End::Target] {
@@ -57,17 +59,17 @@ impl Ports {
         ports
     }
 
-    /// The place across of an end at the top or bottom.
+    /// The port of an end at the top or bottom, across.
     pub(crate) fn across(&self, link: usize, end: End) -> Option<f64> {
         self.across.get(&LinkEnd { link, end }).copied()
     }
 
-    /// The place along, from the item's middle, of an end at a side.
+    /// The port of an end at a side: the distance from the item's middle, along.
     pub(crate) fn along(&self, link: usize, end: End) -> f64 {
         self.along.get(&LinkEnd { link, end }).copied().unwrap_or(0.0)
     }
 
-    /// What an end asks for: its item, whether it is at the item's bottom, and where. None for an end at a side.
+    /// The request of an end: its item, whether it is at the item's bottom, and the position. None for an end at a side.
     fn request(
         &self,
         layered: &LayerGraph,
@@ -102,7 +104,7 @@ impl Ports {
         Some((item, other.layer > layered.vertices[item].layer, PortRequest { end: at, x, key }))
     }
 
-    /// Spreads ends over one side of an item: those right across from their other end exactly, the others beside them.
+    /// Spreads ends over one side of an item: opposite to their other end if possible, the others beside them.
     fn assign(&mut self, item: &Item, middle: f64, mut requests: Vec<PortRequest>, gaps: &Gaps) {
         requests.sort_by(|one, other| one.x.total_cmp(&other.x).then(one.key.cmp(&other.key)));
         let mut keys: Vec<(usize, usize)> = requests.iter().map(|request| request.key).collect();
@@ -118,8 +120,8 @@ impl Ports {
         }
     }
 
-    /// Gives ends at the sides of items their places: from above what leaves upwards, what loops, what comes from below; nested, so that
-    /// no two cross.
+    /// Assigns ports at the sides of items, from top to bottom: links that leave upwards, loops, links that arrive from below. They are
+    /// nested, so that no two cross.
     fn turn(&mut self, layered: &LayerGraph, items: &[Item], links: &[Link]) {
         let mut ends: HashMap<usize, Vec<LinkEnd>> = HashMap::new();
         for (link, route) in layered.routes.iter().enumerate() {
@@ -175,8 +177,8 @@ impl Ports {
     }
 }
 
-/// Places for ends that want to be there, from the middle of a side and in order: those within reach where they want to be, so that
-/// their lines are straight, the others next to them; around the middle when none is within reach.
+/// Ports for ends with these wanted positions from the middle of a side, in order. Ends within reach get their position, so that their lines
+/// are straight, and the others are next to them. If none is within reach, all are around the middle.
 fn spread(wanted: &[f64], reach: f64, gap: f64) -> Vec<f64> {
     let count = wanted.len();
     let tight = gap.min(2.0 * reach / (count as f64 - 1.0).max(1.0));
@@ -194,7 +196,7 @@ fn spread(wanted: &[f64], reach: f64, gap: f64) -> Vec<f64> {
     before.chain(straight.iter().copied()).chain(after).collect()
 }
 
-/// The turns that stand beside an item on one side, innermost first.
+/// The turns beside an item on one side, innermost first.
 fn turns<'a>(layered: &LayerGraph, from: impl Iterator<Item = &'a usize>, beside: (usize, Side)) -> Vec<usize> {
     from.take_while(|vertex| layered.vertices[**vertex].beside == Some(beside)).copied().collect()
 }

@@ -1,6 +1,6 @@
-//! The rank of every node: how many steps it stands below the root.
+//! Assigns a rank to every node: its number of steps below the root.
 //!
-//! Longest path first, which is the least height; then nodes move to where their links are shortest in sum. Linear for each sweep, and the
+//! Longest-path ranking gives the minimum height. Then nodes move to the rank with the shortest links in sum. A sweep is linear, and the
 //! number of sweeps is fixed.
 
 use super::Link;
@@ -8,7 +8,7 @@ use super::cycles::EdgeDirection;
 
 const SWEEPS: usize = 8;
 
-/// Ranks from 0 such that every forward link leads down at least one.
+/// Ranks from 0, such that every forward link leads down at least one rank.
 pub(super) fn ranks(nodes: usize, links: &[Link], directions: &[EdgeDirection]) -> Vec<usize> {
     let mut graph = Graph { above: vec![Vec::new(); nodes], below: vec![Vec::new(); nodes] };
     for (link, direction) in links.iter().zip(directions) {
@@ -31,7 +31,7 @@ pub(super) fn ranks(nodes: usize, links: &[Link], directions: &[EdgeDirection]) 
     ranks.iter().map(|rank| rank - first).collect()
 }
 
-/// The forward links of each node: the other end and how strongly it weights.
+/// The forward links of each node: the other end and the weight.
 struct Graph {
     above: Vec<Vec<(usize, u32)>>,
     below: Vec<Vec<(usize, u32)>>,
@@ -62,7 +62,7 @@ impl Graph {
         self.below[node].iter().map(|(below, _)| ranks[*below]).min()
     }
 
-    /// One sweep up and one down; false when nothing moved.
+    /// One sweep up and one down; false if nothing moved.
     fn shorten(&self, order: &[usize], ranks: &mut [usize]) -> bool {
         let weight = |links: &[(usize, u32)]| links.iter().map(|(_, weight)| *weight).sum::<u32>();
         let mut moved = false;

@@ -1,21 +1,21 @@
-//! A last touch on places across: what hangs loosely moves to where its lines are shortest, without bending what is straight.
+//! Shortens lines after coordinate assignment: moves vertices across their layers without bending straight lines.
 //!
-//! Vertices that straight lines hold together move as one group. A group goes towards the middle of what it is linked to, as far as its
-//! neighbours let it. Groups in balance, such as parallel branches, stay.
+//! Vertices that straight lines connect move as one group. A group moves towards the median of its linked vertices, as far as its
+//! neighbours allow. Groups in balance, such as parallel branches, stay.
 
 use super::Gaps;
 use super::across::distance;
 use super::layers::{LayerGraph, Side};
 
 const SWEEPS: usize = 8;
-/// A shift that cannot be seen.
+/// A shift too small to be visible.
 const NOTHING: f64 = 0.5;
-/// How much a turn wants to be near its node; a piece of a link has its own weight.
+/// The weight with which a turn is pulled to its node, beside the weights of segments.
 const NEARNESS: u32 = 1;
-/// The most that a piece weights here: one long way must not outweigh everything else.
+/// The maximum weight of a segment here, so that one long path does not outweigh everything else.
 const WEIGHT_MAX: u32 = 8;
 
-/// Moves groups. `firm` are the pieces that may be straight, each with whether it is the only one at both of its ends.
+/// Moves groups. `firm` has the segments that may be straight, each with whether it is the only one at both of its ends.
 pub(super) fn relax(layered: &LayerGraph, gaps: &Gaps, firm: &[(usize, usize, bool)], xs: &mut [f64]) {
     let mut links: Vec<Vec<(usize, u32)>> = vec![Vec::new(); xs.len()];
     for segment in &layered.segments {
@@ -51,7 +51,7 @@ pub(super) fn relax(layered: &LayerGraph, gaps: &Gaps, firm: &[(usize, usize, bo
     }
 }
 
-/// Vertices that straight lines hold together.
+/// Groups of vertices that straight lines connect.
 struct Groups {
     group_of: Vec<usize>,
     members: Vec<Vec<usize>>,
@@ -98,18 +98,18 @@ fn find(parents: &mut [usize], mut vertex: usize) -> usize {
     vertex
 }
 
-/// What limits the moves of a group: its neighbours, and the links that pull at it.
+/// The limits of a group's moves: its neighbours, and the links that pull at it.
 struct Freedom<'a> {
     layered: &'a LayerGraph,
     gaps: &'a Gaps,
-    /// The other ends of each vertex's pieces, with their weight.
+    /// The other ends of each vertex's segments, with their weights.
     links: Vec<Vec<(usize, u32)>>,
     /// The neighbours to the left and right, with the distance to keep.
     beside: Vec<[Option<(usize, f64)>; 2]>,
 }
 
 impl Freedom<'_> {
-    /// How far a group goes: towards the middle of its links, up to its neighbours.
+    /// The shift of a group: towards the median of its links, up to its neighbours.
     fn shift(&self, groups: &Groups, group: usize, xs: &[f64]) -> f64 {
         let is_own = |vertex: usize| groups.group_of[vertex] == group;
         let mut weights: Vec<(f64, u32)> = Vec::new();
@@ -129,7 +129,7 @@ impl Freedom<'_> {
         middle(&mut weights).clamp(-left.max(0.0), right.max(0.0))
     }
 
-    /// How far a turn is from where it is nearest to its node.
+    /// The distance of a turn from its position next to its node, and its weight.
     fn homeward(&self, vertex: usize, xs: &[f64]) -> Option<(f64, u32)> {
         let (item, side) = self.layered.vertices[vertex].beside?;
         let apart = distance(&self.layered.vertices[vertex], &self.layered.vertices[item], self.gaps);
@@ -138,7 +138,7 @@ impl Freedom<'_> {
     }
 }
 
-/// The weighted median; what is nearest to 0 of the range where several are.
+/// The weighted median; of a range of medians the value nearest to 0.
 fn middle(weights: &mut [(f64, u32)]) -> f64 {
     weights.sort_by(|one, other| one.0.total_cmp(&other.0));
     let whole: u32 = weights.iter().map(|(_, weight)| weight).sum();

@@ -1,6 +1,6 @@
-//! Places along, and the ways of links: straight through layers, swinging over in the gaps between them.
+//! Routes links: straight through layers, with curves in the gaps between layers.
 //!
-//! A line crosses a layer only where a place was kept for it and changes sides only between layers, so no line runs through a node.
+//! A line crosses a layer only at its dummy vertex and bends only between layers, so no line runs through a node.
 
 use super::bands::{self, Band};
 use super::layers::{LayerGraph, Route, Side, VertexKind};
@@ -8,12 +8,12 @@ use super::ports::{End, Ports};
 use super::{Gaps, Graph, Item, Link, Placement};
 use crate::geometry::{Path, Point, Size, Step, at, cut_horizontally, cut_vertically};
 
-/// How far a line is straight before it meets a node, so that its arrow is.
+/// The straight length of a line before a node, so that its arrow is straight.
 const STRAIGHT: f64 = 10.0;
-/// Lines around the outside stand beside each other up to this number.
+/// The number of separate tracks for lines around the outside.
 const OUTSIDE_LINES: usize = 24;
 
-/// Makes places of coordinates and leads the links.
+/// Computes the positions of items, labels and boxes, and the paths of links.
 pub(super) fn route(layered: &LayerGraph, graph: &Graph<'_>, xs: &[f64], gaps: &Gaps) -> Placement {
     let Graph { items, links, clusters, .. } = *graph;
     let (bands, rooms) = bands::bands(layered, clusters, xs, gaps);
@@ -51,7 +51,7 @@ struct Router<'a> {
     gaps: &'a Gaps,
     bands: Vec<Band>,
     ports: Ports,
-    /// Where lines around the outside begin to stand.
+    /// The coordinate of the first track around the outside.
     outside: f64,
     around: usize,
 }
@@ -77,7 +77,7 @@ impl Router<'_> {
         }
     }
 
-    /// The way of a link through the layers, down or up.
+    /// The path of a link through the layers, down or up.
     fn over(&self, link: usize, chain: &[usize]) -> Path {
         let (from, to) = (self.links[link].from, self.links[link].to);
         let is_down = self.layered.vertices[from].layer < self.layered.vertices[to].layer;
@@ -134,7 +134,7 @@ impl Router<'_> {
         }
     }
 
-    /// The place on an item's border at the top or bottom.
+    /// The point on an item's border at the top or bottom.
     fn end(&self, item: usize, x: f64, is_bottom: bool) -> Point {
         let centre = self.centre(item);
         let half = self.items[item].size.height / 2.0;
@@ -142,7 +142,7 @@ impl Router<'_> {
         at(x, centre.y + if is_bottom { bottom } else { top })
     }
 
-    /// The place on an item's border at the side where a turn stands.
+    /// The point on an item's border at the side of a turn.
     fn side(&self, item: usize, turn: usize, along: f64) -> Point {
         let centre = self.centre(item);
         let half = self.items[item].size.width / 2.0;
@@ -155,7 +155,7 @@ impl Router<'_> {
         matches!(self.layered.vertices[turn].beside, Some((_, Side::Right)))
     }
 
-    /// The way of a link from a node to itself.
+    /// The path of a link from a node to itself.
     fn round(&self, link: usize, turn: usize) -> Path {
         let item = self.links[link].from;
         let start = self.side(item, turn, self.ports.along(link, End::Source));
@@ -167,7 +167,7 @@ impl Router<'_> {
         path
     }
 
-    /// Where a loop turns: at the near edge of its place, its label beyond.
+    /// The coordinate at which a loop turns: the near edge of its vertex, before its label.
     fn loop_line(&self, turn: usize) -> f64 {
         let half = self.layered.vertices[turn].size.width / 2.0;
         if self.is_right(turn) { self.xs[turn] - half } else { self.xs[turn] + half }
@@ -184,7 +184,7 @@ impl Router<'_> {
         (self.ports.along(link, End::Source) + self.ports.along(link, End::Target)) / 2.0
     }
 
-    /// The way of a link round the outside: down into the gap, out, along, and in again above the target.
+    /// The path of a link round the outside: down into the gap, out, along, and in again above the target.
     fn outside(&self, link: usize, chain: &[usize]) -> Path {
         let (from, to) = (self.links[link].from, self.links[link].to);
         let x = self.ports.across(link, End::Source).unwrap_or(self.xs[from]);
@@ -211,7 +211,7 @@ impl Router<'_> {
     }
 }
 
-/// Moves everything so that the smallest coordinate is 0, and measures it.
+/// Shifts everything so that the smallest coordinate is 0, and computes the size.
 fn fit(placed: &mut Placement, items: &[Item], links: &[Link]) {
     let mut low = at(f64::INFINITY, f64::INFINITY);
     let mut high = at(0.0, 0.0);

@@ -1,12 +1,12 @@
-//! Layers while their order is sought: what crosses what, and the moves that change it.
+//! The state of the crossing reduction: counts crossings, and makes the moves that change the order.
 //!
-//! Invariant: `places` always says where each vertex stands in its layer, turns counted, and turns stand beside their item, nested by
-//! where they lead.
+//! Invariant: `places` has the position of each vertex in its layer, turns included. Turns are beside their item, nested by the positions
+//! of their other ends.
 
 use super::clusters::ClusterOrder;
 use super::layers::{LayerGraph, Side, VertexKind};
 
-/// Layers up to this many units get swaps; sweeps alone decide about wider ones.
+/// The most units of a layer that gets swaps; wider layers get only sweeps.
 const SWAP_UNITS_MAX: usize = 120;
 /// Rounds of swaps.
 const SWAP_ROUNDS: usize = 4;
@@ -16,9 +16,9 @@ pub(super) type State = (Vec<Vec<usize>>, Vec<Side>, Vec<usize>);
 
 /// Layers and their links.
 pub(super) struct Sorter {
-    /// The vertices that lead a unit, in order: all but turns.
+    /// The leading vertex of each unit, in order: all vertices but turns.
     layers: Vec<Vec<usize>>,
-    /// The side on which each turn stands.
+    /// The side of each turn.
     sides: Vec<Side>,
     layer_of: Vec<usize>,
     places: Vec<usize>,
@@ -29,14 +29,14 @@ pub(super) struct Sorter {
     /// The turns beside each item.
     turns: Vec<Vec<usize>>,
     is_turn: Vec<bool>,
-    /// What must stay together.
+    /// The clusters, whose vertices must stay together.
     cluster_order: ClusterOrder,
-    /// Pieces of links between layers.
+    /// The number of segments.
     pub(super) pieces: usize,
 }
 
 impl Sorter {
-    /// Takes the layers in the order in which a walk down from the top meets their vertices, all turns on the right.
+    /// The order of a walk down from the top, with all turns on the right.
     pub(super) fn new(layered: &LayerGraph) -> Sorter {
         let count = layered.vertices.len();
         let segments = &layered.segments;
@@ -92,18 +92,18 @@ impl Sorter {
         self.gather_all();
     }
 
-    /// The order as it is.
+    /// The current order.
     pub(super) fn state(&self) -> State {
         (self.layers.clone(), self.sides.clone(), self.cluster_order.ranks.clone())
     }
 
-    /// Goes back to an order.
+    /// Restores an order.
     pub(super) fn restore(&mut self, (layers, sides, ranks): State) {
         (self.layers, self.sides, self.cluster_order.ranks) = (layers, sides, ranks);
         self.number_all();
     }
 
-    /// Ranks clusters by where they stand.
+    /// Ranks clusters by their positions.
     fn rank_clusters(&mut self) {
         if self.cluster_order.is_empty() {
             return;
@@ -112,7 +112,7 @@ impl Sorter {
         self.cluster_order.rank(self.layers.iter().flatten().map(|vertex| (*vertex, share(vertex))));
     }
 
-    /// Brings together what belongs together, as near as may be to where it stands.
+    /// Brings the vertices of each cluster together, as near as possible to their positions.
     fn gather_all(&mut self) {
         if !self.cluster_order.is_empty() {
             (0..self.layers.len()).for_each(|layer| self.gather(layer));
@@ -125,7 +125,7 @@ impl Sorter {
         self.layers[layer] = self.cluster_order.arranged(placed);
     }
 
-    /// Clusters that stand beside each other.
+    /// Pairs of clusters beside each other.
     pub(super) fn neighbouring_clusters(&self) -> Vec<(usize, usize)> {
         self.cluster_order.neighbours()
     }
@@ -137,7 +137,7 @@ impl Sorter {
     }
 
     fn number_all(&mut self) {
-        // Where turns cluster depends on the places in the layers beside theirs: the second time all of those are known.
+        // The order of turns depends on positions in the neighbouring layers, all of which are known in the second round.
         for _ in 0..2 {
             (0..self.layers.len()).for_each(|layer| self.number(layer));
         }
@@ -165,12 +165,12 @@ impl Sorter {
         on(Side::Left).chain([lead]).chain(on(Side::Right)).collect()
     }
 
-    /// The place a turn leads to.
+    /// The position of a turn's other end.
     fn leads_to(&self, turn: usize) -> usize {
         self.above[turn].iter().chain(&self.below[turn]).map(|other| self.places[*other]).min().unwrap_or(0)
     }
 
-    /// Orders every layer by the one before it, from the top or from the bottom; `flips` turns round what that leaves open.
+    /// Orders every layer by the one before it, from the top or from the bottom; `flips` reverses ties.
     pub(super) fn sweep(&mut self, downwards: bool, flips: bool) {
         let count = self.layers.len();
         self.rank_clusters();
@@ -192,7 +192,7 @@ impl Sorter {
         }
     }
 
-    /// The mean place of a unit's neighbours on one side; its own, on the same scale, when it has none.
+    /// The mean position of a unit's neighbours on one side; its own position, on the same scale, without neighbours.
     fn mean(&self, lead: usize, downwards: bool) -> f64 {
         let neighbours = |vertex: &usize| if downwards { &self.above[*vertex] } else { &self.below[*vertex] };
         let members = std::iter::once(&lead).chain(&self.turns[lead]);
@@ -206,7 +206,7 @@ impl Sorter {
         self.places[lead] as f64 * self.widths[other] as f64 / self.widths[own] as f64
     }
 
-    /// Swaps neighbours as long as that makes fewer lines cross, a fixed number of rounds at most.
+    /// Swaps neighbours while that reduces crossings, for a fixed number of rounds at most.
     pub(super) fn swap(&mut self) {
         for _ in 0..SWAP_ROUNDS {
             let mut is_better = false;
@@ -236,7 +236,7 @@ impl Sorter {
         is_better
     }
 
-    /// Crossings between the pieces of neighbouring units, as they stand and swapped.
+    /// The crossings between the segments of neighbouring units, in this order and swapped.
     fn crossings_of(&self, left: &[usize], right: &[usize]) -> (usize, usize) {
         let members = |lead: &usize| std::iter::once(*lead).chain(self.turns[*lead].iter().copied());
         let places = |leads: &[usize], links: &[Vec<usize>]| -> Vec<usize> {
@@ -257,7 +257,7 @@ impl Sorter {
         counts
     }
 
-    /// All crossings, by counting inversions with a tree of sums.
+    /// The number of all crossings, by counting inversions with a Fenwick tree.
     pub(super) fn crossings(&self) -> usize {
         let mut all = 0;
         for layer in 1..self.layers.len() {
@@ -289,12 +289,12 @@ impl Sorter {
         self.gather_all();
     }
 
-    /// True for a lane that turns to items.
+    /// True for the lane of a back link.
     pub(super) fn is_turned(&self, lane: &[usize]) -> bool {
         lane.iter().any(|vertex| self.is_turn[*vertex])
     }
 
-    /// The lanes that turn to items on a side, the innermost first.
+    /// The lanes of back links on a side, innermost first.
     pub(super) fn turned(&self, lanes: &[Vec<usize>], side: Side) -> Vec<usize> {
         let turns = |lane: &[usize]| lane.iter().any(|vertex| self.is_turn[*vertex] && self.sides[*vertex] == side);
         let mut turned: Vec<usize> = (0..lanes.len()).filter(|lane| turns(&lanes[*lane])).collect();
@@ -305,7 +305,7 @@ impl Sorter {
         turned
     }
 
-    /// Puts each loop on the side of its item on which less turns off.
+    /// Puts each loop on the side of its item with fewer turns.
     pub(super) fn balance_loops(&mut self, layered: &LayerGraph) {
         for turns in &self.turns {
             let (loops, hooks): (Vec<usize>, Vec<usize>) =
@@ -319,7 +319,7 @@ impl Sorter {
         }
     }
 
-    /// Hands the order over: loops next to their item, then hooks.
+    /// Writes the order into the layers: loops next to their item, then hooks.
     pub(super) fn finish(&self, layered: &mut LayerGraph) {
         for (layer, leads) in self.layers.iter().enumerate() {
             let mut ordered = Vec::with_capacity(self.widths[layer]);

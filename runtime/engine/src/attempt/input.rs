@@ -55,7 +55,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 input.extra.push(("reads".to_owned(), "workspace".to_owned()));
             }
         }
-        if node.handler.kind().is_told_changes() {
+        if node.handler.kind().judges_changes() {
             input.extra.push(change_list::text(node, &assignment.branch, (&self.base, &*self.blobs))?);
         }
         if assignment.branch.origin.is_some() {

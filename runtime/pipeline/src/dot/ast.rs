@@ -57,7 +57,7 @@ pub enum Target {
 pub enum Statement<'a> {
     /// `graph [...]`, `node [...]`, `edge [...]`.
     Defaults {
-        /// Which elements it applies to.
+        /// The elements to which it applies.
         target: Target,
         /// The attributes of all its blocks.
         attributes: Vec<Attr<'a>>,

@@ -213,7 +213,7 @@ impl HandlerKind {
     }
 
     /// True for a verifier that judges the changes of stages instead of the files.
-    pub fn is_told_changes(self) -> bool {
+    pub fn judges_changes(self) -> bool {
         self == Self::DiffLimits
     }
 

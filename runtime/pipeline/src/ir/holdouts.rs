@@ -33,7 +33,7 @@ pub enum Writes {
 /// The values of `scenario_writes`.
 pub const WRITES: &[(&str, Writes)] = &[("scratch", Writes::Scratch), ("commit", Writes::Commit)];
 
-/// Whether the workspace may contain an exact copy of a hold-out, which every stage can read.
+/// The policy for exact copies of hold-outs in the workspace, which every stage can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Copies {
     /// The run does not begin.

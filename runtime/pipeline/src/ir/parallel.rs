@@ -77,7 +77,7 @@ impl Default for ParallelSettings {
 }
 
 impl JoinPolicy {
-    /// How many of `branches` must succeed.
+    /// The number of `branches` that must succeed.
     pub fn needed(self, branches: usize) -> usize {
         match self {
             JoinPolicy::WaitAll | JoinPolicy::FirstSuccess => 1,

@@ -7,7 +7,7 @@ use super::words::{Role, Word, is_shell};
 use crate::fixability::resolved;
 use crate::span::Span;
 
-/// The command that starts the program under test in a sandbox of its own.
+/// The command that starts the program under test in a separate sandbox.
 pub(super) const SUBJECT: &str = "subject";
 
 /// A command that executes code of the project.
@@ -310,7 +310,7 @@ impl Command<'_> {
         self.arguments.windows(2).any(|pair| FILE_OPTIONS.contains(&pair[0]) && is_sealed(pair[1]))
     }
 
-    /// What an interpreter executes; none if the code is in the command itself or comes from standard input.
+    /// The operand that an interpreter executes; none if the code is in the command itself or comes from standard input.
     fn operand(&self, interpreter: Interpreter) -> Option<Operand<'_>> {
         if interpreter == Interpreter::Awk {
             return self.arguments.windows(2).find(|pair| pair[0] == "-f").map(|pair| Operand::File(pair[1]));
@@ -334,7 +334,7 @@ impl Command<'_> {
     }
 }
 
-/// What an interpreter executes.
+/// The operand that an interpreter executes.
 enum Operand<'a> {
     File(&'a str),
     Module(&'a str),

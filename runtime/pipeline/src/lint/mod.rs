@@ -48,7 +48,7 @@ pub struct Rule {
     pub summary: &'static str,
     /// The correction, as `help:` of a finding without a more exact one.
     pub help: &'static str,
-    /// What goes wrong at run time without the rule.
+    /// The failure at run time that the rule prevents.
     pub why: &'static str,
     /// A small file with the mistake: a script if it begins with `#!`, else a pipeline. A first line `// --set k=v` sets an input.
     /// It ends with a line feed.

@@ -95,7 +95,7 @@ fn useless_bound(rule: &Rule, node: &Node, key: Key<'static>) -> Option<Diagnost
         Handler::Human => "human gate",
         _ => "control node",
     };
-    let why = format!("`{key}` has no effect on the {kind} `{}`, which makes no attempt of its own", node.id);
+    let why = format!("`{key}` has no effect on the {kind} `{}`, which makes no attempts", node.id);
     let help = match node.handler {
         Handler::Parallel | Handler::Human if key == key::MAX_WALL_TIME => "set its `timeout`",
         Handler::FanIn(_) => "remove it, or add the `prompt` of a judge",

@@ -17,7 +17,7 @@ const STATUSES: &[Status] = &[Status::Success, Status::PartialSuccess, Status::R
 /// A value that no condition names.
 const OTHER: &str = "\u{0}other";
 
-/// How far conditions cover one outcome.
+/// The coverage of one outcome by conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coverage {
     /// No condition holds in any combination of values.

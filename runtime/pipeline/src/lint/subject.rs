@@ -31,7 +31,7 @@ pub struct Subject<'a> {
     undeclared: HashMap<&'a NodeId, NodeIndex>,
     /// True if the file or the caller says that the run has hold-outs.
     pub(super) has_holdouts: bool,
-    /// What the verifiers have in reach if the run has hold-outs.
+    /// The hold-outs in reach of verifiers, if the run has any.
     pub(super) reach: HoldoutReach,
 }
 

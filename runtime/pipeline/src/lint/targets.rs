@@ -49,7 +49,7 @@ pub(super) fn unused_retry_target(rule: &Rule, subject: &Subject<'_>) -> RuleFin
     found
 }
 
-/// Adds both targets of one element to the list. `reason` applies to both; the fallback may have a reason of its own.
+/// Adds both targets of one element to the list. `reason` applies to both; the fallback may have another reason.
 fn add_targets<'a>(
     written: &mut Vec<RetryTarget<'a>>,
     node: Option<&'a Node>,

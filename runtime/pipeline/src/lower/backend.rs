@@ -72,7 +72,7 @@ fn program(attribute: &Attribute, findings: &mut Findings<'_>) -> Option<AgentPr
 fn codex(from: &Attributes, findings: &mut Findings<'_>) -> ProgramOptions {
     let sandbox = word(from, findings, key::CODEX_SANDBOX, &["workspace-write", "read-only", "danger-full-access"]);
     word(from, findings, key::CODEX_APPROVAL, &["never"]);
-    // Both are always so: the program has a home of its own, and the jail around it takes the place of its own sandbox.
+    // Both always apply: the program has a separate home directory, and the jail replaces its sandbox.
     findings.boolean(from, key::CODEX_DISABLE_MCP);
     findings.boolean(from, key::CODEX_DANGEROUS_BYPASS);
     let seconds = |key, findings: &mut Findings<'_>| {

@@ -1,7 +1,7 @@
 //! Paths in commands that leave the workspace (decision tool-command-guard): a `~`, a `..` segment, an absolute path. Each is shown at its
 //! place.
 //!
-//! A path below `/tmp` is only a remark, because each stage has a `/tmp` of its own. If another stage names the same path, it is an
+//! A path below `/tmp` is only a remark, because each stage has a separate `/tmp`. If another stage names the same path, it is an
 //! error: the second stage does not find what the first one left. Security never rests on this search; the sandbox decides.
 
 use super::reader::Findings;

@@ -38,7 +38,7 @@ pub(crate) fn of_shape(shape: &str) -> Handler {
     of_type(found.map_or("codergen", |(_, handler)| handler))
 }
 
-/// The shape that an id implies if the node has no shape of its own.
+/// The shape that an id implies if the node has no explicit shape.
 pub(crate) fn shape_of_id(id: &NodeId) -> Option<&'static str> {
     match id.as_str() {
         "start" | "Start" => Some("Mdiamond"),

@@ -429,8 +429,7 @@ fn a_parallel_node_repeats_nothing_and_says_so_unless_a_defaults_block_asks() {
         let found = run(&with(&format!("{text} {ends}"))).diagnostics;
         found.into_iter().filter(|found| found.rule == "parallel_policy").map(|found| found.message).collect::<Vec<_>>()
     };
-    let of =
-        |key: &str, node: &str| vec![format!("`{key}` has no effect on the {node}, which makes no attempt of its own")];
+    let of = |key: &str, node: &str| vec![format!("`{key}` has no effect on the {node}, which makes no attempts")];
     let parallel = "f [shape=component, max_retries=2] j [shape=tripleoctagon]";
     assert_eq!(policy(parallel), of("max_retries", "parallel node `f`"));
     let preset = "f [shape=component, retry_policy=patient] j [shape=tripleoctagon]";
